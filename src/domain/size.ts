@@ -1,0 +1,56 @@
+/**
+ * The size of one replica of a pipe: CPU in millicores and memory in GiB, both integers.
+ *
+ * Sizes that people ask for are whole cores with four GiB each (api-contract, part 1); sizes that are
+ * found on a Deployment can be anything that Kubernetes allows, so they are compared as quantities
+ * (see quantity.ts) and become a `Size` only when they are one.
+ */
+export interface Size {
+  readonly cpuMillicores: number;
+  readonly memoryGib: number;
+}
+
+export const CPU_STEP_MILLICORES = 1000;
+export const CPU_MINIMUM_MILLICORES = 1000;
+export const CPU_MAXIMUM_MILLICORES = 24_000;
+export const GIB_PER_CORE = 4;
+
+export const MEMORY_STEP_GIB = GIB_PER_CORE;
+export const MEMORY_MINIMUM_GIB = memoryGibFor(CPU_MINIMUM_MILLICORES);
+export const MEMORY_MAXIMUM_GIB = memoryGibFor(CPU_MAXIMUM_MILLICORES);
+
+export function memoryGibFor(cpuMillicores: number): number {
+  return (cpuMillicores / 1000) * GIB_PER_CORE;
+}
+
+export function cpuMillicoresFor(memoryGib: number): number {
+  return (memoryGib / GIB_PER_CORE) * 1000;
+}
+
+export function sizeOfCores(cores: number): Size {
+  return { cpuMillicores: cores * 1000, memoryGib: cores * GIB_PER_CORE };
+}
+
+export function sameSize(a: Size | undefined, b: Size | undefined): boolean {
+  return a?.cpuMillicores === b?.cpuMillicores && a?.memoryGib === b?.memoryGib;
+}
+
+/** The smaller of two sizes; sizes of one ratio are ordered by their CPU. */
+export function smaller(a: Size, b: Size): Size {
+  return b.cpuMillicores < a.cpuMillicores ? b : a;
+}
+
+/** For people: `4 cpu / 16 Gi`. */
+export function describeSize(size: Size): string {
+  return `${size.cpuMillicores / 1000} cpu / ${size.memoryGib} Gi`;
+}
+
+/** For annotations: `4000m/16Gi`, read back by {@link parseSize}. */
+export function formatSize(size: Size): string {
+  return `${size.cpuMillicores}m/${size.memoryGib}Gi`;
+}
+
+export function parseSize(text: string): Size | undefined {
+  const match = /^(\d{1,9})m\/(\d{1,9})Gi$/.exec(text);
+  return match ? { cpuMillicores: Number(match[1]), memoryGib: Number(match[2]) } : undefined;
+}

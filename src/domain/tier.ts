@@ -1,0 +1,36 @@
+import { CPU_MAXIMUM_MILLICORES, type Size, sizeOfCores, smaller } from "./size.ts";
+
+/** What an organization's tier gives its pipes. */
+export interface Tier {
+  readonly name: string;
+  readonly defaultSize: Size;
+  readonly maximumSize: Size;
+}
+
+export type Tiers = ReadonlyMap<string, Tier>;
+
+const LARGEST = sizeOfCores(CPU_MAXIMUM_MILLICORES / 1000);
+
+export const BUILT_IN_TIERS: Tiers = new Map(
+  [
+    { name: "basic", defaultSize: sizeOfCores(1), maximumSize: LARGEST },
+    { name: "scale", defaultSize: sizeOfCores(2), maximumSize: LARGEST },
+    { name: "enterprise", defaultSize: sizeOfCores(2), maximumSize: LARGEST },
+  ].map((tier) => [tier.name, tier]),
+);
+
+/** Where a desired size comes from: asked for, the tier's default, or capped by the tier. */
+export type SizeSource = "Spec" | "TierDefault" | "TierLimit";
+
+export interface DesiredSize {
+  readonly size: Size;
+  readonly source: SizeSource;
+}
+
+/** Design, section 5: the smaller of what is asked for (or the tier's default) and the tier's maximum. */
+export function desiredSize(requested: Size | undefined, tier: Tier): DesiredSize {
+  const wanted = requested ?? tier.defaultSize;
+  const size = smaller(wanted, tier.maximumSize);
+  if (size !== wanted) return { size, source: "TierLimit" };
+  return { size, source: requested ? "Spec" : "TierDefault" };
+}
