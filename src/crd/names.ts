@@ -1,0 +1,12 @@
+export const GROUP = "pipes.clouddb.dev";
+export const VERSION = "v1beta1";
+export const API_VERSION = `${GROUP}/${VERSION}`;
+export const KIND = "PipeScaling";
+export const PLURAL = "pipescalings";
+
+/** Managers of fields, as `kubectl get -o yaml --show-managed-fields` names them. */
+export const API_FIELD_MANAGER = "pipe-scaling-api";
+export const CONTROLLER_FIELD_MANAGER = "pipe-scaling-controller";
+
+/** How the API server's paths name it (the shape of kube/paths.ts). */
+export const PIPE_SCALINGS = { apiVersion: API_VERSION, plural: PLURAL };
