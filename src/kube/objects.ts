@@ -1,0 +1,73 @@
+/**
+ * The parts of Kubernetes objects that this project reads, as they are on the wire (dates are strings).
+ * The API server validates what it serves; these types are the trust we put in that.
+ */
+export interface ObjectMeta {
+  readonly name: string;
+  readonly namespace?: string;
+  readonly uid: string;
+  readonly resourceVersion: string;
+  readonly generation?: number;
+  readonly creationTimestamp?: string;
+  readonly deletionTimestamp?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+}
+
+export interface KubeObject {
+  readonly metadata: ObjectMeta;
+}
+
+export interface ConfigMap extends KubeObject {
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+export interface Secret extends KubeObject {
+  readonly type?: string;
+  /** Values in base64. */
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+export interface Container {
+  readonly name: string;
+  readonly resources?: {
+    readonly requests?: Readonly<Record<string, string>>;
+    readonly limits?: Readonly<Record<string, string>>;
+  };
+}
+
+export interface DeploymentCondition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason?: string;
+  readonly message?: string;
+  readonly lastUpdateTime?: string;
+  readonly lastTransitionTime?: string;
+}
+
+export interface Deployment extends KubeObject {
+  readonly spec: {
+    readonly replicas?: number;
+    readonly paused?: boolean;
+    readonly strategy?: { readonly type?: string };
+    readonly template: { readonly spec: { readonly containers: readonly Container[] } };
+  };
+  readonly status?: {
+    readonly observedGeneration?: number;
+    readonly replicas?: number;
+    readonly updatedReplicas?: number;
+    readonly availableReplicas?: number;
+    readonly terminatingReplicas?: number;
+    readonly conditions?: readonly DeploymentCondition[];
+  };
+}
+
+export interface Lease extends KubeObject {
+  readonly spec?: {
+    readonly holderIdentity?: string;
+    readonly leaseDurationSeconds?: number;
+    readonly acquireTime?: string;
+    readonly renewTime?: string;
+    readonly leaseTransitions?: number;
+  };
+}

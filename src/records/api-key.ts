@@ -1,0 +1,127 @@
+import { createHash, randomBytes } from "node:crypto";
+import * as z from "zod";
+import { canonicalUuid } from "../domain/identifiers.ts";
+import { API_KEY_SECRET_TYPE, ORGANIZATION_LABEL, recordLabels } from "./labels.ts";
+import { instant, nonEmpty, type Parsed, parseRecord, yamlValue } from "./parse.ts";
+
+/**
+ * Secret `api-key-<hex SHA-256 of the key id>`. The key id (the user name of HTTP Basic) and the secret are
+ * in it only as hashes. The secret is 256 random bits, so one SHA-256 is enough (design, section 3).
+ */
+export interface ApiKey {
+  /** The resource id that the API shows; not the key id. */
+  readonly id: string;
+  readonly organizationId: string;
+  readonly name: string;
+  /** Last 4 characters of the key id. */
+  readonly keySuffix: string;
+  /** SHA-256 of the secret; two of them while it is rotated. */
+  readonly secretHashes: readonly Buffer[];
+  readonly state: "enabled" | "disabled";
+  readonly roles: readonly string[];
+  readonly createdAt: Date;
+  readonly expireAt: Date | undefined;
+  /** Addresses and CIDRs as written; who enforces them denies everything if one is malformed. */
+  readonly ipAccessList: readonly { readonly description: string; readonly source: string }[];
+}
+
+const KEY_ID_LENGTH = 20;
+const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+
+export function sha256(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}
+
+export function apiKeySecretName(keyId: string): string {
+  return `api-key-${sha256(keyId).toString("hex")}`;
+}
+
+const HASH = /^sha256:([0-9a-f]{64})$/;
+
+const data = z.object({
+  id: z.string().refine((id) => canonicalUuid(id) === id, "must be a UUID in lower case"),
+  name: nonEmpty,
+  keySuffix: z.string().length(4, "must be the last 4 characters of the key id"),
+  secretHash: z.string({ error: "is missing" }).transform((text, context) => {
+    const hashes = text.split(/[\s,]+/).filter((part) => part !== "");
+    const buffers = hashes.flatMap((hash) => {
+      const hex = HASH.exec(hash)?.[1];
+      return hex === undefined ? [] : [Buffer.from(hex, "hex")];
+    });
+    if (buffers.length !== hashes.length || buffers.length < 1 || buffers.length > 2) {
+      context.addIssue({ code: "custom", message: "must be one or two of sha256:<64 hex digits>" });
+      return z.NEVER;
+    }
+    return buffers;
+  }),
+  state: z.enum(["enabled", "disabled"], { error: "must be enabled or disabled" }),
+  roles: yamlValue(z.array(z.string())),
+  createdAt: instant,
+  expireAt: instant.optional(),
+  ipAccessList: yamlValue(
+    z.array(z.object({ description: z.string().default(""), source: z.string() })),
+  ).default([]),
+});
+
+/** @param values the Secret's data, still in base64 */
+export function parseApiKey(
+  labels: Readonly<Record<string, string>> | undefined,
+  values: Readonly<Record<string, string>> | undefined,
+): Parsed<ApiKey> {
+  const organizationId = labels?.[ORGANIZATION_LABEL] ?? "";
+  if (canonicalUuid(organizationId) !== organizationId) {
+    return {
+      ok: false,
+      problem: `the label ${ORGANIZATION_LABEL} must be the organization's id, in lower case`,
+    };
+  }
+  const decoded = Object.fromEntries(
+    Object.entries(values ?? {}).map(([key, value]) => [key, Buffer.from(value, "base64").toString("utf8")]),
+  );
+  const parsed = parseRecord(data, decoded);
+  if (!parsed.ok) return parsed;
+  const { secretHash, expireAt, ...rest } = parsed.value;
+  return { ok: true, value: { organizationId, secretHashes: secretHash, expireAt, ...rest } };
+}
+
+/** A fresh key id and secret. They are shown once and kept nowhere. */
+export function newCredentials(): { readonly keyId: string; readonly keySecret: string } {
+  return { keyId: randomText(KEY_ID_LENGTH), keySecret: randomBytes(32).toString("base64url") };
+}
+
+function randomText(length: number): string {
+  let text = "";
+  while (text.length < length) {
+    // Bytes past the largest multiple of 62 are dropped: the rest falls evenly on the alphabet.
+    for (const byte of randomBytes(length)) {
+      if (byte < 248 && text.length < length) text += ALPHABET[byte % ALPHABET.length];
+    }
+  }
+  return text;
+}
+
+export function apiKeySecret(
+  key: Pick<ApiKey, "id" | "organizationId" | "name" | "roles" | "createdAt" | "expireAt" | "ipAccessList">,
+  credentials: { readonly keyId: string; readonly keySecret: string },
+) {
+  return {
+    apiVersion: "v1",
+    kind: "Secret",
+    type: API_KEY_SECRET_TYPE,
+    metadata: {
+      name: apiKeySecretName(credentials.keyId),
+      labels: recordLabels("api-key", key.organizationId),
+    },
+    stringData: {
+      id: key.id,
+      name: key.name,
+      keySuffix: credentials.keyId.slice(-4),
+      secretHash: `sha256:${sha256(credentials.keySecret).toString("hex")}`,
+      state: "enabled",
+      roles: JSON.stringify(key.roles),
+      createdAt: key.createdAt.toISOString(),
+      ...(key.expireAt ? { expireAt: key.expireAt.toISOString() } : {}),
+      ...(key.ipAccessList.length > 0 ? { ipAccessList: JSON.stringify(key.ipAccessList) } : {}),
+    },
+  };
+}

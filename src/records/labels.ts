@@ -1,0 +1,11 @@
+/** How records are told apart and found (design, section 3). */
+export const RESOURCE_LABEL = "pipes.clouddb.dev/resource";
+export const ORGANIZATION_LABEL = "pipes.clouddb.dev/organization";
+
+export type RecordKind = "organization" | "service" | "members";
+
+export const API_KEY_SECRET_TYPE = "pipes.clouddb.dev/api-key";
+
+export function recordLabels(kind: RecordKind | "api-key", organizationId: string): Record<string, string> {
+  return { [RESOURCE_LABEL]: kind, [ORGANIZATION_LABEL]: organizationId };
+}

@@ -1,0 +1,57 @@
+import { stringify } from "yaml";
+import * as z from "zod";
+import { recordLabels } from "./labels.ts";
+import { instant, nonEmpty, type Parsed, yamlValue } from "./parse.ts";
+
+/** One entry of ConfigMap `members-<organizationId>`. */
+export interface Member {
+  readonly userId: string;
+  readonly name: string;
+  readonly email: string;
+  readonly role: string;
+  readonly joinedAt: Date;
+}
+
+export function membersConfigMapName(organizationId: string): string {
+  return `members-${organizationId}`;
+}
+
+/** A userId as a ConfigMap's key: every byte outside `[-.a-zA-Z0-9]` is `_HH` (design, section 3). */
+export function memberKey(userId: string): string {
+  return [...Buffer.from(userId, "utf8")]
+    .map((byte) => {
+      const character = String.fromCharCode(byte);
+      return /[-.a-zA-Z0-9]/.test(character)
+        ? character
+        : `_${byte.toString(16).padStart(2, "0").toUpperCase()}`;
+    })
+    .join("");
+}
+
+const data = yamlValue(
+  z.object({ userId: nonEmpty, name: z.string(), email: z.string(), role: nonEmpty, joinedAt: instant }),
+);
+
+export function parseMember(key: string, value: string): Parsed<Member> {
+  const result = data.safeParse(value);
+  if (!result.success) return { ok: false, problem: `${key}: ${result.error.issues[0]?.message}` };
+  if (memberKey(result.data.userId) !== key)
+    return { ok: false, problem: `${key}: is not the key of its userId` };
+  return { ok: true, value: result.data };
+}
+
+export function formatMember(member: Member): string {
+  return stringify({ ...member, joinedAt: member.joinedAt.toISOString() });
+}
+
+export function membersConfigMap(organizationId: string, members: readonly Member[]) {
+  return {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: {
+      name: membersConfigMapName(organizationId),
+      labels: recordLabels("members", organizationId),
+    },
+    data: Object.fromEntries(members.map((member) => [memberKey(member.userId), formatMember(member)])),
+  };
+}

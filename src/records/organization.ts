@@ -1,0 +1,67 @@
+import * as z from "zod";
+import { canonicalUuid } from "../domain/identifiers.ts";
+import { recordLabels } from "./labels.ts";
+import { instant, nonEmpty, type Parsed, parseRecord, yamlValue } from "./parse.ts";
+
+/** ConfigMap `organization-<id>`. */
+export interface Organization {
+  readonly id: string;
+  readonly name: string;
+  readonly createdAt: Date;
+  readonly tier: string;
+  readonly byocConfig: readonly { readonly accountName: string; readonly id: string }[];
+  readonly privateEndpoints: readonly { readonly description: string; readonly id: string }[];
+}
+
+const PREFIX = "organization-";
+
+export function organizationConfigMapName(id: string): string {
+  return `${PREFIX}${id}`;
+}
+
+/** The other way round; `undefined` for a name that is no organization's. */
+export function organizationIdOf(name: string): string | undefined {
+  return idInName(name, PREFIX);
+}
+
+const data = z.object({
+  name: nonEmpty,
+  createdAt: instant,
+  tier: nonEmpty,
+  byocConfig: yamlValue(z.array(z.object({ accountName: z.string(), id: z.string() }))).default([]),
+  privateEndpoints: yamlValue(z.array(z.object({ description: z.string(), id: z.string() }))).default([]),
+});
+
+export function parseOrganization(
+  objectName: string,
+  values: Readonly<Record<string, string>> | undefined,
+): Parsed<Organization> {
+  const id = organizationIdOf(objectName);
+  if (id === undefined) return { ok: false, problem: `the name must be ${PREFIX}<uuid in lower case>` };
+  const parsed = parseRecord(data, values);
+  return parsed.ok ? { ok: true, value: { id, ...parsed.value } } : parsed;
+}
+
+/** The lower-case UUID behind `prefix` in an object's name. */
+export function idInName(name: string, prefix: string): string | undefined {
+  const id = name.startsWith(prefix) ? name.slice(prefix.length) : "";
+  return canonicalUuid(id) === id ? id : undefined;
+}
+
+export function organizationConfigMap(
+  organization: Pick<Organization, "id" | "name" | "createdAt" | "tier">,
+) {
+  return {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: {
+      name: organizationConfigMapName(organization.id),
+      labels: recordLabels("organization", organization.id),
+    },
+    data: {
+      name: organization.name,
+      createdAt: organization.createdAt.toISOString(),
+      tier: organization.tier,
+    },
+  };
+}

@@ -1,0 +1,63 @@
+import * as z from "zod";
+import { canonicalUuid } from "../domain/identifiers.ts";
+import { ORGANIZATION_LABEL, recordLabels } from "./labels.ts";
+import { idInName } from "./organization.ts";
+import { nonEmpty, type Parsed, parseRecord } from "./parse.ts";
+
+/** ConfigMap `service-<id>`. The organization is its label: selectors and tenancy read the same word. */
+export interface Service {
+  readonly id: string;
+  readonly organizationId: string;
+  readonly name: string;
+  /** Namespace where the service's pipes run. */
+  readonly namespace: string;
+}
+
+const PREFIX = "service-";
+
+export function serviceConfigMapName(id: string): string {
+  return `${PREFIX}${id}`;
+}
+
+/** The other way round; `undefined` for a name that is no service's. */
+export function serviceIdOf(name: string): string | undefined {
+  return idInName(name, PREFIX);
+}
+
+const data = z.object({
+  name: nonEmpty,
+  namespace: nonEmpty.regex(
+    /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/,
+    "must be the name of a namespace: lower-case letters, digits and hyphens",
+  ),
+});
+
+export function parseService(
+  objectName: string,
+  labels: Readonly<Record<string, string>> | undefined,
+  values: Readonly<Record<string, string>> | undefined,
+): Parsed<Service> {
+  const id = serviceIdOf(objectName);
+  if (id === undefined) return { ok: false, problem: `the name must be ${PREFIX}<uuid in lower case>` };
+  const organizationId = labels?.[ORGANIZATION_LABEL] ?? "";
+  if (canonicalUuid(organizationId) !== organizationId) {
+    return {
+      ok: false,
+      problem: `the label ${ORGANIZATION_LABEL} must be the organization's id, in lower case`,
+    };
+  }
+  const parsed = parseRecord(data, values);
+  return parsed.ok ? { ok: true, value: { id, organizationId, ...parsed.value } } : parsed;
+}
+
+export function serviceConfigMap(service: Service) {
+  return {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: {
+      name: serviceConfigMapName(service.id),
+      labels: recordLabels("service", service.organizationId),
+    },
+    data: { name: service.name, namespace: service.namespace },
+  };
+}

@@ -1,0 +1,47 @@
+import { readFileSync } from "node:fs";
+import { parseDocument } from "yaml";
+import * as z from "zod";
+import {
+  CPU_MAXIMUM_MILLICORES,
+  CPU_MINIMUM_MILLICORES,
+  CPU_STEP_MILLICORES,
+  memoryGibFor,
+  type Size,
+} from "../domain/size.ts";
+import type { Tier, Tiers } from "../domain/tier.ts";
+import { describeIssues } from "./parse.ts";
+
+const millicores = z
+  .int()
+  .min(CPU_MINIMUM_MILLICORES)
+  .max(CPU_MAXIMUM_MILLICORES)
+  .multipleOf(CPU_STEP_MILLICORES)
+  .transform((cpuMillicores): Size => ({ cpuMillicores, memoryGib: memoryGibFor(cpuMillicores) }));
+
+const tiersFile = z.record(
+  z.string().min(1),
+  z
+    .strictObject({ defaultCpuMillicores: millicores, maximumCpuMillicores: millicores })
+    .refine((tier) => tier.defaultCpuMillicores.cpuMillicores <= tier.maximumCpuMillicores.cpuMillicores, {
+      error: "the default is above the maximum",
+    }),
+);
+
+/**
+ * The tiers of a YAML file, such as `basic: {defaultCpuMillicores: 1000, maximumCpuMillicores: 8000}`.
+ *
+ * @throws Error with a sentence that says what is wrong with the file
+ */
+export function readTiersFile(path: string): Tiers {
+  const document = parseDocument(readFileSync(path, "utf8"));
+  const syntax = document.errors[0];
+  if (syntax) throw new Error(`The tiers file ${path} is not YAML: ${syntax.message}`, { cause: syntax });
+  const result = tiersFile.safeParse(document.toJS({ maxAliasCount: 0 }));
+  if (!result.success) throw new Error(`The tiers file ${path} is wrong: ${describeIssues(result.error)}.`);
+  return new Map(
+    Object.entries(result.data).map(([name, tier]): [string, Tier] => [
+      name,
+      { name, defaultSize: tier.defaultCpuMillicores, maximumSize: tier.maximumCpuMillicores },
+    ]),
+  );
+}
