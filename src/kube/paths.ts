@@ -1,0 +1,25 @@
+/** A kind of object, as the API server's paths name it. */
+export interface Resource {
+  /** `v1` for the core group, else `group/version`. */
+  readonly apiVersion: string;
+  readonly plural: string;
+}
+
+export const CONFIG_MAPS: Resource = { apiVersion: "v1", plural: "configmaps" };
+export const SECRETS: Resource = { apiVersion: "v1", plural: "secrets" };
+export const DEPLOYMENTS: Resource = { apiVersion: "apps/v1", plural: "deployments" };
+export const LEASES: Resource = { apiVersion: "coordination.k8s.io/v1", plural: "leases" };
+export const EVENTS: Resource = { apiVersion: "events.k8s.io/v1", plural: "events" };
+
+/** Path of a collection; without a namespace, over all of them. */
+export function collectionPath(resource: Resource, namespace: string | undefined): string {
+  const root = resource.apiVersion.includes("/")
+    ? `/apis/${resource.apiVersion}`
+    : `/api/${resource.apiVersion}`;
+  const scope = namespace === undefined ? "" : `/namespaces/${encodeURIComponent(namespace)}`;
+  return `${root}${scope}/${resource.plural}`;
+}
+
+export function objectPath(resource: Resource, namespace: string, name: string): string {
+  return `${collectionPath(resource, namespace)}/${encodeURIComponent(name)}`;
+}

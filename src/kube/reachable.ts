@@ -1,0 +1,26 @@
+import type { KubeClient } from "./client.ts";
+import { isCode, KubeConfigError } from "./errors.ts";
+
+/**
+ * One call at the start, so that a kubeconfig that points nowhere is told at once, in a sentence.
+ *
+ * @throws KubeConfigError
+ */
+export async function checkReachable(client: KubeClient, signal: AbortSignal): Promise<void> {
+  try {
+    await client.json({ path: "/version", signal });
+  } catch (cause) {
+    signal.throwIfAborted();
+    if (isCode(cause, 401)) {
+      throw new KubeConfigError(
+        `The cluster at ${client.server} does not accept the kubeconfig's credentials: renew them or use another kubeconfig.`,
+        { cause },
+      );
+    }
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new KubeConfigError(
+      `The cluster cannot be reached (${why}): check that it runs and that the kubeconfig names its server.`,
+      { cause },
+    );
+  }
+}
