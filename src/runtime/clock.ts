@@ -1,0 +1,38 @@
+/**
+ * Time as an argument: the process's own clock in production, one that tests move by hand otherwise.
+ */
+export interface Clock {
+  /** Wall-clock time in milliseconds since 1970; may jump. For stamps, never for measuring. */
+  now(): number;
+  /** Milliseconds that only ever grow. For measuring, leases and deadlines. */
+  monotonic(): number;
+  /** Calls back once after a delay; returns what cancels it. Never keeps the process alive. */
+  after(delayMs: number, callback: () => void): () => void;
+}
+
+// setTimeout fires at once for anything longer.
+const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  after(delayMs, callback) {
+    const timer = setTimeout(callback, Math.min(Math.max(0, delayMs), LONGEST_TIMEOUT_MS));
+    timer.unref();
+    return () => clearTimeout(timer);
+  },
+};
+
+/** Resolves after the delay, or as soon as the signal is aborted. Never rejects. */
+export function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    const end = () => {
+      cancel();
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const cancel = clock.after(delayMs, end);
+    signal.addEventListener("abort", end);
+  });
+}

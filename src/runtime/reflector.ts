@@ -1,0 +1,203 @@
+import type { KubeClient, KubeRequest } from "../kube/client.ts";
+import { isCode, KubeApiError } from "../kube/errors.ts";
+import type { KubeObject } from "../kube/objects.ts";
+import { collectionPath, type Resource } from "../kube/paths.ts";
+import { Backoff } from "./backoff.ts";
+import { type Clock, pause } from "./clock.ts";
+import { compareResourceVersions } from "./resource-version.ts";
+import type { Store } from "./store.ts";
+import { type WatchEvent, watchEvents } from "./watch-stream.ts";
+
+const PAGE_SIZE = 500;
+
+/** A watch is asked to end by itself after 10 to 20 minutes, at random, so that watches do not end together. */
+const WATCH_SECONDS_LEAST = 600;
+const WATCH_SECONDS_SPREAD = 600;
+
+/** The API server sends a bookmark a minute; silence of three means that the connection is dead. */
+const SILENCE_MS = 180_000;
+
+const BACKOFF_FIRST_MS = 200;
+const BACKOFF_MOST_MS = 10_000;
+
+/** What a reflector needs of the client. */
+export type ReflectorClient = Pick<KubeClient, "json" | "stream">;
+
+export interface ReflectorOptions<T extends KubeObject, Raw extends KubeObject = KubeObject> {
+  readonly client: ReflectorClient;
+  readonly resource: Resource;
+  /** All namespaces when absent. */
+  readonly namespace?: string | undefined;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+  readonly store: Store<T>;
+  /** Keeps what is read of an object, and nothing else in memory. */
+  readonly project: (raw: Raw) => T;
+  readonly clock: Clock;
+  readonly random?: () => number;
+  /** A problem with the API server, already being retried. */
+  readonly onProblem: (problem: unknown) => void;
+}
+
+interface List<Raw> {
+  readonly metadata: { readonly resourceVersion: string; readonly continue?: string };
+  readonly items: readonly Raw[];
+}
+
+/** A reflector as its owner sees it, whatever it reflects. */
+export interface Informer {
+  /** Resolves when the store has been filled for the first time. */
+  readonly synced: Promise<void>;
+  readonly isSynced: boolean;
+  /** Monotonic time of the last proof that the store is fresh: a list, an event or a bookmark. */
+  readonly lastContact: number;
+  /** Runs until the signal is aborted. Never rejects. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+/**
+ * Keeps a store equal to what the API server has of one kind: list, then watch from there, for ever.
+ *
+ *     list ──▶ watch ──ended──▶ watch from the last version seen
+ *       ▲        └─ 410, silence, or the server's history is older than ours ─┐
+ *       └─────────────────────────────────────────────────────────────────────┘
+ *
+ * Guarantees:
+ * - No error ends it; only the signal does. Errors are backed off (0.2 to 10 s) and told to `onProblem`.
+ * - A list asks for no resource version, so it is a consistent read: the truth, which starts a new epoch,
+ *   also when it is older than what was known (etcd put back from a snapshot).
+ * - A watch that the server ends, even after an instant, goes on from the last version: that is normal.
+ * - After an error, and after silence (a half-open connection, or a watch that waits for versions that an
+ *   etcd put back will not reach for long), it does not trust its position before it has compared it.
+ */
+export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject> implements Informer {
+  readonly #options: ReflectorOptions<T, Raw>;
+  readonly #path: string;
+  readonly #synced = Promise.withResolvers<void>();
+  #position: string | undefined;
+  #lastContact = Number.NEGATIVE_INFINITY;
+  #isSynced = false;
+
+  constructor(options: ReflectorOptions<T, Raw>) {
+    this.#options = options;
+    this.#path = collectionPath(options.resource, options.namespace);
+  }
+
+  get synced(): Promise<void> {
+    return this.#synced.promise;
+  }
+
+  get isSynced(): boolean {
+    return this.#isSynced;
+  }
+
+  get lastContact(): number {
+    return this.#lastContact;
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, onProblem, random } = this.#options;
+    const backoff = new Backoff(BACKOFF_FIRST_MS, BACKOFF_MOST_MS, random);
+    let doubtful = false;
+    while (!signal.aborted) {
+      try {
+        if (doubtful && (await this.#historyWentBack(signal))) this.#position = undefined;
+        if (this.#position === undefined) await this.#list(signal);
+        doubtful = false;
+        const events = await this.#watch(signal);
+        if (events > 0) backoff.reset();
+        else await pause(clock, backoff.next(), signal);
+      } catch (error) {
+        if (signal.aborted) break;
+        doubtful = true;
+        if (isCode(error, 410)) this.#position = undefined;
+        else onProblem(error);
+        await pause(clock, retryDelay(error, backoff), signal);
+      }
+    }
+  }
+
+  async #list(signal: AbortSignal): Promise<void> {
+    const { client, store, project } = this.#options;
+    store.beginList();
+    const objects: T[] = [];
+    let version: string;
+    let next: string | undefined;
+    do {
+      const page = await client.json<List<Raw>>(this.#request({ limit: PAGE_SIZE, continue: next }, signal));
+      for (const item of page.items) objects.push(project(item));
+      version = page.metadata.resourceVersion;
+      next = page.metadata.continue || undefined;
+    } while (next !== undefined);
+    store.replace(objects, version);
+    this.#position = version;
+    this.#touch();
+    this.#isSynced = true;
+    this.#synced.resolve();
+  }
+
+  /** Whether the server's present is before the version that we have reached. */
+  async #historyWentBack(signal: AbortSignal): Promise<boolean> {
+    if (this.#position === undefined) return true;
+    const head = await this.#options.client.json<List<Raw>>(this.#request({ limit: 1 }, signal));
+    return compareResourceVersions(head.metadata.resourceVersion, this.#position) < 0;
+  }
+
+  /** @returns how many events came until the server ended the watch */
+  async #watch(signal: AbortSignal): Promise<number> {
+    const { client, clock, random = Math.random } = this.#options;
+    const silence = new AbortController();
+    const expectEvent = () =>
+      clock.after(SILENCE_MS, () => silence.abort(new Error(`watch of ${this.#path} fell silent`)));
+    let cancelSilence = expectEvent();
+    let events = 0;
+    try {
+      const query = {
+        watch: true,
+        allowWatchBookmarks: true,
+        resourceVersion: this.#position,
+        timeoutSeconds: WATCH_SECONDS_LEAST + Math.floor(random() * WATCH_SECONDS_SPREAD),
+      };
+      const abort = AbortSignal.any([signal, silence.signal]);
+      const body = await client.stream({ ...this.#request(query, abort), signal: abort });
+      for await (const event of watchEvents<Raw>(body)) {
+        cancelSilence();
+        cancelSilence = expectEvent();
+        this.#handle(event);
+        events += 1;
+      }
+      return events;
+    } finally {
+      cancelSilence();
+    }
+  }
+
+  #handle(event: WatchEvent<Raw>): void {
+    const { store, project } = this.#options;
+    if (event.type === "ERROR") {
+      throw new KubeApiError(
+        `watch of ${this.#path}`,
+        event.object.code ?? 500,
+        JSON.stringify(event.object),
+      );
+    }
+    if (event.type === "DELETED") store.remove(project(event.object));
+    else if (event.type !== "BOOKMARK") store.apply(project(event.object));
+    this.#position = event.object.metadata.resourceVersion;
+    this.#touch();
+  }
+
+  #touch(): void {
+    this.#lastContact = this.#options.clock.monotonic();
+  }
+
+  #request(query: KubeRequest["query"], signal: AbortSignal): KubeRequest {
+    const { labelSelector, fieldSelector } = this.#options;
+    return { path: this.#path, query: { ...query, labelSelector, fieldSelector }, signal };
+  }
+}
+
+function retryDelay(error: unknown, backoff: Backoff): number {
+  const own = backoff.next();
+  return error instanceof KubeApiError ? Math.max(own, error.retryAfterMs ?? 0) : own;
+}

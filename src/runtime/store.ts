@@ -1,0 +1,145 @@
+import type { KubeObject } from "../kube/objects.ts";
+import { compareResourceVersions } from "./resource-version.ts";
+
+export type Change<T> =
+  | { readonly type: "added"; readonly object: T }
+  | { readonly type: "updated"; readonly object: T; readonly previous: T }
+  | { readonly type: "deleted"; readonly previous: T };
+
+export type Indexes<T> = Readonly<Record<string, (object: T) => readonly string[]>>;
+
+/**
+ * The objects of one kind as last seen, by `namespace/name` and by indexes.
+ *
+ * Guarantees:
+ * - Within an epoch (from one list to the next) an object never goes back to an older version, so a late
+ *   watch event cannot undo what the answer to our own write has shown.
+ * - An object that was deleted and made again is told as `deleted` and then `added`, also when both
+ *   happened unseen.
+ * - Listeners run after the store has changed, in the order of the changes. They must not throw.
+ */
+export class Store<T extends KubeObject> {
+  readonly #objects = new Map<string, T>();
+  readonly #indexers: Indexes<T>;
+  readonly #indexed = new Map<string, Map<string, Set<string>>>();
+  readonly #listeners: ((change: Change<T>) => void)[] = [];
+  /** Keys that our own writes changed or removed since the list in flight began. */
+  #written: Map<string, string> | undefined;
+
+  constructor(indexers: Indexes<T> = {}) {
+    this.#indexers = indexers;
+    for (const name of Object.keys(indexers)) this.#indexed.set(name, new Map());
+  }
+
+  get size(): number {
+    return this.#objects.size;
+  }
+
+  get(key: string): T | undefined {
+    return this.#objects.get(key);
+  }
+
+  values(): IterableIterator<T> {
+    return this.#objects.values();
+  }
+
+  /** Objects whose index function gave this value. */
+  by(index: string, value: string): T[] {
+    const keys = this.#indexed.get(index)?.get(value) ?? [];
+    return [...keys].flatMap((key) => this.#objects.get(key) ?? []);
+  }
+
+  onChange(listener: (change: Change<T>) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /** A version of an object, from a watch. Older ones than the one known are ignored. */
+  apply(object: T): void {
+    const key = keyOf(object);
+    const previous = this.#objects.get(key);
+    if (previous && !isNewer(object, previous)) return;
+    if (previous && previous.metadata.uid !== object.metadata.uid) this.#delete(key, previous);
+    this.#put(key, object);
+  }
+
+  /** The answer to a write of ours: known at once, and not undone by a list that began before it. */
+  observe(object: T): void {
+    this.#written?.set(keyOf(object), object.metadata.resourceVersion);
+    this.apply(object);
+  }
+
+  /** A deletion, from a watch; carries the version at which it happened. */
+  remove(object: T): void {
+    const key = keyOf(object);
+    const previous = this.#objects.get(key);
+    if (previous && !isNewer(previous, object)) this.#delete(key, previous);
+  }
+
+  /** To be called before a list is asked for, so that `replace` knows which writes are newer than it. */
+  beginList(): void {
+    this.#written = new Map();
+  }
+
+  /** A complete list: the truth, also where it is older than what was known (etcd put back). */
+  replace(objects: readonly T[], listVersion: string): void {
+    const written = this.#written ?? new Map<string, string>();
+    this.#written = undefined;
+    const listed = new Map(objects.map((object) => [keyOf(object), object]));
+    const newerThanList = (key: string) => {
+      const version = written.get(key);
+      return version !== undefined && compareResourceVersions(version, listVersion) > 0;
+    };
+    for (const [key, previous] of [...this.#objects]) {
+      if (!listed.has(key) && !newerThanList(key)) this.#delete(key, previous);
+    }
+    for (const [key, object] of listed) {
+      const previous = this.#objects.get(key);
+      if (newerThanList(key) || previous?.metadata.resourceVersion === object.metadata.resourceVersion)
+        continue;
+      if (previous && previous.metadata.uid !== object.metadata.uid) this.#delete(key, previous);
+      this.#put(key, object);
+    }
+  }
+
+  #put(key: string, object: T): void {
+    const previous = this.#objects.get(key);
+    if (previous) this.#unindex(key, previous);
+    this.#objects.set(key, object);
+    for (const [name, values] of this.#indexed) {
+      for (const value of this.#indexers[name]?.(object) ?? []) {
+        const keys = values.get(value) ?? new Set();
+        values.set(value, keys.add(key));
+      }
+    }
+    this.#tell(previous ? { type: "updated", object, previous } : { type: "added", object });
+  }
+
+  #delete(key: string, previous: T): void {
+    this.#unindex(key, previous);
+    this.#objects.delete(key);
+    this.#tell({ type: "deleted", previous });
+  }
+
+  #unindex(key: string, object: T): void {
+    for (const [name, values] of this.#indexed) {
+      for (const value of this.#indexers[name]?.(object) ?? []) {
+        const keys = values.get(value);
+        keys?.delete(key);
+        if (keys?.size === 0) values.delete(value);
+      }
+    }
+  }
+
+  #tell(change: Change<T>): void {
+    for (const listener of this.#listeners) listener(change);
+  }
+}
+
+function isNewer(a: KubeObject, b: KubeObject): boolean {
+  return compareResourceVersions(a.metadata.resourceVersion, b.metadata.resourceVersion) > 0;
+}
+
+export function keyOf(object: KubeObject): string {
+  const { namespace, name } = object.metadata;
+  return namespace === undefined ? name : `${namespace}/${name}`;
+}

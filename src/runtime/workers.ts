@@ -1,0 +1,51 @@
+import { KubeApiError, KubeUnreachableError } from "../kube/errors.ts";
+import type { WorkQueue } from "./work-queue.ts";
+
+/** What a pass over a key wants next; without a delay it waits for the next change. */
+export interface Outcome {
+  readonly requeueAfterMs?: number | undefined;
+}
+
+export interface WorkersOptions {
+  readonly queue: WorkQueue;
+  readonly concurrency: number;
+  readonly reconcile: (key: string, signal: AbortSignal) => Promise<Outcome>;
+  /** Told of every failure; `expected` ones (conflicts, an unreachable server) are no bugs. */
+  readonly onFailure: (key: string, error: unknown, expected: boolean) => void;
+}
+
+/** Passes keys from the queue to `reconcile` until the signal is aborted and the last pass is over. */
+export async function runWorkers(options: WorkersOptions, signal: AbortSignal): Promise<void> {
+  const worker = async () => {
+    for (;;) {
+      const key = await options.queue.next(signal);
+      if (key === undefined) return;
+      await pass(options, key, signal);
+      options.queue.done(key);
+    }
+  };
+  await Promise.all(Array.from({ length: options.concurrency }, worker));
+}
+
+async function pass(options: WorkersOptions, key: string, signal: AbortSignal): Promise<void> {
+  const { queue, reconcile, onFailure } = options;
+  try {
+    const { requeueAfterMs } = await reconcile(key, signal);
+    queue.forget(key);
+    if (requeueAfterMs !== undefined) queue.addAfter(key, requeueAfterMs);
+  } catch (error) {
+    if (signal.aborted) return;
+    const { expected, leastMs } = retryPolicy(error);
+    onFailure(key, error, expected);
+    queue.retry(key, leastMs);
+  }
+}
+
+/** The one map from error to requeue: all are retried with growing pauses, none before the server allows it. */
+function retryPolicy(error: unknown): { readonly expected: boolean; readonly leastMs: number } {
+  if (error instanceof KubeUnreachableError) return { expected: true, leastMs: 0 };
+  if (error instanceof KubeApiError) {
+    return { expected: error.code === 409 || error.code === 429, leastMs: error.retryAfterMs ?? 0 };
+  }
+  return { expected: false, leastMs: 0 };
+}
