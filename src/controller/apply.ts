@@ -1,0 +1,123 @@
+import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../crd/names.ts";
+import type { PipeFailure, PipeScaling } from "../crd/pipe-scaling.ts";
+import { cpuQuantity, memoryQuantity } from "../domain/quantity.ts";
+import { formatSize, type Size } from "../domain/size.ts";
+import type { KubeClient } from "../kube/client.ts";
+import { isCode, isReplaced, KubeApiError } from "../kube/errors.ts";
+import type { Deployment, KubeObject } from "../kube/objects.ts";
+import { collectionPath, DEPLOYMENTS, objectPath } from "../kube/paths.ts";
+import { REFUSED } from "./assess.ts";
+import { formatAttempt } from "./attempt.ts";
+import type { Caches } from "./caches.ts";
+import type { Action } from "./decide.ts";
+import { ATTEMPT_ANNOTATION, COMPLETED_SIZE_ANNOTATION, GIVEN_SIZE_ANNOTATION } from "./names.ts";
+import { type Pipe, pipeOf } from "./pipe.ts";
+import { scalingOf } from "./scaling.ts";
+
+export interface Applier {
+  readonly client: Pick<KubeClient, "json">;
+  readonly caches: Caches;
+  /** Throws when this process may no longer write (runtime/leader.ts). */
+  readonly assertMayWrite: () => void;
+}
+
+/**
+ * Does one action and puts the answer into the caches, so that the next look sees it.
+ *
+ * @returns the refusal, if the API server will not have this size for this pipe
+ * @throws whatever else went wrong; a conflict means that our view was old
+ */
+export async function apply(applier: Applier, action: Action): Promise<PipeFailure | undefined> {
+  applier.assertMayWrite();
+  switch (action.type) {
+    case "create-scaling":
+      await createScaling(applier, action);
+      return undefined;
+    case "give-size":
+      return giveSize(applier, action);
+    case "put-back":
+      await patchPipe(applier, action.pipe, action.container, action.size, {});
+      return undefined;
+  }
+}
+
+async function createScaling(
+  { client, caches }: Applier,
+  { namespace, name, size }: Extract<Action, { type: "create-scaling" }>,
+): Promise<void> {
+  const spec = size ? { replicaCpuMillicores: size.cpuMillicores, replicaMemoryGb: size.memoryGib } : {};
+  const created = await client.json<KubeObject & PipeScaling>({
+    method: "POST",
+    path: collectionPath(PIPE_SCALINGS, namespace),
+    query: { fieldManager: CONTROLLER_FIELD_MANAGER },
+    body: { apiVersion: API_VERSION, kind: KIND, metadata: { name, namespace }, spec },
+  });
+  caches.scalings.observe(scalingOf(created));
+}
+
+async function giveSize(
+  applier: Applier,
+  { pipe, container, attempt }: Extract<Action, { type: "give-size" }>,
+): Promise<PipeFailure | undefined> {
+  const completed = pipe.rollout.isComplete ? pipe.size : undefined;
+  const annotations = {
+    [ATTEMPT_ANNOTATION]: formatAttempt(attempt),
+    ...(completed ? { [COMPLETED_SIZE_ANNOTATION]: formatSize(completed) } : {}),
+  };
+  try {
+    await patchPipe(applier, pipe, container, attempt.size, annotations);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof KubeApiError) || !isRefusal(error)) throw error;
+    return {
+      pipe: pipe.metadata.name,
+      size: formatSize(attempt.size),
+      reason: REFUSED,
+      message: refusalMessage(error),
+      attempts: attempt.attempts,
+      at: new Date(attempt.startedAtMs).toISOString(),
+    };
+  }
+}
+
+/**
+ * A strategic merge patch owns just the leaves that it sets. The uid keeps it off an object that took the
+ * pipe's name, the resourceVersion off one that changed since it was looked at (kubernetes-facts.md).
+ */
+async function patchPipe(
+  { client, caches }: Applier,
+  pipe: Pipe,
+  container: string,
+  size: Size,
+  annotations: Readonly<Record<string, string>>,
+): Promise<void> {
+  const { name, namespace, uid, resourceVersion } = pipe.metadata;
+  const amounts = { cpu: cpuQuantity(size), memory: memoryQuantity(size) };
+  const resources = { requests: amounts, limits: { memory: amounts.memory } };
+  const patched = await client.json<Deployment>({
+    method: "PATCH",
+    path: objectPath(DEPLOYMENTS, namespace, name),
+    query: { fieldManager: CONTROLLER_FIELD_MANAGER },
+    patchType: "application/strategic-merge-patch+json",
+    body: {
+      metadata: {
+        uid,
+        resourceVersion,
+        annotations: { [GIVEN_SIZE_ANNOTATION]: formatSize(size), ...annotations },
+      },
+      spec: { template: { spec: { containers: [{ name: container, resources }] } } },
+    },
+  });
+  caches.pipes.observe(pipeOf(patched));
+}
+
+/** 422 of validation or an admission policy, 403 of policy: trying at once again will not help. */
+function isRefusal(error: KubeApiError): boolean {
+  if (isReplaced(error)) return false;
+  const isTerminating = error.causes.some((cause) => cause.reason === "NamespaceTerminating");
+  return isCode(error, 422) || (isCode(error, 403) && !isTerminating);
+}
+
+function refusalMessage(error: KubeApiError): string {
+  return error.message.slice(error.message.indexOf(": ") + 2);
+}

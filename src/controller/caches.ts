@@ -1,0 +1,107 @@
+import { PIPE_SCALINGS } from "../crd/names.ts";
+import type { KubeClient } from "../kube/client.ts";
+import type { ConfigMap, KubeObject, ObjectMeta } from "../kube/objects.ts";
+import { CONFIG_MAPS, DEPLOYMENTS } from "../kube/paths.ts";
+import { RESOURCE_LABEL, type RecordKind } from "../records/labels.ts";
+import { type Organization, parseOrganization } from "../records/organization.ts";
+import type { Parsed } from "../records/parse.ts";
+import { parseService, type Service } from "../records/service.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { type Informer, Reflector } from "../runtime/reflector.ts";
+import { Store } from "../runtime/store.ts";
+import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "./names.ts";
+import { isRollingOurs, type Pipe, pipeOf } from "./pipe.ts";
+import { type Scaling, scalingOf } from "./scaling.ts";
+
+export type Cached<T> = KubeObject & { readonly record: Parsed<T> };
+
+/** What the controller keeps in memory of the cluster. */
+export interface Caches {
+  readonly organizations: Store<Cached<Organization>>;
+  readonly services: Store<Cached<Service>>;
+  readonly scalings: Store<Scaling>;
+  readonly pipes: Store<Pipe>;
+}
+
+export const BY_ORGANIZATION = "organization";
+export const BY_SERVICE = "service";
+export const BY_ROLLING = "rolling";
+
+export function createCaches(): Caches {
+  return {
+    organizations: new Store(),
+    services: new Store({
+      [BY_ORGANIZATION]: ({ record }) => (record.ok ? [record.value.organizationId] : []),
+    }),
+    scalings: new Store({ [BY_SERVICE]: (scaling) => [scaling.metadata.name] }),
+    pipes: new Store({
+      [BY_SERVICE]: (pipe) => [pipe.serviceId],
+      [BY_ROLLING]: (pipe) => (isRollingOurs(pipe) ? ["yes"] : []),
+    }),
+  };
+}
+
+export interface InformerOptions {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  /** Namespace of the records. */
+  readonly namespace: string;
+  /** Namespaces of pipes; empty for all. */
+  readonly pipeNamespaces: readonly string[];
+  readonly onProblem: (problem: unknown) => void;
+}
+
+/** What keeps the caches true. */
+export function createInformers(caches: Caches, options: InformerOptions): readonly Informer[] {
+  const { client, clock, namespace, pipeNamespaces, onProblem } = options;
+  const common = { client, clock, onProblem };
+  const records = { ...common, resource: CONFIG_MAPS, namespace };
+  const scopes = pipeNamespaces.length === 0 ? [undefined] : pipeNamespaces;
+  return [
+    new Reflector({
+      ...records,
+      labelSelector: selectorOf("organization"),
+      store: caches.organizations,
+      project: cachedOrganization,
+    }),
+    new Reflector({
+      ...records,
+      labelSelector: selectorOf("service"),
+      store: caches.services,
+      project: cachedService,
+    }),
+    ...scopes.flatMap((scope) => [
+      new Reflector({
+        ...common,
+        resource: PIPE_SCALINGS,
+        namespace: scope,
+        store: caches.scalings,
+        project: scalingOf,
+      }),
+      new Reflector({
+        ...common,
+        resource: DEPLOYMENTS,
+        namespace: scope,
+        labelSelector: `${TYPE_LABEL}=${DATABASE_TYPE},${SERVICE_LABEL}`,
+        store: caches.pipes,
+        project: pipeOf,
+      }),
+    ]),
+  ];
+}
+
+function selectorOf(kind: RecordKind): string {
+  return `${RESOURCE_LABEL}=${kind}`;
+}
+
+function cachedOrganization({ metadata, data }: ConfigMap): Cached<Organization> {
+  return { metadata: identityOf(metadata), record: parseOrganization(metadata.name, data) };
+}
+
+function cachedService({ metadata, data }: ConfigMap): Cached<Service> {
+  return { metadata: identityOf(metadata), record: parseService(metadata.name, metadata.labels, data) };
+}
+
+function identityOf({ name, namespace = "", uid, resourceVersion }: ObjectMeta) {
+  return { name, namespace, uid, resourceVersion };
+}

@@ -1,0 +1,89 @@
+import type { PipeFailure } from "../crd/pipe-scaling.ts";
+import type { Tiers } from "../domain/tier.ts";
+import type { Organization } from "../records/organization.ts";
+import { organizationConfigMapName } from "../records/organization.ts";
+import { type Service, serviceConfigMapName } from "../records/service.ts";
+import { BY_SERVICE, type Caches } from "./caches.ts";
+import type { Obstacle, Snapshot } from "./snapshot.ts";
+
+type Found<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly obstacle: Obstacle };
+
+/**
+ * All that the caches know of a service, at one moment.
+ *
+ * @param failures what this pass has seen fail, before it is in any status
+ */
+export function observe(
+  caches: Caches,
+  scope: { readonly namespace: string; readonly tiers: Tiers },
+  serviceId: string,
+  nowMs: number,
+  failures: readonly PipeFailure[],
+): Snapshot {
+  const service = findService(caches, scope.namespace, serviceId);
+  const namespace = service.ok ? service.value.namespace : undefined;
+  const scalings = caches.scalings.by(BY_SERVICE, serviceId);
+  const scaling = scalings.find((each) => each.metadata.namespace === namespace);
+  return {
+    serviceId,
+    nowMs,
+    namespace,
+    tier: service.ok ? findTier(caches, scope, service.value) : service,
+    scaling,
+    strays: scalings.filter((each) => each.metadata.namespace !== namespace),
+    failures: [...failures, ...(scaling?.status.failures ?? [])],
+    pipes: caches.pipes
+      .by(BY_SERVICE, serviceId)
+      .filter((pipe) => pipe.metadata.namespace === namespace && !pipe.isBeingDeleted)
+      .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1)),
+  };
+}
+
+function findService(caches: Caches, namespace: string, serviceId: string): Found<Service> {
+  const name = serviceConfigMapName(serviceId);
+  const cached = caches.services.get(`${namespace}/${name}`);
+  if (!cached) {
+    return obstacle(
+      "UnknownService",
+      `No service ${serviceId}: there is no ConfigMap ${name} in ${namespace}.`,
+    );
+  }
+  return cached.record.ok ? cached.record : malformed(name, cached.record.problem);
+}
+
+function findTier(
+  caches: Caches,
+  { namespace, tiers }: { readonly namespace: string; readonly tiers: Tiers },
+  service: Service,
+): Snapshot["tier"] {
+  const name = organizationConfigMapName(service.organizationId);
+  const cached = caches.organizations.get(`${namespace}/${name}`);
+  if (!cached) {
+    return obstacle(
+      "UnknownOrganization",
+      `No organization ${service.organizationId}: there is no ConfigMap ${name} in ${namespace}.`,
+    );
+  }
+  if (!cached.record.ok) return malformed(name, cached.record.problem);
+  return tierOf(cached.record.value, tiers);
+}
+
+function tierOf(organization: Organization, tiers: Tiers): Snapshot["tier"] {
+  const tier = tiers.get(organization.tier);
+  if (tier) return { ok: true, value: tier };
+  const known = [...tiers.keys()].join(", ");
+  return obstacle(
+    "UnknownTier",
+    `The organization's tier is "${organization.tier}"; the tiers are ${known}.`,
+  );
+}
+
+function malformed(name: string, problem: string) {
+  return obstacle("MalformedRecord", `The ConfigMap ${name} cannot be read: ${problem}.`);
+}
+
+function obstacle(reason: Obstacle["reason"], message: string) {
+  return { ok: false, obstacle: { reason, message } } as const;
+}

@@ -1,0 +1,125 @@
+import { sizeOfQuantities } from "../domain/quantity.ts";
+import { parseSize, type Size, sameSize } from "../domain/size.ts";
+import type { Container, Deployment, DeploymentCondition, KubeObject, ObjectMeta } from "../kube/objects.ts";
+import { type Attempt, parseAttempt } from "./attempt.ts";
+import {
+  ATTEMPT_ANNOTATION,
+  COMPLETED_SIZE_ANNOTATION,
+  CONTAINER_ANNOTATION,
+  GIVEN_SIZE_ANNOTATION,
+  SERVICE_LABEL,
+} from "./names.ts";
+
+/** What is read of a pipe's Deployment, and all that is kept of it in memory. */
+export interface Pipe extends KubeObject {
+  readonly metadata: Pick<ObjectMeta, "name" | "uid" | "resourceVersion"> & {
+    readonly namespace: string;
+    readonly generation: number;
+  };
+  readonly serviceId: string;
+  readonly createdAtMs: number;
+  readonly isBeingDeleted: boolean;
+  /** Name of the container to size, or why none can be told. */
+  readonly container: { readonly name: string } | { readonly problem: string };
+  /** The size of that container, if its requests and its memory limit agree on one. */
+  readonly size: Size | undefined;
+  readonly replicas: number;
+  readonly isPaused: boolean;
+  /** Strategy Recreate: a rollout stops the old pods before it starts new ones. */
+  readonly isRecreated: boolean;
+  readonly rollout: Rollout;
+  readonly givenSize: Size | undefined;
+  readonly completedSize: Size | undefined;
+  readonly attempt: Attempt | undefined;
+}
+
+/** How far the Deployment controller is with the template as it stands. */
+export interface Rollout {
+  readonly isComplete: boolean;
+  readonly terminatingReplicas: number;
+  readonly progressing: DeploymentCondition | undefined;
+  readonly replicaFailure: DeploymentCondition | undefined;
+}
+
+export function pipeOf(deployment: Deployment): Pipe {
+  const { metadata, spec, status } = deployment;
+  const annotations = metadata.annotations ?? {};
+  const container = chooseContainer(spec.template.spec.containers, annotations[CONTAINER_ANNOTATION]);
+  const conditions = status?.conditions ?? [];
+  const holding = (type: string) => conditions.find((each) => each.type === type);
+  return {
+    metadata: {
+      name: metadata.name,
+      namespace: metadata.namespace ?? "",
+      uid: metadata.uid,
+      resourceVersion: metadata.resourceVersion,
+      generation: metadata.generation ?? 0,
+    },
+    serviceId: metadata.labels?.[SERVICE_LABEL] ?? "",
+    createdAtMs: Date.parse(metadata.creationTimestamp ?? ""),
+    isBeingDeleted: metadata.deletionTimestamp !== undefined,
+    container: "problem" in container ? container : { name: container.name },
+    size: "problem" in container ? undefined : sizeOf(container),
+    replicas: spec.replicas ?? 1,
+    isPaused: spec.paused ?? false,
+    isRecreated: spec.strategy?.type === "Recreate",
+    rollout: {
+      isComplete: isRolloutComplete(deployment),
+      terminatingReplicas: status?.terminatingReplicas ?? 0,
+      progressing: holding("Progressing"),
+      replicaFailure: holding("ReplicaFailure"),
+    },
+    givenSize: parseSize(annotations[GIVEN_SIZE_ANNOTATION] ?? ""),
+    completedSize: parseSize(annotations[COMPLETED_SIZE_ANNOTATION] ?? ""),
+    attempt: parseAttempt(annotations[ATTEMPT_ANNOTATION]),
+  };
+}
+
+function chooseContainer(
+  containers: readonly Container[],
+  named: string | undefined,
+): Container | { readonly problem: string } {
+  const names = containers.map((each) => each.name).join(", ");
+  if (named !== undefined) {
+    const container = containers.find((each) => each.name === named);
+    return (
+      container ?? {
+        problem: `the annotation ${CONTAINER_ANNOTATION} names "${named}"; its containers are ${names}`,
+      }
+    );
+  }
+  const [only, ...others] = containers;
+  if (only && others.length === 0) return only;
+  return {
+    problem: `it has the containers ${names}: set the annotation ${CONTAINER_ANNOTATION} to the one to size`,
+  };
+}
+
+function sizeOf(container: Container): Size | undefined {
+  const requests = container.resources?.requests ?? {};
+  const limit = sizeOfQuantities(requests["cpu"], container.resources?.limits?.["memory"]);
+  const request = sizeOfQuantities(requests["cpu"], requests["memory"]);
+  return limit?.memoryGib === request?.memoryGib ? request : undefined;
+}
+
+/**
+ * Whether every replica runs the template as it stands. Once the Deployment controller has said
+ * NewReplicaSetAvailable that holds, also when a pod dies later; but the word survives from the rollout
+ * before in a Recreate Deployment without pods, hence the counts (kubernetes-facts.md).
+ */
+function isRolloutComplete({ metadata, spec, status }: Deployment): boolean {
+  const wanted = spec.replicas ?? 1;
+  const replicas = status?.replicas ?? 0;
+  const isSeen = (status?.observedGeneration ?? 0) >= (metadata.generation ?? 0);
+  if (!isSeen || replicas !== (status?.updatedReplicas ?? 0) || replicas < wanted) return false;
+  const isAnnounced = status?.conditions?.some(
+    (each) => each.type === "Progressing" && each.reason === "NewReplicaSetAvailable",
+  );
+  return isAnnounced === true || (status?.availableReplicas ?? 0) >= wanted;
+}
+
+/** Whether a size that we gave is on its way to the pipe's pods. */
+export function isRollingOurs({ size, attempt, rollout, isPaused, replicas }: Pipe): boolean {
+  const isOurs = size !== undefined && sameSize(size, attempt?.size);
+  return isOurs && !rollout.isComplete && !isPaused && replicas > 0;
+}

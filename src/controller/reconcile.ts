@@ -1,0 +1,120 @@
+import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../crd/names.ts";
+import type { PipeFailure, PipeScaling, PipeScalingStatus } from "../crd/pipe-scaling.ts";
+import { formatSize } from "../domain/size.ts";
+import type { Tiers } from "../domain/tier.ts";
+import type { KubeObject } from "../kube/objects.ts";
+import { objectPath } from "../kube/paths.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { mergePatch } from "../runtime/merge-patch.ts";
+import type { Outcome } from "../runtime/workers.ts";
+import type { Logger } from "../telemetry/log.ts";
+import { type Applier, apply } from "./apply.ts";
+import { type Action, type Decision, decide, failuresOf, type Sizing } from "./decide.ts";
+import { observe } from "./observe.ts";
+import { type Scaling, scalingOf } from "./scaling.ts";
+import type { RolloutSlots } from "./slots.ts";
+import type { Snapshot } from "./snapshot.ts";
+import { statusOf, strayStatus } from "./status.ts";
+
+export interface ReconcilerOptions extends Applier {
+  readonly clock: Clock;
+  /** Namespace of the records. */
+  readonly namespace: string;
+  readonly tiers: Tiers;
+  readonly rolloutTimeoutMs: number;
+  readonly slots: RolloutSlots;
+  readonly log: Logger;
+}
+
+/** One pass over a service: observe → decide → apply → report. */
+export class Reconciler {
+  readonly #options: ReconcilerOptions;
+
+  constructor(options: ReconcilerOptions) {
+    this.#options = options;
+  }
+
+  async reconcile(serviceId: string): Promise<Outcome> {
+    const { slots } = this.#options;
+    const before = this.#observe(serviceId, []);
+    const decision = this.#decide(before);
+    if (decision.sizing?.holdBack === "overall-limit") slots.waitFor(serviceId);
+
+    const refusals = await slots.holding(decision.actions.length, () => this.#apply(serviceId, decision));
+
+    // Looked at again only to describe what stands after our writes; what it would begin is for the next pass.
+    const after = this.#observe(serviceId, [...refusals, ...failuresOf(decision)]);
+    const { sizing } = this.#decide(after);
+    await this.#reportAll(after, sizing);
+    return { requeueAfterMs: untilRecheck(after, sizing) };
+  }
+
+  #observe(serviceId: string, failures: readonly PipeFailure[]): Snapshot {
+    const { caches, clock } = this.#options;
+    return observe(caches, this.#options, serviceId, clock.now(), failures);
+  }
+
+  #decide(snapshot: Snapshot): Decision {
+    const { rolloutTimeoutMs, slots } = this.#options;
+    return decide(snapshot, { rolloutTimeoutMs, overallFree: slots.free() });
+  }
+
+  /** All actions at once: one that fails does not keep the others from being done. */
+  async #apply(serviceId: string, { actions, sizing }: Decision): Promise<PipeFailure[]> {
+    const { log } = this.#options;
+    const results = await Promise.allSettled(
+      actions.map(async (action) => {
+        const refusal = await apply(this.#options, action);
+        log.info({ serviceId, ...described(action), requestId: sizing?.requestId, refusal }, action.type);
+        return refusal;
+      }),
+    );
+    const broken = results.find((each) => each.status === "rejected");
+    if (broken) throw broken.reason;
+    return results.flatMap((each) => (each.status === "fulfilled" ? (each.value ?? []) : []));
+  }
+
+  async #reportAll(snapshot: Snapshot, sizing: Sizing | undefined): Promise<void> {
+    const { scaling, strays } = snapshot;
+    const reports = strays.map((stray) => this.#report(stray, strayStatus(snapshot, stray)));
+    if (scaling) reports.push(this.#report(scaling, statusOf(snapshot, scaling, sizing)));
+    await Promise.all(reports);
+  }
+
+  /** Writes the status if it differs from what is there. */
+  async #report(scaling: Scaling, status: PipeScalingStatus): Promise<void> {
+    const patch = mergePatch(scaling.status, status);
+    if (!patch) return;
+    const { client, caches, assertMayWrite } = this.#options;
+    const { name, namespace, uid, resourceVersion } = scaling.metadata;
+    assertMayWrite();
+    const written = await client.json<KubeObject & PipeScaling>({
+      method: "PATCH",
+      path: `${objectPath(PIPE_SCALINGS, namespace, name)}/status`,
+      query: { fieldManager: CONTROLLER_FIELD_MANAGER },
+      patchType: "application/merge-patch+json",
+      body: { apiVersion: API_VERSION, kind: KIND, metadata: { uid, resourceVersion }, status: patch },
+    });
+    caches.scalings.observe(scalingOf(written));
+  }
+}
+
+function untilRecheck({ nowMs }: Snapshot, sizing: Sizing | undefined): number | undefined {
+  const times = sizing?.assessments.flatMap((each) => each.recheckAtMs ?? []) ?? [];
+  return times.length === 0 ? undefined : Math.max(0, Math.min(...times) - nowMs);
+}
+
+function described(action: Action): object {
+  switch (action.type) {
+    case "create-scaling":
+      return { namespace: action.namespace, size: action.size && formatSize(action.size) };
+    case "give-size":
+      return {
+        pipe: action.pipe.metadata.name,
+        size: formatSize(action.attempt.size),
+        attempt: action.attempt.attempts,
+      };
+    case "put-back":
+      return { pipe: action.pipe.metadata.name, size: formatSize(action.size) };
+  }
+}

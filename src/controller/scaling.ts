@@ -1,0 +1,42 @@
+import type { PipeScaling, PipeScalingSpec, PipeScalingStatus } from "../crd/pipe-scaling.ts";
+import { REQUEST_ANNOTATION } from "../crd/scaling-request.ts";
+import type { Size } from "../domain/size.ts";
+import type { KubeObject, ObjectMeta } from "../kube/objects.ts";
+import { RETRY_ANNOTATION } from "./names.ts";
+
+/** What is read of a PipeScaling. */
+export interface Scaling extends KubeObject {
+  readonly metadata: Pick<ObjectMeta, "name" | "uid" | "resourceVersion"> & {
+    readonly namespace: string;
+    readonly generation: number;
+  };
+  readonly isBeingDeleted: boolean;
+  readonly spec: PipeScalingSpec;
+  readonly status: PipeScalingStatus;
+  readonly requestAnnotation: string | undefined;
+  readonly retryRequestedAtMs: number | undefined;
+}
+
+export function scalingOf({ metadata, spec, status }: KubeObject & PipeScaling): Scaling {
+  const retry = Date.parse(metadata.annotations?.[RETRY_ANNOTATION] ?? "");
+  return {
+    metadata: {
+      name: metadata.name,
+      namespace: metadata.namespace ?? "",
+      uid: metadata.uid,
+      resourceVersion: metadata.resourceVersion,
+      generation: metadata.generation ?? 0,
+    },
+    isBeingDeleted: metadata.deletionTimestamp !== undefined,
+    spec: spec ?? {},
+    status: status ?? {},
+    requestAnnotation: metadata.annotations?.[REQUEST_ANNOTATION],
+    retryRequestedAtMs: Number.isNaN(retry) ? undefined : retry,
+  };
+}
+
+/** The size that the spec asks for; `undefined` leaves it to the tier. */
+export function requestedSize({ spec }: Scaling): Size | undefined {
+  const { replicaCpuMillicores: cpuMillicores, replicaMemoryGb: memoryGib } = spec;
+  return cpuMillicores === undefined || memoryGib === undefined ? undefined : { cpuMillicores, memoryGib };
+}

@@ -1,0 +1,29 @@
+import type { PipeFailure } from "../crd/pipe-scaling.ts";
+import type { Tier } from "../domain/tier.ts";
+import type { Pipe } from "./pipe.ts";
+import type { Scaling } from "./scaling.ts";
+
+/** Why a service's pipes cannot be given any size. */
+export interface Obstacle {
+  readonly reason: "UnknownService" | "UnknownOrganization" | "UnknownTier" | "MalformedRecord";
+  readonly message: string;
+}
+
+/** All that is known of one service at one moment: what every decision is made from. */
+export interface Snapshot {
+  readonly serviceId: string;
+  readonly nowMs: number;
+  /** Where the service's pipes are, if its record says so. */
+  readonly namespace: string | undefined;
+  readonly tier:
+    | { readonly ok: true; readonly value: Tier }
+    | { readonly ok: false; readonly obstacle: Obstacle };
+  /** The PipeScaling in the service's namespace. */
+  readonly scaling: Scaling | undefined;
+  /** PipeScalings of this name in other namespaces, or of no known service. */
+  readonly strays: readonly Scaling[];
+  /** Failures of pipes known from before, newest first. */
+  readonly failures: readonly PipeFailure[];
+  /** By name. Only those in the service's namespace: a label elsewhere is not the service's word. */
+  readonly pipes: readonly Pipe[];
+}

@@ -1,0 +1,116 @@
+import type { PipeFailure } from "../crd/pipe-scaling.ts";
+import { describeSize } from "../domain/size.ts";
+import type { DesiredSize } from "../domain/tier.ts";
+import type { Assessment } from "./assess.ts";
+import { failuresOf, type Sizing } from "./decide.ts";
+import type { Scaling } from "./scaling.ts";
+import type { Snapshot } from "./snapshot.ts";
+
+/** What the conditions say, in one word for programs and one sentence for people. */
+export interface Verdict {
+  readonly ready: "True" | "False" | "Unknown";
+  /** Of what is not ready: whether it needs somebody's help, or only time. */
+  readonly stalled: boolean;
+  readonly reason: string;
+  readonly message: string;
+}
+
+const MOST_NAMES = 5;
+
+/** Ordered: the first that applies is what a person needs to know. */
+export function verdictOf(scaling: Scaling, tier: Snapshot["tier"], sizing: Sizing | undefined): Verdict {
+  if (!tier.ok) return { ready: "False", stalled: true, ...tier.obstacle };
+  if (!sizing)
+    return {
+      ready: "False",
+      stalled: false,
+      reason: "Deleting",
+      message: "The PipeScaling is being deleted.",
+    };
+  const progress = progressOf(sizing);
+  if (scaling.spec.suspend) {
+    return { ready: "Unknown", stalled: false, reason: "Suspended", message: `Suspended: ${progress}` };
+  }
+  const failures = failuresOf({ sizing });
+  const [worst] = failures;
+  if (worst)
+    return {
+      ready: "False",
+      stalled: true,
+      reason: worst.reason,
+      message: failureMessage(worst, failures, progress),
+    };
+  if (sizing.assessments.every((each) => each.state === "done"))
+    return readyVerdict(sizing.desired, progress);
+  return {
+    ready: "False",
+    stalled: false,
+    reason: "Progressing",
+    message: `${progress} ${underWay(sizing)}`.trim(),
+  };
+}
+
+function readyVerdict({ source }: DesiredSize, progress: string): Verdict {
+  return source === "TierLimit"
+    ? {
+        ready: "True",
+        stalled: false,
+        reason: "TierLimited",
+        message: `${progress} The spec asks for more than the organization's tier allows.`,
+      }
+    : { ready: "True", stalled: false, reason: "Scaled", message: progress };
+}
+
+function progressOf({ desired, assessments }: Sizing): string {
+  const size = describeSize(desired.size);
+  const done = assessments.filter((each) => each.state === "done").length;
+  if (assessments.length === 0) return `There is no database pipe at present; a new one gets ${size}.`;
+  if (done === assessments.length) return `All ${done} pipes run ${size}.`;
+  return `${done} of ${assessments.length} pipes run ${size}.`;
+}
+
+function underWay({ assessments, holdBack }: Sizing): string {
+  const named = (state: Assessment["state"]) =>
+    assessments.filter((each) => each.state === state).map((each) => each.pipe.metadata.name);
+  const waiting = assessments.filter((each) => each.state === "waiting").length;
+  return [
+    listed("Rolling", named("rolling")),
+    listed("Paused by their owner", named("paused")),
+    waiting > 0 ? `${waiting} waiting${waitingFor(holdBack)}.` : "",
+  ]
+    .filter((part) => part !== "")
+    .join(" ");
+}
+
+function waitingFor(holdBack: Sizing["holdBack"]): string {
+  switch (holdBack) {
+    case "canary":
+      return " for the first to prove the size";
+    case "service-limit":
+      return " for those under way";
+    case "overall-limit":
+      return " for rollouts of other services";
+    case "failure":
+      return " because of the failure";
+    case "nothing":
+      return "";
+  }
+}
+
+function failureMessage(worst: PipeFailure, failures: readonly PipeFailure[], progress: string): string {
+  const others = listed(
+    "Also failed",
+    failures.slice(1).map((each) => each.pipe),
+  );
+  return `${worst.pipe} could not be given ${worst.size}: ${sentence(worst.message)} ${progress} ${others}`.trim();
+}
+
+function sentence(text: string): string {
+  return text.endsWith(".") ? text : `${text}.`;
+}
+
+function listed(title: string, names: readonly string[]): string {
+  if (names.length === 0) return "";
+  const more = names.length > MOST_NAMES ? ` and ${names.length - MOST_NAMES} more` : "";
+  return `${title}: ${names.slice(0, MOST_NAMES).join(", ")}${more}.`;
+}

@@ -1,0 +1,43 @@
+import type { KubeObject } from "../kube/objects.ts";
+import { organizationIdOf } from "../records/organization.ts";
+import { serviceIdOf } from "../records/service.ts";
+import type { Change, Store } from "../runtime/store.ts";
+import type { WorkQueue } from "../runtime/work-queue.ts";
+import { BY_ORGANIZATION, BY_ROLLING, type Caches } from "./caches.ts";
+import { isRollingOurs } from "./pipe.ts";
+import type { RolloutSlots } from "./slots.ts";
+
+/** Every change leads to the same kind of key: the id of the service that it is about. */
+export function connectToQueue(caches: Caches, queue: WorkQueue, slots: RolloutSlots): void {
+  const enqueue = (serviceId: string | undefined) => {
+    if (serviceId !== undefined) queue.add(serviceId);
+  };
+  eachObject(caches.services, ({ metadata }) => enqueue(serviceIdOf(metadata.name)));
+  eachObject(caches.organizations, ({ metadata }) => {
+    const organizationId = organizationIdOf(metadata.name) ?? "";
+    for (const service of caches.services.by(BY_ORGANIZATION, organizationId)) {
+      enqueue(serviceIdOf(service.metadata.name));
+    }
+  });
+  eachObject(caches.scalings, ({ metadata }) => enqueue(metadata.name));
+  eachObject(caches.pipes, ({ serviceId }) => enqueue(serviceId));
+  caches.pipes.onChange((change) => {
+    const wasRolling = change.type !== "added" && isRollingOurs(change.previous);
+    const isRolling = change.type !== "deleted" && isRollingOurs(change.object);
+    if (wasRolling && !isRolling) slots.takeWaiting().forEach(enqueue);
+  });
+}
+
+/** Both the object as it is and as it was: a moved label is news for two services. */
+function eachObject<T extends KubeObject>(store: Store<T>, tell: (object: T) => void): void {
+  store.onChange((change: Change<T>) => {
+    if (change.type !== "added") tell(change.previous);
+    if (change.type !== "deleted") tell(change.object);
+  });
+}
+
+/** Rollouts of ours under way over all services; those that began before `sinceMs` have failed by now. */
+export function countRolling(caches: Caches, sinceMs: number): number {
+  return caches.pipes.by(BY_ROLLING, "yes").filter((pipe) => (pipe.attempt?.startedAtMs ?? 0) > sinceMs)
+    .length;
+}

@@ -1,0 +1,208 @@
+import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { parseAllDocuments } from "yaml";
+import { type ControllerSettings, runController } from "../../src/controller/process.ts";
+import { API_VERSION, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
+import type { Condition, PipeScaling } from "../../src/crd/pipe-scaling.ts";
+import { sizeOfCores } from "../../src/domain/size.ts";
+import { BUILT_IN_TIERS, type Tiers } from "../../src/domain/tier.ts";
+import { KubeClient } from "../../src/kube/client.ts";
+import { connect } from "../../src/kube/connection.ts";
+import type { Deployment, KubeObject } from "../../src/kube/objects.ts";
+import { CONFIG_MAPS, collectionPath, DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
+import { organizationConfigMap, organizationConfigMapName } from "../../src/records/organization.ts";
+import { serviceConfigMap } from "../../src/records/service.ts";
+import { createLogger } from "../../src/telemetry/log.ts";
+import type { Cluster } from "../cluster/cluster.ts";
+import { apply } from "../cluster/kubectl.ts";
+import { serviceAccountKubeconfig } from "../cluster/service-account.ts";
+import { sharedCluster } from "../cluster/shared.ts";
+import { waitFor } from "../cluster/wait.ts";
+import { type PipeOptions, pipeDeployment } from "../gen/pipe.ts";
+
+export const TIERS: Tiers = new Map([
+  ...BUILT_IN_TIERS,
+  ["small", { name: "small", defaultSize: sizeOfCores(1), maximumSize: sizeOfCores(2) }],
+]);
+
+/** An organization with one service in namespaces of its own, on the shared cluster, and what acts on it. */
+export class World {
+  readonly cluster: Cluster;
+  readonly client: KubeClient;
+  readonly records: string;
+  readonly pipes: string;
+  readonly organizationId = randomUUID();
+  readonly serviceId = randomUUID();
+  readonly #controllers: { readonly abort: AbortController; readonly ended: Promise<void> }[] = [];
+
+  private constructor(cluster: Cluster, client: KubeClient, name: string) {
+    this.cluster = cluster;
+    this.client = client;
+    this.records = `${name}-records`;
+    this.pipes = `${name}-pipes`;
+  }
+
+  static async create(tier = "basic"): Promise<World> {
+    const cluster = await sharedCluster();
+    const client = new KubeClient(await connect(cluster.kubeconfig));
+    const world = new World(cluster, client, `t-${randomUUID().slice(0, 8)}`);
+    await apply(cluster, manifests("crds/pipes.clouddb.dev_pipescalings.yaml"));
+    await apply(cluster, [namespace(world.records), namespace(world.pipes)]);
+    await apply(cluster, [...world.#rbac()]);
+    await world.setTier(tier);
+    await world.create(
+      CONFIG_MAPS,
+      world.records,
+      serviceConfigMap({
+        id: world.serviceId,
+        organizationId: world.organizationId,
+        name: "orders",
+        namespace: world.pipes,
+      }),
+    );
+    return world;
+  }
+
+  /** The controller, in this process, with the rights of its own ServiceAccount. */
+  async startController(settings: Partial<ControllerSettings> = {}): Promise<() => Promise<void>> {
+    const kubeconfig = await serviceAccountKubeconfig(this.cluster, this.records, "pipe-scaling-controller");
+    const abort = new AbortController();
+    const ended = runController(
+      {
+        kubeconfig,
+        namespace: this.records,
+        pipeNamespaces: [this.pipes],
+        host: "127.0.0.1",
+        opsPort: 0,
+        identity: randomUUID(),
+        tiers: TIERS,
+        maxConcurrentRollouts: 50,
+        rolloutTimeoutMs: 15 * 60_000,
+        ...settings,
+      },
+      createLogger("silent", "controller"),
+      abort.signal,
+    );
+    this.#controllers.push({ abort, ended });
+    // A controller that cannot start must fail the test that waits for its work, not only the end of it.
+    await Promise.race([ended, Promise.resolve()]);
+    return async () => {
+      abort.abort();
+      await ended;
+    };
+  }
+
+  async end(): Promise<void> {
+    for (const { abort } of this.#controllers) abort.abort();
+    await Promise.all(this.#controllers.map(({ ended }) => ended));
+    await this.client.close();
+  }
+
+  setTier(tier: string): Promise<void> {
+    const record = organizationConfigMap({
+      id: this.organizationId,
+      name: "ACME",
+      createdAt: new Date("2026-01-01T00:00:00Z"),
+      tier,
+    });
+    return apply(this.cluster, [{ ...record, metadata: { ...record.metadata, namespace: this.records } }]);
+  }
+
+  get organizationName(): string {
+    return organizationConfigMapName(this.organizationId);
+  }
+
+  create(
+    resource: Parameters<typeof collectionPath>[0],
+    namespace: string,
+    body: object,
+  ): Promise<KubeObject> {
+    return this.client.json({ method: "POST", path: collectionPath(resource, namespace), body });
+  }
+
+  createPipe(
+    options: Omit<PipeOptions, "namespace" | "serviceId"> & { serviceId?: string },
+  ): Promise<KubeObject> {
+    const deployment = pipeDeployment({ serviceId: this.serviceId, ...options, namespace: this.pipes });
+    return this.create(DEPLOYMENTS, this.pipes, deployment);
+  }
+
+  pipe(name: string): Promise<Deployment> {
+    return this.client.json({ path: objectPath(DEPLOYMENTS, this.pipes, name) });
+  }
+
+  patchPipe(name: string, body: object): Promise<Deployment> {
+    return this.client.json({
+      method: "PATCH",
+      path: objectPath(DEPLOYMENTS, this.pipes, name),
+      patchType: "application/strategic-merge-patch+json",
+      query: { fieldManager: "somebody" },
+      body,
+    });
+  }
+
+  scaling(name = this.serviceId): Promise<KubeObject & PipeScaling> {
+    return this.client.json({ path: objectPath(PIPE_SCALINGS, this.pipes, name) });
+  }
+
+  /** As `kubectl patch` does it. */
+  patchScaling(spec: object | undefined, annotations?: object): Promise<KubeObject & PipeScaling> {
+    return this.client.json({
+      method: "PATCH",
+      path: objectPath(PIPE_SCALINGS, this.pipes, this.serviceId),
+      patchType: "application/merge-patch+json",
+      body: { apiVersion: API_VERSION, kind: KIND, metadata: { annotations }, spec },
+    });
+  }
+
+  askFor(cores: number | null): Promise<KubeObject & PipeScaling> {
+    return this.patchScaling({
+      replicaCpuMillicores: cores === null ? null : cores * 1000,
+      replicaMemoryGb: cores === null ? null : cores * 4,
+    });
+  }
+
+  /** Waits until the PipeScaling's newest generation has this condition. */
+  waitForCondition(type: string, status: string, reason?: string): Promise<KubeObject & PipeScaling> {
+    return waitFor(
+      async () => {
+        const scaling = await this.scaling();
+        const condition = conditionOf(scaling, type);
+        const isSeen = scaling.status?.observedGeneration === scaling.metadata.generation;
+        const isIt = condition?.status === status && (reason === undefined || condition.reason === reason);
+        return isSeen && isIt ? scaling : undefined;
+      },
+      { what: `${type}=${status} ${reason ?? ""} of ${this.serviceId}` },
+    );
+  }
+
+  *#rbac(): Generator<object> {
+    // Cluster-wide objects get names of this world; the namespace of records is this world's.
+    for (const file of ["deploy/rbac/controller.yaml"]) {
+      const text = readFileSync(file, "utf8").replaceAll("pipe-scaling-records", this.records);
+      for (const document of parseAllDocuments(text)) {
+        const object: { kind: string; metadata: { name: string } } = document.toJS();
+        if (object.kind === "ClusterRoleBinding") object.metadata.name += `-${this.records}`;
+        yield object;
+      }
+    }
+  }
+}
+
+export function conditionOf(scaling: PipeScaling, type: string): Condition | undefined {
+  return scaling.status?.conditions?.find((each) => each.type === type);
+}
+
+/** Requests and limit of the only container, as the API server spells them. */
+export function resourcesOf(deployment: Deployment): string {
+  const { requests = {}, limits = {} } = deployment.spec.template.spec.containers[0]?.resources ?? {};
+  return `${requests["cpu"]} ${requests["memory"]} ${limits["memory"]}`;
+}
+
+function namespace(name: string): object {
+  return { apiVersion: "v1", kind: "Namespace", metadata: { name } };
+}
+
+function manifests(file: string): object[] {
+  return parseAllDocuments(readFileSync(file, "utf8")).map((document) => document.toJS());
+}
