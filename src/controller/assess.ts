@@ -29,6 +29,7 @@ export interface AssessContext {
 const REPLICA_FAILURE_GRACE_MS = 30_000;
 
 const CONTEST = "FieldContest";
+const CONTAINER_UNCLEAR = "ContainerUnclear";
 /** The API server would not have the size at all. */
 export const REFUSED = "Refused";
 /** How long after giving a size it is given again when another writer has taken it back; then never. */
@@ -44,7 +45,9 @@ export function assess(pipe: Pipe, context: AssessContext): Assessment {
   if (!failure) return { pipe, state: "waiting" };
   const retryAtMs = Date.parse(failure.at) + retryDelayMs(pipe, failure);
   const isAsked = (context.scaling?.retryRequestedAtMs ?? 0) > Date.parse(failure.at);
-  if (isAsked || retryAtMs <= context.nowMs) return { pipe, state: "waiting" };
+  if (isAsked || retryAtMs <= context.nowMs) {
+    return { pipe, state: "waiting", priorAttempts: failure.attempts };
+  }
   return {
     pipe,
     state: "failed",
@@ -148,8 +151,8 @@ function contest(pipe: Pipe, context: AssessContext): PipeFailure | undefined {
 /** A failure at the desired size of a pipe that does not have it: refused outright, or put back since. */
 function pastFailure(pipe: Pipe, context: AssessContext): PipeFailure | undefined {
   const { desired } = context;
-  const reported = knownFailure(pipe, desired, context);
-  if (reported) return reported;
+  const known = knownFailure(pipe, desired, context);
+  if (known && isOfAttempt(known)) return known;
   const { attempt, givenSize } = pipe;
   // Put back, and crashed before that was reported: the annotations tell.
   const wasPutBack =
@@ -157,6 +160,11 @@ function pastFailure(pipe: Pipe, context: AssessContext): PipeFailure | undefine
   if (!attempt || !wasPutBack) return undefined;
   const reason = { reason: "RolloutFailed", message: "the rollout did not complete" };
   return failureOf(pipe, desired, reason, attempt.attempts, attempt.startedAtMs, context);
+}
+
+/** Others stand or fall with what is seen now. */
+function isOfAttempt({ reason }: PipeFailure): boolean {
+  return reason !== CONTEST && reason !== CONTAINER_UNCLEAR;
 }
 
 function knownFailure(pipe: Pipe, size: Size, { failures }: AssessContext): PipeFailure | undefined {
@@ -179,6 +187,6 @@ function failureOf(
 
 function unsizable(pipe: Pipe, problem: string, context: AssessContext): Assessment {
   const { desired, nowMs } = context;
-  const reason = { reason: "ContainerUnclear", message: problem };
+  const reason = { reason: CONTAINER_UNCLEAR, message: problem };
   return { pipe, state: "unsizable", failure: failureOf(pipe, desired, reason, 1, nowMs, context) };
 }

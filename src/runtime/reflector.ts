@@ -118,22 +118,30 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   }
 
   async #list(signal: AbortSignal): Promise<void> {
-    const { client, store, project } = this.#options;
-    store.beginList();
-    const objects: T[] = [];
-    let version: string;
-    let next: string | undefined;
-    do {
-      const page = await client.json<List<Raw>>(this.#request({ limit: PAGE_SIZE, continue: next }, signal));
-      for (const item of page.items) objects.push(project(item));
-      version = page.metadata.resourceVersion;
-      next = page.metadata.continue || undefined;
-    } while (next !== undefined);
-    store.replace(objects, version);
-    this.#position = version;
+    const { store, namespace } = this.#options;
+    const list = store.beginList(namespace);
+    try {
+      const { objects, version } = await this.#pages(signal);
+      store.replace(list, objects, version);
+      this.#position = version;
+    } finally {
+      store.abandon(list);
+    }
     this.#touch();
     this.#isSynced = true;
     this.#synced.resolve();
+  }
+
+  async #pages(signal: AbortSignal): Promise<{ readonly objects: T[]; readonly version: string }> {
+    const { client, project } = this.#options;
+    const objects: T[] = [];
+    let next: string | undefined;
+    for (;;) {
+      const page = await client.json<List<Raw>>(this.#request({ limit: PAGE_SIZE, continue: next }, signal));
+      for (const item of page.items) objects.push(project(item));
+      next = page.metadata.continue || undefined;
+      if (next === undefined) return { objects, version: page.metadata.resourceVersion };
+    }
   }
 
   /** Whether the server's present is before the version that we have reached. */

@@ -8,6 +8,12 @@ export type Change<T> =
 
 export type Indexes<T> = Readonly<Record<string, (object: T) => readonly string[]>>;
 
+/** A list that has been asked for, and what was written meanwhile: key to resource version. */
+export interface ListInFlight {
+  readonly namespace: string | undefined;
+  readonly written: Map<string, string>;
+}
+
 /**
  * The objects of one kind as last seen, by `namespace/name` and by indexes.
  *
@@ -23,8 +29,7 @@ export class Store<T extends KubeObject> {
   readonly #indexers: Indexes<T>;
   readonly #indexed = new Map<string, Map<string, Set<string>>>();
   readonly #listeners: ((change: Change<T>) => void)[] = [];
-  /** Keys that our own writes changed or removed since the list in flight began. */
-  #written: Map<string, string> | undefined;
+  readonly #lists = new Set<ListInFlight>();
 
   constructor(indexers: Indexes<T> = {}) {
     this.#indexers = indexers;
@@ -64,7 +69,7 @@ export class Store<T extends KubeObject> {
 
   /** The answer to a write of ours: known at once, and not undone by a list that began before it. */
   observe(object: T): void {
-    this.#written?.set(keyOf(object), object.metadata.resourceVersion);
+    for (const { written } of this.#lists) written.set(keyOf(object), object.metadata.resourceVersion);
     this.apply(object);
   }
 
@@ -75,27 +80,38 @@ export class Store<T extends KubeObject> {
     if (previous && !isNewer(previous, object)) this.#delete(key, previous);
   }
 
-  /** To be called before a list is asked for, so that `replace` knows which writes are newer than it. */
-  beginList(): void {
-    this.#written = new Map();
+  /**
+   * To be called before a list is asked for, so that `replace` knows which writes are newer than it.
+   * Every beginning has its end: `replace`, or `abandon`.
+   *
+   * @param namespace what the list covers; everything when absent
+   */
+  beginList(namespace: string | undefined): ListInFlight {
+    const list = { namespace, written: new Map() };
+    this.#lists.add(list);
+    return list;
+  }
+
+  abandon(list: ListInFlight): void {
+    this.#lists.delete(list);
   }
 
   /** A complete list: the truth, also where it is older than what was known (etcd put back). */
-  replace(objects: readonly T[], listVersion: string): void {
-    const written = this.#written ?? new Map<string, string>();
-    this.#written = undefined;
+  replace(list: ListInFlight, objects: readonly T[], listVersion: string): void {
+    this.#lists.delete(list);
     const listed = new Map(objects.map((object) => [keyOf(object), object]));
-    const newerThanList = (key: string) => {
-      const version = written.get(key);
+    const isNewerThanList = (key: string) => {
+      const version = list.written.get(key);
       return version !== undefined && compareResourceVersions(version, listVersion) > 0;
     };
     for (const [key, previous] of [...this.#objects]) {
-      if (!listed.has(key) && !newerThanList(key)) this.#delete(key, previous);
+      const isCovered = list.namespace === undefined || previous.metadata.namespace === list.namespace;
+      if (isCovered && !listed.has(key) && !isNewerThanList(key)) this.#delete(key, previous);
     }
     for (const [key, object] of listed) {
       const previous = this.#objects.get(key);
-      if (newerThanList(key) || previous?.metadata.resourceVersion === object.metadata.resourceVersion)
-        continue;
+      const isKnown = previous?.metadata.resourceVersion === object.metadata.resourceVersion;
+      if (isKnown || isNewerThanList(key)) continue;
       if (previous && previous.metadata.uid !== object.metadata.uid) this.#delete(key, previous);
       this.#put(key, object);
     }

@@ -10,7 +10,7 @@ export interface PipeOptions {
   readonly strategy?: "RollingUpdate" | "Recreate";
   readonly containers?: readonly string[];
   readonly annotations?: Readonly<Record<string, string>>;
-  readonly podLabels?: Readonly<Record<string, string>>;
+  readonly podAnnotations?: Readonly<Record<string, string>>;
   readonly progressDeadlineSeconds?: number;
 }
 
@@ -43,7 +43,7 @@ export function pipeDeployment(options: PipeOptions) {
         ? {}
         : { progressDeadlineSeconds: options.progressDeadlineSeconds }),
       template: {
-        metadata: { labels: { app: name, ...options.podLabels } },
+        metadata: { labels: { app: name }, annotations: options.podAnnotations ?? {} },
         spec: {
           terminationGracePeriodSeconds: 0,
           containers: containers.map((container) => ({

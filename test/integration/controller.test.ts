@@ -1,5 +1,37 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import {
+  ATTEMPT_ANNOTATION,
+  COMPLETED_SIZE_ANNOTATION,
+  CONTAINER_ANNOTATION,
+  GIVEN_SIZE_ANNOTATION,
+  RETRY_ANNOTATION,
+} from "../../src/controller/names.ts";
+import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
+import type { PipeScaling } from "../../src/crd/pipe-scaling.ts";
+import { formatScalingRequest, REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
+import type { Deployment } from "../../src/kube/objects.ts";
+import { DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
+import { kubectl } from "../cluster/kubectl.ts";
+import { START_AFTER_ANNOTATION } from "../cluster/stages.ts";
+import { waitFor } from "../cluster/wait.ts";
+import { pipeDeployment } from "../gen/pipe.ts";
 import { conditionOf, resourcesOf, World } from "./world.ts";
+
+interface Managed {
+  readonly metadata: {
+    readonly managedFields: readonly { readonly manager: string; readonly fieldsV1: object }[];
+  };
+}
+
+interface Managed {
+  readonly metadata: {
+    readonly managedFields: readonly { readonly manager: string; readonly fieldsV1: object }[];
+  };
+}
+
+function scalingObject(name: string): object {
+  return { apiVersion: API_VERSION, kind: KIND, metadata: { name }, spec: {} };
+}
 
 describe("the controller", () => {
   let world: World;
@@ -49,5 +81,353 @@ describe("the controller", () => {
       expect(pipe.status?.updatedReplicas).toBe(2);
     }
     expect((await world.pipe("other")).metadata.generation).toBe(1);
+  });
+});
+
+describe("a rescale under way", () => {
+  let world: World;
+  beforeEach(async () => {
+    world = await World.create();
+  });
+  afterEach(() => world.end());
+
+  const names = ["pipe-a", "pipe-b", "pipe-c"];
+
+  it("touches one pipe first, and the others only when that one has proven the size", async () => {
+    await world.startController();
+    // The new pods of the canary take their time: whatever else is touched now is touched too early.
+    for (const name of names)
+      await world.createPipe({ name, cores: 1, podAnnotations: { [START_AFTER_ANNOTATION]: "3s" } });
+    await world.waitForCondition("Ready", "True");
+    await world.askFor(2);
+    const scaling = await waitFor(
+      async () => {
+        const now = await world.scaling();
+        return now.status?.desired?.replicaCpuMillicores === 2000 ? now : undefined;
+      },
+      { what: "the new size to be desired" },
+    );
+    expect(conditionOf(scaling, "Ready")).toMatchObject({ status: "False", reason: "Progressing" });
+    expect(conditionOf(scaling, "Reconciling")?.status).toBe("True");
+    const given = await Promise.all(names.map(async (name) => resourcesOf(await world.pipe(name))));
+    expect(given.filter((size) => size === "2 8Gi 8Gi")).toHaveLength(1);
+    expect(scaling.status?.effective?.summary).toBe("1 cpu / 4 Gi");
+  });
+
+  it("goes straight to the newest size with the pipes that are not touched yet", async () => {
+    await world.startController();
+    for (const name of names) await world.createPipe({ name, cores: 1 });
+    await world.waitForCondition("Ready", "True");
+    await world.askFor(2);
+    await world.askFor(8);
+    await world.waitForCondition("Ready", "True");
+    const sets = JSON.parse(
+      await kubectl(world.cluster, ["get", "replicasets", "-n", world.pipes, "-o", "json"]),
+    );
+    expect(await Promise.all(names.map(async (name) => resourcesOf(await world.pipe(name))))).toEqual([
+      "8 32Gi 32Gi",
+      "8 32Gi 32Gi",
+      "8 32Gi 32Gi",
+    ]);
+    // At most the canary has seen the size in between.
+    expect(sets.items.length).toBeLessThanOrEqual(3 * 2 + 1);
+  });
+
+  it("is finished by the next controller when the first one ends in the middle", async () => {
+    const stop = await world.startController();
+    for (const name of names) await world.createPipe({ name, cores: 1 });
+    await world.waitForCondition("Ready", "True");
+    await world.askFor(4);
+    await waitFor(async () => (await world.scaling()).status?.desired?.summary === "4 cpu / 16 Gi", {
+      what: "the rescale to begin",
+    });
+    await stop();
+    await world.startController();
+    const scaling = await world.waitForCondition("Ready", "True");
+    expect(scaling.status?.effective?.summary).toBe("4 cpu / 16 Gi");
+  });
+
+  it("credits the API request that its size came with, and none for another size", async () => {
+    await world.startController();
+    await world.createPipe({ name: "pipe-a", cores: 1 });
+    await world.waitForCondition("Ready", "True");
+    const request = {
+      requestId: "8e9fb9a8-0000-4000-8000-000000000000",
+      apiKey: "k",
+      requestedAt: "2026-01-01T00:00:00Z",
+      replicaCpuMillicores: 2000,
+      replicaMemoryGb: 8,
+    };
+    await world.patchScaling(
+      { replicaCpuMillicores: 2000, replicaMemoryGb: 8 },
+      { [REQUEST_ANNOTATION]: formatScalingRequest(request) },
+    );
+    const credited = await world.waitForCondition("Ready", "True");
+    expect(credited.status?.propagation).toMatchObject({
+      requestId: request.requestId,
+      startedAt: expect.any(String),
+      completedAt: expect.any(String),
+    });
+    const attempt = (await world.pipe("pipe-a")).metadata.annotations?.[ATTEMPT_ANNOTATION];
+    expect(JSON.parse(attempt ?? "")).toMatchObject({ size: "2000m/8Gi", requestId: request.requestId });
+    await world.askFor(3);
+    const edited = await world.waitForCondition("Ready", "True");
+    expect(edited.status?.propagation?.requestId).toBeUndefined();
+  });
+});
+
+describe("tiers", () => {
+  let world: World;
+  beforeEach(async () => {
+    world = await World.create();
+  });
+  afterEach(() => world.end());
+
+  it("rescale the pipes whose size is left to them when they change", async () => {
+    await world.startController();
+    await world.createPipe({ name: "pipe-a", cores: 1 });
+    await world.waitForCondition("Ready", "True");
+    await world.setTier("scale");
+    const scaling = await waitFor(
+      async () => {
+        const now = await world.scaling();
+        return now.status?.tier === "scale" && conditionOf(now, "Ready")?.status === "True" ? now : undefined;
+      },
+      { what: "the tier's default to be reached" },
+    );
+    expect(scaling.status?.effective?.summary).toBe("2 cpu / 8 Gi");
+    expect(resourcesOf(await world.pipe("pipe-a"))).toBe("2 8Gi 8Gi");
+  });
+
+  it("cap what is asked for, and say so", async () => {
+    await world.setTier("small");
+    await world.startController();
+    await world.createPipe({ name: "pipe-a", cores: 1 });
+    await world.waitForCondition("Ready", "True");
+    await world.askFor(4);
+    const scaling = await world.waitForCondition("Ready", "True", "TierLimited");
+    expect(scaling.status?.desired).toMatchObject({ replicaCpuMillicores: 2000, source: "TierLimit" });
+    expect(resourcesOf(await world.pipe("pipe-a"))).toBe("2 8Gi 8Gi");
+  });
+
+  it("that nobody knows stop everything, and name those that are known", async () => {
+    await world.startController();
+    await world.createPipe({ name: "pipe-a", cores: 1 });
+    await world.waitForCondition("Ready", "True");
+    await world.setTier("gold");
+    const scaling = await world.waitForCondition("Stalled", "True", "UnknownTier");
+    expect(conditionOf(scaling, "Stalled")?.message).toContain("basic, scale, enterprise, small");
+    expect(conditionOf(scaling, "Reconciling")).toBeUndefined();
+    await world.setTier("basic");
+    await world.waitForCondition("Ready", "True");
+  });
+});
+
+describe("what the controller leaves alone", () => {
+  let world: World;
+  beforeEach(async () => {
+    world = await World.create();
+  });
+  afterEach(() => world.end());
+
+  it("changes only its own fields of a Deployment", async () => {
+    await world.startController();
+    await world.createPipe({ name: "pipe-a", cores: 1 });
+    await world.waitForCondition("Ready", "True");
+    const before = await world.pipe("pipe-a");
+    await world.askFor(4);
+    await world.waitForCondition("Ready", "True");
+    const after = await world.pipe("pipe-a");
+    const container = after.spec.template.spec.containers[0];
+    expect(after.spec).toEqual({
+      ...before.spec,
+      template: {
+        ...before.spec.template,
+        spec: { ...before.spec.template.spec, containers: [{ ...container, resources: expect.anything() }] },
+      },
+    });
+    const { metadata } = await world.client.json<Managed>({
+      path: objectPath(DEPLOYMENTS, world.pipes, "pipe-a"),
+    });
+    const ours = metadata.managedFields.filter((each) => each.manager === CONTROLLER_FIELD_MANAGER);
+    expect(ours.map((each) => each.fieldsV1)).toEqual([
+      {
+        "f:metadata": {
+          "f:annotations": {
+            [`f:${ATTEMPT_ANNOTATION}`]: {},
+            [`f:${COMPLETED_SIZE_ANNOTATION}`]: {},
+            [`f:${GIVEN_SIZE_ANNOTATION}`]: {},
+          },
+        },
+        "f:spec": {
+          "f:template": {
+            "f:spec": {
+              "f:containers": {
+                'k:{"name":"pipe"}': {
+                  "f:resources": {
+                    "f:limits": { "f:memory": {} },
+                    "f:requests": { "f:cpu": {}, "f:memory": {} },
+                  },
+                },
+              },
+            },
+          },
+        },
+      },
+    ]);
+  });
+
+  it("writes nothing while suspended, then goes on", async () => {
+    await world.startController();
+    await world.createPipe({ name: "pipe-a", cores: 1 });
+    await world.waitForCondition("Ready", "True");
+    await world.patchScaling({ suspend: true });
+    await world.waitForCondition("Ready", "Unknown", "Suspended");
+    await world.askFor(4);
+    await world.waitForCondition("Ready", "Unknown", "Suspended");
+    expect((await world.pipe("pipe-a")).metadata.generation).toBe(1);
+    await world.patchScaling({ suspend: null });
+    await world.waitForCondition("Ready", "True");
+    expect(resourcesOf(await world.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
+  });
+
+  it("resizes nothing when the PipeScaling is deleted: it comes back with the size its pipes have", async () => {
+    await world.startController();
+    await world.createPipe({ name: "pipe-a", cores: 1 });
+    await world.waitForCondition("Ready", "True");
+    await world.askFor(4);
+    const before = await world.waitForCondition("Ready", "True");
+    const generation = (await world.pipe("pipe-a")).metadata.generation;
+    await kubectl(world.cluster, ["delete", "psc", world.serviceId, "-n", world.pipes]);
+    const after = await waitFor(
+      async () => {
+        const now = await world.scaling();
+        return now.metadata.uid === before.metadata.uid || conditionOf(now, "Ready")?.status !== "True"
+          ? undefined
+          : now;
+      },
+      { what: "the PipeScaling to come back" },
+    );
+    expect(after.spec).toEqual({ replicaCpuMillicores: 4000, replicaMemoryGb: 16 });
+    expect((await world.pipe("pipe-a")).metadata.generation).toBe(generation);
+  });
+
+  it("a PipeScaling of no known service says so", async () => {
+    await world.startController();
+    const name = "11111111-1111-1111-1111-111111111111";
+    await world.create(PIPE_SCALINGS, world.pipes, scalingObject(name));
+    const seen = await waitFor(async () => conditionOf(await world.scaling(name), "Stalled"), {
+      what: "a word on it",
+    });
+    expect(seen).toMatchObject({ status: "True", reason: "UnknownService" });
+    expect(seen.message).toContain(`service-${name}`);
+  });
+
+  it("a PipeScaling in the wrong namespace says so, and pipes there keep their size", async () => {
+    await world.startController({ pipeNamespaces: [world.pipes, world.records] });
+    await world.create(PIPE_SCALINGS, world.records, scalingObject(world.serviceId));
+    const stray = pipeDeployment({
+      name: "stray",
+      namespace: world.records,
+      serviceId: world.serviceId,
+      cores: 3,
+    });
+    await world.create(DEPLOYMENTS, world.records, stray);
+    await world.createPipe({ name: "pipe-a", cores: 3 });
+    await world.waitForCondition("Ready", "True");
+    const seen = await waitFor(
+      async () => {
+        const path = objectPath(PIPE_SCALINGS, world.records, world.serviceId);
+        return conditionOf(await world.client.json<PipeScaling>({ path }), "Stalled");
+      },
+      { what: "a word on it" },
+    );
+    expect(seen).toMatchObject({ reason: "WrongNamespace" });
+    const path = objectPath(DEPLOYMENTS, world.records, "stray");
+    expect(resourcesOf(await world.client.json<Deployment>({ path }))).toBe("3 12Gi 12Gi");
+  });
+
+  it("a pipe with several containers is named until one is chosen", async () => {
+    await world.startController();
+    await world.createPipe({ name: "pipe-a", cores: 2, containers: ["pipe", "sidecar"] });
+    const stalled = await world.waitForCondition("Stalled", "True", "ContainerUnclear");
+    expect(conditionOf(stalled, "Stalled")?.message).toContain(CONTAINER_ANNOTATION);
+    await world.patchPipe("pipe-a", { metadata: { annotations: { [CONTAINER_ANNOTATION]: "sidecar" } } });
+    await world.waitForCondition("Ready", "True");
+    const [pipe, sidecar] = (await world.pipe("pipe-a")).spec.template.spec.containers;
+    expect(pipe?.resources?.requests?.["cpu"]).toBe("2");
+    expect(sidecar?.resources?.requests?.["cpu"]).toBe("1");
+  });
+});
+
+describe("a size that a pipe cannot take", () => {
+  let world: World;
+  beforeEach(async () => {
+    world = await World.create();
+  });
+  afterEach(() => world.end());
+
+  it("that never rolls out is taken back, told, and leaves the other pipes alone", async () => {
+    await world.startController({ rolloutTimeoutMs: 2000 });
+    for (const name of ["pipe-a", "pipe-b"]) await world.createPipe({ name, cores: 1 });
+    await world.waitForCondition("Ready", "True");
+    await kubectl(world.cluster, [
+      "create",
+      "quota",
+      "small",
+      "--hard=requests.memory=10Gi",
+      "-n",
+      world.pipes,
+    ]);
+    await world.askFor(24);
+    const stalled = await world.waitForCondition("Stalled", "True");
+    expect(stalled.status?.failures).toMatchObject([{ size: "24000m/96Gi", attempts: 1 }]);
+    await waitFor(
+      async () => {
+        const sizes = await Promise.all(
+          ["pipe-a", "pipe-b"].map(async (name) => resourcesOf(await world.pipe(name))),
+        );
+        return sizes.every((size) => size === "1 4Gi 4Gi");
+      },
+      { what: "both pipes at the old size" },
+    );
+    const after = await world.scaling();
+    expect(after.spec?.replicaCpuMillicores).toBe(24_000);
+    expect(after.status?.effective?.summary).toBe("1 cpu / 4 Gi");
+  });
+
+  it("is refused once, told with the API server's words, and tried again when asked", async () => {
+    await world.startController();
+    await world.createPipe({ name: "pipe-a", cores: 1 });
+    await world.waitForCondition("Ready", "True");
+    await world.patchPipe("pipe-a", {
+      spec: { template: { spec: { containers: [{ name: "pipe", resources: { limits: { cpu: "2" } } }] } } },
+    });
+    await world.askFor(4);
+    const stalled = await world.waitForCondition("Stalled", "True", "Refused");
+    expect(conditionOf(stalled, "Stalled")?.message).toContain("must be less than or equal to cpu limit");
+    await world.patchPipe("pipe-a", {
+      spec: { template: { spec: { containers: [{ name: "pipe", resources: { limits: { cpu: "8" } } }] } } },
+    });
+    await world.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date(Date.now() + 1000).toISOString() });
+    const scaling = await world.waitForCondition("Ready", "True");
+    expect(scaling.status?.failures).toBeUndefined();
+    expect(resourcesOf(await world.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
+  });
+
+  it("that another writer takes back is given again a few times, not for ever", async () => {
+    await world.startController();
+    await world.createPipe({ name: "pipe-a", cores: 1 });
+    await world.waitForCondition("Ready", "True");
+    await world.askFor(4);
+    await world.waitForCondition("Ready", "True");
+    const takeBack = {
+      spec: { template: { spec: { containers: [{ name: "pipe", resources: { requests: { cpu: "1" } } }] } } },
+    };
+    await world.patchPipe("pipe-a", takeBack);
+    await waitFor(async () => resourcesOf(await world.pipe("pipe-a")) === "4 16Gi 16Gi", { what: "it back" });
+    await world.patchPipe("pipe-a", takeBack);
+    const stalled = await world.waitForCondition("Stalled", "True", "FieldContest");
+    expect(conditionOf(stalled, "Stalled")?.message).toContain("requests.cpu");
   });
 });
