@@ -1,0 +1,143 @@
+import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { API_VERSION, KIND } from "../../src/crd/names.ts";
+import { crdYaml } from "../../src/crd/yaml.ts";
+import type { Cluster } from "../cluster/cluster.ts";
+import { KubectlError, kubectl } from "../cluster/kubectl.ts";
+import { sharedCluster } from "../cluster/shared.ts";
+
+const FILE = "crds/pipes.clouddb.dev_pipescalings.yaml";
+
+describe("the CRD of PipeScaling", () => {
+  const namespace = `crd-${randomUUID().slice(0, 8)}`;
+  let cluster: Cluster;
+  beforeAll(async () => {
+    cluster = await sharedCluster();
+    await kubectl(cluster, ["apply", "--server-side", "-f", FILE]);
+    await kubectl(cluster, ["wait", "--for=condition=Established", "crd/pipescalings.pipes.clouddb.dev"]);
+    await kubectl(cluster, ["create", "namespace", namespace]);
+  });
+  afterAll(async () => {
+    await kubectl(cluster, ["delete", "namespace", namespace, "--wait=false"]);
+  });
+
+  const manifest = (spec: object, name = randomUUID()) =>
+    JSON.stringify({ apiVersion: API_VERSION, kind: KIND, metadata: { name, namespace }, spec });
+  const kubectlApply = (input: string) => kubectl(cluster, ["apply", "-f", "-"], { input });
+  const refusalOf = async (input: string) => {
+    const error = await kubectlApply(input).then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    );
+    return error instanceof KubectlError ? error.stderr : "it was accepted";
+  };
+
+  it("in crds/ is what the schema generates", () => {
+    expect(readFileSync(FILE, "utf8")).toBe(crdYaml());
+  });
+
+  it("is accepted by the API server without a word of warning", async () => {
+    const crd = JSON.parse(
+      await kubectl(cluster, ["get", "crd", "pipescalings.pipes.clouddb.dev", "-o", "json"]),
+    );
+    const failing = crd.status.conditions.filter(
+      (each: { type: string; status: string }) =>
+        each.type === "NonStructuralSchema" || (each.type === "NamesAccepted" && each.status !== "True"),
+    );
+    expect(failing).toEqual([]);
+  });
+
+  it.each([
+    ["nothing", {}],
+    ["the least", { replicaCpuMillicores: 1000, replicaMemoryGb: 4 }],
+    ["the most", { replicaCpuMillicores: 24_000, replicaMemoryGb: 96 }],
+    ["a pause", { suspend: true }],
+  ])("takes %s", async (_, spec) => {
+    expect(await kubectlApply(manifest(spec))).toContain("created");
+  });
+
+  it.each([
+    [
+      "too little",
+      { replicaCpuMillicores: 0, replicaMemoryGb: 0 },
+      "should be greater than or equal to 1000",
+    ],
+    [
+      "too much",
+      { replicaCpuMillicores: 25_000, replicaMemoryGb: 100 },
+      "should be less than or equal to 24000",
+    ],
+    ["half a core", { replicaCpuMillicores: 1500, replicaMemoryGb: 6 }, "should be a multiple of 1000"],
+    ["one field alone", { replicaCpuMillicores: 4000 }, "set both, or neither for the tier's default"],
+    ["another ratio", { replicaCpuMillicores: 4000, replicaMemoryGb: 8 }, "must be exactly 4 for each core"],
+    ["text", { replicaCpuMillicores: "4000", replicaMemoryGb: 16 }, "must be of type integer"],
+    ["an unknown field", { replicaCpu: 4000 }, 'unknown field "spec.replicaCpu"'],
+  ])("refuses %s with a sentence", async (_, spec, sentence) => {
+    expect(await refusalOf(manifest(spec))).toContain(sentence);
+  });
+
+  it("refuses a bad change, and leaves the resource as it was", async () => {
+    const name = randomUUID();
+    await kubectlApply(manifest({ replicaCpuMillicores: 2000, replicaMemoryGb: 8 }, name));
+    expect(await refusalOf(manifest({ replicaCpuMillicores: 2000, replicaMemoryGb: 16 }, name))).toContain(
+      "exactly 4 for each core",
+    );
+    const spec = await kubectl(cluster, ["get", "psc", name, "-n", namespace, "-o", "jsonpath={.spec}"]);
+    expect(JSON.parse(spec)).toEqual({ replicaCpuMillicores: 2000, replicaMemoryGb: 8 });
+  });
+
+  it("says of a resource that no controller has seen that it is not ready (kstatus)", async () => {
+    const name = randomUUID();
+    await kubectlApply(manifest({}, name));
+    const status = await kubectl(cluster, ["get", "psc", name, "-n", namespace, "-o", "jsonpath={.status}"]);
+    expect(JSON.parse(status)).toEqual({ observedGeneration: -1 });
+  });
+
+  it("has columns for people, and more of them with -o wide", async () => {
+    const name = randomUUID();
+    await kubectlApply(manifest({ replicaCpuMillicores: 4000, replicaMemoryGb: 16 }, name));
+    const status = {
+      desired: { replicaCpuMillicores: 4000, replicaMemoryGb: 16, summary: "4 cpu / 16 Gi", source: "Spec" },
+      effective: { replicaCpuMillicores: 1000, replicaMemoryGb: 4, summary: "1 cpu / 4 Gi" },
+      pipes: { total: 5, updated: 2, summary: "2/5" },
+      computeUnits: 7.5,
+      tier: "scale",
+      conditions: [
+        {
+          type: "Ready",
+          status: "False",
+          reason: "Progressing",
+          message: "2 of 5.",
+          lastTransitionTime: "2026-01-01T00:00:00Z",
+        },
+      ],
+    };
+    const patch = JSON.stringify({ status });
+    await kubectl(cluster, [
+      "patch",
+      "psc",
+      name,
+      "-n",
+      namespace,
+      "--subresource=status",
+      "--type=merge",
+      "-p",
+      patch,
+    ]);
+    const narrow = await kubectl(cluster, ["get", "psc", name, "-n", namespace]);
+    expect(narrow).toMatch(/^NAME +WANTED +EFFECTIVE +PIPES +READY +REASON +AGE\n/);
+    expect(narrow).toMatch(/4 cpu \/ 16 Gi +1 cpu \/ 4 Gi +2\/5 +False +Progressing/);
+    const wide = await kubectl(cluster, ["get", "pipes", "-n", namespace, "-o", "wide"]);
+    expect(wide).toMatch(/AGE +UNITS +TIER +MESSAGE\n/);
+    expect(wide).toMatch(/7.5 +scale +2 of 5\./);
+  });
+
+  it("explains itself", async () => {
+    const explain = async (path: string) =>
+      (await kubectl(cluster, ["explain", path])).replaceAll(/\s+/g, " ");
+    expect(await explain("psc.spec.replicaCpuMillicores")).toContain("1000 to 24000 in steps of 1000");
+    expect(await explain("psc")).toContain("the size of all database pipes of one service");
+    expect(await explain("psc.status.effective")).toContain("every pipe had at once");
+  });
+});

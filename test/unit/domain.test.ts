@@ -1,0 +1,211 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { computeUnits } from "../../src/domain/compute-units.ts";
+import {
+  cpuQuantity,
+  memoryQuantity,
+  parseQuantity,
+  sameQuantity,
+  sizeOfQuantities,
+} from "../../src/domain/quantity.ts";
+import {
+  type PipeState,
+  type PlannedPipe,
+  planRollout,
+  serviceLimit,
+} from "../../src/domain/rollout-plan.ts";
+import { cpuMillicoresFor, formatSize, memoryGibFor, parseSize, sizeOfCores } from "../../src/domain/size.ts";
+import { BUILT_IN_TIERS, desiredSize } from "../../src/domain/tier.ts";
+
+const size = fc.integer({ min: 1, max: 24 }).map(sizeOfCores);
+
+describe("sizes", () => {
+  it("keep four GiB for each core, both ways", () => {
+    fc.assert(
+      fc.property(size, ({ cpuMillicores, memoryGib }) => {
+        expect(memoryGibFor(cpuMillicores)).toBe(memoryGib);
+        expect(cpuMillicoresFor(memoryGib)).toBe(cpuMillicores);
+      }),
+    );
+  });
+
+  it("come back from the text of an annotation", () => {
+    fc.assert(
+      fc.property(size, (each) => {
+        expect(parseSize(formatSize(each))).toEqual(each);
+      }),
+    );
+    for (const text of ["", "4000m", "4/16Gi", "4000m/16Gi ", "4000.0m/16Gi", "-1m/4Gi"]) {
+      expect(parseSize(text)).toBeUndefined();
+    }
+  });
+
+  it("come back from the quantities that they are written as", () => {
+    fc.assert(
+      fc.property(size, (each) => {
+        expect(sizeOfQuantities(cpuQuantity(each), memoryQuantity(each))).toEqual(each);
+      }),
+    );
+    expect(sizeOfQuantities("4", "16384Mi")).toEqual(sizeOfCores(4));
+    expect(sizeOfQuantities("1500u", "4Gi")).toBeUndefined();
+    expect(sizeOfQuantities("1", "1G")).toBeUndefined();
+    expect(sizeOfQuantities(undefined, "4Gi")).toBeUndefined();
+  });
+});
+
+describe("quantities", () => {
+  it.each([
+    ["1", "1000m"],
+    ["4Gi", "4096Mi"],
+    ["1e3", "1k"],
+    ["0.5", "500m"],
+    ["1E", "1e18"],
+    [".5", "500m"],
+    ["1.", "1"],
+    ["12e-1", "1200m"],
+    ["1Ki", "1024"],
+  ])("%s is %s", (a, b) => expect(sameQuantity(a, b)).toBe(true));
+
+  it.each(["", ".", "abc", "1 Gi", "1GI", "0x10", "1e", "--1", "1ki"])("%j is none", (text) => {
+    expect(parseQuantity(text)).toBeUndefined();
+  });
+
+  it("are exact at any length", () => {
+    expect(sameQuantity("9007199254740993", "9007199254740992")).toBe(false);
+  });
+});
+
+describe("compute units", () => {
+  it("are one for 2 cores with 8 GiB, over all replicas", () => {
+    expect(computeUnits(sizeOfCores(2), 1)).toBe(1);
+    expect(computeUnits(sizeOfCores(1), 3)).toBe(1.5);
+    expect(computeUnits(sizeOfCores(24), 2)).toBe(24);
+  });
+});
+
+describe("the desired size", () => {
+  const tier = { name: "small", defaultSize: sizeOfCores(1), maximumSize: sizeOfCores(2) };
+  it.each([
+    [undefined, 1, "TierDefault"],
+    [1, 1, "Spec"],
+    [2, 2, "Spec"],
+    [3, 2, "TierLimit"],
+  ] as const)("for %s cores asked of a tier of 2 is %s by %s", (asked, cores, source) => {
+    const requested = asked === undefined ? undefined : sizeOfCores(asked);
+    expect(desiredSize(requested, tier)).toEqual({ size: sizeOfCores(cores), source });
+  });
+
+  it("has the published defaults", () => {
+    const defaults = [...BUILT_IN_TIERS.values()].map((each) => [each.name, each.defaultSize.cpuMillicores]);
+    expect(defaults).toEqual([
+      ["basic", 1000],
+      ["scale", 2000],
+      ["enterprise", 2000],
+    ]);
+  });
+});
+
+describe("the rollout plan", () => {
+  const state = fc.constantFrom<PipeState>("done", "rolling", "waiting", "failed", "paused", "unsizable");
+  const pipes = fc
+    .array(fc.record({ state, isRestarting: fc.boolean(), replicas: fc.integer({ min: 0, max: 3 }) }), {
+      maxLength: 40,
+    })
+    .map((list) =>
+      list.map(
+        (each, index): PlannedPipe => ({
+          ...each,
+          name: `pipe-${index}`,
+          isRestarting: each.state === "rolling" || (each.isRestarting && each.replicas > 0),
+        }),
+      ),
+    );
+  const free = fc.integer({ min: 0, max: 60 });
+  const named = (list: readonly PlannedPipe[]) => new Map(list.map((each) => [each.name, each]));
+  const slots = (list: readonly PlannedPipe[]) =>
+    list.filter((each) => each.isRestarting && each.state !== "paused");
+
+  it("starts only pipes that wait, each once", () => {
+    fc.assert(
+      fc.property(pipes, free, (list, overallFree) => {
+        const { start } = planRollout(list, { overallFree });
+        expect(new Set(start).size).toBe(start.length);
+        for (const name of start) expect(named(list).get(name)?.state).toBe("waiting");
+      }),
+    );
+  });
+
+  it("never has more restarts at once than allowed, in the service and over all", () => {
+    fc.assert(
+      fc.property(pipes, free, (list, overallFree) => {
+        const started = planRollout(list, { overallFree }).start.flatMap(
+          (name) => named(list).get(name) ?? [],
+        );
+        const fresh = started.filter((each) => each.replicas > 0 && !each.isRestarting);
+        const before = slots(list).length;
+        expect(fresh.length).toBeLessThanOrEqual(overallFree);
+        if (fresh.length > 0) expect(before + fresh.length).toBeLessThanOrEqual(serviceLimit(list.length));
+      }),
+    );
+  });
+
+  it("is one canary until a running pipe has proven the size, and nothing after a failure", () => {
+    fc.assert(
+      fc.property(pipes, free, (list, overallFree) => {
+        const started = planRollout(list, { overallFree }).start.flatMap(
+          (name) => named(list).get(name) ?? [],
+        );
+        const running = started.filter((each) => each.replicas > 0);
+        const isProven = list.some((each) => each.state === "done" && each.replicas > 0);
+        if (!isProven) expect(running.length).toBeLessThanOrEqual(1);
+        if (list.some((each) => each.state === "failed")) expect(running).toEqual([]);
+      }),
+    );
+  });
+
+  it("sizes at once the pipes that no restart can hurt", () => {
+    fc.assert(
+      fc.property(pipes, free, (list, overallFree) => {
+        const idle = list.filter((each) => each.state === "waiting" && each.replicas === 0);
+        const { start } = planRollout(list, { overallFree });
+        expect(start).toEqual(expect.arrayContaining(idle.map((each) => each.name)));
+      }),
+    );
+  });
+
+  it("reaches every pipe, when rollouts complete one after the other", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 200 }), (count) => {
+        let list: PlannedPipe[] = Array.from({ length: count }, (_, index) => ({
+          name: `pipe-${index}`,
+          state: "waiting",
+          isRestarting: false,
+          replicas: 1,
+        }));
+        let rounds = 0;
+        while (list.some((each) => each.state !== "done")) {
+          const start = new Set(planRollout(list, { overallFree: 50 }).start);
+          expect(start.size).toBeGreaterThan(0);
+          list = list.map((each) => (start.has(each.name) ? { ...each, state: "done" } : each));
+          rounds += 1;
+        }
+        expect(rounds).toBeLessThanOrEqual(1 + Math.ceil((count - 1) / Math.min(50, serviceLimit(count))));
+      }),
+    );
+  });
+
+  it("redirects pipes that restart for an older size before it disturbs others", () => {
+    const list: PlannedPipe[] = [
+      { name: "calm", state: "waiting", isRestarting: false, replicas: 1 },
+      { name: "restarting", state: "waiting", isRestarting: true, replicas: 1 },
+    ];
+    expect(planRollout(list, { overallFree: 50 }).start).toEqual(["restarting"]);
+  });
+
+  it.each([
+    [1, 3],
+    [12, 3],
+    [13, 4],
+    [200, 50],
+  ])("allows %i pipes %i restarts at once", (total, limit) => expect(serviceLimit(total)).toBe(limit));
+});

@@ -1,0 +1,256 @@
+import { describe, expect, it } from "vitest";
+import type { KubeRequest } from "../../src/kube/client.ts";
+import { KubeApiError, KubeUnreachableError } from "../../src/kube/errors.ts";
+import type { KubeObject } from "../../src/kube/objects.ts";
+import { Reflector } from "../../src/runtime/reflector.ts";
+import { Store } from "../../src/runtime/store.ts";
+import { settled, VirtualClock } from "../gen/clock.ts";
+
+type Step = { readonly list?: unknown; readonly watch?: FakeWatch; readonly error?: Error };
+
+/** A watch whose lines the test sends, cut wherever it likes. */
+class FakeWatch implements AsyncIterable<Buffer> {
+  readonly #chunks: (Buffer | Error | "end")[] = [];
+  #wake: () => void = () => undefined;
+
+  send(event: unknown): void {
+    this.sendBytes(Buffer.from(`${JSON.stringify(event)}\n`));
+  }
+
+  sendBytes(bytes: Buffer): void {
+    this.#push(bytes);
+  }
+
+  end(): void {
+    this.#push("end");
+  }
+
+  fail(error: Error): void {
+    this.#push(error);
+  }
+
+  #push(chunk: Buffer | Error | "end"): void {
+    this.#chunks.push(chunk);
+    this.#wake();
+  }
+
+  listen(signal: AbortSignal): this {
+    signal.addEventListener("abort", () => this.fail(signal.reason), { once: true });
+    return this;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
+    for (;;) {
+      const chunk = this.#chunks.shift();
+      if (chunk === "end") return;
+      if (chunk instanceof Error) throw chunk;
+      if (chunk) yield chunk;
+      else {
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
+      }
+    }
+  }
+}
+
+function object(name: string, version: number): KubeObject {
+  return { metadata: { name, namespace: "ns", uid: name, resourceVersion: String(version) } };
+}
+
+function listOf(version: number, items: KubeObject[], next?: string) {
+  return { metadata: { resourceVersion: String(version), ...(next ? { continue: next } : {}) }, items };
+}
+
+function setup(script: Step[]) {
+  const clock = new VirtualClock();
+  const calls: string[] = [];
+  const problems: unknown[] = [];
+  const store = new Store<KubeObject>();
+  const step = (request: KubeRequest): Step => {
+    const { watch, resourceVersion, limit, continue: next } = request.query ?? {};
+    calls.push(
+      watch
+        ? `watch ${resourceVersion}`
+        : ["list", limit === 1 ? "head" : "", next].filter(Boolean).join(" "),
+    );
+    const found = script.shift();
+    if (!found) throw new KubeUnreachableError("the script is over");
+    if (found.error) throw found.error;
+    return found;
+  };
+  const reflector = new Reflector({
+    client: {
+      // The script holds what the test means the server to say.
+      json: async <T>(request: KubeRequest): Promise<T> => JSON.parse(JSON.stringify(step(request).list)),
+      stream: async (request: KubeRequest & { readonly signal: AbortSignal }) =>
+        (step(request).watch ?? new FakeWatch()).listen(request.signal),
+    },
+    resource: { apiVersion: "v1", plural: "things" },
+    store,
+    project: (raw) => raw,
+    clock,
+    random: () => 0,
+    onProblem: (problem) => problems.push(problem),
+  });
+  const abort = new AbortController();
+  const running = reflector.run(abort.signal);
+  const names = () => [...store.values()].map((each) => each.metadata.name).sort();
+  const end = async () => {
+    abort.abort();
+    await clock.advance(0);
+    await running;
+  };
+  return { clock, calls, problems, store, reflector, names, end };
+}
+
+describe("a reflector", () => {
+  it("lists page by page, then watches from there", async () => {
+    const watch = new FakeWatch();
+    const world = setup([
+      { list: listOf(10, [object("a", 1)], "more") },
+      { list: listOf(10, [object("b", 2)]) },
+      { watch },
+    ]);
+    await world.reflector.synced;
+    await settled();
+    watch.send({ type: "ADDED", object: object("c", 11) });
+    watch.send({ type: "DELETED", object: object("a", 12) });
+    await settled();
+    expect(world.calls).toEqual(["list", "list more", "watch 10"]);
+    expect(world.names()).toEqual(["b", "c"]);
+    await world.end();
+  });
+
+  it("joins lines that the network has cut, and splits what it has joined", async () => {
+    const watch = new FakeWatch();
+    const world = setup([{ list: listOf(1, []) }, { watch }]);
+    await settled();
+    const lines = [object("ä", 2), object("b", 3)].map((each) =>
+      JSON.stringify({ type: "ADDED", object: each }),
+    );
+    const bytes = Buffer.from(`${lines.join("\n")}\n`);
+    for (const byte of bytes) watch.sendBytes(Buffer.from([byte]));
+    await settled();
+    expect(world.names()).toEqual(["b", "ä"]);
+    await world.end();
+  });
+
+  it("goes on from the last version, bookmarks included, when the server ends the watch", async () => {
+    const first = new FakeWatch();
+    const world = setup([{ list: listOf(10, []) }, { watch: first }, { watch: new FakeWatch() }]);
+    await settled();
+    first.send({ type: "ADDED", object: object("a", 11) });
+    first.send({ type: "BOOKMARK", object: { metadata: { resourceVersion: "40" } } });
+    first.end();
+    await settled();
+    expect(world.calls).toEqual(["list", "watch 10", "watch 40"]);
+    expect(world.problems).toEqual([]);
+    await world.end();
+  });
+
+  it("does not ask in a hot loop when the server ends each watch at once", async () => {
+    const watches = Array.from({ length: 20 }, () => {
+      const watch = new FakeWatch();
+      watch.end();
+      return { watch };
+    });
+    const world = setup([{ list: listOf(10, []) }, ...watches]);
+    await world.clock.advance(1000);
+    expect(world.calls.length).toBeLessThan(6);
+    await world.end();
+  });
+
+  it("lists again when its position is too old, and deletes what was deleted in the gap", async () => {
+    const first = new FakeWatch();
+    const world = setup([
+      { list: listOf(10, [object("a", 1), object("b", 2)]) },
+      { watch: first },
+      { list: listOf(99, [object("b", 2)]) },
+      { watch: new FakeWatch() },
+    ]);
+    await settled();
+    first.send({ type: "ERROR", object: { code: 410, reason: "Expired" } });
+    await world.clock.advance(1000);
+    expect(world.calls).toEqual(["list", "watch 10", "list", "watch 99"]);
+    expect(world.names()).toEqual(["b"]);
+    await world.end();
+  });
+
+  it("survives every error with growing pauses, and says so", async () => {
+    const world = setup([
+      { error: new KubeUnreachableError("down") },
+      { error: new KubeApiError("GET", 500, "{}") },
+      { list: listOf(10, [object("a", 1)]) },
+      { watch: new FakeWatch() },
+    ]);
+    await world.clock.advance(200);
+    expect(world.reflector.isSynced).toBe(false);
+    await world.clock.advance(400);
+    expect(world.reflector.isSynced).toBe(true);
+    expect(world.problems).toHaveLength(2);
+    await world.end();
+  });
+
+  it("obeys a server that asks for patience", async () => {
+    const world = setup([
+      { error: new KubeApiError("GET", 429, "{}", "7") },
+      { list: listOf(1, []) },
+      { watch: new FakeWatch() },
+    ]);
+    await world.clock.advance(6999);
+    expect(world.calls).toHaveLength(1);
+    await world.clock.advance(1);
+    expect(world.reflector.isSynced).toBe(true);
+    await world.end();
+  });
+
+  it("after an error, goes on where it was if the server's history has not gone back", async () => {
+    const first = new FakeWatch();
+    const world = setup([
+      { list: listOf(10, []) },
+      { watch: first },
+      { list: listOf(30, []) },
+      { watch: new FakeWatch() },
+    ]);
+    await settled();
+    first.fail(new Error("reset"));
+    await world.clock.advance(1000);
+    expect(world.calls).toEqual(["list", "watch 10", "list head", "watch 10"]);
+    await world.end();
+  });
+
+  it("takes a history that has gone back as a new truth", async () => {
+    const first = new FakeWatch();
+    const world = setup([
+      { list: listOf(100, [object("a", 90), object("b", 50)]) },
+      { watch: first },
+      { list: listOf(60, []) },
+      { list: listOf(60, [object("a", 40)]) },
+      { watch: new FakeWatch() },
+    ]);
+    await settled();
+    first.fail(new Error("reset"));
+    await world.clock.advance(1000);
+    expect(world.calls.slice(2)).toEqual(["list head", "list", "watch 60"]);
+    expect(world.store.get("ns/a")?.metadata.resourceVersion).toBe("40");
+    expect(world.names()).toEqual(["a"]);
+    await world.end();
+  });
+
+  it("does not trust silence: without a bookmark for three minutes it looks again", async () => {
+    const world = setup([
+      { list: listOf(100, [object("a", 90)]) },
+      { watch: new FakeWatch() },
+      { list: listOf(60, []) },
+      { list: listOf(60, []) },
+      { watch: new FakeWatch() },
+    ]);
+    await world.clock.advance(179_999);
+    expect(world.calls).toHaveLength(2);
+    await world.clock.advance(1000);
+    expect(world.calls.slice(2)).toEqual(["list head", "list", "watch 60"]);
+    expect(world.names()).toEqual([]);
+    await world.end();
+  });
+});

@@ -1,0 +1,138 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { WorkQueue } from "../../src/runtime/work-queue.ts";
+import { settled, VirtualClock } from "../gen/clock.ts";
+
+function setup(options: { minIntervalMs?: number } = {}) {
+  const clock = new VirtualClock();
+  const queue = new WorkQueue({
+    clock,
+    minIntervalMs: 0,
+    retryFirstMs: 100,
+    retryMostMs: 1000,
+    random: () => 0,
+    ...options,
+  });
+  const abort = new AbortController();
+  return { clock, queue, abort, next: () => queue.next(abort.signal) };
+}
+
+describe("a work queue", () => {
+  it("gives a key once, however often it was added", async () => {
+    const { queue, next } = setup();
+    queue.add("a");
+    queue.add("a");
+    queue.add("b");
+    expect([await next(), await next(), queue.depth]).toEqual(["a", "b", 0]);
+  });
+
+  it("does not give a key to a second worker, and gives it again afterwards", async () => {
+    const { queue, next } = setup();
+    queue.add("a");
+    await next();
+    queue.add("a");
+    expect(queue.depth).toBe(0);
+    queue.done("a");
+    expect(await next()).toBe("a");
+  });
+
+  it("forgets a key that is done and was not added again", async () => {
+    const { queue, next } = setup();
+    queue.add("a");
+    await next();
+    queue.done("a");
+    expect(queue.depth).toBe(0);
+  });
+
+  it("keeps two passes of a key apart, but acts at once on the first", async () => {
+    const { clock, queue, next } = setup({ minIntervalMs: 100 });
+    queue.add("a");
+    await next();
+    await clock.advance(30);
+    queue.add("a");
+    queue.done("a");
+    await clock.advance(69);
+    expect(queue.depth).toBe(0);
+    await clock.advance(1);
+    expect(queue.depth).toBe(1);
+  });
+
+  it("adds later what is to be added later, at the earliest of several times", async () => {
+    const { clock, queue } = setup();
+    queue.addAfter("a", 500);
+    queue.addAfter("a", 200);
+    queue.addAfter("a", 900);
+    await clock.advance(199);
+    expect(queue.depth).toBe(0);
+    await clock.advance(1);
+    expect(queue.depth).toBe(1);
+    await clock.advance(1000);
+    expect(queue.depth).toBe(1);
+  });
+
+  it("waits longer with each failure in a row, up to a bound, and not before it is allowed", async () => {
+    const { clock, queue, next } = setup();
+    const waited: number[] = [];
+    for (let failure = 0; failure < 6; failure += 1) {
+      const start = clock.monotonic();
+      queue.retry("a");
+      while (queue.depth === 0) await clock.advance(10);
+      waited.push(clock.monotonic() - start);
+      await next();
+      queue.done("a");
+    }
+    expect(waited).toEqual([100, 200, 400, 800, 1000, 1000]);
+    queue.forget("a");
+    queue.retry("a", 5000);
+    await clock.advance(4999);
+    expect(queue.depth).toBe(0);
+    await clock.advance(1);
+    expect(queue.depth).toBe(1);
+  });
+
+  it("hands a key to a worker that was there first, and lets workers go at the end", async () => {
+    const { queue, next, abort } = setup();
+    const first = next();
+    const second = next();
+    queue.add("a");
+    expect(await first).toBe("a");
+    abort.abort();
+    expect(await second).toBeUndefined();
+  });
+
+  it("never gives a key twice at once and never loses one, whatever happens in whatever order", async () => {
+    const step = fc.oneof(
+      fc.record({ do: fc.constant("add"), key: fc.constantFrom("a", "b", "c") }),
+      fc.record({ do: fc.constant("done"), key: fc.constantFrom("a", "b", "c") }),
+      fc.record({ do: fc.constant("next"), key: fc.constant("") }),
+      fc.record({ do: fc.constant("advance"), key: fc.constant("") }),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
+        const { clock, queue, next } = setup({ minIntervalMs: 50 });
+        const processing = new Set<string>();
+        const owed = new Set<string>();
+        const take = async () => {
+          const key = (await next()) ?? "";
+          expect(processing.has(key)).toBe(false);
+          processing.add(key);
+          owed.delete(key);
+        };
+        for (const { do: action, key } of steps) {
+          if (action === "add") {
+            queue.add(key);
+            owed.add(key);
+          } else if (action === "done" && processing.delete(key)) queue.done(key);
+          else if (action === "next" && queue.depth > 0) await take();
+          else if (action === "advance") await clock.advance(20);
+        }
+        for (const key of processing) queue.done(key);
+        processing.clear();
+        await clock.advance(100);
+        while (queue.depth > 0) await take();
+        await settled();
+        expect([...owed]).toEqual([]);
+      }),
+    );
+  });
+});
