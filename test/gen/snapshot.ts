@@ -1,0 +1,97 @@
+import type { Attempt } from "../../src/controller/attempt.ts";
+import type { Pipe } from "../../src/controller/pipe.ts";
+import type { Scaling } from "../../src/controller/scaling.ts";
+import type { Snapshot } from "../../src/controller/snapshot.ts";
+import { type Size, sizeOfCores } from "../../src/domain/size.ts";
+
+export const NOW_MS = Date.parse("2026-06-01T12:00:00Z");
+const LONG_AGO_MS = NOW_MS - 24 * 3_600_000;
+
+/** A pipe of one core that runs well; `changes` makes it another. */
+export function aPipe(name: string, changes: Partial<Pipe> = {}): Pipe {
+  return {
+    metadata: { name, namespace: "pipes", uid: `uid-${name}`, resourceVersion: "1", generation: 1 },
+    serviceId: "service",
+    createdAtMs: LONG_AGO_MS,
+    isBeingDeleted: false,
+    container: { name: "pipe" },
+    size: sizeOfCores(1),
+    replicas: 1,
+    isPaused: false,
+    isRecreated: false,
+    rollout: COMPLETE,
+    givenSize: undefined,
+    completedSize: undefined,
+    attempt: undefined,
+    ...changes,
+  };
+}
+
+export const COMPLETE: Pipe["rollout"] = {
+  isComplete: true,
+  terminatingReplicas: 0,
+  progressing: undefined,
+  replicaFailure: undefined,
+};
+
+export const UNDER_WAY: Pipe["rollout"] = { ...COMPLETE, isComplete: false };
+
+export function anAttempt(size: Size, changes: Partial<Attempt> = {}): Attempt {
+  return {
+    size,
+    startedAtMs: NOW_MS - 60_000,
+    scalingUid: "scaling-uid",
+    generation: 1,
+    requestId: undefined,
+    attempts: 1,
+    ...changes,
+  };
+}
+
+/** A pipe that was given a size and is on its way to it. */
+export function rollingTo(name: string, size: Size, changes: Partial<Pipe> = {}): Pipe {
+  return aPipe(name, {
+    size,
+    givenSize: size,
+    completedSize: sizeOfCores(1),
+    attempt: anAttempt(size),
+    rollout: UNDER_WAY,
+    ...changes,
+  });
+}
+
+export function aScaling(cores: number | undefined, changes: Partial<Scaling> = {}): Scaling {
+  const size = cores === undefined ? undefined : sizeOfCores(cores);
+  return {
+    metadata: {
+      name: "service",
+      namespace: "pipes",
+      uid: "scaling-uid",
+      resourceVersion: "1",
+      generation: 1,
+    },
+    isBeingDeleted: false,
+    spec: size ? { replicaCpuMillicores: size.cpuMillicores, replicaMemoryGb: size.memoryGib } : {},
+    status: {},
+    requestAnnotation: undefined,
+    retryRequestedAtMs: undefined,
+    ...changes,
+  };
+}
+
+export function aSnapshot(pipes: readonly Pipe[], changes: Partial<Snapshot> = {}): Snapshot {
+  return {
+    serviceId: "service",
+    nowMs: NOW_MS,
+    namespace: "pipes",
+    tier: {
+      ok: true,
+      value: { name: "basic", defaultSize: sizeOfCores(1), maximumSize: sizeOfCores(24) },
+    },
+    scaling: aScaling(4),
+    strays: [],
+    failures: [],
+    pipes,
+    ...changes,
+  };
+}

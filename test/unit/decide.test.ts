@@ -1,0 +1,316 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { type Action, decide, failuresOf } from "../../src/controller/decide.ts";
+import { isRollingOurs, type Pipe } from "../../src/controller/pipe.ts";
+import type { Snapshot } from "../../src/controller/snapshot.ts";
+import { formatSize, sameSize, sizeOfCores } from "../../src/domain/size.ts";
+import {
+  anAttempt,
+  aPipe,
+  aScaling,
+  aSnapshot,
+  COMPLETE,
+  NOW_MS,
+  rollingTo,
+  UNDER_WAY,
+} from "../gen/snapshot.ts";
+
+const OPTIONS = { rolloutTimeoutMs: 15 * 60_000, overallFree: 50 };
+const FOUR = sizeOfCores(4);
+
+function told(actions: readonly Action[]): string[] {
+  return actions.map(tell);
+}
+
+function tell(action: Action): string {
+  switch (action.type) {
+    case "create-scaling":
+      return `create ${action.size ? formatSize(action.size) : "empty"}`;
+    case "give-size":
+      return `${action.pipe.metadata.name} ${formatSize(action.attempt.size)}`;
+    case "put-back":
+      return `${action.pipe.metadata.name} back to ${formatSize(action.size)}`;
+  }
+}
+
+function actionsFor(snapshot: Snapshot, options = OPTIONS): string[] {
+  return told(decide(snapshot, options).actions);
+}
+
+function statesFor(snapshot: Snapshot): string[] {
+  return decide(snapshot, OPTIONS).sizing?.assessments.map((each) => each.state) ?? [];
+}
+
+describe("decide leaves the pipes alone", () => {
+  const pipe = aPipe("a");
+  const unknown = { ok: false, obstacle: { reason: "UnknownTier", message: "" } } as const;
+  it.each<[string, Snapshot]>([
+    ["of an unknown service", aSnapshot([pipe], { namespace: undefined, tier: unknown })],
+    ["of an unknown tier", aSnapshot([pipe], { tier: unknown })],
+    [
+      "while the PipeScaling is being deleted",
+      aSnapshot([pipe], { scaling: aScaling(4, { isBeingDeleted: true }) }),
+    ],
+    [
+      "while suspended",
+      aSnapshot([pipe], { scaling: aScaling(4, { spec: { ...aScaling(4).spec, suspend: true } }) }),
+    ],
+    ["that have the size", aSnapshot([aPipe("a", { size: FOUR })])],
+    [
+      "while its view of the PipeScaling is older than what a pipe was given",
+      aSnapshot([aPipe("a", { attempt: anAttempt(sizeOfCores(8), { generation: 2 }) }), aPipe("b")]),
+    ],
+    [
+      "whose container is unclear",
+      aSnapshot([aPipe("a", { container: { problem: "two" }, size: undefined })]),
+    ],
+    ["when there are none", aSnapshot([], { scaling: undefined })],
+  ])("%s", (_, snapshot) => expect(actionsFor(snapshot)).toEqual([]));
+});
+
+describe("decide makes the PipeScaling", () => {
+  it("empty with the first pipe", () => {
+    expect(actionsFor(aSnapshot([aPipe("a")], { scaling: undefined }))).toEqual(["create empty"]);
+  });
+
+  it("with the size given last, if it was deleted", () => {
+    const older = rollingTo("a", sizeOfCores(2), { attempt: anAttempt(sizeOfCores(2), { startedAtMs: 1 }) });
+    expect(actionsFor(aSnapshot([older, rollingTo("b", FOUR)], { scaling: undefined }))).toEqual([
+      "create 4000m/16Gi",
+    ]);
+  });
+});
+
+describe("decide paces a rescale", () => {
+  it("one canary first", () => {
+    expect(actionsFor(aSnapshot([aPipe("a"), aPipe("b"), aPipe("c")]))).toEqual(["a 4000m/16Gi"]);
+    expect(actionsFor(aSnapshot([rollingTo("a", FOUR), aPipe("b"), aPipe("c")]))).toEqual([]);
+  });
+
+  it("a healthy one, if there is a choice", () => {
+    const ill = aPipe("a", { rollout: UNDER_WAY });
+    expect(actionsFor(aSnapshot([ill, aPipe("b")]))).toEqual(["b 4000m/16Gi"]);
+  });
+
+  it("then the others, within the bound over all services", () => {
+    const done = rollingTo("a", FOUR, { rollout: COMPLETE });
+    const pipes = [done, aPipe("b"), aPipe("c"), aPipe("d"), aPipe("e")];
+    expect(actionsFor(aSnapshot(pipes))).toEqual(["b 4000m/16Gi", "c 4000m/16Gi", "d 4000m/16Gi"]);
+    expect(actionsFor(aSnapshot(pipes), { ...OPTIONS, overallFree: 1 })).toEqual(["b 4000m/16Gi"]);
+  });
+
+  it("counts pods that are still ending", () => {
+    const ending = { ...COMPLETE, terminatingReplicas: 1 };
+    const done = ["a", "b", "c"].map((name) => rollingTo(name, FOUR, { rollout: ending }));
+    expect(actionsFor(aSnapshot([...done, aPipe("d")]))).toEqual([]);
+  });
+
+  it("without waiting for a paused pipe", () => {
+    const done = rollingTo("a", FOUR, { rollout: COMPLETE });
+    const paused = ["b", "c", "d"].map((name) => rollingTo(name, FOUR, { isPaused: true }));
+    expect(actionsFor(aSnapshot([done, ...paused, aPipe("e")]))).toEqual(["e 4000m/16Gi"]);
+  });
+
+  it("straight to the newest size", () => {
+    const older = rollingTo("a", sizeOfCores(2));
+    expect(actionsFor(aSnapshot([older, aPipe("b")], { scaling: aScaling(8) }))).toEqual(["a 8000m/32Gi"]);
+  });
+});
+
+describe("decide, when a pipe cannot take the size", () => {
+  const late = anAttempt(FOUR, { startedAtMs: NOW_MS - OPTIONS.rolloutTimeoutMs });
+  const condition = (type: string, reason: string, at: number) => {
+    const time = new Date(at).toISOString();
+    return { type, status: "True", reason, message: reason, lastUpdateTime: time, lastTransitionTime: time };
+  };
+
+  it.each<[string, Partial<Pipe>]>([
+    ["RolloutTimeout", { attempt: late }],
+    [
+      "ProgressDeadlineExceeded",
+      {
+        rollout: { ...UNDER_WAY, progressing: condition("Progressing", "ProgressDeadlineExceeded", NOW_MS) },
+      },
+    ],
+    [
+      "FailedCreate",
+      {
+        rollout: {
+          ...UNDER_WAY,
+          replicaFailure: condition("ReplicaFailure", "FailedCreate", NOW_MS - 30_000),
+        },
+      },
+    ],
+  ])("by %s puts it back to what it ran, and leaves the others", (reason, changes) => {
+    const decision = decide(aSnapshot([rollingTo("a", FOUR, changes), aPipe("b")]), OPTIONS);
+    expect(told(decision.actions)).toEqual(["a back to 1000m/4Gi"]);
+    expect(failuresOf(decision)).toMatchObject([{ pipe: "a", size: "4000m/16Gi", reason, attempts: 1 }]);
+  });
+
+  it("does not take an older deadline's condition for this one's", () => {
+    const progressing = condition("Progressing", "ProgressDeadlineExceeded", NOW_MS - 120_000);
+    expect(statesFor(aSnapshot([rollingTo("a", FOUR, { rollout: { ...UNDER_WAY, progressing } })]))).toEqual([
+      "rolling",
+    ]);
+  });
+
+  it("gives a ReplicaFailure half a minute to pass, and looks again then", () => {
+    const replicaFailure = condition("ReplicaFailure", "FailedCreate", NOW_MS - 10_000);
+    const { sizing } = decide(
+      aSnapshot([rollingTo("a", FOUR, { rollout: { ...UNDER_WAY, replicaFailure } })]),
+      OPTIONS,
+    );
+    expect(sizing?.assessments[0]).toMatchObject({ state: "rolling", recheckAtMs: NOW_MS + 20_000 });
+  });
+
+  const putBack = (attempts: number, changes: Partial<Pipe> = {}) =>
+    aPipe("a", {
+      givenSize: sizeOfCores(1),
+      completedSize: sizeOfCores(1),
+      attempt: anAttempt(FOUR, { attempts }),
+      ...changes,
+    });
+
+  it("remembers it after a crash between putting back and telling", () => {
+    const decision = decide(aSnapshot([putBack(1), aPipe("b")]), OPTIONS);
+    expect(told(decision.actions)).toEqual([]);
+    expect(failuresOf(decision)).toMatchObject([{ pipe: "a", reason: "RolloutFailed" }]);
+  });
+
+  it.each([
+    [1, 5],
+    [2, 10],
+    [5, 60],
+    [9, 60],
+  ])("after %i tries tries again in %i minutes", (attempts, minutes) => {
+    const startedAtMs = NOW_MS - minutes * 60_000;
+    const at = (ms: number) =>
+      aSnapshot([putBack(attempts, { attempt: anAttempt(FOUR, { attempts, startedAtMs: ms }) })]);
+    expect(actionsFor(at(startedAtMs + 1))).toEqual([]);
+    const { actions } = decide(at(startedAtMs), OPTIONS);
+    expect(actions).toMatchObject([{ type: "give-size", attempt: { attempts: attempts + 1 } }]);
+  });
+
+  it("tries again at once when asked, or when another size is wanted", () => {
+    const asked = aScaling(4, { retryRequestedAtMs: NOW_MS });
+    expect(actionsFor(aSnapshot([putBack(1)], { scaling: asked }))).toEqual(["a 4000m/16Gi"]);
+    expect(actionsFor(aSnapshot([putBack(1)], { scaling: aScaling(8) }))).toEqual(["a 8000m/32Gi"]);
+  });
+
+  it("does not try a Recreate pipe again by itself", () => {
+    const long = anAttempt(FOUR, { startedAtMs: NOW_MS - 86_400_000 });
+    expect(actionsFor(aSnapshot([putBack(1, { isRecreated: true, attempt: long })]))).toEqual([]);
+  });
+
+  it("gives it again to a pipe whose fields another writer took, with pauses, four times in all", () => {
+    const taken = (attempts: number, agoMs: number) =>
+      aSnapshot([
+        aPipe("a", { givenSize: FOUR, attempt: anAttempt(FOUR, { attempts, startedAtMs: NOW_MS - agoMs }) }),
+      ]);
+    expect(actionsFor(taken(1, 0))).toEqual(["a 4000m/16Gi"]);
+    expect(actionsFor(taken(2, 9_999))).toEqual([]);
+    expect(actionsFor(taken(2, 10_000))).toEqual(["a 4000m/16Gi"]);
+    expect(actionsFor(taken(3, 60_000))).toEqual(["a 4000m/16Gi"]);
+    expect(actionsFor(taken(4, 86_400_000))).toEqual([]);
+  });
+});
+
+describe("decide counts a pipe as done", () => {
+  const completed = aScaling(4, {
+    status: {
+      desired: { replicaCpuMillicores: 4000, replicaMemoryGb: 16, summary: "", source: "Spec" },
+      propagation: { startedAt: "2026-06-01T11:00:00Z", completedAt: "2026-06-01T11:30:00Z" },
+    },
+  });
+  const pipe = (startedAt: string, changes: Partial<Pipe> = {}) =>
+    rollingTo("a", FOUR, { attempt: anAttempt(FOUR, { startedAtMs: Date.parse(startedAt) }), ...changes });
+
+  it("whose pods fell ill after the size was reached: Ready is about size", () => {
+    expect(statesFor(aSnapshot([pipe("2026-06-01T11:10:00Z")], { scaling: completed }))).toEqual(["done"]);
+  });
+
+  it("but not one that was given the size, or made, since", () => {
+    expect(statesFor(aSnapshot([pipe("2026-06-01T11:59:30Z")], { scaling: completed }))).toEqual(["rolling"]);
+    const made = pipe("2026-06-01T11:10:00Z", { createdAtMs: Date.parse("2026-06-01T11:59:00Z") });
+    expect(statesFor(aSnapshot([made], { scaling: completed }))).not.toEqual(["done"]);
+  });
+});
+
+describe("decide, whatever the state of the pipes", () => {
+  const cores = fc.constantFrom(1, 2, 4, 8);
+  const size = cores.map(sizeOfCores);
+  const pipe = fc
+    .record({
+      size: fc.option(size, { nil: undefined }),
+      isComplete: fc.boolean(),
+      isPaused: fc.boolean(),
+      isRecreated: fc.boolean(),
+      replicas: fc.integer({ min: 0, max: 3 }),
+      terminatingReplicas: fc.integer({ min: 0, max: 1 }),
+      givenSize: fc.option(size, { nil: undefined }),
+      completedSize: fc.option(size, { nil: undefined }),
+      attempt: fc.option(
+        fc.record({
+          size,
+          agoMs: fc.integer({ min: 0, max: 7_200_000 }),
+          attempts: fc.integer({ min: 1, max: 6 }),
+        }),
+        { nil: undefined },
+      ),
+    })
+    .map(({ isComplete, terminatingReplicas, attempt, ...rest }) => ({
+      ...rest,
+      rollout: { ...COMPLETE, isComplete, terminatingReplicas },
+      attempt:
+        attempt &&
+        anAttempt(attempt.size, { startedAtMs: NOW_MS - attempt.agoMs, attempts: attempt.attempts }),
+    }));
+  const snapshot = fc
+    .record({ pipes: fc.array(pipe, { maxLength: 20 }), wanted: fc.option(cores, { nil: undefined }) })
+    .map(({ pipes, wanted }) =>
+      aSnapshot(
+        pipes.map((each, index) => aPipe(`pipe-${String(index).padStart(2, "0")}`, each)),
+        { scaling: aScaling(wanted) },
+      ),
+    );
+
+  it("gives nothing but the desired size, and puts back only to a size that completed", () => {
+    fc.assert(
+      fc.property(snapshot, (each) => {
+        const { actions, sizing } = decide(each, OPTIONS);
+        for (const action of actions) {
+          if (action.type === "give-size") {
+            expect(action.attempt.size).toEqual(sizing?.desired.size);
+            expect(sameSize(action.pipe.size, action.attempt.size)).toBe(false);
+          }
+          if (action.type === "put-back") expect(action.size).toEqual(action.pipe.completedSize);
+        }
+      }),
+    );
+  });
+
+  it("touches each pipe at most once, and restarts no more than allowed", () => {
+    fc.assert(
+      fc.property(snapshot, fc.integer({ min: 0, max: 50 }), (each, overallFree) => {
+        const { actions } = decide(each, { ...OPTIONS, overallFree });
+        const touched = actions.flatMap((action) => ("pipe" in action ? [action.pipe] : []));
+        expect(new Set(touched.map((one) => one.metadata.name)).size).toBe(touched.length);
+        const begun = actions.flatMap((action) => (action.type === "give-size" ? [action.pipe] : []));
+        const fresh = begun.filter(
+          (one) => one.replicas > 0 && !isRollingOurs(one) && one.rollout.terminatingReplicas === 0,
+        );
+        expect(fresh.length).toBeLessThanOrEqual(
+          Math.min(overallFree, Math.max(3, Math.ceil(each.pipes.length / 4))),
+        );
+      }),
+    );
+  });
+
+  it("is the same for the same snapshot", () => {
+    fc.assert(
+      fc.property(snapshot, (each) => {
+        expect(decide(structuredClone(each), OPTIONS)).toEqual(decide(each, OPTIONS));
+      }),
+    );
+  });
+});
