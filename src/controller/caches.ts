@@ -13,7 +13,7 @@ import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "./names.ts";
 import { isRollingOurs, type Pipe, pipeOf } from "./pipe.ts";
 import { type Scaling, scalingOf } from "./scaling.ts";
 
-export type Cached<T> = KubeObject & { readonly record: Parsed<T> };
+type Cached<T> = KubeObject & { readonly record: Parsed<T> };
 
 /** What the controller keeps in memory of the cluster. */
 export interface Caches {

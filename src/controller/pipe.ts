@@ -34,7 +34,7 @@ export interface Pipe extends KubeObject {
 }
 
 /** How far the Deployment controller is with the template as it stands. */
-export interface Rollout {
+interface Rollout {
   readonly isComplete: boolean;
   readonly terminatingReplicas: number;
   readonly progressing: DeploymentCondition | undefined;

@@ -15,7 +15,7 @@ export const CPU_MINIMUM_MILLICORES = 1000;
 export const CPU_MAXIMUM_MILLICORES = 24_000;
 export const GIB_PER_CORE = 4;
 
-export const MEMORY_STEP_GIB = GIB_PER_CORE;
+export const MEMORY_STEP_GIB = memoryGibFor(CPU_STEP_MILLICORES);
 export const MEMORY_MINIMUM_GIB = memoryGibFor(CPU_MINIMUM_MILLICORES);
 export const MEMORY_MAXIMUM_GIB = memoryGibFor(CPU_MAXIMUM_MILLICORES);
 

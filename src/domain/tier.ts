@@ -20,7 +20,7 @@ export const BUILT_IN_TIERS: Tiers = new Map(
 );
 
 /** Where a desired size comes from: asked for, the tier's default, or capped by the tier. */
-export type SizeSource = "Spec" | "TierDefault" | "TierLimit";
+type SizeSource = "Spec" | "TierDefault" | "TierLimit";
 
 export interface DesiredSize {
   readonly size: Size;

@@ -5,7 +5,7 @@ import { KubeApiError, KubeUnreachableError } from "./errors.ts";
 /** Longest that a call other than a watch may take (api-contract, part 2). */
 const CALL_TIMEOUT_MS = 5000;
 
-export type PatchType =
+type PatchType =
   | "application/apply-patch+yaml"
   | "application/merge-patch+json"
   | "application/strategic-merge-patch+json";

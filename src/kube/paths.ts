@@ -9,7 +9,6 @@ export const CONFIG_MAPS: Resource = { apiVersion: "v1", plural: "configmaps" };
 export const SECRETS: Resource = { apiVersion: "v1", plural: "secrets" };
 export const DEPLOYMENTS: Resource = { apiVersion: "apps/v1", plural: "deployments" };
 export const LEASES: Resource = { apiVersion: "coordination.k8s.io/v1", plural: "leases" };
-export const EVENTS: Resource = { apiVersion: "events.k8s.io/v1", plural: "events" };
 
 /** Path of a collection; without a namespace, over all of them. */
 export function collectionPath(resource: Resource, namespace: string | undefined): string {

@@ -20,7 +20,7 @@ import { sharedCluster } from "../cluster/shared.ts";
 import { waitFor } from "../cluster/wait.ts";
 import { type PipeOptions, pipeDeployment } from "../gen/pipe.ts";
 
-export const TIERS: Tiers = new Map([
+const TIERS: Tiers = new Map([
   ...BUILT_IN_TIERS,
   ["small", { name: "small", defaultSize: sizeOfCores(1), maximumSize: sizeOfCores(2) }],
 ]);

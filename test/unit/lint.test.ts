@@ -1,0 +1,73 @@
+import { spawnSync } from "node:child_process";
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+/** Who may import whom (docs/ARCHITECTURE.md). What is not listed is forbidden. */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  domain: [],
+  crd: ["domain"],
+  records: ["domain"],
+  kube: [],
+  telemetry: [],
+  runtime: ["kube"],
+  api: ["domain", "crd", "records", "kube", "runtime", "telemetry"],
+  controller: ["domain", "crd", "records", "kube", "runtime", "telemetry"],
+  cli: ["domain", "crd", "records", "kube"],
+};
+
+const ROOMS = Object.keys(MAY_IMPORT);
+
+describe("npm run lint", () => {
+  it("is clean", { timeout: 120_000 }, () => {
+    const run = spawnSync("npm", ["run", "--silent", "lint"], { encoding: "utf8" });
+    expect(run.status, `${run.stdout}${run.stderr}`).toBe(0);
+  });
+
+  describe("in a copy of the tree with every import from every room", () => {
+    const folder = mkdtempSync(join(tmpdir(), "lint-"));
+    let report: { diagnostics: { message: string; location: { path: string } }[] };
+    afterAll(() => rmSync(folder, { recursive: true }));
+
+    const probe = (path: string, imported: string) => {
+      mkdirSync(dirname(join(folder, path)), { recursive: true });
+      writeFileSync(join(folder, path), `import { thing } from "${imported}";\n\nthing();\n`);
+    };
+
+    beforeAll(() => {
+      for (const file of ["biome.json", ".gitignore"]) copyFileSync(file, join(folder, file));
+      for (const room of ROOMS) {
+        for (const other of ROOMS) probe(`src/${room}/from-${other}.ts`, `../${other}/thing.ts`);
+        probe(`src/${room}/from-main.ts`, "../main.ts");
+      }
+      probe("src/api/nested/from-controller.ts", "../../controller/thing.ts");
+      const args = [
+        "lint",
+        "--reporter=json",
+        "--max-diagnostics=none",
+        "--only=style/noRestrictedImports",
+        ".",
+      ];
+      const run = spawnSync(resolve("node_modules/.bin/biome"), args, { cwd: folder, encoding: "utf8" });
+      report = JSON.parse(run.stdout);
+    });
+
+    const verdictOn = (path: string) =>
+      report.diagnostics.find((each) => each.location.path.endsWith(path))?.message ?? "allowed";
+
+    it.each(ROOMS)("holds src/%s to the import table", (room) => {
+      for (const other of ROOMS.filter((each) => each !== room)) {
+        const isAllowed = MAY_IMPORT[room]?.includes(other) ?? false;
+        const expected = isAllowed ? "allowed" : expect.stringContaining("Imports point one way");
+        expect(verdictOn(`src/${room}/from-${other}.ts`), `${room} → ${other}`).toEqual(expected);
+      }
+      expect(verdictOn(`src/${room}/from-${room}.ts`)).toBe("allowed");
+      expect(verdictOn(`src/${room}/from-main.ts`)).toContain("Imports point one way");
+    });
+
+    it("sees a forbidden import from a folder within a room", () => {
+      expect(verdictOn("src/api/nested/from-controller.ts")).toContain("Imports point one way");
+    });
+  });
+});
