@@ -34,7 +34,7 @@ export async function connect(kubeconfig: string | undefined): Promise<Connectio
     );
   }
   const server = serverUrl(cluster.server, describe(kubeconfig));
-  const tls = await httpsOptions(config);
+  const tls = await credentials(config, describe(kubeconfig));
   const pool = new Pool(server.origin, {
     connections: MAX_CONNECTIONS,
     bodyTimeout: 0,
@@ -53,7 +53,10 @@ export async function connect(kubeconfig: string | undefined): Promise<Connectio
     pool,
     async authorization() {
       if (performance.now() - cached.at > CREDENTIALS_FRESH_MS) {
-        cached = { at: performance.now(), value: authorizationOf(await httpsOptions(config)) };
+        cached = {
+          at: performance.now(),
+          value: authorizationOf(await credentials(config, describe(kubeconfig))),
+        };
       }
       return cached.value;
     },
@@ -90,9 +93,15 @@ function serverUrl(text: string, origin: string): URL {
   return new URL(text);
 }
 
-async function httpsOptions(config: KubeConfig): Promise<RequestOptions> {
+/** Reads the certificates and tokens that the kubeconfig names, and runs its exec plugin if it has one. */
+async function credentials(config: KubeConfig, origin: string): Promise<RequestOptions> {
   const options: RequestOptions = {};
-  await config.applyToHTTPSOptions(options);
+  try {
+    await config.applyToHTTPSOptions(options);
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new KubeConfigError(`${origin} has credentials that cannot be used: ${why}`, { cause });
+  }
   return options;
 }
 

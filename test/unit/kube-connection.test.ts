@@ -1,0 +1,189 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { KubeClient } from "../../src/kube/client.ts";
+import { connect } from "../../src/kube/connection.ts";
+import { KubeApiError, KubeConfigError, KubeUnreachableError } from "../../src/kube/errors.ts";
+import { checkReachable } from "../../src/kube/reachable.ts";
+import { listen, urlOf } from "../../src/telemetry/ops-server.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "kubeconfig-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function kubeconfig(server: string, user: object = {}): string {
+  const path = join(folder, `${encodeURIComponent(server)}-${Object.keys(user).join("-")}`);
+  const config = {
+    apiVersion: "v1",
+    kind: "Config",
+    clusters: [{ name: "c", cluster: { server, "insecure-skip-tls-verify": true } }],
+    users: [{ name: "u", user }],
+    contexts: [{ name: "x", context: { cluster: "c", user: "u" } }],
+    "current-context": "x",
+  };
+  writeFileSync(path, JSON.stringify(config));
+  return path;
+}
+
+async function clientOf(path: string): Promise<KubeClient> {
+  return new KubeClient(await connect(path));
+}
+
+const never = new AbortController().signal;
+
+describe("a kubeconfig", () => {
+  it.each([
+    [
+      "that does not exist",
+      () => join(folder, "nothing"),
+      /does not exist: give the path of one with --kubeconfig/,
+    ],
+    [
+      "that is no YAML",
+      () => {
+        writeFileSync(join(folder, "broken"), "clusters: [");
+        return join(folder, "broken");
+      },
+      /broken cannot be read/,
+    ],
+    [
+      "without a cluster",
+      () => {
+        writeFileSync(join(folder, "empty"), "apiVersion: v1\nkind: Config\n");
+        return join(folder, "empty");
+      },
+      /names no cluster: set current-context/,
+    ],
+    ["whose server is no URL", () => kubeconfig("nonsense"), /"nonsense" as server, which is not a URL/],
+  ])("%s is told with what to do", async (_, path, sentence) => {
+    const error = await connect(path()).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(KubeConfigError);
+    expect(error).toMatchObject({ message: expect.stringMatching(sentence) });
+  });
+
+  it("with a certificate that is not there is told", async () => {
+    const path = kubeconfig("https://127.0.0.1:1", {
+      "client-certificate": "/nowhere.crt",
+      "client-key": "/nowhere.key",
+    });
+    await expect(connect(path)).rejects.toThrow(/has credentials that cannot be used: .*nowhere/);
+  });
+
+  it("that points nowhere is told at the first call", async () => {
+    const client = await clientOf(kubeconfig("http://127.0.0.1:1"));
+    await expect(checkReachable(client, never)).rejects.toThrow(
+      /cannot be reached .*127\.0\.0\.1:1.*check that it runs/,
+    );
+    await client.close();
+  });
+});
+
+describe("the client", () => {
+  let server: Server;
+  let url: string;
+  const requests: {
+    method?: string | undefined;
+    url?: string | undefined;
+    authorization?: string | undefined;
+  }[] = [];
+  beforeAll(async () => {
+    server = await listen(
+      createServer((request, response) => {
+        requests.push({
+          method: request.method,
+          url: request.url,
+          authorization: request.headers.authorization,
+        });
+        const [status, body, headers = {}] = answers.get(request.url ?? "") ?? [200, '{"kind":"Thing"}'];
+        if (request.url !== "/base/silent") response.writeHead(status, headers).end(body);
+      }),
+      "127.0.0.1",
+      0,
+    );
+    url = urlOf(server);
+  });
+  afterAll(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+
+  const causes = [{ reason: "FieldValueInvalid", message: "field is immutable", field: "metadata.uid" }];
+  const refusal = { message: "it is another one", reason: "Invalid", details: { causes } };
+  const answers = new Map<string, readonly [number, string, Record<string, string>?]>([
+    ["/base/html", [404, "<h1>404 page not found</h1>"]],
+    ["/base/busy", [429, "{}", { "retry-after": "7" }]],
+    ["/base/half", [200, '{"a":']],
+    ["/base/version", [401, "{}"]],
+    ["/base/refused", [422, JSON.stringify(refusal)]],
+  ]);
+
+  it("keeps the path in the server's address, encodes the query and sends the token", async () => {
+    const client = await clientOf(kubeconfig(`${url}/base`, { token: "t0ken" }));
+    expect(
+      await client.json({
+        path: "/things",
+        query: { labelSelector: "a in (b,c)", limit: 5, continue: undefined },
+      }),
+    ).toEqual({
+      kind: "Thing",
+    });
+    expect(requests.at(-1)).toEqual({
+      method: "GET",
+      url: "/base/things?labelSelector=a+in+%28b%2Cc%29&limit=5",
+      authorization: "Bearer t0ken",
+    });
+    await client.close();
+  });
+
+  it("tells a refusal with its code, its causes and how long to wait", async () => {
+    const client = await clientOf(kubeconfig(`${url}/base`));
+    const refused = await client
+      .json({ method: "PATCH", path: "/refused", body: {} })
+      .catch((error: unknown) => error);
+    expect(refused).toBeInstanceOf(KubeApiError);
+    expect(refused).toMatchObject({
+      message: "PATCH /refused: 422 it is another one",
+      code: 422,
+      reason: "Invalid",
+      causes: [{ field: "metadata.uid" }],
+    });
+    const busy = client.json({ path: "/busy" });
+    await expect(busy).rejects.toMatchObject({ code: 429, retryAfterMs: 7000 });
+    const html = client.json({ path: "/html" });
+    await expect(html).rejects.toMatchObject({
+      code: 404,
+      message: expect.stringContaining("404 page not found"),
+    });
+    await client.close();
+  });
+
+  it("does not wait for ever, and takes half an answer for none", async () => {
+    const client = await clientOf(kubeconfig(`${url}/base`));
+    await expect(client.json({ path: "/silent", timeoutMs: 50 })).rejects.toBeInstanceOf(
+      KubeUnreachableError,
+    );
+    await expect(client.stream({ path: "/silent", timeoutMs: 50, signal: never })).rejects.toBeInstanceOf(
+      KubeUnreachableError,
+    );
+    await expect(client.json({ path: "/half" })).rejects.toBeInstanceOf(KubeUnreachableError);
+    await client.close();
+  });
+
+  it("ends a call when its caller does, with the caller's reason", async () => {
+    const client = await clientOf(kubeconfig(`${url}/base`));
+    const abort = new AbortController();
+    const call = client.json({ path: "/silent", signal: abort.signal });
+    abort.abort(new Error("enough"));
+    await expect(call).rejects.toThrow("enough");
+    await client.close();
+  });
+
+  it("says that credentials are not accepted", async () => {
+    const client = await clientOf(kubeconfig(`${url}/base`));
+    await expect(checkReachable(client, never)).rejects.toThrow(
+      /does not accept the kubeconfig's credentials: renew/,
+    );
+    await client.close();
+  });
+});
