@@ -1,0 +1,183 @@
+import { statSync } from "node:fs";
+import { beforeAll, describe, expect, test } from "vitest";
+import type { Cluster } from "./cluster.ts";
+import { environment } from "./environment.ts";
+import { apply, KubectlError, kubectl } from "./kubectl.ts";
+import { COMPONENTS } from "./kwokctl.ts";
+import { serviceAccountKubeconfig } from "./service-account.ts";
+import { sharedCluster } from "./shared.ts";
+import { NEVER_READY_LABEL, START_AFTER_ANNOTATION, STOP_AFTER_ANNOTATION } from "./stages.ts";
+import { startNode } from "./testing/children.ts";
+import { isLoopback, listeningAddresses } from "./testing/listeners.ts";
+import { waitFor } from "./wait.ts";
+
+const MAIN = new URL("./main.ts", import.meta.url);
+const NAMESPACE = "cluster-test";
+
+let cluster: Cluster;
+
+beforeAll(async () => {
+  cluster = await sharedCluster();
+  await apply(cluster, [{ apiVersion: "v1", kind: "Namespace", metadata: { name: NAMESPACE } }]);
+});
+
+function deployment(name: string, labels: Record<string, string>, annotations: Record<string, string> = {}) {
+  return {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: { name, namespace: NAMESPACE },
+    spec: {
+      selector: { matchLabels: { app: name } },
+      template: {
+        metadata: { labels: { app: name, ...labels }, annotations },
+        spec: { containers: [{ name: "pipe", image: "pipe" }] },
+      },
+    },
+  };
+}
+
+/** One value of an object, or of the first of those that a selector finds, as jsonpath gives it; "" if there is none. */
+async function value(object: string, path: string): Promise<string> {
+  const query = [...object.split(" "), "--ignore-not-found", "-o", `jsonpath=${path}`];
+  return await kubectl(cluster, ["-n", NAMESPACE, "get", ...query]);
+}
+
+async function becomes(object: string, path: string, wanted: string): Promise<void> {
+  await waitFor(
+    async () => {
+      const seen = await value(object, path);
+      if (seen !== wanted) throw new Error(`it is "${seen}"`);
+      return true;
+    },
+    { what: `${path} of ${object} to be "${wanted}"` },
+  );
+}
+
+describe("the cluster", () => {
+  test("runs all components, which listen on loopback only", () => {
+    const pids = COMPONENTS.map((component) => cluster.pid(component));
+    for (const pid of pids) expect(listeningAddresses([pid])).not.toEqual([]);
+    expect(listeningAddresses(pids).filter((address) => !isLoopback(address))).toEqual([]);
+  });
+
+  test("keeps its keys to this user, and a log of each component", () => {
+    expect(statSync(cluster.dir).mode & 0o077).toBe(0);
+    for (const component of COMPONENTS) expect(statSync(cluster.logPath(component)).size).toBeGreaterThan(0);
+  });
+
+  test("lets a ServiceAccount do what its rules say, and nothing else", async () => {
+    await apply(cluster, [
+      { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "reader", namespace: NAMESPACE } },
+      {
+        apiVersion: "rbac.authorization.k8s.io/v1",
+        kind: "Role",
+        metadata: { name: "reader", namespace: NAMESPACE },
+        rules: [{ apiGroups: [""], resources: ["configmaps"], verbs: ["list"] }],
+      },
+      {
+        apiVersion: "rbac.authorization.k8s.io/v1",
+        kind: "RoleBinding",
+        metadata: { name: "reader", namespace: NAMESPACE },
+        roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: "reader" },
+        subjects: [{ kind: "ServiceAccount", name: "reader", namespace: NAMESPACE }],
+      },
+    ]);
+    const kubeconfig = await serviceAccountKubeconfig(cluster, NAMESPACE, "reader");
+    expect(statSync(kubeconfig).mode & 0o077).toBe(0);
+    expect(await kubectl(cluster, ["get", "configmaps", "-o", "name"], { kubeconfig })).toContain(
+      "kube-root-ca.crt",
+    );
+    const secrets = kubectl(cluster, ["get", "secrets"], { kubeconfig });
+    await expect(secrets).rejects.toThrow(
+      /User "system:serviceaccount:cluster-test:reader" cannot list resource "secrets"/,
+    );
+    await expect(secrets).rejects.toBeInstanceOf(KubectlError);
+  });
+
+  test("says which ServiceAccount it has no token for", async () => {
+    await expect(serviceAccountKubeconfig(cluster, NAMESPACE, "nobody")).rejects.toThrow(
+      'no token for ServiceAccount cluster-test/nobody: 404 serviceaccounts "nobody" not found',
+    );
+  });
+
+  test("admits with the default plugins", async () => {
+    const gone = deployment("nowhere", {});
+    const nowhere = { ...gone, metadata: { ...gone.metadata, namespace: "nowhere" } };
+    await expect(apply(cluster, [nowhere])).rejects.toThrow('namespaces "nowhere" not found');
+    await apply(cluster, [
+      {
+        apiVersion: "v1",
+        kind: "Pod",
+        metadata: { name: "lone", namespace: NAMESPACE },
+        spec: { containers: [{ name: "a", image: "a" }] },
+      },
+    ]);
+    // ServiceAccount, DefaultTolerationSeconds and Priority have been at it.
+    expect(
+      await value(
+        "pod/lone",
+        "{.spec.serviceAccountName} {.spec.tolerations[0].tolerationSeconds} {.spec.priority}",
+      ),
+    ).toBe("default 300 0");
+  });
+
+  test("has the environment that a shell needs", async () => {
+    const child = startNode(MAIN, ["env", "--name", cluster.name], environment);
+    expect(await child.ends()).toBe(0);
+    expect(child.stdout).toBe(
+      `export KUBECONFIG='${cluster.kubeconfig}'\nexport PATH='${cluster.binaries.dir}':"$PATH"\n`,
+    );
+  });
+});
+
+describe("pods", () => {
+  const READY = "{.status.readyReplicas}";
+
+  test("become ready, never or later, as their template says", async () => {
+    const [never, slow] = ["deployment/never", "deployment/slow"];
+    await apply(cluster, [
+      deployment("never", { [NEVER_READY_LABEL]: "true" }),
+      deployment("slow", {}, { [START_AFTER_ANNOTATION]: "1h" }),
+    ]);
+    const waiting = "{.items[0].status.containerStatuses[0].state.waiting.reason}";
+    await becomes("pods -l app=never", waiting, "CrashLoopBackOff");
+    await becomes(slow, "{.status.unavailableReplicas}", "1");
+    // As long as an ordinary pod takes, which is later than they are.
+    await apply(cluster, [deployment("quick", {})]);
+    await becomes("deployment/quick", READY, "1");
+    expect(await value(never, READY)).toBe("");
+    expect(await value(slow, READY)).toBe("");
+  });
+
+  test("fail and recover by a label", async () => {
+    await apply(cluster, [deployment("frail", {})]);
+    await becomes("deployment/frail", READY, "1");
+    const label = (change: string) =>
+      kubectl(cluster, ["-n", NAMESPACE, "label", "pods", "-l", "app=frail", change]);
+    await label(`${NEVER_READY_LABEL}=true`);
+    await becomes("deployment/frail", READY, "");
+    await label(`${NEVER_READY_LABEL}-`);
+    await becomes("deployment/frail", READY, "1");
+  });
+
+  test("end at once, or as late as their template says", async () => {
+    await apply(cluster, [
+      deployment("brief", {}),
+      deployment("lingering", {}, { [STOP_AFTER_ANNOTATION]: "1h" }),
+    ]);
+    await becomes("deployment/brief", READY, "1");
+    await becomes("deployment/lingering", READY, "1");
+    await kubectl(cluster, ["-n", NAMESPACE, "delete", "deployment", "brief", "lingering"]);
+    await becomes("pods -l app=brief", "{.items[*].metadata.name}", "");
+    expect(await value("pods -l app=lingering", "{.items[0].metadata.deletionTimestamp}")).not.toBe("");
+  });
+
+  test("that no node has room for are not scheduled", async () => {
+    const resources = { requests: { cpu: "1000" } };
+    const spec = { containers: [{ name: "a", image: "a", resources }] };
+    await apply(cluster, [
+      { apiVersion: "v1", kind: "Pod", metadata: { name: "huge", namespace: NAMESPACE }, spec },
+    ]);
+    await becomes("pod/huge", "{.status.conditions[?(@.type=='PodScheduled')].reason}", "Unschedulable");
+  });
+});

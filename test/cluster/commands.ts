@@ -1,0 +1,139 @@
+import { delimiter, join } from "node:path";
+import { attachCluster, type Cluster, startCluster } from "./cluster.ts";
+import { environment } from "./environment.ts";
+import { COMPONENTS } from "./kwokctl.ts";
+import { openPaths, type Paths } from "./paths.ts";
+import { programsRunFrom } from "./processes.ts";
+import { type ClusterRecord, clusterNames, readRecord } from "./record.ts";
+import { removeCluster, sweep } from "./remove.ts";
+
+export interface UpOptions {
+  readonly name: string;
+  readonly podStart: number;
+  readonly podJitter: number;
+  readonly nodes: number;
+  readonly port?: number;
+  readonly controllerManager: boolean;
+}
+
+/** Starts a cluster that stays. One that is there already is used as it is, or woken after a reboot. */
+export async function up(options: UpOptions): Promise<void> {
+  const start = performance.now();
+  const paths = openPaths(environment);
+  tidy(paths);
+  const { name } = options;
+  const how = await upHow(paths, options);
+  const cluster = await attachCluster(name);
+  const seconds = ((performance.now() - start) / 1000).toFixed(1);
+  console.log(`Cluster "${name}" ${how === "there" ? "runs already" : `is ${how} after ${seconds} s`}:`);
+  console.log(nextSteps(cluster));
+}
+
+async function upHow(paths: Paths, options: UpOptions): Promise<"there" | "up" | "up again"> {
+  const { name, podStart, podJitter, nodes, port, controllerManager } = options;
+  if (!readRecord(join(paths.clusters, name))) {
+    await startCluster({
+      name,
+      podStartMs: podStart,
+      podStartJitterMs: podJitter,
+      nodes,
+      port,
+      controllerManager,
+      keep: true,
+    });
+    return "up";
+  }
+  if (programsRunFrom(join(paths.clusters, name)).length > 0) return "there";
+  // Kept, but its processes are not: the machine was restarted.
+  const cluster = await attachCluster(name);
+  await cluster.revive();
+  return "up again";
+}
+
+function nextSteps({ name, server, dir }: Cluster): string {
+  const flag = name === "pipes" ? "" : ` --name ${name}`;
+  return `  API server   ${server}
+  logs         ${join(dir, "logs")}
+Next:
+  eval "$(npm run -s cluster -- env${flag})"   # kubectl and helm of this shell then talk to it
+  kubectl get nodes
+  npm run cluster -- down${flag}`;
+}
+
+export async function down({ name }: { readonly name: string }): Promise<void> {
+  tidy(openPaths(environment));
+  const cluster = await attachCluster(name);
+  await cluster.stop();
+  console.log(`Cluster "${name}" is gone.`);
+}
+
+/** Those that were started by up; a test run that is under way keeps its own. */
+export function downAll(): void {
+  const paths = openPaths(environment);
+  tidy(paths);
+  const kept = clusters(paths).filter(({ record }) => record.owner === null);
+  for (const { name } of kept) {
+    removeCluster(paths, name);
+    console.log(`Cluster "${name}" is gone.`);
+  }
+  if (kept.length === 0) console.log("No cluster was started by up.");
+}
+
+export function list(): void {
+  const paths = openPaths(environment);
+  tidy(paths);
+  const rows = clusters(paths).map(({ name, record }) => [
+    name,
+    record.server,
+    stateOf(paths, name),
+    record.owner === null ? "kept" : `process ${record.owner.pid} on ${record.owner.host}`,
+    record.createdAt,
+  ]);
+  if (rows.length === 0) {
+    console.log("No cluster runs. Start one: npm run cluster -- up");
+    return;
+  }
+  console.log(table([["NAME", "API SERVER", "STATE", "UNTIL THE END OF", "SINCE"], ...rows]));
+}
+
+/** For eval: nothing but assignments on stdout. */
+export async function env({ name }: { readonly name: string }): Promise<void> {
+  const cluster = await attachCluster(name);
+  console.log(`export KUBECONFIG=${quoted(cluster.kubeconfig)}`);
+  console.log(`export PATH=${quoted(cluster.binaries.dir)}${delimiter}"$PATH"`);
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+function tidy(paths: Paths): void {
+  for (const name of sweep(paths)) console.error(`Removed what a run that was killed had left: ${name}`);
+}
+
+function clusters(paths: Paths): { name: string; record: ClusterRecord }[] {
+  return clusterNames(paths).flatMap((name) => {
+    const record = readRecord(join(paths.clusters, name));
+    return record ? [{ name, record }] : [];
+  });
+}
+
+function stateOf(paths: Paths, name: string): string {
+  const dir = join(paths.clusters, name);
+  const running = new Set(programsRunFrom(dir).map(({ program }) => program));
+  const missing = COMPONENTS.filter((component) => !running.has(join(dir, "bin", component)));
+  if (missing.length === 0) return "running";
+  return missing.length === COMPONENTS.length ? "stopped" : `without ${missing.join(", ")}`;
+}
+
+function table(rows: readonly (readonly string[])[]): string {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  return rows
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+}

@@ -1,0 +1,56 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { COMPONENTS, type Component } from "./kwokctl.ts";
+import { cannotWrite } from "./paths.ts";
+import { programsRunFrom } from "./processes.ts";
+import { tail } from "./run.ts";
+
+const LOOK_MS = 200;
+
+/**
+ * Runs `body` while all components that have been started live. One that dies, of
+ * a wrong argument or a port that somebody else took, ends the body at once with
+ * the component's last words; kwokctl itself would wait for it for minutes.
+ */
+export async function whileAlive<T>(
+  dir: string,
+  signal: AbortSignal | undefined,
+  body: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const over = new AbortController();
+  let death: Error | undefined;
+  const timer = setInterval(() => {
+    const dead = findDead(dir);
+    if (!dead) return;
+    death ??= explain(dir, dead);
+    over.abort(death);
+  }, LOOK_MS).unref();
+  try {
+    return await body(AbortSignal.any([over.signal, ...(signal ? [signal] : [])]));
+  } catch (error) {
+    throw death ?? error;
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+function findDead(dir: string): Component | undefined {
+  // In this order: kwokctl writes the id of a process after it has started it.
+  const started = COMPONENTS.filter((component) => existsSync(join(dir, "pids", `${component}.pid`)));
+  const running = new Set(programsRunFrom(join(dir, "bin")).map(({ program }) => program));
+  return started.find((component) => !running.has(join(dir, "bin", component)));
+}
+
+function explain(dir: string, dead: Component): Error {
+  const path = join(dir, "logs", `${dead}.log`);
+  const log = existsSync(path) ? readFileSync(path, "utf8") : "";
+  if (log.includes("no space left on device")) return cannotWrite(dir, systemError("ENOSPC"));
+  const hint = log.includes("address already in use")
+    ? " Another program has taken its port in the meantime: run it again, and it gets another one."
+    : "";
+  return new Error(`${dead} ended by itself.${hint} The last lines of its log:\n${tail(log, 5)}`);
+}
+
+function systemError(code: string): Error {
+  return Object.assign(new Error(code), { code });
+}

@@ -1,0 +1,19 @@
+/**
+ * A failure that the user can do something about. The message says what is
+ * wrong and what to do, and is shown without a stack trace.
+ */
+export class ClusterError extends Error {
+  override readonly name = "ClusterError";
+}
+
+/** What an unknown thrown value says, in one line's worth of text. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** The system's error code (ENOENT, ENOSPC, …) of a thrown value or of what caused it. */
+export function codeOf(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  if ("code" in error && typeof error.code === "string") return error.code;
+  return codeOf(error.cause);
+}

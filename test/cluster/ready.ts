@@ -1,0 +1,88 @@
+import { z } from "zod";
+import { adminCall, explain, parseJson } from "./admin-client.ts";
+import { ClusterError } from "./errors.ts";
+import { waitFor } from "./wait.ts";
+
+export interface NodeSize {
+  readonly cpus: number;
+  readonly memoryGib: number;
+  readonly pods: number;
+}
+
+/** One that no test fills by accident. */
+export const DEFAULT_NODE: NodeSize = { cpus: 256, memoryGib: 1024, pods: 100_000 };
+
+type Target = { readonly dir: string; readonly server: string };
+type Waiting = { readonly timeoutMs: number; readonly signal?: AbortSignal | undefined };
+
+/** Waits until the API server says that all of it is ready, not only that it answers. */
+export async function apiServerReady(cluster: Target, waiting: Waiting): Promise<void> {
+  await waitFor(() => isReady(cluster), { what: "the API server to be ready", intervalMs: 30, ...waiting });
+}
+
+/** @throws Error what is not ready. */
+export async function isReady(cluster: Target): Promise<true> {
+  const answer = await adminCall(cluster, "GET", "/readyz");
+  if (answer.status === 200) return true;
+  throw new Error(answer.body);
+}
+
+/** Makes nodes that kwok plays the kubelet of. */
+export async function createNodes(cluster: Target, count: number, size: NodeSize): Promise<void> {
+  const resources = { cpu: String(size.cpus), memory: `${size.memoryGib}Gi`, pods: String(size.pods) };
+  for (let index = 0; index < count; index++) {
+    const name = `node-${index}`;
+    const answer = await adminCall(cluster, "POST", "/api/v1/nodes", {
+      apiVersion: "v1",
+      kind: "Node",
+      metadata: { name, labels: { "kubernetes.io/hostname": name, "kubernetes.io/os": "linux" } },
+      status: { allocatable: resources, capacity: resources },
+    });
+    if (answer.status !== 201) throw new ClusterError(`node ${name} was refused: ${explain(answer)}`);
+  }
+}
+
+const nodeListSchema = z.object({
+  items: z.array(
+    z.object({
+      metadata: z.object({ name: z.string() }),
+      spec: z.object({ taints: z.array(z.object({ key: z.string() })).optional() }),
+      status: z.object({
+        conditions: z.array(z.object({ type: z.string(), status: z.string() })).optional(),
+      }),
+    }),
+  ),
+});
+
+/** Waits until every node is Ready and, if asked, until the taints of a new node are gone. */
+export async function nodesReady(
+  cluster: Target,
+  count: number,
+  { untainted, ...waiting }: Waiting & { readonly untainted: boolean },
+): Promise<void> {
+  await waitFor(
+    async () => {
+      const answer = await adminCall(cluster, "GET", "/api/v1/nodes");
+      const { items } = nodeListSchema.parse(parseJson(answer.body));
+      const waitedFor = items.filter(
+        ({ spec, status }) =>
+          (untainted && (spec.taints ?? []).length > 0) ||
+          !status.conditions?.some(({ type, status: value }) => type === "Ready" && value === "True"),
+      );
+      if (items.length >= count && waitedFor.length === 0) return true;
+      throw new Error(
+        `not ready of ${items.length}: ${waitedFor.map((node) => node.metadata.name).join(", ")}`,
+      );
+    },
+    { what: `${count} nodes to be ready`, intervalMs: 30, ...waiting },
+  );
+}
+
+/** Waits until the controller manager is at work: pods need the account it makes. */
+export async function defaultServiceAccountReady(cluster: Target, waiting: Waiting): Promise<void> {
+  await waitFor(
+    async () =>
+      (await adminCall(cluster, "GET", "/api/v1/namespaces/default/serviceaccounts/default")).status === 200,
+    { what: "the default ServiceAccount to be made", intervalMs: 30, ...waiting },
+  );
+}

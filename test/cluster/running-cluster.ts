@@ -1,0 +1,105 @@
+import { existsSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { Binaries } from "./binaries/binaries.ts";
+import type { Cluster } from "./cluster.ts";
+import { whileAlive } from "./deaths.ts";
+import type { Environment } from "./environment.ts";
+import { ClusterError } from "./errors.ts";
+import { adminKubeconfig, COMPONENTS, type Component, restartComponents } from "./kwokctl.ts";
+import type { Paths } from "./paths.ts";
+import { programsRunFrom } from "./processes.ts";
+import { isReady } from "./ready.ts";
+import type { ClusterRecord } from "./record.ts";
+import { removeCluster } from "./remove.ts";
+import { waitFor } from "./wait.ts";
+
+/** A cluster that has a folder and, unless they were killed, processes. */
+export class RunningCluster implements Cluster {
+  readonly name: string;
+  readonly dir: string;
+  readonly kubeconfig: string;
+  readonly server: string;
+  readonly binaries: Binaries;
+  readonly #paths: Paths;
+  readonly #env: Environment;
+  /** Takes back the promise to remove it when this process ends; nothing for one that is only attached to. */
+  readonly #disown: () => void;
+
+  constructor(
+    name: string,
+    record: ClusterRecord,
+    binaries: Binaries,
+    context: { paths: Paths; env: Environment; disown?: () => void },
+  ) {
+    this.name = name;
+    this.#paths = context.paths;
+    this.#env = context.env;
+    this.#disown = context.disown ?? (() => undefined);
+    this.dir = join(context.paths.clusters, name);
+    this.kubeconfig = adminKubeconfig(this.dir);
+    this.server = record.server;
+    this.binaries = binaries;
+  }
+
+  pid(component: Component): number {
+    const pid = this.#running().get(component);
+    if (pid === undefined) throw new ClusterError(`${component} of cluster ${this.name} does not run.`);
+    return pid;
+  }
+
+  logPath(of: Component | "kwokctl"): string {
+    return join(this.dir, "logs", `${of}.log`);
+  }
+
+  async kill(component: Component): Promise<void> {
+    process.kill(this.pid(component), "SIGKILL");
+    await waitFor(() => !this.#running().has(component), { what: `${component} to be dead`, intervalMs: 2 });
+  }
+
+  async revive(): Promise<void> {
+    await waitFor(
+      async () => {
+        // One that is dying still runs at the first look, and is dead at a later one.
+        if (this.#forgetDead()) await this.#restart();
+        return await isReady(this);
+      },
+      { what: `cluster ${this.name} to be ready again`, timeoutMs: 60_000 },
+    );
+  }
+
+  /** kwokctl takes a process that has died but was not reaped, or whose number another one has, for a running one. */
+  #forgetDead(): boolean {
+    const running = this.#running();
+    const dead = COMPONENTS.filter(
+      (component) => existsSync(this.#program(component)) && !running.has(component),
+    );
+    for (const component of dead) rmSync(join(this.dir, "pids", `${component}.pid`), { force: true });
+    return dead.length > 0;
+  }
+
+  #restart(): Promise<void> {
+    return whileAlive(this.dir, undefined, (signal) =>
+      restartComponents(this.#paths, this, this.binaries, { env: this.#env, signal }),
+    );
+  }
+
+  #running(): Map<Component, number> {
+    const pids = new Map(programsRunFrom(join(this.dir, "bin")).map(({ program, pid }) => [program, pid]));
+    return new Map(
+      COMPONENTS.flatMap((component) => {
+        const pid = pids.get(this.#program(component));
+        return pid === undefined ? [] : [[component, pid]];
+      }),
+    );
+  }
+
+  /** The link by which kwokctl starts a component; there is none for one that was left out. */
+  #program(component: Component): string {
+    return join(this.dir, "bin", component);
+  }
+
+  async stop(): Promise<void> {
+    removeCluster(this.#paths, this.name);
+    this.#disown();
+  }
+}

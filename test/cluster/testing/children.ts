@@ -1,0 +1,73 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { onTestFinished } from "vitest";
+import type { Environment } from "../environment.ts";
+import { killProgramsRunFrom, programsRunFrom } from "../processes.ts";
+import { waitFor } from "../wait.ts";
+
+/** A process of a test: what it says, and how it ends. */
+export class Child {
+  readonly process: ChildProcess;
+  #stdout = "";
+  #stderr = "";
+
+  constructor(process: ChildProcess) {
+    this.process = process;
+    process.stdout?.on("data", (chunk: Buffer) => {
+      this.#stdout += chunk.toString();
+    });
+    process.stderr?.on("data", (chunk: Buffer) => {
+      this.#stderr += chunk.toString();
+    });
+  }
+
+  get stdout(): string {
+    return this.#stdout;
+  }
+
+  get stderr(): string {
+    return this.#stderr;
+  }
+
+  /** Resolves when it has said `text`, on either stream. */
+  async says(text: string): Promise<void> {
+    await waitFor(() => `${this.#stdout}${this.#stderr}`.includes(text), {
+      what: `the process to say "${text}" (it said: ${this.#stdout}${this.#stderr})`,
+      timeoutMs: 30_000,
+      intervalMs: 10,
+    });
+  }
+
+  /** How it ended: the exit code, or the name of the signal. */
+  async ends(): Promise<number | NodeJS.Signals | null> {
+    // "close", not "exit": by then it has said all it had to say.
+    if (this.process.exitCode === null && this.process.signalCode === null) await once(this.process, "close");
+    return this.process.exitCode ?? this.process.signalCode;
+  }
+}
+
+/** Runs a file by Node, with nothing but the given environment. Killed when the test ends. */
+export function startNode(file: URL, args: readonly string[], env: Environment): Child {
+  const child = spawn(process.execPath, [fileURLToPath(file), ...args], { env: { ...env }, stdio: "pipe" });
+  onTestFinished(() => {
+    child.kill("SIGKILL");
+  });
+  return new Child(child);
+}
+
+/** Starts a process that only waits, by a path of one's choice. Killed when the test ends. */
+export async function startIdle(folder: string, path: string): Promise<number> {
+  const child = spawn(process.execPath, ["-e", "setInterval(() => {}, 1e9)"], {
+    argv0: path,
+    detached: true,
+    stdio: "ignore",
+  });
+  child.unref();
+  onTestFinished(() => killProgramsRunFrom(folder));
+  await waitFor(() => programsRunFrom(folder).some(({ pid }) => pid === child.pid), {
+    what: `a process to run as ${path}`,
+    intervalMs: 5,
+  });
+  return child.pid ?? 0;
+}

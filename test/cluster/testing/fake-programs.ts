@@ -1,0 +1,49 @@
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { PROGRAMS, type Program } from "../binaries/binaries.ts";
+import { readVersions } from "../binaries/versions.ts";
+
+/** A program that starts, and answers with every version there is. */
+export function fakeProgram(program: string): string {
+  return `#!/bin/sh\necho ${program} ${Object.values(readVersions()).join(" ")}\n`;
+}
+
+export function writeProgram(dir: string, name: string, text = fakeProgram(name)): string {
+  mkdirSync(dir, { recursive: true });
+  const path = join(dir, name);
+  writeFileSync(path, text);
+  chmodSync(path, 0o755);
+  return path;
+}
+
+export function writePrograms(dir: string, programs: readonly Program[] = PROGRAMS): string {
+  for (const program of programs) writeProgram(dir, program);
+  return dir;
+}
+
+export interface FakeGo {
+  readonly version?: string;
+  /** Shell commands that run before the programs are there. */
+  readonly before?: string;
+}
+
+/**
+ * Puts a `go` into a folder which answers `go env GOVERSION`, and whose `go install`
+ * notes that it was run (in `<dir>/go.log`) and writes the eight fake programs.
+ */
+export function writeFakeGo(dir: string, { version = "go1.26.0", before = "" }: FakeGo = {}): void {
+  const names = PROGRAMS.map((program) => (program === "etcd" ? "server" : program));
+  const programs = names.map(
+    (name) => `printf '%s' '${fakeProgram(name)}' > "$GOBIN/${name}" && /bin/chmod +x "$GOBIN/${name}"`,
+  );
+  writeProgram(
+    dir,
+    "go",
+    `#!/bin/sh
+if [ "$1" = env ]; then echo ${version}; exit; fi
+echo "$@" >> '${join(dir, "go.log")}'
+${before}
+${programs.join("\n")}
+`,
+  );
+}

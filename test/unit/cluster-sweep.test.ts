@@ -1,0 +1,121 @@
+import { mkdirSync, readdirSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { type ProcessIdentity, programsRunFrom, stateOf, thisProcess } from "../cluster/processes.ts";
+import { type ClusterRecord, clusterNames, createFolder } from "../cluster/record.ts";
+import { keptLogs, removeCluster, sweep } from "../cluster/remove.ts";
+import { startIdle } from "../cluster/testing/children.ts";
+import { bareMachine } from "../cluster/testing/scratch.ts";
+
+function record(owner: ProcessIdentity | null): ClusterRecord {
+  return { owner, binaries: "/", server: "https://127.0.0.1:1", createdAt: new Date().toISOString() };
+}
+
+/** This process's number, but another process: it had the number before us. */
+const gone = (): ProcessIdentity => ({ ...thisProcess(), started: "0" });
+
+function machine() {
+  const { paths } = bareMachine();
+  const dirOf = (name: string) => join(paths.clusters, name);
+  return {
+    paths,
+    dirOf,
+    cluster: (name: string, owner: ProcessIdentity | null) => createFolder(paths, name, record(owner)),
+    /** Starts what looks like a component of a cluster. */
+    component: (name: string) => startIdle(dirOf(name), join(dirOf(name), "bin", "etcd")),
+  };
+}
+
+describe("the next run removes", () => {
+  test("a cluster whose owner is gone, with its processes, and keeps its logs", async () => {
+    const { paths, cluster, component, dirOf } = machine();
+    cluster("left", gone());
+    mkdirSync(join(dirOf("left"), "logs", "x"), { recursive: true });
+    await component("left");
+    expect(sweep(paths)).toEqual(["left"]);
+    expect(programsRunFrom(dirOf("left"))).toEqual([]);
+    expect(readdirSync(paths.clusters)).toEqual([]);
+    expect(readdirSync(keptLogs(paths, "left"))).toEqual(["x"]);
+  });
+
+  test("a cluster whose process a test had stopped", async () => {
+    const { paths, cluster, component, dirOf } = machine();
+    cluster("left", gone());
+    process.kill(await component("left"), "SIGSTOP");
+    sweep(paths);
+    expect(programsRunFrom(dirOf("left"))).toEqual([]);
+  });
+
+  test("a cluster from before a reboot", () => {
+    const { paths, cluster } = machine();
+    cluster("left", { ...thisProcess(), boot: "another" });
+    expect(sweep(paths)).toEqual(["left"]);
+  });
+
+  test("a folder that nobody can tell the owner of", () => {
+    const { paths, dirOf } = machine();
+    mkdirSync(join(dirOf("left"), "bin"), { recursive: true });
+    expect(sweep(paths)).toEqual(["left"]);
+  });
+
+  test("folders half made or half removed, once nobody can be at them any more", () => {
+    const { paths } = machine();
+    mkdirSync(join(paths.clusters, ".new-x"));
+    mkdirSync(join(paths.clusters, ".removed-x"));
+    sweep(paths);
+    expect(readdirSync(paths.clusters)).toHaveLength(2);
+    sweep(paths, 0);
+    expect(readdirSync(paths.clusters)).toEqual([]);
+  });
+});
+
+describe("the next run leaves alone", () => {
+  test.each([
+    ["whose owner runs", thisProcess()],
+    ["that is kept", null],
+    ["of another machine that shares the folder", { ...thisProcess(), host: "another", started: "0" }],
+  ])("a cluster %s", async (_, owner) => {
+    const { paths, cluster, component, dirOf } = machine();
+    cluster("theirs", owner);
+    await component("theirs");
+    expect(sweep(paths)).toEqual([]);
+    expect(programsRunFrom(dirOf("theirs"))).toHaveLength(1);
+    expect(clusterNames(paths)).toEqual(["theirs"]);
+  });
+
+  test("a stranger that was given the number of a dead component", async () => {
+    const { paths, cluster, dirOf } = machine();
+    cluster("left", gone());
+    const elsewhere = join(paths.cache, "elsewhere");
+    const stranger = await startIdle(elsewhere, join(elsewhere, "etcd"));
+    mkdirSync(join(dirOf("left"), "pids"));
+    symlinkSync(String(stranger), join(dirOf("left"), "pids", "etcd.pid"));
+    sweep(paths);
+    expect(programsRunFrom(elsewhere)).toHaveLength(1);
+  });
+});
+
+test("a process is told from another one with the same number", () => {
+  expect(stateOf(thisProcess())).toBe("running");
+  expect(stateOf(gone())).toBe("gone");
+  expect(stateOf({ ...thisProcess(), namespace: "another" })).toBe(
+    process.platform === "linux" ? "unknown" : "running",
+  );
+});
+
+test("a name is taken by one cluster only", () => {
+  const { paths, cluster } = machine();
+  expect(cluster("one", thisProcess())).toBe(true);
+  expect(cluster("one", thisProcess())).toBe(false);
+  expect(readdirSync(paths.clusters)).toEqual(["one"]);
+});
+
+test("the logs of the last ten clusters are kept", () => {
+  const { paths, cluster, dirOf } = machine();
+  for (let index = 0; index < 12; index++) {
+    cluster(`c-${index}`, thisProcess());
+    mkdirSync(join(dirOf(`c-${index}`), "logs"));
+    removeCluster(paths, `c-${index}`);
+  }
+  expect(readdirSync(paths.logs)).toHaveLength(10);
+});

@@ -1,0 +1,1 @@
+throw new Error("this file cannot be collected");

@@ -1,0 +1,34 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    // Ours prints the counts as the very last line, after the cluster is gone.
+    reporters: ["default", "./test/reporter.ts"],
+    // Every test has its own mocks.
+    restoreMocks: true,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "unit",
+          include: ["test/unit/**/*.test.ts"],
+          // Most take milliseconds; some start processes, on machines that may be busy.
+          testTimeout: 30_000,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "cluster",
+          include: ["test/{api,integration,e2e,cluster}/**/*.test.ts"],
+          // One real cluster for all of them, only when one of them is to run.
+          globalSetup: ["test/cluster/global-setup.ts"],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          // The cluster's own processes need the machine too.
+          maxWorkers: 2,
+        },
+      },
+    ],
+  },
+});
