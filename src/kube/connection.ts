@@ -38,6 +38,9 @@ export async function connect(kubeconfig: string | undefined): Promise<Connectio
   const pool = new Pool(server.origin, {
     connections: MAX_CONNECTIONS,
     bodyTimeout: 0,
+    // Through undici HTTP/2 costs three times the CPU (kubernetes-facts.md), and its streams, cut off by the
+    // pool's end, throw errors that nobody can catch.
+    allowH2: false,
     connect: {
       timeout: 5000,
       ...(tls.ca === undefined ? {} : { ca: tls.ca }),

@@ -14,6 +14,9 @@ const PAGE_SIZE = 500;
 const WATCH_SECONDS_LEAST = 600;
 const WATCH_SECONDS_SPREAD = 600;
 
+/** After so long without contact the position is not worth asking about: the list is one call as well. */
+const LOST_MS = 300_000;
+
 /** The API server sends a bookmark a minute; silence of three means that the connection is dead. */
 const SILENCE_MS = 180_000;
 
@@ -101,7 +104,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     let doubtful = false;
     while (!signal.aborted) {
       try {
-        if (doubtful && (await this.#historyWentBack(signal))) this.#position = undefined;
+        if (doubtful && (await this.#mustListAnew(signal))) this.#position = undefined;
         if (this.#position === undefined) await this.#list(signal);
         doubtful = false;
         const events = await this.#watch(signal);
@@ -144,9 +147,10 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     }
   }
 
-  /** Whether the server's present is before the version that we have reached. */
-  async #historyWentBack(signal: AbortSignal): Promise<boolean> {
-    if (this.#position === undefined) return true;
+  /** Whether contact was lost for long, or the server's present is before the version that we have reached. */
+  async #mustListAnew(signal: AbortSignal): Promise<boolean> {
+    const isLost = this.#options.clock.monotonic() - this.#lastContact > LOST_MS;
+    if (this.#position === undefined || isLost) return true;
     const head = await this.#options.client.json<List<Raw>>(this.#request({ limit: 1 }, signal));
     return compareResourceVersions(head.metadata.resourceVersion, this.#position) < 0;
   }

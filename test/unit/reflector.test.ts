@@ -220,6 +220,19 @@ describe("a reflector", () => {
     await world.end();
   });
 
+  it("lists again after a long outage, so that it is known to be fresh at once", async () => {
+    const first = new FakeWatch();
+    // Everything after that is unreachable: the script is over.
+    const world = setup([{ list: listOf(10, []) }, { watch: first }]);
+    await settled();
+    first.fail(new Error("reset"));
+    await world.clock.advance(299_000);
+    expect(world.calls.slice(2).every((call) => call === "list head")).toBe(true);
+    await world.clock.advance(20_000);
+    expect(world.calls.at(-1)).toBe("list");
+    await world.end();
+  });
+
   it("takes a history that has gone back as a new truth", async () => {
     const first = new FakeWatch();
     const world = setup([

@@ -1,0 +1,105 @@
+import { randomUUID } from "node:crypto";
+import { STATUS_CODES } from "node:http";
+import type { Duplex } from "node:stream";
+import type { Clock } from "../runtime/clock.ts";
+import type { Logger } from "../telemetry/log.ts";
+import { canAnswerRaw, type Exchange, unfinishedExchange } from "./exchange.ts";
+import type { Problem } from "./problem.ts";
+import { securityHeaders } from "./security-headers.ts";
+
+export interface AnswersOptions {
+  readonly log: Logger;
+  readonly clock: Clock;
+  /** Once true, clients are told to go elsewhere for their next request. */
+  readonly draining: () => boolean;
+}
+
+/**
+ * The one place that writes answers: envelopes, the headers that every answer has, and the log line.
+ *
+ * Each answer is one `writeHead` with a flat array, which Node takes as it is (kubernetes-facts.md).
+ */
+export class Answers {
+  readonly #options: AnswersOptions;
+  readonly #fixed: readonly string[] = [
+    "Content-Type",
+    "application/json",
+    "Cache-Control",
+    "no-store",
+    ...securityHeaders(),
+  ];
+
+  constructor({ log, ...options }: AnswersOptions) {
+    // To look for secrets in it costs more than the rest of a line; of these lines every field is chosen here.
+    this.#options = { ...options, log: log.child({}, { redact: [] }) };
+  }
+
+  /** 200 with this result; without one (`undefined`), the envelope has only `requestId` and `status`. */
+  success(exchange: Exchange, result: unknown): void {
+    const { requestId } = exchange;
+    this.#answer(exchange, 200, JSON.stringify({ requestId, status: 200, result }));
+  }
+
+  failure(exchange: Exchange, problem: Problem): void {
+    this.#answer(exchange, problem.status, errorBody(problem), problem);
+  }
+
+  /** For what Node's HTTP layer could not read as a request, or not to its end. */
+  raw(socket: Duplex, problem: Problem): void {
+    const exchange = unfinishedExchange(socket);
+    const requestId = exchange?.requestId ?? randomUUID();
+    if (!socket.writable || !canAnswerRaw(socket)) {
+      socket.destroy();
+      return;
+    }
+    const body = errorBody(problem);
+    const headers = [...this.#headers(requestId, body, problem.headers), "Connection", "close"];
+    const lines = [`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status] ?? ""}`];
+    for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`);
+    socket.end(`${lines.join("\r\n")}\r\n\r\n${body}`, () => socket.destroy());
+    if (exchange) this.#close(exchange, problem.status, problem);
+    else this.#options.log.info({ requestId, status: problem.status }, "request");
+  }
+
+  #answer(exchange: Exchange, status: number, body: string, problem?: Problem): void {
+    if (exchange.closed) return;
+    const { response, requestId } = exchange;
+    const headers = this.#headers(requestId, body, problem?.headers ?? []);
+    if (this.#options.draining() && !headers.includes("Connection")) headers.push("Connection", "close");
+    response.writeHead(status, headers);
+    response.end(body);
+    this.#close(exchange, status, problem);
+  }
+
+  #headers(requestId: string, body: string, more: readonly string[]): string[] {
+    const length = String(Buffer.byteLength(body));
+    return ["X-Request-Id", requestId, "Content-Length", length, ...this.#fixed, ...more];
+  }
+
+  #close(exchange: Exchange, status: number, problem: Problem | undefined): void {
+    exchange.closed = true;
+    const { requestId, request, key, route, startedAt } = exchange;
+    const { log, clock } = this.#options;
+    const line = {
+      requestId,
+      apiKey: key?.id,
+      organization: key?.organizationId,
+      method: request.method,
+      route,
+      status,
+      durationMs: Math.round((clock.monotonic() - startedAt) * 1000) / 1000,
+    };
+    if (status === 500) log.error({ ...line, err: problem?.cause }, "request");
+    else if (status > 500) log.warn({ ...line, because: problem && reasonOf(problem) }, "request");
+    else log.info(line, "request");
+  }
+}
+
+function errorBody(problem: Problem): string {
+  return JSON.stringify({ error: problem.message, status: problem.status });
+}
+
+/** For the log, where the caller's text would not help. */
+function reasonOf({ cause, message }: Problem): string {
+  return cause instanceof Error ? cause.message : message;
+}

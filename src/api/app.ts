@@ -1,0 +1,65 @@
+import type { RequestListener } from "node:http";
+import express from "express";
+import type { Clock } from "../runtime/clock.ts";
+import type { Answers } from "./answers.ts";
+import type { Caches } from "./caches.ts";
+import { type Exchange, openExchange } from "./exchange.ts";
+import { Gate, requireRole } from "./gate.ts";
+import { pathOf, requireOneHost } from "./http-syntax.ts";
+import { notFound, toProblem } from "./problem.ts";
+import { organizationRoutes } from "./routes/organizations.ts";
+import { pipeScalingRoutes } from "./routes/pipe-scaling.ts";
+import { Router } from "./routes.ts";
+import type { ScalingDeps } from "./scaling.ts";
+
+export interface AppDeps extends Omit<ScalingDeps, "caches"> {
+  readonly caches: Pick<
+    Caches,
+    "key" | "requireFreshRecords" | "organization" | "service" | "scaling" | "observeScaling"
+  >;
+  readonly answers: Answers;
+  readonly clock: Clock;
+  /** Shown to whoever is asked for credentials. */
+  readonly realm: string;
+}
+
+/** The management API, as a listener for an HTTP server of any kind. Everything it touches is an argument. */
+export function createApp(deps: AppDeps): RequestListener {
+  const { answers, caches, clock } = deps;
+  const gate = new Gate(deps);
+  const router = new Router([...organizationRoutes(caches), ...pipeScalingRoutes(caches, clock, deps)]);
+
+  /** The order of the checks is the contract's (api-contract, part 2), so that no status leaks what a later one protects. */
+  function serve(exchange: Exchange): unknown {
+    const { request, requestId } = exchange;
+    requireOneHost(request);
+    const path = pathOf(request.url ?? "");
+    if (path !== "/v1" && !path.startsWith("/v1/")) throw notFound("There is nothing at this path.");
+    const key = gate.admit(exchange);
+    const { route, parameters } = router.match(request.method ?? "", path);
+    exchange.route = route.path;
+    requireRole(key, route.method);
+    return route.serve({ requestId, request, key, parameters });
+  }
+
+  const app = express();
+  app.disable("x-powered-by").disable("etag").set("query parser", false);
+  // One handler for everything: each further layer of express costs a tenth of the throughput.
+  app.use((request, response) => {
+    const exchange = openExchange(request, response, clock.monotonic());
+    const fail = (error: unknown) => answers.failure(exchange, toProblem(error));
+    try {
+      const result = serve(exchange);
+      if (result instanceof Promise) result.then((value) => answers.success(exchange, value)).catch(fail);
+      else answers.success(exchange, result);
+    } catch (error) {
+      fail(error);
+    }
+  });
+  return (request, response) => {
+    // Express answers a target that it cannot parse by itself, in HTML; a path it always can.
+    const path = pathOf(request.url ?? "");
+    if (!request.url?.startsWith("/")) request.url = path.startsWith("/") ? path : "/";
+    app(request, response);
+  };
+}

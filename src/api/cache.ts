@@ -1,0 +1,76 @@
+import type { KubeObject } from "../kube/objects.ts";
+import type { Resource } from "../kube/paths.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { Reflector, type ReflectorClient } from "../runtime/reflector.ts";
+import { type Change, Store } from "../runtime/store.ts";
+import type { Logger } from "../telemetry/log.ts";
+import { unavailable } from "./problem.ts";
+
+/** Older than this a cache is not believed; so long, too, can a revoked key live (api-contract, part 2). */
+const BELIEVED_FOR_MS = 5 * 60_000;
+
+export interface CacheOptions<T extends KubeObject, Raw extends KubeObject> {
+  /** For people, in the plural: `API keys`. */
+  readonly what: string;
+  readonly resource: Resource;
+  /** All namespaces when absent. */
+  readonly namespace: string | undefined;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+  readonly project: (raw: Raw) => T;
+  readonly client: ReflectorClient;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** The objects of one kind, kept up to date by a watch, and how far they can be believed. */
+export class Cache<T extends KubeObject, Raw extends KubeObject> {
+  readonly what: string;
+  readonly #clock: Clock;
+  readonly #store = new Store<T>();
+  readonly #reflector: Reflector<T, Raw>;
+
+  constructor({ what, log, ...options }: CacheOptions<T, Raw>) {
+    this.what = what;
+    this.#clock = options.clock;
+    this.#reflector = new Reflector<T, Raw>({
+      ...options,
+      store: this.#store,
+      onProblem: (err) => log.warn({ err }, `cannot watch ${what}; trying again`),
+    });
+  }
+
+  get isSynced(): boolean {
+    return this.#reflector.isSynced;
+  }
+
+  /** Until the signal is aborted. Never rejects. */
+  run(signal: AbortSignal): Promise<void> {
+    return this.#reflector.run(signal);
+  }
+
+  /** @throws Problem 503 if the last proof that this is how things are is too old, or there was none yet */
+  requireFresh(): void {
+    const ageMs = this.#clock.monotonic() - this.#reflector.lastContact;
+    if (ageMs <= BELIEVED_FOR_MS) return;
+    const cause = new Error(
+      this.isSynced
+        ? `what is known of ${this.what} is ${Math.round(ageMs / 1000)} s old`
+        : `${this.what} have not been read from the cluster yet`,
+    );
+    throw unavailable("The service is temporarily unavailable. Try again shortly.", { cause });
+  }
+
+  get(namespace: string, name: string): T | undefined {
+    return this.#store.get(`${namespace}/${name}`);
+  }
+
+  /** The answer to a write of ours: whoever got a 200 sees it in the next read. */
+  observe(object: T): void {
+    this.#store.observe(object);
+  }
+
+  onChange(listener: (change: Change<T>) => void): void {
+    this.#store.onChange(listener);
+  }
+}

@@ -1,0 +1,52 @@
+import { randomUUID } from "node:crypto";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import type { ApiKey } from "../records/api-key.ts";
+
+/** One request and its answer, with what the log line about them is to say. */
+export interface Exchange {
+  readonly requestId: string;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** Monotonic. */
+  readonly startedAt: number;
+  key: ApiKey | undefined;
+  /** Template of the route's path; absent where none matched. */
+  route: string | undefined;
+  /** It is answered, or never will be, and logged; what comes of it later changes nothing. */
+  closed: boolean;
+}
+
+const latest = new WeakMap<Duplex, Exchange>();
+
+export function openExchange(request: IncomingMessage, response: ServerResponse, now: number): Exchange {
+  const exchange = {
+    requestId: randomUUID(),
+    request,
+    response,
+    startedAt: now,
+    key: undefined,
+    route: undefined,
+    closed: false,
+  };
+  latest.set(request.socket, exchange);
+  return exchange;
+}
+
+/**
+ * Whether an answer written past Node's HTTP layer onto this connection, because its parser gave up, would
+ * be taken for what it is. Behind an answer that is still owed it would be taken for that one; behind one
+ * that has begun it would be garbage.
+ */
+export function canAnswerRaw(socket: Duplex): boolean {
+  const exchange = latest.get(socket);
+  if (exchange === undefined) return true;
+  const { request, response } = exchange;
+  return request.complete ? response.writableFinished : !response.headersSent;
+}
+
+/** The exchange whose own body broke off, so that both sides of the log name the same request. */
+export function unfinishedExchange(socket: Duplex): Exchange | undefined {
+  const exchange = latest.get(socket);
+  return exchange && !exchange.request.complete ? exchange : undefined;
+}

@@ -1,0 +1,29 @@
+import type * as z from "zod";
+
+/** What is wrong with a body, at most (api-contract, part 2). */
+const FINDINGS_LIMIT = 5;
+
+/** A field's name as it came from the caller, so: of any length. */
+const NAME_LIMIT = 40;
+
+/** The issues as sentences that name the field and the rule. */
+export function describeFindings(error: z.ZodError): string {
+  // A number can break several parts of one rule.
+  const findings = [...new Set(error.issues.flatMap(describe))];
+  const shown = findings.slice(0, FINDINGS_LIMIT);
+  const more = findings.length - shown.length;
+  return `${shown.join("; ")}${more > 0 ? `; and ${more} more` : ""}.`;
+}
+
+function describe(issue: z.core.$ZodIssue): string[] {
+  if (issue.code === "unrecognized_keys") {
+    return issue.keys.map((key) => `${quote(key)} is not a field of this body`);
+  }
+  if (issue.path.length > 0) return [`${issue.path.join(".")} ${issue.message}`];
+  return [`The body ${issue.code === "invalid_type" ? "must be a JSON object" : issue.message}`];
+}
+
+/** A name from the caller, short and with nothing in it that could break a line. */
+export function quote(name: string): string {
+  return JSON.stringify(name.length > NAME_LIMIT ? `${name.slice(0, NAME_LIMIT)}…` : name);
+}

@@ -1,0 +1,311 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { objectPath, SECRETS } from "../../src/kube/paths.ts";
+import { waitFor } from "../cluster/wait.ts";
+import { basic, type KeyFields, type KeyRecord, keyRecord } from "../gen/records.ts";
+import { type Answer, exchangeRaw, parseRaw } from "./client.ts";
+import { createWorld, type RunningApi, type World } from "./world.ts";
+
+let world: World;
+let api: RunningApi;
+let organizationId: string;
+let admin: KeyRecord;
+
+beforeAll(async () => {
+  world = await createWorld("authentication");
+  api = await world.startReadyApi({ realm: 'the "pipes"' });
+  organizationId = await world.addOrganization();
+  admin = await addKey({});
+  await api.admits(admin.authorization);
+});
+
+afterAll(async () => {
+  await api?.stop();
+  await world?.remove();
+});
+
+function addKey(fields: Partial<KeyFields>): Promise<KeyRecord> {
+  return world.addKey({ organizationId, ...fields });
+}
+
+/** Keys reach the API in the order in which they were made. */
+async function afterAllKeys(): Promise<void> {
+  await api.admits((await addKey({})).authorization);
+}
+
+function list(authorization?: string): Promise<Answer> {
+  return api.ask({ path: "/v1/organizations", authorization });
+}
+
+/** Changes a key's Secret as a person would by kubectl. */
+async function edit(key: KeyRecord, stringData: Record<string, string | null>): Promise<void> {
+  await world.admin.json({
+    method: "PATCH",
+    path: objectPath(SECRETS, world.records, key.record.metadata.name),
+    patchType: "application/merge-patch+json",
+    body: { stringData },
+  });
+}
+
+async function until(what: string, status: number, authorization: string): Promise<void> {
+  await waitFor(async () => (await list(authorization)).status === status, { what });
+}
+
+const DENIED = { error: "Authentication failed: send the key's id and secret by HTTP Basic.", status: 401 };
+
+describe("credentials", () => {
+  it.each([
+    ["none", undefined],
+    ["an empty header", ""],
+    ["another scheme", "Bearer abc"],
+    ["the scheme alone", "Basic"],
+    ["something that is not base64", "Basic ***"],
+    ["no colon", `Basic ${Buffer.from("abc").toString("base64")}`],
+    ["an empty user name", basic("", "secret")],
+    ["an unknown key", basic("A".repeat(20), "secret")],
+    ["the name of a property of every object", basic("constructor", "secret")],
+  ])("answers 401 to %s", async (_what, authorization) => {
+    const answer = await list(authorization);
+    expect(answer).toMatchObject({ status: 401, body: DENIED });
+    expect(answer.headers["www-authenticate"]).toBe('Basic realm="the \\"pipes\\"", charset="UTF-8"');
+  });
+
+  it.each([
+    ["a wrong secret", () => basic(admin.keyId, "wrong")],
+    ["no secret", () => basic(admin.keyId, "")],
+    ["the resource id in the place of the key id", () => basic(admin.id, admin.keySecret)],
+    ["NUL in the user name", () => basic(`${admin.keyId}\0`, admin.keySecret)],
+    ["a line end in the secret", () => basic(admin.keyId, `${admin.keySecret}\r\n`)],
+    ["a tab as separator", () => admin.authorization.replace(" ", "\t")],
+    ["something behind the credentials", () => `${admin.authorization} x`],
+  ])("answers 401 to %s, though the key exists", async (_what, authorization) => {
+    expect(await list(authorization())).toMatchObject({ status: 401, body: DENIED });
+  });
+
+  it("answers 401 to two Authorization headers, even if they are the same", async () => {
+    const header = `Authorization: ${admin.authorization}\r\n`;
+    const text = await exchangeRaw(
+      api.url,
+      `GET /v1/organizations HTTP/1.1\r\nHost: a\r\n${header}${header}Connection: close\r\n\r\n`,
+    );
+    expect(parseRaw(text)).toMatchObject({ status: 401, body: DENIED });
+  });
+
+  it.each([
+    ["the scheme in any case", () => admin.authorization.replace("Basic", "bAsIc")],
+    ["two spaces", () => admin.authorization.replace(" ", "  ")],
+  ])("accepts %s", async (_what, authorization) => {
+    expect((await list(authorization())).status).toBe(200);
+  });
+
+  it("accepts a secret with colons and letters of any language", async () => {
+    const { authorization } = await addKey({ keySecret: "a:b:ключ" });
+    await until("the key to be known", 200, authorization);
+  });
+});
+
+describe("the state of a key", () => {
+  it("answers 401 to one that is disabled, and 200 once it is enabled", async () => {
+    const key = await addKey({ state: "disabled" });
+    await afterAllKeys();
+    expect(await list(key.authorization)).toMatchObject({ status: 401, body: DENIED });
+    await edit(key, { state: "enabled" });
+    await until("the key to be enabled", 200, key.authorization);
+  });
+
+  it("answers 401 to one that has expired, and 200 to one that will", async () => {
+    const expired = await addKey({ expireAt: new Date(Date.now() - 1000) });
+    const valid = await addKey({ expireAt: new Date(Date.now() + 3_600_000) });
+    await until("the later key to be known", 200, valid.authorization);
+    expect(await list(expired.authorization)).toMatchObject({ status: 401, body: DENIED });
+  });
+
+  it.each([
+    ["disabled", { state: "disabled" }],
+    ["expired", { expireAt: "2026-01-01T00:00:00Z" }],
+    ["unreadable", { createdAt: "yesterday" }],
+    ["given another secret", { secretHash: `sha256:${"0".repeat(64)}` }],
+  ])("stops to accept one that is %s after it was used", async (what, data) => {
+    const key = await addKey({});
+    await until("the key to be known", 200, key.authorization);
+    await edit(key, data);
+    await until(`the key to be ${what}`, 401, key.authorization);
+  });
+
+  it("stops to accept one that is deleted after it was used", async () => {
+    const key = await addKey({});
+    await until("the key to be known", 200, key.authorization);
+    const path = objectPath(SECRETS, world.records, key.record.metadata.name);
+    await world.admin.json({ method: "DELETE", path });
+    await until("the key to be gone", 401, key.authorization);
+  });
+
+  it("accepts either of two secrets while they are rotated", async () => {
+    const key = await addKey({});
+    await until("the key to be known", 200, key.authorization);
+    const next = keyRecord({ organizationId, keyId: key.keyId });
+    const hashes = [key, next].map(({ record }) => record.stringData.secretHash);
+
+    await edit(key, { secretHash: hashes.join("\n") });
+    await until("the new secret to be known", 200, next.authorization);
+    expect((await list(key.authorization)).status).toBe(200);
+
+    await edit(key, { secretHash: hashes[1] ?? "" });
+    await until("the old secret to be gone", 401, key.authorization);
+    expect((await list(next.authorization)).status).toBe(200);
+  });
+
+  it("ignores a Secret of the right name and another type", async () => {
+    const key = keyRecord({ organizationId });
+    await world.addRecord({ ...key.record, ...{ type: "Opaque" } });
+    await afterAllKeys();
+    expect((await list(key.authorization)).status).toBe(401);
+  });
+});
+
+describe("the address", () => {
+  const entries = (...sources: string[]) => sources.map((source) => ({ description: "", source }));
+
+  it.each([
+    ["127.0.0.1", 200],
+    ["127.0.0.0/8", 200],
+    ["::ffff:127.0.0.1", 200],
+    ["::ffff:127.0.0.0/104", 200],
+    ["10.0.0.0/8", 403],
+    ["127.0.0.1/", 403],
+    ["127.000.0.1", 403],
+    ["anywhere", 403],
+  ])("of this machine against the entry %s: %i", async (source, status) => {
+    const key = await addKey({ ipAccessList: entries("192.0.2.1", source) });
+    await afterAllKeys();
+    expect(await list(key.authorization)).toMatchObject({ status, body: { status } });
+  });
+
+  it("denies everything by one malformed entry, beside one that would allow", async () => {
+    const key = await addKey({ ipAccessList: entries("127.0.0.1", "127.0.0.1/33") });
+    await afterAllKeys();
+    expect((await list(key.authorization)).status).toBe(403);
+    const told = api.log.filter(({ record }) => String(record).endsWith(key.record.metadata.name));
+    expect(told).toMatchObject([{ level: "warn", problem: expect.stringContaining("ipAccessList") }]);
+  });
+
+  it("is asked about after the secret, and before the path", async () => {
+    const key = await addKey({ ipAccessList: entries("192.0.2.1") });
+    await afterAllKeys();
+    expect((await list(basic(key.keyId, "wrong"))).status).toBe(401);
+    expect((await api.ask({ path: "/v1/none", authorization: key.authorization })).status).toBe(403);
+  });
+
+  it("is the connection's, whatever a header says", async () => {
+    const key = await addKey({ ipAccessList: entries("192.0.2.1") });
+    await afterAllKeys();
+    const answer = await api.ask({
+      path: "/v1/organizations",
+      authorization: key.authorization,
+      headers: { "X-Forwarded-For": "192.0.2.1", Forwarded: "for=192.0.2.1", "X-Real-IP": "192.0.2.1" },
+    });
+    expect(answer.status).toBe(403);
+  });
+});
+
+describe("what comes after authentication", () => {
+  it.each([
+    "/v1",
+    "/v1/",
+    "/v1/none",
+    "/v1/organizations/",
+    "/v1//organizations",
+    "/v1/Organizations",
+    "/v1/%zz",
+  ])("answers 401 at %s without a key, and 404 with one", async (path) => {
+    expect(await api.ask({ path })).toMatchObject({ status: 401, body: DENIED });
+    expect(await api.ask({ path, authorization: admin.authorization })).toMatchObject({
+      status: 404,
+      body: { status: 404 },
+    });
+  });
+
+  it.each(["/", "/V1/organizations", "//v1/organizations", "/v1organizations", "/%76%31/organizations"])(
+    "answers 404 at %s, which is not under /v1",
+    async (path) => {
+      expect(await api.ask({ path })).toMatchObject({ status: 404, body: { status: 404 } });
+    },
+  );
+
+  it.each(["OPTIONS", "TRACE", "POST", "PUT", "DELETE", "PATCH"])(
+    "answers 401 to %s, and 405 with a key",
+    async (method) => {
+      const path = "/v1/organizations";
+      expect(await api.ask({ method, path })).toMatchObject({ status: 401, body: DENIED });
+      const answer = await api.ask({ method, path, authorization: admin.authorization });
+      expect(answer).toMatchObject({ status: 405, body: { status: 405 }, headers: { allow: "GET, HEAD" } });
+    },
+  );
+
+  it("names every method that a path allows", async () => {
+    const path = "/v1/organizations/a/services/b/pipesCdcScaling";
+    const answer = await api.ask({ method: "DELETE", path, authorization: admin.authorization });
+    expect(answer).toMatchObject({ status: 405, headers: { allow: "GET, HEAD, PATCH" } });
+  });
+
+  it.each([
+    [["admin"], 200],
+    [["developer"], 200],
+    [["viewer", "developer"], 200],
+    [["viewer"], 403],
+    [["Admin"], 403],
+    [[], 403],
+  ])("lets the roles %j read: %i", async (roles, status) => {
+    const key = await addKey({ roles });
+    await afterAllKeys();
+    expect(await list(key.authorization)).toMatchObject({ status, body: { status } });
+  });
+});
+
+describe("every answer", () => {
+  it("has the headers of security, and a request id that is not the client's", async () => {
+    const headers = { "X-Request-Id": "11111111-1111-4111-8111-111111111111" };
+    const answers = [
+      await api.ask({ path: "/v1/organizations", authorization: admin.authorization, headers }),
+      await api.ask({ path: "/v1/organizations", headers }),
+      await api.ask({ path: "/", headers }),
+    ];
+    for (const answer of answers) {
+      expect(answer.headers).toMatchObject({
+        "content-type": "application/json",
+        "cache-control": "no-store",
+        "x-content-type-options": "nosniff",
+        "strict-transport-security": expect.stringContaining("max-age="),
+        "content-security-policy": expect.stringContaining("default-src 'none'"),
+        "x-request-id": expect.stringMatching(
+          /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
+        ),
+      });
+      expect(answer.headers["x-request-id"]).not.toBe(headers["X-Request-Id"]);
+      expect(answer.headers).not.toHaveProperty("x-powered-by");
+      expect(answer.headers).not.toHaveProperty("etag");
+    }
+  });
+
+  it("is one line in the log, without anything secret", async () => {
+    const before = api.log.length;
+    const answer = await list(admin.authorization);
+    await list(basic(admin.keyId, "wrong"));
+    const lines = api.log.slice(before);
+    expect(lines).toMatchObject([
+      {
+        requestId: answer.headers["x-request-id"],
+        apiKey: admin.id,
+        organization: organizationId,
+        method: "GET",
+        route: "/v1/organizations",
+        status: 200,
+        durationMs: expect.any(Number),
+      },
+      { method: "GET", status: 401 },
+    ]);
+    const everything = JSON.stringify(api.log);
+    for (const secret of [admin.keyId, admin.keySecret, admin.authorization.slice(6), "wrong"]) {
+      expect(everything).not.toContain(secret);
+    }
+  });
+});

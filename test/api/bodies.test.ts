@@ -1,0 +1,273 @@
+import { gzipSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { waitFor } from "../cluster/wait.ts";
+import { type Answer, type Ask, exchangeRaw, openRaw, parseRaw } from "./client.ts";
+import { createWorld, type RunningApi, type World } from "./world.ts";
+
+let world: World;
+let api: RunningApi;
+let authorization: string;
+let path: string;
+let service: string;
+
+beforeAll(async () => {
+  world = await createWorld("bodies");
+  api = await world.startReadyApi();
+  const organizationId = await world.addOrganization();
+  service = await world.addService(organizationId);
+  path = `/v1/organizations/${organizationId}/services/${service}/pipesCdcScaling`;
+  ({ authorization } = await world.addKey({ organizationId }));
+  await world.addScaling(service, {}, 2);
+  await waitFor(async () => (await api.ask({ path, authorization })).status === 200, {
+    what: "the service to be known",
+  });
+});
+
+afterAll(async () => {
+  await api?.stop();
+  await world?.remove();
+});
+
+const JSON_TYPE = { "Content-Type": "application/json" };
+
+function patch(body: string | Buffer | undefined, ask: Partial<Ask> = {}): Promise<Answer> {
+  return api.ask({ method: "PATCH", path, authorization, headers: JSON_TYPE, body, ...ask });
+}
+
+async function resourceVersion(): Promise<string> {
+  return (await world.scaling(service)).metadata.resourceVersion;
+}
+
+/** A refusal changes nothing, and says why in few words. */
+async function expectRefusal(status: number, ask: () => Promise<Answer>, text = ""): Promise<Answer> {
+  const before = await resourceVersion();
+  const answer = await ask();
+  expect(answer).toMatchObject({ status, body: { status, error: expect.stringContaining(text) } });
+  // The error itself is at most 500 characters.
+  expect(answer.text.length).toBeLessThan(600);
+  expect(await resourceVersion()).toBe(before);
+  return answer;
+}
+
+const CPU_RULE = "replicaCpuMillicores must be an integer from 1000 to 24000, a multiple of 1000";
+const MEMORY_RULE = "replicaMemoryGb must be a number from 4 to 96, a multiple of 4";
+
+describe("numbers", () => {
+  it.each(["4000", "4000.0", "4e3", "4E+3", "40000e-1", "4000.0000000000001"])(
+    "accepts %s",
+    async (number) => {
+      const answer = await patch(`{"replicaCpuMillicores": ${number}}`);
+      expect(answer).toMatchObject({
+        status: 200,
+        body: { result: { replicaCpuMillicores: 4000, replicaMemoryGb: 16 } },
+      });
+      expect(answer.text).toContain('"replicaCpuMillicores":4000,');
+    },
+  );
+
+  it.each([
+    "-0",
+    "0",
+    "1e400",
+    "9007199254740993",
+    "4000.5",
+    '"4000"',
+    "[4000]",
+    "null",
+    "true",
+    "{}",
+    "500",
+    "25000",
+    "-4000",
+  ])("refuses %s by the rule for the field", async (number) => {
+    await expectRefusal(400, () => patch(`{"replicaCpuMillicores": ${number}}`), CPU_RULE);
+    await expectRefusal(400, () => patch(`{"replicaMemoryGb": ${number}}`), MEMORY_RULE);
+  });
+
+  it.each(["NaN", "Infinity", "0x10", "04000", "+4000", "4000.", ".5", "4_000", "4000n", "1e", "-"])(
+    "refuses %s as no JSON",
+    async (number) => {
+      await expectRefusal(400, () => patch(`{"replicaCpuMillicores": ${number}}`), "not JSON");
+    },
+  );
+
+  it("accepts both bounds", async () => {
+    for (const cores of [1, 24]) {
+      const size = { replicaCpuMillicores: cores * 1000, replicaMemoryGb: cores * 4 };
+      expect(await patch(JSON.stringify(size))).toMatchObject({ status: 200, body: { result: size } });
+    }
+  });
+});
+
+describe("objects", () => {
+  it.each([
+    ["nothing in it", "{}", "must have replicaCpuMillicores, replicaMemoryGb or both"],
+    [
+      "both fields that disagree",
+      '{"replicaCpuMillicores":4000,"replicaMemoryGb":8}',
+      "replicaMemoryGb must be exactly 4 times the number of cores: 16 for",
+    ],
+    ["an unknown field", '{"replicaCpuMillicores":4000,"replicas":3}', '"replicas" is not a field'],
+    ["a name in another case", '{"ReplicaCpuMillicores":4000}', '"ReplicaCpuMillicores" is not a field'],
+    [
+      "an own __proto__",
+      '{"replicaCpuMillicores":4000,"__proto__":{"replicaMemoryGb":16}}',
+      '"__proto__" is not a field',
+    ],
+    [
+      "keys that differ",
+      '{"replicaCpuMillicores":4000,"replicaCpuMillicores":8000}',
+      'the key "replicaCpuMillicores" comes twice',
+    ],
+    [
+      "keys that differ, one in disguise",
+      '{"replicaCpuMillicores":4000,"replic\\u0061CpuMillicores":8000}',
+      "comes twice",
+    ],
+    ["null", "null", "must be a JSON object"],
+    ["an array", '[{"replicaCpuMillicores":4000}]', "must be a JSON object"],
+    ["a string", '"x"', "must be a JSON object"],
+    ["a number", "4000", "must be a JSON object"],
+    ["a comment", '{"replicaCpuMillicores":4000/* four */}', "not JSON"],
+    ["junk behind it", '{"replicaCpuMillicores":4000}x', "not JSON"],
+    ["a second document", '{"replicaCpuMillicores":4000}{}', "not JSON"],
+    ["a comma too many", '{"replicaCpuMillicores":4000,}', "not JSON"],
+    ["single quotes", "{'replicaCpuMillicores':4000}", "not JSON"],
+    ["only spaces", "   ", "not JSON"],
+    ["a byte order mark", '\ufeff{"replicaCpuMillicores":4000}', "not JSON"],
+    ["a list of arrays 30,000 deep", "[".repeat(30_000) + "]".repeat(30_000), ""],
+    ["a field 10,000 deep", `{"replicaCpuMillicores":${'{"a":'.repeat(10_000)}1${"}".repeat(10_000)}}`, ""],
+    ["a name of 60,000 characters", `{"${"a".repeat(60_000)}":1}`, "is not a field"],
+    [
+      "a name of 30,000 characters twice",
+      `{"${"a".repeat(30_000)}":1,"${"a".repeat(30_000)}":2}`,
+      "comes twice",
+    ],
+  ])("refuses %s", async (_what, body, text) => {
+    await expectRefusal(400, () => patch(body), text);
+  });
+
+  it("accepts the same key twice with the same value", async () => {
+    expect((await patch('{"replicaMemoryGb":16,"replicaMemoryGb":16.0}')).status).toBe(200);
+  });
+
+  it("tells five findings of a thousand", async () => {
+    const fields = Object.fromEntries(Array.from({ length: 1000 }, (_, at) => [`field${at}`, at]));
+    const { body } = await expectRefusal(400, () => patch(JSON.stringify(fields)), "and 996 more");
+    expect(JSON.stringify(body).match(/is not a field/g)).toHaveLength(5);
+  });
+
+  it("tells of a field once, however many rules it breaks", async () => {
+    const { text } = await expectRefusal(400, () => patch('{"replicaCpuMillicores":25500}'), CPU_RULE);
+    expect(text.match(/replicaCpuMillicores/g)).toHaveLength(1);
+  });
+
+  it("tells of both fields at once", async () => {
+    const answer = await expectRefusal(
+      400,
+      () => patch('{"replicaCpuMillicores":1,"replicaMemoryGb":"a"}'),
+      CPU_RULE,
+    );
+    expect(answer.text).toContain(MEMORY_RULE);
+  });
+
+  it("refuses bytes that are not UTF-8", async () => {
+    const body = Buffer.concat([Buffer.from('{"a'), Buffer.from([0xc3, 0x28]), Buffer.from('":1}')]);
+    await expectRefusal(400, () => patch(body), "not UTF-8");
+  });
+
+  it.each([
+    ["with a type", JSON_TYPE],
+    ["without one", {}],
+    ["of length 0", { ...JSON_TYPE, "Content-Length": 0 }],
+  ])("refuses no body %s", async (_what, headers) => {
+    await expectRefusal(400, () => patch(undefined, { headers }), "must have a body");
+  });
+});
+
+describe("the type", () => {
+  const body = '{"replicaCpuMillicores":4000}';
+
+  it.each([
+    "application/json",
+    "Application/JSON; Charset=UTF-8",
+    'application/json; charset="UTF-8"',
+    "application/json;charset=utf-8",
+    "application/merge-patch+json",
+  ])("may be %s", async (type) => {
+    expect((await patch(body, { headers: { "Content-Type": type } })).status).toBe(200);
+  });
+
+  it.each([
+    {},
+    { "Content-Type": "application/x-www-form-urlencoded" },
+    { "Content-Type": "text/json" },
+    { "Content-Type": "json" },
+    { "Content-Type": "application/json-patch+json" },
+    { "Content-Type": "application/json; charset=utf-7" },
+    { "Content-Type": "application/json; charset=utf-16" },
+    { "Content-Type": "application/json; charset=latin1" },
+    { "Content-Type": 'application/json; charset=""' },
+    { ...JSON_TYPE, "Content-Encoding": "gzip" },
+    { ...JSON_TYPE, "Content-Encoding": "identity, gzip" },
+  ])("may not be that of %j", async (headers) => {
+    const answer = await expectRefusal(415, () => patch(body, { headers }));
+    expect(answer.headers["accept-patch"]).toBe("application/json, application/merge-patch+json");
+  });
+
+  it("may not come twice", async () => {
+    const type = "Content-Type: application/json\r\n";
+    const text = await exchangeRaw(
+      api.url,
+      `PATCH ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nConnection: close\r\n${type}${type}Content-Length: 2\r\n\r\n{}`,
+    );
+    expect(parseRaw(text).status).toBe(415);
+  });
+
+  it("does not let a compressed body in, whatever is in it", async () => {
+    const headers = { ...JSON_TYPE, "Content-Encoding": "gzip" };
+    await expectRefusal(415, () => patch(gzipSync(body), { headers }));
+  });
+
+  it("may be encoded by identity, which is no encoding", async () => {
+    const headers = { ...JSON_TYPE, "Content-Encoding": "identity" };
+    expect((await patch(body, { headers })).status).toBe(200);
+  });
+
+  it("of what is accepted does not matter", async () => {
+    const headers = { ...JSON_TYPE, Accept: "text/html", "Accept-Encoding": "br" };
+    const answer = await patch(body, { headers });
+    expect(answer).toMatchObject({ status: 200, headers: { "content-type": "application/json" } });
+    expect(answer.headers).not.toHaveProperty("content-encoding");
+  });
+});
+
+describe("the length", () => {
+  const padded = (bytes: number) => '{"replicaCpuMillicores":4000}'.padEnd(bytes, " ");
+
+  it.each([false, true])("may be 65,536 bytes, chunked: %s", async (chunked) => {
+    expect((await patch(padded(65_536), { chunked })).status).toBe(200);
+  });
+
+  it.each([
+    [65_537, false],
+    [65_537, true],
+    [10_000_000, false],
+    [10_000_000, true],
+  ])("may not be %i bytes, chunked: %s", async (bytes, chunked) => {
+    await expectRefusal(413, () => patch(padded(bytes), { chunked }));
+  });
+
+  it("is refused before the body comes, where it is announced", async () => {
+    const connection = await openRaw(api.url);
+    connection.write(
+      `PATCH ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 65537\r\n\r\n`,
+    );
+    await connection.received("HTTP/1.1 413");
+  });
+
+  it("is looked at after the type and before the content", async () => {
+    await expectRefusal(415, () => patch(padded(70_000), { headers: { "Content-Type": "text/plain" } }));
+    await expectRefusal(413, () => patch("x".repeat(70_000)));
+  });
+});

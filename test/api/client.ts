@@ -1,0 +1,116 @@
+import { once } from "node:events";
+import { type OutgoingHttpHeaders, request } from "node:http";
+import { connect } from "node:net";
+
+/** An answer as it was on the wire. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly text: string;
+  readonly body: unknown;
+}
+
+export interface Ask {
+  readonly method?: string;
+  readonly path: string;
+  readonly authorization?: string | undefined;
+  readonly headers?: OutgoingHttpHeaders;
+  readonly body?: string | Buffer | undefined;
+  /** Send the body in chunks, without saying how long it will be. */
+  readonly chunked?: boolean;
+}
+
+export type Client = (ask: Ask) => Promise<Answer>;
+
+/** Requests by node:http, which neither rewrites paths nor adds headers as fetch does. */
+export function clientOf(baseUrl: string): Client {
+  return ({ method = "GET", path, authorization, headers = {}, body, chunked = false }) =>
+    new Promise((resolve, reject) => {
+      const base = new URL(baseUrl);
+      const sized = body === undefined || chunked ? {} : { "Content-Length": Buffer.byteLength(body) };
+      const call = request({
+        host: base.hostname,
+        port: base.port,
+        method,
+        path,
+        agent: false,
+        headers: {
+          ...(authorization === undefined ? {} : { Authorization: authorization }),
+          ...sized,
+          ...headers,
+        },
+      });
+      call.once("error", reject);
+      call.once("response", (response) => {
+        const chunks: Buffer[] = [];
+        response.on("data", (chunk: Buffer) => chunks.push(chunk));
+        response.once("error", reject);
+        response.once("end", () => {
+          const text = Buffer.concat(chunks).toString();
+          const single = Object.entries(response.headers).map(([name, value]) => [name, String(value)]);
+          resolve({
+            status: response.statusCode ?? 0,
+            headers: Object.fromEntries(single),
+            text,
+            body: text === "" ? undefined : JSON.parse(text),
+          });
+        });
+      });
+      if (chunked && body !== undefined) call.write(body);
+      call.end(chunked ? undefined : body);
+    });
+}
+
+/** A connection on which a test says byte by byte what is sent. */
+export interface RawConnection {
+  write(bytes: string): void;
+  text(): string;
+  /** Resolves once this text has come. */
+  received(text: string): Promise<void>;
+  /** Resolves when the server has closed the connection. */
+  readonly closed: Promise<unknown>;
+}
+
+export async function openRaw(baseUrl: string): Promise<RawConnection> {
+  const { hostname, port } = new URL(baseUrl);
+  const socket = connect(Number(port), hostname);
+  await once(socket, "connect");
+  socket.setTimeout(20_000, () => socket.destroy(new Error("the server said nothing for 20 s")));
+  const chunks: Buffer[] = [];
+  socket.on("data", (chunk: Buffer) => chunks.push(chunk));
+  const text = () => Buffer.concat(chunks).toString();
+  const closed = once(socket, "close");
+  return {
+    write: (bytes) => void socket.write(bytes),
+    text,
+    async received(expected) {
+      while (!text().includes(expected)) await once(socket, "data");
+    },
+    closed,
+  };
+}
+
+/** Sends bytes as they are and reads to the end of the connection, which the server must close. */
+export async function exchangeRaw(baseUrl: string, bytes: string): Promise<string> {
+  const connection = await openRaw(baseUrl);
+  connection.write(bytes);
+  await connection.closed;
+  return connection.text();
+}
+
+/** The parts of one raw answer. */
+export function parseRaw(text: string): Answer {
+  const [head = "", body = ""] = text.split("\r\n\r\n", 2);
+  const [statusLine = "", ...lines] = head.split("\r\n");
+  return {
+    status: Number(statusLine.split(" ")[1]),
+    headers: Object.fromEntries(
+      lines.map((line) => [
+        line.slice(0, line.indexOf(":")).toLowerCase(),
+        line.slice(line.indexOf(":") + 2),
+      ]),
+    ),
+    text: body,
+    body: body === "" ? undefined : JSON.parse(body),
+  };
+}

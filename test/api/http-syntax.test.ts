@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { errorEnvelope } from "../../src/api/schemas.ts";
+import { type Answer, exchangeRaw, parseRaw } from "./client.ts";
+import { createWorld, type RunningApi, type World } from "./world.ts";
+
+let world: World;
+let api: RunningApi;
+let authorization: string;
+
+beforeAll(async () => {
+  world = await createWorld("http-syntax");
+  api = await world.startReadyApi();
+  ({ authorization } = await world.addKey({ organizationId: await world.addOrganization() }));
+  await api.admits(authorization);
+});
+
+afterAll(async () => {
+  await api?.stop();
+  await world?.remove();
+});
+
+function expectRefusal(answer: Answer, status: number): void {
+  expect(answer).toMatchObject({ status, body: { status } });
+  errorEnvelope.parse(answer.body);
+  expect(answer.headers).toMatchObject({
+    "content-type": "application/json",
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    "x-request-id": expect.stringMatching(/^[0-9a-f-]{36}$/),
+  });
+}
+
+const PATCH_PATH =
+  "/v1/organizations/11111111-1111-4111-8111-111111111111/services/11111111-1111-4111-8111-111111111111/pipesCdcScaling";
+
+describe("what is not valid HTTP", () => {
+  it.each([
+    [
+      "Content-Length with Transfer-Encoding",
+      "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    ],
+    ["two Content-Lengths", "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}"],
+    ["an encoding after chunked", "Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n"],
+    ["a folded header", "X-Fold: a\r\n b\r\n\r\n"],
+    ["a bare line feed", "X-Bare: a\nX-More: b\r\n\r\n"],
+    ["a header without a name", ": a\r\n\r\n"],
+    ["a header with NUL", "X-Nul: a\0b\r\n\r\n"],
+    ["a chunk whose length is no number", "Transfer-Encoding: chunked\r\n\r\nzz\r\n\r\n"],
+  ])("answers 400 to %s and closes", async (_what, rest) => {
+    const head = `PATCH ${PATCH_PATH} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\n`;
+    const answer = parseRaw(await exchangeRaw(api.url, head + rest));
+    expectRefusal(answer, 400);
+    expect(answer.headers["connection"]).toBe("close");
+  });
+
+  it.each([
+    ["an unknown method", "FOO / HTTP/1.1\r\nHost: a\r\n\r\n"],
+    ["no request line", "hello\r\n\r\n"],
+    ["no Host", `GET /v1/organizations HTTP/1.1\r\nAuthorization: x\r\n\r\n`],
+    ["two Hosts", `GET /v1/organizations HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n`],
+    ["no Host outside of /v1", "GET / HTTP/1.1\r\n\r\n"],
+    ["CONNECT", "CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n"],
+  ])("answers 400 to %s and closes", async (_what, request) => {
+    const answer = parseRaw(await exchangeRaw(api.url, request));
+    expectRefusal(answer, 400);
+    expect(answer.headers["connection"]).toBe("close");
+  });
+
+  it("answers 431 to 17 KB of headers and closes", async () => {
+    const request = `GET / HTTP/1.1\r\nHost: a\r\nX-Long: ${"a".repeat(17_000)}\r\n\r\n`;
+    expectRefusal(parseRaw(await exchangeRaw(api.url, request)), 431);
+  });
+
+  it("answers 417 to an expectation that it does not know, and closes", async () => {
+    const request = `GET /v1/organizations HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nExpect: tea\r\n\r\n`;
+    expectRefusal(parseRaw(await exchangeRaw(api.url, request)), 417);
+  });
+
+  it("finds a second Authorization behind 2000 other headers", async () => {
+    const padding = "a:\r\n".repeat(2100);
+    const request = `GET /v1/organizations HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n${padding}Authorization: ${authorization}\r\nConnection: close\r\n\r\n`;
+    expectRefusal(parseRaw(await exchangeRaw(api.url, request)), 401);
+  });
+
+  it("logs what it refused with the id that the answer carries", async () => {
+    const answer = parseRaw(await exchangeRaw(api.url, "FOO / HTTP/1.1\r\n\r\n"));
+    expect(api.log.filter(({ requestId }) => requestId === answer.headers["x-request-id"])).toMatchObject([
+      { status: 400 },
+    ]);
+  });
+});
+
+describe("what is valid HTTP, if rare", () => {
+  const close = "Connection: close\r\n\r\n";
+
+  it("takes the absolute form of a target", async () => {
+    const request = `GET http://elsewhere:1/v1/organizations?x HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n${close}`;
+    expect(parseRaw(await exchangeRaw(api.url, request)).status).toBe(200);
+  });
+
+  it.each([
+    ["*", 404],
+    ["http://elsewhere:1", 404],
+    ["http://[::1", 404],
+    ["foo://bar/v1/organizations", 404],
+    ["foo://[::1/v1/organizations", 404],
+  ])("answers the target %s in JSON", async (target, status) => {
+    const text = await exchangeRaw(api.url, `OPTIONS ${target} HTTP/1.1\r\nHost: a\r\n${close}`);
+    expectRefusal(parseRaw(text), status);
+  });
+
+  it("answers a HTTP/1.0 request", async () => {
+    const request = `GET /v1/organizations HTTP/1.0\r\nHost: a\r\nAuthorization: ${authorization}\r\n\r\n`;
+    expect(parseRaw(await exchangeRaw(api.url, request)).status).toBe(200);
+  });
+
+  it("does not switch to another protocol", async () => {
+    const request = `GET /v1/organizations HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nConnection: close, Upgrade\r\nUpgrade: websocket\r\n\r\n`;
+    expect(parseRaw(await exchangeRaw(api.url, request)).status).toBe(200);
+  });
+});

@@ -1,0 +1,374 @@
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { pipeScaling, successEnvelope } from "../../src/api/schemas.ts";
+import { API_FIELD_MANAGER } from "../../src/crd/names.ts";
+import { REQUEST_ANNOTATION, scalingRequestFor } from "../../src/crd/scaling-request.ts";
+import { sizeOfCores } from "../../src/domain/size.ts";
+import type { Tiers } from "../../src/domain/tier.ts";
+import { objectPath } from "../../src/kube/paths.ts";
+import { waitFor } from "../cluster/wait.ts";
+import { serviceRecord } from "../gen/records.ts";
+import type { Answer } from "./client.ts";
+import { createWorld, PIPE_SCALINGS, type RunningApi, type World } from "./world.ts";
+
+const TIERS: Tiers = new Map([
+  ["scale", { name: "scale", defaultSize: sizeOfCores(2), maximumSize: sizeOfCores(8) }],
+]);
+
+let world: World;
+let api: RunningApi;
+let organizationId: string;
+let admin: string;
+let adminKeyId: string;
+let developer: string;
+let stranger: string;
+
+beforeAll(async () => {
+  world = await createWorld("pipe-scaling");
+  api = await world.startReadyApi({ tiers: TIERS });
+  organizationId = await world.addOrganization();
+  ({ authorization: admin, id: adminKeyId } = await world.addKey({ organizationId }));
+  ({ authorization: developer } = await world.addKey({ organizationId, roles: ["developer"] }));
+  ({ authorization: stranger } = await world.addKey({ organizationId: await world.addOrganization() }));
+  for (const key of [admin, developer, stranger]) await api.admits(key);
+});
+
+afterAll(async () => {
+  await api?.stop();
+  await world?.remove();
+});
+
+function pathOf(service: string, organization = organizationId): string {
+  return `/v1/organizations/${organization}/services/${service}/pipesCdcScaling`;
+}
+
+function get(service: string, authorization = admin): Promise<Answer> {
+  return api.ask({ path: pathOf(service), authorization });
+}
+
+function patch(service: string, body: unknown, authorization = admin): Promise<Answer> {
+  return api.ask({
+    method: "PATCH",
+    path: pathOf(service),
+    authorization,
+    headers: { "Content-Type": "application/json; charset=utf-8" },
+    body: JSON.stringify(body),
+  });
+}
+
+async function until(what: string, ask: () => Promise<Answer>, status: number): Promise<Answer> {
+  return await waitFor(
+    async () => {
+      const answer = await ask();
+      return answer.status === status && answer;
+    },
+    { what },
+  );
+}
+
+/** A service whose pipes all have this size, known to the API. */
+async function serviceOf(cores: number): Promise<string> {
+  const service = await world.addService(organizationId);
+  await world.addScaling(service, {}, cores);
+  await until("the size to be known", () => get(service), 200);
+  return service;
+}
+
+const FOUR_CORES = { replicaCpuMillicores: 4000, replicaMemoryGb: 16 };
+
+describe("GET pipesCdcScaling", () => {
+  it("answers the size that all pipes have reached, not the one that was asked for", async () => {
+    const service = await serviceOf(2);
+    expect((await patch(service, FOUR_CORES)).status).toBe(200);
+
+    const before = await get(service, developer);
+    await world.report(service, 4);
+    const after = await waitFor(
+      async () => {
+        const { text, body } = await get(service);
+        return text.includes("4000") && body;
+      },
+      { what: "the new size to be reported" },
+    );
+
+    expect(successEnvelope(pipeScaling).parse(before.body).result).toEqual({
+      replicaCpuMillicores: 2000,
+      replicaMemoryGb: 8,
+    });
+    expect(successEnvelope(pipeScaling).parse(after).result).toEqual(FOUR_CORES);
+  });
+
+  it("answers 400 where no pipe was ever provisioned", async () => {
+    const service = await world.addService(organizationId);
+    const answer = await until("the service to be known", () => get(service), 400);
+    expect(answer.body).toMatchObject({
+      error: expect.stringContaining("No database pipe has been provisioned"),
+    });
+  });
+
+  it("answers 503 with Retry-After as long as no size was reported", async () => {
+    const service = await world.addService(organizationId);
+    await world.addScaling(service, {});
+    const answer = await until("the resource to be known", () => get(service), 503);
+    expect(answer.headers["retry-after"]).toMatch(/^[1-9]\d*$/);
+  });
+
+  it("does not see a resource of that name in another namespace", async () => {
+    const service = await world.addService(organizationId);
+    const elsewhere = { ...PIPE_SCALINGS, namespace: world.records };
+    await world.admin.json({
+      method: "POST",
+      path: objectPath(PIPE_SCALINGS, elsewhere.namespace, "").slice(0, -1),
+      body: { apiVersion: "pipes.clouddb.dev/v1beta1", kind: "PipeScaling", metadata: { name: service } },
+    });
+    // A resource made later, in the right namespace, proves that the earlier one has been seen.
+    await serviceOf(2);
+    expect((await get(service)).status).toBe(400);
+  });
+});
+
+describe("PATCH pipesCdcScaling", () => {
+  it("answers the accepted size and applies it, with the request, under its own name", async () => {
+    const service = await serviceOf(2);
+    const created = await world.scaling(service);
+
+    const answer = await patch(service, FOUR_CORES);
+
+    const envelope = successEnvelope(pipeScaling).parse(answer.body);
+    expect(envelope.result).toEqual(FOUR_CORES);
+    const written = await world.scaling(service);
+    expect(written.spec).toEqual(FOUR_CORES);
+    expect(written.metadata.uid).toBe(created.metadata.uid);
+    const request = scalingRequestFor(sizeOfCores(4), written.metadata.annotations?.[REQUEST_ANNOTATION]);
+    expect(request).toMatchObject({ requestId: envelope.requestId, apiKey: adminKeyId });
+    expect(Date.parse(request?.requestedAt ?? "")).toBeGreaterThan(
+      Date.parse(created.metadata.creationTimestamp ?? ""),
+    );
+    const own = written.metadata.managedFields?.find(({ manager }) => manager === API_FIELD_MANAGER);
+    expect(own?.fieldsV1).toEqual({
+      "f:metadata": { "f:annotations": { [`f:${REQUEST_ANNOTATION}`]: {} } },
+      "f:spec": { "f:replicaCpuMillicores": {}, "f:replicaMemoryGb": {} },
+    });
+  });
+
+  it("takes the fields over from whoever had set them", async () => {
+    const service = await world.addService(organizationId);
+    await world.addScaling(service, { replicaCpuMillicores: 1000, replicaMemoryGb: 4 }, 1);
+    await until("the size to be known", () => get(service), 200);
+
+    expect((await patch(service, FOUR_CORES)).status).toBe(200);
+    expect((await world.scaling(service)).spec).toEqual(FOUR_CORES);
+  });
+
+  it.each([
+    ["CPU alone", { replicaCpuMillicores: 8000 }],
+    ["memory alone", { replicaMemoryGb: 32 }],
+  ])("derives the other field from %s", async (_what, body) => {
+    const service = await serviceOf(2);
+    const answer = await patch(service, body);
+    expect(answer).toMatchObject({
+      status: 200,
+      body: { result: { replicaCpuMillicores: 8000, replicaMemoryGb: 32 } },
+    });
+    expect((await world.scaling(service)).spec).toEqual({ replicaCpuMillicores: 8000, replicaMemoryGb: 32 });
+  });
+
+  it("takes ids in upper case, and names them in lower case in its logs", async () => {
+    const service = await serviceOf(2);
+    const path = pathOf(service.toUpperCase(), organizationId.toUpperCase());
+    const answer = await api.ask({
+      method: "PATCH",
+      path,
+      authorization: admin,
+      headers: { "Content-Type": "application/merge-patch+json" },
+      body: JSON.stringify(FOUR_CORES),
+    });
+    expect(answer.status).toBe(200);
+    const audit = api.log.find(
+      (line) => line["audit"] && line["requestId"] === answer.headers["x-request-id"],
+    );
+    expect(audit).toMatchObject({
+      organization: organizationId,
+      service,
+      apiKey: adminKeyId,
+      to: "4 cpu / 16 Gi",
+    });
+  });
+
+  it("answers 400 above the tier's maximum, and changes nothing", async () => {
+    const service = await serviceOf(2);
+    const before = await world.scaling(service);
+    const answer = await patch(service, { replicaCpuMillicores: 9000 });
+    expect(answer).toMatchObject({
+      status: 400,
+      body: { error: expect.stringMatching(/tier.*replicaCpuMillicores at most 8000/) },
+    });
+    expect((await world.scaling(service)).metadata.resourceVersion).toBe(before.metadata.resourceVersion);
+  });
+
+  it("answers 409 while scaling is suspended, and changes nothing", async () => {
+    const service = await world.addService(organizationId);
+    const before = await world.addScaling(service, { suspend: true }, 2);
+    await until("the resource to be known", () => get(service), 200);
+    expect((await patch(service, FOUR_CORES)).status).toBe(409);
+    expect((await world.scaling(service)).metadata.resourceVersion).toBe(before.metadata.resourceVersion);
+  });
+
+  it("answers 400 where no pipe was ever provisioned, and makes nothing", async () => {
+    const service = await world.addService(organizationId);
+    const answer = await until("the service to be known", () => patch(service, FOUR_CORES), 400);
+    expect(answer.body).toMatchObject({
+      error: expect.stringContaining("No database pipe has been provisioned"),
+    });
+    await expect(world.scaling(service)).rejects.toMatchObject({ code: 404 });
+  });
+
+  it("answers 503 for a resource on its way out", async () => {
+    const service = await serviceOf(2);
+    const path = objectPath(PIPE_SCALINGS, world.pipes, service);
+    const finalizers = (names: readonly string[]) =>
+      world.admin.json({
+        method: "PATCH",
+        path,
+        patchType: "application/merge-patch+json",
+        body: { metadata: { finalizers: names } },
+      });
+    await finalizers(["test.pipes.clouddb.dev/hold"]);
+    await world.admin.json({ method: "DELETE", path });
+
+    const answer = await until("the deletion to be known", () => patch(service, FOUR_CORES), 503);
+
+    await finalizers([]);
+    expect(answer.headers["retry-after"]).toBeDefined();
+  });
+
+  it("goes to the object that has taken the name of another", async () => {
+    const service = await serviceOf(2);
+    // Ten times, to be faster than the watch at least once: the object of the answer is the new one either way.
+    for (let round = 0; round < 10; round += 1) {
+      await world.admin.json({ method: "DELETE", path: objectPath(PIPE_SCALINGS, world.pipes, service) });
+      const { metadata } = await world.addScaling(service, {});
+      // 400 as long as the API knows of the deletion and not yet of the creation.
+      await until("the size to be accepted", () => patch(service, FOUR_CORES), 200);
+      expect(await world.scaling(service)).toMatchObject({
+        metadata: { uid: metadata.uid },
+        spec: FOUR_CORES,
+      });
+    }
+  });
+
+  it("goes on when a client leaves in the middle of its body", async () => {
+    const service = await serviceOf(2);
+    const before = api.log.length;
+    const socket = connect(Number(new URL(api.url).port), "127.0.0.1");
+    await once(socket, "connect");
+    socket.write(
+      `PATCH ${pathOf(service)} HTTP/1.1\r\nHost: a\r\nAuthorization: ${admin}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{`,
+    );
+    socket.destroy();
+    await waitFor(
+      () => api.log.slice(before).some(({ method, status }) => method === "PATCH" && status === 400),
+      {
+        what: "the request to be given up",
+      },
+    );
+    expect((await get(service)).status).toBe(200);
+    expect((await world.scaling(service)).spec).toEqual({});
+  });
+});
+
+describe("whose service it is", () => {
+  it("answers the same for what is absent and for what is another's", async () => {
+    const service = await serviceOf(2);
+    const absent = randomUUID();
+    const paths = [
+      // From its own organization's path, from the owner's, and from nowhere.
+      pathOf(service),
+      pathOf(absent),
+      pathOf(service, randomUUID()),
+    ];
+    const answers: Answer[] = [];
+    for (const path of paths) {
+      for (const method of ["GET", "PATCH"]) {
+        const headers = { "Content-Type": "application/json" };
+        answers.push(await api.ask({ method, path, authorization: stranger, headers, body: "{}" }));
+      }
+    }
+    const [first] = answers;
+    expect(first?.status).toBe(404);
+    for (const { status, text, headers } of answers) {
+      const { "x-request-id": _id, date: _date, ...others } = headers;
+      expect({ status, text, others }).toMatchObject({ status: 404, text: first?.text });
+      expect(Object.keys(headers)).toEqual(Object.keys(first?.headers ?? {}));
+    }
+  });
+
+  it("answers the same, within one's own organization, for a service that is absent and for another's", async () => {
+    const service = await serviceOf(2);
+    const own = (await api.ask({ path: "/v1/organizations", authorization: stranger })).text;
+    const strangers = /"id":"([^"]+)"/.exec(own)?.[1] ?? "";
+    const others = await api.ask({ path: pathOf(service, strangers), authorization: stranger });
+    const absent = await api.ask({ path: pathOf(randomUUID(), strangers), authorization: stranger });
+    expect(others).toMatchObject({ status: 404, text: absent.text });
+    expect((await world.scaling(service)).spec).toEqual({});
+  });
+
+  it("does not find one's own service under another organization", async () => {
+    const service = await serviceOf(2);
+    const path = pathOf(service, randomUUID());
+    expect((await api.ask({ path, authorization: admin })).status).toBe(404);
+  });
+
+  it("answers the same 403 to a developer's PATCH, on its own organization and on another's", async () => {
+    const service = await serviceOf(2);
+    const own = await patch(service, FOUR_CORES, developer);
+    const foreign = await api.ask({
+      method: "PATCH",
+      path: pathOf(service, randomUUID()),
+      authorization: developer,
+    });
+    const nonsense = await api.ask({ method: "PATCH", path: pathOf("%zz"), authorization: developer });
+    expect([own.status, foreign.status, nonsense.status]).toEqual([403, 403, 403]);
+    expect(foreign.text).toBe(own.text);
+  });
+
+  it("follows a service to another organization", async () => {
+    const service = await serviceOf(2);
+    const moved = serviceRecord({ id: service, organizationId: randomUUID(), namespace: world.pipes });
+    await world.admin.json({
+      method: "PUT",
+      path: objectPath({ apiVersion: "v1", plural: "configmaps" }, world.records, moved.metadata.name),
+      body: moved,
+    });
+    await until("the move to be known", () => get(service), 404);
+  });
+
+  it("fails a malformed service alone, and only for its own organization", async () => {
+    const record = serviceRecord({ organizationId, namespace: "Not a namespace" });
+    await world.addRecord(record);
+    const service = record.metadata.name.slice("service-".length);
+    await until("the service to be known", () => get(service), 500);
+    expect((await api.ask({ path: pathOf(service), authorization: stranger })).status).toBe(404);
+  });
+});
+
+describe("ids in the path", () => {
+  it.each([
+    ["00000000-0000-0000-0000-000000000000", 404],
+    ["01890a5d-ac96-c74b-bcce-b302099a8057", 404],
+    ["{01890a5d-ac96-774b-bcce-b302099a8057}", 400],
+    ["01890a5d-ac96-774b-bcce-b302099a805", 400],
+    ["01890a5dac96774bbcceb302099a8057", 400],
+    ["%00", 400],
+    ["%zz", 400],
+    ["%c0%af", 400],
+    ["constructor", 400],
+    ["__proto__", 400],
+  ])("answers %s with %i, as organization and as service", async (id, status) => {
+    for (const path of [pathOf(id), pathOf(randomUUID(), id)]) {
+      expect(await api.ask({ path, authorization: admin })).toMatchObject({ status, body: { status } });
+    }
+  });
+});

@@ -1,0 +1,177 @@
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { request } from "node:https";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { connect as connectTls } from "node:tls";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { waitFor } from "../cluster/wait.ts";
+import { keyRecord } from "../gen/records.ts";
+import { exchangeRaw, openRaw, parseRaw } from "./client.ts";
+import { clientOfText, createWorld, type World } from "./world.ts";
+
+let world: World;
+
+beforeAll(async () => {
+  world = await createWorld("process");
+});
+
+afterAll(async () => {
+  await world?.remove();
+});
+
+describe("where the API may listen", () => {
+  it("is not the open network in plain HTTP, unless told that TLS ends upstream", async () => {
+    await expect(world.startApi({ host: "0.0.0.0" })).rejects.toThrow(
+      /Plain HTTP on 0\.0\.0\.0 .* give a TLS certificate and key, or say .* TLS ends upstream/,
+    );
+    const api = await world.startApi({ host: "0.0.0.0", plainHttp: true });
+    await api.stop();
+  });
+
+  it.each(["127.0.0.1", "127.0.0.2", "localhost"])("is %s in plain HTTP", async (host) => {
+    const api = await world.startApi({ host });
+    expect(api.url).toMatch(`http://${host}:`);
+    expect((await api.ask({ path: "/" })).status).toBe(404);
+    await api.stop();
+  });
+
+  it("is not a port in use", async () => {
+    const other = createServer().listen(0, "127.0.0.1");
+    await once(other, "listening");
+    const address = other.address();
+    const port = typeof address === "object" && address ? address.port : 0;
+    await expect(world.startApi({ port })).rejects.toThrow(`127.0.0.1 port ${port} is in use`);
+    await expect(world.startApi({ opsPort: port })).rejects.toThrow(`127.0.0.1 port ${port} is in use`);
+    other.close();
+  });
+});
+
+describe("TLS", () => {
+  const files = () => ({
+    tlsCert: join(world.cluster.dir, "pki", "admin.crt"),
+    tlsKey: join(world.cluster.dir, "pki", "admin.key"),
+  });
+
+  it("is served with a certificate and its key, on any address", async () => {
+    const api = await world.startApi({ host: "0.0.0.0", ...files() });
+    const { port } = new URL(api.url);
+    expect(api.url).toMatch("https://");
+    const call = request({ port, path: "/", rejectUnauthorized: false, agent: false }).end();
+    const [response] = await once(call, "response");
+    expect(response.statusCode).toBe(404);
+    response.resume();
+    await api.stop();
+  });
+
+  it("closes on plain HTTP without a word, and stays up", async () => {
+    const api = await world.startApi(files());
+    expect(await exchangeRaw(api.url, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")).not.toContain("HTTP/1.1");
+    const socket = connectTls({ port: Number(new URL(api.url).port), rejectUnauthorized: false });
+    await once(socket, "secureConnect");
+    socket.write("FOO / HTTP/1.1\r\n\r\n");
+    const [answer] = await once(socket, "data");
+    expect(parseRaw(String(answer)).status).toBe(400);
+    await api.stop();
+  });
+
+  it("needs both files, and files that are one", async () => {
+    const { tlsCert, tlsKey } = files();
+    await expect(world.startApi({ tlsCert })).rejects.toThrow("TLS needs both");
+    await expect(world.startApi({ tlsCert, tlsKey: "/nowhere/tls.key" })).rejects.toThrow(
+      "The TLS file /nowhere/tls.key cannot be read",
+    );
+    await expect(world.startApi({ tlsCert: tlsKey, tlsKey: tlsCert })).rejects.toThrow(
+      "The TLS certificate and key cannot be used",
+    );
+  });
+});
+
+describe("what it needs to start", () => {
+  it("is a kubeconfig that can be read", async () => {
+    await expect(world.startApi({ kubeconfig: "/nowhere/kubeconfig" })).rejects.toThrow(
+      "The kubeconfig /nowhere/kubeconfig does not exist",
+    );
+  });
+
+  it("is a realm that can be in a header", async () => {
+    await expect(world.startApi({ realm: "a\nb" })).rejects.toThrow("The realm");
+  });
+
+  it("is not a cluster that can be reached: that shows on /readyz, in the log and in the answers", async () => {
+    const kubeconfig = join(world.cluster.dir, "nowhere.kubeconfig");
+    writeFileSync(kubeconfig, UNREACHABLE);
+    const api = await world.startApi({ kubeconfig });
+    const { authorization } = keyRecord({ organizationId: crypto.randomUUID() });
+
+    const ready = await clientOfText(api.opsUrl)("/readyz");
+    const answer = await api.ask({ path: "/v1/organizations", authorization });
+
+    expect(ready).toEqual({
+      status: 503,
+      text: "not read from the cluster yet: API keys, organizations and services, PipeScalings\n",
+    });
+    expect(answer.status).toBe(503);
+    await waitFor(() => api.log.some(({ msg }) => msg === "cannot watch API keys; trying again"), {
+      what: "the problem to be logged",
+    });
+    await api.stop();
+  });
+});
+
+describe("the operations port", () => {
+  it("tells of health, readiness and the process's metrics", async () => {
+    const api = await world.startReadyApi();
+    const ops = clientOfText(api.opsUrl);
+    expect(await ops("/healthz")).toEqual({ status: 200, text: "ok\n" });
+    expect((await ops("/metrics")).text).toContain("process_cpu_seconds_total");
+    expect((await api.ask({ path: "/metrics" })).status).toBe(404);
+    await api.stop();
+  });
+});
+
+describe("the end", () => {
+  it("lets a request in flight finish, and closes what is idle", async () => {
+    const api = await world.startReadyApi();
+    const organizationId = await world.addOrganization();
+    const service = await world.addService(organizationId);
+    const path = `/v1/organizations/${organizationId}/services/${service}/pipesCdcScaling`;
+    const { authorization } = await world.addKey({ organizationId });
+    await world.addScaling(service, {}, 2);
+    await waitFor(async () => (await api.ask({ path, authorization })).status === 200, {
+      what: "the service to be known",
+    });
+    const body = '{"replicaCpuMillicores":4000}';
+    const idle = await openRaw(api.url);
+    const busy = await openRaw(api.url);
+    const head = `PATCH ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`;
+    busy.write(head);
+    // The server has begun with the request once it asks for the body.
+    await busy.received("100 Continue");
+    idle.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    await idle.received("404");
+
+    const stopped = api.stop();
+    await idle.closed;
+    await expect(api.ask({ path: "/" })).rejects.toMatchObject({ code: "ECONNREFUSED" });
+    expect(await clientOfText(api.opsUrl)("/readyz")).toEqual({ status: 503, text: "draining\n" });
+    busy.write(body);
+    await busy.closed;
+    await stopped;
+
+    const answer = parseRaw(busy.text().replace("HTTP/1.1 100 Continue\r\n\r\n", ""));
+    expect(answer).toMatchObject({ status: 200, headers: { connection: "close" } });
+    expect((await world.scaling(service)).spec).toMatchObject({ replicaCpuMillicores: 4000 });
+    await expect(fetch(api.opsUrl)).rejects.toThrow();
+    expect(api.log.at(-1)).toMatchObject({ msg: "stopped" });
+  });
+});
+
+const UNREACHABLE = `
+apiVersion: v1
+kind: Config
+current-context: nowhere
+clusters: [{ name: nowhere, cluster: { server: "https://127.0.0.1:1" } }]
+users: [{ name: nowhere, user: { token: none } }]
+contexts: [{ name: nowhere, context: { cluster: nowhere, user: nowhere } }]
+`;

@@ -1,0 +1,243 @@
+import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { parse, parseAllDocuments } from "yaml";
+import * as z from "zod";
+import { type ApiSettings, runApi } from "../../src/api/process.ts";
+import { API_VERSION, KIND, PLURAL } from "../../src/crd/names.ts";
+import type { PipeScalingSpec, PipeScalingStatus } from "../../src/crd/pipe-scaling.ts";
+import { describeSize, sizeOfCores } from "../../src/domain/size.ts";
+import { BUILT_IN_TIERS } from "../../src/domain/tier.ts";
+import { KubeClient } from "../../src/kube/client.ts";
+import { connect } from "../../src/kube/connection.ts";
+import type { KubeObject } from "../../src/kube/objects.ts";
+import { collectionPath, objectPath } from "../../src/kube/paths.ts";
+import { createLogger } from "../../src/telemetry/log.ts";
+import type { Cluster } from "../cluster/cluster.ts";
+import { apply, kubectl } from "../cluster/kubectl.ts";
+import { serviceAccountKubeconfig } from "../cluster/service-account.ts";
+import { sharedCluster } from "../cluster/shared.ts";
+import { waitFor } from "../cluster/wait.ts";
+import {
+  type KeyFields,
+  type KeyRecord,
+  keyRecord,
+  organizationRecord,
+  serviceRecord,
+} from "../gen/records.ts";
+import { type Client, clientOf } from "./client.ts";
+
+export const PIPE_SCALINGS = { apiVersion: API_VERSION, plural: PLURAL };
+
+/** The CRD's own object with what it has of metadata. */
+export interface PipeScalingObject extends KubeObject {
+  readonly spec?: PipeScalingSpec;
+  readonly status?: PipeScalingStatus;
+  readonly metadata: KubeObject["metadata"] & {
+    readonly managedFields?: readonly { readonly manager: string; readonly fieldsV1?: object }[];
+  };
+}
+
+type LogLine = Readonly<Record<string, unknown>>;
+
+/** The API as a process would run it, with the rights of its own manifest and nothing more. */
+export interface RunningApi {
+  readonly url: string;
+  readonly opsUrl: string;
+  readonly ask: Client;
+  readonly log: readonly LogLine[];
+  /** Resolves once the key has reached the API, which sees records by its watch. */
+  admits(authorization: string): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Namespaces of a test file's own, on the cluster that all share. */
+export class World {
+  readonly cluster: Cluster;
+  readonly admin: KubeClient;
+  readonly records: string;
+  readonly pipes: string;
+  /** Of the API's ServiceAccount. */
+  readonly kubeconfig: string;
+
+  constructor(
+    cluster: Cluster,
+    admin: KubeClient,
+    names: { records: string; pipes: string; kubeconfig: string },
+  ) {
+    this.cluster = cluster;
+    this.admin = admin;
+    this.records = names.records;
+    this.pipes = names.pipes;
+    this.kubeconfig = names.kubeconfig;
+  }
+
+  /** Records are made in the namespace of the records. */
+  async addRecord(record: { readonly kind: string }): Promise<void> {
+    const plural = record.kind === "Secret" ? "secrets" : "configmaps";
+    const path = collectionPath({ apiVersion: "v1", plural }, this.records);
+    await this.admin.json({ method: "POST", path, body: record });
+  }
+
+  async addKey(fields: KeyFields): Promise<KeyRecord> {
+    const key = keyRecord(fields);
+    await this.addRecord(key.record);
+    return key;
+  }
+
+  async addOrganization(...given: Parameters<typeof organizationRecord>): Promise<string> {
+    const record = organizationRecord(...given);
+    await this.addRecord(record);
+    return record.metadata.name.slice("organization-".length);
+  }
+
+  async addService(organizationId: string): Promise<string> {
+    const record = serviceRecord({ organizationId, namespace: this.pipes });
+    await this.addRecord(record);
+    return record.metadata.name.slice("service-".length);
+  }
+
+  /** A PipeScaling as the controller would have made it. */
+  async addScaling(name: string, spec: PipeScalingSpec, effectiveCores?: number): Promise<PipeScalingObject> {
+    const body = { apiVersion: API_VERSION, kind: KIND, metadata: { name }, spec };
+    const path = collectionPath(PIPE_SCALINGS, this.pipes);
+    const made = await this.admin.json<PipeScalingObject>({ method: "POST", path, body });
+    return effectiveCores === undefined ? made : await this.report(name, effectiveCores);
+  }
+
+  /** Writes the status as the controller would. */
+  report(name: string, effectiveCores: number): Promise<PipeScalingObject> {
+    const size = sizeOfCores(effectiveCores);
+    const effective = {
+      replicaCpuMillicores: size.cpuMillicores,
+      replicaMemoryGb: size.memoryGib,
+      summary: describeSize(size),
+    };
+    return this.admin.json<PipeScalingObject>({
+      method: "PATCH",
+      path: `${objectPath(PIPE_SCALINGS, this.pipes, name)}/status`,
+      patchType: "application/merge-patch+json",
+      body: { status: { effective } },
+    });
+  }
+
+  scaling(name: string): Promise<PipeScalingObject> {
+    return this.admin.json<PipeScalingObject>({ path: objectPath(PIPE_SCALINGS, this.pipes, name) });
+  }
+
+  async startApi(settings: Partial<ApiSettings> = {}): Promise<RunningApi> {
+    const log: LogLine[] = [];
+    const logger = createLogger("info", "api", { write: (line) => log.push(JSON.parse(line)) });
+    const ending = new AbortController();
+    const running = runApi(
+      {
+        kubeconfig: this.kubeconfig,
+        namespace: this.records,
+        pipeNamespaces: [],
+        host: "127.0.0.1",
+        port: 0,
+        opsPort: 0,
+        plainHttp: false,
+        tlsCert: undefined,
+        tlsKey: undefined,
+        tiers: BUILT_IN_TIERS,
+        ...settings,
+      },
+      logger,
+      ending.signal,
+    );
+    const { url, opsUrl } = await Promise.race([listening(log), running.then(endedEarly)]);
+    const ask = clientOf(url);
+    return {
+      url,
+      opsUrl,
+      ask,
+      log,
+      async admits(authorization) {
+        const known = async () => (await ask({ path: "/v1/none", authorization })).status === 404;
+        await waitFor(known, { what: "the key to be known" });
+      },
+      stop() {
+        ending.abort();
+        return running;
+      },
+    };
+  }
+
+  /** The API with its caches filled. */
+  async startReadyApi(settings: Partial<ApiSettings> = {}): Promise<RunningApi> {
+    const api = await this.startApi(settings);
+    const ready = async () => (await clientOfText(api.opsUrl)("/readyz")).status === 200;
+    await waitFor(ready, { what: "the API to be ready" });
+    return api;
+  }
+
+  async remove(): Promise<void> {
+    await this.admin.close();
+    await kubectl(this.cluster, ["delete", "clusterrolebinding", bindingName(this.records)]);
+    await kubectl(this.cluster, ["delete", "namespace", this.records, this.pipes, "--wait=false"]);
+  }
+}
+
+async function listening(log: readonly LogLine[]): Promise<{ url: string; opsUrl: string }> {
+  const line = await waitFor(() => log.find(({ msg }) => msg === "listening"), {
+    what: "the API to listen",
+    intervalMs: 5,
+  });
+  return { url: String(line["url"]), opsUrl: String(line["opsUrl"]) };
+}
+
+function endedEarly(): never {
+  throw new Error("the API ended before it listened");
+}
+
+/** The operations port answers in plain text. */
+export function clientOfText(baseUrl: string) {
+  return async (path: string) => {
+    const response = await fetch(`${baseUrl}${path}`);
+    return { status: response.status, text: await response.text() };
+  };
+}
+
+/** @param name of the test file, so that a namespace that stays behind tells whose it was */
+export async function createWorld(name: string): Promise<World> {
+  const cluster = await sharedCluster();
+  const suffix = randomUUID().slice(0, 8);
+  const records = `${name}-records-${suffix}`;
+  const pipes = `${name}-pipes-${suffix}`;
+  const namespaces = [records, pipes].map((of) => ({
+    apiVersion: "v1",
+    kind: "Namespace",
+    metadata: { name: of },
+  }));
+  await apply(cluster, [readCrd(), ...namespaces]);
+  await apply(cluster, readRbac(records));
+  await kubectl(cluster, ["wait", "--for=condition=Established", `crd/${PLURAL}.pipes.clouddb.dev`]);
+  const kubeconfig = await serviceAccountKubeconfig(cluster, records, "pipe-scaling-api");
+  return new World(cluster, new KubeClient(await connect(cluster.kubeconfig)), {
+    records,
+    pipes,
+    kubeconfig,
+  });
+}
+
+function readCrd(): object {
+  return parse(
+    readFileSync(new URL("../../crds/pipes.clouddb.dev_pipescalings.yaml", import.meta.url), "utf8"),
+  );
+}
+
+const manifest = z.looseObject({ kind: z.string(), metadata: z.looseObject({ name: z.string() }) });
+
+/** The manifest that is shipped, for another namespace; what binds cluster-wide gets a name of its own. */
+function readRbac(namespace: string): object[] {
+  const shipped = readFileSync(new URL("../../deploy/rbac/api.yaml", import.meta.url), "utf8");
+  return parseAllDocuments(shipped.replaceAll("pipe-scaling-records", namespace)).map((document) => {
+    const { kind, metadata, ...rest } = manifest.parse(document.toJS());
+    const name = kind === "ClusterRoleBinding" ? bindingName(namespace) : metadata.name;
+    return { kind, metadata: { ...metadata, name }, ...rest };
+  });
+}
+
+function bindingName(namespace: string): string {
+  return `pipe-scaling-api-${namespace}`;
+}
