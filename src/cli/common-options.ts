@@ -1,0 +1,27 @@
+import { option } from "./option.ts";
+import { listOf, namespaceName, nonEmptyText, oneOf } from "./values.ts";
+
+/** Options that every command has: where the cluster is, and where in it the records are. */
+export const clusterOptions = {
+  kubeconfig: option(nonEmptyText.optional(), {
+    placeholder: "file",
+    description: "the cluster and the credentials; without it the pod's own, or the user's default",
+  }),
+  namespace: option(namespaceName, {
+    placeholder: "name",
+    description: "namespace of the records: organizations, services, members and keys",
+    default: "pipe-scaling-records",
+  }),
+};
+
+export const outputOption = {
+  output: option(oneOf("table", "json"), {
+    placeholder: "format",
+    description: "table is for people, json for programs",
+    default: "table",
+  }),
+};
+
+export const ROLES = ["admin", "developer"] as const;
+export const role = oneOf(...ROLES);
+export const roles = listOf(role);

@@ -1,0 +1,26 @@
+import { KubeApiError, KubeConfigError, KubeUnreachableError } from "../kube/errors.ts";
+
+/** Something that the user can do something about; the message says what. */
+export class CliError extends Error {
+  override readonly name = "CliError";
+}
+
+/**
+ * The sentence for a failure that lies outside of this program; `undefined` for anything else, which is
+ * a fault of ours and shows where it happened.
+ */
+export function sentenceFor(error: unknown): string | undefined {
+  if (error instanceof CliError || error instanceof KubeConfigError) return error.message;
+  if (error instanceof KubeUnreachableError) {
+    return `The Kubernetes API cannot be reached, see that the kubeconfig is right and its server runs: ${error.message}.`;
+  }
+  if (error instanceof KubeApiError) return `The Kubernetes API refused: ${error.message}.`;
+  if (error instanceof Error && isOfTheSystem(error)) return `${error.message}.`;
+  return undefined;
+}
+
+/** A port in use, a file that cannot be read: errors of system calls, or sentences about them. */
+function isOfTheSystem(error: Error): boolean {
+  if ("syscall" in error && "code" in error) return true;
+  return error.cause instanceof Error && isOfTheSystem(error.cause);
+}

@@ -1,0 +1,146 @@
+import { randomBytes } from "node:crypto";
+import { accessSync, constants } from "node:fs";
+import { BlockList, isIP } from "node:net";
+import { hostname } from "node:os";
+import * as z from "zod";
+import { clusterOptions } from "./cli/common-options.ts";
+import { option } from "./cli/option.ts";
+import { readTiers, tiersFileOption } from "./cli/tiers.ts";
+import {
+  durationMs,
+  listOf,
+  namespaceName,
+  nonEmptyText,
+  oneOf,
+  onOff,
+  port,
+  wholeNumber,
+  written,
+} from "./cli/values.ts";
+import { LOG_LEVELS } from "./telemetry/log.ts";
+
+const readableFile = written("it must be a file that can be read", (path) => {
+  try {
+    accessSync(path, constants.R_OK);
+    return path;
+  } catch {
+    return undefined;
+  }
+});
+
+const processOptions = {
+  pipeNamespaces: option(listOf(namespaceName).optional(), {
+    placeholder: "names",
+    description: "namespaces where pipes run, with commas between; without it all",
+    list: true,
+  }),
+  ...tiersFileOption,
+  logLevel: option(oneOf(...LOG_LEVELS), {
+    placeholder: "level",
+    description: `how much is logged: ${LOG_LEVELS.join(", ")}`,
+    default: "info",
+  }),
+};
+
+const host = nonEmptyText;
+
+function opsPort(standard: string) {
+  return option(port, {
+    placeholder: "number",
+    description: "port of /metrics, /healthz and /readyz; 0 for a free one",
+    default: standard,
+  });
+}
+
+export const apiOptions = z
+  .object({
+    ...clusterOptions,
+    host: option(host, {
+      placeholder: "address",
+      description: "address to listen on; other than loopback only with TLS, or with --plain-http",
+      default: "127.0.0.1",
+    }),
+    port: option(port, {
+      placeholder: "number",
+      description: "port of the API; 0 for a free one",
+      default: "8080",
+    }),
+    opsPort: opsPort("9090"),
+    tlsCert: option(readableFile.optional(), {
+      placeholder: "file",
+      description: "certificate chain for HTTPS, in PEM; goes with --tls-key",
+    }),
+    tlsKey: option(readableFile.optional(), {
+      placeholder: "file",
+      description: "private key of the certificate, in PEM",
+    }),
+    plainHttp: option(onOff, {
+      description: "TLS ends before this process: plain HTTP is fine on any address",
+      default: "false",
+    }),
+    ...processOptions,
+  })
+  .superRefine(({ host, plainHttp, tlsCert, tlsKey }, context) => {
+    if ((tlsCert === undefined) !== (tlsKey === undefined)) {
+      context.addIssue({
+        code: "custom",
+        message:
+          "--tls-cert (or PIPE_SCALING_TLS_CERT) and --tls-key (or PIPE_SCALING_TLS_KEY) go together: give both, or neither.",
+      });
+    } else if (tlsCert === undefined && !plainHttp && !isLoopback(host)) {
+      context.addIssue({
+        code: "custom",
+        message: `--host (or PIPE_SCALING_HOST) is ${JSON.stringify(host)}, and keys would cross the network in clear: give --tls-cert and --tls-key, or, if TLS ends before this process, --plain-http (or PIPE_SCALING_PLAIN_HTTP=true).`,
+      });
+    }
+  });
+
+export const controllerOptions = z.object({
+  ...clusterOptions,
+  host: option(host, {
+    placeholder: "address",
+    description: "address that the operations port listens on",
+    default: "127.0.0.1",
+  }),
+  opsPort: opsPort("9091"),
+  identity: option(nonEmptyText.optional(), {
+    placeholder: "text",
+    description: "name by which it holds the lease; without it the host's name and something random",
+  }),
+  rolloutTimeout: option(durationMs("1s", "24h"), {
+    placeholder: "duration",
+    description: "how long a pipe may take to come up with its new size before it is put back",
+    default: "15m",
+  }),
+  maxConcurrentRollouts: option(wholeNumber(1, 10_000), {
+    placeholder: "number",
+    description: "how many pipes may be on their way to a new size at once, over all services",
+    default: "50",
+  }),
+  ...processOptions,
+});
+
+const loopback = new BlockList();
+loopback.addSubnet("127.0.0.0", 8, "ipv4");
+loopback.addAddress("::1", "ipv6");
+
+function isLoopback(host: string): boolean {
+  const family = isIP(host);
+  return family === 0 ? host === "localhost" : loopback.check(host, family === 4 ? "ipv4" : "ipv6");
+}
+
+export function apiSettings(values: z.output<typeof apiOptions>) {
+  const { host, port, opsPort, plainHttp, tlsCert, tlsKey } = values;
+  return { ...shared(values), host, port, opsPort, plainHttp, tlsCert, tlsKey };
+}
+
+export function controllerSettings(values: z.output<typeof controllerOptions>) {
+  const { host, opsPort, maxConcurrentRollouts, rolloutTimeout: rolloutTimeoutMs } = values;
+  const identity = values.identity ?? `${hostname()}-${randomBytes(4).toString("hex")}`;
+  return { ...shared(values), host, opsPort, identity, maxConcurrentRollouts, rolloutTimeoutMs };
+}
+
+function shared(values: z.output<typeof apiOptions> | z.output<typeof controllerOptions>) {
+  const { kubeconfig, namespace, pipeNamespaces = [], tiersFile } = values;
+  return { kubeconfig, namespace, pipeNamespaces, tiers: readTiers(tiersFile) };
+}

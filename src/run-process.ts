@@ -1,0 +1,40 @@
+import { stackOf } from "./cli/program.ts";
+import { createLogger, type Logger, type LogLevel } from "./telemetry/log.ts";
+
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
+const LINGER_MS = 3000;
+
+/**
+ * Runs one of the long-lived processes until it ends by itself or is told to by a signal. The first signal
+ * lets it finish what is under way; a second one ends it there and then.
+ */
+export async function runProcess(
+  name: string,
+  logLevel: LogLevel,
+  run: (log: Logger, signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const log = createLogger(logLevel, name);
+  const stop = new AbortController();
+  const onSignal = (signal: NodeJS.Signals) => {
+    if (stop.signal.aborted) process.exit(1);
+    log.info({ signal }, "stopping");
+    stop.abort();
+  };
+  for (const signal of SIGNALS) process.on(signal, onSignal);
+  process.on("unhandledRejection", (err) => {
+    log.fatal({ err }, "a promise was rejected and nobody listened: a fault of this program");
+    process.exit(1);
+  });
+  try {
+    await run(log, stop.signal);
+  } catch (error) {
+    // Told to stop before it had begun: that is no failure.
+    if (stop.signal.aborted && error === stop.signal.reason) return;
+    if (log.isLevelEnabled("debug")) process.stderr.write(`${stackOf(error)}\n`);
+    throw error;
+  } finally {
+    // Whatever was forgotten must not keep alive a process that is done; unreferenced, it waits for nothing.
+    setTimeout(() => process.exit(), LINGER_MS).unref();
+  }
+}

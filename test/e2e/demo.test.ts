@@ -1,0 +1,121 @@
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { environment } from "../cluster/environment.ts";
+import { openPaths } from "../cluster/paths.ts";
+import { programsRunFrom } from "../cluster/processes.ts";
+import { waitFor } from "../cluster/wait.ts";
+
+const DEMO = fileURLToPath(new URL("demo.ts", import.meta.url));
+/** It takes 40 s on a machine that has nothing else to do. */
+const TIMEOUT_MS = 240_000;
+
+/** The demo as a person runs it, but with a kubeconfig at hand that would break whoever read it. */
+function startDemo(...args: string[]) {
+  const child = spawn(process.execPath, [DEMO, ...args], {
+    env: { ...environment, KUBECONFIG: "/no/such/kubeconfig", PIPE_SCALING_NAMESPACE: "Not A Namespace" },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  onTestFinished(() => {
+    child.kill("SIGKILL");
+  });
+  let output = "";
+  child.stdout.on("data", (chunk: Buffer) => {
+    output += chunk.toString();
+  });
+  child.stderr.on("data", (chunk: Buffer) => {
+    output += chunk.toString();
+  });
+  const dir = join(openPaths(environment).clusters, `demo-${child.pid}`);
+  return {
+    kill: (signal: NodeJS.Signals) => child.kill(signal),
+    output: () => output,
+    exitCode: new Promise<number | null>((resolve) => child.once("close", (code) => resolve(code))),
+    isThere: () => existsSync(dir),
+    processes: () => programsRunFrom(dir).map(({ program }) => program.slice(dir.length)),
+  };
+}
+
+const STORY = [
+  /✓ A Kubernetes cluster of its own runs/,
+  /✓ The PipeScaling resource and an account for each process are installed/,
+  /✓ Organization Acme Corp .* has a service, a member and an API key/,
+  /✓ 3 database pipes of Acme run .*, and s3-archive, of another kind/,
+  /✓ The API listens on http:\/\/127\.0\.0\.1:\d+/,
+  /✓ The controller has made the PipeScaling of the service: 1 cpu \/ 4 Gi/,
+  /✓ GET \/v1\/organizations .*200/,
+  /"name":"Acme Corp"/,
+  /✓ PATCH …\/pipesCdcScaling .* is accepted: 200/,
+  /"status":200,"result":\{"replicaCpuMillicores":4000,"replicaMemoryGb":16\}/,
+  /· 0 of 3 pipes done/,
+  /· kubectl get psc -A/,
+  /NAMESPACE +NAME +WANTED +EFFECTIVE +PIPES +READY +REASON +AGE/,
+  /acme-pipes .* 4 cpu \/ 16 Gi +1 cpu \/ 4 Gi +[12]\/3 +False +Progressing/,
+  /· 3 of 3 pipes done/,
+  /kubectl wait .* has returned, with the last pipe and not before/,
+  /postgres-orders +1, 4Gi, 4Gi +4, 16Gi, 16Gi/,
+  /s3-archive +1, 4Gi, 4Gi +the same/,
+  /acme-pipes .* 4 cpu \/ 16 Gi +4 cpu \/ 16 Gi +3\/3 +True +Scaled/,
+  /✓ A size between two steps is refused: 400/,
+  /✓ A wrong secret is refused: 401/,
+  /✓ Another tenant's service is refused: 404/,
+  /✓ The platform team moves Acme Corp from tier basic to trial/,
+  /· 3 of 3 pipes done/,
+  /acme-pipes .* 2 cpu \/ 8 Gi +2 cpu \/ 8 Gi +3\/3 +True +TierLimited/,
+  /✓ A size above what the tier allows is refused: 400/,
+  /✓ Both processes have ended, and the cluster is gone/,
+  /Every step was seen to happen/,
+];
+
+describe("npm run demo", () => {
+  test(
+    "tells the whole story, ends with 0 and leaves nothing behind",
+    async () => {
+      const demo = startDemo();
+      const code = await demo.exitCode;
+      expect(demo.output()).not.toContain("✗");
+      let rest = demo.output();
+      for (const line of STORY) {
+        expect(rest, `after what came before, in the output of the demo:\n${demo.output()}`).toMatch(line);
+        rest = rest.slice(rest.search(line) + 1);
+      }
+      expect(code).toBe(0);
+      expect(demo.isThere()).toBe(false);
+      expect(demo.processes()).toEqual([]);
+    },
+    TIMEOUT_MS,
+  );
+
+  test(
+    "interrupted in the middle of a rollout, says so and leaves nothing behind",
+    async () => {
+      const demo = startDemo();
+      await waitFor(() => demo.output().includes("of 3 pipes done"), {
+        what: "the rollout to begin",
+        timeoutMs: TIMEOUT_MS / 2,
+      });
+      expect(demo.processes()).toEqual(
+        expect.arrayContaining(["/bin/pipe-scaling-api", "/bin/pipe-scaling-controller", "/bin/etcd"]),
+      );
+      demo.kill("SIGINT");
+      expect(await demo.exitCode).toBe(130);
+      expect(demo.output()).toContain("Stopped; everything that was started is gone again.");
+      expect(demo.output()).not.toContain("    at ");
+      expect(demo.isThere()).toBe(false);
+      expect(demo.processes()).toEqual([]);
+    },
+    TIMEOUT_MS,
+  );
+
+  test("refuses what it does not know, and says in its help that it touches no other cluster", async () => {
+    const unknown = startDemo("--kubeconfig", "x");
+    expect(await unknown.exitCode).not.toBe(0);
+    expect(unknown.output()).toContain("unknown option '--kubeconfig'");
+    const help = startDemo("--help");
+    expect(await help.exitCode).toBe(0);
+    expect(help.output()).toContain("KUBECONFIG and the user's own kubeconfig are not read");
+    expect(help.output()).toContain("--keep");
+  });
+});

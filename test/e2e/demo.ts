@@ -1,0 +1,64 @@
+import { constants } from "node:os";
+import { Command } from "commander";
+import { sentenceFor } from "../../src/cli/failure.ts";
+import { ClusterError, messageOf } from "../cluster/errors.ts";
+import { Narration } from "./demo/narration.ts";
+import { runDemo } from "./demo/story.ts";
+
+/** `npm run demo`: the whole of it, on a real Kubernetes, in less than a minute. */
+
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
+const HELP = `
+It only ever touches the cluster that it has started: KUBECONFIG and the user's own kubeconfig are not read.
+It ends with exit code 0 only if every step of the story was seen to happen.
+
+Environment:
+  NO_COLOR                       no colours
+  PIPE_SCALING_CLUSTER_BINARIES  a folder that holds the cluster's programs; nothing is fetched then
+  PIPE_SCALING_CACHE_DIR         where programs and clusters are kept
+                                 (default: pipe-scaling-operator in $XDG_CACHE_HOME or ~/.cache)
+
+Examples:
+  npm run demo
+  npm run demo -- --keep`;
+
+function program(): Command {
+  return new Command("npm run demo --")
+    .description(
+      "Starts a Kubernetes cluster on this machine, resizes the database pipes of a service by one HTTP request, shows what is refused and what a change of tier does, and removes everything.",
+    )
+    .option("--keep", "leave the cluster and the processes running, and print the commands to try")
+    .configureHelp({ helpWidth: 100 })
+    .addHelpText("after", HELP)
+    .showHelpAfterError("Ask for --help to see what there is.")
+    .action(({ keep = false }: { keep?: boolean }) => demo(keep));
+}
+
+async function demo(keep: boolean): Promise<void> {
+  const stopping = new AbortController();
+  let stoppedBy: NodeJS.Signals | undefined;
+  for (const signal of SIGNALS) {
+    process.on(signal, () => {
+      // The second time somebody means it: exit at once, with the clean-up that is done at every exit.
+      if (stoppedBy) process.exit(128 + constants.signals[signal]);
+      stoppedBy = signal;
+      stopping.abort(new Error(`stopped by ${signal}`));
+    });
+  }
+  try {
+    await runDemo({ narration: new Narration(process.stdout), keep, signal: stopping.signal });
+  } catch (error) {
+    console.error(`\n${stoppedBy ? "Stopped; everything that was started is gone again." : failure(error)}`);
+    process.exitCode = stoppedBy ? 128 + constants.signals[stoppedBy] : 1;
+  }
+  // Handlers of signals, and a process that is kept, would hold this one.
+  process.exit();
+}
+
+function failure(error: unknown): string {
+  if (error instanceof ClusterError) return error.message;
+  return `The demo failed: ${sentenceFor(error) ?? messageOf(error)}`;
+}
+
+await program().parseAsync();

@@ -1,0 +1,36 @@
+import type { Cluster } from "../../cluster/cluster.ts";
+import type { Credentials } from "./http.ts";
+import type { Narration } from "./narration.ts";
+import { RECORDS_NAMESPACE } from "./objects.ts";
+
+/** The cluster and the processes are what is left by `--keep`. */
+export interface Kept {
+  readonly cluster: Cluster;
+  readonly baseUrl: string;
+  readonly organizationId: string;
+  readonly serviceId: string;
+  readonly key: Credentials;
+}
+
+export function tellWhatToTry(narration: Narration, kept: Kept): void {
+  const { cluster, baseUrl, organizationId, serviceId, key } = kept;
+  narration.plain(`
+The cluster and both processes are still there. To try it yourself:
+
+  export KUBECONFIG='${cluster.kubeconfig}'
+  export PATH='${cluster.binaries.dir}':"$PATH"
+  kubectl get psc -A --watch
+
+  export API=${baseUrl}/v1/organizations KEY=${key.keyId}:${key.keySecret}
+  curl -u "$KEY" $API
+  curl -u "$KEY" $API/${organizationId}/services/${serviceId}/pipesCdcScaling
+  curl -u "$KEY" $API/${organizationId}/services/${serviceId}/pipesCdcScaling \\
+    -X PATCH -H 'content-type: application/json' -d '{"replicaCpuMillicores": 2000}'
+
+  kubectl patch configmap organization-${organizationId} -n ${RECORDS_NAMESPACE} \\
+    --type merge -p '{"data": {"tier": "basic"}}'
+
+Logs: ${cluster.dir}/logs/api.log and controller.log. When you are done, this removes all of it:
+
+  npm run cluster -- down --name ${cluster.name}`);
+}

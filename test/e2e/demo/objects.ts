@@ -1,0 +1,51 @@
+/** What the demo puts into its cluster, beside what the operator's own commands make. */
+
+export const RECORDS_NAMESPACE = "pipe-scaling-records";
+export const ACME_PIPES = "acme-pipes";
+export const GLOBEX_PIPES = "globex-pipes";
+
+export const CONTAINER = "pipe";
+export const DATABASE_PIPES = ["postgres-orders", "mysql-billing", "mongodb-events"] as const;
+export const OTHER_PIPE = "s3-archive";
+export const REPLICAS = 2;
+
+export function namespace(name: string) {
+  return { apiVersion: "v1", kind: "Namespace", metadata: { name } };
+}
+
+/** A Deployment as a team would write it, at the smallest size. */
+export function pipe(options: {
+  readonly name: string;
+  readonly namespace: string;
+  readonly serviceId: string;
+  readonly type: "database" | "object-storage";
+}) {
+  const labels = {
+    "app.kubernetes.io/name": options.name,
+    "pipes.clouddb.dev/service": options.serviceId,
+    "pipes.clouddb.dev/type": options.type,
+  };
+  return {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: { name: options.name, namespace: options.namespace, labels },
+    spec: {
+      replicas: REPLICAS,
+      selector: { matchLabels: { "app.kubernetes.io/name": options.name } },
+      template: {
+        metadata: { labels },
+        spec: {
+          containers: [
+            {
+              name: CONTAINER,
+              image: "clouddb/pipe:1.8.2",
+              args: ["replicate", "--mode=cdc"],
+              env: [{ name: "SOURCE", value: options.name }],
+              resources: { requests: { cpu: "1", memory: "4Gi" }, limits: { memory: "4Gi" } },
+            },
+          ],
+        },
+      },
+    },
+  };
+}

@@ -1,0 +1,135 @@
+import { fileURLToPath } from "node:url";
+import { apply } from "../../cluster/kubectl.ts";
+import { waitFor } from "../../cluster/wait.ts";
+import { check } from "./check.ts";
+import { accounts, install, mayDo } from "./install.ts";
+import { ACME_PIPES, DATABASE_PIPES, GLOBEX_PIPES, OTHER_PIPE, pipe, RECORDS_NAMESPACE } from "./objects.ts";
+import { isRolledOut, readyCondition } from "./observer.ts";
+import { type Addresses, OwnProcess } from "./processes.ts";
+import { type Seeded, seed } from "./seed.ts";
+import type { Stage } from "./stage.ts";
+
+const TIERS_FILE = fileURLToPath(new URL("tiers.yaml", import.meta.url));
+
+/** The CRD and the rights. */
+export function installStep({ cluster, narration, signal }: Stage): Promise<void> {
+  return narration.step("Installing the PipeScaling resource and the accounts", async () => {
+    await install(cluster, signal);
+    const { api, controller } = await accounts(cluster);
+    const [apiPatches, controllerReads] = await Promise.all([
+      mayDo(api, { namespace: ACME_PIPES, verb: "patch", group: "apps", resource: "deployments" }, signal),
+      mayDo(controller, { namespace: RECORDS_NAMESPACE, verb: "list", resource: "secrets" }, signal),
+    ]);
+    check(!apiPatches, "the API's account may patch Deployments, and should not");
+    check(!controllerReads, "the controller's account may read Secrets, and should not");
+    return {
+      told: "The PipeScaling resource and an account for each process are installed",
+      details: ["the API's may not touch a Deployment, the controller's may not read a Secret"],
+      result: undefined,
+    };
+  });
+}
+
+export function seedStep({ cluster, narration, signal }: Stage): Promise<Seeded> {
+  return narration.step("Seeding two organizations", async () => {
+    const seeded = await seed(cluster, TIERS_FILE, signal);
+    return {
+      told: "Organization Acme Corp (tier basic) has a service, a member and an API key; Globex is somebody else",
+      result: seeded,
+    };
+  });
+}
+
+/** Three database pipes of Acme, one pipe of another kind, and one pipe of Globex. */
+export function pipesStep({ cluster, observer, narration, signal }: Stage, seeded: Seeded): Promise<void> {
+  const { acme, globex } = seeded;
+  return narration.step("Starting the pipes", async () => {
+    await apply(cluster, [
+      ...DATABASE_PIPES.map((name) =>
+        pipe({ name, namespace: ACME_PIPES, serviceId: acme.serviceId, type: "database" }),
+      ),
+      pipe({
+        name: OTHER_PIPE,
+        namespace: ACME_PIPES,
+        serviceId: acme.serviceId,
+        type: "object-storage",
+      }),
+      pipe({
+        name: "postgres-ledger",
+        namespace: GLOBEX_PIPES,
+        serviceId: globex.serviceId,
+        type: "database",
+      }),
+    ]);
+    await waitFor(
+      async () => {
+        const pipes = [...(await observer.databasePipes()), await observer.deployment(OTHER_PIPE)];
+        return pipes.every(isRolledOut);
+      },
+      { what: "all pipes of Acme to run", timeoutMs: 60_000, signal },
+    );
+    return {
+      told: `${DATABASE_PIPES.length} database pipes of Acme run (${DATABASE_PIPES.join(", ")}), and ${OTHER_PIPE}, of another kind`,
+      result: undefined,
+    };
+  });
+}
+
+export interface Running {
+  readonly api: OwnProcess;
+  readonly controller: OwnProcess;
+  readonly baseUrl: string;
+}
+
+/** Both processes, each with the rights of its own account. `started` hears of each as it is started. */
+export function processesStep(
+  { cluster, narration, signal }: Stage,
+  started: (process: OwnProcess) => void,
+): Promise<Running> {
+  return narration.step("Starting the API and the controller", async () => {
+    const kubeconfigs = await accounts(cluster);
+    const start = (name: "api" | "controller", args: readonly string[]) => {
+      const common = [
+        ...["--kubeconfig", kubeconfigs[name], "--namespace", RECORDS_NAMESPACE],
+        ...["--tiers-file", TIERS_FILE, "--ops-port", "0"],
+      ];
+      const process = new OwnProcess(cluster, name, [...common, ...args]);
+      started(process);
+      return process;
+    };
+    const api = start("api", ["--port", "0"]);
+    const controller = start("controller", []);
+    const [{ url }]: [Addresses, Addresses] = await Promise.all([
+      api.ready(signal),
+      controller.ready(signal),
+    ]);
+    check(url !== undefined, "the API did not say where it listens");
+    return {
+      told: `The API listens on ${url}, the controller watches the pipes`,
+      result: { api, controller, baseUrl: url },
+    };
+  });
+}
+
+/** With the first pipe the resource is there; pipes that have the right size already are left alone. */
+export function adoptedStep(stage: Stage, { acme }: Seeded): Promise<void> {
+  const { observer, narration, signal } = stage;
+  return narration.step("Waiting for the resource of the service", async () => {
+    const before = await observer.podIds(ACME_PIPES, DATABASE_PIPES[0]);
+    const scaling = await waitFor(
+      async () => {
+        const seen = await observer.scaling(acme.serviceId);
+        return readyCondition(seen)?.status === "True" && seen;
+      },
+      { what: "the PipeScaling of the service to be made and ready", signal },
+    );
+    const pods = await observer.podIds(ACME_PIPES, DATABASE_PIPES[0]);
+    check(pods.join() === before.join(), "a pipe that had the right size already was restarted");
+    const { desired, pipes } = scaling.status ?? {};
+    check(pipes?.summary === "3/3", `the resource counts ${pipes?.summary} pipes instead of 3/3`);
+    return {
+      told: `The controller has made the PipeScaling of the service: ${desired?.summary}, the default of the tier; no restart`,
+      result: undefined,
+    };
+  });
+}

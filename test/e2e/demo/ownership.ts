@@ -1,0 +1,103 @@
+import { isDeepStrictEqual } from "node:util";
+import { CONTROLLER_FIELD_MANAGER, GROUP } from "../../../src/crd/names.ts";
+import type { Deployment } from "../../../src/kube/objects.ts";
+import { CONTAINER } from "./objects.ts";
+
+/** One entry of `metadata.managedFields`. */
+export interface ManagedFields {
+  readonly manager: string;
+  readonly operation: string;
+  readonly subresource?: string;
+  readonly fieldsV1: FieldsV1;
+}
+
+interface FieldsV1 {
+  readonly [field: string]: FieldsV1;
+}
+
+export interface ManagedDeployment extends Deployment {
+  readonly metadata: Deployment["metadata"] & { readonly managedFields: readonly ManagedFields[] };
+}
+
+const RESOURCES = `spec.template.spec.containers[{"name":"${CONTAINER}"}].resources`;
+const SIZE_FIELDS = [
+  `${RESOURCES}.limits.memory`,
+  `${RESOURCES}.requests.cpu`,
+  `${RESOURCES}.requests.memory`,
+] as const;
+const OWN_ANNOTATION = `metadata.annotations.${GROUP}/`;
+
+/** The leaves that a manager owns, as paths. */
+export function ownedLeaves(deployment: ManagedDeployment, manager: string): string[] {
+  return deployment.metadata.managedFields
+    .filter((entry) => entry.manager === manager)
+    .flatMap((entry) => leaves(entry.fieldsV1))
+    .sort();
+}
+
+function leaves(fields: FieldsV1, path = ""): string[] {
+  return Object.entries(fields)
+    .filter(([key]) => key !== ".")
+    .flatMap(([key, below]) => {
+      const here = path + step(key, path === "");
+      return Object.keys(below).some((name) => name !== ".") ? leaves(below, here) : [here];
+    });
+}
+
+function step(key: string, first: boolean): string {
+  const name = key.slice(2);
+  if (!key.startsWith("f:")) return `[${name}]`;
+  return first ? name : `.${name}`;
+}
+
+/**
+ * Proves, by what the API server itself keeps of every writer, that of a sized Deployment only the size and
+ * our own annotations are ours, and that nothing else in it has changed.
+ *
+ * @returns what is wrong; nothing if all is well
+ */
+export function trespasses(before: ManagedDeployment, after: ManagedDeployment): string[] {
+  const { name } = after.metadata;
+  const owned = ownedLeaves(after, CONTROLLER_FIELD_MANAGER);
+  const beyond = owned.filter(
+    (leaf) => !leaf.startsWith(OWN_ANNOTATION) && !SIZE_FIELDS.some((field) => field === leaf),
+  );
+  const missing = SIZE_FIELDS.filter((field) => !owned.includes(field));
+  return [
+    ...beyond.map((leaf) => `${name}: the controller owns ${leaf}`),
+    ...missing.map((leaf) => `${name}: the controller does not own ${leaf}`),
+    ...(isDeepStrictEqual(withoutOurs(before), withoutOurs(after))
+      ? []
+      : [`${name}: something beside the size has changed`]),
+  ];
+}
+
+/** What we may not touch: metadata that people write, and the spec without the size. */
+function withoutOurs(deployment: ManagedDeployment): unknown {
+  const { labels, annotations = {} } = deployment.metadata;
+  return {
+    labels,
+    annotations: Object.entries(annotations).filter(
+      // The Deployment controller counts its ReplicaSets in the second.
+      ([key]) => !key.startsWith(`${GROUP}/`) && key !== "deployment.kubernetes.io/revision",
+    ),
+    spec: {
+      ...deployment.spec,
+      template: {
+        ...deployment.spec.template,
+        spec: {
+          ...deployment.spec.template.spec,
+          containers: deployment.spec.template.spec.containers.map((container) =>
+            container.name === CONTAINER ? { ...container, resources: otherResources(container) } : container,
+          ),
+        },
+      },
+    },
+  };
+}
+
+function otherResources({ resources }: Deployment["spec"]["template"]["spec"]["containers"][number]) {
+  const { cpu: _cpu, memory: _memory, ...requests } = resources?.requests ?? {};
+  const { memory: _limit, ...limits } = resources?.limits ?? {};
+  return { ...resources, requests, limits };
+}

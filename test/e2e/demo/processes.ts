@@ -1,0 +1,125 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import * as z from "zod";
+import type { Cluster } from "../../cluster/cluster.ts";
+import { environment } from "../../cluster/environment.ts";
+import { run } from "../../cluster/run.ts";
+import { waitFor } from "../../cluster/wait.ts";
+
+const MAIN = fileURLToPath(new URL("../../../src/main.ts", import.meta.url));
+
+/**
+ * The environment of our own programs: nothing in it may name a cluster other than the demo's own, or set
+ * an option that the demo does not.
+ */
+function ownEnvironment() {
+  return Object.fromEntries(
+    Object.entries(environment).filter(
+      ([name]) => name !== "KUBECONFIG" && !name.startsWith("PIPE_SCALING_"),
+    ),
+  );
+}
+
+/** Runs `pipe-scaling …` as the platform team would, and returns the JSON that it prints. */
+export async function pipeScaling(
+  cluster: Cluster,
+  args: readonly string[],
+  signal: AbortSignal,
+): Promise<unknown> {
+  const finished = await run(
+    process.execPath,
+    [MAIN, ...args, "--output", "json", "--kubeconfig", cluster.kubeconfig],
+    { env: ownEnvironment(), signal },
+  );
+  if (finished.code !== 0) {
+    throw new Error(`pipe-scaling ${args.join(" ")} exited with ${finished.code}: ${finished.stderr.trim()}`);
+  }
+  return JSON.parse(finished.stdout);
+}
+
+/** `pipe-scaling api` or `controller`, running beside the cluster. */
+export class OwnProcess {
+  readonly name: string;
+  readonly logPath: string;
+  readonly #child: ChildProcess;
+  readonly #ended: Promise<number | null>;
+
+  constructor(cluster: Cluster, name: "api" | "controller", args: readonly string[]) {
+    this.name = name;
+    mkdirSync(join(cluster.dir, "logs"), { recursive: true });
+    this.logPath = join(cluster.dir, "logs", `${name}.log`);
+    const log = openSync(this.logPath, "a");
+    this.#child = spawn(process.execPath, [MAIN, name, ...args], {
+      env: ownEnvironment(),
+      stdio: ["ignore", log, log],
+      // Started, by name, from the cluster's folder: who removes the cluster ends this with it (processes.ts
+      // of test/cluster). In a group of its own, so that a Ctrl-C is ours to pass on.
+      argv0: join(cluster.dir, "bin", `pipe-scaling-${name}`),
+      detached: true,
+    });
+    closeSync(log);
+    this.#ended = new Promise((resolve) => {
+      this.#child.once("close", resolve);
+      this.#child.once("error", () => resolve(null));
+    });
+  }
+
+  /** Where it listens, once its operations port says that it is ready. */
+  async ready(signal: AbortSignal): Promise<Addresses> {
+    const addresses = await this.#unlessItEnds(
+      waitFor(() => addressesIn(readFileSync(this.logPath, "utf8")), {
+        what: `${this.name} to say where it listens`,
+        signal,
+      }),
+    );
+    await this.#unlessItEnds(
+      waitFor(async () => (await fetch(`${addresses.opsUrl}/readyz`, { signal })).status === 200, {
+        what: `${this.name} to be ready`,
+        signal,
+      }),
+    );
+    return addresses;
+  }
+
+  /** Lets it finish as Kubernetes would, and returns its exit code. */
+  async stop(): Promise<number | null> {
+    this.#child.kill("SIGTERM");
+    return this.#ended;
+  }
+
+  async #unlessItEnds<T>(wait: Promise<T>): Promise<T> {
+    const end = this.#ended.then((code) => {
+      const last = readFileSync(this.logPath, "utf8").trimEnd().split("\n").at(-1);
+      throw new Error(`pipe-scaling ${this.name} ended with exit code ${code}: ${last}`);
+    });
+    return await Promise.race([wait, end]);
+  }
+}
+
+export interface Addresses {
+  /** Of the management API; the controller has none. */
+  readonly url: string | undefined;
+  readonly opsUrl: string;
+}
+
+/** From the log: both processes say where they listen. */
+function addressesIn(log: string): Addresses | undefined {
+  for (const line of log.split("\n")) {
+    const said = listening.safeParse(fieldsOf(line));
+    if (said.success) return { url: said.data.url, opsUrl: said.data.opsUrl };
+  }
+  return undefined;
+}
+
+const listening = z.object({ url: z.url().optional(), opsUrl: z.url() });
+
+function fieldsOf(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    // Half a line, so far.
+    return undefined;
+  }
+}

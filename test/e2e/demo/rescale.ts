@@ -1,0 +1,152 @@
+import * as z from "zod";
+import { formatTable } from "../../../src/cli/output.ts";
+import { sizeOfCores } from "../../../src/domain/size.ts";
+import { kubectl } from "../../cluster/kubectl.ts";
+import { check } from "./check.ts";
+import type { ApiCaller, Reply } from "./http.ts";
+import { ACME_PIPES, OTHER_PIPE } from "./objects.ts";
+import { isRolledOut, resourcesOf } from "./observer.ts";
+import { type ManagedDeployment, trespasses } from "./ownership.ts";
+import { followRollout, hasSize, kubectlWait } from "./rollout.ts";
+import type { Seeded } from "./seed.ts";
+import type { Stage } from "./stage.ts";
+
+const FOUR_CORES = sizeOfCores(4);
+/** On a machine that is busy with tests; else it is a fraction of a second. */
+const MOST_LATE_SECONDS = 10;
+const REQUESTED = { replicaCpuMillicores: 4000, replicaMemoryGb: 16 };
+
+const organizations = z.object({
+  requestId: z.guid(),
+  status: z.literal(200),
+  result: z.array(z.object({ id: z.guid(), name: z.string() })).length(1),
+});
+const scaled = z.object({
+  requestId: z.guid(),
+  status: z.literal(200),
+  result: z.object({ replicaCpuMillicores: z.int(), replicaMemoryGb: z.int() }),
+});
+
+export function scalingPath({
+  organizationId,
+  serviceId,
+}: {
+  organizationId: string;
+  serviceId: string;
+}): string {
+  return `/v1/organizations/${organizationId}/services/${serviceId}/pipesCdcScaling`;
+}
+
+export function organizationsStep({ narration }: Stage, caller: ApiCaller, { acme }: Seeded): Promise<void> {
+  return narration.step("GET /v1/organizations", async () => {
+    const reply = await caller.get("/v1/organizations");
+    const seen = organizations.parse(reply.body).result[0];
+    check(seen?.id === acme.organizationId, "the key was shown an organization that is not its own");
+    return {
+      told: "GET /v1/organizations shows the one that the key belongs to: 200",
+      details: [reply.text],
+      result: undefined,
+    };
+  });
+}
+
+/** GET tells the size that every pipe has really reached. */
+export async function expectEffective(caller: ApiCaller, seeded: Seeded, cores: number): Promise<Reply> {
+  const reply = await caller.get(scalingPath(seeded.acme));
+  const { result } = scaled.parse(reply.body);
+  check(
+    result.replicaCpuMillicores === cores * 1000 && result.replicaMemoryGb === cores * 4,
+    `GET pipesCdcScaling answered ${reply.text} while every pipe has ${cores} cores`,
+  );
+  return reply;
+}
+
+/** The heart of it: one PATCH, and all that follows from it until the last pipe is done. */
+export async function rescaleStep(stage: Stage, caller: ApiCaller, seeded: Seeded): Promise<void> {
+  const { cluster, observer, narration, signal } = stage;
+  const { serviceId } = seeded.acme;
+  await expectEffective(caller, seeded, 1);
+  const before = await observer.databasePipes();
+  const otherBefore = await observer.deployment(OTHER_PIPE);
+  const otherPods = await observer.podIds(ACME_PIPES, OTHER_PIPE);
+
+  await narration.step("PATCH pipesCdcScaling", async () => {
+    const reply = await caller.patch(scalingPath(seeded.acme), REQUESTED);
+    check(reply.status === 200, `PATCH pipesCdcScaling answered ${reply.status}: ${reply.text}`);
+    const { result } = scaled.parse(reply.body);
+    check(
+      result.replicaCpuMillicores === FOUR_CORES.cpuMillicores,
+      `PATCH accepted another size: ${reply.text}`,
+    );
+    return {
+      told: `PATCH …/pipesCdcScaling ${JSON.stringify(REQUESTED)} is accepted: 200`,
+      details: [reply.text],
+      result: undefined,
+    };
+  });
+
+  const waiting = kubectlWait(stage, serviceId, ACME_PIPES);
+  const following = followRollout(stage, serviceId, { size: FOUR_CORES, reason: "Scaled" });
+  const [waited, followed] = await Promise.all([waiting, following]);
+  for (const pipe of waited.pipes) {
+    check(
+      isRolledOut(pipe) && hasSize(pipe, FOUR_CORES),
+      `kubectl wait returned before ${pipe.metadata.name} was rolled out`,
+    );
+  }
+  const lateSeconds = (waited.returnedAt - followed.lastPipeAt) / 1000;
+  check(
+    lateSeconds < MOST_LATE_SECONDS,
+    `kubectl wait returned only ${lateSeconds.toFixed(1)} s after the last pipe was done`,
+  );
+  narration.seen(
+    `kubectl wait --for=condition=Ready psc/${serviceId} has returned, with the last pipe and not before`,
+  );
+
+  const after = await observer.databasePipes();
+  await narration.step("Comparing the Deployments", async () => {
+    const wrong = after.flatMap((pipe, index) => {
+      const was = before[index];
+      return was ? trespasses(was, pipe) : [`${pipe.metadata.name} was not there before`];
+    });
+    check(wrong.length === 0, `fields that are not ours were changed:\n${wrong.join("\n")}`);
+    const other = await observer.deployment(OTHER_PIPE);
+    check(
+      other.metadata.resourceVersion === otherBefore.metadata.resourceVersion &&
+        (await observer.podIds(ACME_PIPES, OTHER_PIPE)).join() === otherPods.join(),
+      `${OTHER_PIPE} is of another kind and was touched all the same`,
+    );
+    await expectEffective(caller, seeded, 4);
+    return {
+      told: `All database pipes have 4 cpu and 16 Gi, ${followed.seconds.toFixed(1)} s after the request`,
+      details: [
+        sizesTable(before, [...after, other], otherBefore),
+        `managedFields: of each Deployment the size and nothing else; ${OTHER_PIPE} is untouched`,
+        await kubectl(cluster, ["get", "psc", "-A"], { signal }),
+      ],
+      result: undefined,
+    };
+  });
+}
+
+/** Requests and limits, before and after. */
+function sizesTable(
+  before: readonly ManagedDeployment[],
+  after: readonly ManagedDeployment[],
+  other: ManagedDeployment,
+): string {
+  const was = new Map([...before, other].map((pipe) => [pipe.metadata.name, sizeText(pipe)]));
+  return formatTable([
+    ["DEPLOYMENT", "CPU, MEMORY, LIMIT", "NOW"],
+    ...after.map((pipe) => {
+      const { name } = pipe.metadata;
+      const now = sizeText(pipe);
+      return [name, was.get(name) ?? "-", now === was.get(name) ? "the same" : now];
+    }),
+  ]);
+}
+
+function sizeText(pipe: ManagedDeployment): string {
+  const { cpu, memory, memoryLimit } = resourcesOf(pipe);
+  return `${cpu}, ${memory}, ${memoryLimit}`;
+}

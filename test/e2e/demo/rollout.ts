@@ -1,0 +1,97 @@
+import { sameQuantity } from "../../../src/domain/quantity.ts";
+import type { Size } from "../../../src/domain/size.ts";
+import { kubectl } from "../../cluster/kubectl.ts";
+import { waitFor } from "../../cluster/wait.ts";
+import { DATABASE_PIPES } from "./objects.ts";
+import { isRolledOut, type ObservedScaling, readyCondition, resourcesOf } from "./observer.ts";
+import type { ManagedDeployment } from "./ownership.ts";
+import type { Stage } from "./stage.ts";
+
+const ROLLOUT_TIMEOUT_MS = 60_000;
+const LOOK_MS = 100;
+
+export interface RolloutSeen {
+  /** The resource, as it was when it became ready. */
+  readonly scaling: ObservedScaling;
+  readonly seconds: number;
+  /** When the demo itself first saw the last Deployment rolled out (performance.now). */
+  readonly lastPipeAt: number;
+}
+
+export function hasSize(pipe: ManagedDeployment, size: Size): boolean {
+  const { cpu, memory, memoryLimit } = resourcesOf(pipe);
+  return (
+    sameQuantity(cpu, `${size.cpuMillicores}m`) &&
+    sameQuantity(memory, `${size.memoryGib}Gi`) &&
+    sameQuantity(memoryLimit, `${size.memoryGib}Gi`)
+  );
+}
+
+/** Looks on, telling each pipe that is done, until the resource is ready at this size. */
+export async function followRollout(
+  { cluster, observer, narration, signal }: Stage,
+  serviceId: string,
+  { size, reason }: { readonly size: Size; readonly reason: string },
+): Promise<RolloutSeen> {
+  const start = performance.now();
+  const total = DATABASE_PIPES.length;
+  let told = -1;
+  let listed = false;
+  let lastPipeAt: number | undefined;
+  const look = async (): Promise<ObservedScaling | undefined> => {
+    const scaling = await observer.scaling(serviceId);
+    const isAbout = scaling?.status?.desired?.replicaCpuMillicores === size.cpuMillicores;
+    const updated = isAbout ? (scaling?.status?.pipes?.updated ?? 0) : 0;
+    const seconds = (performance.now() - start) / 1000;
+    narration.underWay(`${bar(updated, total)} ${updated} of ${total} pipes done, ${seconds.toFixed(0)} s`);
+    if (updated > told) {
+      told = updated;
+      narration.seen(`${updated} of ${total} pipes done after ${seconds.toFixed(1)} s`);
+    }
+    if (updated > 0 && updated < total && !listed) {
+      narration.seen("kubectl get psc -A", [await kubectl(cluster, ["get", "psc", "-A"], { signal })]);
+      listed = true;
+    }
+    const pipes = await observer.databasePipes();
+    if (pipes.every((pipe) => hasSize(pipe, size) && isRolledOut(pipe))) lastPipeAt ??= performance.now();
+    const ready = readyCondition(scaling);
+    return isAbout && updated === total && ready?.status === "True" && ready.reason === reason
+      ? scaling
+      : undefined;
+  };
+  const scaling = await waitFor(look, {
+    what: `all pipes to have ${size.cpuMillicores / 1000} cpu and the resource to be ready, reason ${reason}`,
+    timeoutMs: ROLLOUT_TIMEOUT_MS,
+    intervalMs: LOOK_MS,
+    signal,
+  });
+  const seconds = (performance.now() - start) / 1000;
+  if (lastPipeAt === undefined)
+    throw new Error("the resource said Ready before the last pipe was rolled out");
+  if (!listed) throw new Error("the rollout was never seen half done, so kubectl get psc could not be shown");
+  return { scaling, seconds, lastPipeAt };
+}
+
+function bar(done: number, total: number): string {
+  return "█".repeat(done * 4) + "░".repeat((total - done) * 4);
+}
+
+export interface ReadyWait {
+  readonly returnedAt: number;
+  /** The Deployments, read right after it returned. */
+  readonly pipes: readonly ManagedDeployment[];
+}
+
+/** What a script does: waits for the resource, and goes on when kubectl returns. */
+export async function kubectlWait(
+  { cluster, observer, signal }: Stage,
+  serviceId: string,
+  namespace: string,
+): Promise<ReadyWait> {
+  await kubectl(
+    cluster,
+    ["wait", "--for=condition=Ready", `psc/${serviceId}`, "-n", namespace, "--timeout=90s"],
+    { signal },
+  );
+  return { returnedAt: performance.now(), pipes: await observer.databasePipes() };
+}

@@ -1,0 +1,51 @@
+import * as z from "zod";
+import type { Cluster } from "../../cluster/cluster.ts";
+import type { Credentials } from "./http.ts";
+import { ACME_PIPES, GLOBEX_PIPES } from "./objects.ts";
+import { pipeScaling } from "./processes.ts";
+
+const made = z.object({ id: z.guid() });
+const madeKey = z.object({ keyId: z.string().min(1), keySecret: z.string().min(1) });
+
+export interface Tenant {
+  readonly organizationId: string;
+  readonly serviceId: string;
+}
+
+export interface Seeded {
+  readonly acme: Tenant & { readonly key: Credentials };
+  /** Somebody else, whom Acme must not be able to touch. */
+  readonly globex: Tenant;
+}
+
+/** Makes two tenants by the same commands that the platform team has. */
+export async function seed(cluster: Cluster, tiersFile: string, signal: AbortSignal): Promise<Seeded> {
+  const run = (...args: string[]) => pipeScaling(cluster, args, signal);
+
+  const tenant = async (name: string, service: string, pipesNamespace: string): Promise<Tenant> => {
+    const organizationId = made.parse(
+      await run("organization", "create", "--name", name, "--tier", "basic", "--tiers-file", tiersFile),
+    ).id;
+    const serviceId = made.parse(
+      await run(
+        ...["service", "create", "--organization", organizationId],
+        ...["--name", service, "--pipes-namespace", pipesNamespace],
+      ),
+    ).id;
+    return { organizationId, serviceId };
+  };
+
+  const [acme, globex] = await Promise.all([
+    tenant("Acme Corp", "orders", ACME_PIPES),
+    tenant("Globex", "ledger", GLOBEX_PIPES),
+  ]);
+  const ofAcme = ["--organization", acme.organizationId];
+  const [key] = await Promise.all([
+    run("key", "create", ...ofAcme, "--name", "deploy", "--role", "admin"),
+    run(
+      ...["member", "add", ...ofAcme, "--user-id", "u-ada", "--name", "Ada Lovelace"],
+      ...["--email", "ada@example.com", "--role", "admin"],
+    ),
+  ]);
+  return { acme: { ...acme, key: madeKey.parse(key) }, globex };
+}

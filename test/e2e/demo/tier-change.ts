@@ -1,0 +1,63 @@
+import { sizeOfCores } from "../../../src/domain/size.ts";
+import { organizationConfigMapName } from "../../../src/records/organization.ts";
+import { kubectl } from "../../cluster/kubectl.ts";
+import { check } from "./check.ts";
+import type { ApiCaller } from "./http.ts";
+import { RECORDS_NAMESPACE } from "./objects.ts";
+import { expectRefusal } from "./refusals.ts";
+import { expectEffective, scalingPath } from "./rescale.ts";
+import { followRollout } from "./rollout.ts";
+import type { Seeded } from "./seed.ts";
+import type { Stage } from "./stage.ts";
+
+const TWO_CORES = sizeOfCores(2);
+
+/**
+ * The platform team moves the organization to a tier whose limit is below what was asked for. The pipes
+ * follow by themselves; the size that was asked for stays in the spec, for a larger tier to come.
+ */
+export async function tierStep(stage: Stage, caller: ApiCaller, seeded: Seeded): Promise<void> {
+  const { cluster, narration, signal } = stage;
+  const { acme } = seeded;
+  const configMap = organizationConfigMapName(acme.organizationId);
+  await narration.step("Changing the tier", async () => {
+    await kubectl(
+      cluster,
+      [
+        ...["patch", "configmap", configMap, "--namespace", RECORDS_NAMESPACE],
+        ...["--type=merge", "--patch", JSON.stringify({ data: { tier: "trial" } })],
+      ],
+      { signal },
+    );
+    return {
+      told: "The platform team moves Acme Corp from tier basic to trial, whose limit is 2 cpu (kubectl patch)",
+      result: undefined,
+    };
+  });
+  const { scaling, seconds } = await followRollout(stage, acme.serviceId, {
+    size: TWO_CORES,
+    reason: "TierLimited",
+  });
+  check(
+    scaling.spec?.replicaCpuMillicores === 4000,
+    "the size that was asked for was changed in the spec; only the pipes should follow the tier",
+  );
+  await narration.step("Looking at the outcome", async () => {
+    const reply = await expectEffective(caller, seeded, 2);
+    return {
+      told: `All pipes have 2 cpu and 8 Gi after ${seconds.toFixed(1)} s, and the resource says why`,
+      details: [
+        await kubectl(cluster, ["get", "psc", "-A"], { signal }),
+        `GET …/pipesCdcScaling ${reply.text}`,
+      ],
+      result: undefined,
+    };
+  });
+  await expectRefusal(narration, {
+    told: "A size above what the tier allows",
+    status: 400,
+    by: caller,
+    path: scalingPath(acme),
+    body: { replicaCpuMillicores: 4000 },
+  });
+}

@@ -1,0 +1,97 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import {
+  declaredOptions,
+  flagOf,
+  option,
+  readOptions,
+  UsageError,
+  variableOf,
+} from "../../src/cli/option.ts";
+import { onOff, wholeNumber } from "../../src/cli/values.ts";
+import { apiOptions, controllerOptions } from "../../src/config.ts";
+
+const options = z.object({
+  count: option(wholeNumber(1, 9), { placeholder: "n", description: "how many", default: "5" }),
+  ownName: option(z.string(), { placeholder: "text", description: "what it is called" }),
+  isLoud: option(onOff.optional(), { description: "whether it shouts" }),
+});
+
+describe("an option", () => {
+  test("has a flag and a variable that follow from its key", () => {
+    expect(flagOf("opsPort")).toBe("--ops-port");
+    expect(variableOf("opsPort")).toBe("PIPE_SCALING_OPS_PORT");
+  });
+
+  test("is required if neither a default nor its schema makes do without a value", () => {
+    const required = declaredOptions(options).map(({ key, required }) => [key, required]);
+    expect(required).toEqual([
+      ["count", false],
+      ["ownName", true],
+      ["isLoud", false],
+    ]);
+  });
+
+  test("takes the flag before the variable, and the variable before the default", () => {
+    const env = { PIPE_SCALING_COUNT: "3", PIPE_SCALING_OWN_NAME: "env" };
+    expect(readOptions(options, { count: "2", ownName: "flag" }, env)).toEqual({ count: 2, ownName: "flag" });
+    expect(readOptions(options, {}, env)).toEqual({ count: 3, ownName: "env" });
+    expect(readOptions(options, {}, { PIPE_SCALING_OWN_NAME: "env" })).toEqual({ count: 5, ownName: "env" });
+  });
+
+  test("takes an empty variable for none, but not an empty flag", () => {
+    const env = { PIPE_SCALING_COUNT: "", PIPE_SCALING_OWN_NAME: "env" };
+    expect(readOptions(options, {}, env).count).toBe(5);
+    expect(() => readOptions(options, { count: "" }, env)).toThrow('--count (or PIPE_SCALING_COUNT) is ""');
+  });
+
+  test("is refused by name, with all that is wrong at once", () => {
+    const read = () => readOptions(options, { count: "ten" }, { PIPE_SCALING_IS_LOUD: "yes" });
+    expect(read).toThrow(UsageError);
+    expect(read).toThrow(
+      [
+        '--count (or PIPE_SCALING_COUNT) is "ten", but it must be a whole number from 1 to 9.',
+        "--own-name (or PIPE_SCALING_OWN_NAME) is missing: what it is called.",
+        '--is-loud (or PIPE_SCALING_IS_LOUD) is "yes", but it must be true or false.',
+      ].join("\n"),
+    );
+  });
+
+  test("that was not declared by option() is a fault of ours", () => {
+    expect(() => declaredOptions(z.object({ stray: z.string() }))).toThrow("stray is not declared");
+  });
+
+  test.each([
+    ["api", apiOptions],
+    ["controller", controllerOptions],
+  ])("of %s is found by its flag and by its variable alone, and no two share them", (_, declared) => {
+    const all = declaredOptions(declared);
+    const back = (name: string) =>
+      name
+        .replace(/^(--|PIPE_SCALING_)/, "")
+        .toLowerCase()
+        .replace(/[-_]([a-z])/g, (_match, letter: string) => letter.toUpperCase());
+    for (const { key, flag, variable } of all) {
+      expect(flag).toMatch(/^--[a-z]+(-[a-z]+)*$/);
+      expect([back(flag), back(variable)]).toEqual([key, key]);
+    }
+    expect(new Set(all.map(({ variable }) => variable)).size).toBe(all.length);
+  });
+
+  test("with any key at all has a flag and a variable of its own", () => {
+    const key = fc
+      .array(fc.stringMatching(/^[a-z]{1,6}$/), { minLength: 1, maxLength: 4 })
+      .map(([first = "", ...rest]) =>
+        [first, ...rest.map((word) => word.charAt(0).toUpperCase() + word.slice(1))].join(""),
+      );
+    fc.assert(
+      fc.property(key, key, (one, other) => {
+        expect(flagOf(one) === flagOf(other)).toBe(one === other);
+        expect(variableOf(one)).toBe(
+          `PIPE_SCALING_${flagOf(one).slice(2).replaceAll("-", "_").toUpperCase()}`,
+        );
+      }),
+    );
+  });
+});

@@ -1,0 +1,188 @@
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { ADMIN_COMMANDS } from "../../src/cli/admin-commands.ts";
+import { defineCommand } from "../../src/cli/command.ts";
+import { CliError } from "../../src/cli/failure.ts";
+import { option } from "../../src/cli/option.ts";
+import { runProgram } from "../../src/cli/program.ts";
+import { listOf, nonEmptyText, onOff } from "../../src/cli/values.ts";
+import { KubeApiError, KubeConfigError, KubeUnreachableError } from "../../src/kube/errors.ts";
+
+const ORGANIZATION = "6f1c2f0e-58a2-4c3e-9a55-0d6a1b9b3c11";
+
+/** The program with its own commands, and one more that ends as the test wants. */
+async function run(
+  words: string,
+  { env = {}, ending }: { env?: Record<string, string>; ending?: Error } = {},
+) {
+  const seen: unknown[] = [];
+  const tryIt = defineCommand({
+    name: "try-it",
+    summary: "try it",
+    examples: ["try-it --loud"],
+    options: z.object({
+      loud: option(onOff, { description: "shout", default: "false" }),
+      word: option(listOf(nonEmptyText).optional(), { placeholder: "w", description: "a word", list: true }),
+      title: option(nonEmptyText.optional(), { placeholder: "t", description: "a title" }),
+    }),
+    async run(values) {
+      if (ending) throw ending;
+      seen.push(values);
+    },
+  });
+  let [out, err] = ["", ""];
+  const code = await runProgram(
+    { version: "1.2.3", commands: [tryIt], groups: ADMIN_COMMANDS },
+    words.split(" ").filter(Boolean),
+    {
+      env,
+      out: (text) => {
+        out += text;
+      },
+      err: (text) => {
+        err += text;
+      },
+    },
+  );
+  return { code, out, err, seen };
+}
+
+describe("help", () => {
+  test("of the whole says what there is, and how it ends", async () => {
+    const { code, out, err } = await run("--help");
+    expect([code, err]).toEqual([0, ""]);
+    for (const word of [
+      "try-it",
+      "organization",
+      "service",
+      "member",
+      "key",
+      "Exit codes: 0",
+      "PIPE_SCALING_",
+    ]) {
+      expect(out).toContain(word);
+    }
+  });
+
+  test.each([
+    "try-it",
+    "organization create",
+    "organization list",
+    "service create",
+    "service list",
+    "member add",
+    "key create",
+    "key list",
+  ])("of %s has its flags with their variables, and examples", async (command) => {
+    const { code, out, err } = await run(`${command} --help`);
+    expect([code, err]).toEqual([0, ""]);
+    expect(out).toContain(`Usage: pipe-scaling ${command}`);
+    expect(out).toContain(`Examples:\n  pipe-scaling ${command}`);
+    const flags = [...out.matchAll(/^ {2}(--[a-z-]+)/gm)].map(([, flag = ""]) => flag);
+    expect(flags.length).toBeGreaterThan(1);
+    for (const flag of flags) {
+      expect(out).toContain(`PIPE_SCALING_${flag.slice(2).replaceAll("-", "_").toUpperCase()}`);
+    }
+  });
+
+  test("is given, as an error, to who names no command", async () => {
+    for (const words of ["", "organization"]) {
+      const { code, out, err } = await run(words);
+      expect([code, out]).toEqual([2, ""]);
+      expect(err).toContain("Usage: pipe-scaling");
+    }
+  });
+
+  test("--version prints the version alone", async () => {
+    expect(await run("--version")).toMatchObject({ code: 0, out: "1.2.3\n", err: "" });
+  });
+});
+
+describe("a command line that is wrong ends with 2 and a sentence:", () => {
+  test.each([
+    ["try-it --lout", "Unknown option '--lout' (Did you mean --loud?)\nAsk pipe-scaling try-it --help"],
+    ["try-it now", "Too many arguments for 'try-it'. Expected 0 arguments but got 1: now."],
+    ["tryit", "Unknown command 'tryit' (Did you mean try-it?)\nAsk pipe-scaling --help"],
+    ["organization lits", "Unknown command 'lits' (Did you mean list?)"],
+    ["try-it --title", "Option '--title <t>' argument missing"],
+    ["try-it --title a --title b", "It is there twice."],
+    ["organization create --name x", "--tier (or PIPE_SCALING_TIER) is missing: its tier"],
+    [
+      "organization create --name x --tier gold",
+      'is "gold", but it must be one of the tiers: basic, scale, enterprise.',
+    ],
+    ["organization create --name x --tier basic --id 12", 'is "12", but it must be a UUID such as'],
+    ["organization create --name x --tier basic --tiers-file /no/such", "--tiers-file"],
+    ["organization list --output yaml", 'is "yaml", but it must be table or json.'],
+    [
+      "service create --organization x --name y",
+      "--pipes-namespace (or PIPE_SCALING_PIPES_NAMESPACE) is missing",
+    ],
+    [
+      `member add --organization ${ORGANIZATION} --user-id u --name n --email x --role owner`,
+      'is "owner", but it must be admin or developer.',
+    ],
+    [
+      `member add --organization ${ORGANIZATION} --user-id u --name n --email x --role admin`,
+      'is "x", but it must be an e-mail address.',
+    ],
+    [`key create --organization ${ORGANIZATION} --name n`, "--role (or PIPE_SCALING_ROLE) is missing"],
+    [
+      `key create --organization ${ORGANIZATION} --name n --role admin --role root`,
+      'is "admin,root", but it must be admin or developer.',
+    ],
+    [
+      `key create --organization ${ORGANIZATION} --name n --role admin --expire-at 2020-01-01T00:00:00Z`,
+      "but it must be a date and time to come",
+    ],
+    [
+      `key create --organization ${ORGANIZATION} --name n --role admin --expire-at tomorrow`,
+      "but it must be a date and time to come",
+    ],
+    [
+      `key create --organization ${ORGANIZATION} --name n --role admin --allow-from 10.0.0.0/33`,
+      "must be an IP address or a CIDR",
+    ],
+  ])("%s", async (words, sentence) => {
+    const { code, out, err } = await run(words);
+    expect(err).toContain(sentence);
+    expect(err).toMatch(/Ask pipe-scaling .*--help for what is allowed\.\n$/);
+    expect([code, out]).toEqual([2, ""]);
+  });
+});
+
+describe("a command", () => {
+  test("gets what flags and variables say, the flags of a list joined", async () => {
+    const env = { PIPE_SCALING_TITLE: "from the environment", PIPE_SCALING_WORD: "ignored" };
+    const { code, seen } = await run("try-it --loud --word a --word b,c", { env });
+    expect(code).toBe(0);
+    expect(seen).toEqual([{ loud: true, word: ["a", "b", "c"], title: "from the environment" }]);
+  });
+
+  test.each([
+    [new CliError("There is none of that."), "There is none of that.\n"],
+    [new KubeConfigError("The kubeconfig x does not exist."), "The kubeconfig x does not exist.\n"],
+    [
+      new KubeUnreachableError("GET /x: no answer from https://y: connect ECONNREFUSED"),
+      "The Kubernetes API cannot be reached, see that the kubeconfig is right and its server runs: GET /x: no answer from https://y: connect ECONNREFUSED.\n",
+    ],
+    [
+      new KubeApiError("POST /x", 403, '{"message":"you may not"}'),
+      "The Kubernetes API refused: POST /x: 403 you may not.\n",
+    ],
+    [
+      new Error("127.0.0.1 port 1 is in use by another program: stop it or choose another port", {
+        cause: Object.assign(new Error("listen"), { code: "EADDRINUSE", syscall: "listen" }),
+      }),
+      "127.0.0.1 port 1 is in use by another program: stop it or choose another port.\n",
+    ],
+  ])("that fails for a reason outside ends with 1 and one line: %s", async (ending, line) => {
+    expect(await run("try-it", { ending })).toMatchObject({ code: 1, out: "", err: line });
+  });
+
+  test("that fails by a fault of ours shows where", async () => {
+    const { code, err } = await run("try-it", { ending: new TypeError("x is not a function") });
+    expect(code).toBe(1);
+    expect(err).toMatch(/^TypeError: x is not a function\n {4}at /);
+  });
+});

@@ -1,0 +1,169 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { readOptions } from "../../src/cli/option.ts";
+import { apiOptions, apiSettings, controllerOptions, controllerSettings } from "../../src/config.ts";
+import { BUILT_IN_TIERS } from "../../src/domain/tier.ts";
+
+type Flags = Record<string, string>;
+
+const api = (flags: Flags = {}, env: Flags = {}) => apiSettings(readOptions(apiOptions, flags, env));
+const controller = (flags: Flags = {}, env: Flags = {}) =>
+  controllerSettings(readOptions(controllerOptions, flags, env));
+
+function file(content: string): string {
+  const dir = mkdtempSync(join(tmpdir(), "pipe-scaling-config-"));
+  onTestFinished(() => rmSync(dir, { recursive: true }));
+  const path = join(dir, "file");
+  writeFileSync(path, content);
+  return path;
+}
+
+describe("without a flag or a variable", () => {
+  test("the API listens on loopback, over all namespaces of pipes", () => {
+    expect(api()).toEqual({
+      kubeconfig: undefined,
+      namespace: "pipe-scaling-records",
+      pipeNamespaces: [],
+      tiers: BUILT_IN_TIERS,
+      host: "127.0.0.1",
+      port: 8080,
+      opsPort: 9090,
+      plainHttp: false,
+      tlsCert: undefined,
+      tlsKey: undefined,
+    });
+  });
+
+  test("the controller has the pace of the design, and an identity of its own", () => {
+    const { identity, ...settings } = controller();
+    expect(settings).toEqual({
+      kubeconfig: undefined,
+      namespace: "pipe-scaling-records",
+      pipeNamespaces: [],
+      tiers: BUILT_IN_TIERS,
+      host: "127.0.0.1",
+      opsPort: 9091,
+      maxConcurrentRollouts: 50,
+      rolloutTimeoutMs: 900_000,
+    });
+    expect(identity).toMatch(/-[0-9a-f]{8}$/);
+    expect(controller().identity).not.toBe(identity);
+  });
+});
+
+describe("what is written is read", () => {
+  test("from flags", () => {
+    const flags = {
+      port: "0",
+      opsPort: "1",
+      pipeNamespaces: "a, b-2",
+      kubeconfig: "k",
+      namespace: "records",
+    };
+    expect(api(flags)).toMatchObject({
+      port: 0,
+      opsPort: 1,
+      pipeNamespaces: ["a", "b-2"],
+      kubeconfig: "k",
+      namespace: "records",
+    });
+  });
+
+  test("from variables", () => {
+    const env = {
+      PIPE_SCALING_ROLLOUT_TIMEOUT: "90s",
+      PIPE_SCALING_MAX_CONCURRENT_ROLLOUTS: "7",
+      PIPE_SCALING_IDENTITY: "me",
+    };
+    expect(controller({}, env)).toMatchObject({
+      rolloutTimeoutMs: 90_000,
+      maxConcurrentRollouts: 7,
+      identity: "me",
+    });
+  });
+
+  test.each([
+    ["1s", 1000],
+    ["1500ms", 1500],
+    ["15m", 900_000],
+    ["24h", 86_400_000],
+  ])("as a duration: %s", (rolloutTimeout, rolloutTimeoutMs) => {
+    expect(controller({ rolloutTimeout })).toMatchObject({ rolloutTimeoutMs });
+  });
+
+  test("as tiers, from a file in place of the built-in ones", () => {
+    const tiersFile = file("tiny: {defaultCpuMillicores: 1000, maximumCpuMillicores: 2000}");
+    expect([...api({ tiersFile }).tiers.keys()]).toEqual(["tiny"]);
+  });
+});
+
+describe("what is wrong is refused with what is allowed", () => {
+  const wrong: readonly (readonly [Flags, string])[] = [
+    [
+      { port: "65536" },
+      '--port (or PIPE_SCALING_PORT) is "65536", but it must be a whole number from 0 to 65535.',
+    ],
+    [{ port: "-1" }, "from 0 to 65535"],
+    [{ port: "80.5" }, "from 0 to 65535"],
+    [{ port: "0x50" }, "from 0 to 65535"],
+    [{ opsPort: "http" }, "--ops-port (or PIPE_SCALING_OPS_PORT)"],
+    [{ port: "tcp://10.0.0.1:8080" }, "set enableServiceLinks to false"],
+    [
+      { namespace: "Records" },
+      '--namespace (or PIPE_SCALING_NAMESPACE) is "Records", but it must be the name of a namespace',
+    ],
+    [{ namespace: "a".repeat(64) }, "at most 63 lower-case letters"],
+    [{ pipeNamespaces: "a,,b" }, '--pipe-namespaces (or PIPE_SCALING_PIPE_NAMESPACES) is "a,,b"'],
+    [{ logLevel: "loud" }, "but it must be trace, debug, info, warn, error, fatal or silent."],
+    [{ plainHttp: "1" }, "but it must be true or false."],
+    [
+      { tlsCert: "/no/such/file" },
+      '--tls-cert (or PIPE_SCALING_TLS_CERT) is "/no/such/file", but it must be a file that can be read.',
+    ],
+    [{ kubeconfig: " " }, "it must not be empty"],
+    [{ tiersFile: "/no/such/file" }, "--tiers-file (or PIPE_SCALING_TIERS_FILE) does not serve: ENOENT"],
+  ];
+  test.each(wrong)("by the API: %j", (flags, sentence) => {
+    expect(() => api(flags)).toThrow(sentence);
+  });
+
+  test.each([
+    [{ rolloutTimeout: "15" }, "from 1s to 24h, such as 90s, 15m or 1h"],
+    [{ rolloutTimeout: "0s" }, "from 1s to 24h"],
+    [{ rolloutTimeout: "25h" }, "from 1s to 24h"],
+    [{ maxConcurrentRollouts: "0" }, "a whole number from 1 to 10000"],
+    [{ identity: "" }, "--identity (or PIPE_SCALING_IDENTITY)"],
+  ])("by the controller: %j", (flags: Flags, sentence) => {
+    expect(() => controller(flags)).toThrow(sentence);
+  });
+
+  test("as a file of tiers that is none", () => {
+    expect(() => api({ tiersFile: file("basic: {defaultCpuMillicores: 1500}") })).toThrow(
+      /--tiers-file .* does not serve: The tiers file .* is wrong: basic/,
+    );
+  });
+});
+
+describe("plain HTTP", () => {
+  test.each(["127.0.0.1", "127.8.9.1", "::1", "localhost"])("is fine on %s", (host) => {
+    expect(api({ host }).host).toBe(host);
+  });
+
+  test.each(["0.0.0.0", "::", "10.0.0.1", "::ffff:10.0.0.1", "example.org"])("is refused on %s", (host) => {
+    expect(() => api({ host })).toThrow(
+      /--host \(or PIPE_SCALING_HOST\) is .*, and keys would cross the network in clear: .*--plain-http/,
+    );
+  });
+
+  test("is fine anywhere when TLS ends before the process, or it has TLS itself", () => {
+    expect(api({ host: "0.0.0.0", plainHttp: "true" }).plainHttp).toBe(true);
+    const [tlsCert, tlsKey] = [file("cert"), file("key")];
+    expect(api({ host: "0.0.0.0", tlsCert, tlsKey })).toMatchObject({ tlsCert, tlsKey });
+  });
+
+  test.each(["tlsCert", "tlsKey"])("is not what is meant by %s alone", (name) => {
+    expect(() => api({ [name]: file("pem") })).toThrow("go together: give both, or neither.");
+  });
+});
