@@ -1,4 +1,5 @@
 import { stackOf } from "./cli/program.ts";
+import { LeadershipLostError } from "./runtime/leader.ts";
 import { createLogger, type Logger, type LogLevel } from "./telemetry/log.ts";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
@@ -31,10 +32,18 @@ export async function runProcess(
   } catch (error) {
     // Told to stop before it had begun: that is no failure.
     if (stop.signal.aborted && error === stop.signal.reason) return;
+    if (error instanceof LeadershipLostError) {
+      log.error(error.message);
+      process.exitCode = 1;
+      return;
+    }
     if (log.isLevelEnabled("debug")) process.stderr.write(`${stackOf(error)}\n`);
     throw error;
   } finally {
-    // Whatever was forgotten must not keep alive a process that is done; unreferenced, it waits for nothing.
-    setTimeout(() => process.exit(), LINGER_MS).unref();
+    // Whatever was forgotten must not keep alive a process that is done. Unreferenced, it waits for nothing.
+    setTimeout(() => {
+      log.warn("something was still running at the end: a fault of this program");
+      process.exit();
+    }, LINGER_MS).unref();
   }
 }

@@ -4,7 +4,7 @@ import { KubeClient } from "../kube/client.ts";
 import { connect } from "../kube/connection.ts";
 import { checkReachable } from "../kube/reachable.ts";
 import { systemClock } from "../runtime/clock.ts";
-import { LeaderElector } from "../runtime/leader.ts";
+import { LeaderElector, LeadershipLostError } from "../runtime/leader.ts";
 import type { Informer } from "../runtime/reflector.ts";
 import { WorkQueue } from "../runtime/work-queue.ts";
 import { runWorkers } from "../runtime/workers.ts";
@@ -118,7 +118,7 @@ export async function runController(
       );
     });
     if (wasLost && !signal.aborted)
-      throw new Error("The lease was lost to another controller: ending, to start anew.");
+      throw new LeadershipLostError("the lease was lost to another controller: ending, to start anew");
   } finally {
     stopping.abort();
     await watching;
