@@ -4,6 +4,7 @@ import { KubeClient } from "../kube/client.ts";
 import { connect } from "../kube/connection.ts";
 import { checkReachable } from "../kube/reachable.ts";
 import { systemClock } from "../runtime/clock.ts";
+import { EventRecorder } from "../runtime/event-recorder.ts";
 import { LeaderElector, LeadershipLostError } from "../runtime/leader.ts";
 import type { Informer } from "../runtime/reflector.ts";
 import { WorkQueue } from "../runtime/work-queue.ts";
@@ -77,6 +78,16 @@ export async function runController(
     identity: settings.identity,
     onProblem: (err) => log.warn({ err }, "the lease cannot be renewed; trying again"),
   });
+  const assertMayWrite = () => elector.assertHeld();
+  const events = new EventRecorder({
+    client,
+    clock,
+    controller: "pipes.clouddb.dev/pipe-scaling-controller",
+    instance: settings.identity,
+    assertMayWrite,
+    onLost: ({ reason, regarding }, err) =>
+      log.warn({ err, reason, name: regarding.name }, "an event was lost"),
+  });
   const reconciler = new Reconciler({
     ...settings,
     client,
@@ -84,7 +95,8 @@ export async function runController(
     clock,
     slots,
     log,
-    assertMayWrite: () => elector.assertHeld(),
+    events,
+    assertMayWrite,
   });
   const metrics = new Registry();
   collectDefaultMetrics({ register: metrics });

@@ -5,11 +5,13 @@ import type { Tiers } from "../domain/tier.ts";
 import type { KubeObject } from "../kube/objects.ts";
 import { objectPath } from "../kube/paths.ts";
 import type { Clock } from "../runtime/clock.ts";
+import type { EventRecorder } from "../runtime/event-recorder.ts";
 import { mergePatch } from "../runtime/merge-patch.ts";
 import type { Outcome } from "../runtime/workers.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { type Applier, apply } from "./apply.ts";
 import { type Action, type Decision, decide, failuresOf, type Sizing } from "./decide.ts";
+import { newsOf } from "./news.ts";
 import { observe } from "./observe.ts";
 import { type Scaling, scalingOf } from "./scaling.ts";
 import type { RolloutSlots } from "./slots.ts";
@@ -23,6 +25,7 @@ export interface ReconcilerOptions extends Applier {
   readonly tiers: Tiers;
   readonly rolloutTimeoutMs: number;
   readonly slots: RolloutSlots;
+  readonly events: Pick<EventRecorder, "record">;
   readonly log: Logger;
 }
 
@@ -85,7 +88,7 @@ export class Reconciler {
   async #report(scaling: Scaling, status: PipeScalingStatus): Promise<void> {
     const patch = mergePatch(scaling.status, status);
     if (!patch) return;
-    const { client, caches, assertMayWrite } = this.#options;
+    const { client, caches, events, assertMayWrite } = this.#options;
     const { name, namespace, uid, resourceVersion } = scaling.metadata;
     assertMayWrite();
     const written = await client.json<KubeObject & PipeScaling>({
@@ -96,6 +99,7 @@ export class Reconciler {
       body: { apiVersion: API_VERSION, kind: KIND, metadata: { uid, resourceVersion }, status: patch },
     });
     caches.scalings.observe(scalingOf(written));
+    for (const event of newsOf(scaling, scaling.status, status)) events.record(event);
   }
 }
 

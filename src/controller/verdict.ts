@@ -65,8 +65,13 @@ function progressOf({ desired, assessments }: Sizing): string {
   const size = describeSize(desired.size);
   const done = assessments.filter((each) => each.state === "done").length;
   if (assessments.length === 0) return `There is no database pipe at present; a new one gets ${size}.`;
-  if (done === assessments.length) return `All ${done} pipes run ${size}.`;
+  if (done === assessments.length) return `${allRun(done)} ${size}.`;
   return `${done} of ${assessments.length} pipes run ${size}.`;
+}
+
+/** The beginning of a sentence. */
+export function allRun(pipes: number): string {
+  return pipes === 1 ? "The one pipe runs" : `All ${pipes} pipes run`;
 }
 
 function underWay({ assessments, holdBack }: Sizing): string {

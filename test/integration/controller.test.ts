@@ -396,6 +396,51 @@ describe("a size that a pipe cannot take", () => {
     expect(after.status?.effective?.summary).toBe("1 cpu / 4 Gi");
   });
 
+  it("and one that all have, are told as events with the request that asked for it", async () => {
+    await world.startController();
+    await world.createPipe({ name: "pipe-a", cores: 1 });
+    await world.waitForCondition("Ready", "True");
+    await world.patchPipe("pipe-a", {
+      spec: { template: { spec: { containers: [{ name: "pipe", resources: { limits: { cpu: "2" } } }] } } },
+    });
+    for (const cores of [2, 4]) {
+      const request = {
+        requestId: `request-${cores}`,
+        apiKey: "k",
+        requestedAt: "2026-01-01T00:00:00Z",
+        replicaCpuMillicores: cores * 1000,
+        replicaMemoryGb: cores * 4,
+      };
+      const annotations = { [REQUEST_ANNOTATION]: formatScalingRequest(request) };
+      await world.patchScaling(
+        { replicaCpuMillicores: cores * 1000, replicaMemoryGb: cores * 4 },
+        annotations,
+      );
+      if (cores === 2) await world.waitForCondition("Ready", "True");
+      else await world.waitForCondition("Stalled", "True", "Refused");
+    }
+    const told = await waitFor(
+      async () => {
+        const args = ["get", "events.events.k8s.io", "-n", world.pipes, "-o", "json"];
+        const {
+          items,
+        }: { items: { type: string; reason: string; note: string; regarding: { kind: string } }[] } =
+          JSON.parse(await kubectl(world.cluster, args));
+        const ours = items.filter((each) => each.regarding.kind === KIND);
+        return ours.length >= 3 ? ours.map((each) => `${each.type} ${each.reason}: ${each.note}`) : undefined;
+      },
+      { what: "three events about the PipeScaling" },
+    );
+    expect(told).toHaveLength(3);
+    expect(told).toContain("Normal Scaled: The one pipe runs 1 cpu / 4 Gi.");
+    expect(told).toContain("Normal Scaled: The one pipe runs 2 cpu / 8 Gi (request request-2).");
+    expect(told).toContainEqual(
+      expect.stringMatching(
+        /^Warning Refused: pipe-a could not be given 4000m\/16Gi: .*cpu limit.*request request-4/s,
+      ),
+    );
+  });
+
   it("is refused once, told with the API server's words, and tried again when asked", async () => {
     await world.startController();
     await world.createPipe({ name: "pipe-a", cores: 1 });

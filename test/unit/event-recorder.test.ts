@@ -1,0 +1,89 @@
+import { describe, expect, it } from "vitest";
+import type { KubeRequest } from "../../src/kube/client.ts";
+import { type Event, EventRecorder } from "../../src/runtime/event-recorder.ts";
+import { settled, VirtualClock } from "../gen/clock.ts";
+
+function setup({ answer = async () => undefined }: { answer?: () => Promise<unknown> } = {}) {
+  const clock = new VirtualClock();
+  const calls: KubeRequest[] = [];
+  const lost: string[] = [];
+  const recorder = new EventRecorder({
+    client: {
+      json: async <T>(request: KubeRequest): Promise<T> => {
+        calls.push(request);
+        await answer();
+        return JSON.parse(`{"metadata":{"name":"event-${calls.length}"}}`);
+      },
+    },
+    clock,
+    controller: "example.com/controller",
+    instance: "me",
+    assertMayWrite: () => undefined,
+    onLost: ({ note }) => lost.push(note),
+  });
+  return { clock, calls, lost, recorder };
+}
+
+function event(note: string, uid = "1"): Event {
+  const regarding = { apiVersion: "v1", kind: "Thing", namespace: "ns", name: "thing", uid };
+  return { regarding, type: "Warning", reason: "Broken", action: "Mend", note };
+}
+
+describe("an event recorder", () => {
+  it("writes an event with all that the API server asks for", async () => {
+    const { calls, recorder } = setup();
+    recorder.record(event("it broke"));
+    await settled();
+    expect(calls).toMatchObject([
+      {
+        method: "POST",
+        path: "/apis/events.k8s.io/v1/namespaces/ns/events",
+        body: {
+          metadata: { generateName: "thing-", namespace: "ns" },
+          eventTime: "2026-01-01T00:00:00.000000Z",
+          reportingController: "example.com/controller",
+          reason: "Broken",
+          note: "it broke",
+          regarding: { kind: "Thing", name: "thing" },
+        },
+      },
+    ]);
+  });
+
+  it("counts the same event instead of writing it anew, for six minutes", async () => {
+    const { clock, calls, recorder } = setup();
+    for (const wait of [0, 1000, 359_000, 361_000]) {
+      await clock.advance(wait);
+      recorder.record(event("it broke"));
+      await settled();
+    }
+    expect(calls.map((each) => each.method)).toEqual(["POST", "PATCH", "PATCH", "POST"]);
+    expect(calls[2]).toMatchObject({
+      path: "/apis/events.k8s.io/v1/namespaces/ns/events/event-1",
+      body: { series: { count: 3, lastObservedTime: "2026-01-01T00:06:00.000000Z" } },
+    });
+  });
+
+  it("does not let one object flood, nor keep another from being heard", async () => {
+    const { clock, calls, lost, recorder } = setup();
+    for (let index = 0; index < 15; index += 1) recorder.record(event(`broken ${index}`));
+    recorder.record(event("broken too", "2"));
+    await settled();
+    expect(calls).toHaveLength(11);
+    expect(lost).toHaveLength(5);
+    await clock.advance(60_000);
+    recorder.record(event("broken later"));
+    recorder.record(event("broken last"));
+    expect(calls).toHaveLength(12);
+  });
+
+  it("loses what is beyond its bound, and what cannot be written, and says so", async () => {
+    const stuck = setup({ answer: () => new Promise(() => undefined) });
+    for (let index = 0; index < 120; index += 1) stuck.recorder.record(event("broken", `uid-${index}`));
+    expect(stuck.lost).toHaveLength(20);
+    const broken = setup({ answer: () => Promise.reject(new Error("no")) });
+    broken.recorder.record(event("broken"));
+    await settled();
+    expect(broken.lost).toEqual(["broken"]);
+  });
+});
