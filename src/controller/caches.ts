@@ -1,6 +1,6 @@
 import { PIPE_SCALINGS } from "../crd/names.ts";
 import type { KubeClient } from "../kube/client.ts";
-import type { ConfigMap, KubeObject, ObjectMeta } from "../kube/objects.ts";
+import { type ConfigMap, identityOf, type KubeObject } from "../kube/objects.ts";
 import { CONFIG_MAPS, DEPLOYMENTS } from "../kube/paths.ts";
 import { RESOURCE_LABEL, type RecordKind } from "../records/labels.ts";
 import { type Organization, parseOrganization } from "../records/organization.ts";
@@ -100,8 +100,4 @@ function cachedOrganization({ metadata, data }: ConfigMap): Cached<Organization>
 
 function cachedService({ metadata, data }: ConfigMap): Cached<Service> {
   return { metadata: identityOf(metadata), record: parseService(metadata.name, metadata.labels, data) };
-}
-
-function identityOf({ name, namespace = "", uid, resourceVersion }: ObjectMeta) {
-  return { name, namespace, uid, resourceVersion };
 }

@@ -1,6 +1,13 @@
 import { sizeOfQuantities } from "../domain/quantity.ts";
 import { parseSize, type Size, sameSize } from "../domain/size.ts";
-import type { Container, Deployment, DeploymentCondition, KubeObject, ObjectMeta } from "../kube/objects.ts";
+import {
+  type Container,
+  type Deployment,
+  type DeploymentCondition,
+  type Identity,
+  identityOf,
+  type KubeObject,
+} from "../kube/objects.ts";
 import { type Attempt, parseAttempt } from "./attempt.ts";
 import {
   ATTEMPT_ANNOTATION,
@@ -12,10 +19,7 @@ import {
 
 /** What is read of a pipe's Deployment, and all that is kept of it in memory. */
 export interface Pipe extends KubeObject {
-  readonly metadata: Pick<ObjectMeta, "name" | "uid" | "resourceVersion"> & {
-    readonly namespace: string;
-    readonly generation: number;
-  };
+  readonly metadata: Identity;
   readonly serviceId: string;
   readonly createdAtMs: number;
   readonly isBeingDeleted: boolean;
@@ -48,13 +52,7 @@ export function pipeOf(deployment: Deployment): Pipe {
   const conditions = status?.conditions ?? [];
   const holding = (type: string) => conditions.find((each) => each.type === type);
   return {
-    metadata: {
-      name: metadata.name,
-      namespace: metadata.namespace ?? "",
-      uid: metadata.uid,
-      resourceVersion: metadata.resourceVersion,
-      generation: metadata.generation ?? 0,
-    },
+    metadata: identityOf(metadata),
     serviceId: metadata.labels?.[SERVICE_LABEL] ?? "",
     createdAtMs: Date.parse(metadata.creationTimestamp ?? ""),
     isBeingDeleted: metadata.deletionTimestamp !== undefined,

@@ -1,15 +1,12 @@
 import type { PipeScaling, PipeScalingSpec, PipeScalingStatus } from "../crd/pipe-scaling.ts";
 import { REQUEST_ANNOTATION } from "../crd/scaling-request.ts";
 import type { Size } from "../domain/size.ts";
-import type { KubeObject, ObjectMeta } from "../kube/objects.ts";
+import { type Identity, identityOf, type KubeObject } from "../kube/objects.ts";
 import { RETRY_ANNOTATION } from "./names.ts";
 
 /** What is read of a PipeScaling. */
 export interface Scaling extends KubeObject {
-  readonly metadata: Pick<ObjectMeta, "name" | "uid" | "resourceVersion"> & {
-    readonly namespace: string;
-    readonly generation: number;
-  };
+  readonly metadata: Identity;
   readonly isBeingDeleted: boolean;
   readonly spec: PipeScalingSpec;
   readonly status: PipeScalingStatus;
@@ -20,13 +17,7 @@ export interface Scaling extends KubeObject {
 export function scalingOf({ metadata, spec, status }: KubeObject & PipeScaling): Scaling {
   const retry = Date.parse(metadata.annotations?.[RETRY_ANNOTATION] ?? "");
   return {
-    metadata: {
-      name: metadata.name,
-      namespace: metadata.namespace ?? "",
-      uid: metadata.uid,
-      resourceVersion: metadata.resourceVersion,
-      generation: metadata.generation ?? 0,
-    },
+    metadata: identityOf(metadata),
     isBeingDeleted: metadata.deletionTimestamp !== undefined,
     spec: spec ?? {},
     status: status ?? {},

@@ -14,6 +14,22 @@ export interface ObjectMeta {
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
+/** What tells an object and its version; the rest of the metadata is not kept in memory. */
+export type Identity = Pick<ObjectMeta, "name" | "uid" | "resourceVersion"> & {
+  readonly namespace: string;
+  readonly generation: number;
+};
+
+export function identityOf({
+  name,
+  namespace = "",
+  uid,
+  resourceVersion,
+  generation = 0,
+}: ObjectMeta): Identity {
+  return { name, namespace, uid, resourceVersion, generation };
+}
+
 export interface KubeObject {
   readonly metadata: ObjectMeta;
 }
