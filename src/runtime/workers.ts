@@ -1,4 +1,4 @@
-import { KubeApiError, KubeUnreachableError } from "../kube/errors.ts";
+import { isReplaced, KubeApiError, KubeUnreachableError } from "../kube/errors.ts";
 import type { WorkQueue } from "./work-queue.ts";
 
 /** What a pass over a key wants next; without a delay it waits for the next change. */
@@ -41,11 +41,15 @@ async function pass(options: WorkersOptions, key: string, signal: AbortSignal): 
   }
 }
 
+/** Gone, changed since, or too busy: the world has moved on, and the next look will see how. */
+const OUTRUN = [404, 409, 429];
+
 /** The one map from error to requeue: all are retried with growing pauses, none before the server allows it. */
 function retryPolicy(error: unknown): { readonly expected: boolean; readonly leastMs: number } {
   if (error instanceof KubeUnreachableError) return { expected: true, leastMs: 0 };
   if (error instanceof KubeApiError) {
-    return { expected: error.code === 409 || error.code === 429, leastMs: error.retryAfterMs ?? 0 };
+    const expected = OUTRUN.includes(error.code) || isReplaced(error);
+    return { expected, leastMs: error.retryAfterMs ?? 0 };
   }
   return { expected: false, leastMs: 0 };
 }

@@ -1,0 +1,95 @@
+import type { Tiers } from "../domain/tier.ts";
+import type { KubeClient } from "../kube/client.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { EventRecorder } from "../runtime/event-recorder.ts";
+import { LeaderElector } from "../runtime/leader.ts";
+import type { Informer } from "../runtime/reflector.ts";
+import { WorkQueue } from "../runtime/work-queue.ts";
+import { runWorkers } from "../runtime/workers.ts";
+import type { Logger } from "../telemetry/log.ts";
+import { createCaches, createInformers } from "./caches.ts";
+import { Reconciler } from "./reconcile.ts";
+import { RolloutSlots } from "./slots.ts";
+import { connectToQueue, countRolling } from "./wiring.ts";
+
+const LEASE_NAME = "pipe-scaling-controller";
+const REPORTING_CONTROLLER = "pipes.clouddb.dev/pipe-scaling-controller";
+const CONCURRENCY = 16;
+/** At most one pass per service in this time: a burst of changes is one (design, section 8). */
+const PASS_INTERVAL_MS = 100;
+const RETRY_FIRST_MS = 50;
+const RETRY_MOST_MS = 60_000;
+
+export interface AssemblyOptions {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Namespace of the records, and of the Lease. */
+  readonly namespace: string;
+  /** Namespaces of pipes; empty for all. */
+  readonly pipeNamespaces: readonly string[];
+  /** Unique to this process among those that share the Lease. */
+  readonly identity: string;
+  readonly tiers: Tiers;
+  readonly maxConcurrentRollouts: number;
+  readonly rolloutTimeoutMs: number;
+}
+
+/** The parts of the controller, connected; nothing runs yet. */
+export interface Assembly {
+  /** Keep the caches true. */
+  readonly informers: readonly Informer[];
+  readonly elector: LeaderElector;
+  /** Passes over services until the signal is aborted. Only for the leader. */
+  work(signal: AbortSignal): Promise<void>;
+}
+
+export function assemble(options: AssemblyOptions): Assembly {
+  const { client, clock, log, identity, namespace } = options;
+  const caches = createCaches();
+  const informers = createInformers(caches, {
+    ...options,
+    onProblem: (err) => log.warn({ err }, "the API server cannot be watched; trying again"),
+  });
+  const elector = new LeaderElector({
+    client,
+    clock,
+    namespace,
+    name: LEASE_NAME,
+    identity,
+    onProblem: (err) => log.warn({ err }, "the lease cannot be renewed; trying again"),
+  });
+  const assertMayWrite = () => elector.assertHeld();
+  const events = new EventRecorder({
+    client,
+    clock,
+    controller: REPORTING_CONTROLLER,
+    instance: identity,
+    assertMayWrite,
+    onLost: ({ reason, regarding }, err) =>
+      log.warn({ err, reason, name: regarding.name }, "an event was lost"),
+  });
+  const queue = new WorkQueue({
+    clock,
+    minIntervalMs: PASS_INTERVAL_MS,
+    retryFirstMs: RETRY_FIRST_MS,
+    retryMostMs: RETRY_MOST_MS,
+  });
+  const slots = new RolloutSlots(options.maxConcurrentRollouts, () =>
+    countRolling(caches, clock.now() - options.rolloutTimeoutMs),
+  );
+  connectToQueue(caches, queue, slots);
+  const reconciler = new Reconciler({ ...options, caches, slots, events, assertMayWrite });
+  const work = (signal: AbortSignal) =>
+    runWorkers(
+      {
+        queue,
+        concurrency: CONCURRENCY,
+        reconcile: (serviceId) => reconciler.reconcile(serviceId),
+        onFailure: (serviceId, err, expected) =>
+          log[expected ? "debug" : "error"]({ serviceId, err }, "a pass failed; trying again"),
+      },
+      signal,
+    );
+  return { informers, elector, work };
+}
