@@ -7,6 +7,7 @@ import { clusterOptions } from "./cli/common-options.ts";
 import { option } from "./cli/option.ts";
 import { readTiers, tiersFileOption } from "./cli/tiers.ts";
 import {
+  addressOrCidr,
   durationMs,
   listOf,
   namespaceName,
@@ -78,6 +79,34 @@ export const apiOptions = z
       description: "TLS ends before this process: plain HTTP is fine on any address",
       default: "false",
     }),
+    trustedProxies: option(listOf(addressOrCidr).optional(), {
+      placeholder: "cidrs",
+      description:
+        "addresses and CIDRs of proxies whose X-Forwarded-For is believed, with commas between; without it none",
+      list: true,
+    }),
+    rateLimit: option(wholeNumber(0, 10_000), {
+      placeholder: "number",
+      description: "how many requests a key may send in a window; 0 for no limit",
+      default: "10",
+    }),
+    failedLogins: option(wholeNumber(0, 10_000), {
+      placeholder: "number",
+      description:
+        "how many authentications may fail in a window from one address, or one IPv6 /64, before they are answered 429 in place of 401; 0 for no limit",
+      default: "10",
+    }),
+    rateWindow: option(durationMs("1s", "55s"), {
+      placeholder: "duration",
+      description: "the window of both limits",
+      default: "10s",
+    }),
+    drainDelay: option(durationMs("0s", "15s"), {
+      placeholder: "duration",
+      description:
+        "how long it still takes new connections once it is told to stop, for load balancers to look elsewhere",
+      default: "0s",
+    }),
     ...processOptions,
   })
   .superRefine(({ host, plainHttp, tlsCert, tlsKey }, context) => {
@@ -130,8 +159,10 @@ function isLoopback(host: string): boolean {
 }
 
 export function apiSettings(values: z.output<typeof apiOptions>) {
-  const { host, port, opsPort, plainHttp, tlsCert, tlsKey } = values;
-  return { ...shared(values), host, port, opsPort, plainHttp, tlsCert, tlsKey };
+  const { host, port, opsPort, plainHttp, tlsCert, tlsKey, drainDelay: drainDelayMs } = values;
+  const { trustedProxies, rateLimit, failedLogins, rateWindow: rateWindowMs } = values;
+  const limits = { trustedProxies, rateLimit, failedLogins, rateWindowMs };
+  return { ...shared(values), host, port, opsPort, plainHttp, tlsCert, tlsKey, drainDelayMs, ...limits };
 }
 
 export function controllerSettings(values: z.output<typeof controllerOptions>) {

@@ -1,6 +1,6 @@
 import { stackOf } from "./cli/program.ts";
 import { LeadershipLostError } from "./runtime/leader.ts";
-import { createLogger, type Logger, type LogLevel } from "./telemetry/log.ts";
+import { createProcessLog, type Logger, type LogLevel } from "./telemetry/log.ts";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
@@ -8,14 +8,16 @@ const LINGER_MS = 3000;
 
 /**
  * Runs one of the long-lived processes until it ends by itself or is told to by a signal. The first signal
- * lets it finish what is under way; a second one ends it there and then.
+ * lets it finish what is under way; a second one ends it there and then. Whichever way it ends, the log is
+ * written out first.
  */
 export async function runProcess(
   name: string,
   logLevel: LogLevel,
   run: (log: Logger, signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
-  const log = createLogger(logLevel, name);
+  const { log, end } = createProcessLog(logLevel, name);
+  process.once("exit", end);
   const stop = new AbortController();
   const onSignal = (signal: NodeJS.Signals) => {
     if (stop.signal.aborted) process.exit(1);
@@ -26,6 +28,10 @@ export async function runProcess(
   process.on("unhandledRejection", (err) => {
     log.fatal({ err }, "a promise was rejected and nobody listened: a fault of this program");
     process.exit(1);
+  });
+  // Only watches: Node goes on to end the process, with the stack on standard error.
+  process.on("uncaughtExceptionMonitor", (err) => {
+    log.fatal({ err }, "an error that nobody caught: a fault of this program");
   });
   try {
     await run(log, stop.signal);

@@ -4,6 +4,8 @@ import type { Duplex } from "node:stream";
 import type { Clock } from "../runtime/clock.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { canAnswerRaw, type Exchange, unfinishedExchange } from "./exchange.ts";
+import { type LimitedBucket, type Limits, pushLimitFields } from "./limits.ts";
+import type { ApiMetrics } from "./metrics.ts";
 import type { Problem } from "./problem.ts";
 import { securityHeaders } from "./security-headers.ts";
 
@@ -12,6 +14,8 @@ export interface AnswersOptions {
   readonly clock: Clock;
   /** Once true, clients are told to go elsewhere for their next request. */
   readonly draining: () => boolean;
+  readonly limits?: Limits | undefined;
+  readonly metrics?: Pick<ApiMetrics, "answered" | "answeredNoRequest">;
 }
 
 /**
@@ -53,33 +57,49 @@ export class Answers {
       return;
     }
     const body = errorBody(problem);
-    const headers = [...this.#headers(requestId, body, problem.headers), "Connection", "close"];
+    const headers = this.#headers(requestId, body, problem.headers, exchange?.bucket);
+    headers.push("Connection", "close");
     const lines = [`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status] ?? ""}`];
     for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`);
     socket.end(`${lines.join("\r\n")}\r\n\r\n${body}`, () => socket.destroy());
-    if (exchange) this.#close(exchange, problem.status, problem);
-    else this.#options.log.info({ requestId, status: problem.status }, "request");
+    if (exchange) {
+      this.#close(exchange, problem.status, problem);
+      return;
+    }
+    this.#options.metrics?.answeredNoRequest(problem.status);
+    this.#options.log.info({ requestId, status: problem.status }, "request");
   }
 
   #answer(exchange: Exchange, status: number, body: string, problem?: Problem): void {
     if (exchange.closed) return;
-    const { response, requestId } = exchange;
-    const headers = this.#headers(requestId, body, problem?.headers ?? []);
+    const { response, requestId, bucket } = exchange;
+    const headers = this.#headers(requestId, body, problem?.headers ?? [], bucket);
     if (this.#options.draining() && !headers.includes("Connection")) headers.push("Connection", "close");
     response.writeHead(status, headers);
     response.end(body);
     this.#close(exchange, status, problem);
   }
 
-  #headers(requestId: string, body: string, more: readonly string[]): string[] {
+  #headers(
+    requestId: string,
+    body: string,
+    more: readonly string[],
+    bucket: LimitedBucket | undefined,
+  ): string[] {
     const length = String(Buffer.byteLength(body));
-    return ["X-Request-Id", requestId, "Content-Length", length, ...this.#fixed, ...more];
+    const headers = ["X-Request-Id", requestId, "Content-Length", length, ...this.#fixed, ...more];
+    const { clock, limits } = this.#options;
+    if (bucket) pushLimitFields(headers, bucket, clock.monotonic());
+    else if (limits) headers.push(...limits.uncharged);
+    return headers;
   }
 
   #close(exchange: Exchange, status: number, problem: Problem | undefined): void {
     exchange.closed = true;
     const { requestId, request, key, route, startedAt } = exchange;
-    const { log, clock } = this.#options;
+    const { log, clock, metrics } = this.#options;
+    const durationMs = clock.monotonic() - startedAt;
+    metrics?.answered(exchange, status, durationMs / 1000);
     const line = {
       requestId,
       apiKey: key?.id,
@@ -87,7 +107,7 @@ export class Answers {
       method: request.method,
       route,
       status,
-      durationMs: Math.round((clock.monotonic() - startedAt) * 1000) / 1000,
+      durationMs: Math.round(durationMs * 1000) / 1000,
     };
     if (status === 500) log.error({ ...line, err: problem?.cause }, "request");
     else if (status > 500) log.warn({ ...line, because: problem && reasonOf(problem) }, "request");

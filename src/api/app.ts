@@ -2,32 +2,45 @@ import type { RequestListener } from "node:http";
 import express from "express";
 import type { Clock } from "../runtime/clock.ts";
 import type { Answers } from "./answers.ts";
+import type { BackupDeps } from "./backup.ts";
 import type { Caches } from "./caches.ts";
+import type { ClientAddresses } from "./client-address.ts";
 import { type Exchange, openExchange } from "./exchange.ts";
 import { Gate, requireRole } from "./gate.ts";
 import { pathOf, requireOneHost } from "./http-syntax.ts";
+import type { Limits } from "./limits.ts";
+import type { MembersDeps } from "./members.ts";
 import { notFound, toProblem } from "./problem.ts";
+import { backupRoutes } from "./routes/backup.ts";
+import { keyRoutes } from "./routes/keys.ts";
+import { memberRoutes } from "./routes/members.ts";
 import { organizationRoutes } from "./routes/organizations.ts";
 import { pipeScalingRoutes } from "./routes/pipe-scaling.ts";
 import { Router } from "./routes.ts";
 import type { ScalingDeps } from "./scaling.ts";
 
-export interface AppDeps extends Omit<ScalingDeps, "caches"> {
-  readonly caches: Pick<
-    Caches,
-    "key" | "requireFreshRecords" | "organization" | "service" | "scaling" | "observeScaling"
-  >;
+export interface AppDeps extends Omit<ScalingDeps & BackupDeps & MembersDeps, "caches"> {
+  readonly caches: Omit<Caches, "run" | "notSynced">;
   readonly answers: Answers;
   readonly clock: Clock;
   /** Shown to whoever is asked for credentials. */
   readonly realm: string;
+  /** The same that `answers` has. */
+  readonly limits?: Limits | undefined;
+  readonly addresses?: ClientAddresses | undefined;
 }
 
 /** The management API, as a listener for an HTTP server of any kind. Everything it touches is an argument. */
 export function createApp(deps: AppDeps): RequestListener {
   const { answers, caches, clock } = deps;
   const gate = new Gate(deps);
-  const router = new Router([...organizationRoutes(caches), ...pipeScalingRoutes(caches, clock, deps)]);
+  const router = new Router([
+    ...organizationRoutes(caches),
+    ...keyRoutes(caches),
+    ...memberRoutes(caches, deps),
+    ...backupRoutes(caches, deps),
+    ...pipeScalingRoutes(caches, clock, deps),
+  ]);
 
   /** The order of the checks is the contract's (api-contract, part 2), so that no status leaks what a later one protects. */
   function serve(exchange: Exchange): unknown {

@@ -2,8 +2,9 @@ import type { KubeObject } from "../kube/objects.ts";
 import type { Resource } from "../kube/paths.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { Reflector, type ReflectorClient } from "../runtime/reflector.ts";
-import { type Change, Store } from "../runtime/store.ts";
+import { type Change, type Indexes, Store } from "../runtime/store.ts";
 import type { Logger } from "../telemetry/log.ts";
+import type { CacheState } from "./metrics.ts";
 import { unavailable } from "./problem.ts";
 
 /** Older than this a cache is not believed; so long, too, can a revoked key live (api-contract, part 2). */
@@ -18,6 +19,7 @@ export interface CacheOptions<T extends KubeObject, Raw extends KubeObject> {
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
   readonly project: (raw: Raw) => T;
+  readonly indexes?: Indexes<T>;
   readonly client: ReflectorClient;
   readonly clock: Clock;
   readonly log: Logger;
@@ -26,13 +28,16 @@ export interface CacheOptions<T extends KubeObject, Raw extends KubeObject> {
 /** The objects of one kind, kept up to date by a watch, and how far they can be believed. */
 export class Cache<T extends KubeObject, Raw extends KubeObject> {
   readonly what: string;
+  readonly #of: Pick<CacheOptions<T, Raw>, "resource" | "namespace">;
   readonly #clock: Clock;
-  readonly #store = new Store<T>();
+  readonly #store: Store<T>;
   readonly #reflector: Reflector<T, Raw>;
 
-  constructor({ what, log, ...options }: CacheOptions<T, Raw>) {
+  constructor({ what, log, indexes, ...options }: CacheOptions<T, Raw>) {
     this.what = what;
+    this.#of = options;
     this.#clock = options.clock;
+    this.#store = new Store<T>(indexes);
     this.#reflector = new Reflector<T, Raw>({
       ...options,
       store: this.#store,
@@ -42,6 +47,12 @@ export class Cache<T extends KubeObject, Raw extends KubeObject> {
 
   get isSynced(): boolean {
     return this.#reflector.isSynced;
+  }
+
+  get state(): CacheState {
+    const { resource, namespace = "" } = this.#of;
+    const ageMs = this.#clock.monotonic() - this.#reflector.lastContact;
+    return { resource: resource.plural, namespace, isSynced: this.isSynced, ageMs };
   }
 
   /** Until the signal is aborted. Never rejects. */
@@ -63,6 +74,11 @@ export class Cache<T extends KubeObject, Raw extends KubeObject> {
 
   get(namespace: string, name: string): T | undefined {
     return this.#store.get(`${namespace}/${name}`);
+  }
+
+  /** Those whose index function gave this value. */
+  by(index: string, value: string): T[] {
+    return this.#store.by(index, value);
   }
 
   /** The answer to a write of ours: whoever got a 200 sees it in the next read. */

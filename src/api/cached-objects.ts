@@ -1,8 +1,12 @@
 import type { PipeScaling, PipeScalingSpec } from "../crd/pipe-scaling.ts";
+import type { BackupPolicy } from "../domain/backup-policy.ts";
 import type { Size } from "../domain/size.ts";
 import type { ConfigMap, KubeObject, ObjectMeta, Secret } from "../kube/objects.ts";
 import { type ApiKey, parseApiKey } from "../records/api-key.ts";
+import { parseBackup } from "../records/backup.ts";
+import { type KeyUsage, parseKeyUsage } from "../records/key-usage.ts";
 import { ORGANIZATION_LABEL, RESOURCE_LABEL } from "../records/labels.ts";
+import { type Members, parseMembers } from "../records/members.ts";
 import { type Organization, parseOrganization } from "../records/organization.ts";
 import type { Parsed } from "../records/parse.ts";
 import { parseService, type Service } from "../records/service.ts";
@@ -30,7 +34,22 @@ export interface CachedService extends KubeObject {
   readonly parsed: Parsed<Service>;
 }
 
-export type CachedRecord = CachedOrganization | CachedService;
+export interface CachedMembers extends KubeObject {
+  readonly kind: "members";
+  readonly members: Members;
+}
+
+export interface CachedBackup extends KubeObject {
+  readonly kind: "backup";
+  readonly parsed: Parsed<BackupPolicy>;
+}
+
+export interface CachedKeyUsage extends KubeObject {
+  readonly kind: "key-usage";
+  readonly usage: KeyUsage;
+}
+
+export type CachedRecord = CachedOrganization | CachedService | CachedMembers | CachedBackup | CachedKeyUsage;
 
 export interface CachedScaling extends KubeObject {
   readonly suspended: boolean;
@@ -54,16 +73,45 @@ export function toCachedRecord(
   raw: ConfigMap,
   servesNamespace: (namespace: string) => boolean,
 ): CachedRecord {
-  const { name, labels } = raw.metadata;
-  const { data } = raw;
-  const metadata = identity(raw.metadata);
-  if (labels?.[RESOURCE_LABEL] === "organization") {
-    return { kind: "organization", metadata, parsed: parseOrganization(name, data) };
+  switch (raw.metadata.labels?.[RESOURCE_LABEL]) {
+    case "organization":
+      return toCachedOrganization(raw);
+    case "members":
+      return toCachedMembers(raw);
+    case "backup":
+      return toCachedBackup(raw);
+    case "key-usage":
+      return { kind: "key-usage", metadata: identity(raw.metadata), usage: parseKeyUsage(raw.data) };
+    default:
+      return toCachedService(raw, servesNamespace);
   }
+}
+
+function toCachedOrganization({ metadata, data }: ConfigMap): CachedOrganization {
+  return {
+    kind: "organization",
+    metadata: identity(metadata),
+    parsed: parseOrganization(metadata.name, data),
+  };
+}
+
+export function toCachedMembers({ metadata, data }: ConfigMap): CachedMembers {
+  return { kind: "members", metadata: identity(metadata), members: parseMembers(data) };
+}
+
+export function toCachedBackup({ metadata, data }: ConfigMap): CachedBackup {
+  return { kind: "backup", metadata: identity(metadata), parsed: parseBackup(metadata.name, data) };
+}
+
+function toCachedService(
+  { metadata, data }: ConfigMap,
+  servesNamespace: (namespace: string) => boolean,
+): CachedService {
+  const { name, labels } = metadata;
   const parsed = parseService(name, labels, data);
   return {
     kind: "service",
-    metadata,
+    metadata: identity(metadata),
     organizationId: labels?.[ORGANIZATION_LABEL],
     parsed:
       parsed.ok && !servesNamespace(parsed.value.namespace)
@@ -99,6 +147,13 @@ function identity({ name, namespace, uid, resourceVersion }: ObjectMeta): Object
 
 /** What is wrong with a cached record, in words for who edits it. */
 export function problemOf(object: CachedKey | CachedRecord): string | undefined {
+  if ("members" in object) return problemsIn(object.members);
+  if ("usage" in object) return problemsIn(object.usage);
   if (!object.parsed.ok) return object.parsed.problem;
   return "access" in object ? object.access.problem : undefined;
+}
+
+function problemsIn(entries: ReadonlyMap<string, Parsed<unknown>>): string | undefined {
+  const problems = [...entries.values()].flatMap((entry) => (entry.ok ? [] : [entry.problem]));
+  return problems.length === 0 ? undefined : problems.join("; ");
 }

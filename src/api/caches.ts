@@ -1,7 +1,11 @@
 import { PIPE_SCALINGS } from "../crd/names.ts";
 import type { ConfigMap, KubeObject, Secret } from "../kube/objects.ts";
 import { CONFIG_MAPS, SECRETS } from "../kube/paths.ts";
+import type { ApiKey } from "../records/api-key.ts";
+import { backupConfigMapName } from "../records/backup.ts";
+import { keyUsageConfigMapName } from "../records/key-usage.ts";
 import { API_KEY_SECRET_TYPE, RESOURCE_LABEL } from "../records/labels.ts";
+import { membersConfigMapName } from "../records/members.ts";
 import { organizationConfigMapName } from "../records/organization.ts";
 import { serviceConfigMapName } from "../records/service.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -10,7 +14,9 @@ import { keyOf } from "../runtime/store.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { Cache } from "./cache.ts";
 import {
+  type CachedBackup,
   type CachedKey,
+  type CachedMembers,
   type CachedOrganization,
   type CachedRecord,
   type CachedScaling,
@@ -21,6 +27,7 @@ import {
   toCachedRecord,
   toCachedScaling,
 } from "./cached-objects.ts";
+import type { CacheState } from "./metrics.ts";
 
 export interface CachesOptions {
   readonly client: ReflectorClient;
@@ -33,7 +40,7 @@ export interface CachesOptions {
 }
 
 /**
- * The cluster as the API sees it: keys, organizations and services, and PipeScalings. Look-ups are by the
+ * The cluster as the API sees it: keys, records of organizations and services, and PipeScalings. Look-ups are by the
  * names that the objects have, through Maps, so that a caller's string finds just that.
  */
 export class Caches {
@@ -52,6 +59,7 @@ export class Caches {
       namespace,
       fieldSelector: `type=${API_KEY_SECRET_TYPE}`,
       project: toCachedKey,
+      indexes: { organization: ({ parsed }) => (parsed.ok ? [parsed.value.organizationId] : []) },
     });
     const servesNamespace = (of: string) => pipeNamespaces.length === 0 || pipeNamespaces.includes(of);
     this.#records = new Cache({
@@ -59,7 +67,7 @@ export class Caches {
       what: "organizations and services",
       resource: CONFIG_MAPS,
       namespace,
-      labelSelector: `${RESOURCE_LABEL} in (organization,service)`,
+      labelSelector: `${RESOURCE_LABEL} in (organization,service,members,backup,key-usage)`,
       project: (raw: ConfigMap) => toCachedRecord(raw, servesNamespace),
     });
     const scalings = (of: string | undefined) => {
@@ -87,6 +95,10 @@ export class Caches {
     return all.filter(({ isSynced }) => !isSynced).map(({ what }) => what);
   }
 
+  states(): readonly CacheState[] {
+    return [this.#keys, this.#records, ...this.#scalings.values()].map(({ state }) => state);
+  }
+
   /** @throws Problem 503 if who may do what, and what there is, is not known well enough to say */
   requireFreshRecords(): void {
     this.#keys.requireFresh();
@@ -97,14 +109,42 @@ export class Caches {
     return this.#keys.get(this.#namespace, secretName);
   }
 
+  /** Those that can be read, in no order. */
+  keysOf(organizationId: string): readonly ApiKey[] {
+    const keys = this.#keys.by("organization", organizationId);
+    return keys.flatMap(({ parsed }) => (parsed.ok ? [parsed.value] : []));
+  }
+
+  /** When a key was last used, as far as that has been written down. */
+  usedAt({ organizationId, id }: Pick<ApiKey, "organizationId" | "id">): Date | undefined {
+    const record = this.#records.get(this.#namespace, keyUsageConfigMapName(organizationId));
+    const time = record?.kind === "key-usage" ? record.usage.get(id) : undefined;
+    return time?.ok ? time.value : undefined;
+  }
+
   organization(id: string): CachedOrganization | undefined {
     const record = this.#records.get(this.#namespace, organizationConfigMapName(id));
     return record?.kind === "organization" ? record : undefined;
   }
 
+  members(organizationId: string): CachedMembers | undefined {
+    const record = this.#records.get(this.#namespace, membersConfigMapName(organizationId));
+    return record?.kind === "members" ? record : undefined;
+  }
+
   service(id: string): CachedService | undefined {
     const record = this.#records.get(this.#namespace, serviceConfigMapName(id));
     return record?.kind === "service" ? record : undefined;
+  }
+
+  backup(serviceId: string): CachedBackup | undefined {
+    const record = this.#records.get(this.#namespace, backupConfigMapName(serviceId));
+    return record?.kind === "backup" ? record : undefined;
+  }
+
+  /** The answer to a write of ours. */
+  observeRecord(object: CachedRecord): void {
+    this.#records.observe(object);
   }
 
   /** @throws Problem 503 if the PipeScalings of that namespace are not known well enough to say */

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { ApiKey } from "../records/api-key.ts";
+import type { LimitedBucket } from "./limits.ts";
 
 /** One request and its answer, with what the log line about them is to say. */
 export interface Exchange {
@@ -11,6 +12,8 @@ export interface Exchange {
   /** Monotonic. */
   readonly startedAt: number;
   key: ApiKey | undefined;
+  /** What the request was charged to, so that its answer can tell what is left. */
+  bucket: LimitedBucket | undefined;
   /** Template of the route's path; absent where none matched. */
   route: string | undefined;
   /** It is answered, or never will be, and logged; what comes of it later changes nothing. */
@@ -26,6 +29,7 @@ export function openExchange(request: IncomingMessage, response: ServerResponse,
     response,
     startedAt: now,
     key: undefined,
+    bucket: undefined,
     route: undefined,
     closed: false,
   };
@@ -43,6 +47,12 @@ export function canAnswerRaw(socket: Duplex): boolean {
   if (exchange === undefined) return true;
   const { request, response } = exchange;
   return request.complete ? response.writableFinished : !response.headersSent;
+}
+
+/** Whether a request has come on this connection whose answer is not out yet. */
+export function isServing(socket: Duplex): boolean {
+  const exchange = latest.get(socket);
+  return exchange !== undefined && !exchange.response.writableFinished;
 }
 
 /** The exchange whose own body broke off, so that both sides of the log name the same request. */

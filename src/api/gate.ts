@@ -3,15 +3,22 @@ import type { Clock } from "../runtime/clock.ts";
 import { Authenticator } from "./authenticator.ts";
 import type { CachedKey } from "./cached-objects.ts";
 import type { Caches } from "./caches.ts";
+import { ClientAddresses } from "./client-address.ts";
 import type { Exchange } from "./exchange.ts";
 import { timesSent } from "./http-syntax.ts";
-import { forbidden, unauthenticated } from "./problem.ts";
+import { type Limits, tooMany } from "./limits.ts";
+import { forbidden, type Problem, unauthenticated } from "./problem.ts";
 import type { Method } from "./routes.ts";
+import { sourceOf } from "./source.ts";
 
 export interface GateOptions {
   readonly caches: Pick<Caches, "key" | "requireFreshRecords">;
   readonly clock: Clock;
   readonly realm: string;
+  /** Without them nobody is limited. */
+  readonly limits?: Limits | undefined;
+  /** Without it the client's address is the connection's. */
+  readonly addresses?: ClientAddresses | undefined;
 }
 
 /** Who comes in. */
@@ -20,35 +27,61 @@ export class Gate {
   readonly #clock: Clock;
   readonly #challenge: string;
   readonly #authenticator: Authenticator;
+  readonly #limits: Limits | undefined;
+  readonly #addresses: ClientAddresses;
 
-  constructor({ caches, clock, realm }: GateOptions) {
+  constructor({ caches, clock, realm, limits, addresses = new ClientAddresses() }: GateOptions) {
     this.#caches = caches;
     this.#clock = clock;
     this.#challenge = `Basic realm="${realm.replace(/["\\]/g, "\\$&")}", charset="UTF-8"`;
     this.#authenticator = new Authenticator({ get: (secretName) => caches.key(secretName) });
+    this.#limits = limits;
+    this.#addresses = addresses;
   }
 
   /**
-   * The key that a request comes with, if it may be used now and from there. The exchange knows it from then
-   * on, so that the log does.
+   * The key that a request comes with, if it may be used now, from there, and once more. The exchange knows
+   * it from then on, so that the log does.
    *
-   * @throws Problem 401, 403; 503 if the keys are not known well enough to say
+   * @throws Problem 401, 403, 429; 503 if the keys are not known well enough to say
    */
   admit(exchange: Exchange): ApiKey {
     const { request } = exchange;
     const header = request.headers.authorization;
-    if (header === undefined || timesSent(request, "authorization") !== 1) {
-      throw unauthenticated(this.#challenge);
-    }
+    // No credentials are not a failed guess: many clients send them only when they are asked to, and would be
+    // shut out by their neighbours' guesses if they were not always asked.
+    if (header === undefined) throw unauthenticated(this.#challenge);
+    if (timesSent(request, "authorization") !== 1) throw this.#failed(exchange);
     this.#caches.requireFreshRecords();
     const known = this.#authenticator.identify(header);
     const key = known && this.#usable(known);
-    if (!key) throw unauthenticated(this.#challenge);
+    if (!key) throw this.#failed(exchange);
     exchange.key = key;
-    if (!known.access.allows(request.socket.remoteAddress)) {
+    if (!known.access.allows(this.#addresses.of(request))) {
       throw forbidden("This key may not be used from this address.");
     }
+    this.#charge(exchange, known);
     return key;
+  }
+
+  /**
+   * Only after the credentials have been looked at, so that valid ones always pass, and whatever was wrong
+   * with the others has cost the same.
+   */
+  #failed(exchange: Exchange): Problem {
+    if (!this.#limits) return unauthenticated(this.#challenge);
+    const now = this.#clock.monotonic();
+    const bucket = this.#limits.ofSource(sourceOf(this.#addresses.of(exchange.request)), now);
+    exchange.bucket = bucket;
+    return !bucket || bucket.take(now) ? unauthenticated(this.#challenge) : tooMany(bucket, now);
+  }
+
+  /** By the Secret's name, which stays when the Secret is changed, and no other has. */
+  #charge(exchange: Exchange, { metadata }: CachedKey): void {
+    const now = this.#clock.monotonic();
+    const bucket = this.#limits?.ofKey(metadata.name, now);
+    exchange.bucket = bucket;
+    if (bucket && !bucket.take(now)) throw tooMany(bucket, now);
   }
 
   #usable({ parsed }: CachedKey): ApiKey | undefined {

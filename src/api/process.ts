@@ -1,22 +1,31 @@
 import { once } from "node:events";
 import { type Server, validateHeaderValue } from "node:http";
 import { isIPv6 } from "node:net";
+import { Server as TlsServer } from "node:tls";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import type { Tiers } from "../domain/tier.ts";
 import { KubeClient } from "../kube/client.ts";
 import { connect } from "../kube/connection.ts";
 import { checkReachable } from "../kube/reachable.ts";
-import { systemClock } from "../runtime/clock.ts";
+import { type Clock, pause, systemClock } from "../runtime/clock.ts";
+import { clusterMetrics } from "../telemetry/cluster-metrics.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { listen, type Readiness, startOpsServer } from "../telemetry/ops-server.ts";
 import { Answers } from "./answers.ts";
 import { createApp } from "./app.ts";
 import { Caches } from "./caches.ts";
+import { followCertificate } from "./certificate.ts";
+import { ClientAddresses, type ProxySettings } from "./client-address.ts";
+import { Drain } from "./drain.ts";
+import { isServing } from "./exchange.ts";
+import { type LimitSettings, Limits } from "./limits.ts";
+import { ApiMetrics } from "./metrics.ts";
+import { RecordWriter } from "./record-writer.ts";
 import { ScalingWriter } from "./scaling-writer.ts";
-import { createApiServer } from "./server.ts";
-import { readTransport, type TransportSettings } from "./transport.ts";
+import { createApiServer, TIMEOUTS } from "./server.ts";
+import { readTransport, type TlsFiles, type TransportSettings } from "./transport.ts";
 
-export interface ApiSettings extends TransportSettings {
+export interface ApiSettings extends TransportSettings, LimitSettings, ProxySettings {
   /** Path; without one, the Pod's own ServiceAccount or the user's default. */
   readonly kubeconfig: string | undefined;
   /** Namespace of the records. */
@@ -28,13 +37,15 @@ export interface ApiSettings extends TransportSettings {
   readonly opsPort: number;
   /** Shown to whoever is asked for credentials. */
   readonly realm?: string | undefined;
+  /** How long new connections are still taken after the signal; 0 if absent. */
+  readonly drainDelayMs?: number;
   readonly tiers: Tiers;
 }
 
 const DEFAULT_REALM = "pipe-scaling";
 
-/** Requests in flight get this long to finish: less than a Pod's usual grace of 30 s. */
-const DRAIN_MS = 25_000;
+/** From the signal to the last answer: less than a Pod's usual grace of 30 s. */
+const ENDING_MS = 25_000;
 
 /**
  * The API from start to end: serves until the signal is aborted, lets the requests in flight finish, and
@@ -43,40 +54,83 @@ const DRAIN_MS = 25_000;
  * @throws Error with a sentence for the user when it cannot start
  */
 export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSignal): Promise<void> {
-  const { host, namespace, pipeNamespaces, tiers, realm = DEFAULT_REALM } = settings;
+  const { host, namespace, pipeNamespaces, tiers, realm = DEFAULT_REALM, drainDelayMs = 0 } = settings;
   const tls = readTransport(settings);
   requireHeaderText(realm);
+  const limits = new Limits(settings);
+  const addresses = new ClientAddresses(settings);
   const clock = systemClock;
-  const client = new KubeClient(await connect(settings.kubeconfig));
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const metrics = new ApiMetrics(registry);
+  const client = new KubeClient(await connect(settings.kubeconfig), clusterMetrics(registry));
   await checkReachable(client, signal);
   const caches = new Caches({ client, namespace, pipeNamespaces, clock, log });
-  const answers = new Answers({ log, clock, draining: () => signal.aborted });
+  metrics.watchCaches(() => caches.states());
+  const answers = new Answers({ log, clock, draining: () => signal.aborted, limits, metrics });
   const writer = new ScalingWriter(client);
-  const listener = createApp({ caches, writer, tiers, answers, clock, log, realm });
+  const recordWriter = new RecordWriter(client, namespace);
+  const listener = createApp({
+    caches,
+    writer,
+    recordWriter,
+    tiers,
+    answers,
+    clock,
+    log,
+    realm,
+    limits,
+    addresses,
+  });
 
-  const metrics = new Registry();
-  collectDefaultMetrics({ register: metrics });
-  const readiness = () => readinessOf(caches, signal);
-  const watching = new AbortController();
-  const servers: Server[] = [];
-  let watches: Promise<void> | undefined;
+  const server = createApiServer({ listener, answers, clock, tls });
+  const drain = new Drain(server);
+  const serving = new AbortController();
+  const background: Promise<void>[] = [];
+  let ops: Server | undefined;
   try {
-    const ops = await startOpsServer({ host, port: settings.opsPort, metrics, readiness });
-    servers.push(ops);
-    const api = await listen(createApiServer({ listener, answers, clock, tls }), host, settings.port);
-    servers.unshift(api);
-    watches = caches.run(watching.signal);
-    log.info({ url: url(tls ? "https" : "http", host, api), opsUrl: url("http", host, ops) }, "listening");
+    const readiness = () => readinessOf(caches, signal);
+    ops = await startOpsServer({ host, port: settings.opsPort, metrics: registry, readiness });
+    await listen(server, host, settings.port);
+    background.push(caches.run(serving.signal));
+    if (tls) background.push(followTlsFiles({ settings, served: tls, server, clock, log }, serving.signal));
+    log.info({ url: url(tls ? "https" : "http", host, server), opsUrl: url("http", host, ops) }, "listening");
     if (!signal.aborted) await once(signal, "abort");
-    log.info("draining");
+    log.info({ drainDelayMs }, "draining");
+    await pause(clock, drainDelayMs, serving.signal);
   } finally {
     // The API first: its last answers still need the caches, and the operations port tells about them.
-    for (const server of servers) await drain(server);
-    watching.abort();
-    await watches;
+    if (server.listening) {
+      await drain.run({ clock, ...TIMEOUTS, mostMs: ENDING_MS - drainDelayMs, isServing });
+    }
+    ops?.close();
+    ops?.closeAllConnections();
+    serving.abort();
+    await Promise.all(background);
     await client.close();
   }
   log.info("stopped");
+}
+
+interface TlsOptions {
+  readonly settings: TransportSettings;
+  readonly served: TlsFiles;
+  readonly server: Server;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+function followTlsFiles({ settings, server, ...options }: TlsOptions, signal: AbortSignal): Promise<void> {
+  return followCertificate(
+    {
+      ...options,
+      read: () => readTransport(settings) ?? options.served,
+      install: (files) => {
+        if (server instanceof TlsServer) server.setSecureContext(files);
+      },
+    },
+    signal,
+  );
 }
 
 function requireHeaderText(realm: string): void {
@@ -98,14 +152,6 @@ function readinessOf(caches: Caches, signal: AbortSignal): Readiness {
   return missing.length === 0
     ? { ready: true }
     : { ready: false, problem: `not read from the cluster yet: ${missing.join(", ")}` };
-}
-
-async function drain(server: Server): Promise<void> {
-  const cancel = systemClock.after(DRAIN_MS, () => server.closeAllConnections());
-  const closed = once(server, "close");
-  server.close();
-  await closed;
-  cancel();
 }
 
 function url(scheme: string, host: string, server: Server): string {

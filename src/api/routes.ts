@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { ApiKey } from "../records/api-key.ts";
 import { notFound, Problem } from "./problem.ts";
 
-export type Method = "GET" | "PATCH";
+export type Method = "GET" | "PATCH" | "DELETE";
 
 /** A request that has passed the gate: authenticated, routed and allowed. */
 export interface Call {

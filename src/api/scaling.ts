@@ -1,9 +1,9 @@
 import { describeSize, type Size } from "../domain/size.ts";
 import type { Tiers } from "../domain/tier.ts";
-import { isCode, isReplaced, KubeApiError, KubeUnreachableError } from "../kube/errors.ts";
 import type { Logger } from "../telemetry/log.ts";
 import type { CachedScaling } from "./cached-objects.ts";
 import type { Caches } from "./caches.ts";
+import { isOther, refusal } from "./cluster-refusal.ts";
 import type { ServicePlace } from "./places.ts";
 import { invalid, Problem, unavailable } from "./problem.ts";
 import type { Origin, ScalingWriter } from "./scaling-writer.ts";
@@ -57,10 +57,10 @@ export async function requestSize(
       log.info({ ...audit, from, to: describeSize(size) }, "size accepted");
       return size;
     } catch (error) {
-      if (!isOther(error)) throw refusal(error);
+      if (!isOther(error)) throw refusal(error, "this size");
     }
     target = await writer.read(service.namespace, service.id).catch((error: unknown) => {
-      throw refusal(error);
+      throw refusal(error, "this size");
     });
   }
   throw unavailable("The service is being changed by others at the same time. Try again shortly.");
@@ -92,22 +92,4 @@ function requireAllowed(size: Size, current: CachedScaling, tierName: string, ti
   if (current.metadata.deletionTimestamp !== undefined) {
     throw unavailable("The service is being set up anew. Try again shortly.");
   }
-}
-
-/** The object is not the one that the cache has: it is gone, replaced, or was written at the same moment. */
-function isOther(error: unknown): boolean {
-  return isCode(error, 409) || isCode(error, 404) || isReplaced(error);
-}
-
-function refusal(error: unknown): unknown {
-  if (error instanceof KubeUnreachableError) {
-    return unavailable("The change could not be made. It is safe to repeat it.", { cause: error });
-  }
-  if (!(error instanceof KubeApiError)) return error;
-  // Not the schema, which our own is as strict as: somebody's admission policy.
-  if (error.code === 422) return invalid("The cluster's policy does not allow this size.", error);
-  return unavailable("The change could not be made. It is safe to repeat it.", {
-    cause: error,
-    ...(error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs }),
-  });
 }

@@ -5,6 +5,7 @@ import { checkReachable } from "../kube/reachable.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { LeadershipLostError } from "../runtime/leader.ts";
 import type { Informer } from "../runtime/reflector.ts";
+import { clusterMetrics } from "../telemetry/cluster-metrics.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { type Readiness, startOpsServer, urlOf } from "../telemetry/ops-server.ts";
 import { type AssemblyOptions, assemble } from "./assemble.ts";
@@ -28,10 +29,12 @@ export async function runController(
   log: Logger,
   signal: AbortSignal,
 ): Promise<void> {
-  const client = new KubeClient(await connect(settings.kubeconfig));
+  const metrics = new Registry();
+  collectDefaultMetrics({ register: metrics });
+  const client = new KubeClient(await connect(settings.kubeconfig), clusterMetrics(metrics));
   try {
     await checkReachable(client, signal);
-    await operate(client, settings, log, signal);
+    await operate(client, settings, metrics, log, signal);
   } finally {
     await client.close();
   }
@@ -40,12 +43,11 @@ export async function runController(
 async function operate(
   client: KubeClient,
   settings: ControllerSettings,
+  metrics: Registry,
   log: Logger,
   signal: AbortSignal,
 ): Promise<void> {
   const { informers, elector, work } = assemble({ ...settings, client, clock: systemClock, log });
-  const metrics = new Registry();
-  collectDefaultMetrics({ register: metrics });
   const readiness = () => readinessOf(informers);
   const ops = await startOpsServer({ host: settings.host, port: settings.opsPort, metrics, readiness });
   log.info({ opsUrl: urlOf(ops), server: client.server, identity: settings.identity }, "listening");

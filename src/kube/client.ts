@@ -1,4 +1,5 @@
 import type { Dispatcher } from "undici";
+import { type Action, actionOf } from "./call.ts";
 import type { Connection } from "./connection.ts";
 import { KubeApiError, KubeUnreachableError } from "./errors.ts";
 
@@ -21,6 +22,14 @@ export interface KubeRequest {
   readonly timeoutMs?: number;
 }
 
+/** A call, once it is known what came of it. */
+export interface EndedCall extends Action {
+  /** Of the answer; 0 if there was none. */
+  readonly code: number;
+  /** Until the answer began. */
+  readonly seconds: number;
+}
+
 /**
  * Calls to the API server as plain JSON.
  *
@@ -30,9 +39,12 @@ export interface KubeRequest {
  */
 export class KubeClient {
   readonly #connection: Connection;
+  readonly #onCall: (call: EndedCall) => void;
 
-  constructor(connection: Connection) {
+  /** @param onCall is told of each call; must not throw */
+  constructor(connection: Connection, onCall: (call: EndedCall) => void = () => undefined) {
     this.#connection = connection;
+    this.#onCall = onCall;
   }
 
   get server(): string {
@@ -79,6 +91,9 @@ export class KubeClient {
   async #send(request: KubeRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
     const authorization = await this.#connection.authorization();
     const base = new URL(this.#connection.server).pathname.replace(/\/$/, "");
+    const startedAt = performance.now();
+    const ended = (code: number) =>
+      this.#onCall({ ...actionOf(request), code, seconds: (performance.now() - startedAt) / 1000 });
     let response: Dispatcher.ResponseData;
     try {
       response = await this.#connection.pool.request({
@@ -95,8 +110,10 @@ export class KubeClient {
       });
     } catch (cause) {
       request.signal?.throwIfAborted();
+      ended(0);
       throw unreachable(request, this.server, cause);
     }
+    ended(response.statusCode);
     if (response.statusCode >= 200 && response.statusCode < 300) return response;
     const retryAfter = response.headers["retry-after"];
     throw new KubeApiError(

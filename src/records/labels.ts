@@ -2,7 +2,7 @@
 export const RESOURCE_LABEL = "pipes.clouddb.dev/resource";
 export const ORGANIZATION_LABEL = "pipes.clouddb.dev/organization";
 
-export type RecordKind = "organization" | "service" | "members";
+export type RecordKind = "organization" | "service" | "members" | "backup" | "key-usage";
 
 export const API_KEY_SECRET_TYPE = "pipes.clouddb.dev/api-key";
 

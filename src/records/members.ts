@@ -40,6 +40,18 @@ export function parseMember(key: string, value: string): Parsed<Member> {
   return { ok: true, value: result.data };
 }
 
+/** The members by the keys of their entries: one that cannot be read fails only itself. */
+export type Members = ReadonlyMap<string, Parsed<Member>>;
+
+export function parseMembers(values: Readonly<Record<string, string>> | undefined): Members {
+  return new Map(
+    Object.entries(values ?? {}).map(([key, value]): [string, Parsed<Member>] => [
+      key,
+      parseMember(key, value),
+    ]),
+  );
+}
+
 export function formatMember(member: Member): string {
   return stringify({ ...member, joinedAt: member.joinedAt.toISOString() });
 }

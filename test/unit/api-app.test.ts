@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Answers } from "../../src/api/answers.ts";
 import { createApp } from "../../src/api/app.ts";
 import { Caches } from "../../src/api/caches.ts";
+import { RecordWriter } from "../../src/api/record-writer.ts";
 import { ScalingWriter } from "../../src/api/scaling-writer.ts";
 import { BUILT_IN_TIERS } from "../../src/domain/tier.ts";
 import type { KubeRequest } from "../../src/kube/client.ts";
@@ -71,10 +72,11 @@ async function start(pipeNamespaces: readonly string[] = []): Promise<Client> {
   const caches = new Caches({ client: cluster, namespace: RECORDS, pipeNamespaces, clock, log });
   const answers = new Answers({ log, clock, draining: () => ending.signal.aborted });
   const writer = new ScalingWriter(cluster);
+  const recordWriter = new RecordWriter(cluster, RECORDS);
   void caches.run(ending.signal);
   await clock.advance(0);
   const started = createServer(
-    createApp({ caches, writer, tiers: BUILT_IN_TIERS, answers, clock, log, realm: "test" }),
+    createApp({ caches, writer, recordWriter, tiers: BUILT_IN_TIERS, answers, clock, log, realm: "test" }),
   );
   server = started.listen(0, "127.0.0.1");
   await once(started, "listening");

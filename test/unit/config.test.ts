@@ -33,6 +33,11 @@ describe("without a flag or a variable", () => {
       plainHttp: false,
       tlsCert: undefined,
       tlsKey: undefined,
+      trustedProxies: undefined,
+      rateLimit: 10,
+      rateWindowMs: 10_000,
+      failedLogins: 10,
+      drainDelayMs: 0,
     });
   });
 
@@ -68,6 +73,16 @@ describe("what is written is read", () => {
       pipeNamespaces: ["a", "b-2"],
       kubeconfig: "k",
       namespace: "records",
+    });
+  });
+
+  test("as limits and as proxies", () => {
+    const flags = { rateLimit: "0", rateWindow: "55s", failedLogins: "3", trustedProxies: "10.0.0.0/8, ::1" };
+    expect(api(flags)).toMatchObject({
+      rateLimit: 0,
+      rateWindowMs: 55_000,
+      failedLogins: 3,
+      trustedProxies: ["10.0.0.0/8", "::1"],
     });
   });
 
@@ -116,6 +131,15 @@ describe("what is wrong is refused with what is allowed", () => {
     ],
     [{ namespace: "a".repeat(64) }, "at most 63 lower-case letters"],
     [{ pipeNamespaces: "a,,b" }, '--pipe-namespaces (or PIPE_SCALING_PIPE_NAMESPACES) is "a,,b"'],
+    [{ rateLimit: "10/s" }, "it must be a whole number from 0 to 10000"],
+    [{ rateWindow: "1m" }, "it must be a duration from 1s to 55s"],
+    [{ failedLogins: "off" }, "--failed-logins (or PIPE_SCALING_FAILED_LOGINS)"],
+    [
+      { trustedProxies: "10.0.0.1,10.0.0.0/33" },
+      "each of its values must be an IP address or a CIDR, such as 10.0.0.0/8 or 2001:db8::1.",
+    ],
+    [{ trustedProxies: "fe80::1%eth0" }, "--trusted-proxies (or PIPE_SCALING_TRUSTED_PROXIES)"],
+    [{ trustedProxies: "010.0.0.1" }, "--trusted-proxies (or PIPE_SCALING_TRUSTED_PROXIES)"],
     [{ logLevel: "loud" }, "but it must be trace, debug, info, warn, error, fatal or silent."],
     [{ plainHttp: "1" }, "but it must be true or false."],
     [

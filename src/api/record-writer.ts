@@ -1,0 +1,59 @@
+import { API_FIELD_MANAGER } from "../crd/names.ts";
+import type { KubeClient } from "../kube/client.ts";
+import { isCode } from "../kube/errors.ts";
+import type { ConfigMap, KubeObject } from "../kube/objects.ts";
+import { CONFIG_MAPS, collectionPath, objectPath } from "../kube/paths.ts";
+
+/** Of the entries of `data`, `null` removes one; those that are absent stay as they are. */
+export interface RecordPatch {
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly data: Readonly<Record<string, string | null>>;
+}
+
+/** The calls to the cluster that a change of a record can take. */
+export class RecordWriter {
+  readonly #client: Pick<KubeClient, "json">;
+  readonly #namespace: string;
+
+  constructor(client: Pick<KubeClient, "json">, namespace: string) {
+    this.#client = client;
+    this.#namespace = namespace;
+  }
+
+  /** The record as it is now, past the cache. */
+  async read(name: string): Promise<ConfigMap | undefined> {
+    try {
+      return await this.#client.json<ConfigMap>({ path: objectPath(CONFIG_MAPS, this.#namespace, name) });
+    } catch (error) {
+      if (isCode(error, 404)) return undefined;
+      throw error;
+    }
+  }
+
+  /** @throws KubeApiError 409 if there is one of that name already */
+  create(record: object): Promise<ConfigMap> {
+    return this.#client.json<ConfigMap>({
+      method: "POST",
+      path: collectionPath(CONFIG_MAPS, this.#namespace),
+      query: { fieldManager: API_FIELD_MANAGER, fieldValidation: "Strict" },
+      body: record,
+    });
+  }
+
+  /**
+   * Changes just the version that is given.
+   *
+   * @throws KubeApiError 409, 404, or 422 on metadata.uid if the record is no longer that one
+   * @throws KubeUnreachableError after which the outcome is unknown
+   */
+  patch({ metadata }: KubeObject, { labels, data }: RecordPatch): Promise<ConfigMap> {
+    const { name, uid, resourceVersion } = metadata;
+    return this.#client.json<ConfigMap>({
+      method: "PATCH",
+      path: objectPath(CONFIG_MAPS, this.#namespace, name),
+      query: { fieldManager: API_FIELD_MANAGER, fieldValidation: "Strict" },
+      patchType: "application/merge-patch+json",
+      body: { metadata: { uid, resourceVersion, ...(labels === undefined ? {} : { labels }) }, data },
+    });
+  }
+}

@@ -1,0 +1,29 @@
+import type { KubeRequest } from "./client.ts";
+
+/** What a request is in the words of RBAC. */
+export interface Action {
+  readonly verb: string;
+  /** Plural of the kind, with the subresource if there is one; empty for what is no resource. */
+  readonly resource: string;
+}
+
+/** Groups: a namespace, a plural, a name, a subresource. */
+const RESOURCE_PATH =
+  /^\/(?:api|apis\/[^/]+)\/[^/]+(?:\/namespaces\/[^/]+)?\/([^/]+)(?:\/([^/]+)(?:\/([^/]+))?)?$/;
+
+const WRITE_VERBS = new Map([
+  ["POST", "create"],
+  ["PUT", "update"],
+  ["PATCH", "patch"],
+  ["DELETE", "delete"],
+]);
+
+export function actionOf({ method = "GET", path, query }: KubeRequest): Action {
+  const [, plural = "", name, subresource] = RESOURCE_PATH.exec(path) ?? [];
+  const resource = subresource === undefined ? plural : `${plural}/${subresource}`;
+  const readVerb = query?.["watch"] === true ? "watch" : "list";
+  return {
+    verb: WRITE_VERBS.get(method) ?? (name === undefined && plural !== "" ? readVerb : "get"),
+    resource,
+  };
+}

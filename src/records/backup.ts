@@ -1,0 +1,88 @@
+import * as z from "zod";
+import {
+  BACKUP_PERIODS_HOURS,
+  BACKUP_RETENTION_MAXIMUM_HOURS,
+  BACKUP_RETENTION_MINIMUM_HOURS,
+  BACKUP_RETENTION_STEP_HOURS,
+  BACKUP_START_TIME,
+  type BackupPolicy,
+  DEFAULT_BACKUP_POLICY,
+  START_TIME_RULE,
+  startTimeFits,
+} from "../domain/backup-policy.ts";
+import { recordLabels } from "./labels.ts";
+import { idInName } from "./organization.ts";
+import { type Parsed, parseRecord } from "./parse.ts";
+
+const PREFIX = "backup-";
+
+export function backupConfigMapName(serviceId: string): string {
+  return `${PREFIX}${serviceId}`;
+}
+
+const hours = z
+  .string()
+  .regex(/^[0-9]{1,4}$/, "must be a whole number of hours")
+  .transform(Number);
+
+const data = z
+  .object({
+    backupPeriodInHours: hours
+      .pipe(z.literal(BACKUP_PERIODS_HOURS, `must be one of ${BACKUP_PERIODS_HOURS.join(", ")}`))
+      .default(DEFAULT_BACKUP_POLICY.periodInHours),
+    backupRetentionPeriodInHours: hours
+      .pipe(
+        z
+          .int()
+          .min(BACKUP_RETENTION_MINIMUM_HOURS)
+          .max(BACKUP_RETENTION_MAXIMUM_HOURS)
+          .multipleOf(BACKUP_RETENTION_STEP_HOURS),
+      )
+      .default(DEFAULT_BACKUP_POLICY.retentionPeriodInHours),
+    backupStartTime: z.string().regex(BACKUP_START_TIME, "must be H:00 or HH:00, in UTC").optional(),
+  })
+  .transform(
+    (values): BackupPolicy => ({
+      periodInHours: values.backupPeriodInHours,
+      retentionPeriodInHours: values.backupRetentionPeriodInHours,
+      startTime: values.backupStartTime,
+    }),
+  )
+  .refine(startTimeFits, START_TIME_RULE);
+
+/** ConfigMap `backup-<serviceId>`: what differs from the defaults. Whose the service is says its own record. */
+export function parseBackup(
+  objectName: string,
+  values: Readonly<Record<string, string>> | undefined,
+): Parsed<BackupPolicy> {
+  if (idInName(objectName, PREFIX) === undefined) {
+    return { ok: false, problem: `the name must be ${PREFIX}<uuid in lower case>` };
+  }
+  return parseRecord(data, values);
+}
+
+/** Every key that the record can have, and its value; `null` where it is the default, and so not there. */
+export function backupData(policy: BackupPolicy): Readonly<Record<string, string | null>> {
+  const { periodInHours, retentionPeriodInHours, startTime } = policy;
+  return {
+    backupPeriodInHours: unlessDefault(periodInHours, DEFAULT_BACKUP_POLICY.periodInHours),
+    backupRetentionPeriodInHours: unlessDefault(
+      retentionPeriodInHours,
+      DEFAULT_BACKUP_POLICY.retentionPeriodInHours,
+    ),
+    backupStartTime: startTime ?? null,
+  };
+}
+
+function unlessDefault(value: number, standard: number): string | null {
+  return value === standard ? null : String(value);
+}
+
+export function backupConfigMap(serviceId: string, organizationId: string, policy: BackupPolicy) {
+  return {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: { name: backupConfigMapName(serviceId), labels: recordLabels("backup", organizationId) },
+    data: Object.fromEntries(Object.entries(backupData(policy)).filter(([, value]) => value !== null)),
+  };
+}

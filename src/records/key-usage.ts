@@ -1,0 +1,22 @@
+import { instant, type Parsed } from "./parse.ts";
+
+/** ConfigMap `key-usage-<organizationId>`: the resource id of each key that was used, and when it last was. */
+export function keyUsageConfigMapName(organizationId: string): string {
+  return `key-usage-${organizationId}`;
+}
+
+export type KeyUsage = ReadonlyMap<string, Parsed<Date>>;
+
+export function parseKeyUsage(values: Readonly<Record<string, string>> | undefined): KeyUsage {
+  return new Map(
+    Object.entries(values ?? {}).map(([keyId, text]): [string, Parsed<Date>] => {
+      const time = instant.safeParse(text);
+      return [
+        keyId,
+        time.success
+          ? { ok: true, value: time.data }
+          : { ok: false, problem: `${keyId}: ${time.error.issues[0]?.message}` },
+      ];
+    }),
+  );
+}

@@ -1,0 +1,105 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { waitFor } from "../cluster/wait.ts";
+import { clientOf, openRaw, parseRaw } from "./client.ts";
+import { clientOfText, createWorld, type World } from "./world.ts";
+
+const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+
+let world: World;
+
+beforeAll(async () => {
+  world = await createWorld("draining");
+});
+
+afterAll(async () => {
+  await world?.remove();
+});
+
+/** A service whose pipes can be scaled, and the key to do it. */
+async function scalable(): Promise<{ path: string; authorization: string; service: string }> {
+  const organizationId = await world.addOrganization();
+  const service = await world.addService(organizationId);
+  const { authorization } = await world.addKey({ organizationId });
+  await world.addScaling(service, {}, 2);
+  const path = `/v1/organizations/${organizationId}/services/${service}/pipesCdcScaling`;
+  return { path, authorization, service };
+}
+
+/** The API as a process of its own, as it is shipped. */
+async function startProcess(flags: readonly string[] = []) {
+  const args = ["api", "--kubeconfig", world.kubeconfig, "--namespace", world.records];
+  const child = spawn(process.execPath, [MAIN, ...args, "--port", "0", "--ops-port", "0", ...flags], {
+    env: {},
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  onTestFinished(() => {
+    child.kill("SIGKILL");
+  });
+  let text = "";
+  child.stdout.on("data", (chunk: Buffer) => {
+    text += chunk.toString();
+  });
+  const lines = (): Record<string, unknown>[] =>
+    text
+      .split("\n")
+      .slice(0, -1)
+      .map((line) => JSON.parse(line));
+  const listening = await waitFor(() => lines().find(({ msg }) => msg === "listening"), {
+    what: "the process to listen",
+  });
+  const [url, opsUrl] = [String(listening["url"]), String(listening["opsUrl"])];
+  return { child, lines, url, ask: clientOf(url), ops: clientOfText(opsUrl) };
+}
+
+test("SIGTERM lets the request under way end, closes the rest, and ends the process with 0", async () => {
+  const { path, authorization, service } = await scalable();
+  const { child, lines, url, ask, ops } = await startProcess();
+  await waitFor(async () => (await ask({ path, authorization })).status === 200, {
+    what: "the service to be known",
+  });
+  const unused = await openRaw(url);
+  const idle = await openRaw(url);
+  idle.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  await idle.received("404");
+  const busy = await openRaw(url);
+  const body = '{"replicaCpuMillicores":4000}';
+  busy.write(
+    `PATCH ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`,
+  );
+  await busy.received("100 Continue");
+  busy.write(body.slice(0, 5));
+
+  child.kill("SIGTERM");
+  await Promise.all([idle.closed, unused.closed]);
+  expect(await ops("/readyz")).toEqual({ status: 503, text: "draining\n" });
+  await expect(ask({ path: "/" })).rejects.toMatchObject({ code: "ECONNREFUSED" });
+  busy.write(body.slice(5));
+  await busy.closed;
+  await once(child, "close");
+
+  const answer = parseRaw(busy.text().replace("HTTP/1.1 100 Continue\r\n\r\n", ""));
+  expect(answer).toMatchObject({ status: 200, headers: { connection: "close" } });
+  expect((await world.scaling(service)).spec).toMatchObject({ replicaCpuMillicores: 4000 });
+  expect(child.exitCode).toBe(0);
+  expect(lines().map(({ msg }) => msg)).toEqual(expect.arrayContaining(["stopping", "draining"]));
+  expect(lines().at(-1)).toMatchObject({ msg: "stopped" });
+});
+
+test("with a delay it still takes connections while load balancers see that it is not ready", async () => {
+  const { path, authorization } = await scalable();
+  const api = await world.startReadyApi({ drainDelayMs: 3000 });
+  await waitFor(async () => (await api.ask({ path, authorization })).status === 200, {
+    what: "the service to be known",
+  });
+
+  const stopped = api.stop();
+  expect((await clientOfText(api.opsUrl)("/readyz")).status).toBe(503);
+  const keepAlive = { Connection: "keep-alive" };
+  const answer = await api.ask({ path, authorization, headers: keepAlive });
+  expect(answer).toMatchObject({ status: 200, headers: { connection: "close" } });
+  await stopped;
+  await expect(api.ask({ path })).rejects.toMatchObject({ code: "ECONNREFUSED" });
+});

@@ -1,0 +1,205 @@
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import * as z from "zod";
+import { apiKey, successEnvelope } from "../../src/api/schemas.ts";
+import { recordLabels } from "../../src/records/labels.ts";
+import { waitFor } from "../cluster/wait.ts";
+import { type KeyFields, type KeyRecord, keyRecord } from "../gen/records.ts";
+import type { Answer } from "./client.ts";
+import { createWorld, type RunningApi, type World } from "./world.ts";
+
+let world: World;
+let api: RunningApi;
+
+beforeAll(async () => {
+  world = await createWorld("keys");
+  api = await world.startReadyApi();
+});
+
+afterAll(async () => {
+  await api?.stop();
+  await world?.remove();
+});
+
+const envelope = successEnvelope(z.array(apiKey));
+
+function list(organization: string, authorization: string): Promise<Answer> {
+  return api.ask({ path: `/v1/organizations/${organization}/keys`, authorization });
+}
+
+/** The keys once there are so many of them. */
+async function keys(organization: string, authorization: string, count: number) {
+  return await waitFor(
+    async () => {
+      const { status, body } = await list(organization, authorization);
+      if (status !== 200) return undefined;
+      const { result } = envelope.parse(body);
+      return result.length === count && result;
+    },
+    { what: `${count} keys to be listed` },
+  );
+}
+
+async function addKey({ data = {}, ...fields }: KeyFields & { data?: object }): Promise<KeyRecord> {
+  const key = keyRecord(fields);
+  await world.addRecord({ ...key.record, ...{ stringData: { ...key.record.stringData, ...data } } });
+  return key;
+}
+
+describe("GET keys", () => {
+  it("answers every key of the organization with the fields of the contract, the secrets never", async () => {
+    const organizationId = await world.addOrganization();
+    const developer = await addKey({
+      organizationId,
+      roles: ["developer"],
+      data: { name: "reader", createdAt: "2026-03-01T01:00:00+01:00" },
+    });
+    const used = await addKey({
+      organizationId,
+      state: "disabled",
+      roles: ["admin", "developer"],
+      expireAt: new Date("2026-01-02T03:04:05Z"),
+      ipAccessList: [{ description: "office", source: "10.0.0.0/8" }],
+      data: { name: "old", createdAt: "2026-02-01T00:00:00Z" },
+    });
+    await world.addRecord({
+      kind: "ConfigMap",
+      ...{
+        metadata: {
+          name: `key-usage-${organizationId}`,
+          labels: recordLabels("key-usage", organizationId),
+        },
+        data: { [used.id]: "2026-04-05T06:07:00Z", [developer.id]: "yesterday" },
+      },
+    });
+    await api.admits(developer.authorization);
+
+    const answer = await waitFor(
+      async () => {
+        const seen = await list(organizationId, developer.authorization);
+        return seen.text.includes("usedAt") && seen;
+      },
+      { what: "the use of a key to be known" },
+    );
+
+    expect(envelope.parse(answer.body).result).toEqual([
+      {
+        id: used.id,
+        name: "old",
+        state: "disabled",
+        roles: ["admin", "developer"],
+        createdAt: "2026-02-01T00:00:00.000Z",
+        expireAt: "2026-01-02T03:04:05.000Z",
+        usedAt: "2026-04-05T06:07:00.000Z",
+        keySuffix: used.keyId.slice(-4),
+        ipAccessList: [{ description: "office", source: "10.0.0.0/8" }],
+      },
+      {
+        id: developer.id,
+        name: "reader",
+        state: "enabled",
+        roles: ["developer"],
+        createdAt: "2026-03-01T00:00:00.000Z",
+        keySuffix: developer.keyId.slice(-4),
+        ipAccessList: [],
+      },
+    ]);
+    for (const key of [used, developer]) {
+      for (const secret of [key.keyId, key.keySecret, key.record.stringData.secretHash]) {
+        expect(answer.text).not.toContain(secret);
+      }
+    }
+  });
+
+  it("keeps one order: by creation, then by id", async () => {
+    const organizationId = await world.addOrganization();
+    const made: KeyRecord[] = [];
+    for (let count = 0; count < 5; count += 1) made.push(await addKey({ organizationId }));
+    const first = await addKey({ organizationId, data: { createdAt: "2025-12-31T23:59:59.999Z" } });
+
+    const listed = await keys(organizationId, first.authorization, 6);
+
+    expect(listed.map(({ id }) => id)).toEqual([first.id, ...made.map(({ id }) => id).sort()]);
+  });
+
+  it("leaves out a key that cannot be read, and the keys of others", async () => {
+    const organizationId = await world.addOrganization();
+    await addKey({ organizationId, data: { createdAt: "once upon a time" } });
+    await addKey({ organizationId: await world.addOrganization() });
+    const own = await addKey({ organizationId });
+    const listed = await keys(organizationId, own.authorization, 1);
+    expect(listed.map(({ id }) => id)).toEqual([own.id]);
+  });
+
+  it("follows a key that is removed", async () => {
+    const organizationId = await world.addOrganization();
+    const own = await addKey({ organizationId });
+    const other = await addKey({ organizationId });
+    await keys(organizationId, own.authorization, 2);
+    await world.admin.json({
+      method: "DELETE",
+      path: `/api/v1/namespaces/${world.records}/secrets/${other.record.metadata.name}`,
+    });
+    await keys(organizationId, own.authorization, 1);
+  });
+
+  it("answers at most 100, the oldest", async () => {
+    const organizationId = await world.addOrganization();
+    const own = await addKey({ organizationId, data: { createdAt: "2025-01-01T00:00:00Z" } });
+    const many = Array.from({ length: 100 }, () => addKey({ organizationId }));
+    await Promise.all(many);
+    const last = await addKey({ organizationId, data: { createdAt: "2027-01-01T00:00:00Z" } });
+    // The last one was made after all others, so with it they are all known.
+    await api.admits(last.authorization);
+    const listed = await keys(organizationId, own.authorization, 100);
+    expect(listed[0]?.id).toBe(own.id);
+    expect(listed.some(({ id }) => id === last.id)).toBe(false);
+  });
+});
+
+describe("whose keys they are", () => {
+  it("answers the same for an organization that is absent and for another's", async () => {
+    const others = await world.addOrganization();
+    const organizationId = await world.addOrganization();
+    const { authorization } = await addKey({ organizationId });
+    await keys(organizationId, authorization, 1);
+
+    const foreign = await list(others, authorization);
+    const absent = await list(randomUUID(), authorization);
+
+    expect(foreign).toMatchObject({ status: 404, body: { status: 404 } });
+    expect(absent).toMatchObject({ status: 404, text: foreign.text });
+    expect((await list("nobody", authorization)).status).toBe(400);
+    expect((await list(organizationId.toUpperCase(), authorization)).status).toBe(200);
+  });
+
+  it("answers 404 for a key whose own organization has no record", async () => {
+    const organizationId = randomUUID();
+    const { authorization } = await addKey({ organizationId });
+    await api.admits(authorization);
+    expect((await list(organizationId, authorization)).status).toBe(404);
+  });
+
+  it("answers 403 to any role but admin and developer, before it looks at the path", async () => {
+    const organizationId = await world.addOrganization();
+    const { authorization } = await addKey({ organizationId, roles: ["billing"] });
+    await api.admits(authorization);
+    for (const organization of [organizationId, randomUUID(), "%zz"]) {
+      expect((await list(organization, authorization)).status).toBe(403);
+    }
+  });
+
+  it("answers 405 to whatever would change keys", async () => {
+    const organizationId = await world.addOrganization();
+    const { authorization } = await addKey({ organizationId });
+    await api.admits(authorization);
+    for (const method of ["POST", "DELETE", "PATCH", "PUT"]) {
+      const answer = await api.ask({
+        method,
+        path: `/v1/organizations/${organizationId}/keys`,
+        authorization,
+      });
+      expect(answer).toMatchObject({ status: 405, headers: { allow: "GET, HEAD" } });
+    }
+  });
+});

@@ -1,0 +1,188 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { ApiSettings } from "../../src/api/process.ts";
+import { basic, type KeyRecord } from "../gen/records.ts";
+import { type Answer, exchangeRaw, parseRaw } from "./client.ts";
+import { createWorld, type RunningApi, type World } from "./world.ts";
+
+/** Long enough that nothing comes back in the time that a test takes. */
+const SLOW = { rateWindowMs: 55_000 };
+
+let world: World;
+let organizationId: string;
+/** No test uses another's. */
+let keys: KeyRecord[];
+let viewer: KeyRecord;
+let elsewhere: KeyRecord;
+const running: RunningApi[] = [];
+
+beforeAll(async () => {
+  world = await createWorld("limits");
+  organizationId = await world.addOrganization();
+  // Before the API starts, so that it knows them from the first request on.
+  keys = await Promise.all(Array.from({ length: 8 }, () => world.addKey({ organizationId })));
+  viewer = await world.addKey({ organizationId, roles: ["viewer"] });
+  elsewhere = await world.addKey({
+    organizationId,
+    ipAccessList: [{ description: "", source: "192.0.2.1" }],
+  });
+});
+
+afterAll(async () => {
+  await Promise.all(running.map((api) => api.stop()));
+  await world?.remove();
+});
+
+async function start(settings: Partial<ApiSettings>): Promise<RunningApi> {
+  const api = await world.startReadyApi(settings);
+  running.push(api);
+  return api;
+}
+
+function freshKey(): KeyRecord {
+  const key = keys.pop();
+  if (!key) throw new Error("no key is left");
+  return key;
+}
+
+function list(api: RunningApi, authorization: string): Promise<Answer> {
+  return api.ask({ path: "/v1/organizations", authorization });
+}
+
+describe("by default", () => {
+  it("a key may send 10 requests at once and one a second, and others are not affected", async () => {
+    const api = await start({ rateLimit: undefined, failedLogins: undefined });
+    const [key, other] = [freshKey(), freshKey()];
+    const before = performance.now();
+    const answers = await Promise.all(Array.from({ length: 40 }, () => list(api, key.authorization)));
+    const seconds = (performance.now() - before) / 1000;
+
+    const admitted = answers.filter(({ status }) => status === 200);
+    expect(admitted.length).toBeGreaterThanOrEqual(10);
+    expect(admitted.length).toBeLessThanOrEqual(10 + seconds);
+    const refused = answers.filter(({ status }) => status !== 200);
+    for (const { status, body, headers } of refused) {
+      expect({ status, body }).toEqual({
+        status: 429,
+        body: { error: "Too many requests with this key: try again in 1 s.", status: 429 },
+      });
+      expect(headers).toMatchObject({
+        "retry-after": "1",
+        "x-ratelimit-limit": "10",
+        "x-ratelimit-remaining": "0",
+        "x-ratelimit-reset": expect.stringMatching(/^(9|10)$/),
+        "ratelimit-policy": '"key";q=10;w=10',
+        ratelimit: '"key";r=0;t=1',
+      });
+    }
+    expect(await list(api, other.authorization)).toMatchObject({
+      status: 200,
+      headers: { "x-ratelimit-remaining": "9", "x-ratelimit-reset": "1" },
+    });
+  });
+
+  it("10 authentications of one source may fail at once, and valid ones are not affected", async () => {
+    const api = await start({ rateLimit: undefined, failedLogins: undefined });
+    const key = freshKey();
+    const wrong = basic(key.keyId, "wrong");
+    const before = performance.now();
+    const answers = await Promise.all(Array.from({ length: 40 }, () => list(api, wrong)));
+    const seconds = (performance.now() - before) / 1000;
+    const failed = answers.filter(({ status }) => status === 401);
+    expect(failed.length).toBeGreaterThanOrEqual(10);
+    expect(failed.length).toBeLessThanOrEqual(10 + seconds);
+    for (const { status, body, headers } of answers.filter((answer) => answer.status !== 401)) {
+      expect({ status, body }).toMatchObject({ status: 429, body: { status: 429 } });
+      expect(headers["retry-after"]).toBe("1");
+    }
+    expect(await list(api, key.authorization)).toMatchObject({
+      status: 200,
+      headers: { "x-ratelimit-remaining": "9" },
+    });
+  });
+});
+
+describe("every answer", () => {
+  it("to a key says what it has left, whatever the status", async () => {
+    const api = await start({ ...SLOW, rateLimit: 5 });
+    const { authorization } = freshKey();
+    const service = `/v1/organizations/${organizationId}/services/none/pipesCdcScaling`;
+    const headers = { "Content-Type": "text/plain" };
+    const asked = [
+      [200, { path: "/v1/organizations" }],
+      [404, { path: "/v1/none" }],
+      [405, { path: "/v1/organizations", method: "DELETE" }],
+      [400, { path: service }],
+      [400, { path: service, method: "PATCH", headers, body: "{}" }],
+    ] as const;
+    for (const [at, [status, ask]] of asked.entries()) {
+      const answer = await api.ask({ ...ask, authorization });
+      const remaining = String(4 - at);
+      expect(answer.status).toBe(status);
+      expect(answer.headers).toMatchObject({
+        "x-ratelimit-limit": "5",
+        "x-ratelimit-remaining": remaining,
+        "x-ratelimit-reset": expect.stringMatching(/^\d+$/),
+        "ratelimit-policy": '"key";q=5;w=55',
+        ratelimit: expect.stringMatching(new RegExp(`^"key";r=${remaining};t=1?\\d$`)),
+      });
+    }
+    expect(await list(api, viewer.authorization)).toMatchObject({
+      status: 403,
+      headers: { "x-ratelimit-remaining": "4" },
+    });
+  });
+
+  it("that nobody's bucket is charged for says so", async () => {
+    const api = await start({ ...SLOW, rateLimit: 20 });
+    const answers = [
+      [401, await api.ask({ path: "/v1/organizations" })],
+      [403, await list(api, elsewhere.authorization)],
+      [403, await list(api, elsewhere.authorization)],
+      [404, await api.ask({ path: "/none" })],
+      [400, parseRaw(await exchangeRaw(api.url, "garbage\r\n\r\n"))],
+    ] as const;
+    for (const [status, answer] of answers) {
+      expect(answer.status).toBe(status);
+      expect(answer.headers).toMatchObject({
+        "x-ratelimit-limit": "20",
+        "x-ratelimit-remaining": "20",
+        "x-ratelimit-reset": "0",
+        "ratelimit-policy": '"key";q=20;w=55',
+      });
+      expect(answer.headers).not.toHaveProperty("ratelimit");
+    }
+  });
+
+  it("is without a word of limits where there are none", async () => {
+    const api = await start({ rateLimit: 0, failedLogins: 0 });
+    const { authorization } = freshKey();
+    const answers = await Promise.all([
+      ...Array.from({ length: 30 }, () => list(api, authorization)),
+      ...Array.from({ length: 30 }, () => list(api, basic("A".repeat(20), "wrong"))),
+    ]);
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 401]));
+    for (const { headers } of answers) expect(Object.keys(headers).join()).not.toContain("ratelimit");
+  });
+});
+
+describe("a key that has none left", () => {
+  it("is refused before its path, its method and its role are looked at", async () => {
+    const api = await start({ ...SLOW, rateLimit: 1 });
+    const { authorization } = freshKey();
+    expect((await list(api, authorization)).status).toBe(200);
+    const service = `/v1/organizations/${organizationId}/services/none/pipesCdcScaling`;
+    for (const ask of [{ path: "/v1/none" }, { path: "/v1", method: "POST" }, { path: service }]) {
+      expect(await api.ask({ ...ask, authorization })).toMatchObject({ status: 429, body: { status: 429 } });
+    }
+    expect((await list(api, viewer.authorization)).status).toBe(403);
+    expect((await list(api, viewer.authorization)).status).toBe(429);
+  });
+
+  it("is told 401 for a wrong secret all the same", async () => {
+    const api = await start({ ...SLOW, rateLimit: 1 });
+    const key = freshKey();
+    await list(api, key.authorization);
+    expect((await list(api, key.authorization)).status).toBe(429);
+    expect((await list(api, basic(key.keyId, "wrong"))).status).toBe(401);
+  });
+});

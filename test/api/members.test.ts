@@ -1,0 +1,247 @@
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { memberKey } from "../../src/records/members.ts";
+import { waitFor } from "../cluster/wait.ts";
+import { type Answer, exchangeRaw, parseRaw } from "./client.ts";
+import { addMember, addMembers, entriesOf, membersRecord, type Roles } from "./members-world.ts";
+import { createWorld, type RunningApi, type World } from "./world.ts";
+
+let world: World;
+let api: RunningApi;
+let other: RunningApi;
+
+beforeAll(async () => {
+  world = await createWorld("members");
+  [api, other] = await Promise.all([world.startReadyApi(), world.startReadyApi()]);
+});
+
+afterAll(async () => {
+  await Promise.all([api?.stop(), other?.stop()]);
+  await world?.remove();
+});
+
+interface Place {
+  readonly organizationId: string;
+  readonly admin: string;
+}
+
+/** An organization with these members and a key of it that both processes admit. */
+async function organizationOf(roles: Roles, entries: Record<string, string> = {}): Promise<Place> {
+  const organizationId = await world.addOrganization();
+  await addMembers(world, organizationId, roles, entries);
+  const { authorization } = await world.addKey({ organizationId });
+  await Promise.all([api, other].map((each) => knows(each, organizationId, authorization)));
+  return { organizationId, admin: authorization };
+}
+
+/** The members themselves need not have been seen: nobody is refused on an old view of them. */
+async function knows({ ask }: RunningApi, organizationId: string, authorization: string): Promise<void> {
+  const path = `/v1/organizations/${organizationId}/keys`;
+  await waitFor(async () => (await ask({ path, authorization })).status === 200, {
+    what: "the organization to be known",
+  });
+}
+
+function remove({ organizationId, admin }: Place, userId: string, of = api): Promise<Answer> {
+  return of.ask({
+    method: "DELETE",
+    path: `/v1/organizations/${organizationId}/members/${userId}`,
+    authorization: admin,
+  });
+}
+
+const NO_MEMBER = {
+  status: 404,
+  body: { error: "There is no such member in this organization.", status: 404 },
+};
+const LAST_ADMIN = { status: 400, body: { error: expect.stringContaining("last admin"), status: 400 } };
+
+describe("DELETE members", () => {
+  it("takes out one member and leaves the rest, and has no result", async () => {
+    const place = await organizationOf({ ada: "admin", bob: "developer", "cy@example.com": "developer" });
+
+    const answer = await remove(place, "cy%40example.com");
+
+    expect(answer).toMatchObject({ status: 200 });
+    expect(answer.body).toEqual({ requestId: answer.headers["x-request-id"], status: 200 });
+    expect(await entriesOf(world, place.organizationId)).toEqual(["ada", "bob"]);
+    const audit = api.log.find((line) => line["audit"] === "members" && line["user"] === "cy@example.com");
+    expect(audit).toMatchObject({
+      requestId: answer.headers["x-request-id"],
+      organization: place.organizationId,
+    });
+  });
+
+  it("answers 404 the second time, from whichever process", async () => {
+    const place = await organizationOf({ ada: "admin", bob: "developer" });
+    expect((await remove(place, "bob")).status).toBe(200);
+    expect(await remove(place, "bob")).toMatchObject(NO_MEMBER);
+    expect(await remove(place, "bob", other)).toMatchObject(NO_MEMBER);
+    expect(await entriesOf(world, place.organizationId)).toEqual(["ada"]);
+  });
+
+  it("finds a member that was added this very moment", async () => {
+    const place = await organizationOf({ ada: "admin" });
+    await addMember(world, place.organizationId, "new", "admin");
+    expect((await remove(place, "new")).status).toBe(200);
+  });
+
+  it("never takes out the last admin", async () => {
+    const place = await organizationOf({ ada: "admin", bob: "admin", cy: "developer" });
+    expect((await remove(place, "ada")).status).toBe(200);
+    expect(await remove(place, "bob")).toMatchObject(LAST_ADMIN);
+    expect((await remove(place, "cy")).status).toBe(200);
+    expect(await remove(place, "bob", other)).toMatchObject(LAST_ADMIN);
+    expect(await entriesOf(world, place.organizationId)).toEqual(["bob"]);
+  });
+
+  it("fails a malformed entry alone, and does not count it as an admin", async () => {
+    const broken = { eve: "userId: eve\nname: Eve\nemail: e@example.com\nrole: admin\njoinedAt: once\n" };
+    const place = await organizationOf(
+      { ada: "admin", bob: "developer" },
+      { ...broken, fay: "userId: someone" },
+    );
+    expect((await remove(place, "eve")).status).toBe(500);
+    expect((await remove(place, "fay")).status).toBe(500);
+    expect(await remove(place, "ada")).toMatchObject(LAST_ADMIN);
+    expect((await remove(place, "bob")).status).toBe(200);
+    expect(await entriesOf(world, place.organizationId)).toEqual(["ada", "eve", "fay"]);
+  });
+
+  it("answers 404 where there is no record of members at all", async () => {
+    const organizationId = await world.addOrganization();
+    const { authorization: admin } = await world.addKey({ organizationId });
+    await knows(api, organizationId, admin);
+    expect(await remove({ organizationId, admin }, "ada")).toMatchObject(NO_MEMBER);
+  });
+
+  it("finds a record without labels, which its watch does not see", async () => {
+    const organizationId = await world.addOrganization();
+    const { data, metadata, kind } = membersRecord(organizationId, { ada: "admin", bob: "developer" });
+    await world.addRecord({ kind, ...{ metadata: { name: metadata.name }, data } });
+    const { authorization: admin } = await world.addKey({ organizationId });
+    await knows(api, organizationId, admin);
+    expect((await remove({ organizationId, admin }, "bob")).status).toBe(200);
+    expect((await remove({ organizationId, admin }, "ada")).status).toBe(400);
+  });
+});
+
+describe("ids of users", () => {
+  it.each([
+    "constructor",
+    "__proto__",
+    "hasOwnProperty",
+    "a%2Fb",
+    "..%2f",
+    "%2e%2e",
+    "%00",
+    "_5F",
+    "%25zz",
+    "x".repeat(300),
+    "%F0%9F%98%80",
+  ])("that nobody has are absent: %s", async (userId) => {
+    const place = await organizationOf({ ada: "admin" });
+    expect(await remove(place, userId)).toMatchObject(NO_MEMBER);
+    expect(await entriesOf(world, place.organizationId)).toEqual(["ada"]);
+  });
+
+  it.each(["%zz", "%", "%c0%af", "%ff", "%ed%a0%80", "a%2"])(
+    "that are not UTF-8 are invalid: %s",
+    async (userId) => {
+      const place = await organizationOf({ ada: "admin" });
+      expect(await remove(place, userId)).toMatchObject({
+        status: 400,
+        body: { error: expect.stringContaining("userId") },
+      });
+    },
+  );
+
+  it("that are not even encoded are invalid", async () => {
+    const { organizationId, admin } = await organizationOf({ ada: "admin", ü: "developer" });
+    const path = `/v1/organizations/${organizationId}/members/ü`;
+    const head = `DELETE ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: ${admin}\r\nConnection: close\r\n\r\n`;
+    expect(parseRaw(await exchangeRaw(api.url, head))).toMatchObject({ status: 400, body: { status: 400 } });
+    expect(await entriesOf(world, organizationId)).toHaveLength(2);
+  });
+
+  it("of any kind name just the member that has them", async () => {
+    const users = ["constructor", "__proto__", "a/b", "x/../", "a_2Fb", "%zz", "ü 😀", "A", "a", "\u0000"];
+    const roles = Object.fromEntries(users.map((userId) => [userId, "developer"]));
+    const place = await organizationOf({ ada: "admin", ...roles });
+    for (const userId of Object.keys(roles)) {
+      expect((await remove(place, encodeURIComponent(userId))).status).toBe(200);
+      expect(await entriesOf(world, place.organizationId)).not.toContain(memberKey(userId));
+    }
+    expect(await entriesOf(world, place.organizationId)).toEqual(["ada"]);
+  });
+
+  it("are looked at last: an empty one is no path at all", async () => {
+    const place = await organizationOf({ ada: "admin" });
+    expect(await remove(place, "")).toMatchObject({
+      status: 404,
+      body: { error: "There is nothing at this path." },
+    });
+  });
+});
+
+describe("whose members they are", () => {
+  it("answers the same for an organization that is absent and for another's", async () => {
+    const own = await organizationOf({ ada: "admin", bob: "developer" });
+    const { admin } = await organizationOf({ eve: "admin" });
+    const foreign = await remove({ ...own, admin }, "bob");
+    const absent = await remove({ organizationId: randomUUID(), admin }, "bob");
+    expect(foreign.status).toBe(404);
+    expect(absent).toMatchObject({ status: 404, text: foreign.text });
+    expect((await remove({ organizationId: "x", admin }, "bob")).status).toBe(400);
+    expect(await entriesOf(world, own.organizationId)).toEqual(["ada", "bob"]);
+  });
+
+  it.each(["developer", "billing"])("answers 403 to a %s, whatever the path names", async (role) => {
+    const { organizationId } = await organizationOf({ ada: "admin", bob: "developer" });
+    const { authorization: admin } = await world.addKey({ organizationId, roles: [role] });
+    await api.admits(admin);
+    for (const userId of ["bob", "nobody", "%zz"]) {
+      expect((await remove({ organizationId, admin }, userId)).status).toBe(403);
+    }
+    expect(await entriesOf(world, organizationId)).toEqual(["ada", "bob"]);
+  });
+
+  it("answers 405 to any other method, with what is allowed", async () => {
+    const { organizationId, admin } = await organizationOf({ ada: "admin" });
+    const path = `/v1/organizations/${organizationId}/members/ada`;
+    for (const method of ["GET", "PATCH", "POST"]) {
+      const answer = await api.ask({ method, path, authorization: admin });
+      expect(answer).toMatchObject({ status: 405, headers: { allow: "DELETE" } });
+    }
+  });
+});
+
+describe("two processes at once", () => {
+  it("never take out both of two last admins", async () => {
+    for (let round = 0; round < 8; round += 1) {
+      const place = await organizationOf({ ada: "admin", bob: "admin" });
+      const answers = await Promise.all([remove(place, "ada"), remove(place, "bob", other)]);
+      expect(answers.map(({ status }) => status).sort()).toEqual([200, 400]);
+      expect(await entriesOf(world, place.organizationId)).toHaveLength(1);
+    }
+  });
+
+  it("take out one member once", async () => {
+    for (let round = 0; round < 4; round += 1) {
+      const place = await organizationOf({ ada: "admin", bob: "developer" });
+      const answers = await Promise.all([remove(place, "bob"), remove(place, "bob", other)]);
+      expect(answers.map(({ status }) => status).sort()).toEqual([200, 404]);
+    }
+  });
+
+  it("lose no removal of several", async () => {
+    const users = ["b", "c", "d", "e", "f", "g"];
+    const place = await organizationOf({
+      a: "admin",
+      ...Object.fromEntries(users.map((user) => [user, "developer"])),
+    });
+    const answers = await Promise.all(users.map((user, at) => remove(place, user, at % 2 ? api : other)));
+    expect(answers.map(({ status }) => status)).toEqual(users.map(() => 200));
+    expect(await entriesOf(world, place.organizationId)).toEqual(["a"]);
+  });
+});

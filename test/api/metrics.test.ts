@@ -1,0 +1,131 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { waitFor } from "../cluster/wait.ts";
+import { exchangeRaw } from "./client.ts";
+import { clientOfText, createWorld, type RunningApi, type World } from "./world.ts";
+
+let world: World;
+let api: RunningApi;
+
+beforeAll(async () => {
+  world = await createWorld("metrics");
+  api = await world.startReadyApi();
+});
+
+afterAll(async () => {
+  await api?.stop();
+  await world?.remove();
+});
+
+/** The samples by name and labels, as they are written. */
+async function scrape(of = api): Promise<{ text: string; value: (series: string) => number | undefined }> {
+  const { text } = await clientOfText(of.opsUrl)("/metrics");
+  const samples = new Map(
+    text
+      .split("\n")
+      .filter((line) => line !== "" && !line.startsWith("#"))
+      .map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.slice(line.lastIndexOf(" ")))]),
+  );
+  return { text, value: (series) => samples.get(series) };
+}
+
+const SCALING = "/v1/organizations/{organizationId}/services/{serviceId}/pipesCdcScaling";
+
+test("requests, credentials, caches and calls to the cluster are told, under labels of our own", async () => {
+  const organizationId = await world.addOrganization();
+  const service = await world.addService(organizationId);
+  const key = await world.addKey({ organizationId });
+  const { authorization } = key;
+  await world.addScaling(service, {}, 2);
+  const path = SCALING.replace("{organizationId}", organizationId).replace("{serviceId}", service);
+  await waitFor(async () => (await api.ask({ path, authorization })).status === 200, {
+    what: "the service to be known",
+  });
+  const before = await scrape();
+
+  await api.ask({ path, authorization });
+  const headers = { "Content-Type": "application/json" };
+  const body = '{"replicaCpuMillicores":3000}';
+  expect((await api.ask({ method: "PATCH", path, authorization, headers, body })).status).toBe(200);
+  await api.ask({ path: "/v1/organizations", authorization: "Basic d3Jvbmc6d3Jvbmc=" });
+  await api.ask({ path: "/v1/organizations" });
+  await api.ask({ path: "/no-such-path" });
+  await api.ask({ method: "PROPFIND", path: "/v1/organizations", authorization });
+  await exchangeRaw(api.url, "not http\r\n\r\n");
+
+  const after = await scrape();
+  const rise = (series: string) => (after.value(series) ?? 0) - (before.value(series) ?? 0);
+  const requests = (labels: string) => rise(`pipe_scaling_http_requests_total{${labels}}`);
+  expect({
+    read: requests(`method="GET",route="${SCALING}",code="200"`),
+    write: requests(`method="PATCH",route="${SCALING}",code="200"`),
+    unauthenticated: requests('method="GET",route="none",code="401"'),
+    unmatched: requests('method="GET",route="none",code="404"'),
+    otherMethod: requests('method="other",route="none",code="405"'),
+    noRequest: requests('method="none",route="none",code="400"'),
+    observed: rise(`pipe_scaling_http_request_duration_seconds_count{method="PATCH",route="${SCALING}"}`),
+    accepted: rise('pipe_scaling_authentications_total{result="accepted"}'),
+    refused: rise('pipe_scaling_authentications_total{result="refused"}'),
+    absent: rise('pipe_scaling_authentications_total{result="absent"}'),
+    applied: rise(
+      'pipe_scaling_cluster_request_duration_seconds_count{verb="patch",resource="pipescalings",code="200"}',
+    ),
+  }).toEqual({
+    read: 1,
+    write: 1,
+    unauthenticated: 2,
+    unmatched: 1,
+    otherMethod: 1,
+    noRequest: 1,
+    observed: 1,
+    accepted: 3,
+    refused: 1,
+    absent: 1,
+    applied: 1,
+  });
+  for (const verb of ["list", "watch"]) {
+    const calls = `pipe_scaling_cluster_request_duration_seconds_count{verb="${verb}",resource="secrets",code="200"}`;
+    expect(after.value(calls)).toBe(1);
+  }
+  for (const of of [
+    `resource="secrets",namespace="${world.records}"`,
+    `resource="configmaps",namespace="${world.records}"`,
+    'resource="pipescalings",namespace=""',
+  ]) {
+    expect(after.value(`pipe_scaling_cache_synced{${of}}`)).toBe(1);
+    expect(after.value(`pipe_scaling_cache_age_seconds{${of}}`)).toBeGreaterThanOrEqual(0);
+  }
+  expect(after.value('pipe_scaling_limit_hits_total{limit="key"}')).toBe(0);
+  expect(after.value('pipe_scaling_limit_hits_total{limit="source"}')).toBe(0);
+  for (const told of [
+    organizationId,
+    service,
+    key.id,
+    key.keyId,
+    key.keySecret,
+    "no-such-path",
+    "PROPFIND",
+  ]) {
+    expect(after.text).not.toContain(told);
+  }
+});
+
+test("limits that were hit are told by whose they are", async () => {
+  const { authorization } = await world.addKey({ organizationId: await world.addOrganization() });
+  const strict = await world.startReadyApi({ rateLimit: 1, failedLogins: 1 });
+  const path = "/v1/organizations";
+  const statuses: number[] = [];
+  for (const credentials of [
+    authorization,
+    authorization,
+    "Basic d3Jvbmc6d3Jvbmc=",
+    "Basic d3Jvbmc6d3Jvbmc=",
+  ]) {
+    statuses.push((await strict.ask({ path, authorization: credentials })).status);
+  }
+  expect(statuses).toEqual([200, 429, 401, 429]);
+  const { value } = await scrape(strict);
+  expect(value('pipe_scaling_limit_hits_total{limit="key"}')).toBe(1);
+  expect(value('pipe_scaling_limit_hits_total{limit="source"}')).toBe(1);
+  expect(value('pipe_scaling_authentications_total{result="refused"}')).toBe(2);
+  await strict.stop();
+});

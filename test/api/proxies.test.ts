@@ -1,0 +1,112 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { basic, type KeyRecord } from "../gen/records.ts";
+import type { Answer } from "./client.ts";
+import { createWorld, type RunningApi, type World } from "./world.ts";
+
+const SLOW = { rateWindowMs: 55_000, failedLogins: 2 };
+
+let world: World;
+let trusting: RunningApi;
+let direct: RunningApi;
+let key: KeyRecord;
+
+beforeAll(async () => {
+  world = await createWorld("proxies");
+  const organizationId = await world.addOrganization();
+  key = await world.addKey({
+    organizationId,
+    ipAccessList: [
+      { description: "office", source: "203.0.113.0/24" },
+      { description: "laboratory", source: "2001:db8:1::/48" },
+    ],
+  });
+  trusting = await world.startReadyApi({ ...SLOW, trustedProxies: ["127.0.0.1", "10.0.0.0/8"] });
+  direct = await world.startReadyApi(SLOW);
+});
+
+afterAll(async () => {
+  await Promise.all([trusting?.stop(), direct?.stop()]);
+  await world?.remove();
+});
+
+type Forwarded = string | string[] | undefined;
+
+function list(api: RunningApi, authorization: string, forwarded: Forwarded, more = {}): Promise<Answer> {
+  const headers = { ...(forwarded === undefined ? {} : { "X-Forwarded-For": forwarded }), ...more };
+  return api.ask({ path: "/v1/organizations", authorization, headers });
+}
+
+describe("behind a proxy that is trusted", () => {
+  const given: readonly (readonly [Forwarded, number])[] = [
+    ["203.0.113.7", 200],
+    ["2001:db8:1::7", 200],
+    ["::ffff:203.0.113.7", 200],
+    ["203.0.113.7, 10.1.2.3", 200],
+    [["198.51.100.1", "203.0.113.7", "10.1.2.3"], 200],
+    ["198.51.100.1", 403],
+    ["203.0.113.7, 198.51.100.1", 403],
+    ["203.0.113.7, 198.51.100.1, 10.1.2.3", 403],
+    [["203.0.113.7", "198.51.100.1"], 403],
+    ["203.0.113.7, unknown", 403],
+    ["203.0.113.7:443", 403],
+    ["203.0.113.007", 403],
+    ["", 403],
+    [undefined, 403],
+  ];
+  it.each(given)(
+    "X-Forwarded-For %j is what the access list is asked about: %i",
+    async (forwarded, status) => {
+      const answer = await list(trusting, key.authorization, forwarded);
+      expect(answer).toMatchObject({ status, body: { status } });
+    },
+  );
+
+  it("no other header is believed", async () => {
+    const more = {
+      Forwarded: "for=203.0.113.7",
+      "X-Real-IP": "203.0.113.7",
+      "True-Client-IP": "203.0.113.7",
+    };
+    expect((await list(trusting, key.authorization, undefined, more)).status).toBe(403);
+    const against = { Forwarded: "for=198.51.100.1", "X-Real-IP": "198.51.100.1" };
+    expect((await list(trusting, key.authorization, "203.0.113.7", against)).status).toBe(200);
+  });
+
+  it("failed authentications count against the client, not the proxy", async () => {
+    const wrong = basic(key.keyId, "wrong");
+    const from = async (forwarded: string) => (await list(trusting, wrong, forwarded)).status;
+    expect([await from("203.0.113.7"), await from("203.0.113.7")]).toEqual([401, 401]);
+    expect(await from("203.0.113.7")).toBe(429);
+    expect(await from("192.0.2.99, 203.0.113.7")).toBe(429);
+    expect(await from("::ffff:203.0.113.7, 10.1.2.3")).toBe(429);
+    expect(await from("203.0.113.8")).toBe(401);
+    expect([await from("2001:db8:1::1"), await from("2001:db8:1::2")]).toEqual([401, 401]);
+    expect(await from("2001:db8:1:0:ffff::3")).toBe(429);
+    expect(await from("2001:db8:1:1::1")).toBe(401);
+    expect((await list(trusting, key.authorization, "203.0.113.7")).status).toBe(200);
+  });
+});
+
+describe("without a trusted proxy", () => {
+  it("X-Forwarded-For does not open what the access list closes", async () => {
+    expect((await list(direct, key.authorization, "203.0.113.7")).status).toBe(403);
+  });
+
+  it("X-Forwarded-For does not make another source of one", async () => {
+    const wrong = basic(key.keyId, "wrong");
+    const seen: number[] = [];
+    for (const last of [1, 2, 3]) seen.push((await list(direct, wrong, `203.0.113.${last}`)).status);
+    expect(seen).toEqual([401, 401, 429]);
+  });
+});
+
+describe("a proxy that cannot be understood", () => {
+  it.each(["10.0.0.0/33", "proxy.example.org", "010.0.0.1"])(
+    "keeps the API from starting: %s",
+    async (proxy) => {
+      await expect(world.startApi({ trustedProxies: [proxy] })).rejects.toThrow(
+        `The trusted proxy "${proxy}" is neither an IP address nor a CIDR, such as 10.0.0.0/8 or 2001:db8::1.`,
+      );
+    },
+  );
+});
