@@ -1,7 +1,7 @@
 import type { PipeScaling, PipeScalingSpec } from "../crd/pipe-scaling.ts";
 import type { BackupPolicy } from "../domain/backup-policy.ts";
 import type { Size } from "../domain/size.ts";
-import type { ConfigMap, KubeObject, ObjectMeta, Secret } from "../kube/objects.ts";
+import { type ConfigMap, identityOf, type KubeObject, type Secret } from "../kube/objects.ts";
 import { type ApiKey, parseApiKey } from "../records/api-key.ts";
 import { parseBackup } from "../records/backup.ts";
 import { type KeyUsage, parseKeyUsage } from "../records/key-usage.ts";
@@ -62,7 +62,7 @@ export interface CachedScaling extends KubeObject {
 export function toCachedKey(raw: Secret): CachedKey {
   const parsed = parseApiKey(raw.metadata.labels, raw.data);
   return {
-    metadata: identity(raw.metadata),
+    metadata: identityOf(raw.metadata),
     parsed,
     access: accessListOf(parsed.ok ? parsed.value.ipAccessList : []),
   };
@@ -81,7 +81,7 @@ export function toCachedRecord(
     case "backup":
       return toCachedBackup(raw);
     case "key-usage":
-      return { kind: "key-usage", metadata: identity(raw.metadata), usage: parseKeyUsage(raw.data) };
+      return { kind: "key-usage", metadata: identityOf(raw.metadata), usage: parseKeyUsage(raw.data) };
     default:
       return toCachedService(raw, servesNamespace);
   }
@@ -90,17 +90,17 @@ export function toCachedRecord(
 function toCachedOrganization({ metadata, data }: ConfigMap): CachedOrganization {
   return {
     kind: "organization",
-    metadata: identity(metadata),
+    metadata: identityOf(metadata),
     parsed: parseOrganization(metadata.name, data),
   };
 }
 
 export function toCachedMembers({ metadata, data }: ConfigMap): CachedMembers {
-  return { kind: "members", metadata: identity(metadata), members: parseMembers(data) };
+  return { kind: "members", metadata: identityOf(metadata), members: parseMembers(data) };
 }
 
 export function toCachedBackup({ metadata, data }: ConfigMap): CachedBackup {
-  return { kind: "backup", metadata: identity(metadata), parsed: parseBackup(metadata.name, data) };
+  return { kind: "backup", metadata: identityOf(metadata), parsed: parseBackup(metadata.name, data) };
 }
 
 function toCachedService(
@@ -111,7 +111,7 @@ function toCachedService(
   const parsed = parseService(name, labels, data);
   return {
     kind: "service",
-    metadata: identity(metadata),
+    metadata: identityOf(metadata),
     organizationId: labels?.[ORGANIZATION_LABEL],
     parsed:
       parsed.ok && !servesNamespace(parsed.value.namespace)
@@ -128,7 +128,7 @@ export type PipeScalingResource = PipeScaling & KubeObject;
 export function toCachedScaling({ metadata, spec, status }: PipeScalingResource): CachedScaling {
   const { deletionTimestamp } = metadata;
   return {
-    metadata: { ...identity(metadata), ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }) },
+    metadata: { ...identityOf(metadata), ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }) },
     suspended: spec?.suspend === true,
     requested: spec && sizeOf(spec),
     effective: status?.effective && sizeOf(status.effective),
@@ -138,11 +138,6 @@ export function toCachedScaling({ metadata, spec, status }: PipeScalingResource)
 function sizeOf({ replicaCpuMillicores, replicaMemoryGb }: PipeScalingSpec): Size | undefined {
   if (replicaCpuMillicores === undefined || replicaMemoryGb === undefined) return undefined;
   return { cpuMillicores: replicaCpuMillicores, memoryGib: replicaMemoryGb };
-}
-
-/** What tells an object and its version apart from others: the rest of its metadata is not kept. */
-function identity({ name, namespace, uid, resourceVersion }: ObjectMeta): ObjectMeta {
-  return { name, uid, resourceVersion, ...(namespace === undefined ? {} : { namespace }) };
 }
 
 /** What is wrong with a cached record, in words for who edits it. */
