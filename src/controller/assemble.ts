@@ -1,3 +1,4 @@
+import type { Registry } from "prom-client";
 import type { Tiers } from "../domain/tier.ts";
 import type { KubeClient } from "../kube/client.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -7,13 +8,16 @@ import type { Informer } from "../runtime/reflector.ts";
 import { WorkQueue } from "../runtime/work-queue.ts";
 import { runWorkers } from "../runtime/workers.ts";
 import type { Logger } from "../telemetry/log.ts";
+import { RuntimeMetrics } from "../telemetry/runtime-metrics.ts";
 import { createCaches, createInformers } from "./caches.ts";
+import { ControllerMetrics } from "./metrics.ts";
 import { Reconciler } from "./reconcile.ts";
 import { RolloutSlots } from "./slots.ts";
 import { connectToQueue, countRolling } from "./wiring.ts";
 
 const LEASE_NAME = "pipe-scaling-controller";
 const REPORTING_CONTROLLER = "pipes.clouddb.dev/pipe-scaling-controller";
+const QUEUE_NAME = "pipescaling";
 const CONCURRENCY = 16;
 /** At most one pass per service in this time: a burst of changes is one (design, section 8). */
 const PASS_INTERVAL_MS = 100;
@@ -24,6 +28,7 @@ export interface AssemblyOptions {
   readonly client: KubeClient;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly registry: Registry;
   /** Namespace of the records, and of the Lease. */
   readonly namespace: string;
   /** Namespaces of pipes; empty for all. */
@@ -45,7 +50,7 @@ export interface Assembly {
 }
 
 export function assemble(options: AssemblyOptions): Assembly {
-  const { client, clock, log, identity, namespace } = options;
+  const { client, clock, log, registry, identity, namespace } = options;
   const caches = createCaches();
   const informers = createInformers(caches, {
     ...options,
@@ -69,8 +74,10 @@ export function assemble(options: AssemblyOptions): Assembly {
     onLost: ({ reason, regarding }, err) =>
       log.warn({ err, reason, name: regarding.name }, "an event was lost"),
   });
+  const runtimeMetrics = new RuntimeMetrics({ registry, name: QUEUE_NAME, concurrency: CONCURRENCY });
   const queue = new WorkQueue({
     clock,
+    observer: runtimeMetrics.queueObserver(),
     minIntervalMs: PASS_INTERVAL_MS,
     retryFirstMs: RETRY_FIRST_MS,
     retryMostMs: RETRY_MOST_MS,
@@ -79,7 +86,10 @@ export function assemble(options: AssemblyOptions): Assembly {
     countRolling(caches, clock.now() - options.rolloutTimeoutMs),
   );
   connectToQueue(caches, queue, slots);
-  const reconciler = new Reconciler({ ...options, caches, slots, events, assertMayWrite });
+  runtimeMetrics.watchQueue(queue);
+  runtimeMetrics.watchLeader(elector);
+  const metrics = new ControllerMetrics(registry, clock);
+  const reconciler = new Reconciler({ ...options, caches, slots, events, metrics, assertMayWrite });
   const work = (signal: AbortSignal) =>
     runWorkers(
       {
@@ -88,6 +98,7 @@ export function assemble(options: AssemblyOptions): Assembly {
         reconcile: (serviceId) => reconciler.reconcile(serviceId),
         onFailure: (serviceId, err, expected) =>
           log[expected ? "debug" : "error"]({ serviceId, err }, "a pass failed; trying again"),
+        onPass: (result) => runtimeMetrics.passed(result),
       },
       signal,
     );

@@ -10,6 +10,8 @@ export interface Assessment {
   readonly pipe: Pipe;
   readonly state: PipeState;
   readonly failure?: PipeFailure;
+  /** What a rollout waits for, where that is known. */
+  readonly obstacle?: string;
   /** How often a waiting pipe was tried at this size before. */
   readonly priorAttempts?: number;
   /** When time alone may change this assessment. */
@@ -21,6 +23,8 @@ export interface AssessContext {
   readonly scaling: Scaling | undefined;
   /** Failures known from before, newest first. */
   readonly failures: readonly PipeFailure[];
+  /** The scheduler's words, by the name of the pipe whose new pod fits no node. */
+  readonly unschedulable: ReadonlyMap<string, string>;
   readonly nowMs: number;
   readonly rolloutTimeoutMs: number;
 }
@@ -29,6 +33,7 @@ export interface AssessContext {
 const REPLICA_FAILURE_GRACE_MS = 30_000;
 
 const CONTEST = "FieldContest";
+const UNSCHEDULABLE = "Unschedulable";
 const CONTAINER_UNCLEAR = "ContainerUnclear";
 /** The API server would not have the size at all. */
 export const REFUSED = "Refused";
@@ -77,7 +82,9 @@ function assessGiven(pipe: Pipe, context: AssessContext): Assessment {
     const failure = failureOf(pipe, attempt.size, failed, attempt.attempts, context.nowMs, context);
     return { pipe, state: "failed", failure };
   }
-  return { pipe, state: "rolling", recheckAtMs: recheckAt(pipe, attempt, context) };
+  const obstacle = context.unschedulable.get(pipe.metadata.name);
+  const recheckAtMs = recheckAt(pipe, attempt, context);
+  return { pipe, state: "rolling", recheckAtMs, ...(obstacle === undefined ? {} : { obstacle }) };
 }
 
 /**
@@ -101,19 +108,25 @@ interface Reason {
 
 function rolloutFailure(pipe: Pipe, attempt: Attempt, context: AssessContext): Reason | undefined {
   const { progressing, replicaFailure } = pipe.rollout;
+  const unschedulable = context.unschedulable.get(pipe.metadata.name);
+  // It has stopped its old pods already; the others keep theirs, and a node may yet come.
+  if (pipe.isRecreated && unschedulable !== undefined) {
+    return { reason: UNSCHEDULABLE, message: unschedulable };
+  }
+  const because = unschedulable === undefined ? "" : `: ${unschedulable}`;
   // An older deadline's condition survives in a Recreate Deployment (kubernetes-facts.md).
   if (
     progressing?.reason === "ProgressDeadlineExceeded" &&
     Date.parse(progressing.lastUpdateTime ?? "") > attempt.startedAtMs
   ) {
-    return { reason: "ProgressDeadlineExceeded", message: progressing.message ?? "" };
+    return { reason: "ProgressDeadlineExceeded", message: `${progressing.message ?? ""}${because}` };
   }
   if (replicaFailure?.status === "True" && graceEndsAt(pipe, attempt) <= context.nowMs) {
     return { reason: replicaFailure.reason ?? "ReplicaFailure", message: replicaFailure.message ?? "" };
   }
   if (context.nowMs - attempt.startedAtMs >= context.rolloutTimeoutMs) {
     const minutes = Math.round(context.rolloutTimeoutMs / 60_000);
-    return { reason: "RolloutTimeout", message: `the rollout has not completed in ${minutes} min` };
+    return { reason: "RolloutTimeout", message: `the rollout has not completed in ${minutes} min${because}` };
   }
   return undefined;
 }
@@ -136,8 +149,7 @@ function contest(pipe: Pipe, context: AssessContext): PipeFailure | undefined {
   const { desired } = context;
   const { attempt, givenSize } = pipe;
   if (!attempt || !sameSize(attempt.size, desired) || !sameSize(givenSize, desired)) return undefined;
-  const message =
-    "another writer has changed the container's resources: leave requests.cpu, requests.memory and limits.memory out of what deploys this pipe";
+  const message = `${otherWriter(pipe)} has changed the container's resources: leave requests.cpu, requests.memory and limits.memory out of what deploys this pipe`;
   return failureOf(
     pipe,
     desired,
@@ -146,6 +158,11 @@ function contest(pipe: Pipe, context: AssessContext): PipeFailure | undefined {
     attempt.startedAtMs,
     context,
   );
+}
+
+function otherWriter({ otherWriters }: Pipe): string {
+  const names = otherWriters.map((name) => JSON.stringify(name));
+  return names.length === 0 ? "another writer" : `another writer, ${names.join(" and ")},`;
 }
 
 /** A failure at the desired size of a pipe that does not have it: refused outright, or put back since. */

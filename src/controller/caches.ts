@@ -1,7 +1,7 @@
 import { PIPE_SCALINGS } from "../crd/names.ts";
 import type { KubeClient } from "../kube/client.ts";
 import { type ConfigMap, identityOf, type KubeObject } from "../kube/objects.ts";
-import { CONFIG_MAPS, DEPLOYMENTS } from "../kube/paths.ts";
+import { CONFIG_MAPS, DEPLOYMENTS, PODS } from "../kube/paths.ts";
 import { RESOURCE_LABEL, type RecordKind } from "../records/labels.ts";
 import { type Organization, parseOrganization } from "../records/organization.ts";
 import type { Parsed } from "../records/parse.ts";
@@ -10,6 +10,7 @@ import type { Clock } from "../runtime/clock.ts";
 import { type Informer, Reflector } from "../runtime/reflector.ts";
 import { Store } from "../runtime/store.ts";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "./names.ts";
+import { type PendingPod, pendingPodOf } from "./pending-pod.ts";
 import { isRollingOurs, type Pipe, pipeOf } from "./pipe.ts";
 import { type Scaling, scalingOf } from "./scaling.ts";
 
@@ -21,11 +22,14 @@ export interface Caches {
   readonly services: Store<Cached<Service>>;
   readonly scalings: Store<Scaling>;
   readonly pipes: Store<Pipe>;
+  /** Only those without a node: few, and gone from here once they have one. */
+  readonly pendingPods: Store<PendingPod>;
 }
 
 export const BY_ORGANIZATION = "organization";
 export const BY_SERVICE = "service";
 export const BY_ROLLING = "rolling";
+export const BY_PIPE = "pipe";
 
 export function createCaches(): Caches {
   return {
@@ -37,6 +41,9 @@ export function createCaches(): Caches {
     pipes: new Store({
       [BY_SERVICE]: (pipe) => [pipe.serviceId],
       [BY_ROLLING]: (pipe) => (isRollingOurs(pipe) ? ["yes"] : []),
+    }),
+    pendingPods: new Store({
+      [BY_PIPE]: (pod) => (pod.pipeName === undefined ? [] : [pipeKeyOf(pod)]),
     }),
   };
 }
@@ -50,6 +57,8 @@ export interface InformerOptions {
   readonly pipeNamespaces: readonly string[];
   readonly onProblem: (problem: unknown) => void;
 }
+
+const WITHOUT_NODE = "spec.nodeName=";
 
 /** What keeps the caches true. */
 export function createInformers(caches: Caches, options: InformerOptions): readonly Informer[] {
@@ -86,8 +95,21 @@ export function createInformers(caches: Caches, options: InformerOptions): reado
         store: caches.pipes,
         project: pipeOf,
       }),
+      new Reflector({
+        ...common,
+        resource: PODS,
+        namespace: scope,
+        fieldSelector: WITHOUT_NODE,
+        store: caches.pendingPods,
+        project: pendingPodOf,
+      }),
     ]),
   ];
+}
+
+/** Key of the pipe that a pod would be of, as the store of pipes has it. */
+export function pipeKeyOf({ metadata, pipeName }: PendingPod): string {
+  return `${metadata.namespace}/${pipeName}`;
 }
 
 function selectorOf(kind: RecordKind): string {

@@ -3,7 +3,10 @@ import type { Tiers } from "../domain/tier.ts";
 import type { Organization } from "../records/organization.ts";
 import { organizationConfigMapName } from "../records/organization.ts";
 import { type Service, serviceConfigMapName } from "../records/service.ts";
-import { BY_SERVICE, type Caches } from "./caches.ts";
+import { keyOf } from "../runtime/store.ts";
+import { BY_PIPE, BY_SERVICE, type Caches } from "./caches.ts";
+import { unschedulableReason } from "./pending-pod.ts";
+import type { Pipe } from "./pipe.ts";
 import type { Obstacle, Snapshot } from "./snapshot.ts";
 
 type Found<T> =
@@ -26,6 +29,10 @@ export function observe(
   const namespace = service.ok ? service.value.namespace : undefined;
   const scalings = caches.scalings.by(BY_SERVICE, serviceId);
   const scaling = scalings.find((each) => each.metadata.namespace === namespace);
+  const pipes = caches.pipes
+    .by(BY_SERVICE, serviceId)
+    .filter((pipe) => pipe.metadata.namespace === namespace && !pipe.isBeingDeleted)
+    .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
   return {
     serviceId,
     nowMs,
@@ -34,11 +41,21 @@ export function observe(
     scaling,
     strays: scalings.filter((each) => each.metadata.namespace !== namespace),
     failures: [...failures, ...(scaling?.status.failures ?? [])],
-    pipes: caches.pipes
-      .by(BY_SERVICE, serviceId)
-      .filter((pipe) => pipe.metadata.namespace === namespace && !pipe.isBeingDeleted)
-      .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1)),
+    pipes,
+    unschedulable: findUnschedulable(caches, pipes),
   };
+}
+
+/** By the pipe's name. */
+function findUnschedulable(caches: Caches, pipes: readonly Pipe[]): ReadonlyMap<string, string> {
+  // In nearly every pass there is nothing to look for.
+  if (caches.pendingPods.size === 0) return new Map();
+  return new Map(
+    pipes.flatMap((pipe): [string, string][] => {
+      const reason = unschedulableReason(pipe, caches.pendingPods.by(BY_PIPE, keyOf(pipe)));
+      return reason === undefined ? [] : [[pipe.metadata.name, reason]];
+    }),
+  );
 }
 
 function findService(caches: Caches, namespace: string, serviceId: string): Found<Service> {

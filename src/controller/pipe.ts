@@ -1,5 +1,7 @@
+import { CONTROLLER_FIELD_MANAGER } from "../crd/names.ts";
 import { sizeOfQuantities } from "../domain/quantity.ts";
 import { parseSize, type Size, sameSize } from "../domain/size.ts";
+import { managersOf } from "../kube/managers.ts";
 import {
   type Container,
   type Deployment,
@@ -27,6 +29,8 @@ export interface Pipe extends KubeObject {
   readonly container: { readonly name: string } | { readonly problem: string };
   /** The size of that container, if its requests and its memory limit agree on one. */
   readonly size: Size | undefined;
+  /** Field managers other than ours that own one of the fields that make the size. */
+  readonly otherWriters: readonly string[];
   readonly replicas: number;
   readonly isPaused: boolean;
   /** Strategy Recreate: a rollout stops the old pods before it starts new ones. */
@@ -45,6 +49,12 @@ interface Rollout {
   readonly replicaFailure: DeploymentCondition | undefined;
 }
 
+const SIZE_FIELDS = [
+  ["f:requests", "f:cpu"],
+  ["f:requests", "f:memory"],
+  ["f:limits", "f:memory"],
+];
+
 export function pipeOf(deployment: Deployment): Pipe {
   const { metadata, spec, status } = deployment;
   const annotations = metadata.annotations ?? {};
@@ -58,6 +68,7 @@ export function pipeOf(deployment: Deployment): Pipe {
     isBeingDeleted: metadata.deletionTimestamp !== undefined,
     container: "problem" in container ? container : { name: container.name },
     size: "problem" in container ? undefined : sizeOf(container),
+    otherWriters: "problem" in container ? [] : otherWritersOf(container.name, metadata.managedFields),
     replicas: spec.replicas ?? 1,
     isPaused: spec.paused ?? false,
     isRecreated: spec.strategy?.type === "Recreate",
@@ -93,7 +104,15 @@ function chooseContainer(
   };
 }
 
-function sizeOf(container: Container): Size | undefined {
+function otherWritersOf(container: string, managedFields: Deployment["metadata"]["managedFields"]): string[] {
+  const item = `k:${JSON.stringify({ name: container })}`;
+  const resources = ["f:spec", "f:template", "f:spec", "f:containers", item, "f:resources"];
+  const ways = SIZE_FIELDS.map((way) => [...resources, ...way]);
+  return managersOf(managedFields, ways).filter((manager) => manager !== CONTROLLER_FIELD_MANAGER);
+}
+
+/** The size that a container's requests and memory limit make, if they agree on one. */
+export function sizeOf(container: Container): Size | undefined {
   const requests = container.resources?.requests ?? {};
   const limit = sizeOfQuantities(requests["cpu"], container.resources?.limits?.["memory"]);
   const request = sizeOfQuantities(requests["cpu"], requests["memory"]);

@@ -10,7 +10,7 @@ import type { Logger } from "../telemetry/log.ts";
 import { type Readiness, startOpsServer, urlOf } from "../telemetry/ops-server.ts";
 import { type AssemblyOptions, assemble } from "./assemble.ts";
 
-export interface ControllerSettings extends Omit<AssemblyOptions, "client" | "clock" | "log"> {
+export interface ControllerSettings extends Omit<AssemblyOptions, "client" | "clock" | "log" | "registry"> {
   /** Path; without one, the Pod's own ServiceAccount or the user's default. */
   readonly kubeconfig: string | undefined;
   readonly host: string;
@@ -29,12 +29,12 @@ export async function runController(
   log: Logger,
   signal: AbortSignal,
 ): Promise<void> {
-  const metrics = new Registry();
-  collectDefaultMetrics({ register: metrics });
-  const client = new KubeClient(await connect(settings.kubeconfig), clusterMetrics(metrics));
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const client = new KubeClient(await connect(settings.kubeconfig), clusterMetrics(registry));
   try {
     await checkReachable(client, signal);
-    await operate(client, settings, metrics, log, signal);
+    await operate(client, settings, registry, log, signal);
   } finally {
     await client.close();
   }
@@ -43,13 +43,18 @@ export async function runController(
 async function operate(
   client: KubeClient,
   settings: ControllerSettings,
-  metrics: Registry,
+  registry: Registry,
   log: Logger,
   signal: AbortSignal,
 ): Promise<void> {
-  const { informers, elector, work } = assemble({ ...settings, client, clock: systemClock, log });
+  const { informers, elector, work } = assemble({ ...settings, client, registry, clock: systemClock, log });
   const readiness = () => readinessOf(informers);
-  const ops = await startOpsServer({ host: settings.host, port: settings.opsPort, metrics, readiness });
+  const ops = await startOpsServer({
+    host: settings.host,
+    port: settings.opsPort,
+    metrics: registry,
+    readiness,
+  });
   log.info({ opsUrl: urlOf(ops), server: client.server, identity: settings.identity }, "listening");
 
   const stopping = new AbortController();

@@ -11,6 +11,7 @@ import type { Outcome } from "../runtime/workers.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { type Applier, apply } from "./apply.ts";
 import { type Action, type Decision, decide, failuresOf, type Sizing } from "./decide.ts";
+import type { ControllerMetrics } from "./metrics.ts";
 import { newsOf } from "./news.ts";
 import { observe } from "./observe.ts";
 import { type Scaling, scalingOf } from "./scaling.ts";
@@ -26,6 +27,7 @@ export interface ReconcilerOptions extends Applier {
   readonly rolloutTimeoutMs: number;
   readonly slots: RolloutSlots;
   readonly events: Pick<EventRecorder, "record">;
+  readonly metrics: Pick<ControllerMetrics, "passed" | "reported">;
   readonly log: Logger;
 }
 
@@ -78,9 +80,12 @@ export class Reconciler {
   }
 
   async #reportAll(snapshot: Snapshot, sizing: Sizing | undefined): Promise<void> {
-    const { scaling, strays } = snapshot;
+    const { serviceId, scaling, strays } = snapshot;
     const reports = strays.map((stray) => this.#report(stray, strayStatus(snapshot, stray)));
-    if (scaling) reports.push(this.#report(scaling, statusOf(snapshot, scaling, sizing)));
+    const status = scaling && statusOf(snapshot, scaling, sizing);
+    if (status) reports.push(this.#report(scaling, status));
+    const states = sizing?.assessments.map(({ state }) => state) ?? [];
+    this.#options.metrics.passed(serviceId, status, states);
     await Promise.all(reports);
   }
 
@@ -88,7 +93,7 @@ export class Reconciler {
   async #report(scaling: Scaling, status: PipeScalingStatus): Promise<void> {
     const patch = mergePatch(scaling.status, status);
     if (!patch) return;
-    const { client, caches, events, assertMayWrite } = this.#options;
+    const { client, caches, events, metrics, assertMayWrite } = this.#options;
     const { name, namespace, uid, resourceVersion } = scaling.metadata;
     assertMayWrite();
     const written = await client.json<KubeObject & PipeScaling>({
@@ -99,7 +104,9 @@ export class Reconciler {
       body: { apiVersion: API_VERSION, kind: KIND, metadata: { uid, resourceVersion }, status: patch },
     });
     caches.scalings.observe(scalingOf(written));
-    for (const event of newsOf(scaling, scaling.status, status)) events.record(event);
+    const news = newsOf(scaling, scaling.status, status);
+    metrics.reported(scaling.status, status, news);
+    for (const event of news) events.record(event);
   }
 }
 

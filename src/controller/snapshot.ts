@@ -26,4 +26,6 @@ export interface Snapshot {
   readonly failures: readonly PipeFailure[];
   /** By name. Only those in the service's namespace: a label elsewhere is not the service's word. */
   readonly pipes: readonly Pipe[];
+  /** The scheduler's words, by the name of the pipe whose new pod fits no node. */
+  readonly unschedulable: ReadonlyMap<string, string>;
 }

@@ -78,8 +78,13 @@ function underWay({ assessments, holdBack }: Sizing): string {
   const named = (state: Assessment["state"]) =>
     assessments.filter((each) => each.state === state).map((each) => each.pipe.metadata.name);
   const waiting = assessments.filter((each) => each.state === "waiting").length;
+  const obstructed = assessments.flatMap(({ pipe, obstacle }) =>
+    obstacle === undefined ? [] : sentence(`${pipe.metadata.name} fits no node at present: ${obstacle}`),
+  );
+  const [obstacle = ""] = obstructed;
   return [
     listed("Rolling", named("rolling")),
+    obstacle,
     listed("Paused by their owner", named("paused")),
     waiting > 0 ? `${waiting} waiting${waitingFor(holdBack)}.` : "",
   ]
@@ -87,7 +92,8 @@ function underWay({ assessments, holdBack }: Sizing): string {
     .join(" ");
 }
 
-function waitingFor(holdBack: Sizing["holdBack"]): string {
+/** What waiting pipes wait for, to follow on a word. */
+export function waitingFor(holdBack: Sizing["holdBack"]): string {
   switch (holdBack) {
     case "canary":
       return " for the first to prove the size";

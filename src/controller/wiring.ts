@@ -3,7 +3,7 @@ import { organizationIdOf } from "../records/organization.ts";
 import { serviceIdOf } from "../records/service.ts";
 import type { Change, Store } from "../runtime/store.ts";
 import type { WorkQueue } from "../runtime/work-queue.ts";
-import { BY_ORGANIZATION, BY_ROLLING, type Caches } from "./caches.ts";
+import { BY_ORGANIZATION, BY_ROLLING, type Caches, pipeKeyOf } from "./caches.ts";
 import { isRollingOurs } from "./pipe.ts";
 import type { RolloutSlots } from "./slots.ts";
 
@@ -21,6 +21,10 @@ export function connectToQueue(caches: Caches, queue: WorkQueue, slots: RolloutS
   });
   eachObject(caches.scalings, ({ metadata }) => enqueue(metadata.name));
   eachObject(caches.pipes, ({ serviceId }) => enqueue(serviceId));
+  // That a pod waits for the scheduler is no news; that the scheduler finds no node for it is.
+  eachObject(caches.pendingPods, (pod) => {
+    if (pod.unschedulable !== undefined) enqueue(caches.pipes.get(pipeKeyOf(pod))?.serviceId);
+  });
   caches.pipes.onChange((change) => {
     const wasRolling = change.type !== "added" && isRollingOurs(change.previous);
     const isRolling = change.type !== "deleted" && isRollingOurs(change.object);

@@ -24,6 +24,8 @@ export interface KubeRequest {
 
 /** A call, once it is known what came of it. */
 export interface EndedCall extends Action {
+  readonly method: string;
+  readonly host: string;
   /** Of the answer; 0 if there was none. */
   readonly code: number;
   /** Until the answer began. */
@@ -90,14 +92,18 @@ export class KubeClient {
 
   async #send(request: KubeRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
     const authorization = await this.#connection.authorization();
-    const base = new URL(this.#connection.server).pathname.replace(/\/$/, "");
+    const { host, pathname } = new URL(this.#connection.server);
+    const base = pathname.replace(/\/$/, "");
+    const method = request.method ?? "GET";
     const startedAt = performance.now();
-    const ended = (code: number) =>
-      this.#onCall({ ...actionOf(request), code, seconds: (performance.now() - startedAt) / 1000 });
+    const ended = (code: number) => {
+      const seconds = (performance.now() - startedAt) / 1000;
+      this.#onCall({ ...actionOf(request), method, host, code, seconds });
+    };
     let response: Dispatcher.ResponseData;
     try {
       response = await this.#connection.pool.request({
-        method: request.method ?? "GET",
+        method,
         path: `${base}${request.path}${queryString(request.query)}`,
         headers: {
           accept: "application/json",

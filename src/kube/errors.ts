@@ -63,3 +63,8 @@ export function isCode(error: unknown, code: number): error is KubeApiError {
 export function isReplaced(error: unknown): boolean {
   return isCode(error, 422) && error.causes.some((cause) => cause.field === "metadata.uid");
 }
+
+/** 403 because nothing may be made any more in a namespace that is on its way out. */
+export function isNamespaceTerminating(error: unknown): boolean {
+  return isCode(error, 403) && error.causes.some((cause) => cause.reason === "NamespaceTerminating");
+}

@@ -12,6 +12,25 @@ export interface ObjectMeta {
   readonly deletionTimestamp?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
+  readonly ownerReferences?: readonly {
+    readonly kind: string;
+    readonly name: string;
+    readonly uid: string;
+  }[];
+  readonly managedFields?: readonly ManagedFields[];
+}
+
+/** Which fields a writer of the object owns, as the API server keeps it. */
+export interface ManagedFields {
+  readonly manager?: string;
+  readonly operation?: string;
+  readonly subresource?: string;
+  readonly fieldsV1?: FieldsV1;
+}
+
+/** A tree of fields: `f:name` for a property, `k:{…}` for the list item with these keys. */
+export interface FieldsV1 {
+  readonly [field: string]: FieldsV1;
 }
 
 /** What tells an object and its version; the rest of the metadata is not kept in memory. */
@@ -75,6 +94,18 @@ export interface Deployment extends KubeObject {
     readonly availableReplicas?: number;
     readonly terminatingReplicas?: number;
     readonly conditions?: readonly DeploymentCondition[];
+  };
+}
+
+export interface Pod extends KubeObject {
+  readonly spec: { readonly containers: readonly Container[] };
+  readonly status?: {
+    readonly conditions?: readonly {
+      readonly type: string;
+      readonly status: string;
+      readonly reason?: string;
+      readonly message?: string;
+    }[];
   };
 }
 

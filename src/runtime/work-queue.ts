@@ -1,8 +1,31 @@
 import { Backoff } from "./backoff.ts";
 import type { Clock } from "./clock.ts";
+import { Pace } from "./pace.ts";
+
+/** What happens in a queue, for who counts it. Must not throw. */
+export interface QueueObserver {
+  /** A key that was not waiting waits. */
+  added(): void;
+  /** A pass over a key begins, so long after the key was added. */
+  began(waitedMs: number): void;
+  ended(workedMs: number): void;
+  retried(): void;
+}
+
+const NOBODY: QueueObserver = {
+  added: () => undefined,
+  began: () => undefined,
+  ended: () => undefined,
+  retried: () => undefined,
+};
+
+/** All keys together are retried at most at this pace: a server that is back must not be run down again. */
+const RETRIES_PER_SECOND = 50;
+const RETRIES_AT_ONCE = 100;
 
 export interface WorkQueueOptions {
   readonly clock: Clock;
+  readonly observer?: QueueObserver;
   /** Least time between the starts of two passes over one key; the first acts at once. */
   readonly minIntervalMs: number;
   /** Back-off of a key that fails again and again. */
@@ -13,8 +36,8 @@ export interface WorkQueueOptions {
 
 interface Entry {
   phase: "ready" | "processing" | "resting";
-  /** Added again while it was processed or resting. */
-  dirty: boolean;
+  /** Since when it waits: if it is ready, or was added again while it was processed or rests. */
+  addedAt: number | undefined;
   startedAt: number;
 }
 
@@ -27,10 +50,13 @@ interface Entry {
  * - A key is never processed by two workers at once.
  * - A key added while it is processed is processed again afterwards, so no change is missed.
  * - Any number of adds between two passes is one pass.
+ * - A key that fails is retried after a pause that doubles, and all of them within one overall pace.
  * - What it remembers is bounded by the keys that are under way, delayed or failing.
  */
 export class WorkQueue {
   readonly #options: WorkQueueOptions;
+  readonly #observer: QueueObserver;
+  readonly #retries = new Pace(RETRIES_PER_SECOND, RETRIES_AT_ONCE);
   readonly #entries = new Map<string, Entry>();
   readonly #ready: string[] = [];
   readonly #delayed = new Map<string, { readonly at: number; readonly cancel: () => void }>();
@@ -39,6 +65,7 @@ export class WorkQueue {
 
   constructor(options: WorkQueueOptions) {
     this.#options = options;
+    this.#observer = options.observer ?? NOBODY;
   }
 
   /** Keys that wait for a worker. */
@@ -46,10 +73,20 @@ export class WorkQueue {
     return this.#ready.length;
   }
 
+  /** For how many milliseconds each pass that has begun has been going on. */
+  underWay(): readonly number[] {
+    const now = this.#options.clock.monotonic();
+    const processed = [...this.#entries.values()].filter(({ phase }) => phase === "processing");
+    return processed.map(({ startedAt }) => now - startedAt);
+  }
+
   add(key: string): void {
     const entry = this.#entries.get(key);
-    if (!entry) this.#makeReady(key);
-    else if (entry.phase !== "ready") entry.dirty = true;
+    if (entry?.addedAt !== undefined) return;
+    this.#observer.added();
+    const now = this.#options.clock.monotonic();
+    if (entry) entry.addedAt = now;
+    else this.#makeReady(key, now);
   }
 
   /** Adds the key after a delay. Of several delays of one key the earliest counts. */
@@ -68,10 +105,12 @@ export class WorkQueue {
 
   /** Adds the key after a delay that grows with each failure in a row. */
   retry(key: string, leastMs = 0): void {
-    const { retryFirstMs, retryMostMs, random } = this.#options;
+    const { clock, retryFirstMs, retryMostMs, random } = this.#options;
+    this.#observer.retried();
     const backoff = this.#backoffs.get(key) ?? new Backoff(retryFirstMs, retryMostMs, random);
     this.#backoffs.set(key, backoff);
-    this.addAfter(key, Math.max(leastMs, backoff.next()));
+    const overallMs = this.#retries.delay(clock.monotonic());
+    this.addAfter(key, Math.max(leastMs, backoff.next(), overallMs));
   }
 
   /** The key succeeded: its next failure starts the back-off anew. */
@@ -84,11 +123,9 @@ export class WorkQueue {
     while (!signal.aborted) {
       const key = this.#ready.shift();
       if (key !== undefined) {
-        this.#entries.set(key, {
-          phase: "processing",
-          dirty: false,
-          startedAt: this.#options.clock.monotonic(),
-        });
+        const startedAt = this.#options.clock.monotonic();
+        this.#observer.began(startedAt - (this.#entries.get(key)?.addedAt ?? startedAt));
+        this.#entries.set(key, { phase: "processing", addedAt: undefined, startedAt });
         return key;
       }
       await this.#wait(signal);
@@ -100,7 +137,9 @@ export class WorkQueue {
     const { clock, minIntervalMs } = this.#options;
     const entry = this.#entries.get(key);
     if (entry?.phase !== "processing") return;
-    const restMs = entry.startedAt + minIntervalMs - clock.monotonic();
+    const workedMs = clock.monotonic() - entry.startedAt;
+    this.#observer.ended(workedMs);
+    const restMs = minIntervalMs - workedMs;
     if (restMs > 0) {
       entry.phase = "resting";
       clock.after(restMs, () => this.#settle(key, entry));
@@ -110,12 +149,12 @@ export class WorkQueue {
   }
 
   #settle(key: string, entry: Entry): void {
-    if (entry.dirty) this.#makeReady(key);
-    else this.#entries.delete(key);
+    if (entry.addedAt === undefined) this.#entries.delete(key);
+    else this.#makeReady(key, entry.addedAt);
   }
 
-  #makeReady(key: string): void {
-    this.#entries.set(key, { phase: "ready", dirty: false, startedAt: 0 });
+  #makeReady(key: string, addedAt: number): void {
+    this.#entries.set(key, { phase: "ready", addedAt, startedAt: 0 });
     this.#ready.push(key);
     this.#waiters.shift()?.();
   }

@@ -1,4 +1,4 @@
-import { isReplaced, KubeApiError, KubeUnreachableError } from "../kube/errors.ts";
+import { isNamespaceTerminating, isReplaced, KubeApiError, KubeUnreachableError } from "../kube/errors.ts";
 import type { WorkQueue } from "./work-queue.ts";
 
 /** What a pass over a key wants next; without a delay it waits for the next change. */
@@ -6,12 +6,16 @@ export interface Outcome {
   readonly requeueAfterMs?: number | undefined;
 }
 
+export type PassResult = "success" | "requeue_after" | "error";
+
 export interface WorkersOptions {
   readonly queue: WorkQueue;
   readonly concurrency: number;
   readonly reconcile: (key: string, signal: AbortSignal) => Promise<Outcome>;
   /** Told of every failure; `expected` ones (conflicts, an unreachable server) are no bugs. */
   readonly onFailure: (key: string, error: unknown, expected: boolean) => void;
+  /** Told of every pass, as the last of it. */
+  readonly onPass?: (result: PassResult) => void;
 }
 
 /** Passes keys from the queue to `reconcile` until the signal is aborted and the last pass is over. */
@@ -28,16 +32,18 @@ export async function runWorkers(options: WorkersOptions, signal: AbortSignal): 
 }
 
 async function pass(options: WorkersOptions, key: string, signal: AbortSignal): Promise<void> {
-  const { queue, reconcile, onFailure } = options;
+  const { queue, reconcile, onFailure, onPass } = options;
   try {
     const { requeueAfterMs } = await reconcile(key, signal);
     queue.forget(key);
     if (requeueAfterMs !== undefined) queue.addAfter(key, requeueAfterMs);
+    onPass?.(requeueAfterMs === undefined ? "success" : "requeue_after");
   } catch (error) {
     if (signal.aborted) return;
     const { expected, leastMs } = retryPolicy(error);
     onFailure(key, error, expected);
     queue.retry(key, leastMs);
+    onPass?.("error");
   }
 }
 
@@ -48,7 +54,7 @@ const OUTRUN = [404, 409, 429];
 function retryPolicy(error: unknown): { readonly expected: boolean; readonly leastMs: number } {
   if (error instanceof KubeUnreachableError) return { expected: true, leastMs: 0 };
   if (error instanceof KubeApiError) {
-    const expected = OUTRUN.includes(error.code) || isReplaced(error);
+    const expected = OUTRUN.includes(error.code) || isReplaced(error) || isNamespaceTerminating(error);
     return { expected, leastMs: error.retryAfterMs ?? 0 };
   }
   return { expected: false, leastMs: 0 };

@@ -1,4 +1,4 @@
-import { Histogram, type Registry } from "prom-client";
+import { Counter, Histogram, type Registry } from "prom-client";
 
 /** A call to the API server, as it ended. */
 export interface ClusterCall {
@@ -6,6 +6,9 @@ export interface ClusterCall {
   readonly verb: string;
   /** The plural: `secrets`; empty for what is no resource. */
   readonly resource: string;
+  /** As HTTP names it. */
+  readonly method: string;
+  readonly host: string;
   /** 0 if no answer came. */
   readonly code: number;
   /** Until the answer began. */
@@ -24,6 +27,15 @@ export function clusterMetrics(registry: Registry): (call: ClusterCall) => void 
     buckets: CALL_SECONDS,
     registers: [registry],
   });
-  return ({ verb, resource, code, seconds }) =>
+  // The name and the labels are client-go's, so that dashboards for controllers show this one too.
+  const total = new Counter({
+    name: "rest_client_requests_total",
+    help: "Calls to the cluster's API server; code is <error> where no answer came.",
+    labelNames: ["code", "method", "host"],
+    registers: [registry],
+  });
+  return ({ verb, resource, method, host, code, seconds }) => {
     duration.observe({ verb, resource, code: code === 0 ? "none" : String(code) }, seconds);
+    total.inc({ code: code === 0 ? "<error>" : String(code), method, host });
+  };
 }

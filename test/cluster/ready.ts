@@ -28,10 +28,15 @@ export async function isReady(cluster: Target): Promise<true> {
 }
 
 /** Makes nodes that kwok plays the kubelet of. */
-export async function createNodes(cluster: Target, count: number, size: NodeSize): Promise<void> {
+export async function createNodes(
+  cluster: Target,
+  count: number,
+  size: NodeSize,
+  prefix = "node",
+): Promise<void> {
   const resources = { cpu: String(size.cpus), memory: `${size.memoryGib}Gi`, pods: String(size.pods) };
   for (let index = 0; index < count; index++) {
-    const name = `node-${index}`;
+    const name = `${prefix}-${index}`;
     const answer = await adminCall(cluster, "POST", "/api/v1/nodes", {
       apiVersion: "v1",
       kind: "Node",

@@ -16,6 +16,7 @@ export function aPipe(name: string, changes: Partial<Pipe> = {}): Pipe {
     isBeingDeleted: false,
     container: { name: "pipe" },
     size: sizeOfCores(1),
+    otherWriters: [],
     replicas: 1,
     isPaused: false,
     isRecreated: false,
@@ -92,6 +93,7 @@ export function aSnapshot(pipes: readonly Pipe[], changes: Partial<Snapshot> = {
     strays: [],
     failures: [],
     pipes,
+    unschedulable: new Map(),
     ...changes,
   };
 }

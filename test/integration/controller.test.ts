@@ -176,6 +176,47 @@ describe("a rescale under way", () => {
   });
 });
 
+describe("the controller's metrics", () => {
+  it("have controller-runtime's names for the runtime, and ours for the pipes", async () => {
+    const world = await World.create();
+    try {
+      await world.startController();
+      await world.createPipe({ name: "pipe-a", cores: 1 });
+      await world.waitForCondition("Ready", "True");
+      await world.askFor(2);
+      await world.waitForCondition("Ready", "True");
+      const text = await waitFor(
+        async () => {
+          const now = await world.scrape();
+          return now.includes("pipe_scaling_propagation_seconds_count 2") ? now : undefined;
+        },
+        { what: "both changes of size to be timed" },
+      );
+      for (const series of [
+        'leader_election_master_status{name="pipescaling"} 1',
+        'workqueue_depth{name="pipescaling"} 0',
+        'controller_runtime_max_concurrent_reconciles{controller="pipescaling"} 16',
+        'controller_runtime_reconcile_errors_total{controller="pipescaling"} 0',
+        `pipe_scaling_compute_units{service="${world.serviceId}"} 1`,
+        'pipe_scaling_pipes{state="done"} 1',
+        "pipe_scaling_pipes_out_of_size 0",
+        'pipe_scaling_services{condition="Ready"} 1',
+      ])
+        expect(text).toContain(`${series}\n`);
+      for (const counter of [
+        'workqueue_adds_total{name="pipescaling"}',
+        'workqueue_queue_duration_seconds_count{name="pipescaling"}',
+        'workqueue_work_duration_seconds_count{name="pipescaling"}',
+        'controller_runtime_reconcile_total{controller="pipescaling",result="success"}',
+        `rest_client_requests_total{code="200",method="PATCH",host="${new URL(world.cluster.server).host}"}`,
+      ])
+        expect(text.split("\n").find((line) => line.startsWith(counter))).toMatch(/ [1-9]\d*$/);
+    } finally {
+      await world.end();
+    }
+  });
+});
+
 describe("tiers", () => {
   let world: World;
   beforeEach(async () => {
@@ -473,6 +514,8 @@ describe("a size that a pipe cannot take", () => {
     await waitFor(async () => resourcesOf(await world.pipe("pipe-a")) === "4 16Gi 16Gi", { what: "it back" });
     await world.patchPipe("pipe-a", takeBack);
     const stalled = await world.waitForCondition("Stalled", "True", "FieldContest");
-    expect(conditionOf(stalled, "Stalled")?.message).toContain("requests.cpu");
+    expect(conditionOf(stalled, "Stalled")?.message).toContain(
+      'another writer, "somebody", has changed the container\'s resources: leave requests.cpu',
+    );
   });
 });

@@ -25,7 +25,7 @@ const TIERS: Tiers = new Map([
   ["small", { name: "small", defaultSize: sizeOfCores(1), maximumSize: sizeOfCores(2) }],
 ]);
 
-/** An organization with one service in namespaces of its own, on the shared cluster, and what acts on it. */
+/** An organization with one service in namespaces of its own, and what acts on it. */
 export class World {
   readonly cluster: Cluster;
   readonly client: KubeClient;
@@ -33,6 +33,7 @@ export class World {
   readonly pipes: string;
   readonly organizationId = randomUUID();
   readonly serviceId = randomUUID();
+  readonly #log: Readonly<Record<string, unknown>>[] = [];
   readonly #controllers: { readonly abort: AbortController; readonly ended: Promise<void> }[] = [];
 
   private constructor(cluster: Cluster, client: KubeClient, name: string) {
@@ -42,8 +43,9 @@ export class World {
     this.pipes = `${name}-pipes`;
   }
 
-  static async create(tier = "basic"): Promise<World> {
-    const cluster = await sharedCluster();
+  /** @param own a cluster of the test's own; the shared one by default */
+  static async create(tier = "basic", own?: Cluster): Promise<World> {
+    const cluster = own ?? (await sharedCluster());
     const client = new KubeClient(await connect(cluster.kubeconfig));
     const world = new World(cluster, client, `t-${randomUUID().slice(0, 8)}`);
     await apply(cluster, manifests("crds/pipes.clouddb.dev_pipescalings.yaml"));
@@ -80,7 +82,7 @@ export class World {
         rolloutTimeoutMs: 15 * 60_000,
         ...settings,
       },
-      createLogger("silent", "controller"),
+      createLogger("info", "controller", { write: (line) => this.#log.push(JSON.parse(line)) }),
       abort.signal,
     );
     this.#controllers.push({ abort, ended });
@@ -90,6 +92,15 @@ export class World {
       abort.abort();
       await ended;
     };
+  }
+
+  /** What the controller that was started last tells Prometheus. */
+  async scrape(): Promise<string> {
+    const line = await waitFor(() => this.#log.findLast(({ msg }) => msg === "listening"), {
+      what: "the controller to listen",
+    });
+    const response = await fetch(`${line["opsUrl"]}/metrics`);
+    return response.text();
   }
 
   async end(): Promise<void> {

@@ -147,6 +147,36 @@ describe("decide, when a pipe cannot take the size", () => {
     expect(failuresOf(decision)).toMatchObject([{ pipe: "a", size: "4000m/16Gi", reason, attempts: 1 }]);
   });
 
+  const words = "0/3 nodes are available: 3 Insufficient cpu.";
+  const unschedulable = new Map([["a", words]]);
+
+  it("puts a Recreate pipe back as soon as its new pod fits no node: its old one is gone", () => {
+    const decision = decide(
+      aSnapshot([rollingTo("a", FOUR, { isRecreated: true })], { unschedulable }),
+      OPTIONS,
+    );
+    expect(told(decision.actions)).toEqual(["a back to 1000m/4Gi"]);
+    expect(failuresOf(decision)).toMatchObject([{ reason: "Unschedulable", message: words }]);
+  });
+
+  it("waits with any other for a node, and says what it waits for", () => {
+    const waiting = decide(aSnapshot([rollingTo("a", FOUR)], { unschedulable }), OPTIONS);
+    expect(told(waiting.actions)).toEqual([]);
+    expect(waiting.sizing?.assessments).toMatchObject([{ state: "rolling", obstacle: words }]);
+    const tooLong = decide(aSnapshot([rollingTo("a", FOUR, { attempt: late })], { unschedulable }), OPTIONS);
+    expect(failuresOf(tooLong)).toMatchObject([
+      { reason: "RolloutTimeout", message: `the rollout has not completed in 15 min: ${words}` },
+    ]);
+  });
+
+  it("names who else writes the size", () => {
+    const taken = { givenSize: FOUR, attempt: anAttempt(FOUR, { attempts: 4 }) };
+    const messageOf = (otherWriters: readonly string[]) =>
+      failuresOf(decide(aSnapshot([aPipe("a", { ...taken, otherWriters })]), OPTIONS))[0]?.message;
+    expect(messageOf(["helm", "somebody"])).toMatch(/^another writer, "helm" and "somebody", has changed/);
+    expect(messageOf([])).toMatch(/^another writer has changed/);
+  });
+
   it("does not take an older deadline's condition for this one's", () => {
     const progressing = condition("Progressing", "ProgressDeadlineExceeded", NOW_MS - 120_000);
     expect(statesFor(aSnapshot([rollingTo("a", FOUR, { rollout: { ...UNDER_WAY, progressing } })]))).toEqual([

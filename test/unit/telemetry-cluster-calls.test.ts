@@ -26,9 +26,14 @@ describe("a call to the cluster", () => {
 
   test("that had no answer is told as such", async () => {
     const registry = new Registry();
-    clusterMetrics(registry)({ verb: "patch", resource: "pipescalings", code: 0, seconds: 5 });
-    expect(await registry.metrics()).toContain(
+    const call = { verb: "patch", resource: "pipescalings", method: "PATCH", host: "cluster:6443" };
+    clusterMetrics(registry)({ ...call, code: 0, seconds: 5 });
+    const metrics = await registry.metrics();
+    expect(metrics).toContain(
       'pipe_scaling_cluster_request_duration_seconds_count{verb="patch",resource="pipescalings",code="none"} 1',
+    );
+    expect(metrics).toContain(
+      'rest_client_requests_total{code="<error>",method="PATCH",host="cluster:6443"} 1',
     );
   });
 });

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { WorkQueue } from "../../src/runtime/work-queue.ts";
+import { type QueueObserver, WorkQueue } from "../../src/runtime/work-queue.ts";
 import { settled, VirtualClock } from "../gen/clock.ts";
 
-function setup(options: { minIntervalMs?: number } = {}) {
+function setup(options: { minIntervalMs?: number; observer?: QueueObserver } = {}) {
   const clock = new VirtualClock();
   const queue = new WorkQueue({
     clock,
@@ -17,7 +17,57 @@ function setup(options: { minIntervalMs?: number } = {}) {
   return { clock, queue, abort, next: () => queue.next(abort.signal) };
 }
 
+describe("a work queue tells who counts", () => {
+  function counted(minIntervalMs = 0) {
+    const told: string[] = [];
+    const observer = {
+      added: () => told.push("added"),
+      began: (ms: number) => told.push(`began after ${ms}`),
+      ended: (ms: number) => told.push(`ended after ${ms}`),
+      retried: () => told.push("retried"),
+    };
+    return { told, ...setup({ minIntervalMs, observer }) };
+  }
+
+  it("how long a key waited and was worked on", async () => {
+    const { told, clock, queue, next } = counted();
+    queue.add("a");
+    queue.add("a");
+    await clock.advance(30);
+    await next();
+    await clock.advance(5);
+    expect(queue.underWay()).toEqual([5]);
+    queue.retry("a");
+    queue.done("a");
+    expect(queue.underWay()).toEqual([]);
+    expect(told).toEqual(["added", "began after 30", "retried", "ended after 5"]);
+  });
+
+  it("that a key which is added while it is worked on waits from then on", async () => {
+    const { told, clock, queue, next } = counted(100);
+    queue.add("a");
+    await next();
+    await clock.advance(10);
+    queue.add("a");
+    await clock.advance(10);
+    queue.done("a");
+    await clock.advance(80);
+    await next();
+    expect(told).toEqual(["added", "began after 0", "added", "ended after 20", "began after 90"]);
+  });
+});
+
 describe("a work queue", () => {
+  it("spreads the retries of many keys", async () => {
+    const { clock, queue } = setup();
+    for (let key = 0; key < 300; key += 1) queue.retry(`key-${key}`);
+    await clock.advance(200);
+    expect(queue.depth).toBeGreaterThanOrEqual(100);
+    expect(queue.depth).toBeLessThanOrEqual(111);
+    await clock.advance(4000);
+    expect(queue.depth).toBe(300);
+  });
+
   it("gives a key once, however often it was added", async () => {
     const { queue, next } = setup();
     queue.add("a");

@@ -1,19 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { CONTROLLER_FIELD_MANAGER, GROUP } from "../../../src/crd/names.ts";
-import type { Deployment } from "../../../src/kube/objects.ts";
+import type { Deployment, FieldsV1, ManagedFields } from "../../../src/kube/objects.ts";
 import { CONTAINER } from "./objects.ts";
-
-/** One entry of `metadata.managedFields`. */
-export interface ManagedFields {
-  readonly manager: string;
-  readonly operation: string;
-  readonly subresource?: string;
-  readonly fieldsV1: FieldsV1;
-}
-
-interface FieldsV1 {
-  readonly [field: string]: FieldsV1;
-}
 
 export interface ManagedDeployment extends Deployment {
   readonly metadata: Deployment["metadata"] & { readonly managedFields: readonly ManagedFields[] };
@@ -35,7 +23,7 @@ export function ownedLeaves(deployment: ManagedDeployment, manager: string): str
     .sort();
 }
 
-function leaves(fields: FieldsV1, path = ""): string[] {
+function leaves(fields: FieldsV1 = {}, path = ""): string[] {
   return Object.entries(fields)
     .filter(([key]) => key !== ".")
     .flatMap(([key, below]) => {

@@ -1,0 +1,14 @@
+import type { FieldsV1, ManagedFields } from "./objects.ts";
+
+/** The field managers that own one of the fields, each given by the way to it in `fieldsV1`. */
+export function managersOf(
+  managedFields: readonly ManagedFields[] = [],
+  ways: readonly (readonly string[])[],
+): string[] {
+  const owning = managedFields.filter(({ fieldsV1 }) => ways.some((way) => hasField(fieldsV1, way)));
+  return [...new Set(owning.flatMap(({ manager }) => manager ?? []))];
+}
+
+function hasField(fields: FieldsV1 | undefined, way: readonly string[]): boolean {
+  return way.reduce((at: FieldsV1 | undefined, step) => at?.[step], fields) !== undefined;
+}

@@ -1,0 +1,63 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Cluster, startCluster } from "../cluster/cluster.ts";
+import { createNodes } from "../cluster/ready.ts";
+import { waitFor } from "../cluster/wait.ts";
+import { conditionOf, resourcesOf, World } from "./world.ts";
+
+describe("a size that fits no node", () => {
+  let cluster: Cluster;
+  let world: World;
+
+  beforeAll(async () => {
+    cluster = await startCluster({ nodeSize: { cpus: 12 } });
+    world = await World.create("basic", cluster);
+    await world.startController();
+  });
+  afterAll(async () => {
+    await world.end();
+    await cluster.stop();
+  });
+
+  it("is taken back at once from a Recreate pipe, whose old pods are gone, and not tried again", async () => {
+    await world.createPipe({ name: "pipe-a", cores: 1, strategy: "Recreate" });
+    await world.waitForCondition("Ready", "True");
+    await world.askFor(24);
+    const stalled = await world.waitForCondition("Stalled", "True", "Unschedulable");
+    expect(conditionOf(stalled, "Stalled")?.message).toMatch(
+      /^pipe-a could not be given 24000m\/96Gi: 0\/1 nodes are available: 1 Insufficient cpu\./,
+    );
+    const pipe = await waitFor(
+      async () => {
+        const now = await world.pipe("pipe-a");
+        return resourcesOf(now) === "1 4Gi 4Gi" && now.status?.availableReplicas === 1 ? now : undefined;
+      },
+      { what: "the pipe to run again" },
+    );
+    expect(pipe.metadata.generation).toBe(3);
+    await world.askFor(1);
+    await world.waitForCondition("Ready", "True");
+  });
+
+  it("is waited for with any other, whose old pods go on, until there is a node that it fits", async () => {
+    await world.client.json({
+      method: "DELETE",
+      path: `/apis/apps/v1/namespaces/${world.pipes}/deployments/pipe-a`,
+    });
+    await world.createPipe({ name: "pipe-b", cores: 1 });
+    await waitFor(async () => (await world.scaling()).status?.pipes?.summary === "1/1", { what: "pipe-b" });
+    await world.askFor(16);
+    const waiting = await waitFor(
+      async () => {
+        const ready = conditionOf(await world.scaling(), "Ready");
+        return ready?.message.includes("Insufficient cpu") ? ready : undefined;
+      },
+      { what: "a word on the node that is missing" },
+    );
+    expect(waiting).toMatchObject({ status: "False", reason: "Progressing" });
+    expect(waiting.message).toContain("pipe-b fits no node at present: 0/1 nodes are available");
+    expect((await world.pipe("pipe-b")).status?.availableReplicas).toBe(1);
+    await createNodes(cluster, 1, { cpus: 64, memoryGib: 1024, pods: 100 }, "large");
+    await world.waitForCondition("Ready", "True");
+    expect(resourcesOf(await world.pipe("pipe-b"))).toBe("16 64Gi 64Gi");
+  });
+});

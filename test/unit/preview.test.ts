@@ -1,0 +1,67 @@
+import { describe, expect, it } from "vitest";
+import { preview } from "../../src/controller/preview.ts";
+import type { Snapshot } from "../../src/controller/snapshot.ts";
+import { sizeOfCores } from "../../src/domain/size.ts";
+import { anAttempt, aPipe, aScaling, aSnapshot, COMPLETE, NOW_MS, rollingTo } from "../gen/snapshot.ts";
+
+const OPTIONS = { rolloutTimeoutMs: 900_000, overallFree: 50 };
+const FOUR = sizeOfCores(4);
+
+function told(snapshot: Snapshot, options = OPTIONS): string[] {
+  return preview(snapshot, options).steps.map(({ pipe = "-", action }) => `${pipe}: ${action}`);
+}
+
+describe("a preview", () => {
+  it("says nothing of pipes that have their size", () => {
+    expect(told(aSnapshot([aPipe("a", { size: FOUR })]))).toEqual([]);
+    expect(told(aSnapshot([], { scaling: undefined }))).toEqual([]);
+  });
+
+  it("tells who is first and what the others wait for", () => {
+    const snapshot = aSnapshot([aPipe("a"), aPipe("b")]);
+    expect(told(snapshot)).toEqual([
+      "a: give it the size now",
+      "b: give it the size later: it waits for the first to prove the size",
+    ]);
+    expect(preview(snapshot, OPTIONS)).toMatchObject({
+      begun: 1,
+      steps: [{ service: "service", namespace: "pipes", size: "1 cpu / 4 Gi", wanted: "4 cpu / 16 Gi" }, {}],
+    });
+  });
+
+  it("goes on from the PipeScaling that would be made", () => {
+    const given = rollingTo("a", FOUR, { rollout: COMPLETE });
+    expect(told(aSnapshot([given, aPipe("b")], { scaling: undefined }))).toEqual([
+      "-: make its PipeScaling, with 4 cpu / 16 Gi",
+      "b: give it the size now",
+    ]);
+  });
+
+  it("tells what is in the way", () => {
+    const obstacle = { reason: "UnknownTier", message: "The tier is gold." } as const;
+    expect(told(aSnapshot([aPipe("a")], { tier: { ok: false, obstacle } }))).toEqual([
+      "-: leave it: The tier is gold.",
+    ]);
+    const suspended = aScaling(4, { spec: { ...aScaling(4).spec, suspend: true } });
+    expect(told(aSnapshot([aPipe("a")], { scaling: suspended }))).toEqual(["a: leave it: suspended"]);
+    const late = anAttempt(FOUR, { startedAtMs: NOW_MS - OPTIONS.rolloutTimeoutMs });
+    const stuck = aSnapshot([rollingTo("a", FOUR, { attempt: late }), aPipe("b")]);
+    expect(told(stuck)).toEqual([
+      "a: put it back to 1 cpu / 4 Gi: the rollout has not completed in 15 min",
+      "b: give it the size later: it waits because of the failure",
+    ]);
+    expect(told(aSnapshot([rollingTo("a", FOUR, { isPaused: true })]))).toEqual([
+      "a: wait for its owner, who has paused its rollouts",
+    ]);
+    expect(told(aSnapshot([rollingTo("a", FOUR)]))).toEqual(["a: wait for its rollout"]);
+    const unclear = aPipe("a", { container: { problem: "it has two" }, size: undefined });
+    expect(told(aSnapshot([unclear]))).toEqual(["a: leave it: it has two"]);
+  });
+
+  it("keeps to the bound over all services", () => {
+    const done = rollingTo("a", FOUR, { rollout: COMPLETE });
+    expect(told(aSnapshot([done, aPipe("b")]), { ...OPTIONS, overallFree: 0 })).toEqual([
+      "b: give it the size later: it waits for rollouts of other services",
+    ]);
+  });
+});
