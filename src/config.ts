@@ -29,6 +29,24 @@ const readableFile = written("it must be a file that can be read", (path) => {
   }
 });
 
+/** Of characters that a URL has as they are, and none that a client would resolve (RFC 3986, sections 2.3, 5.2.4). */
+const PATH_ALIAS = /^(?!\.{1,2}=)([-\w.~]+)=([-\w.~]+)$/;
+
+const pathAlias = written(
+  "each of its values must be alias=segment, both of letters, digits and -._~",
+  (text): [alias: string, segment: string] | undefined => {
+    const [, alias, segment] = PATH_ALIAS.exec(text) ?? [];
+    return alias !== undefined && segment !== undefined ? [alias, segment] : undefined;
+  },
+);
+
+const pathAliases = listOf(pathAlias).transform((pairs, context): ReadonlyMap<string, string> => {
+  const aliases = new Map(pairs);
+  if (aliases.size === pairs.length) return aliases;
+  context.addIssue({ code: "custom", message: "no alias may come twice" });
+  return z.NEVER;
+});
+
 const processOptions = {
   pipeNamespaces: option(listOf(namespaceName).optional(), {
     placeholder: "names",
@@ -83,6 +101,12 @@ export const apiOptions = z
       placeholder: "cidrs",
       description:
         "addresses and CIDRs of proxies whose X-Forwarded-For is believed, with commas between; without it none",
+      list: true,
+    }),
+    pathAliases: option(pathAliases.optional(), {
+      placeholder: "pairs",
+      description:
+        "other names for segments of the API's paths, as alias=segment with commas between, such as scaling=pipesCdcScaling; without it none",
       list: true,
     }),
     rateLimit: option(wholeNumber(0, 10_000), {
@@ -141,6 +165,10 @@ export const controllerOptions = z.object({
     description: "how long a pipe may take to come up with its new size before it is put back",
     default: "15m",
   }),
+  dryRun: option(onOff, {
+    description: "print what it would do first, and end; nothing is written and no lease is asked for",
+    default: "false",
+  }),
   maxConcurrentRollouts: option(wholeNumber(1, 10_000), {
     placeholder: "number",
     description: "how many pipes may be on their way to a new size at once, over all services",
@@ -159,10 +187,11 @@ function isLoopback(host: string): boolean {
 }
 
 export function apiSettings(values: z.output<typeof apiOptions>) {
-  const { host, port, opsPort, plainHttp, tlsCert, tlsKey, drainDelay: drainDelayMs } = values;
+  const { host, port, opsPort, plainHttp, tlsCert, tlsKey, drainDelay: drainDelayMs, pathAliases } = values;
   const { trustedProxies, rateLimit, failedLogins, rateWindow: rateWindowMs } = values;
   const limits = { trustedProxies, rateLimit, failedLogins, rateWindowMs };
-  return { ...shared(values), host, port, opsPort, plainHttp, tlsCert, tlsKey, drainDelayMs, ...limits };
+  const listening = { host, port, opsPort, plainHttp, tlsCert, tlsKey, drainDelayMs };
+  return { ...shared(values), ...listening, pathAliases, ...limits };
 }
 
 export function controllerSettings(values: z.output<typeof controllerOptions>) {

@@ -1,7 +1,9 @@
 #!/usr/bin/env node
+import type * as z from "zod";
 import packageJson from "../package.json" with { type: "json" };
 import { ADMIN_COMMANDS } from "./cli/admin-commands.ts";
-import { defineCommand } from "./cli/command.ts";
+import { defineCommand, type Io } from "./cli/command.ts";
+import { printList } from "./cli/output.ts";
 import { EXIT_FAILURE, runProgram } from "./cli/program.ts";
 import { apiOptions, apiSettings, controllerOptions, controllerSettings } from "./config.ts";
 import { runProcess } from "./run-process.ts";
@@ -36,18 +38,36 @@ const controller = defineCommand({
   examples: [
     "controller --kubeconfig ~/.kube/config",
     "controller --pipe-namespaces acme-pipes,globex-pipes --rollout-timeout 30m",
+    "controller --tiers-file new-tiers.yaml --dry-run",
   ],
   options: controllerOptions,
-  run: (values) =>
-    runProcess("controller", values.logLevel, async (log, signal) => {
+  run: (values, io) => {
+    if (values.dryRun) return printDryRun(values, io);
+    return runProcess("controller", values.logLevel, async (log, signal) => {
       const settings = controllerSettings(values);
       const { runController } = await import("./controller/process.ts");
       await runController(settings, log, signal);
-    }),
+    });
+  },
 });
 
+async function printDryRun(values: z.output<typeof controllerOptions>, io: Io): Promise<void> {
+  const { dryRun } = await import("./controller/dry-run.ts");
+  const { steps, services, pipes } = await dryRun(controllerSettings(values));
+  if (steps.length > 0) {
+    printList(
+      io,
+      "table",
+      ["service", "namespace", "pipe", "size", "wanted", "action"],
+      steps.map((each) => ({ ...each })),
+    );
+  }
+  const none = steps.length === 0 ? " There is nothing to do." : "";
+  io.err(`Dry run: nothing was written. Services: ${services}, pipes: ${pipes}.${none}\n`);
+}
+
 try {
-  process.exitCode = await runProgram(
+  const exitCode = await runProgram(
     { version: packageJson.version, commands: [api, controller], groups: ADMIN_COMMANDS },
     process.argv.slice(2),
     {
@@ -57,6 +77,8 @@ try {
       err: (text) => process.stderr.write(text),
     },
   );
+  // One that ended by itself has said how already (run-process.ts).
+  process.exitCode ??= exitCode;
 } catch (error) {
   process.stderr.write(`${String(error)}\n`);
   process.exitCode = EXIT_FAILURE;

@@ -6,8 +6,9 @@ import type { Logger } from "../telemetry/log.ts";
 import { canAnswerRaw, type Exchange, unfinishedExchange } from "./exchange.ts";
 import { type LimitedBucket, type Limits, pushLimitFields } from "./limits.ts";
 import type { ApiMetrics } from "./metrics.ts";
+import type { Page } from "./page.ts";
 import type { Problem } from "./problem.ts";
-import { securityHeaders } from "./security-headers.ts";
+import { answerHeaders } from "./security-headers.ts";
 
 export interface AnswersOptions {
   readonly log: Logger;
@@ -25,13 +26,7 @@ export interface AnswersOptions {
  */
 export class Answers {
   readonly #options: AnswersOptions;
-  readonly #fixed: readonly string[] = [
-    "Content-Type",
-    "application/json",
-    "Cache-Control",
-    "no-store",
-    ...securityHeaders(),
-  ];
+  readonly #fixed = answerHeaders("application/json");
 
   constructor({ log, ...options }: AnswersOptions) {
     // To look for secrets in it costs more than the rest of a line; of these lines every field is chosen here.
@@ -42,6 +37,11 @@ export class Answers {
   success(exchange: Exchange, result: unknown): void {
     const { requestId } = exchange;
     this.#answer(exchange, 200, JSON.stringify({ requestId, status: 200, result }));
+  }
+
+  page(exchange: Exchange, page: Page): void {
+    const { headers, body } = page.representation(exchange.request.headers["accept-encoding"]);
+    this.#answer(exchange, 200, body, undefined, headers);
   }
 
   failure(exchange: Exchange, problem: Problem): void {
@@ -70,24 +70,34 @@ export class Answers {
     this.#options.log.info({ requestId, status: problem.status }, "request");
   }
 
-  #answer(exchange: Exchange, status: number, body: string, problem?: Problem): void {
+  #answer(
+    exchange: Exchange,
+    status: number,
+    body: string | Buffer,
+    problem?: Problem,
+    fixed = this.#fixed,
+  ): void {
     if (exchange.closed) return;
     const { response, requestId, bucket } = exchange;
-    const headers = this.#headers(requestId, body, problem?.headers ?? [], bucket);
+    const headers = this.#headers(requestId, body, problem?.headers ?? [], bucket, fixed);
     if (this.#options.draining() && !headers.includes("Connection")) headers.push("Connection", "close");
     response.writeHead(status, headers);
-    response.end(body);
+    // Head and body go out as one string, and what is all ASCII is the same bytes in Latin-1, but faster. A
+    // refusal's head may have a realm that is not.
+    const isAscii = status === 200 && Buffer.byteLength(body) === body.length;
+    response.end(body, isAscii ? "latin1" : "utf8");
     this.#close(exchange, status, problem);
   }
 
   #headers(
     requestId: string,
-    body: string,
+    body: string | Buffer,
     more: readonly string[],
     bucket: LimitedBucket | undefined,
+    fixed = this.#fixed,
   ): string[] {
     const length = String(Buffer.byteLength(body));
-    const headers = ["X-Request-Id", requestId, "Content-Length", length, ...this.#fixed, ...more];
+    const headers = ["X-Request-Id", requestId, "Content-Length", length, ...fixed, ...more];
     const { clock, limits } = this.#options;
     if (bucket) pushLimitFields(headers, bucket, clock.monotonic());
     else if (limits) headers.push(...limits.uncharged);

@@ -5,18 +5,20 @@ import type { Answers } from "./answers.ts";
 import type { BackupDeps } from "./backup.ts";
 import type { Caches } from "./caches.ts";
 import type { ClientAddresses } from "./client-address.ts";
+import { docsPages } from "./docs.ts";
 import { type Exchange, openExchange } from "./exchange.ts";
 import { Gate, requireRole } from "./gate.ts";
 import { pathOf, requireOneHost } from "./http-syntax.ts";
 import type { Limits } from "./limits.ts";
 import type { MembersDeps } from "./members.ts";
-import { notFound, toProblem } from "./problem.ts";
+import type { Page } from "./page.ts";
+import { methodNotAllowed, nothingThere, toProblem } from "./problem.ts";
 import { backupRoutes } from "./routes/backup.ts";
 import { keyRoutes } from "./routes/keys.ts";
 import { memberRoutes } from "./routes/members.ts";
 import { organizationRoutes } from "./routes/organizations.ts";
 import { pipeScalingRoutes } from "./routes/pipe-scaling.ts";
-import { Router } from "./routes.ts";
+import { type PathAliases, Router } from "./routes.ts";
 import type { ScalingDeps } from "./scaling.ts";
 
 export interface AppDeps extends Omit<ScalingDeps & BackupDeps & MembersDeps, "caches"> {
@@ -28,31 +30,47 @@ export interface AppDeps extends Omit<ScalingDeps & BackupDeps & MembersDeps, "c
   /** The same that `answers` has. */
   readonly limits?: Limits | undefined;
   readonly addresses?: ClientAddresses | undefined;
+  readonly pathAliases?: PathAliases | undefined;
 }
 
-/** The management API, as a listener for an HTTP server of any kind. Everything it touches is an argument. */
+/**
+ * The management API, as a listener for an HTTP server of any kind. Everything it touches is an argument.
+ *
+ * @throws Error with a sentence for the user if a path alias cannot be one
+ */
 export function createApp(deps: AppDeps): RequestListener {
   const { answers, caches, clock } = deps;
   const gate = new Gate(deps);
-  const router = new Router([
+  const routes = [
     ...organizationRoutes(caches),
     ...keyRoutes(caches),
     ...memberRoutes(caches, deps),
     ...backupRoutes(caches, deps),
     ...pipeScalingRoutes(caches, clock, deps),
-  ]);
+  ];
+  const router = new Router(routes, deps.pathAliases);
+  const pages = docsPages(routes);
 
   /** The order of the checks is the contract's (api-contract, part 2), so that no status leaks what a later one protects. */
-  function serve(exchange: Exchange): unknown {
+  function serve(exchange: Exchange, path: string): unknown {
     const { request, requestId } = exchange;
-    requireOneHost(request);
-    const path = pathOf(request.url ?? "");
-    if (path !== "/v1" && !path.startsWith("/v1/")) throw notFound("There is nothing at this path.");
     const key = gate.admit(exchange);
     const { route, parameters } = router.match(request.method ?? "", path);
     exchange.route = route.path;
     requireRole(key, route.method);
     return route.serve({ requestId, request, key, parameters });
+  }
+
+  /** Anybody may read it; what else is asked of `/v1` is behind the gate as all that is under it. */
+  function pageAt(path: string, exchange: Exchange): Page {
+    const { method } = exchange.request;
+    const page = pages.get(path);
+    if (page && (method === "GET" || method === "HEAD")) {
+      exchange.route = page.route;
+      return page;
+    }
+    if (path === "/v1") gate.admit(exchange);
+    throw page ? methodNotAllowed("GET, HEAD") : nothingThere();
   }
 
   const app = express();
@@ -62,7 +80,13 @@ export function createApp(deps: AppDeps): RequestListener {
     const exchange = openExchange(request, response, clock.monotonic());
     const fail = (error: unknown) => answers.failure(exchange, toProblem(error));
     try {
-      const result = serve(exchange);
+      requireOneHost(request);
+      const path = pathOf(request.url ?? "");
+      if (!path.startsWith("/v1/")) {
+        answers.page(exchange, pageAt(path, exchange));
+        return;
+      }
+      const result = serve(exchange, path);
       if (result instanceof Promise) result.then((value) => answers.success(exchange, value)).catch(fail);
       else answers.success(exchange, result);
     } catch (error) {

@@ -1,4 +1,4 @@
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import { apiKeySecretName, sha256 } from "../records/api-key.ts";
 import type { CachedKey } from "./cached-objects.ts";
 import { parseBasic } from "./credentials.ts";
@@ -36,7 +36,7 @@ export class Authenticator {
   }
 
   identify(header: string): CachedKey | undefined {
-    const fingerprint = createHash("sha256").update(header).digest("base64");
+    const fingerprint = hash("sha256", header, "base64");
     const known = this.#verified.get(fingerprint);
     if (known) {
       if (this.#keys.get(known.secretName) === known.key) return known.key;

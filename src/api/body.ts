@@ -8,7 +8,7 @@ import { invalid, Problem } from "./problem.ts";
 
 const LIMIT_BYTES = 65_536;
 
-const MEDIA_TYPES = ["application/json", "application/merge-patch+json"];
+export const MEDIA_TYPES = ["application/json", "application/merge-patch+json"];
 
 /**
  * A request's body, validated.

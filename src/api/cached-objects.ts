@@ -81,7 +81,7 @@ export function toCachedRecord(
     case "backup":
       return toCachedBackup(raw);
     case "key-usage":
-      return { kind: "key-usage", metadata: identityOf(raw.metadata), usage: parseKeyUsage(raw.data) };
+      return toCachedKeyUsage(raw);
     default:
       return toCachedService(raw, servesNamespace);
   }
@@ -101,6 +101,10 @@ export function toCachedMembers({ metadata, data }: ConfigMap): CachedMembers {
 
 export function toCachedBackup({ metadata, data }: ConfigMap): CachedBackup {
   return { kind: "backup", metadata: identityOf(metadata), parsed: parseBackup(metadata.name, data) };
+}
+
+export function toCachedKeyUsage({ metadata, data }: ConfigMap): CachedKeyUsage {
+  return { kind: "key-usage", metadata: identityOf(metadata), usage: parseKeyUsage(data) };
 }
 
 function toCachedService(

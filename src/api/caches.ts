@@ -16,6 +16,7 @@ import { Cache } from "./cache.ts";
 import {
   type CachedBackup,
   type CachedKey,
+  type CachedKeyUsage,
   type CachedMembers,
   type CachedOrganization,
   type CachedRecord,
@@ -27,6 +28,7 @@ import {
   toCachedRecord,
   toCachedScaling,
 } from "./cached-objects.ts";
+import { KeyUsageNotes } from "./key-usage-notes.ts";
 import type { CacheState } from "./metrics.ts";
 
 export interface CachesOptions {
@@ -44,6 +46,9 @@ export interface CachesOptions {
  * names that the objects have, through Maps, so that a caller's string finds just that.
  */
 export class Caches {
+  /** Uses of keys that the cluster is still to be told. */
+  readonly usageNotes = new KeyUsageNotes();
+
   readonly #namespace: string;
   readonly #keys: Cache<CachedKey, Secret>;
   readonly #records: Cache<CachedRecord, ConfigMap>;
@@ -115,11 +120,15 @@ export class Caches {
     return keys.flatMap(({ parsed }) => (parsed.ok ? [parsed.value] : []));
   }
 
-  /** When a key was last used, as far as that has been written down. */
+  /** When a key was last used, as far as that has been written down: so every process answers the same. */
   usedAt({ organizationId, id }: Pick<ApiKey, "organizationId" | "id">): Date | undefined {
-    const record = this.#records.get(this.#namespace, keyUsageConfigMapName(organizationId));
-    const time = record?.kind === "key-usage" ? record.usage.get(id) : undefined;
+    const time = this.keyUsage(organizationId)?.usage.get(id);
     return time?.ok ? time.value : undefined;
+  }
+
+  keyUsage(organizationId: string): CachedKeyUsage | undefined {
+    const record = this.#records.get(this.#namespace, keyUsageConfigMapName(organizationId));
+    return record?.kind === "key-usage" ? record : undefined;
   }
 
   organization(id: string): CachedOrganization | undefined {
@@ -166,7 +175,10 @@ export class Caches {
   }
 }
 
-/** Once per version of a record: a cache tells each version once. */
+/**
+ * Once per version of a record: a cache tells each version once. Of the use of keys, which we write ourselves
+ * as often as each minute, only where a version has another problem than the one before.
+ */
 function tellProblems<T extends CachedKey | CachedRecord, Raw extends KubeObject>(
   cache: Cache<T, Raw>,
   log: Logger,
@@ -176,6 +188,7 @@ function tellProblems<T extends CachedKey | CachedRecord, Raw extends KubeObject
     const { object } = change;
     const problem = problemOf(object);
     if (problem === undefined) return;
+    if (change.type === "updated" && "usage" in object && problemOf(change.previous) === problem) return;
     const { resourceVersion } = object.metadata;
     log.warn({ record: keyOf(object), resourceVersion, problem }, "malformed record");
   });

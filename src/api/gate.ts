@@ -12,7 +12,7 @@ import type { Method } from "./routes.ts";
 import { sourceOf } from "./source.ts";
 
 export interface GateOptions {
-  readonly caches: Pick<Caches, "key" | "requireFreshRecords">;
+  readonly caches: Pick<Caches, "key" | "requireFreshRecords" | "usageNotes">;
   readonly clock: Clock;
   readonly realm: string;
   /** Without them nobody is limited. */
@@ -60,6 +60,9 @@ export class Gate {
     if (!known.access.allows(this.#addresses.of(request))) {
       throw forbidden("This key may not be used from this address.");
     }
+    // Whatever the answer will be, a 429 too: whoever reads `usedAt` wants to know whether anybody would miss
+    // the key. From an address that is not allowed nobody would, and a thief must not make it look alive.
+    this.#caches.usageNotes.note(key, this.#clock.now());
     this.#charge(exchange, known);
     return key;
   }

@@ -44,6 +44,16 @@ export function notFound(message: string): Problem {
   return new Problem(404, message);
 }
 
+/** For a path of no route. */
+export function nothingThere(): Problem {
+  return notFound("There is nothing at this path.");
+}
+
+/** @param allowed the methods that the path allows, as the header has them */
+export function methodNotAllowed(allowed: string): Problem {
+  return new Problem(405, `This path allows only ${allowed}.`, { headers: ["Allow", allowed] });
+}
+
 /** Nothing that the caller did: the same request, later, may well succeed. */
 export function unavailable(
   message: string,

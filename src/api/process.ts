@@ -18,9 +18,11 @@ import { followCertificate } from "./certificate.ts";
 import { ClientAddresses, type ProxySettings } from "./client-address.ts";
 import { Drain } from "./drain.ts";
 import { isServing } from "./exchange.ts";
+import { KeyUsageWriter } from "./key-usage-writer.ts";
 import { type LimitSettings, Limits } from "./limits.ts";
 import { ApiMetrics } from "./metrics.ts";
 import { RecordWriter } from "./record-writer.ts";
+import type { PathAliases } from "./routes.ts";
 import { ScalingWriter } from "./scaling-writer.ts";
 import { createApiServer, TIMEOUTS } from "./server.ts";
 import { readTransport, type TlsFiles, type TransportSettings } from "./transport.ts";
@@ -37,6 +39,7 @@ export interface ApiSettings extends TransportSettings, LimitSettings, ProxySett
   readonly opsPort: number;
   /** Shown to whoever is asked for credentials. */
   readonly realm?: string | undefined;
+  readonly pathAliases?: PathAliases | undefined;
   /** How long new connections are still taken after the signal; 0 if absent. */
   readonly drainDelayMs?: number;
   readonly tiers: Tiers;
@@ -44,7 +47,7 @@ export interface ApiSettings extends TransportSettings, LimitSettings, ProxySett
 
 const DEFAULT_REALM = "pipe-scaling";
 
-/** From the signal to the last answer: less than a Pod's usual grace of 30 s. */
+/** From the signal to the last answer: less than a Pod's usual grace of 30 s, which KeyUsageWriter ends in. */
 const ENDING_MS = 25_000;
 
 /**
@@ -70,6 +73,7 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
   const answers = new Answers({ log, clock, draining: () => signal.aborted, limits, metrics });
   const writer = new ScalingWriter(client);
   const recordWriter = new RecordWriter(client, namespace);
+  const keyUsageWriter = new KeyUsageWriter({ caches, client, namespace, clock, log });
   const listener = createApp({
     caches,
     writer,
@@ -81,6 +85,7 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
     realm,
     limits,
     addresses,
+    pathAliases: settings.pathAliases,
   });
 
   const server = createApiServer({ listener, answers, clock, tls });
@@ -92,7 +97,7 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
     const readiness = () => readinessOf(caches, signal);
     ops = await startOpsServer({ host, port: settings.opsPort, metrics: registry, readiness });
     await listen(server, host, settings.port);
-    background.push(caches.run(serving.signal));
+    background.push(caches.run(serving.signal), keyUsageWriter.run(serving.signal));
     if (tls) background.push(followTlsFiles({ settings, served: tls, server, clock, log }, serving.signal));
     log.info({ url: url(tls ? "https" : "http", host, server), opsUrl: url("http", host, ops) }, "listening");
     if (!signal.aborted) await once(signal, "abort");

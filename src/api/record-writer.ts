@@ -14,16 +14,20 @@ export interface RecordPatch {
 export class RecordWriter {
   readonly #client: Pick<KubeClient, "json">;
   readonly #namespace: string;
+  readonly #signal: AbortSignal | undefined;
 
-  constructor(client: Pick<KubeClient, "json">, namespace: string) {
+  /** @param signal ends the calls under way when it is aborted, and fails those to come */
+  constructor(client: Pick<KubeClient, "json">, namespace: string, signal?: AbortSignal) {
     this.#client = client;
     this.#namespace = namespace;
+    this.#signal = signal;
   }
 
   /** The record as it is now, past the cache. */
   async read(name: string): Promise<ConfigMap | undefined> {
     try {
-      return await this.#client.json<ConfigMap>({ path: objectPath(CONFIG_MAPS, this.#namespace, name) });
+      const path = objectPath(CONFIG_MAPS, this.#namespace, name);
+      return await this.#client.json<ConfigMap>({ path, signal: this.#signal });
     } catch (error) {
       if (isCode(error, 404)) return undefined;
       throw error;
@@ -37,6 +41,7 @@ export class RecordWriter {
       path: collectionPath(CONFIG_MAPS, this.#namespace),
       query: { fieldManager: API_FIELD_MANAGER, fieldValidation: "Strict" },
       body: record,
+      signal: this.#signal,
     });
   }
 
@@ -54,6 +59,7 @@ export class RecordWriter {
       query: { fieldManager: API_FIELD_MANAGER, fieldValidation: "Strict" },
       patchType: "application/merge-patch+json",
       body: { metadata: { uid, resourceVersion, ...(labels === undefined ? {} : { labels }) }, data },
+      signal: this.#signal,
     });
   }
 }

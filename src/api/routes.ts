@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
+import type * as z from "zod";
 import type { ApiKey } from "../records/api-key.ts";
-import { notFound, Problem } from "./problem.ts";
+import { methodNotAllowed, nothingThere } from "./problem.ts";
 
 export type Method = "GET" | "PATCH" | "DELETE";
 
@@ -13,6 +14,33 @@ export interface Call {
   readonly parameters: ReadonlyMap<string, string>;
 }
 
+/** Those of the published contract (api-contract, part 1). */
+export type Tag =
+  | "Organization"
+  | "User management"
+  | "Billing"
+  | "Service"
+  | "Backup"
+  | "OpenAPI"
+  | "Prometheus"
+  | "Pipes";
+
+/** What callers are told of an operation: all that the OpenAPI document has about it comes from here. */
+export interface Operation {
+  readonly id: string;
+  readonly tag: Tag;
+  readonly summary: string;
+  /** In CommonMark, as all texts about an operation. */
+  readonly description: string;
+  readonly isBeta?: true;
+  /** What a request must bring. */
+  readonly body?: z.ZodType;
+  /** What a 200 brings; without one its envelope has only `requestId` and `status`. */
+  readonly result?: z.ZodType;
+  /** When it answers what not every operation can answer, or answers for other reasons. */
+  readonly refusals: Readonly<Partial<Record<400 | 404 | 409, string>>>;
+}
+
 /**
  * One operation. `serve` keeps the contract's order: what the path names (400, 404), then the body
  * (415, 413, 400), then the state (400, 409); what it returns is the envelope's `result`. It returns a
@@ -22,8 +50,12 @@ export interface Route {
   readonly method: Method;
   /** As OpenAPI writes it: `/v1/things/{thingId}`. */
   readonly path: string;
+  readonly operation: Operation;
   readonly serve: (call: Call) => unknown;
 }
+
+/** Other names for literal segments of the routes' paths, each with the segment that it stands for. */
+export type PathAliases = ReadonlyMap<string, string>;
 
 export interface RouteMatch {
   readonly route: Route;
@@ -44,8 +76,12 @@ interface Resource {
  */
 export class Router {
   readonly #resources: readonly Resource[];
+  readonly #aliases: PathAliases;
 
-  constructor(routes: readonly Route[]) {
+  /** @throws Error with a sentence for the user if an alias cannot be one */
+  constructor(routes: readonly Route[], aliases: PathAliases = new Map()) {
+    requireAliasesOf(routes, aliases);
+    this.#aliases = aliases;
     const byPath = Map.groupBy(routes, (route) => route.path);
     this.#resources = [...byPath].map(([path, alternatives]) => {
       const methods = new Map<string, Route>();
@@ -62,31 +98,47 @@ export class Router {
   match(method: string, path: string): RouteMatch {
     const sent = path.split("/");
     for (const resource of this.#resources) {
-      const parameters = matchSegments(resource.segments, sent);
+      const parameters = this.#matchSegments(resource.segments, sent);
       if (parameters) {
         const route = resource.methods.get(method);
         if (route) return { route, parameters };
-        throw new Problem(405, `This path allows only ${resource.allow}.`, {
-          headers: ["Allow", resource.allow],
-        });
+        throw methodNotAllowed(resource.allow);
       }
     }
-    throw notFound("There is nothing at this path.");
+    throw nothingThere();
+  }
+
+  #matchSegments(template: readonly string[], sent: readonly string[]): Map<string, string> | undefined {
+    if (template.length !== sent.length) return undefined;
+    const parameters = new Map<string, string>();
+    for (const [at, segment] of template.entries()) {
+      const value = sent[at] ?? "";
+      if (isParameter(segment)) {
+        if (value === "") return undefined;
+        parameters.set(segment.slice(1, -1), value);
+      } else if (segment !== value && segment !== this.#aliases.get(value)) return undefined;
+    }
+    return parameters;
   }
 }
 
-function matchSegments(
-  template: readonly string[],
-  sent: readonly string[],
-): Map<string, string> | undefined {
-  if (template.length !== sent.length) return undefined;
-  const parameters = new Map<string, string>();
-  for (const [at, segment] of template.entries()) {
-    const value = sent[at] ?? "";
-    if (segment.startsWith("{")) {
-      if (value === "") return undefined;
-      parameters.set(segment.slice(1, -1), value);
-    } else if (segment !== value) return undefined;
+function isParameter(segment: string): boolean {
+  return segment.startsWith("{");
+}
+
+function requireAliasesOf(routes: readonly Route[], aliases: PathAliases): void {
+  const literals = new Set(routes.flatMap(({ path }) => literalsOf(path)));
+  for (const [alias, segment] of aliases) {
+    const said = `The path alias ${JSON.stringify(alias)} cannot stand for ${JSON.stringify(segment)}`;
+    if (!literals.has(segment)) {
+      const known = [...literals].join(", ");
+      throw new Error(`${said}, which is no segment of any operation's path; those are ${known}.`);
+    }
+    if (literals.has(alias)) throw new Error(`${said}: it is a segment of an operation's path itself.`);
   }
-  return parameters;
+}
+
+/** Without the version, which comes before all routing. */
+function literalsOf(path: string): string[] {
+  return path.split("/").filter((segment) => segment !== "" && segment !== "v1" && !isParameter(segment));
 }

@@ -2,25 +2,36 @@ import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import helmet from "helmet";
 
+/** The directives of a Content-Security-Policy. */
+export type ContentPolicy = Readonly<Record<string, readonly string[]>>;
+
+/** For what is not a page. */
+const NOTHING: ContentPolicy = { "default-src": ["'none'"], "frame-ancestors": ["'none'"] };
+
 /**
- * Helmet's headers, names and values in turn. They are the same for every answer, so helmet runs once, on a
- * response that goes nowhere: as a middleware it would cost each request more than its authentication.
+ * The headers of all answers with content of one type, names and values in turn.
+ *
+ * Helmet's are the same each time, so helmet runs once, on a response that goes nowhere: as a middleware it
+ * would cost each request more than its authentication.
  */
-export function securityHeaders(): readonly string[] {
+export function answerHeaders(contentType: string, policy = NOTHING): readonly string[] {
   const request = new IncomingMessage(new Socket());
   const response = new ServerResponse(request);
   const setHeaders = helmet({
     xFrameOptions: { action: "deny" },
-    // Nothing that we answer is a page.
-    contentSecurityPolicy: {
-      useDefaults: false,
-      directives: { "default-src": ["'none'"], "frame-ancestors": ["'none'"] },
-    },
+    contentSecurityPolicy: { useDefaults: false, directives: { ...policy } },
   });
   setHeaders(request, response, (error?: unknown) => {
     if (error !== undefined) throw new Error("helmet refused its settings", { cause: error });
   });
-  return response.getHeaderNames().flatMap((name) => [canonicalName(name), String(response.getHeader(name))]);
+  const helmets = response.getHeaderNames();
+  return [
+    "Content-Type",
+    contentType,
+    "Cache-Control",
+    "no-store",
+    ...helmets.flatMap((name) => [canonicalName(name), String(response.getHeader(name))]),
+  ];
 }
 
 /** `x-frame-options` as `X-Frame-Options`, which Node has lost. */

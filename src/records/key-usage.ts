@@ -1,3 +1,4 @@
+import { recordLabels } from "./labels.ts";
 import { instant, type Parsed } from "./parse.ts";
 
 /** ConfigMap `key-usage-<organizationId>`: the resource id of each key that was used, and when it last was. */
@@ -19,4 +20,20 @@ export function parseKeyUsage(values: Readonly<Record<string, string>> | undefin
       ];
     }),
   );
+}
+
+export function keyUsageConfigMap(organizationId: string, used: ReadonlyMap<string, Date>) {
+  return {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: {
+      name: keyUsageConfigMapName(organizationId),
+      labels: recordLabels("key-usage", organizationId),
+    },
+    data: keyUsageData(used),
+  };
+}
+
+export function keyUsageData(used: ReadonlyMap<string, Date>): Record<string, string> {
+  return Object.fromEntries([...used].map(([keyId, time]) => [keyId, time.toISOString()]));
 }

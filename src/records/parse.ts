@@ -1,4 +1,4 @@
-import { parseDocument } from "yaml";
+import { parseDocument, YAMLParseError } from "yaml";
 import * as z from "zod";
 
 /**
@@ -49,9 +49,15 @@ function readFailsafe(text: string): Parsed<unknown> {
     if (syntax) throw syntax;
     return { ok: true, value: document.toJS({ maxAliasCount: 0 }) };
   } catch (error) {
-    const message = error instanceof Error ? error.message.split("\n")[0] : String(error);
-    return { ok: false, problem: `is not YAML without aliases: ${message}` };
+    return { ok: false, problem: `is not YAML without aliases${whereIn(error)}` };
   }
+}
+
+/** Not the parser's own words: they quote the text, and that of a Secret must not get into a log. */
+function whereIn(error: unknown): string {
+  if (!(error instanceof YAMLParseError)) return "";
+  const [start] = error.linePos ?? [];
+  return `: ${error.code}${start ? ` at line ${start.line}, column ${start.col}` : ""}`;
 }
 
 /** UTC in, and the same moment as ISO 8601 with `Z` out. */

@@ -35,12 +35,26 @@ export function createLogger(level: LogLevel, component: string, destination?: D
   const options = {
     level,
     base: { component },
-    timestamp: pino.stdTimeFunctions.isoTime,
+    timestamp: isoTime(),
     formatters: { level: (label: string) => ({ level: label }) },
     redact: { paths: NEVER_SHOWN, censor: "[redacted]" },
     serializers: { err: describeError },
   };
   return destination ? pino(options, destination) : pino(options);
+}
+
+/** As pino's own, but the same text for all lines of a millisecond: formatting a date took a quarter of a line. */
+function isoTime(): () => string {
+  let formattedAt = Number.NaN;
+  let text = "";
+  return () => {
+    const now = Date.now();
+    if (now !== formattedAt) {
+      formattedAt = now;
+      text = `,"time":"${new Date(now).toISOString()}"`;
+    }
+    return text;
+  };
 }
 
 export interface ProcessLog {

@@ -72,17 +72,19 @@ describe("GET keys", () => {
         data: { [used.id]: "2026-04-05T06:07:00Z", [developer.id]: "yesterday" },
       },
     });
-    await api.admits(developer.authorization);
+    // Not one of those that are compared: its own use is written down behind its back.
+    const { id, authorization } = await addKey({ organizationId });
+    await api.admits(authorization);
 
     const answer = await waitFor(
       async () => {
-        const seen = await list(organizationId, developer.authorization);
+        const seen = await list(organizationId, authorization);
         return seen.text.includes("usedAt") && seen;
       },
       { what: "the use of a key to be known" },
     );
 
-    expect(envelope.parse(answer.body).result).toEqual([
+    expect(envelope.parse(answer.body).result.filter((key) => key.id !== id)).toEqual([
       {
         id: used.id,
         name: "old",

@@ -25,7 +25,8 @@ export function serviceRecord(fields: Partial<Service> & Pick<Service, "organiza
   return serviceConfigMap({ id: randomUUID(), name: "orders", ...fields });
 }
 
-export interface KeyFields extends Partial<Pick<ApiKey, "roles" | "expireAt" | "ipAccessList" | "state">> {
+export interface KeyFields
+  extends Partial<Pick<ApiKey, "name" | "roles" | "expireAt" | "ipAccessList" | "state">> {
   readonly organizationId: string;
   readonly keyId?: string;
   readonly keySecret?: string;

@@ -6,6 +6,7 @@ import { toCachedKey } from "../../src/api/cached-objects.ts";
 import { ClientAddresses } from "../../src/api/client-address.ts";
 import { openExchange } from "../../src/api/exchange.ts";
 import { Gate } from "../../src/api/gate.ts";
+import { KeyUsageNotes } from "../../src/api/key-usage-notes.ts";
 import { type LimitSettings, Limits } from "../../src/api/limits.ts";
 import { toProblem } from "../../src/api/problem.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
@@ -13,15 +14,18 @@ import { type Answer, type Client, clientOf } from "../api/client.ts";
 import { VirtualClock } from "../gen/clock.ts";
 import { basic, type KeyFields, keyRecord } from "../gen/records.ts";
 
+const ORGANIZATION = "11111111-1111-4111-8111-111111111111";
 const WRONG = basic("A".repeat(20), "wrong");
 
 let keys: Map<string, ReturnType<typeof toCachedKey>>;
 let clock: VirtualClock;
+let usageNotes: KeyUsageNotes;
 let server: Server | undefined;
 
 beforeEach(() => {
   keys = new Map();
   clock = new VirtualClock();
+  usageNotes = new KeyUsageNotes();
 });
 
 afterEach(() => {
@@ -30,7 +34,7 @@ afterEach(() => {
 });
 
 function addKey(fields: Partial<KeyFields> = {}) {
-  const key = keyRecord({ organizationId: "11111111-1111-4111-8111-111111111111", ...fields });
+  const key = keyRecord({ organizationId: ORGANIZATION, ...fields });
   update(key);
   return key;
 }
@@ -52,7 +56,7 @@ async function start(settings?: LimitSettings): Promise<Client> {
   const log = createLogger("silent", "api");
   const answers = new Answers({ log, clock, draining: () => false, limits });
   const gate = new Gate({
-    caches: { key: (name) => keys.get(name), requireFreshRecords: () => undefined },
+    caches: { key: (name) => keys.get(name), requireFreshRecords: () => undefined, usageNotes },
     clock,
     realm: "test",
     limits,
@@ -245,5 +249,54 @@ describe("authentications that fail", () => {
   it("are not limited by 0", async () => {
     const ask = await start({ failedLogins: 0 });
     expect(await statuses(30, () => send(ask, WRONG))).toEqual(times(30, 401));
+  });
+});
+
+describe("a use of a key", () => {
+  /** The minute of each key's last use, by its resource id. */
+  function noted() {
+    return new Map(usageNotes.take().get(ORGANIZATION));
+  }
+
+  const minute = () => Math.floor(clock.now() / 60_000);
+
+  it("is noted to the minute, once a key", async () => {
+    const [key, other] = [addKey(), addKey()];
+    const ask = await start();
+    await statuses(2, () => send(ask, key.authorization));
+    await clock.advance(60_000);
+    await statuses(2, () => send(ask, key.authorization));
+    await send(ask, other.authorization);
+    expect(noted()).toEqual(
+      new Map([
+        [key.id, minute()],
+        [other.id, minute()],
+      ]),
+    );
+  });
+
+  it("is one also when the answer is 429", async () => {
+    const key = addKey();
+    const ask = await start({ rateLimit: 1 });
+    await send(ask, key.authorization);
+    usageNotes.take();
+    expect((await send(ask, key.authorization)).status).toBe(429);
+    expect(noted()).toEqual(new Map([[key.id, minute()]]));
+  });
+
+  it("is none at an address that is not allowed", async () => {
+    const { authorization } = addKey({ ipAccessList: [{ description: "", source: "198.51.100.1" }] });
+    expect((await send(await start(), authorization)).status).toBe(403);
+    expect(noted().size).toBe(0);
+  });
+
+  it.each([
+    ["a wrong secret", () => basic(addKey().keyId, "wrong")],
+    ["a disabled key", () => addKey({ state: "disabled" }).authorization],
+    ["an expired key", () => addKey({ expireAt: new Date(clock.now()) }).authorization],
+  ])("is none with %s", async (_what, given) => {
+    const authorization = given();
+    expect((await send(await start(), authorization)).status).toBe(401);
+    expect(noted().size).toBe(0);
   });
 });

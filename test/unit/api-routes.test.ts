@@ -1,18 +1,27 @@
 import { describe, expect, it } from "vitest";
 import { pathOf } from "../../src/api/http-syntax.ts";
 import { Problem } from "../../src/api/problem.ts";
-import { Router } from "../../src/api/routes.ts";
+import { type Operation, Router } from "../../src/api/routes.ts";
+import { readOptions } from "../../src/cli/option.ts";
+import { apiOptions, apiSettings } from "../../src/config.ts";
 
 const serve = () => undefined;
+const operation: Operation = {
+  id: "any",
+  tag: "Service",
+  summary: "Any",
+  description: "Any operation.",
+  refusals: {},
+};
 const THING = "/v1/things/{thingId}";
-const list = { method: "GET", path: "/v1/things", serve } as const;
-const read = { method: "GET", path: THING, serve } as const;
-const change = { method: "PATCH", path: THING, serve } as const;
+const list = { method: "GET", path: "/v1/things", operation, serve } as const;
+const read = { method: "GET", path: THING, operation, serve } as const;
+const change = { method: "PATCH", path: THING, operation, serve } as const;
 const router = new Router([list, read, change]);
 
-function problemOf(method: string, path: string): Problem {
+function problemOf(method: string, path: string, at = router): Problem {
   try {
-    router.match(method, path);
+    at.match(method, path);
   } catch (error) {
     if (error instanceof Problem) return error;
   }
@@ -52,6 +61,68 @@ describe("the router", () => {
     ["get", "/v1/things", "GET, HEAD"],
   ])("does not allow %s at %s", (method, path, allow) => {
     expect(problemOf(method, path)).toMatchObject({ status: 405, headers: ["Allow", allow] });
+  });
+});
+
+describe("a path alias", () => {
+  const aliased = new Router([list, read, change], new Map([["items", "things"]]));
+
+  it("stands for a segment, beside that one's own name", () => {
+    expect(aliased.match("GET", "/v1/items").route).toBe(list);
+    expect(aliased.match("PATCH", "/v1/items/items")).toEqual({
+      route: change,
+      parameters: new Map([["thingId", "items"]]),
+    });
+    expect(aliased.match("GET", "/v1/things").route).toBe(list);
+    expect(problemOf("PATCH", "/v1/items", aliased)).toMatchObject({ status: 405 });
+  });
+
+  it.each(["/items/things", "/v1/Items", "/v1/items/", "/items/a"])("is nothing at %s", (path) => {
+    expect(problemOf("GET", path, aliased).status).toBe(404);
+  });
+
+  it.each([
+    [
+      ["items", "thing"],
+      'The path alias "items" cannot stand for "thing", which is no segment of any operation\'s path; those are things.',
+    ],
+    [["items", "{thingId}"], "which is no segment"],
+    [["v2", "v1"], "which is no segment"],
+    [["things", "things"], "it is a segment of an operation's path itself."],
+  ] as const)("cannot be %j", (alias, sentence) => {
+    expect(() => new Router([list, read], new Map([alias]))).toThrow(sentence);
+  });
+
+  const settings = (pathAliases: string) => apiSettings(readOptions(apiOptions, { pathAliases }, {}));
+
+  it("is written as name=name, with commas between", () => {
+    expect(settings("a.b-c_~=things, ...=B2").pathAliases).toEqual(
+      new Map([
+        ["a.b-c_~", "things"],
+        ["...", "B2"],
+      ]),
+    );
+    expect(apiSettings(readOptions(apiOptions, {}, {})).pathAliases).toBeUndefined();
+  });
+
+  it.each([
+    "items",
+    "=things",
+    "items=",
+    "a=b=c",
+    "a/b=things",
+    "a%2F=things",
+    "ä=things",
+    ".=things",
+    "..=things",
+  ])("cannot be written %j", (text) => {
+    expect(() => settings(text)).toThrow(
+      `--path-aliases (or PIPE_SCALING_PATH_ALIASES) is ${JSON.stringify(text)}, but each of its values must be alias=segment`,
+    );
+  });
+
+  it("cannot be given twice", () => {
+    expect(() => settings("a=things,a=others")).toThrow("but no alias may come twice.");
   });
 });
 

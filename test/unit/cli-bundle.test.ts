@@ -1,13 +1,18 @@
-import { execFile } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { builtinModules } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { promisify } from "node:util";
+import { gunzipSync } from "node:zlib";
 import { rolldown } from "rolldown";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import packageJson from "../../package.json" with { type: "json" };
 import config from "../../rolldown.config.ts";
+import { DOCS_ASSETS, gzippedAsset } from "../../src/api/docs-assets.ts";
 
 const run = promisify(execFile);
 
@@ -43,6 +48,45 @@ describe("the bundle", { timeout: 60_000 }, () => {
     expect(strangers).toEqual([]);
   });
 
+  test("is ASCII, because V8 keeps that in one byte a character", () => {
+    expect(readFileSync(program).every((byte) => byte < 0x80)).toBe(true);
+  });
+
+  test("shows the API's documents, which have files when it runs from source", async () => {
+    const url = await startApi();
+    expect(await (await fetch(`${url}/openapi.json`)).json()).toMatchObject({ openapi: "3.1.0" });
+    for (const name of DOCS_ASSETS) {
+      const answer = await fetch(`${url}${name === "index.html" ? "/docs" : `/docs/${name}`}`);
+      expect(answer.status).toBe(200);
+      expect(await answer.text()).toBe(gunzipSync(gzippedAsset(name)).toString());
+    }
+  });
+
+  /** The API of the bundle, on a cluster that is there and no more. */
+  async function startApi(): Promise<string> {
+    const cluster = createServer((_request, response) => response.end("{}")).listen(0, "127.0.0.1");
+    await once(cluster, "listening");
+    const address = cluster.address();
+    const server = `http://127.0.0.1:${typeof address === "object" && address ? address.port : 0}`;
+    const kubeconfig = join(dir, "kubeconfig");
+    writeFileSync(kubeconfig, kubeconfigOf(server));
+    const args = [program, "api", "--kubeconfig", kubeconfig, "--port", "0", "--ops-port", "0"];
+    const api = spawn(process.execPath, args, { cwd: dir, env: {}, stdio: ["ignore", "pipe", "inherit"] });
+    const ended = once(api, "exit");
+    onTestFinished(async () => {
+      api.kill("SIGTERM");
+      await ended;
+      cluster.closeAllConnections();
+      cluster.close();
+      rmSync(kubeconfig);
+    });
+    for await (const line of createInterface(api.stdout)) {
+      const { msg, url } = JSON.parse(line);
+      if (msg === "listening") return String(url);
+    }
+    throw new Error("the API ended before it listened");
+  }
+
   test("runs, without any package around", async () => {
     expect((await node("--version")).stdout).toBe(`${packageJson.version}\n`);
     expect((await node("--help")).stdout).toContain("Usage: pipe-scaling");
@@ -56,3 +100,14 @@ describe("the bundle", { timeout: 60_000 }, () => {
     });
   });
 });
+
+function kubeconfigOf(server: string): string {
+  return JSON.stringify({
+    apiVersion: "v1",
+    kind: "Config",
+    "current-context": "test",
+    clusters: [{ name: "test", cluster: { server, "insecure-skip-tls-verify": true } }],
+    users: [{ name: "test", user: { token: "none" } }],
+    contexts: [{ name: "test", context: { cluster: "test", user: "test" } }],
+  });
+}

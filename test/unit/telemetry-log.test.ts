@@ -39,9 +39,9 @@ afterEach(() => {
 
 describe("where log lines go", () => {
   test("they are written some at a time", () => {
-    for (let line = 0; line < 100; line += 1) destination.write(`${"x".repeat(99)}\n`);
+    for (let line = 0; line < 400; line += 1) destination.write(`${"x".repeat(99)}\n`);
     expect(file.writes).toBe(1);
-    expect(file.text).toHaveLength(8200);
+    expect(file.text).toHaveLength(32_800);
   });
 
   test("a few wait a quarter of a second", () => {
@@ -130,4 +130,15 @@ describe("what a line never shows", () => {
     expect(lines[0]).not.toContain("hunter2");
     expect(lines[0]).toContain("something happened");
   });
+});
+
+test("every line has its own time, in UTC, also several of one millisecond", () => {
+  const lines: string[] = [];
+  const log = createLogger("info", "api", { write: (line) => lines.push(line) });
+  const times = ["2026-03-01T10:00:00.000Z", "2026-03-01T10:00:00.000Z", "2026-03-01T10:00:00.001Z"];
+  for (const time of times) {
+    vi.setSystemTime(time);
+    log.info("request");
+  }
+  expect(lines.map((line) => JSON.parse(line).time)).toEqual(times);
 });

@@ -1,12 +1,23 @@
+import * as z from "zod";
 import { ownOrganization, type Records } from "../places.ts";
-import type { Route } from "../routes.ts";
-import { type OrganizationObject, toOrganization } from "../schemas.ts";
+import type { Operation, Route } from "../routes.ts";
+import { type OrganizationObject, organization, toOrganization } from "../schemas.ts";
+
+const list = {
+  id: "listOrganizations",
+  tag: "Organization",
+  summary: "List the organizations of the key",
+  description: "A list with the one organization that the API key belongs to.",
+  result: z.array(organization),
+  refusals: {},
+} as const satisfies Operation;
 
 export function organizationRoutes(records: Records): readonly Route[] {
   return [
     {
       method: "GET",
       path: "/v1/organizations",
+      operation: list,
       serve(call): OrganizationObject[] {
         const organization = ownOrganization(call, records);
         return organization ? [toOrganization(organization)] : [];

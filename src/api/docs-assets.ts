@@ -1,0 +1,22 @@
+import { readFileSync } from "node:fs";
+import { gzipSync } from "node:zlib";
+
+/** Files of the page that shows the OpenAPI document: ours, and those of swagger-ui-dist that it needs. */
+const OURS = ["index.html", "page.css", "start.js"] as const;
+const THEIRS = ["swagger-ui.css", "swagger-ui-bundle.js"] as const;
+
+export type DocsAsset = (typeof OURS)[number] | (typeof THEIRS)[number];
+
+export const DOCS_ASSETS: readonly DocsAsset[] = [...OURS, ...THEIRS];
+
+/**
+ * The build puts what this returns in its place (rolldown.config.ts), because the bundle has no files beside
+ * it.
+ */
+export function gzippedAsset(name: DocsAsset): Buffer {
+  const isOurs = OURS.some((file) => file === name);
+  const folder = isOurs
+    ? new URL("docs/", import.meta.url)
+    : import.meta.resolve("swagger-ui-dist/package.json");
+  return gzipSync(readFileSync(new URL(name, folder)), { level: 9 });
+}

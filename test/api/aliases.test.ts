@@ -1,0 +1,89 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { waitFor } from "../cluster/wait.ts";
+import type { Ask } from "./client.ts";
+import { clientOfText, createWorld, type RunningApi, type World } from "./world.ts";
+
+const TEMPLATE = "/v1/organizations/{organizationId}/services/{serviceId}/pipesCdcScaling";
+
+let world: World;
+let api: RunningApi;
+let service: string;
+let authorization: string;
+let developer: string;
+
+beforeAll(async () => {
+  world = await createWorld("aliases");
+  api = await world.startReadyApi({ pathAliases: new Map([["clickpipesCdcScaling", "pipesCdcScaling"]]) });
+  const organizationId = await world.addOrganization();
+  service = `/v1/organizations/${organizationId}/services/${await world.addService(organizationId)}`;
+  ({ authorization } = await world.addKey({ organizationId }));
+  ({ authorization: developer } = await world.addKey({ organizationId, roles: ["developer"] }));
+  await world.addScaling(service.slice(service.lastIndexOf("/") + 1), {}, 2);
+  await api.admits(developer);
+  const isSeen = async () =>
+    (await api.ask({ path: `${service}/pipesCdcScaling`, authorization })).status === 200;
+  await waitFor(isSeen, { what: "the service to be known" });
+});
+
+afterAll(async () => {
+  await api?.stop();
+  await world?.remove();
+});
+
+/** Without what no two answers have in common. */
+async function answerOf(ask: Ask) {
+  const { status, body, headers } = await api.ask(ask);
+  const { allow, "www-authenticate": challenge, "accept-patch": acceptPatch } = headers;
+  return {
+    status,
+    body: { ...Object(body), requestId: undefined },
+    headers: [allow, challenge, acceptPatch],
+  };
+}
+
+const json = { "Content-Type": "application/json" };
+
+describe("a path alias", () => {
+  it.each<[number, string, () => Partial<Ask>]>([
+    [200, "a read", () => ({ authorization })],
+    [200, "HEAD", () => ({ authorization, method: "HEAD" })],
+    [
+      200,
+      "a write",
+      () => ({ authorization, method: "PATCH", headers: json, body: '{"replicaMemoryGb":16}' }),
+    ],
+    [400, "a size that is none", () => ({ authorization, method: "PATCH", headers: json, body: "{}" })],
+    [401, "nobody", () => ({})],
+    [403, "a key that may not", () => ({ authorization: developer, method: "PATCH" })],
+    [405, "another method", () => ({ authorization, method: "DELETE" })],
+    [
+      415,
+      "a form",
+      () => ({ authorization, method: "PATCH", headers: { "Content-Type": "text/plain" }, body: "a" }),
+    ],
+  ])("answers %i to %s, as the path itself does", async (status, _what, ask) => {
+    const direct = await answerOf({ path: `${service}/pipesCdcScaling`, ...ask() });
+    expect(direct.status).toBe(status);
+    expect(await answerOf({ path: `${service}/clickpipesCdcScaling`, ...ask() })).toEqual(direct);
+  });
+
+  it("is a segment, and none that belongs to another place", async () => {
+    for (const path of [`${service}/clickpipescdcscaling`, `/v1/clickpipesCdcScaling`]) {
+      expect((await api.ask({ path, authorization })).status).toBe(404);
+    }
+  });
+
+  it("is in no log line, metric or document: they have the path that it stands for", async () => {
+    const { headers } = await api.ask({ path: `${service}/clickpipesCdcScaling`, authorization });
+    const line = api.log.find(({ requestId }) => requestId === headers["x-request-id"]);
+    expect(line).toMatchObject({ route: TEMPLATE });
+    expect((await clientOfText(api.opsUrl)("/metrics")).text).not.toContain("clickpipes");
+    expect((await api.ask({ path: "/openapi.json" })).text).not.toContain("clickpipes");
+  });
+
+  it("that stands for nothing ends the start with a sentence", async () => {
+    await expect(world.startApi({ pathAliases: new Map([["scaling", "pipesScaling"]]) })).rejects.toThrow(
+      'The path alias "scaling" cannot stand for "pipesScaling", which is no segment of any operation\'s path; those are organizations, keys, members, services, backupConfiguration, pipesCdcScaling.',
+    );
+  });
+});

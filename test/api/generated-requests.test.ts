@@ -1,0 +1,344 @@
+import { randomUUID } from "node:crypto";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import * as z from "zod";
+import { sizeOfCores } from "../../src/domain/size.ts";
+import type { KubeObject } from "../../src/kube/objects.ts";
+import { CONFIG_MAPS, collectionPath } from "../../src/kube/paths.ts";
+import { membersConfigMapName } from "../../src/records/members.ts";
+import { waitFor } from "../cluster/wait.ts";
+import { type JsonSchema, jsonSchema, Schemas } from "../gen/json-schema.ts";
+import type { Answer, Ask } from "./client.ts";
+import { createWorld, PIPE_SCALINGS, type RunningApi, type World } from "./world.ts";
+
+/*
+ * Requests made from the OpenAPI document, and from its negation. Of every answer it is asked that the
+ * document knows it, that it is no 5xx, and that a refusal has changed nothing.
+ */
+
+const answerSchema = z.object({
+  content: z.object({ "application/json": z.object({ schema: jsonSchema }) }),
+});
+const operationSchema = z.object({
+  operationId: z.string(),
+  parameters: z.array(z.object({ name: z.string(), in: z.literal("path"), schema: jsonSchema })).default([]),
+  requestBody: z.object({ content: z.record(z.string(), z.object({ schema: jsonSchema })) }).optional(),
+  responses: z.record(z.string(), z.union([z.object({ $ref: z.string() }), answerSchema])),
+});
+const documentSchema = z.object({
+  paths: z.record(z.string(), z.partialRecord(z.enum(["get", "patch", "delete"]), operationSchema)),
+  components: z.object({
+    schemas: z.record(z.string(), jsonSchema),
+    responses: z.record(z.string(), answerSchema),
+  }),
+});
+
+interface Operation extends z.infer<typeof operationSchema> {
+  readonly method: string;
+  readonly path: string;
+  readonly body: JsonSchema | undefined;
+  readonly mediaTypes: readonly string[];
+}
+
+let world: World;
+let api: RunningApi;
+let authorization: string;
+let organizationId: string;
+let serviceId: string;
+let operations: readonly Operation[];
+let schemas: Schemas;
+let answers: z.infer<typeof documentSchema>["components"]["responses"];
+
+beforeAll(async () => {
+  world = await createWorld("generated");
+  api = await world.startReadyApi();
+  organizationId = await world.addOrganization();
+  serviceId = await world.addService(organizationId);
+  ({ authorization } = await world.addKey({ organizationId }));
+  const { replicaCpuMillicores, replicaMemoryGb } = { replicaCpuMillicores: 2000, replicaMemoryGb: 8 };
+  await world.addScaling(serviceId, { replicaCpuMillicores, replicaMemoryGb }, 2);
+  await world.addRecord({
+    kind: "ConfigMap",
+    ...{ metadata: { name: membersConfigMapName(organizationId) }, data: {} },
+  });
+  const path = `/v1/organizations/${organizationId}/services/${serviceId}/pipesCdcScaling`;
+  const isSeen = async () => (await api.ask({ path, authorization })).status === 200;
+  await waitFor(isSeen, { what: "the service to be known" });
+
+  const { paths, components } = documentSchema.parse((await api.ask({ path: "/openapi.json" })).body);
+  answers = components.responses;
+  schemas = new Schemas(
+    Object.fromEntries(
+      Object.entries(components.schemas).map(([name, each]) => [`#/components/schemas/${name}`, each]),
+    ),
+  );
+  operations = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({
+      ...operation,
+      method: method.toUpperCase(),
+      path,
+      body: Object.values(operation.requestBody?.content ?? {})[0]?.schema,
+      mediaTypes: Object.keys(operation.requestBody?.content ?? {}),
+    })),
+  );
+});
+
+afterAll(async () => {
+  await api?.stop();
+  await world?.remove();
+});
+
+/** Ids that there are, in any case, by the parameter's name; and of the right form, but naming nothing. */
+function ownParameters({ parameters }: Operation): fc.Arbitrary<Record<string, string>> {
+  const own: Record<string, string> = { organizationId, serviceId };
+  const anyCase = (text: string) => fc.constantFrom(text, text.toUpperCase());
+  return fc.record(Object.fromEntries(parameters.map(({ name }) => [name, anyCase(own[name] ?? "nobody")])));
+}
+
+function validParameters({ parameters }: Operation): fc.Arbitrary<Record<string, string>> {
+  return fc.record(
+    Object.fromEntries(parameters.map(({ name, schema }) => [name, schemas.valid(schema).map(String)])),
+  );
+}
+
+function invalidParameters(operation: Operation): fc.Arbitrary<Record<string, string>> {
+  const spoilt = operation.parameters.map(({ name, schema }) =>
+    fc
+      .tuple(ownParameters(operation), schemas.invalid(schema).map(asText))
+      .filter(([, text]) => !schemas.conforms(schema, text) && text.isWellFormed())
+      .map(([own, text]) => ({ ...own, [name]: text })),
+  );
+  return fc.oneof(...spoilt);
+}
+
+function asText(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+function pathOf({ path }: Operation, parameters: Readonly<Record<string, string>>): string {
+  return path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(parameters[name] ?? ""));
+}
+
+async function send({ method }: Operation, ask: Omit<Ask, "method">, type?: string): Promise<Answer> {
+  const headers = type === undefined ? {} : { "Content-Type": type };
+  return api.ask({ method, authorization, headers, ...ask });
+}
+
+/** What the document says of an answer with this status. */
+function documented({ responses }: Operation, status: number): JsonSchema {
+  const found = responses[status] ?? responses["default"];
+  const answer =
+    found && "$ref" in found ? answers[found.$ref.replace("#/components/responses/", "")] : found;
+  if (!answer) throw new Error(`the document has no answer ${status}`);
+  return answer.content["application/json"].schema;
+}
+
+function expectDocumented(operation: Operation, answer: Answer): void {
+  const { status, body, text, headers } = answer;
+  expect(status, text).toBeLessThan(500);
+  expect(headers["content-type"]).toBe("application/json");
+  expect(schemas.conforms(documented(operation, status), body), `${status} ${text}`).toBe(true);
+  expect(text.length).toBeLessThan(status === 200 ? 2000 : 600);
+  expect(text).not.toMatch(/node:|\.ts:|\bat .*\(/);
+}
+
+function expectRefused(operation: Operation, answer: Answer, statuses: readonly number[]): void {
+  expectDocumented(operation, answer);
+  expect(statuses, `${operation.operationId}: ${answer.status} ${answer.text}`).toContain(answer.status);
+}
+
+/** Every object that the API could write, by its version; when keys were used is written whenever it likes. */
+async function versions(): Promise<string[]> {
+  const lists = await Promise.all([
+    world.admin.json<{ items: KubeObject[] }>({ path: collectionPath(CONFIG_MAPS, world.records) }),
+    world.admin.json<{ items: KubeObject[] }>({ path: collectionPath(PIPE_SCALINGS, world.pipes) }),
+  ]);
+  return lists
+    .flatMap(({ items }) => items)
+    .filter(({ metadata }) => !metadata.name.startsWith("key-usage-"))
+    .map(({ metadata }) => `${metadata.name} ${metadata.resourceVersion}`);
+}
+
+async function changingNothing(run: () => Promise<void>): Promise<void> {
+  const before = await versions();
+  await run();
+  expect(await versions()).toEqual(before);
+}
+
+function withBody(): readonly (Operation & { readonly body: JsonSchema })[] {
+  return operations.flatMap((each) => (each.body ? [{ ...each, body: each.body }] : []));
+}
+
+/** The rules between fields that the document tells only in words. */
+function keepsProse(body: unknown): boolean {
+  const { replicaCpuMillicores, replicaMemoryGb, backupPeriodInHours, backupStartTime } = z
+    .record(z.string(), z.unknown())
+    .parse(body);
+  if (typeof replicaCpuMillicores === "number" && replicaMemoryGb !== undefined)
+    return replicaMemoryGb === sizeOfCores(replicaCpuMillicores / 1000).memoryGib;
+  if (typeof backupStartTime !== "string" || backupPeriodInHours === undefined) return true;
+  return [24, 48, null].some((period) => period === backupPeriodInHours);
+}
+
+describe("requests that the OpenAPI document allows", () => {
+  it("are accepted, and answered as it says", async () => {
+    for (const operation of withBody()) {
+      const bodies = schemas.valid(operation.body);
+      const types = fc.constantFrom(...operation.mediaTypes);
+      await fc.assert(
+        fc.asyncProperty(ownParameters(operation), bodies, types, async (parameters, body, type) => {
+          // An earlier request may have left a start time, with which not every period goes.
+          const complete = "backupPeriodInHours" in Object(body) && !("backupStartTime" in Object(body));
+          const sent = JSON.stringify(complete ? { ...Object(body), backupStartTime: null } : body);
+          const answer = await send(operation, { path: pathOf(operation, parameters), body: sent }, type);
+          expectDocumented(operation, answer);
+          expect(answer.status, `${sent} ${answer.text}`).toBe(keepsProse(body) ? 200 : 400);
+        }),
+        { numRuns: 100 },
+      );
+    }
+  });
+
+  it("of things that there are not find nothing, and change nothing", async () => {
+    await changingNothing(async () => {
+      for (const operation of operations.filter(({ parameters }) => parameters.length > 0)) {
+        const bodies = operation.body
+          ? schemas.valid(operation.body).map((each) => JSON.stringify(each))
+          : fc.constant(undefined);
+        await fc.assert(
+          fc.asyncProperty(validParameters(operation), bodies, async (parameters, body) => {
+            const path = pathOf(operation, {
+              ...parameters,
+              organizationId: parameters["organizationId"] ?? "",
+            });
+            const answer = await send(operation, { path, body }, operation.mediaTypes[0]);
+            expectRefused(operation, answer, [404]);
+          }),
+          { numRuns: 50 },
+        );
+      }
+    });
+  });
+});
+
+describe("requests that it does not allow are refused, and change nothing", () => {
+  it("for their body", async () => {
+    await changingNothing(async () => {
+      for (const operation of withBody()) {
+        const bodies = schemas.invalid(operation.body).map((each) => JSON.stringify(each));
+        await fc.assert(
+          fc.asyncProperty(ownParameters(operation), bodies, async (parameters, body) => {
+            const path = pathOf(operation, parameters);
+            expectRefused(operation, await send(operation, { path, body }, operation.mediaTypes[0]), [400]);
+          }),
+          { numRuns: 400 },
+        );
+      }
+    });
+  });
+
+  it("for a body that is no JSON, or not all of it", async () => {
+    const isJson = (text: string) => {
+      try {
+        JSON.parse(text);
+        return true;
+      } catch {
+        return false;
+      }
+    };
+    await changingNothing(async () => {
+      for (const operation of withBody()) {
+        const whole = schemas.valid(operation.body).map((each) => JSON.stringify(each));
+        const spoilt = fc.oneof(
+          fc.tuple(whole, fc.nat()).map(([text, at]) => text.slice(0, at % text.length)),
+          fc.tuple(whole, fc.nat(), fc.string({ minLength: 1 })).map(([text, at, more]) => {
+            const cut = at % (text.length + 1);
+            return text.slice(0, cut) + more + text.slice(cut);
+          }),
+          fc.string(),
+        );
+        const bytes = fc.oneof(
+          spoilt.filter((text) => !isJson(text)).map((text) => Buffer.from(text)),
+          fc
+            .uint8Array({ maxLength: 64 })
+            .map((raw) => Buffer.from(raw))
+            .filter((raw) => !isJson(raw.toString())),
+        );
+        await fc.assert(
+          fc.asyncProperty(ownParameters(operation), bytes, async (parameters, body) => {
+            const path = pathOf(operation, parameters);
+            expectRefused(operation, await send(operation, { path, body }, operation.mediaTypes[0]), [400]);
+          }),
+          { numRuns: 200 },
+        );
+      }
+    });
+  });
+
+  it("for their media type", async () => {
+    await changingNothing(async () => {
+      for (const operation of withBody()) {
+        const types = fc
+          .oneof(
+            fc.stringMatching(/^[a-z]{1,12}\/[a-z+.-]{1,20}$/),
+            fc.constantFrom(
+              "application/json; charset=latin1",
+              "application/jsonx",
+              "json",
+              ";",
+              "text/json",
+            ),
+          )
+          .filter((type) => !operation.mediaTypes.includes(type));
+        await fc.assert(
+          fc.asyncProperty(ownParameters(operation), types, async (parameters, type) => {
+            const path = pathOf(operation, parameters);
+            const body = JSON.stringify({ replicaCpuMillicores: 4000 });
+            expectRefused(operation, await send(operation, { path, body }, type), [415]);
+          }),
+          { numRuns: 50 },
+        );
+      }
+    });
+  });
+
+  it("for what their path names", async () => {
+    await changingNothing(async () => {
+      for (const operation of operations.filter(({ parameters }) => parameters.length > 0)) {
+        await fc.assert(
+          fc.asyncProperty(invalidParameters(operation), async (parameters) => {
+            // One that is empty makes another path.
+            const isEmpty = Object.values(parameters).includes("");
+            const answer = await send(operation, { path: pathOf(operation, parameters) });
+            expectRefused(operation, answer, [isEmpty ? 404 : 400]);
+          }),
+          { numRuns: 100 },
+        );
+      }
+    });
+  });
+
+  it("for their method", async () => {
+    const allowed = (path: string) =>
+      operations.filter((each) => each.path === path).map(({ method }) => method);
+    await changingNothing(async () => {
+      for (const operation of operations) {
+        const parameters = { organizationId, serviceId, userId: randomUUID() };
+        for (const method of ["GET", "PATCH", "DELETE", "POST", "PUT", "OPTIONS", "TRACE"]) {
+          if (allowed(operation.path).includes(method)) continue;
+          const answer = await send({ ...operation, method }, { path: pathOf(operation, parameters) });
+          expectRefused(operation, answer, [405]);
+          expect(answer.headers["allow"]?.split(", ")).toEqual(
+            expect.arrayContaining(allowed(operation.path)),
+          );
+        }
+      }
+    });
+  });
+});
+
+describe("the document", () => {
+  it("has every operation of the contract", () => {
+    expect(operations.map(({ operationId }) => operationId).toSorted()).toHaveLength(7);
+  });
+});

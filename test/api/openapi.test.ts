@@ -1,0 +1,198 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import * as z from "zod";
+import { waitFor } from "../cluster/wait.ts";
+import type { Answer } from "./client.ts";
+import { clientOfText, createWorld, type RunningApi, type World } from "./world.ts";
+
+let world: World;
+let api: RunningApi;
+let authorization: string;
+let organization: string;
+let service: string;
+
+beforeAll(async () => {
+  world = await createWorld("openapi");
+  api = await world.startReadyApi();
+  const organizationId = await world.addOrganization();
+  const serviceId = await world.addService(organizationId);
+  organization = `/v1/organizations/${organizationId}`;
+  service = `${organization}/services/${serviceId}`;
+  ({ authorization } = await world.addKey({ organizationId }));
+  await world.addScaling(serviceId, {}, 2);
+  const isSeen = async () =>
+    (await api.ask({ path: `${service}/pipesCdcScaling`, authorization })).status === 200;
+  await waitFor(isSeen, { what: "the service to be known" });
+});
+
+afterAll(async () => {
+  await api?.stop();
+  await world?.remove();
+});
+
+/** `ask` reads all bodies as JSON, and this one follows no compression. */
+async function get(path: string, headers: Record<string, string> = {}) {
+  const answer = await fetch(`${api.url}${path}`, { headers: { "Accept-Encoding": "identity", ...headers } });
+  return { status: answer.status, headers: answer.headers, text: await answer.text() };
+}
+
+describe("the OpenAPI document", () => {
+  it.each(["/openapi.json", "/v1"])("is at %s, for anybody", async (path) => {
+    const answer = await api.ask({ path: `${path}?a` });
+    expect(answer).toMatchObject({
+      status: 200,
+      headers: {
+        "content-type": "application/json",
+        "cache-control": "no-store",
+        "x-request-id": expect.stringMatching(/^[0-9a-f-]{36}$/),
+        "x-ratelimit-limit": "10000",
+        "x-ratelimit-remaining": "10000",
+        "x-content-type-options": "nosniff",
+        "content-security-policy": "default-src 'none';frame-ancestors 'none'",
+      },
+      body: { openapi: "3.1.0" },
+    });
+    const line = api.log.find(({ requestId }) => requestId === answer.headers["x-request-id"]);
+    expect(line).toMatchObject({ status: 200, route: path });
+    expect(line).not.toHaveProperty("apiKey");
+    const head = await api.ask({ method: "HEAD", path });
+    expect(head).toMatchObject({ status: 200, text: "" });
+    expect(head.headers["content-length"]).toBe(answer.headers["content-length"]);
+  });
+
+  it("has the operations that the router has, and no other path is one", async () => {
+    const { paths } = z
+      .object({
+        paths: z.record(z.string(), z.record(z.string(), z.looseObject({ operationId: z.string() }))),
+      })
+      .parse((await api.ask({ path: "/openapi.json" })).body);
+    const operations = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, { operationId }]) => ({ path, method, operationId })),
+    );
+    expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(7);
+    expect(operations.length).toBe(7);
+    for (const [template, methods] of Object.entries(paths)) {
+      const path = template.replaceAll(/\{\w+\}/g, "none");
+      const { status, headers } = await api.ask({ method: "POST", path, authorization });
+      expect(status).toBe(405);
+      const allowed = String(headers["allow"])
+        .toLowerCase()
+        .split(", ")
+        .filter((method) => method !== "head");
+      expect(Object.keys(methods).sort()).toEqual(allowed);
+    }
+  });
+
+  it.each<[string, string, () => string, object?]>([
+    ["/v1/organizations", "get", () => "/v1/organizations"],
+    ["/v1/organizations/{organizationId}/keys", "get", () => `${organization}/keys`],
+    [
+      "/v1/organizations/{organizationId}/services/{serviceId}/backupConfiguration",
+      "patch",
+      () => `${service}/backupConfiguration`,
+      { backupPeriodInHours: null, backupStartTime: "2:00" },
+    ],
+    [
+      "/v1/organizations/{organizationId}/services/{serviceId}/pipesCdcScaling",
+      "patch",
+      () => `${service}/pipesCdcScaling`,
+      { replicaMemoryGb: 16 },
+    ],
+  ])("describes what %s %s answers", async (template, method, path, body) => {
+    const headers = { "Content-Type": "application/merge-patch+json" };
+    const text = body && JSON.stringify(body);
+    const done = await api.ask({
+      method: method.toUpperCase(),
+      path: path(),
+      authorization,
+      headers,
+      body: text,
+    });
+    expect(done.status).toBe(200);
+    const refused = await api.ask({ method: method.toUpperCase(), path: path() });
+    const { body: document } = await api.ask({ path: "/openapi.json" });
+    expect(schemaOf(document, template, method, done).parse(done.body)).toEqual(done.body);
+    expect(schemaOf(document, template, method, refused).parse(refused.body)).toEqual(refused.body);
+  });
+
+  it("names the media types that a body may have", async () => {
+    const path = `${service}/pipesCdcScaling`;
+    const { headers } = await api.ask({ method: "PATCH", path, authorization, body: "{}" });
+    const { text } = await api.ask({ path: "/openapi.json" });
+    const [, content = "{}"] = /"requestBody":\{"required":true,"content":(\{.*?\}\}\})/.exec(text) ?? [];
+    expect(Object.keys(JSON.parse(content)).join(", ")).toBe(headers["accept-patch"]);
+  });
+
+  it("allows no other method, which under /v1 is told only to those who come in", async () => {
+    for (const path of ["/openapi.json", "/docs", "/docs/start.js"]) {
+      const answer = await api.ask({ method: "POST", path });
+      expect(answer).toMatchObject({ status: 405, headers: { allow: "GET, HEAD" }, body: { status: 405 } });
+    }
+    expect((await api.ask({ method: "POST", path: "/v1" })).status).toBe(401);
+    const answer = await api.ask({ method: "POST", path: "/v1", authorization });
+    expect(answer).toMatchObject({ status: 405, headers: { allow: "GET, HEAD" } });
+    expect((await api.ask({ path: "/v1/" })).status).toBe(401);
+  });
+});
+
+/** The schema of an answer, with what it refers to. */
+function schemaOf(document: unknown, path: string, method: string, { status }: Answer): z.ZodType {
+  const { paths, components } = Object(document);
+  const described = paths[path][method].responses[status];
+  const response = described.$ref ? components.responses[described.$ref.split("/").at(-1)] : described;
+  const { schema } = response.content["application/json"];
+  const text = JSON.stringify({ ...schema, $defs: components.schemas });
+  return z.fromJSONSchema(JSON.parse(text.replaceAll("#/components/schemas/", "#/$defs/")));
+}
+
+describe("/docs", () => {
+  const types = [
+    ["/docs", "text/html; charset=utf-8", "/docs"],
+    ["/docs/start.js", "text/javascript; charset=utf-8", "/docs/{asset}"],
+    ["/docs/page.css", "text/css; charset=utf-8", "/docs/{asset}"],
+    ["/docs/swagger-ui.css", "text/css; charset=utf-8", "/docs/{asset}"],
+    ["/docs/swagger-ui-bundle.js", "text/javascript; charset=utf-8", "/docs/{asset}"],
+  ] as const;
+
+  it.each(types)("serves %s as %s, to anybody, under a strict policy", async (path, type, route) => {
+    const { status, headers } = await get(path);
+    expect(status).toBe(200);
+    expect(Object.fromEntries(headers)).toMatchObject({
+      "content-type": type,
+      "cache-control": "no-store",
+      "x-content-type-options": "nosniff",
+      "x-ratelimit-reset": "0",
+      "content-security-policy":
+        "default-src 'none';script-src 'self';style-src 'self';img-src 'self' data:;connect-src 'self';base-uri 'none';form-action 'none';frame-ancestors 'none'",
+    });
+    const line = api.log.find(({ requestId }) => requestId === headers.get("x-request-id"));
+    expect(line).toMatchObject({ status: 200, route });
+    expect((await clientOfText(api.opsUrl)("/metrics")).text).toContain(`route="${route}",code="200"`);
+  });
+
+  it.each(["gzip", "br, GZIP;q=0.5", "deflate,gzip"])("is compressed for who takes %j", async (encodings) => {
+    const path = "/docs/swagger-ui.css";
+    const plain = await get(path);
+    const answer = await fetch(`${api.url}${path}`, { headers: { "Accept-Encoding": encodings } });
+    expect(answer.headers.get("content-encoding")).toBe("gzip");
+    expect(Number(answer.headers.get("content-length"))).toBeLessThan(plain.text.length / 4);
+    // fetch has undone it.
+    expect(await answer.text()).toBe(plain.text);
+  });
+
+  it.each(["", "br", "gzip;q=0", "gzip;q=0.000", "gzipped", "*"])(
+    "is not for who takes %j",
+    async (encodings) => {
+      const { headers, text } = await get("/docs", { "Accept-Encoding": encodings });
+      expect(headers.get("content-encoding")).toBeNull();
+      expect(headers.get("vary")).toBe("Accept-Encoding");
+      expect(text).toContain("<title>pipe-scaling API</title>");
+    },
+  );
+
+  it.each(["/docs/", "/docs/index.html", "/docs/none.js", "/docs/../docs", "/Docs", "/docs/__proto__"])(
+    "is not at %s",
+    async (path) => {
+      expect(await api.ask({ path })).toMatchObject({ status: 404, body: { status: 404 } });
+    },
+  );
+});

@@ -1,0 +1,300 @@
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { errorEnvelope } from "../../src/api/schemas.ts";
+import type { KubeObject } from "../../src/kube/objects.ts";
+import { CONFIG_MAPS, collectionPath, objectPath, SECRETS } from "../../src/kube/paths.ts";
+import { ORGANIZATION_LABEL, RESOURCE_LABEL, recordLabels } from "../../src/records/labels.ts";
+import { waitFor } from "../cluster/wait.ts";
+import { type KeyRecord, keyRecord, organizationRecord, serviceRecord } from "../gen/records.ts";
+import type { Answer, Ask } from "./client.ts";
+import { membersRecord } from "./members-world.ts";
+import { createWorld, PIPE_SCALINGS, type RunningApi, type World } from "./world.ts";
+
+/*
+ * People edit records. One that cannot be read fails what it is about, with an answer of the contract and one
+ * line in the log, and nothing else.
+ */
+
+let world: World;
+let api: RunningApi;
+let sound: Tenant;
+const tenants = new Map<string, Tenant>();
+
+beforeAll(async () => {
+  world = await createWorld("records");
+  sound = await addTenant();
+  for (const [what, malformed] of TABLE) tenants.set(what, await addTenant(malformed));
+  // With everything there before, it has seen everything once it is ready.
+  api = await world.startReadyApi();
+});
+
+afterAll(async () => {
+  await api?.stop();
+  await world?.remove();
+});
+
+interface Tenant {
+  readonly organizationId: string;
+  readonly service: string;
+  readonly key: KeyRecord;
+}
+
+type Data = Readonly<Record<string, string>>;
+
+interface Malformed {
+  readonly organization?: Data;
+  readonly service?: Data;
+  readonly serviceLabels?: Data;
+  readonly members?: Data;
+  readonly backup?: Data;
+  readonly usage?: Data;
+  readonly key?: Data;
+}
+
+function withData<T extends { readonly data: object }>(record: T, data: Data = {}): T {
+  return { ...record, data: { ...record.data, ...data } };
+}
+
+/** An organization with everything, some of which may be malformed. */
+async function addTenant(malformed: Malformed = {}): Promise<Tenant> {
+  const organization = organizationRecord({}, malformed.organization);
+  const organizationId = organization.metadata.name.slice("organization-".length);
+  const made = serviceRecord({ organizationId, namespace: world.pipes });
+  const service = made.metadata.name.slice("service-".length);
+  const labels = { ...made.metadata.labels, ...malformed.serviceLabels };
+  const key = keyRecord({ organizationId });
+  const configMap = (name: string, kind: "backup" | "key-usage", data: Data = {}) => ({
+    kind: "ConfigMap",
+    metadata: { name, labels: recordLabels(kind, organizationId) },
+    data,
+  });
+  await world.addScaling(service, {}, 2);
+  const records = [
+    organization,
+    withData({ ...made, metadata: { ...made.metadata, labels } }, malformed.service),
+    withData(membersRecord(organizationId, { ada: "admin", bob: "developer" }), malformed.members),
+    configMap(`backup-${service}`, "backup", malformed.backup),
+    configMap(`key-usage-${organizationId}`, "key-usage", malformed.usage),
+    { ...key.record, stringData: { ...key.record.stringData, ...malformed.key } },
+  ];
+  for (const record of records) await world.addRecord(record);
+  return { organizationId, service, key };
+}
+
+const PATCH = { method: "PATCH", headers: { "Content-Type": "application/json" } };
+
+/** The operations by the names that the table below has for them. */
+function operationsOf({ organizationId, service }: Tenant): Readonly<Record<string, Ask>> {
+  const root = `/v1/organizations/${organizationId}`;
+  const scaling = `${root}/services/${service}/pipesCdcScaling`;
+  const backup = `${root}/services/${service}/backupConfiguration`;
+  return {
+    organizations: { path: "/v1/organizations" },
+    keys: { path: `${root}/keys` },
+    scaling: { path: scaling },
+    scale: { ...PATCH, path: scaling, body: '{"replicaCpuMillicores":4000}' },
+    backup: { path: backup },
+    "set backup": { ...PATCH, path: backup, body: '{"backupPeriodInHours":12}' },
+    "remove ada": { method: "DELETE", path: `${root}/members/ada` },
+    "remove bob": { method: "DELETE", path: `${root}/members/bob` },
+  };
+}
+
+/** In a tenant without fault; ada is the only admin. */
+const SOUND: Readonly<Record<string, number>> = {
+  organizations: 200,
+  keys: 200,
+  scaling: 200,
+  scale: 200,
+  backup: 200,
+  "set backup": 200,
+  "remove ada": 400,
+  "remove bob": 200,
+};
+
+const all = (status: number) =>
+  Object.fromEntries(Object.keys(SOUND).map((operation) => [operation, status]));
+const ofService = (status: number) => ({
+  scaling: status,
+  scale: status,
+  backup: status,
+  "set backup": status,
+});
+const ofBackup = { backup: 500, "set backup": 500 };
+const ofBob = { "remove bob": 500 };
+
+/** Ten levels of ten: a few hundred bytes that would be as many gigabytes. */
+const BOMB = `a0: &a0 x\n${Array.from({ length: 10 }, (_, at) => {
+  const aliases = Array.from({ length: 10 }, () => `*a${at}`);
+  return `a${at + 1}: &a${at + 1} [${aliases.join(", ")}]\n`;
+}).join("")}`;
+
+const BOB = "name: Bob\nemail: b@example.com\nrole: developer\njoinedAt: 2026-02-01T00:00:00Z\n";
+
+type Row = readonly [what: string, malformed: Malformed, answers: Readonly<Record<string, number>>];
+
+/** What is malformed, and what is answered otherwise than without fault. */
+const TABLE: readonly Row[] = [
+  ["an organization without a name", { organization: { name: "" } }, all(500)],
+  ["an organization without a tier", { organization: { tier: "" } }, all(500)],
+  ["an organization made at no time", { organization: { createdAt: "2026-13-01T00:00:00Z" } }, all(500)],
+  ["an organization whose YAML is none", { organization: { byocConfig: "[" } }, all(500)],
+  ["an organization whose YAML is something else", { organization: { byocConfig: "name: x" } }, all(500)],
+  ["an organization with an alias bomb", { organization: { privateEndpoints: BOMB } }, all(500)],
+  ["a tier that nobody has defined", { organization: { tier: "platinum" } }, { scale: 500 }],
+  ["a service in no namespace", { service: { namespace: "" } }, ofService(500)],
+  ["a service in what cannot be a namespace", { service: { namespace: "../kube-system" } }, ofService(500)],
+  ["a service without a name", { service: { name: "" } }, ofService(500)],
+  ["a service of nobody", { serviceLabels: { [ORGANIZATION_LABEL]: "" } }, ofService(404)],
+  ["a service of somebody", { serviceLabels: { [ORGANIZATION_LABEL]: "acme" } }, ofService(404)],
+  ["a service of another", { serviceLabels: { [ORGANIZATION_LABEL]: randomUUID() } }, ofService(404)],
+  ["a member whose YAML is none", { members: { bob: "userId: [" } }, ofBob],
+  ["a member with an alias bomb", { members: { bob: BOMB } }, ofBob],
+  ["a member that is a list", { members: { bob: "- userId: bob" } }, ofBob],
+  ["a member without a role", { members: { bob: "userId: bob\n" } }, ofBob],
+  ["a member that is another user", { members: { bob: `userId: eve\n${BOB}` } }, ofBob],
+  ["a member that is there twice", { members: { bob2: `userId: bob\n${BOB}` } }, {}],
+  ["a member with a field twice", { members: { bob: `userId: bob\nrole: admin\n${BOB}` } }, ofBob],
+  ["the only admin", { members: { ada: "userId: ada\nrole: admin" } }, { "remove ada": 500 }],
+  ["a backup period of no number", { backup: { backupPeriodInHours: "daily" } }, ofBackup],
+  ["a backup period that does not exist", { backup: { backupPeriodInHours: "7" } }, ofBackup],
+  ["a backup retention of half a day", { backup: { backupRetentionPeriodInHours: "12" } }, ofBackup],
+  ["a backup at no full hour", { backup: { backupStartTime: "5:30" } }, ofBackup],
+  [
+    "a start time beside its period",
+    { backup: { backupPeriodInHours: "12", backupStartTime: "5:00" } },
+    ofBackup,
+  ],
+  ["a use of a key at no time", { usage: { [randomUUID()]: "yesterday" } }, {}],
+  ["a key with an id that is none", { key: { id: "1" } }, all(401)],
+  ["a key without a name", { key: { name: "" } }, all(401)],
+  ["a key with a short suffix", { key: { keySuffix: "abc" } }, all(401)],
+  ["a key without a hash", { key: { secretHash: "" } }, all(401)],
+  ["a key with a hash of another kind", { key: { secretHash: `sha1:${"0".repeat(40)}` } }, all(401)],
+  ["a key in no known state", { key: { state: "Enabled" } }, all(401)],
+  ["a key whose roles are no list", { key: { roles: "admin" } }, all(401)],
+  ["a key whose roles are a bomb", { key: { roles: BOMB } }, all(401)],
+  ["a key made at no time", { key: { createdAt: "yesterday" } }, all(401)],
+  ["a key that expires at no time", { key: { expireAt: "never" } }, all(401)],
+  ["a key with addresses that are no list", { key: { ipAccessList: "10.0.0.0/8" } }, all(401)],
+  ["a key with an address that is none", { key: { ipAccessList: "- source: office" } }, all(403)],
+];
+
+/** These can be read: what they name is not there. */
+const READABLE = new Set(["a tier that nobody has defined", "a service of another"]);
+
+/** The version of each object that there is. When a key was last used is written at another time. */
+async function inventory(): Promise<string[]> {
+  const labelSelector = `${RESOURCE_LABEL},${RESOURCE_LABEL}!=key-usage`;
+  const collections = [
+    { path: collectionPath(CONFIG_MAPS, world.records), query: { labelSelector } },
+    { path: collectionPath(SECRETS, world.records), query: { labelSelector } },
+    { path: collectionPath(PIPE_SCALINGS, world.pipes) },
+  ];
+  const lists = collections.map((request) => world.admin.json<{ items: KubeObject[] }>(request));
+  const found = (await Promise.all(lists)).flatMap(({ items }) => items);
+  return found.map(({ metadata }) => `${metadata.uid} ${metadata.resourceVersion}`);
+}
+
+/** The versions of a tenant's records that the log has told of. */
+function versionsTold({ organizationId, service, key }: Tenant): unknown[] {
+  const names = [organizationId, service, key.record.metadata.name];
+  return api.log
+    .filter(
+      ({ msg, record }) => msg === "malformed record" && names.some((name) => String(record).endsWith(name)),
+    )
+    .map(({ resourceVersion }) => resourceVersion);
+}
+
+function ask({ key }: Tenant, request: Ask): Promise<Answer> {
+  return api.ask({ ...request, authorization: key.authorization });
+}
+
+const OUR_FAULT = "Something went wrong on our side. Quote the request id when you report it.";
+
+describe("a malformed record fails what it is about, changes nothing, and is told once a version", () => {
+  it.each(TABLE)("%s", async (what, _malformed, answers) => {
+    const tenant = tenants.get(what);
+    if (!tenant) throw new Error(`there is no tenant with ${what}`);
+    const operations = Object.entries(operationsOf(tenant)).map(([name, request]) => ({
+      request,
+      status: answers[name] ?? SOUND[name],
+    }));
+    const before = await inventory();
+    for (const { request, status } of operations.filter((each) => each.status !== 200)) {
+      const answer = await ask(tenant, request);
+      expect({ ...request, status: answer.status }).toEqual({ ...request, status });
+      const { error } = errorEnvelope.parse(answer.body);
+      if (status === 500) expect(error).toBe(OUR_FAULT);
+    }
+    expect(await inventory()).toEqual(before);
+    for (const { request } of operations.filter((each) => each.status === 200)) {
+      expect({ ...request, status: (await ask(tenant, request)).status }).toEqual({
+        ...request,
+        status: 200,
+      });
+    }
+    const versions = versionsTold(tenant);
+    expect(versions.length > 0).toBe(!READABLE.has(what));
+    expect(versions).toEqual([...new Set(versions)]);
+  });
+
+  it("and no other tenant", async () => {
+    for (const [name, request] of Object.entries(operationsOf(sound))) {
+      expect({ name, status: (await ask(sound, request)).status }).toEqual({ name, status: SOUND[name] });
+    }
+    expect(versionsTold(sound)).toEqual([]);
+  });
+});
+
+describe("a record that a person edits", () => {
+  it("is told for each version that is malformed, and answers again once it is none", async () => {
+    const tenant = await addTenant();
+    const path = objectPath(CONFIG_MAPS, world.records, `organization-${tenant.organizationId}`);
+    const edit = (name: string) =>
+      world.admin.json({
+        method: "PATCH",
+        path,
+        patchType: "application/merge-patch+json",
+        body: { data: { name, privateEndpoints: name === "" ? BOMB : "[]" } },
+      });
+    const until = (status: number) =>
+      waitFor(async () => (await ask(tenant, { path: "/v1/organizations" })).status === status, {
+        what: `the organization to be answered with ${status}`,
+      });
+    await until(200);
+    for (const [name, status] of [
+      ["", 500],
+      ["Acme", 200],
+      ["", 500],
+      ["Acme again", 200],
+    ] as const) {
+      await edit(name);
+      await until(status);
+    }
+    expect(versionsTold(tenant)).toHaveLength(2);
+  });
+});
+
+describe("a PipeScaling whose status says no size", () => {
+  it("is answered 503 to reading, and takes a size all the same", async () => {
+    const tenant = await addTenant();
+    const { scaling = { path: "" }, scale = { path: "" } } = operationsOf(tenant);
+    await waitFor(async () => (await ask(tenant, scaling)).status === 200, { what: "the size to be known" });
+    await world.admin.json({
+      method: "PATCH",
+      path: `${objectPath(PIPE_SCALINGS, world.pipes, tenant.service)}/status`,
+      patchType: "application/merge-patch+json",
+      body: { status: { observedGeneration: 1, effective: null } },
+    });
+    const answer = await waitFor(
+      async () => {
+        const seen = await ask(tenant, scaling);
+        return seen.status === 503 && seen;
+      },
+      { what: "the status to be known" },
+    );
+    errorEnvelope.parse(answer.body);
+    expect((await ask(tenant, scale)).status).toBe(200);
+  });
+});

@@ -1,0 +1,54 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { waitFor } from "../cluster/wait.ts";
+import { type Client, clientOf } from "./client.ts";
+import { clientOfText, type World } from "./world.ts";
+
+const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+
+export interface SpawnedApi {
+  readonly ask: Client;
+  stop(): Promise<void>;
+}
+
+/** The API as a process of its own, as it is shipped, with its caches filled. */
+export async function spawnApi(world: World): Promise<SpawnedApi> {
+  const where = ["--kubeconfig", world.kubeconfig, "--namespace", world.records];
+  const ports = ["--port", "0", "--ops-port", "0"];
+  const unlimited = ["--rate-limit", "0", "--failed-logins", "0"];
+  const child = spawn(process.execPath, [MAIN, "api", ...where, ...ports, ...unlimited], {
+    env: {},
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const closed = once(child, "close");
+  const ended = new AbortController();
+  child.once("close", () => ended.abort(new Error("the process has ended")));
+  let text = "";
+  child.stdout.on("data", (chunk: Buffer) => {
+    text += chunk.toString();
+  });
+  async function stop(): Promise<void> {
+    child.kill("SIGKILL");
+    await closed;
+  }
+  try {
+    const listening = await waitFor(() => text.split("\n").slice(0, -1).find(saysWhere), {
+      what: "the process to listen",
+      signal: ended.signal,
+    });
+    const { url, opsUrl } = JSON.parse(listening);
+    await waitFor(async () => (await clientOfText(opsUrl)("/readyz")).status === 200, {
+      what: "the process to be ready",
+      signal: ended.signal,
+    });
+    return { ask: clientOf(url), stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+function saysWhere(line: string): boolean {
+  return JSON.parse(line).msg === "listening";
+}

@@ -1,0 +1,93 @@
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { kubectl } from "../cluster/kubectl.ts";
+import { serviceAccountKubeconfig } from "../cluster/service-account.ts";
+import { World } from "./world.ts";
+
+const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+const run = promisify(execFile);
+
+describe("controller --dry-run", () => {
+  let world: World;
+  beforeEach(async () => {
+    world = await World.create("scale");
+  });
+  afterEach(() => world.end());
+
+  async function dryRun(): Promise<{ stdout: string; stderr: string }> {
+    const kubeconfig = await serviceAccountKubeconfig(
+      world.cluster,
+      world.records,
+      "pipe-scaling-controller",
+    );
+    const where = [
+      "--kubeconfig",
+      kubeconfig,
+      "--namespace",
+      world.records,
+      "--pipe-namespaces",
+      world.pipes,
+    ];
+    return run(process.execPath, [MAIN, "controller", "--dry-run", ...where], { env: {} });
+  }
+
+  /** What there is in the world's namespaces that a controller could have made. */
+  async function objects(): Promise<string[]> {
+    const found = [world.pipes, world.records].map((namespace) =>
+      kubectl(world.cluster, ["get", "psc,leases", "-n", namespace, "-o", "name"]),
+    );
+    return (await Promise.all(found)).flatMap((text) => text.split("\n")).filter((name) => name !== "");
+  }
+
+  it("tells the first pass of a controller, and writes nothing", async () => {
+    await world.createPipe({ name: "pipe-a", cores: 1 });
+    await world.createPipe({ name: "pipe-b", cores: 1 });
+    const { stdout, stderr } = await dryRun();
+    const lines = stdout.split("\n").map((line) => line.split(/ {2,}/));
+    const about = [world.serviceId, world.pipes];
+    expect(lines).toEqual([
+      ["SERVICE", "NAMESPACE", "PIPE", "SIZE", "WANTED", "ACTION"],
+      [...about, "-", "-", "-", "make its PipeScaling, with no size of its own"],
+      [...about, "pipe-a", "1 cpu / 4 Gi", "2 cpu / 8 Gi", "give it the size now"],
+      [
+        ...about,
+        "pipe-b",
+        "1 cpu / 4 Gi",
+        "2 cpu / 8 Gi",
+        "give it the size later: it waits for the first to prove the size",
+      ],
+      [""],
+    ]);
+    expect(stderr).toBe("Dry run: nothing was written. Services: 1, pipes: 2.\n");
+    const { generation, annotations } = (await world.pipe("pipe-a")).metadata;
+    expect({
+      generation,
+      ours: Object.keys(annotations ?? {}).filter((key) => key.startsWith("pipes.")),
+    }).toEqual({
+      generation: 1,
+      ours: [],
+    });
+    expect(await objects()).toEqual([]);
+  });
+
+  it("has nothing to tell where all is as it should be", async () => {
+    const stop = await world.startController();
+    await world.createPipe({ name: "pipe-a", cores: 1 });
+    await world.waitForCondition("Ready", "True");
+    await stop();
+    expect(await dryRun()).toEqual({
+      stdout: "",
+      stderr: "Dry run: nothing was written. Services: 1, pipes: 1. There is nothing to do.\n",
+    });
+  });
+
+  it("ends with a sentence where it may not read", async () => {
+    await kubectl(world.cluster, ["delete", "role", "pipe-scaling-controller", "-n", world.records]);
+    await expect(dryRun()).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/configmaps.*forbidden/),
+    });
+  });
+});
