@@ -125,6 +125,12 @@ export const apiOptions = z
       description: "the window of both limits",
       default: "10s",
     }),
+    maxCacheAge: option(durationMs("2m", "24h"), {
+      placeholder: "duration",
+      description:
+        "how long reads are answered while the cluster cannot be reached, which is also how long a key that is revoked meanwhile can be used",
+      default: "5m",
+    }),
     drainDelay: option(durationMs("0s", "15s"), {
       placeholder: "duration",
       description:
@@ -189,9 +195,10 @@ function isLoopback(host: string): boolean {
 export function apiSettings(values: z.output<typeof apiOptions>) {
   const { host, port, opsPort, plainHttp, tlsCert, tlsKey, drainDelay: drainDelayMs, pathAliases } = values;
   const { trustedProxies, rateLimit, failedLogins, rateWindow: rateWindowMs } = values;
+  const { maxCacheAge: maxCacheAgeMs } = values;
   const limits = { trustedProxies, rateLimit, failedLogins, rateWindowMs };
   const listening = { host, port, opsPort, plainHttp, tlsCert, tlsKey, drainDelayMs };
-  return { ...shared(values), ...listening, pathAliases, ...limits };
+  return { ...shared(values), ...listening, pathAliases, maxCacheAgeMs, ...limits };
 }
 
 export function controllerSettings(values: z.output<typeof controllerOptions>) {

@@ -1,5 +1,4 @@
 import type { RequestListener } from "node:http";
-import express from "express";
 import type { Clock } from "../runtime/clock.ts";
 import type { Answers } from "./answers.ts";
 import type { BackupDeps } from "./backup.ts";
@@ -73,10 +72,7 @@ export function createApp(deps: AppDeps): RequestListener {
     throw page ? methodNotAllowed("GET, HEAD") : nothingThere();
   }
 
-  const app = express();
-  app.disable("x-powered-by").disable("etag").set("query parser", false);
-  // One handler for everything: each further layer of express costs a tenth of the throughput.
-  app.use((request, response) => {
+  return (request, response) => {
     const exchange = openExchange(request, response, clock.monotonic());
     const fail = (error: unknown) => answers.failure(exchange, toProblem(error));
     try {
@@ -92,11 +88,5 @@ export function createApp(deps: AppDeps): RequestListener {
     } catch (error) {
       fail(error);
     }
-  });
-  return (request, response) => {
-    // Express answers a target that it cannot parse by itself, in HTML; a path it always can.
-    const path = pathOf(request.url ?? "");
-    if (!request.url?.startsWith("/")) request.url = path.startsWith("/") ? path : "/";
-    app(request, response);
   };
 }

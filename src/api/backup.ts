@@ -11,9 +11,9 @@ import { recordLabels } from "../records/labels.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { type CachedBackup, toCachedBackup } from "./cached-objects.ts";
 import type { Caches } from "./caches.ts";
+import { changeObject } from "./object-change.ts";
 import { readable, type ServicePlace } from "./places.ts";
 import { invalid } from "./problem.ts";
-import { changeRecord } from "./record-change.ts";
 import type { RecordWriter } from "./record-writer.ts";
 import type { Call } from "./routes.ts";
 
@@ -43,7 +43,7 @@ export async function updateBackupPolicy(
   { caches, recordWriter, log }: BackupDeps,
 ): Promise<BackupPolicy> {
   const labels = recordLabels("backup", organization.id);
-  const { before, after, written } = await changeRecord({
+  const { before, after, written } = await changeObject({
     cached: caches.backup(service.id),
     read: async () => {
       const record = await recordWriter.read(backupConfigMapName(service.id));

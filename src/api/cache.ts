@@ -7,9 +7,6 @@ import type { Logger } from "../telemetry/log.ts";
 import type { CacheState } from "./metrics.ts";
 import { unavailable } from "./problem.ts";
 
-/** Older than this a cache is not believed; so long, too, can a revoked key live (api-contract, part 2). */
-const BELIEVED_FOR_MS = 5 * 60_000;
-
 export interface CacheOptions<T extends KubeObject, Raw extends KubeObject> {
   /** For people, in the plural: `API keys`. */
   readonly what: string;
@@ -20,6 +17,8 @@ export interface CacheOptions<T extends KubeObject, Raw extends KubeObject> {
   readonly fieldSelector?: string;
   readonly project: (raw: Raw) => T;
   readonly indexes?: Indexes<T>;
+  /** When it is older than this it is not believed; so long, too, can a revoked key live. */
+  readonly maxAgeMs: number;
   readonly client: ReflectorClient;
   readonly clock: Clock;
   readonly log: Logger;
@@ -29,6 +28,7 @@ export interface CacheOptions<T extends KubeObject, Raw extends KubeObject> {
 export class Cache<T extends KubeObject, Raw extends KubeObject> {
   readonly what: string;
   readonly #of: Pick<CacheOptions<T, Raw>, "resource" | "namespace">;
+  readonly #maxAgeMs: number;
   readonly #clock: Clock;
   readonly #store: Store<T>;
   readonly #reflector: Reflector<T, Raw>;
@@ -36,6 +36,7 @@ export class Cache<T extends KubeObject, Raw extends KubeObject> {
   constructor({ what, log, indexes, ...options }: CacheOptions<T, Raw>) {
     this.what = what;
     this.#of = options;
+    this.#maxAgeMs = options.maxAgeMs;
     this.#clock = options.clock;
     this.#store = new Store<T>(indexes);
     this.#reflector = new Reflector<T, Raw>({
@@ -63,7 +64,7 @@ export class Cache<T extends KubeObject, Raw extends KubeObject> {
   /** @throws Problem 503 if the last proof that this is how things are is too old, or there was none yet */
   requireFresh(): void {
     const ageMs = this.#clock.monotonic() - this.#reflector.lastContact;
-    if (ageMs <= BELIEVED_FOR_MS) return;
+    if (ageMs <= this.#maxAgeMs) return;
     const cause = new Error(
       this.isSynced
         ? `what is known of ${this.what} is ${Math.round(ageMs / 1000)} s old`

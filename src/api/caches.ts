@@ -31,12 +31,17 @@ import {
 import { KeyUsageNotes } from "./key-usage-notes.ts";
 import type { CacheState } from "./metrics.ts";
 
+/** Of what is cached (api-contract, part 2). */
+const MAX_AGE_MS = 5 * 60_000;
+
 export interface CachesOptions {
   readonly client: ReflectorClient;
   /** Namespace of the records. */
   readonly namespace: string;
   /** Namespaces of pipes; all when empty. */
   readonly pipeNamespaces: readonly string[];
+  /** How old what is known of the cluster may be before reads are refused; 5 minutes if absent. */
+  readonly maxAgeMs?: number | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -55,7 +60,8 @@ export class Caches {
   /** By namespace; one for all of them under `undefined`. */
   readonly #scalings: ReadonlyMap<string | undefined, Cache<CachedScaling, PipeScalingResource>>;
 
-  constructor({ namespace, pipeNamespaces, ...common }: CachesOptions) {
+  constructor({ namespace, pipeNamespaces, maxAgeMs = MAX_AGE_MS, ...others }: CachesOptions) {
+    const common = { ...others, maxAgeMs };
     this.#namespace = namespace;
     this.#keys = new Cache({
       ...common,

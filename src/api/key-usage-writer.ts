@@ -7,7 +7,7 @@ import { toCachedKeyUsage } from "./cached-objects.ts";
 import type { Caches } from "./caches.ts";
 import { keyUsageChange } from "./key-usage-change.ts";
 import type { UsedMinutes } from "./key-usage-notes.ts";
-import { changeRecord } from "./record-change.ts";
+import { changeObject } from "./object-change.ts";
 import { RecordWriter } from "./record-writer.ts";
 
 /** From one round to the next, at random so that processes do not keep meeting; the rest of a minute is for writing. */
@@ -96,7 +96,7 @@ export class KeyUsageWriter {
     const { caches } = this.#options;
     if (!caches.organization(organizationId)) return false;
     const labels = recordLabels("key-usage", organizationId);
-    const written = await changeRecord({
+    const written = await changeObject({
       cached: caches.keyUsage(organizationId),
       read: async () => {
         const record = await writer.read(keyUsageConfigMapName(organizationId));

@@ -3,9 +3,9 @@ import type { Logger } from "../telemetry/log.ts";
 import { type CachedMembers, toCachedMembers } from "./cached-objects.ts";
 import type { Caches } from "./caches.ts";
 import { isOutcomeUnknown } from "./cluster-refusal.ts";
+import { changeObject } from "./object-change.ts";
 import { type MemberPlace, readable } from "./places.ts";
 import { invalid, notFound } from "./problem.ts";
-import { changeRecord } from "./record-change.ts";
 import type { RecordWriter } from "./record-writer.ts";
 import type { Call } from "./routes.ts";
 
@@ -47,7 +47,7 @@ export async function removeMember(
     }
   }
 
-  const written = await changeRecord({
+  const written = await changeObject({
     cached: caches.members(organization.id),
     read,
     attempt: (current) => remove(requireRemovable(current, entry)),

@@ -37,6 +37,8 @@ export interface ApiSettings extends TransportSettings, LimitSettings, ProxySett
   /** 0 for any free one. */
   readonly port: number;
   readonly opsPort: number;
+  /** How old what is known of the cluster may be before reads are refused; 5 minutes if absent. */
+  readonly maxCacheAgeMs?: number | undefined;
   /** Shown to whoever is asked for credentials. */
   readonly realm?: string | undefined;
   readonly pathAliases?: PathAliases | undefined;
@@ -58,6 +60,7 @@ const ENDING_MS = 25_000;
  */
 export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSignal): Promise<void> {
   const { host, namespace, pipeNamespaces, tiers, realm = DEFAULT_REALM, drainDelayMs = 0 } = settings;
+  const { maxCacheAgeMs: maxAgeMs } = settings;
   const tls = readTransport(settings);
   requireHeaderText(realm);
   const limits = new Limits(settings);
@@ -68,7 +71,7 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
   const metrics = new ApiMetrics(registry);
   const client = new KubeClient(await connect(settings.kubeconfig), clusterMetrics(registry));
   await checkReachable(client, signal);
-  const caches = new Caches({ client, namespace, pipeNamespaces, clock, log });
+  const caches = new Caches({ client, namespace, pipeNamespaces, maxAgeMs, clock, log });
   metrics.watchCaches(() => caches.states());
   const answers = new Answers({ log, clock, draining: () => signal.aborted, limits, metrics });
   const writer = new ScalingWriter(client);

@@ -71,8 +71,8 @@ interface Resource {
 /**
  * Which route a request is for.
  *
- * Matching is ours and not express's, because its router decodes parameters (and answers 400) before
- * anybody is authenticated, overlooks trailing slashes, answers OPTIONS by itself and has no 405.
+ * Those of the usual frameworks decode parameters (and answer 400) before anybody is authenticated, overlook
+ * trailing slashes, answer OPTIONS by themselves and have no 405 (docs/adr/0005).
  */
 export class Router {
   readonly #resources: readonly Resource[];

@@ -3,13 +3,10 @@ import type { Tiers } from "../domain/tier.ts";
 import type { Logger } from "../telemetry/log.ts";
 import type { CachedScaling } from "./cached-objects.ts";
 import type { Caches } from "./caches.ts";
-import { isOther, refusal } from "./cluster-refusal.ts";
+import { changeObject } from "./object-change.ts";
 import type { ServicePlace } from "./places.ts";
 import { invalid, Problem, unavailable } from "./problem.ts";
 import type { Origin, ScalingWriter } from "./scaling-writer.ts";
-
-/** How often a write is tried on objects that turn out to be others by then. */
-const ATTEMPTS = 3;
 
 export interface ScalingDeps {
   readonly caches: Pick<Caches, "scaling" | "observeScaling">;
@@ -38,32 +35,22 @@ export async function requestSize(
   { caches, writer, tiers, log }: ScalingDeps,
 ): Promise<Size> {
   const { organization, service } = place;
-  let target = caches.scaling(service.namespace, service.id);
-  for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
-    const current = provisioned(target);
-    requireAllowed(size, current, organization.tier, tiers);
-    try {
-      const written = await writer.write(current, size, origin);
-      caches.observeScaling(service.namespace, written);
-      const { requestId, apiKey } = origin;
-      const audit = {
-        audit: "scaling",
-        requestId,
-        apiKey,
-        organization: organization.id,
-        service: service.id,
-      };
-      const from = current.requested ? describeSize(current.requested) : undefined;
-      log.info({ ...audit, from, to: describeSize(size) }, "size accepted");
-      return size;
-    } catch (error) {
-      if (!isOther(error)) throw refusal(error, "this size");
-    }
-    target = await writer.read(service.namespace, service.id).catch((error: unknown) => {
-      throw refusal(error, "this size");
-    });
-  }
-  throw unavailable("The service is being changed by others at the same time. Try again shortly.");
+  requireWithinTier(size, organization.tier, tiers);
+  const { from, written } = await changeObject({
+    cached: caches.scaling(service.namespace, service.id),
+    read: () => writer.read(service.namespace, service.id),
+    attempt: async (target) => {
+      const current = provisioned(target);
+      requireChangeable(current);
+      return { from: current.requested, written: await writer.write(current, size, origin) };
+    },
+    what: "this size",
+  });
+  caches.observeScaling(service.namespace, written);
+  const { requestId, apiKey } = origin;
+  const audit = { audit: "scaling", requestId, apiKey, organization: organization.id, service: service.id };
+  log.info({ ...audit, from: from && describeSize(from), to: describeSize(size) }, "size accepted");
+  return size;
 }
 
 function provisioned(scaling: CachedScaling | undefined): CachedScaling {
@@ -73,23 +60,25 @@ function provisioned(scaling: CachedScaling | undefined): CachedScaling {
   );
 }
 
-function requireAllowed(size: Size, current: CachedScaling, tierName: string, tiers: Tiers): void {
+function requireWithinTier(size: Size, tierName: string, tiers: Tiers): void {
   const tier = tiers.get(tierName);
   if (!tier) throw new Error(`the organization's tier, ${tierName}, is not one that this API was told of`);
   const { cpuMillicores, memoryGib } = tier.maximumSize;
-  if (size.cpuMillicores > cpuMillicores || size.memoryGib > memoryGib) {
-    throw invalid(
-      `The size is above what the organization's tier allows: replicaCpuMillicores at most ${cpuMillicores}, replicaMemoryGb at most ${memoryGib}.`,
-    );
-  }
-  if (current.suspended) {
+  if (size.cpuMillicores <= cpuMillicores && size.memoryGib <= memoryGib) return;
+  throw invalid(
+    `The size is above what the organization's tier allows: replicaCpuMillicores at most ${cpuMillicores}, replicaMemoryGb at most ${memoryGib}.`,
+  );
+}
+
+function requireChangeable({ suspended, metadata }: CachedScaling): void {
+  if (suspended) {
     throw new Problem(
       409,
       "Scaling of this service is suspended: the size cannot be changed until it is resumed.",
     );
   }
   // What is written to an object on its way out would be lost with it.
-  if (current.metadata.deletionTimestamp !== undefined) {
+  if (metadata.deletionTimestamp !== undefined) {
     throw unavailable("The service is being set up anew. Try again shortly.");
   }
 }

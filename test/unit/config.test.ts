@@ -38,6 +38,7 @@ describe("without a flag or a variable", () => {
       rateWindowMs: 10_000,
       failedLogins: 10,
       drainDelayMs: 0,
+      maxCacheAgeMs: 300_000,
     });
   });
 

@@ -4,7 +4,7 @@ import { Problem, unavailable } from "./problem.ts";
 /** Each round of writers that meet lets one of them through, so this many may meet. */
 const ATTEMPTS = 10;
 
-export interface RecordChange<T, R> {
+export interface ObjectChange<T, R> {
   /** As the cache has it. */
   readonly cached: T | undefined;
   /** As it is now, past the cache. */
@@ -20,13 +20,13 @@ export interface RecordChange<T, R> {
 }
 
 /**
- * A change of a record, decided on what the cache has: in the normal case one call to the cluster. A record
+ * A change of an object, decided on what the cache has: in the normal case one call to the cluster. One
  * that others have changed meanwhile is read anew and decided on again, and nobody is refused on the word of
  * the cache alone, which may be a moment behind.
  *
  * @throws Problem of `attempt`, and then nothing has changed; 503 otherwise
  */
-export async function changeRecord<T, R>({ cached, read, attempt, what }: RecordChange<T, R>): Promise<R> {
+export async function changeObject<T, R>({ cached, read, attempt, what }: ObjectChange<T, R>): Promise<R> {
   let current = cached;
   let isLive = false;
   for (let times = 1; times <= ATTEMPTS; times += 1) {
