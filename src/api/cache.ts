@@ -7,6 +7,9 @@ import type { Logger } from "../telemetry/log.ts";
 import type { CacheState } from "./metrics.ts";
 import { unavailable } from "./problem.ts";
 
+/** An index of those that could not be read, all of them under the same value. */
+const MALFORMED = "malformed";
+
 export interface CacheOptions<T extends KubeObject, Raw extends KubeObject> {
   /** For people, in the plural: `API keys`. */
   readonly what: string;
@@ -17,6 +20,8 @@ export interface CacheOptions<T extends KubeObject, Raw extends KubeObject> {
   readonly fieldSelector?: string;
   readonly project: (raw: Raw) => T;
   readonly indexes?: Indexes<T>;
+  /** Why an object cannot be read, if so. */
+  readonly problemOf?: (object: T) => string | undefined;
   /** When it is older than this it is not believed; so long, too, can a revoked key live. */
   readonly maxAgeMs: number;
   readonly client: ReflectorClient;
@@ -33,12 +38,15 @@ export class Cache<T extends KubeObject, Raw extends KubeObject> {
   readonly #store: Store<T>;
   readonly #reflector: Reflector<T, Raw>;
 
-  constructor({ what, log, indexes, ...options }: CacheOptions<T, Raw>) {
+  constructor({ what, log, indexes, problemOf, ...options }: CacheOptions<T, Raw>) {
     this.what = what;
     this.#of = options;
     this.#maxAgeMs = options.maxAgeMs;
     this.#clock = options.clock;
-    this.#store = new Store<T>(indexes);
+    this.#store = new Store<T>({
+      ...indexes,
+      ...(problemOf && { [MALFORMED]: (object) => (problemOf(object) === undefined ? [] : [MALFORMED]) }),
+    });
     this.#reflector = new Reflector<T, Raw>({
       ...options,
       store: this.#store,
@@ -53,7 +61,8 @@ export class Cache<T extends KubeObject, Raw extends KubeObject> {
   get state(): CacheState {
     const { resource, namespace = "" } = this.#of;
     const ageMs = this.#clock.monotonic() - this.#reflector.lastContact;
-    return { resource: resource.plural, namespace, isSynced: this.isSynced, ageMs };
+    const malformed = this.by(MALFORMED, MALFORMED).length;
+    return { resource: resource.plural, namespace, isSynced: this.isSynced, ageMs, malformed };
   }
 
   /** Until the signal is aborted. Never rejects. */

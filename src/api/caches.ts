@@ -70,6 +70,7 @@ export class Caches {
       namespace,
       fieldSelector: `type=${API_KEY_SECRET_TYPE}`,
       project: toCachedKey,
+      problemOf,
       indexes: { organization: ({ parsed }) => (parsed.ok ? [parsed.value.organizationId] : []) },
     });
     const servesNamespace = (of: string) => pipeNamespaces.length === 0 || pipeNamespaces.includes(of);
@@ -80,6 +81,7 @@ export class Caches {
       namespace,
       labelSelector: `${RESOURCE_LABEL} in (organization,service,members,backup,key-usage)`,
       project: (raw: ConfigMap) => toCachedRecord(raw, servesNamespace),
+      problemOf,
     });
     const scalings = (of: string | undefined) => {
       const what = of === undefined ? "PipeScalings" : `PipeScalings in ${of}`;

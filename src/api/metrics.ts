@@ -16,6 +16,8 @@ export interface CacheState {
   readonly isSynced: boolean;
   /** Since the last proof that it is fresh. */
   readonly ageMs: number;
+  /** How many of its objects cannot be read. */
+  readonly malformed: number;
 }
 
 interface RouteSeries {
@@ -116,6 +118,15 @@ export class ApiMetrics {
       registers,
       collect() {
         for (const { isSynced, ageMs, ...of } of states()) if (isSynced) this.set(labelsOf(of), ageMs / 1000);
+      },
+    });
+    new Gauge({
+      name: "pipe_scaling_malformed_records",
+      help: "Keys and records that cannot be read, and fail what they are about; the log names them.",
+      labelNames,
+      registers,
+      collect() {
+        for (const { malformed, ...of } of states()) this.set(labelsOf(of), malformed);
       },
     });
   }

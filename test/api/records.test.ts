@@ -8,7 +8,7 @@ import { waitFor } from "../cluster/wait.ts";
 import { type KeyRecord, keyRecord, organizationRecord, serviceRecord } from "../gen/records.ts";
 import type { Answer, Ask } from "./client.ts";
 import { membersRecord } from "./members-world.ts";
-import { createWorld, PIPE_SCALINGS, type RunningApi, type World } from "./world.ts";
+import { clientOfText, createWorld, PIPE_SCALINGS, type RunningApi, type World } from "./world.ts";
 
 /*
  * People edit records. One that cannot be read fails what it is about, with an answer of the contract and one
@@ -262,7 +262,12 @@ describe("a record that a person edits", () => {
       waitFor(async () => (await ask(tenant, { path: "/v1/organizations" })).status === status, {
         what: `the organization to be answered with ${status}`,
       });
+    const malformed = async () => {
+      const { text } = await clientOfText(api.opsUrl)("/metrics");
+      return Number(/^pipe_scaling_malformed_records\{resource="configmaps",.*\} (\d+)$/m.exec(text)?.[1]);
+    };
     await until(200);
+    const before = await malformed();
     for (const [name, status] of [
       ["", 500],
       ["Acme", 200],
@@ -271,6 +276,7 @@ describe("a record that a person edits", () => {
     ] as const) {
       await edit(name);
       await until(status);
+      expect(await malformed()).toBe(status === 500 ? before + 1 : before);
     }
     expect(versionsTold(tenant)).toHaveLength(2);
   });
