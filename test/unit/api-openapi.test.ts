@@ -1,3 +1,4 @@
+import { Validator } from "@seriousme/openapi-schema-validator";
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
 import * as z from "zod";
@@ -152,6 +153,14 @@ describe("the document", () => {
         "Pipes",
       ].map((name) => ({ name, description: expect.any(String) })),
     );
+  });
+
+  test("passes OpenAPI's own schema", async () => {
+    const validator = new Validator();
+    expect(await validator.validate(structuredClone({ ...document }))).toEqual({ valid: true });
+    expect(validator.version).toBe("3.1");
+    const { info: _, ...spoilt } = document;
+    expect(await validator.validate(spoilt)).toMatchObject({ valid: false });
   });
 
   test("refers to nothing that it does not have", () => {
