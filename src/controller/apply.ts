@@ -3,7 +3,7 @@ import type { PipeFailure, PipeScaling } from "../crd/pipe-scaling.ts";
 import { cpuQuantity, memoryQuantity } from "../domain/quantity.ts";
 import { formatSize, type Size } from "../domain/size.ts";
 import type { KubeClient } from "../kube/client.ts";
-import { isCode, isNamespaceTerminating, isReplaced, KubeApiError } from "../kube/errors.ts";
+import { isCode, isNamespaceTerminating, isReplaced, isWithoutRight, KubeApiError } from "../kube/errors.ts";
 import type { Deployment, KubeObject } from "../kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath } from "../kube/paths.ts";
 import { REFUSED } from "./assess.ts";
@@ -113,7 +113,7 @@ async function patchPipe(
 
 /** 422 of validation or an admission policy, 403 of policy: trying at once again will not help. */
 function isRefusal(error: KubeApiError): boolean {
-  if (isReplaced(error) || isNamespaceTerminating(error)) return false;
+  if (isReplaced(error) || isNamespaceTerminating(error) || isWithoutRight(error)) return false;
   return isCode(error, 422) || isCode(error, 403);
 }
 

@@ -33,6 +33,8 @@ export interface AssemblyOptions {
   readonly namespace: string;
   /** Namespaces of pipes; empty for all. */
   readonly pipeNamespaces: readonly string[];
+  /** Whether the cluster knows vertical autoscalers. */
+  readonly verticalAutoscalers: boolean;
   /** Unique to this process among those that share the Lease. */
   readonly identity: string;
   readonly tiers: Tiers;

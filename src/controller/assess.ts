@@ -2,6 +2,7 @@ import type { PipeFailure } from "../crd/pipe-scaling.ts";
 import type { PipeState } from "../domain/rollout-plan.ts";
 import { formatSize, type Size, sameSize } from "../domain/size.ts";
 import type { Attempt } from "./attempt.ts";
+import type { Autoscaler } from "./autoscaler.ts";
 import type { Pipe } from "./pipe.ts";
 import type { Scaling } from "./scaling.ts";
 
@@ -10,6 +11,8 @@ export interface Assessment {
   readonly pipe: Pipe;
   readonly state: PipeState;
   readonly failure?: PipeFailure;
+  /** What a person should know of the pipe beside. */
+  readonly remark?: string;
   /** What a rollout waits for, where that is known. */
   readonly obstacle?: string;
   /** How often a waiting pipe was tried at this size before. */
@@ -25,6 +28,8 @@ export interface AssessContext {
   readonly failures: readonly PipeFailure[];
   /** The scheduler's words, by the name of the pipe whose new pod fits no node. */
   readonly unschedulable: ReadonlyMap<string, string>;
+  /** What else acts on the size of a pipe's container, by the pipe's name. */
+  readonly autoscalers: ReadonlyMap<string, readonly Autoscaler[]>;
   readonly nowMs: number;
   readonly rolloutTimeoutMs: number;
 }
@@ -44,7 +49,28 @@ const RETRY_FIRST_MS = 5 * 60_000;
 const RETRY_MOST_MS = 60 * 60_000;
 
 export function assess(pipe: Pipe, context: AssessContext): Assessment {
-  if ("problem" in pipe.container) return unsizable(pipe, pipe.container.problem, context);
+  const { container } = pipe;
+  if ("problem" in container) {
+    return unsizable(pipe, { reason: CONTAINER_UNCLEAR, message: container.problem }, context);
+  }
+  const autoscalers = context.autoscalers.get(pipe.metadata.name) ?? [];
+  const vertical = autoscalers.find(({ kind }) => kind === "VerticalPodAutoscaler");
+  if (vertical) return unsizable(pipe, { reason: CONTEST, message: contestWith(vertical) }, context);
+  const assessment = assessSizable(pipe, context);
+  const [horizontal] = autoscalers;
+  if (!horizontal) return assessment;
+  const name = JSON.stringify(horizontal.metadata.name);
+  const remark = `The replicas of ${pipe.metadata.name} are set by the HorizontalPodAutoscaler ${name}, which measures by its requests: another size may change how many there are.`;
+  return { ...assessment, remark };
+}
+
+/** Its pods would not have what the Deployment says, however often that is written. */
+function contestWith({ metadata }: Autoscaler): string {
+  const name = JSON.stringify(metadata.name);
+  return `the VerticalPodAutoscaler ${name} sets the size of its pods too: delete it, set its updateMode to "Off", or exempt the container from it`;
+}
+
+function assessSizable(pipe: Pipe, context: AssessContext): Assessment {
   if (sameSize(pipe.size, context.desired)) return assessGiven(pipe, context);
   const failure = contest(pipe, context) ?? pastFailure(pipe, context);
   if (!failure) return { pipe, state: "waiting" };
@@ -124,24 +150,33 @@ function rolloutFailure(pipe: Pipe, attempt: Attempt, context: AssessContext): R
   if (replicaFailure?.status === "True" && graceEndsAt(pipe, attempt) <= context.nowMs) {
     return { reason: replicaFailure.reason ?? "ReplicaFailure", message: replicaFailure.message ?? "" };
   }
-  if (context.nowMs - attempt.startedAtMs >= context.rolloutTimeoutMs) {
+  if (timeoutAt(pipe, attempt, context) <= context.nowMs) {
     const minutes = Math.round(context.rolloutTimeoutMs / 60_000);
     return { reason: "RolloutTimeout", message: `the rollout has not completed in ${minutes} min${because}` };
   }
   return undefined;
 }
 
-/** When a ReplicaFailure that holds has held long enough. */
-function graceEndsAt(pipe: Pipe, attempt: Attempt): number {
-  const since = Date.parse(pipe.rollout.replicaFailure?.lastTransitionTime ?? "");
+/** When a ReplicaFailure that holds has held long enough: at once where no pod is left to wait with. */
+function graceEndsAt({ rollout }: Pipe, attempt: Attempt): number {
+  const since = Date.parse(rollout.replicaFailure?.lastTransitionTime ?? "");
+  // It may be left from the size before; times of conditions are whole seconds.
+  const isOfAttempt = since > attempt.startedAtMs - 1000;
+  if (rollout.isWithoutPods && isOfAttempt) return since;
   return Math.max(since, attempt.startedAtMs) + REPLICA_FAILURE_GRACE_MS;
 }
 
 function recheckAt(pipe: Pipe, attempt: Attempt, context: AssessContext): number {
-  const timeoutAt = attempt.startedAtMs + context.rolloutTimeoutMs;
+  const latest = timeoutAt(pipe, attempt, context);
   return pipe.rollout.replicaFailure?.status === "True"
-    ? Math.min(timeoutAt, graceEndsAt(pipe, attempt))
-    : timeoutAt;
+    ? Math.min(latest, graceEndsAt(pipe, attempt))
+    : latest;
+}
+
+/** A rollout that its owner paused has its whole time once it goes on. */
+function timeoutAt({ rollout }: Pipe, attempt: Attempt, { rolloutTimeoutMs }: AssessContext): number {
+  const resumedAtMs = Date.parse(rollout.progressing?.lastTransitionTime ?? "") || 0;
+  return Math.max(resumedAtMs, attempt.startedAtMs) + rolloutTimeoutMs;
 }
 
 /** Somebody else has set the fields that we own: the desired size was given, and is not there. */
@@ -185,7 +220,13 @@ function isOfAttempt({ reason }: PipeFailure): boolean {
 }
 
 function knownFailure(pipe: Pipe, size: Size, { failures }: AssessContext): PipeFailure | undefined {
-  return failures.find((each) => each.pipe === pipe.metadata.name && each.size === formatSize(size));
+  return failures.find(
+    (each) =>
+      each.pipe === pipe.metadata.name &&
+      each.size === formatSize(size) &&
+      // What a Deployment of its name that is no more could not take says nothing of this one.
+      Date.parse(each.at) >= pipe.createdAtMs,
+  );
 }
 
 function failureOf(
@@ -202,8 +243,7 @@ function failureOf(
   return { pipe: pipe.metadata.name, size: formatSize(size), reason, message, attempts, at };
 }
 
-function unsizable(pipe: Pipe, problem: string, context: AssessContext): Assessment {
+function unsizable(pipe: Pipe, reason: Reason, context: AssessContext): Assessment {
   const { desired, nowMs } = context;
-  const reason = { reason: CONTAINER_UNCLEAR, message: problem };
   return { pipe, state: "unsizable", failure: failureOf(pipe, desired, reason, 1, nowMs, context) };
 }

@@ -9,6 +9,13 @@ import { parseService, type Service } from "../records/service.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { type Informer, Reflector } from "../runtime/reflector.ts";
 import { Store } from "../runtime/store.ts";
+import {
+  type Autoscaler,
+  HORIZONTAL_AUTOSCALERS,
+  horizontalAutoscalerOf,
+  VERTICAL_AUTOSCALERS,
+  verticalAutoscalerOf,
+} from "./autoscaler.ts";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "./names.ts";
 import { type PendingPod, pendingPodOf } from "./pending-pod.ts";
 import { isRollingOurs, type Pipe, pipeOf } from "./pipe.ts";
@@ -24,6 +31,8 @@ export interface Caches {
   readonly pipes: Store<Pipe>;
   /** Only those without a node: few, and gone from here once they have one. */
   readonly pendingPods: Store<PendingPod>;
+  /** Horizontal and vertical; each kind has names of its own. */
+  readonly autoscalers: readonly [Store<Autoscaler>, Store<Autoscaler>];
 }
 
 export const BY_ORGANIZATION = "organization";
@@ -42,9 +51,11 @@ export function createCaches(): Caches {
       [BY_SERVICE]: (pipe) => [pipe.serviceId],
       [BY_ROLLING]: (pipe) => (isRollingOurs(pipe) ? ["yes"] : []),
     }),
-    pendingPods: new Store({
-      [BY_PIPE]: (pod) => (pod.pipeName === undefined ? [] : [pipeKeyOf(pod)]),
-    }),
+    pendingPods: new Store({ [BY_PIPE]: (pod) => pipeKeyOf(pod, pod.pipeName) }),
+    autoscalers: [
+      new Store({ [BY_PIPE]: (scaler) => pipeKeyOf(scaler, scaler.deployment) }),
+      new Store({ [BY_PIPE]: (scaler) => pipeKeyOf(scaler, scaler.deployment) }),
+    ],
   };
 }
 
@@ -55,6 +66,8 @@ export interface InformerOptions {
   readonly namespace: string;
   /** Namespaces of pipes; empty for all. */
   readonly pipeNamespaces: readonly string[];
+  /** Whether the cluster knows vertical autoscalers. */
+  readonly verticalAutoscalers: boolean;
   readonly onProblem: (problem: unknown) => void;
 }
 
@@ -62,7 +75,8 @@ const WITHOUT_NODE = "spec.nodeName=";
 
 /** What keeps the caches true. */
 export function createInformers(caches: Caches, options: InformerOptions): readonly Informer[] {
-  const { client, clock, namespace, pipeNamespaces, onProblem } = options;
+  const { client, clock, namespace, pipeNamespaces, verticalAutoscalers, onProblem } = options;
+  const [horizontals, verticals] = caches.autoscalers;
   const common = { client, clock, onProblem };
   const records = { ...common, resource: CONFIG_MAPS, namespace };
   const scopes = pipeNamespaces.length === 0 ? [undefined] : pipeNamespaces;
@@ -103,13 +117,31 @@ export function createInformers(caches: Caches, options: InformerOptions): reado
         store: caches.pendingPods,
         project: pendingPodOf,
       }),
+      new Reflector({
+        ...common,
+        resource: HORIZONTAL_AUTOSCALERS,
+        namespace: scope,
+        store: horizontals,
+        project: horizontalAutoscalerOf,
+      }),
+      ...(verticalAutoscalers
+        ? [
+            new Reflector({
+              ...common,
+              resource: VERTICAL_AUTOSCALERS,
+              namespace: scope,
+              store: verticals,
+              project: verticalAutoscalerOf,
+            }),
+          ]
+        : []),
     ]),
   ];
 }
 
-/** Key of the pipe that a pod would be of, as the store of pipes has it. */
-export function pipeKeyOf({ metadata, pipeName }: PendingPod): string {
-  return `${metadata.namespace}/${pipeName}`;
+/** Key of the Deployment of that name beside an object, as the store of pipes has it; none for no name. */
+export function pipeKeyOf({ metadata }: KubeObject, deployment: string | undefined): readonly string[] {
+  return deployment === undefined ? [] : [`${metadata.namespace}/${deployment}`];
 }
 
 function selectorOf(kind: RecordKind): string {

@@ -3,6 +3,7 @@ import { connect } from "../kube/connection.ts";
 import { checkReachable } from "../kube/reachable.ts";
 import { serviceIdOf } from "../records/service.ts";
 import { systemClock } from "../runtime/clock.ts";
+import { hasVerticalAutoscalers } from "./autoscaler.ts";
 import { type Caches, createCaches, createInformers } from "./caches.ts";
 import { observe } from "./observe.ts";
 import { type PreviewedStep, preview } from "./preview.ts";
@@ -32,9 +33,11 @@ export async function dryRun(settings: DryRunSettings): Promise<DryRun> {
   const failed = Promise.withResolvers<never>();
   const caches = createCaches();
   const clock = systemClock;
-  const informers = createInformers(caches, { ...settings, client, clock, onProblem: failed.reject });
   try {
     await checkReachable(client, ending.signal);
+    const verticalAutoscalers = await hasVerticalAutoscalers(client);
+    const options = { ...settings, client, clock, verticalAutoscalers, onProblem: failed.reject };
+    const informers = createInformers(caches, options);
     const watching = Promise.all(informers.map((each) => each.run(ending.signal)));
     try {
       await Promise.race([Promise.all(informers.map((each) => each.synced)), failed.promise]);

@@ -4,6 +4,7 @@ import type { Organization } from "../records/organization.ts";
 import { organizationConfigMapName } from "../records/organization.ts";
 import { type Service, serviceConfigMapName } from "../records/service.ts";
 import { keyOf } from "../runtime/store.ts";
+import type { Autoscaler } from "./autoscaler.ts";
 import { BY_PIPE, BY_SERVICE, type Caches } from "./caches.ts";
 import { unschedulableReason } from "./pending-pod.ts";
 import type { Pipe } from "./pipe.ts";
@@ -43,6 +44,7 @@ export function observe(
     failures: [...failures, ...(scaling?.status.failures ?? [])],
     pipes,
     unschedulable: findUnschedulable(caches, pipes),
+    autoscalers: findAutoscalers(caches, pipes),
   };
 }
 
@@ -54,6 +56,20 @@ function findUnschedulable(caches: Caches, pipes: readonly Pipe[]): ReadonlyMap<
     pipes.flatMap((pipe): [string, string][] => {
       const reason = unschedulableReason(pipe, caches.pendingPods.by(BY_PIPE, keyOf(pipe)));
       return reason === undefined ? [] : [[pipe.metadata.name, reason]];
+    }),
+  );
+}
+
+/** By the pipe's name. */
+function findAutoscalers(caches: Caches, pipes: readonly Pipe[]): Snapshot["autoscalers"] {
+  const stores = caches.autoscalers.filter(({ size }) => size > 0);
+  if (stores.length === 0) return new Map();
+  return new Map(
+    pipes.flatMap((pipe): [string, readonly Autoscaler[]][] => {
+      const container = "problem" in pipe.container ? "" : pipe.container.name;
+      const found = stores.flatMap((store) => store.by(BY_PIPE, keyOf(pipe)));
+      const acting = found.filter(({ exempt }) => !exempt.includes(container));
+      return acting.length === 0 ? [] : [[pipe.metadata.name, acting]];
     }),
   );
 }

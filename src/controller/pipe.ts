@@ -44,6 +44,8 @@ export interface Pipe extends KubeObject {
 /** How far the Deployment controller is with the template as it stands. */
 interface Rollout {
   readonly isComplete: boolean;
+  /** No pod is there, of whatever template, by a status that is of the template as it stands. */
+  readonly isWithoutPods: boolean;
   readonly terminatingReplicas: number;
   readonly progressing: DeploymentCondition | undefined;
   readonly replicaFailure: DeploymentCondition | undefined;
@@ -60,6 +62,7 @@ export function pipeOf(deployment: Deployment): Pipe {
   const annotations = metadata.annotations ?? {};
   const container = chooseContainer(spec.template.spec.containers, annotations[CONTAINER_ANNOTATION]);
   const conditions = status?.conditions ?? [];
+  const attempt = parseAttempt(annotations[ATTEMPT_ANNOTATION]);
   const holding = (type: string) => conditions.find((each) => each.type === type);
   return {
     metadata: identityOf(metadata),
@@ -73,14 +76,15 @@ export function pipeOf(deployment: Deployment): Pipe {
     isPaused: spec.paused ?? false,
     isRecreated: spec.strategy?.type === "Recreate",
     rollout: {
-      isComplete: isRolloutComplete(deployment),
+      isComplete: isRolloutComplete(deployment, attempt?.startedAtMs ?? 0),
+      isWithoutPods: isSeen(deployment) && !status?.replicas && !status?.terminatingReplicas,
       terminatingReplicas: status?.terminatingReplicas ?? 0,
       progressing: holding("Progressing"),
       replicaFailure: holding("ReplicaFailure"),
     },
     givenSize: parseSize(annotations[GIVEN_SIZE_ANNOTATION] ?? ""),
     completedSize: parseSize(annotations[COMPLETED_SIZE_ANNOTATION] ?? ""),
-    attempt: parseAttempt(annotations[ATTEMPT_ANNOTATION]),
+    attempt,
   };
 }
 
@@ -121,18 +125,24 @@ export function sizeOf(container: Container): Size | undefined {
 
 /**
  * Whether every replica runs the template as it stands. Once the Deployment controller has said
- * NewReplicaSetAvailable that holds, also when a pod dies later; but the word survives from the rollout
- * before in a Recreate Deployment without pods, hence the counts (kubernetes-facts.md).
+ * NewReplicaSetAvailable that holds, also when a pod dies later; but in a Recreate Deployment the word
+ * survives from the rollout before, hence the counts and its time (kubernetes-facts.md).
  */
-function isRolloutComplete({ metadata, spec, status }: Deployment): boolean {
+function isRolloutComplete(deployment: Deployment, begunAtMs: number): boolean {
+  const { spec, status } = deployment;
   const wanted = spec.replicas ?? 1;
   const replicas = status?.replicas ?? 0;
-  const isSeen = (status?.observedGeneration ?? 0) >= (metadata.generation ?? 0);
-  if (!isSeen || replicas !== (status?.updatedReplicas ?? 0) || replicas < wanted) return false;
+  if (!isSeen(deployment) || replicas !== (status?.updatedReplicas ?? 0) || replicas < wanted) return false;
   const isAnnounced = status?.conditions?.some(
-    (each) => each.type === "Progressing" && each.reason === "NewReplicaSetAvailable",
+    ({ type, reason, lastUpdateTime = "" }) =>
+      type === "Progressing" && reason === "NewReplicaSetAvailable" && Date.parse(lastUpdateTime) > begunAtMs,
   );
   return isAnnounced === true || (status?.availableReplicas ?? 0) >= wanted;
+}
+
+/** Whether the status is of the Deployment's newest generation. */
+function isSeen({ metadata, status }: Deployment): boolean {
+  return (status?.observedGeneration ?? 0) >= (metadata.generation ?? 0);
 }
 
 /** Whether a size that we gave is on its way to the pipe's pods. */

@@ -9,8 +9,10 @@ import { clusterMetrics } from "../telemetry/cluster-metrics.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { type Readiness, startOpsServer, urlOf } from "../telemetry/ops-server.ts";
 import { type AssemblyOptions, assemble } from "./assemble.ts";
+import { hasVerticalAutoscalers } from "./autoscaler.ts";
 
-export interface ControllerSettings extends Omit<AssemblyOptions, "client" | "clock" | "log" | "registry"> {
+export interface ControllerSettings
+  extends Omit<AssemblyOptions, "client" | "clock" | "log" | "registry" | "verticalAutoscalers"> {
   /** Path; without one, the Pod's own ServiceAccount or the user's default. */
   readonly kubeconfig: string | undefined;
   readonly host: string;
@@ -47,7 +49,15 @@ async function operate(
   log: Logger,
   signal: AbortSignal,
 ): Promise<void> {
-  const { informers, elector, work } = assemble({ ...settings, client, registry, clock: systemClock, log });
+  const verticalAutoscalers = await hasVerticalAutoscalers(client);
+  const { informers, elector, work } = assemble({
+    ...settings,
+    client,
+    registry,
+    clock: systemClock,
+    log,
+    verticalAutoscalers,
+  });
   const readiness = () => readinessOf(informers);
   const ops = await startOpsServer({
     host: settings.host,

@@ -1,5 +1,6 @@
 import type { PipeFailure } from "../crd/pipe-scaling.ts";
 import type { Tier } from "../domain/tier.ts";
+import type { Autoscaler } from "./autoscaler.ts";
 import type { Pipe } from "./pipe.ts";
 import type { Scaling } from "./scaling.ts";
 
@@ -28,4 +29,6 @@ export interface Snapshot {
   readonly pipes: readonly Pipe[];
   /** The scheduler's words, by the name of the pipe whose new pod fits no node. */
   readonly unschedulable: ReadonlyMap<string, string>;
+  /** What else acts on the size of a pipe's container, by the pipe's name. */
+  readonly autoscalers: ReadonlyMap<string, readonly Autoscaler[]>;
 }

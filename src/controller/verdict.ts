@@ -16,6 +16,7 @@ export interface Verdict {
 }
 
 const MOST_NAMES = 5;
+const MOST_REMARKS = 1;
 
 /** Ordered: the first that applies is what a person needs to know. */
 export function verdictOf(scaling: Scaling, tier: Snapshot["tier"], sizing: Sizing | undefined): Verdict {
@@ -27,7 +28,7 @@ export function verdictOf(scaling: Scaling, tier: Snapshot["tier"], sizing: Sizi
       reason: "Deleting",
       message: "The PipeScaling is being deleted.",
     };
-  const progress = progressOf(sizing);
+  const progress = [progressOf(sizing), ...remarksOf(sizing)].join(" ");
   if (scaling.spec.suspend) {
     return { ready: "Unknown", stalled: false, reason: "Suspended", message: `Suspended: ${progress}` };
   }
@@ -67,6 +68,12 @@ function progressOf({ desired, assessments }: Sizing): string {
   if (assessments.length === 0) return `There is no database pipe at present; a new one gets ${size}.`;
   if (done === assessments.length) return `${allRun(done)} ${size}.`;
   return `${done} of ${assessments.length} pipes run ${size}.`;
+}
+
+function remarksOf({ assessments }: Sizing): string[] {
+  const remarks = assessments.flatMap(({ remark }) => remark ?? []);
+  const more = remarks.length - MOST_REMARKS;
+  return [...remarks.slice(0, MOST_REMARKS), ...(more > 0 ? [`The same holds for ${more} more.`] : [])];
 }
 
 /** The beginning of a sentence. */

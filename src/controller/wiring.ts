@@ -12,6 +12,9 @@ export function connectToQueue(caches: Caches, queue: WorkQueue, slots: RolloutS
   const enqueue = (serviceId: string | undefined) => {
     if (serviceId !== undefined) queue.add(serviceId);
   };
+  const enqueuePipe = (keys: readonly string[]) => {
+    for (const key of keys) enqueue(caches.pipes.get(key)?.serviceId);
+  };
   eachObject(caches.services, ({ metadata }) => enqueue(serviceIdOf(metadata.name)));
   eachObject(caches.organizations, ({ metadata }) => {
     const organizationId = organizationIdOf(metadata.name) ?? "";
@@ -23,8 +26,11 @@ export function connectToQueue(caches: Caches, queue: WorkQueue, slots: RolloutS
   eachObject(caches.pipes, ({ serviceId }) => enqueue(serviceId));
   // That a pod waits for the scheduler is no news; that the scheduler finds no node for it is.
   eachObject(caches.pendingPods, (pod) => {
-    if (pod.unschedulable !== undefined) enqueue(caches.pipes.get(pipeKeyOf(pod))?.serviceId);
+    if (pod.unschedulable !== undefined) enqueuePipe(pipeKeyOf(pod, pod.pipeName));
   });
+  for (const store of caches.autoscalers) {
+    eachObject(store, (scaler) => enqueuePipe(pipeKeyOf(scaler, scaler.deployment)));
+  }
   caches.pipes.onChange((change) => {
     const wasRolling = change.type !== "added" && isRollingOurs(change.previous);
     const isRolling = change.type !== "deleted" && isRollingOurs(change.object);

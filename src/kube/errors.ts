@@ -64,6 +64,11 @@ export function isReplaced(error: unknown): boolean {
   return isCode(error, 422) && error.causes.some((cause) => cause.field === "metadata.uid");
 }
 
+/** 403 because we have no right to ask, whatever for; the words are all that tells it from a 403 of admission. */
+export function isWithoutRight(error: unknown): boolean {
+  return isCode(error, 403) && / is forbidden: User "[^"]*" cannot /.test(error.message);
+}
+
 /** 403 because nothing may be made any more in a namespace that is on its way out. */
 export function isNamespaceTerminating(error: unknown): boolean {
   return isCode(error, 403) && error.causes.some((cause) => cause.reason === "NamespaceTerminating");

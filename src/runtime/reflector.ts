@@ -66,7 +66,8 @@ export interface Informer {
  *       └─────────────────────────────────────────────────────────────────────┘
  *
  * Guarantees:
- * - No error ends it; only the signal does. Errors are backed off (0.2 to 10 s) and told to `onProblem`.
+ * - No error ends it; only the signal does. Errors are backed off (0.2 to 10 s, anew after each event) and
+ *   told to `onProblem`.
  * - A list asks for no resource version, so it is a consistent read: the truth, which starts a new epoch,
  *   also when it is older than what was known (etcd put back from a snapshot).
  * - A watch that the server ends, even after an instant, goes on from the last version: that is normal.
@@ -104,12 +105,10 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     let doubtful = false;
     while (!signal.aborted) {
       try {
-        if (doubtful && (await this.#mustListAnew(signal))) this.#position = undefined;
-        if (this.#position === undefined) await this.#list(signal);
+        await this.#findPosition(doubtful, signal);
         doubtful = false;
-        const events = await this.#watch(signal);
-        if (events > 0) backoff.reset();
-        else await pause(clock, backoff.next(), signal);
+        const events = await this.#watch(signal, backoff);
+        if (events === 0) await pause(clock, backoff.next(), signal);
       } catch (error) {
         if (signal.aborted) break;
         doubtful = true;
@@ -118,6 +117,11 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
         await pause(clock, retryDelay(error, backoff), signal);
       }
     }
+  }
+
+  async #findPosition(isDoubtful: boolean, signal: AbortSignal): Promise<void> {
+    if (isDoubtful) await this.#checkPosition(signal);
+    if (this.#position === undefined) await this.#list(signal);
   }
 
   async #list(signal: AbortSignal): Promise<void> {
@@ -147,16 +151,18 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     }
   }
 
-  /** Whether contact was lost for long, or the server's present is before the version that we have reached. */
-  async #mustListAnew(signal: AbortSignal): Promise<boolean> {
+  /** Gives the position up if contact was lost for long, or the server's present is before it. */
+  async #checkPosition(signal: AbortSignal): Promise<void> {
     const isLost = this.#options.clock.monotonic() - this.#lastContact > LOST_MS;
-    if (this.#position === undefined || isLost) return true;
+    if (isLost) this.#position = undefined;
+    if (this.#position === undefined) return;
     const head = await this.#options.client.json<List<Raw>>(this.#request({ limit: 1 }, signal));
-    return compareResourceVersions(head.metadata.resourceVersion, this.#position) < 0;
+    if (compareResourceVersions(head.metadata.resourceVersion, this.#position) < 0)
+      this.#position = undefined;
   }
 
   /** @returns how many events came until the server ended the watch */
-  async #watch(signal: AbortSignal): Promise<number> {
+  async #watch(signal: AbortSignal, backoff: Backoff): Promise<number> {
     const { client, clock, random = Math.random } = this.#options;
     const silence = new AbortController();
     const expectEvent = () =>
@@ -176,6 +182,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
         cancelSilence();
         cancelSilence = expectEvent();
         this.#handle(event);
+        backoff.reset();
         events += 1;
       }
       return events;

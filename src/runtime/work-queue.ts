@@ -39,18 +39,21 @@ interface Entry {
   /** Since when it waits: if it is ready, or was added again while it was processed or rests. */
   addedAt: number | undefined;
   startedAt: number;
+  /** Not to be processed again before this time. */
+  restsUntil: number;
 }
 
 /**
  * Keys of things to look at, each at most once at a time.
  *
- *     add ──▶ ready ──next──▶ processing ──done──▶ resting (until minIntervalMs is over) ──▶ gone, or ready
+ *     add ──▶ ready ──next──▶ processing ──done──▶ resting (for minIntervalMs, or as asked) ──▶ gone, or ready
  *
  * Guarantees:
  * - A key is never processed by two workers at once.
  * - A key added while it is processed is processed again afterwards, so no change is missed.
  * - Any number of adds between two passes is one pass.
  * - A key that fails is retried after a pause that doubles, and all of them within one overall pace.
+ * - A key that is to be retried no earlier than after some time is not processed before, whoever adds it.
  * - What it remembers is bounded by the keys that are under way, delayed or failing.
  */
 export class WorkQueue {
@@ -103,10 +106,16 @@ export class WorkQueue {
     this.#delayed.set(key, { at, cancel });
   }
 
-  /** Adds the key after a delay that grows with each failure in a row. */
+  /**
+   * Adds the key after a delay that grows with each failure in a row.
+   *
+   * @param leastMs how long it must rest in any case; for a key that is processed
+   */
   retry(key: string, leastMs = 0): void {
     const { clock, retryFirstMs, retryMostMs, random } = this.#options;
     this.#observer.retried();
+    const entry = this.#entries.get(key);
+    if (entry) entry.restsUntil = Math.max(entry.restsUntil, clock.monotonic() + leastMs);
     const backoff = this.#backoffs.get(key) ?? new Backoff(retryFirstMs, retryMostMs, random);
     this.#backoffs.set(key, backoff);
     const overallMs = this.#retries.delay(clock.monotonic());
@@ -125,7 +134,8 @@ export class WorkQueue {
       if (key !== undefined) {
         const startedAt = this.#options.clock.monotonic();
         this.#observer.began(startedAt - (this.#entries.get(key)?.addedAt ?? startedAt));
-        this.#entries.set(key, { phase: "processing", addedAt: undefined, startedAt });
+        const restsUntil = startedAt + this.#options.minIntervalMs;
+        this.#entries.set(key, { phase: "processing", addedAt: undefined, startedAt, restsUntil });
         return key;
       }
       await this.#wait(signal);
@@ -134,12 +144,12 @@ export class WorkQueue {
   }
 
   done(key: string): void {
-    const { clock, minIntervalMs } = this.#options;
+    const { clock } = this.#options;
     const entry = this.#entries.get(key);
     if (entry?.phase !== "processing") return;
-    const workedMs = clock.monotonic() - entry.startedAt;
-    this.#observer.ended(workedMs);
-    const restMs = minIntervalMs - workedMs;
+    const now = clock.monotonic();
+    this.#observer.ended(now - entry.startedAt);
+    const restMs = entry.restsUntil - now;
     if (restMs > 0) {
       entry.phase = "resting";
       clock.after(restMs, () => this.#settle(key, entry));
@@ -154,7 +164,7 @@ export class WorkQueue {
   }
 
   #makeReady(key: string, addedAt: number): void {
-    this.#entries.set(key, { phase: "ready", addedAt, startedAt: 0 });
+    this.#entries.set(key, { phase: "ready", addedAt, startedAt: 0, restsUntil: 0 });
     this.#ready.push(key);
     this.#waiters.shift()?.();
   }

@@ -30,6 +30,7 @@ export function aPipe(name: string, changes: Partial<Pipe> = {}): Pipe {
 
 export const COMPLETE: Pipe["rollout"] = {
   isComplete: true,
+  isWithoutPods: false,
   terminatingReplicas: 0,
   progressing: undefined,
   replicaFailure: undefined,
@@ -94,6 +95,7 @@ export function aSnapshot(pipes: readonly Pipe[], changes: Partial<Snapshot> = {
     failures: [],
     pipes,
     unschedulable: new Map(),
+    autoscalers: new Map(),
     ...changes,
   };
 }

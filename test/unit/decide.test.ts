@@ -193,6 +193,35 @@ describe("decide, when a pipe cannot take the size", () => {
     expect(sizing?.assessments[0]).toMatchObject({ state: "rolling", recheckAtMs: NOW_MS + 20_000 });
   });
 
+  it.each([
+    ["of this attempt puts a pipe without pods back at once", 999, "failed"],
+    ["left from the size before does not", 1000, "rolling"],
+  ])("a ReplicaFailure %s", (_, earlierMs, state) => {
+    const attempt = anAttempt(FOUR, { startedAtMs: NOW_MS - 5000 });
+    const replicaFailure = condition("ReplicaFailure", "FailedCreate", attempt.startedAtMs - earlierMs);
+    const rollout = { ...UNDER_WAY, isWithoutPods: true, replicaFailure };
+    expect(
+      decide(aSnapshot([rollingTo("a", FOUR, { rollout, attempt })]), OPTIONS).sizing?.assessments,
+    ).toMatchObject([{ state }]);
+  });
+
+  it("gives a rollout that was paused its whole time once it goes on", () => {
+    const progressing = condition("Progressing", "ReplicaSetUpdated", NOW_MS - 1000);
+    const pipe = rollingTo("a", FOUR, { attempt: late, rollout: { ...UNDER_WAY, progressing } });
+    expect(decide(aSnapshot([pipe]), OPTIONS).sizing?.assessments).toMatchObject([
+      { state: "rolling", recheckAtMs: NOW_MS - 1000 + OPTIONS.rolloutTimeoutMs },
+    ]);
+  });
+
+  it("does not hold against a pipe what another of its name could not take", () => {
+    const at = new Date(NOW_MS - 60_000).toISOString();
+    const failures = [{ pipe: "a", size: "4000m/16Gi", reason: "Refused", message: "no", attempts: 1, at }];
+    expect(actionsFor(aSnapshot([aPipe("a")], { failures }))).toEqual([]);
+    expect(actionsFor(aSnapshot([aPipe("a", { createdAtMs: NOW_MS - 1000 })], { failures }))).toEqual([
+      "a 4000m/16Gi",
+    ]);
+  });
+
   const putBack = (attempts: number, changes: Partial<Pipe> = {}) =>
     aPipe("a", {
       givenSize: sizeOfCores(1),

@@ -192,6 +192,22 @@ describe("a reflector", () => {
     await world.end();
   });
 
+  it("takes a watch that told of something before it broke for no failure in a row", async () => {
+    const watches = Array.from({ length: 6 }, () => new FakeWatch());
+    const world = setup([
+      { list: listOf(10, []) },
+      ...watches.flatMap((watch) => [{ watch }, { list: listOf(99, []) }]),
+    ]);
+    for (const [index, watch] of watches.entries()) {
+      await settled();
+      watch.send({ type: "ADDED", object: object("a", 11 + index) });
+      watch.fail(new Error("reset"));
+      await world.clock.advance(200);
+    }
+    expect(world.calls.filter((call) => call.startsWith("watch"))).toHaveLength(watches.length + 1);
+    await world.end();
+  });
+
   it("obeys a server that asks for patience", async () => {
     const world = setup([
       { error: new KubeApiError("GET", 429, "{}", "7") },

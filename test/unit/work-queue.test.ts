@@ -140,6 +140,19 @@ describe("a work queue", () => {
     expect(queue.depth).toBe(1);
   });
 
+  it("does not give a key that must rest, whoever adds it", async () => {
+    const { clock, queue, next } = setup();
+    queue.add("a");
+    await next();
+    queue.retry("a", 2000);
+    queue.done("a");
+    queue.add("a");
+    await clock.advance(1999);
+    expect(queue.depth).toBe(0);
+    await clock.advance(1);
+    expect(queue.depth).toBe(1);
+  });
+
   it("hands a key to a worker that was there first, and lets workers go at the end", async () => {
     const { queue, next, abort } = setup();
     const first = next();

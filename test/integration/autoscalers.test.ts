@@ -1,0 +1,99 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { HORIZONTAL_AUTOSCALERS, VERTICAL_AUTOSCALERS } from "../../src/controller/autoscaler.ts";
+import { objectPath } from "../../src/kube/paths.ts";
+import { type Cluster, startCluster } from "../cluster/cluster.ts";
+import { apply, kubectl } from "../cluster/kubectl.ts";
+import { waitFor } from "../cluster/wait.ts";
+import { conditionOf, resourcesOf, World } from "./world.ts";
+
+/** As much of the add-on's definition as makes the API server know the kind. */
+const VERTICAL_CRD = {
+  apiVersion: "apiextensions.k8s.io/v1",
+  kind: "CustomResourceDefinition",
+  metadata: {
+    name: "verticalpodautoscalers.autoscaling.k8s.io",
+    annotations: { "api-approved.kubernetes.io": "https://github.com/kubernetes/kubernetes/pull/63797" },
+  },
+  spec: {
+    group: "autoscaling.k8s.io",
+    scope: "Namespaced",
+    names: { kind: "VerticalPodAutoscaler", plural: "verticalpodautoscalers" },
+    versions: [
+      {
+        name: "v1",
+        served: true,
+        storage: true,
+        schema: {
+          openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true },
+        },
+      },
+    ],
+  },
+};
+
+const target = { apiVersion: "apps/v1", kind: "Deployment", name: "pipe-a" };
+
+describe("a pipe that an autoscaler acts on too", () => {
+  let cluster: Cluster;
+  let world: World;
+
+  beforeAll(async () => {
+    cluster = await startCluster();
+    await apply(cluster, [VERTICAL_CRD]);
+    await kubectl(cluster, ["wait", "--for=condition=Established", `crd/${VERTICAL_CRD.metadata.name}`]);
+    world = await World.create("basic", cluster);
+    await world.startController();
+    await world.createPipe({ name: "pipe-a", cores: 1 });
+    await world.waitForCondition("Ready", "True");
+  });
+  afterAll(async () => {
+    await world?.end();
+    await cluster?.stop();
+  });
+
+  it("is left alone, and the vertical one is named, until it is gone", async () => {
+    const { metadata } = await world.create(VERTICAL_AUTOSCALERS, world.pipes, {
+      apiVersion: VERTICAL_AUTOSCALERS.apiVersion,
+      kind: "VerticalPodAutoscaler",
+      metadata: { name: "recommender" },
+      spec: { targetRef: target },
+    });
+    const stalled = await world.waitForCondition("Stalled", "True", "FieldContest");
+    expect(conditionOf(stalled, "Stalled")?.message).toContain(
+      'the VerticalPodAutoscaler "recommender" sets',
+    );
+    await world.askFor(4);
+    await world.waitForCondition("Stalled", "True", "FieldContest");
+    expect((await world.pipe("pipe-a")).metadata.generation).toBe(1);
+    await world.client.json({
+      method: "DELETE",
+      path: objectPath(VERTICAL_AUTOSCALERS, world.pipes, metadata.name),
+    });
+    await world.waitForCondition("Ready", "True");
+    expect(resourcesOf(await world.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
+  });
+
+  it("is sized, and the horizontal one is named", async () => {
+    const metrics = [
+      {
+        type: "Resource",
+        resource: { name: "cpu", target: { type: "Utilization", averageUtilization: 80 } },
+      },
+    ];
+    await world.create(HORIZONTAL_AUTOSCALERS, world.pipes, {
+      apiVersion: HORIZONTAL_AUTOSCALERS.apiVersion,
+      kind: "HorizontalPodAutoscaler",
+      metadata: { name: "by-cpu" },
+      spec: { scaleTargetRef: target, minReplicas: 1, maxReplicas: 3, metrics },
+    });
+    await world.askFor(2);
+    const told = await waitFor(
+      async () => {
+        const ready = conditionOf(await world.scaling(), "Ready");
+        return ready?.status === "True" && ready.message.includes("by-cpu") ? ready : undefined;
+      },
+      { what: "the size to be reached beside the autoscaler" },
+    );
+    expect(told.message).toMatch(/^The one pipe runs 2 cpu \/ 8 Gi\. The replicas of pipe-a are set by/);
+  });
+});
