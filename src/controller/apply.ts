@@ -3,7 +3,7 @@ import type { PipeFailure, PipeScaling } from "../crd/pipe-scaling.ts";
 import { cpuQuantity, memoryQuantity } from "../domain/quantity.ts";
 import { formatSize, type Size } from "../domain/size.ts";
 import type { KubeClient } from "../kube/client.ts";
-import { isCode, isNamespaceTerminating, isReplaced, isWithoutRight, KubeApiError } from "../kube/errors.ts";
+import { isCode, isReplaced, isTerminating, isWithoutRight, KubeApiError } from "../kube/errors.ts";
 import type { Deployment, KubeObject } from "../kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath } from "../kube/paths.ts";
 import { REFUSED } from "./assess.ts";
@@ -36,7 +36,10 @@ export async function apply(applier: Applier, action: Action): Promise<PipeFailu
     case "give-size":
       return giveSize(applier, action);
     case "put-back":
-      await patchPipe(applier, action.pipe, action.container, action.size, {});
+      await resize(applier, action.pipe, action.container, action.size, {});
+      return undefined;
+    case "confirm-generation":
+      await confirmGeneration(applier, action);
       return undefined;
   }
 }
@@ -65,7 +68,7 @@ async function giveSize(
     ...(completed ? { [COMPLETED_SIZE_ANNOTATION]: formatSize(completed) } : {}),
   };
   try {
-    await patchPipe(applier, pipe, container, attempt.size, annotations);
+    await resize(applier, pipe, container, attempt.size, annotations);
     return undefined;
   } catch (error) {
     if (!(error instanceof KubeApiError) || !isRefusal(error)) throw error;
@@ -80,40 +83,69 @@ async function giveSize(
   }
 }
 
-/**
- * A strategic merge patch owns just the leaves that it sets. The uid keeps it off an object that took the
- * pipe's name, the resourceVersion off one that changed since it was looked at (kubernetes-facts.md).
- */
-async function patchPipe(
-  { client, caches }: Applier,
+/** A strategic merge patch owns just the leaves that it sets (kubernetes-facts.md). */
+async function resize(
+  applier: Applier,
   pipe: Pipe,
   container: string,
   size: Size,
   annotations: Readonly<Record<string, string>>,
 ): Promise<void> {
-  const { name, namespace, uid, resourceVersion } = pipe.metadata;
   const amounts = { cpu: cpuQuantity(size), memory: memoryQuantity(size) };
   const resources = { requests: amounts, limits: { memory: amounts.memory } };
+  await patchPipe(
+    applier,
+    pipe,
+    { [GIVEN_SIZE_ANNOTATION]: formatSize(size), ...annotations },
+    { template: { spec: { containers: [{ name: container, resources }] } } },
+  );
+}
+
+/**
+ * Asks for the PipeScaling itself. If it is newer than our view, that is now our view; if it is what we see,
+ * its history was taken back (etcd put back), and the pipes are told so: what they were given then counts as
+ * given now.
+ */
+async function confirmGeneration(
+  applier: Applier,
+  { scaling, pipes }: Extract<Action, { type: "confirm-generation" }>,
+): Promise<void> {
+  const { client, caches } = applier;
+  const { name, namespace, uid, generation } = scaling.metadata;
+  const path = objectPath(PIPE_SCALINGS, namespace, name);
+  const current = scalingOf(await client.json<KubeObject & PipeScaling>({ path }));
+  if (current.metadata.uid !== uid || current.metadata.generation !== generation) {
+    caches.scalings.observe(current);
+    return;
+  }
+  applier.assertMayWrite();
+  for (const pipe of pipes) {
+    if (!pipe.attempt) continue;
+    await patchPipe(applier, pipe, { [ATTEMPT_ANNOTATION]: formatAttempt({ ...pipe.attempt, generation }) });
+  }
+}
+
+/** The uid keeps it off an object that took the pipe's name, the resourceVersion off one that has changed. */
+async function patchPipe(
+  { client, caches }: Applier,
+  pipe: Pipe,
+  annotations: Readonly<Record<string, string>>,
+  spec?: object,
+): Promise<void> {
+  const { name, namespace, uid, resourceVersion } = pipe.metadata;
   const patched = await client.json<Deployment>({
     method: "PATCH",
     path: objectPath(DEPLOYMENTS, namespace, name),
     query: { fieldManager: CONTROLLER_FIELD_MANAGER },
     patchType: "application/strategic-merge-patch+json",
-    body: {
-      metadata: {
-        uid,
-        resourceVersion,
-        annotations: { [GIVEN_SIZE_ANNOTATION]: formatSize(size), ...annotations },
-      },
-      spec: { template: { spec: { containers: [{ name: container, resources }] } } },
-    },
+    body: { metadata: { uid, resourceVersion, annotations }, spec },
   });
   caches.pipes.observe(pipeOf(patched));
 }
 
 /** 422 of validation or an admission policy, 403 of policy: trying at once again will not help. */
 function isRefusal(error: KubeApiError): boolean {
-  if (isReplaced(error) || isNamespaceTerminating(error) || isWithoutRight(error)) return false;
+  if (isReplaced(error) || isTerminating(error) || isWithoutRight(error)) return false;
   return isCode(error, 422) || isCode(error, 403);
 }
 

@@ -1,6 +1,7 @@
 import type { PipeFailure } from "../crd/pipe-scaling.ts";
 import type { PipeState } from "../domain/rollout-plan.ts";
 import { formatSize, type Size, sameSize } from "../domain/size.ts";
+import type { DeploymentCondition } from "../kube/objects.ts";
 import type { Attempt } from "./attempt.ts";
 import type { Autoscaler } from "./autoscaler.ts";
 import type { Pipe } from "./pipe.ts";
@@ -174,9 +175,18 @@ function recheckAt(pipe: Pipe, attempt: Attempt, context: AssessContext): number
 }
 
 /** A rollout that its owner paused has its whole time once it goes on. */
-function timeoutAt({ rollout }: Pipe, attempt: Attempt, { rolloutTimeoutMs }: AssessContext): number {
-  const resumedAtMs = Date.parse(rollout.progressing?.lastTransitionTime ?? "") || 0;
-  return Math.max(resumedAtMs, attempt.startedAtMs) + rolloutTimeoutMs;
+function timeoutAt({ rollout }: Pipe, attempt: Attempt, context: AssessContext): number {
+  const { nowMs, rolloutTimeoutMs } = context;
+  return Math.max(resumedAt(rollout.progressing, nowMs), attempt.startedAtMs) + rolloutTimeoutMs;
+}
+
+/** To pause and to resume leaves the condition's status as it is, so that its transition tells of neither. */
+function resumedAt(progressing: DeploymentCondition | undefined, nowMs: number): number {
+  // That it is to go on has not been seen yet by who rolls it.
+  if (progressing?.reason === "DeploymentPaused") return nowMs;
+  const { lastTransitionTime, lastUpdateTime } = progressing ?? {};
+  const at = progressing?.reason === "DeploymentResumed" ? lastUpdateTime : lastTransitionTime;
+  return Date.parse(at ?? "") || 0;
 }
 
 /** Somebody else has set the fields that we own: the desired size was given, and is not there. */

@@ -21,7 +21,9 @@ export type Action =
   /** Give a pipe the desired size. */
   | { readonly type: "give-size"; readonly pipe: Pipe; readonly container: string; readonly attempt: Attempt }
   /** Bring a pipe that could not take the desired size back to the last one that it ran. */
-  | { readonly type: "put-back"; readonly pipe: Pipe; readonly container: string; readonly size: Size };
+  | { readonly type: "put-back"; readonly pipe: Pipe; readonly container: string; readonly size: Size }
+  /** Find out which of the two is wrong: our view of the PipeScaling, or what these pipes say of it. */
+  | { readonly type: "confirm-generation"; readonly scaling: Scaling; readonly pipes: readonly Pipe[] };
 
 export interface Decision {
   readonly actions: readonly Action[];
@@ -60,7 +62,8 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   const assessments = pipes.map((pipe) => assess(pipe, context));
   const sizing = { desired, requestId, assessments, holdBack: "nothing" } as const;
   if (scaling.spec.suspend) return { actions: [], sizing };
-  if (pipes.some((pipe) => isFromLaterGeneration(pipe, scaling))) return { actions: [], sizing };
+  const ahead = pipes.filter((pipe) => isFromLaterGeneration(pipe, scaling));
+  if (ahead.length > 0) return { actions: [{ type: "confirm-generation", scaling, pipes: ahead }], sizing };
 
   const plan = planRollout(assessments.toSorted(healthyFirst).map(planned), options);
   const starting = new Set(plan.start);
@@ -102,7 +105,7 @@ function recreate({ serviceId, pipes }: Snapshot, namespace: string): Action {
   };
 }
 
-/** Our view of the PipeScaling is older than what a pipe has already been given: look away until it catches up. */
+/** Our view of the PipeScaling is older than what a pipe has already been given, or etcd was put back. */
 function isFromLaterGeneration({ attempt }: Pipe, { metadata }: Scaling): boolean {
   return attempt?.scalingUid === metadata.uid && attempt.generation > metadata.generation;
 }

@@ -57,6 +57,8 @@ function actionFor(
   actions: readonly Action[],
   { holdBack }: Sizing,
 ): string {
+  if (actions.some(({ type }) => type === "confirm-generation"))
+    return "wait until its PipeScaling is seen in the generation that a pipe was given a size by";
   const own = actions.find((action) => "pipe" in action && action.pipe === pipe);
   if (own?.type === "give-size") return "give it the size now";
   if (own?.type === "put-back") return `put it back to ${describeSize(own.size)}: ${failure?.message}`;

@@ -127,5 +127,7 @@ function described(action: Action): object {
       };
     case "put-back":
       return { pipe: action.pipe.metadata.name, size: formatSize(action.size) };
+    case "confirm-generation":
+      return { pipes: action.pipes.map(({ metadata }) => metadata.name) };
   }
 }

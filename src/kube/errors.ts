@@ -69,7 +69,9 @@ export function isWithoutRight(error: unknown): boolean {
   return isCode(error, 403) && / is forbidden: User "[^"]*" cannot /.test(error.message);
 }
 
-/** 403 because nothing may be made any more in a namespace that is on its way out. */
-export function isNamespaceTerminating(error: unknown): boolean {
-  return isCode(error, 403) && error.causes.some((cause) => cause.reason === "NamespaceTerminating");
+/** 403 because nothing may be made any more in a namespace, or of a kind, that is on its way out. */
+export function isTerminating(error: unknown): boolean {
+  if (!isCode(error, 403)) return false;
+  const isOfKind = error.message.includes("custom resource definition is terminating");
+  return isOfKind || error.causes.some((cause) => cause.reason === "NamespaceTerminating");
 }

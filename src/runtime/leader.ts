@@ -81,11 +81,12 @@ export class LeaderElector {
     const { clock, retryMs } = this.#options;
     while (!signal.aborted && this.isLeader) {
       await pause(clock, retryMs, signal);
-      if (!signal.aborted) await this.#tryAcquireOrRenew(signal);
+      // Never cut off: a lease whose renewal nobody heard the answer of could not be given back.
+      if (!signal.aborted) await this.#tryAcquireOrRenew(undefined);
     }
   }
 
-  async #tryAcquireOrRenew(signal: AbortSignal): Promise<boolean> {
+  async #tryAcquireOrRenew(signal: AbortSignal | undefined): Promise<boolean> {
     const { clock, identity, leaseMs, renewDeadlineMs, onProblem } = this.#options;
     const startedAt = clock.monotonic();
     try {
@@ -99,7 +100,7 @@ export class LeaderElector {
     } catch (error) {
       // Another wrote it: look again instead of writing over what is no longer there.
       this.#lease = undefined;
-      if (!signal.aborted && !isCode(error, 409)) onProblem(error);
+      if (!signal?.aborted && !isCode(error, 409)) onProblem(error);
       return false;
     }
   }
@@ -108,7 +109,7 @@ export class LeaderElector {
     return lease?.spec?.holderIdentity === this.#options.identity;
   }
 
-  async #read(signal: AbortSignal): Promise<Lease | undefined> {
+  async #read(signal: AbortSignal | undefined): Promise<Lease | undefined> {
     const { client, namespace, name } = this.#options;
     try {
       const lease = await client.json<Lease>({ path: objectPath(LEASES, namespace, name), signal });

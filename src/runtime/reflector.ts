@@ -1,5 +1,5 @@
 import type { KubeClient, KubeRequest } from "../kube/client.ts";
-import { isCode, KubeApiError } from "../kube/errors.ts";
+import { isCode, KubeApiError, KubeUnreachableError } from "../kube/errors.ts";
 import type { KubeObject } from "../kube/objects.ts";
 import { collectionPath, type Resource } from "../kube/paths.ts";
 import { Backoff } from "./backoff.ts";
@@ -13,9 +13,6 @@ const PAGE_SIZE = 500;
 /** A watch is asked to end by itself after 10 to 20 minutes, at random, so that watches do not end together. */
 const WATCH_SECONDS_LEAST = 600;
 const WATCH_SECONDS_SPREAD = 600;
-
-/** After so long without contact the position is not worth asking about: the list is one call as well. */
-const LOST_MS = 300_000;
 
 /** The API server sends a bookmark a minute; silence of three means that the connection is dead. */
 const SILENCE_MS = 180_000;
@@ -71,8 +68,8 @@ export interface Informer {
  * - A list asks for no resource version, so it is a consistent read: the truth, which starts a new epoch,
  *   also when it is older than what was known (etcd put back from a snapshot).
  * - A watch that the server ends, even after an instant, goes on from the last version: that is normal.
- * - After an error, and after silence (a half-open connection, or a watch that waits for versions that an
- *   etcd put back will not reach for long), it does not trust its position before it has compared it.
+ * - After an outage it lists anew. After any other error, and after silence (a half-open connection), it does
+ *   not trust its position before it has compared it.
  */
 export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject> implements Informer {
   readonly #options: ReflectorOptions<T, Raw>;
@@ -112,8 +109,8 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
       } catch (error) {
         if (signal.aborted) break;
         doubtful = true;
-        if (isCode(error, 410)) this.#position = undefined;
-        else onProblem(error);
+        if (isCode(error, 410) || isOutage(error)) this.#position = undefined;
+        if (!isCode(error, 410)) onProblem(error);
         await pause(clock, retryDelay(error, backoff), signal);
       }
     }
@@ -151,10 +148,8 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     }
   }
 
-  /** Gives the position up if contact was lost for long, or the server's present is before it. */
+  /** Gives the position up if the server's present is before it. */
   async #checkPosition(signal: AbortSignal): Promise<void> {
-    const isLost = this.#options.clock.monotonic() - this.#lastContact > LOST_MS;
-    if (isLost) this.#position = undefined;
     if (this.#position === undefined) return;
     const head = await this.#options.client.json<List<Raw>>(this.#request({ limit: 1 }, signal));
     if (compareResourceVersions(head.metadata.resourceVersion, this.#position) < 0)
@@ -214,6 +209,11 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     const { labelSelector, fieldSelector } = this.#options;
     return { path: this.#path, query: { ...query, labelSelector, fieldSelector }, signal };
   }
+}
+
+/** Nobody was there, or nobody behind a balancer: etcd may have been put back, and by now be past our position again. */
+function isOutage(error: unknown): boolean {
+  return error instanceof KubeUnreachableError || (error instanceof KubeApiError && error.code >= 500);
 }
 
 function retryDelay(error: unknown, backoff: Backoff): number {

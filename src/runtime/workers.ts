@@ -1,4 +1,4 @@
-import { isNamespaceTerminating, isReplaced, KubeApiError, KubeUnreachableError } from "../kube/errors.ts";
+import { isReplaced, isTerminating, KubeApiError, KubeUnreachableError } from "../kube/errors.ts";
 import type { WorkQueue } from "./work-queue.ts";
 
 /** What a pass over a key wants next; without a delay it waits for the next change. */
@@ -54,7 +54,7 @@ const OUTRUN = [404, 409, 429];
 function retryPolicy(error: unknown): { readonly expected: boolean; readonly leastMs: number } {
   if (error instanceof KubeUnreachableError) return { expected: true, leastMs: 0 };
   if (error instanceof KubeApiError) {
-    const expected = OUTRUN.includes(error.code) || isReplaced(error) || isNamespaceTerminating(error);
+    const expected = OUTRUN.includes(error.code) || isReplaced(error) || isTerminating(error);
     return { expected, leastMs: error.retryAfterMs ?? 0 };
   }
   return { expected: false, leastMs: 0 };

@@ -15,7 +15,9 @@ let cluster: Cluster | undefined;
  * whatever way: by teardown, or else by the clean-up at exit (at-exit.ts).
  */
 export async function setup(project: TestProject): Promise<void> {
-  cluster = await startCluster({ name: `test-${process.pid}` });
+  // No test clears its pods away: there is room for those of all.
+  const nodeSize = { cpus: 10_000, memoryGib: 100_000 };
+  cluster = await startCluster({ name: `test-${process.pid}`, nodeSize });
   project.provide("cluster", { name: cluster.name, kubeconfig: cluster.kubeconfig });
 }
 

@@ -44,7 +44,9 @@ describe("a size that fits no node", () => {
       path: `/apis/apps/v1/namespaces/${world.pipes}/deployments/pipe-a`,
     });
     await world.createPipe({ name: "pipe-b", cores: 1 });
-    await waitFor(async () => (await world.scaling()).status?.pipes?.summary === "1/1", { what: "pipe-b" });
+    await waitFor(async () => (await world.pipe("pipe-b")).status?.availableReplicas === 1, {
+      what: "pipe-b",
+    });
     await world.askFor(16);
     const waiting = await waitFor(
       async () => {

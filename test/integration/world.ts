@@ -94,6 +94,11 @@ export class World {
     };
   }
 
+  /** What the controllers have logged so far as wrong, in the order of the log. */
+  get errors(): readonly Readonly<Record<string, unknown>>[] {
+    return this.#log.filter(({ level }) => level === "error" || level === "fatal");
+  }
+
   /** What the controller that was started last tells Prometheus. */
   async scrape(): Promise<string> {
     const line = await waitFor(() => this.#log.findLast(({ msg }) => msg === "listening"), {

@@ -55,7 +55,7 @@ async function run(args: readonly string[], options?: Parameters<typeof start>[1
 /** A port that something listens on. */
 async function takenPort(): Promise<number> {
   const server = createServer((_, response) => {
-    response.end("{}");
+    response.end('{"items":[],"resources":[]}');
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   onTestFinished(() => {

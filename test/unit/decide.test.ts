@@ -30,6 +30,8 @@ function tell(action: Action): string {
       return `${action.pipe.metadata.name} ${formatSize(action.attempt.size)}`;
     case "put-back":
       return `${action.pipe.metadata.name} back to ${formatSize(action.size)}`;
+    case "confirm-generation":
+      return `confirm the generation for ${action.pipes.map(({ metadata }) => metadata.name).join(", ")}`;
   }
 }
 
@@ -57,15 +59,22 @@ describe("decide leaves the pipes alone", () => {
     ],
     ["that have the size", aSnapshot([aPipe("a", { size: FOUR })])],
     [
-      "while its view of the PipeScaling is older than what a pipe was given",
-      aSnapshot([aPipe("a", { attempt: anAttempt(sizeOfCores(8), { generation: 2 }) }), aPipe("b")]),
-    ],
-    [
       "whose container is unclear",
       aSnapshot([aPipe("a", { container: { problem: "two" }, size: undefined })]),
     ],
     ["when there are none", aSnapshot([], { scaling: undefined })],
   ])("%s", (_, snapshot) => expect(actionsFor(snapshot)).toEqual([]));
+});
+
+describe("decide, where a pipe was given a size by a later generation of the PipeScaling than is seen", () => {
+  const ahead = aPipe("a", { attempt: anAttempt(sizeOfCores(8), { generation: 2 }) });
+  it("gives no size before it is known which of the two is wrong", () => {
+    expect(actionsFor(aSnapshot([ahead, aPipe("b")]))).toEqual(["confirm the generation for a"]);
+  });
+  it("takes no notice if it was another PipeScaling's", () => {
+    const attempt = anAttempt(sizeOfCores(8), { generation: 2, scalingUid: "another" });
+    expect(actionsFor(aSnapshot([aPipe("a", { attempt })]))).toEqual(["a 4000m/16Gi"]);
+  });
 });
 
 describe("decide makes the PipeScaling", () => {
@@ -205,11 +214,25 @@ describe("decide, when a pipe cannot take the size", () => {
     ).toMatchObject([{ state }]);
   });
 
-  it("gives a rollout that was paused its whole time once it goes on", () => {
-    const progressing = condition("Progressing", "ReplicaSetUpdated", NOW_MS - 1000);
+  const before = new Date(late.startedAtMs).toISOString();
+  const now = new Date(NOW_MS - 1000).toISOString();
+  it.each([
+    ["that is seen to", "ReplicaSetUpdated", "True", now, now, NOW_MS - 1000],
+    [
+      "that is told to, which no transition shows",
+      "DeploymentResumed",
+      "Unknown",
+      before,
+      now,
+      NOW_MS - 1000,
+    ],
+    ["that nobody has told to yet", "DeploymentPaused", "Unknown", before, before, NOW_MS],
+  ])("gives a rollout that was paused its whole time once it goes on: one %s", (...row) => {
+    const [, reason, status, lastTransitionTime, lastUpdateTime, sinceMs] = row;
+    const progressing = { type: "Progressing", status, reason, lastTransitionTime, lastUpdateTime };
     const pipe = rollingTo("a", FOUR, { attempt: late, rollout: { ...UNDER_WAY, progressing } });
     expect(decide(aSnapshot([pipe]), OPTIONS).sizing?.assessments).toMatchObject([
-      { state: "rolling", recheckAtMs: NOW_MS - 1000 + OPTIONS.rolloutTimeoutMs },
+      { state: "rolling", recheckAtMs: sinceMs + OPTIONS.rolloutTimeoutMs },
     ]);
   });
 

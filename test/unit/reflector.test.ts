@@ -236,16 +236,24 @@ describe("a reflector", () => {
     await world.end();
   });
 
-  it("lists again after a long outage, so that it is known to be fresh at once", async () => {
+  it.each([
+    ["nobody was there", new KubeUnreachableError("refused")],
+    ["nobody was behind the balancer", new KubeApiError("GET", 503, "{}")],
+  ])("lists again after %s: etcd put back may be past its position by then", async (_, error) => {
     const first = new FakeWatch();
-    // Everything after that is unreachable: the script is over.
-    const world = setup([{ list: listOf(10, []) }, { watch: first }]);
+    const world = setup([
+      { list: listOf(100, [object("a", 90), object("b", 50)]) },
+      { watch: first },
+      { error },
+      { list: listOf(110, [object("a", 40)]) },
+      { watch: new FakeWatch() },
+    ]);
     await settled();
     first.fail(new Error("reset"));
-    await world.clock.advance(299_000);
-    expect(world.calls.slice(2).every((call) => call === "list head")).toBe(true);
-    await world.clock.advance(20_000);
-    expect(world.calls.at(-1)).toBe("list");
+    await world.clock.advance(1000);
+    expect(world.calls.slice(2)).toEqual(["list head", "list", "watch 110"]);
+    expect(world.store.get("ns/a")?.metadata.resourceVersion).toBe("40");
+    expect(world.names()).toEqual(["a"]);
     await world.end();
   });
 

@@ -4,6 +4,11 @@ import { WorkQueue } from "../../src/runtime/work-queue.ts";
 import { type Outcome, runWorkers } from "../../src/runtime/workers.ts";
 import { VirtualClock } from "../gen/clock.ts";
 
+const KIND_TERMINATING = JSON.stringify({
+  message:
+    'pipescalings.pipes.clouddb.dev "x" is forbidden: create not allowed while custom resource definition is terminating',
+});
+
 function setup(reconcile: (key: string, pass: number) => Promise<Outcome>, concurrency = 1) {
   const clock = new VirtualClock();
   const queue = new WorkQueue({
@@ -73,6 +78,7 @@ describe("workers", () => {
     ["a conflict", new KubeApiError("PATCH", 409, "{}"), true],
     ["an object that is gone", new KubeApiError("PATCH", 404, "{}"), true],
     ["a server that is too busy", new KubeApiError("PATCH", 429, "{}"), true],
+    ["a kind that is on its way out", new KubeApiError("POST", 403, KIND_TERMINATING), true],
     ["a refusal that nobody expected", new KubeApiError("PATCH", 403, "{}"), false],
     ["a fault of ours", new TypeError("undefined is not a function"), false],
   ])("tell whether %s was to be expected", async (_, error, expected) => {

@@ -1,0 +1,50 @@
+import { cpSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { Cluster } from "./cluster.ts";
+import type { Component, ComponentArgs } from "./kwokctl.ts";
+
+/** For a cluster whose components are killed: kwok holds its nodes by no lease that the next would wait out. */
+export const REVIVABLE: ComponentArgs = {
+  "kwok-controller": { "node-lease-duration-seconds": "0" },
+  "kube-controller-manager": { "node-monitor-grace-period": "1h" },
+};
+
+/**
+ * Who looks at the API server. Left alive they would wait, longer and longer, to connect again, and wait in
+ * vain for what they know of a future that was taken back.
+ */
+const WATCHERS: readonly Component[] = ["kwok-controller", "kube-scheduler", "kube-controller-manager"];
+
+/** Kills the API server and Kubernetes' own watchers of it, until revive(). */
+export async function killApiServer(cluster: Cluster): Promise<void> {
+  for (const component of [...WATCHERS, "kube-apiserver"] as const) await cluster.kill(component);
+}
+
+/** Keeps what etcd has now, in the cluster's folder; the API server is gone for the moment. */
+export async function takeSnapshot(cluster: Cluster): Promise<void> {
+  await killApiServer(cluster);
+  await cluster.kill("etcd");
+  replace(snapshotOf(cluster), dataOf(cluster));
+  await cluster.revive();
+}
+
+/** Puts etcd back to what it had then: the versions of objects begin anew from there. */
+export async function restoreSnapshot(cluster: Cluster): Promise<void> {
+  await killApiServer(cluster);
+  await cluster.kill("etcd");
+  replace(dataOf(cluster), snapshotOf(cluster));
+  await cluster.revive();
+}
+
+function replace(folder: string, by: string): void {
+  rmSync(folder, { recursive: true, force: true });
+  cpSync(by, folder, { recursive: true });
+}
+
+function dataOf({ dir }: Cluster): string {
+  return join(dir, "etcd");
+}
+
+function snapshotOf({ dir }: Cluster): string {
+  return join(dir, "etcd-snapshot");
+}

@@ -1,0 +1,56 @@
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { stringify } from "yaml";
+import * as z from "zod";
+
+const TOKEN_ID = "authentication.kubernetes.io/credential-id";
+
+const event = z.object({
+  verb: z.string(),
+  user: z.object({ extra: z.record(z.string(), z.array(z.string())).optional() }),
+  objectRef: z.object({ resource: z.string(), name: z.string().optional() }),
+});
+
+/** The API server's own log of who has written what: it tells apart two processes of one account. */
+export class Audit {
+  readonly #log: string;
+  readonly #policy: string;
+
+  /** @param folder a new one, of the test's own */
+  constructor(folder: string) {
+    mkdirSync(folder, { recursive: true });
+    this.#log = join(folder, "audit.log");
+    this.#policy = join(folder, "audit-policy.yaml");
+    writeFileSync(
+      this.#policy,
+      stringify({
+        apiVersion: "audit.k8s.io/v1",
+        kind: "Policy",
+        omitStages: ["RequestReceived"],
+        rules: [
+          { level: "None", verbs: ["get", "list", "watch"] },
+          { level: "None", resources: [{ group: "coordination.k8s.io" }] },
+          { level: "Metadata" },
+        ],
+      }),
+    );
+  }
+
+  get apiServerArgs(): Readonly<Record<string, string>> {
+    return { "audit-log-path": this.#log, "audit-policy-file": this.#policy, "audit-log-mode": "blocking" };
+  }
+
+  /** What the bearer of the token in this kubeconfig has asked to write, leases aside. */
+  writesOf(kubeconfig: string): string[] {
+    const [, payload = ""] = /token: \S+\.(\S+)\./.exec(readFileSync(kubeconfig, "utf8")) ?? [];
+    const { jti } = z
+      .object({ jti: z.string() })
+      .parse(JSON.parse(Buffer.from(payload, "base64url").toString()));
+    return readFileSync(this.#log, "utf8")
+      .split("\n")
+      .filter((line) => line.includes(`JTI=${jti}`))
+      .map((line) => event.parse(JSON.parse(line)))
+      .filter(({ user }) => user.extra?.[TOKEN_ID]?.includes(`JTI=${jti}`))
+      .map(({ verb, objectRef }) => `${verb} ${objectRef.resource} ${objectRef.name ?? ""}`);
+  }
+}

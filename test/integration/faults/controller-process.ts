@@ -1,0 +1,112 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { environment } from "../../cluster/environment.ts";
+import { serviceAccountKubeconfig } from "../../cluster/service-account.ts";
+import { waitFor } from "../../cluster/wait.ts";
+import type { World } from "../world.ts";
+
+const MAIN = fileURLToPath(new URL("../../../src/main.ts", import.meta.url));
+
+/** How soon one that has ended is started again; the kubelet takes longer and longer. */
+const AGAIN_MS = 200;
+
+/** A kubeconfig of the controller's ServiceAccount, to reach the API server by another port if given. */
+export async function controllerKubeconfig({ cluster, records }: World, port?: number): Promise<string> {
+  const path = await serviceAccountKubeconfig(cluster, records, "pipe-scaling-controller");
+  if (port !== undefined) {
+    writeFileSync(path, readFileSync(path, "utf8").replace(cluster.server, `https://127.0.0.1:${port}`));
+  }
+  return path;
+}
+
+/** `pipe-scaling controller`, for faults that only a process can have. */
+export class ControllerProcess {
+  readonly #child: ChildProcess;
+  /** The exit code, or the signal that ended it. */
+  readonly ended: Promise<number | NodeJS.Signals | null>;
+  #output = "";
+
+  constructor({ cluster, records, pipes }: World, kubeconfig: string, identity: string) {
+    const options = { kubeconfig, identity, namespace: records, "pipe-namespaces": pipes, "ops-port": "0" };
+    const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value]);
+    this.#child = spawn(process.execPath, [MAIN, "controller", ...args], {
+      env: Object.fromEntries(
+        Object.entries(environment).filter(([name]) => !name.startsWith("PIPE_SCALING_")),
+      ),
+      stdio: ["ignore", "pipe", "pipe"],
+      // By name from the cluster's folder: who removes the cluster ends this with it (cluster/processes.ts).
+      argv0: join(cluster.dir, "bin", `pipe-scaling-${identity}`),
+      detached: true,
+    });
+    const keep = (chunk: Buffer) => {
+      this.#output += chunk.toString();
+    };
+    this.#child.stdout?.on("data", keep);
+    this.#child.stderr?.on("data", keep);
+    this.ended = new Promise((resolve) => {
+      this.#child.once("close", (code, signal) => resolve(code ?? signal));
+    });
+  }
+
+  /** Resolves when its log has this text. */
+  async says(text: string, timeoutMs = 30_000): Promise<void> {
+    await waitFor(() => this.#output.includes(text), {
+      what: `the controller to say "${text}" (it said: ${this.#output})`,
+      timeoutMs,
+      intervalMs: 10,
+    });
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  /** By SIGKILL; returns when it is dead. */
+  async kill(): Promise<void> {
+    this.signal("SIGKILL");
+    await this.ended;
+  }
+}
+
+/** A controller that is started again whenever it ends, as the kubelet does it. */
+export class KeptController {
+  readonly #start: () => ControllerProcess;
+  readonly #running: Promise<void>;
+  #current: ControllerProcess;
+  #isEnding = false;
+  #starts = 1;
+
+  constructor(world: World, kubeconfig: string) {
+    this.#start = () => new ControllerProcess(world, kubeconfig, "kept");
+    this.#current = this.#start();
+    this.#running = this.#keep();
+  }
+
+  /** The process of the moment. */
+  get current(): ControllerProcess {
+    return this.#current;
+  }
+
+  get starts(): number {
+    return this.#starts;
+  }
+
+  async end(): Promise<void> {
+    this.#isEnding = true;
+    this.#current.signal("SIGKILL");
+    await this.#running;
+  }
+
+  async #keep(): Promise<void> {
+    for (;;) {
+      await this.#current.ended;
+      await delay(AGAIN_MS);
+      if (this.#isEnding) return;
+      this.#current = this.#start();
+      this.#starts += 1;
+    }
+  }
+}

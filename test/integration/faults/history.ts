@@ -1,0 +1,59 @@
+import type { PipeScaling } from "../../../src/crd/pipe-scaling.ts";
+import type { KubeObject, Lease } from "../../../src/kube/objects.ts";
+import type { ManagedDeployment } from "../../e2e/demo/ownership.ts";
+
+/** The kinds that are watched, as they are on the wire. */
+export interface Kinds {
+  readonly Deployment: ManagedDeployment;
+  readonly ReplicaSet: KubeObject & {
+    readonly spec: { readonly template: ManagedDeployment["spec"]["template"] };
+  };
+  readonly PipeScaling: KubeObject & PipeScaling;
+  readonly Event: KubeObject & { readonly reportingController?: string };
+  readonly Lease: Lease;
+}
+export type Kind = keyof Kinds;
+
+export type Sighting = {
+  [K in Kind]: {
+    readonly type: "seen" | "gone";
+    readonly kind: K;
+    readonly object: Kinds[K];
+    /** It was there before anybody looked: how it came about is not known. */
+    readonly isInitial: boolean;
+  };
+}[Kind];
+
+export type Entry =
+  | Sighting
+  /** From here on the service may be given this size; `after` is the newest version known by then. */
+  | { readonly type: "accepted"; readonly serviceId: string; readonly size: string; readonly after: bigint }
+  /** What happened to objects of this kind after one version until another was not seen in full. */
+  | { readonly type: "gap"; readonly kind: Kind; readonly after: bigint; readonly until: bigint };
+
+/**
+ * When it happened. Versions of one etcd are one sequence over all kinds, so they tell the order in which
+ * things came about, whatever the order in which several watches told of them.
+ */
+export function versionOf(entry: Entry): bigint {
+  switch (entry.type) {
+    case "seen":
+    case "gone":
+      return BigInt(entry.object.metadata.resourceVersion);
+    case "accepted":
+      return entry.after;
+    case "gap":
+      return entry.until;
+  }
+}
+
+/** In the order of what happened; a repeated sighting counts once. */
+export function inOrder(entries: readonly Entry[]): Entry[] {
+  const byKey = new Map(entries.map((entry, index) => [keyOf(entry) ?? index, entry]));
+  return [...byKey.values()].sort((a, b) => Number(versionOf(a) - versionOf(b)));
+}
+
+function keyOf(entry: Entry): string | undefined {
+  if (entry.type === "accepted" || entry.type === "gap") return undefined;
+  return `${entry.type} ${entry.object.metadata.uid} ${entry.object.metadata.resourceVersion}`;
+}

@@ -1,0 +1,145 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { PIPE_SCALINGS } from "../../../src/crd/names.ts";
+import { KubeClient } from "../../../src/kube/client.ts";
+import { connect } from "../../../src/kube/connection.ts";
+import { collectionPath, DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
+import { waitFor } from "../../cluster/wait.ts";
+import type { World } from "../world.ts";
+import type { Kinds } from "./history.ts";
+import { type Judgement, judge } from "./judge.ts";
+import { Observer } from "./observer.ts";
+import { isRolledOut, pipeContainer, serviceOf, sizeIn, sizeOfCores } from "./pipe-view.ts";
+
+interface ObserveOptions {
+  /** Of the controllers' settings. */
+  readonly maxConcurrentRollouts?: number;
+  /** More services than the world's own: id → namespace of its pipes. */
+  readonly services?: ReadonlyMap<string, string>;
+}
+
+/**
+ * Looks over the controllers' shoulders for the length of a test, and knows at the end whether all that they
+ * did was allowed (reliability, invariants 1 and 3 to 6).
+ *
+ *     const invariants = await Invariants.observe(world);
+ *     invariants.accept(1);            // before anything asks for it: the tier's default
+ *     invariants.accept(4);
+ *     await world.askFor(4);           // … and faults
+ *     await invariants.settled(4, { quietMs: 5000 });
+ *     await invariants.end();          // throws what was not allowed
+ */
+export class Invariants {
+  readonly #client: KubeClient;
+  readonly #observer: Observer;
+  readonly #world: World;
+  readonly #services: ReadonlyMap<string, string>;
+  readonly #maxConcurrentRollouts: number;
+  readonly #unsettled: string[] = [];
+
+  private constructor(world: World, client: KubeClient, options: ObserveOptions) {
+    this.#world = world;
+    this.#client = client;
+    this.#observer = new Observer(client);
+    this.#services = new Map([[world.serviceId, world.pipes], ...(options.services ?? [])]);
+    this.#maxConcurrentRollouts = options.maxConcurrentRollouts ?? 50;
+  }
+
+  /** To be called before a controller starts; what is there by now is not judged. */
+  static async observe(world: World, options: ObserveOptions = {}): Promise<Invariants> {
+    const client = new KubeClient(await connect(world.cluster.kubeconfig));
+    const invariants = new Invariants(world, client, options);
+    const namespaces = new Set([world.records, ...invariants.#services.values()]);
+    await invariants.#observer.watch([...namespaces]);
+    return invariants;
+  }
+
+  /** From now on pipes of the service may be given this size. To be called before it is asked for. */
+  accept(cores: number, serviceId = this.#world.serviceId): void {
+    this.#observer.entries.push({
+      type: "accepted",
+      serviceId,
+      size: sizeOfCores(cores),
+      after: this.#observer.newest,
+    });
+  }
+
+  /** Stretches of the history of which not every version was seen. */
+  get gaps(): readonly string[] {
+    return this.#observer.entries.flatMap((entry) =>
+      entry.type === "gap" ? [`${entry.kind} from ${entry.after} to ${entry.until}`] : [],
+    );
+  }
+
+  /**
+   * Waits until every pipe of the service runs this size by a completed rollout and its PipeScaling says so,
+   * then watches for a while that the controller writes nothing more. If it does, `end` will tell.
+   */
+  async settled(
+    cores: number,
+    { quietMs = 5000, timeoutMs = 60_000, serviceId = this.#world.serviceId } = {},
+  ): Promise<void> {
+    const what = `all pipes of ${serviceId} to run ${sizeOfCores(cores)} and Ready=True`;
+    await waitFor(() => this.#isReached(sizeOfCores(cores), serviceId), { what, timeoutMs });
+    await this.quiet(quietMs);
+  }
+
+  /** Watches for a while that the controller writes nothing; if it does, `end` will tell. */
+  async quiet(quietMs: number): Promise<void> {
+    await this.#observer.caughtUp();
+    const before = this.#judge().writes.length;
+    await delay(quietMs);
+    await this.#observer.caughtUp();
+    // An event is written behind the status that it tells of.
+    const more = this.#judge()
+      .writes.slice(before)
+      .filter((write) => !write.startsWith("Event "));
+    if (more.length > 0)
+      this.#unsettled.push(`Nothing was left to do, and the controller wrote: ${more.join(", ")}.`);
+  }
+
+  /** @throws Error with all that was not allowed */
+  async end(): Promise<void> {
+    try {
+      await this.#observer.caughtUp();
+    } finally {
+      await this.close();
+    }
+    const violations = [...this.#judge().violations, ...this.#unsettled];
+    if (violations.length > 0) throw new Error(`The invariants do not hold:\n${violations.join("\n")}`);
+  }
+
+  /** Stops looking, without a judgement: for a cluster that is no longer there. */
+  async close(): Promise<void> {
+    await this.#observer.end();
+    await this.#client.close();
+  }
+
+  #judge(): Judgement {
+    const scope = { services: this.#services, maxConcurrentRollouts: this.#maxConcurrentRollouts };
+    return judge(this.#observer.entries, scope);
+  }
+
+  async #isReached(size: string, serviceId: string): Promise<true> {
+    const namespace = this.#services.get(serviceId) ?? "";
+    const { items } = await this.#client.json<{ readonly items: readonly Kinds["Deployment"][] }>({
+      path: collectionPath(DEPLOYMENTS, namespace),
+    });
+    const others = items.filter((pipe) => serviceOf(pipe) === serviceId && !runs(pipe, size));
+    if (others.length > 0) {
+      const seen = others.map(
+        (each) => `${each.metadata.name} ${sizeIn(each.spec.template, pipeContainer(each))}`,
+      );
+      throw new Error(`not yet: ${seen.join(", ")}`);
+    }
+    const { metadata, status } = await this.#client.json<Kinds["PipeScaling"]>({
+      path: objectPath(PIPE_SCALINGS, namespace, serviceId),
+    });
+    const ready = status?.conditions?.find((each) => each.type === "Ready");
+    if (ready?.status === "True" && status?.observedGeneration === metadata.generation) return true;
+    throw new Error(`not yet ready: ${ready?.reason} ${ready?.message}`);
+  }
+}
+
+function runs(pipe: Kinds["Deployment"], size: string): boolean {
+  return sizeIn(pipe.spec.template, pipeContainer(pipe)) === size && isRolledOut(pipe);
+}

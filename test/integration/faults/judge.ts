@@ -1,0 +1,233 @@
+import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
+import { type Entry, inOrder, type Kind, type Kinds, versionOf } from "./history.ts";
+import { PipeRecord } from "./pipe-record.ts";
+import {
+  isOurWrite,
+  isSameBesideOurs,
+  isSizedByUs,
+  ownedBeyond,
+  pipeContainer,
+  serviceOf,
+  sizeIn,
+} from "./pipe-view.ts";
+import { ServiceRecord } from "./service-record.ts";
+import { statusFaults } from "./status-faults.ts";
+
+export interface Scope {
+  /** Service id → where its pipes run. */
+  readonly services: ReadonlyMap<string, string>;
+  readonly maxConcurrentRollouts: number;
+}
+
+export interface Judgement {
+  /** Sentences: what was done that must not be, with the versions of the objects. */
+  readonly violations: readonly string[];
+  /** Every write of the controller that was seen, the lease's renewals aside. */
+  readonly writes: readonly string[];
+}
+
+/** Holds a history against the invariants 3 to 6 (reliability). Pure. */
+export function judge(entries: readonly Entry[], scope: Scope): Judgement {
+  const judge = new Judge(scope, entries);
+  for (const entry of inOrder(entries)) judge.see(entry);
+  const { violations, writes } = judge;
+  return { violations, writes };
+}
+
+class Judge {
+  readonly violations: string[] = [];
+  readonly writes: string[] = [];
+  readonly #scope: Scope;
+  readonly #gaps: readonly Extract<Entry, { type: "gap" }>[];
+  readonly #services: ReadonlyMap<string, ServiceRecord>;
+  readonly #deployments = new Map<string, Kinds["Deployment"]>();
+  readonly #scalings = new Map<string, Kinds["PipeScaling"]>();
+  readonly #knownSets = new Set<string>();
+  #leader: string | undefined;
+
+  constructor(scope: Scope, entries: readonly Entry[]) {
+    this.#scope = scope;
+    this.#gaps = entries.filter((entry) => entry.type === "gap");
+    this.#services = new Map([...scope.services.keys()].map((id) => [id, new ServiceRecord(id)]));
+  }
+
+  see(entry: Entry): void {
+    const version = versionOf(entry);
+    if (entry.type === "gap") return;
+    if (entry.type === "accepted") {
+      this.#services.get(entry.serviceId)?.accept(entry.size, version);
+      return;
+    }
+    const isGone = entry.type === "gone";
+    switch (entry.kind) {
+      case "Lease":
+        this.#leader = isGone ? undefined : entry.object.spec?.holderIdentity;
+        return;
+      case "Event":
+        if (!isGone && !entry.isInitial && entry.object.reportingController?.includes("pipe-scaling"))
+          this.writes.push(`Event ${nameAt(entry.object)}`);
+        return;
+      case "ReplicaSet":
+        if (!isGone) this.#replicaSet(entry.object, version, entry.isInitial);
+        return;
+      case "PipeScaling":
+        this.#scaling(entry.object, version, isGone, entry.isInitial);
+        return;
+      case "Deployment":
+        if (isGone) this.#goneDeployment(entry.object, version);
+        else this.#deployment(entry.object, version, entry.isInitial);
+        return;
+    }
+  }
+
+  #deployment(object: Kinds["Deployment"], version: bigint, isInitial: boolean): void {
+    const { uid } = object.metadata;
+    const before = this.#deployments.get(uid);
+    this.#deployments.set(uid, object);
+    const was = before && this.#serviceFor(before);
+    const is = this.#serviceFor(object);
+    const isBlind = isInitial || this.#isUnseen("Deployment", version);
+    const isOurs = before !== undefined && isOurWrite(before, object);
+    if (isOurs) this.#ourWrite(before, object, was, version, isBlind);
+    const pipe = was === is ? is?.pipes.get(uid) : undefined;
+    if (pipe && before) {
+      pipe.become(object, isSizedByUs(before, object) ? "us" : "others", isBlind);
+      if (is && isOurs && !isBlind) this.#pace(pipe, is, before);
+    } else {
+      was?.pipes.delete(uid);
+      is?.pipes.set(uid, new PipeRecord(object, isBlind));
+    }
+    for (const service of new Set([was, is])) service?.note(version);
+  }
+
+  #goneDeployment(object: Kinds["Deployment"], version: bigint): void {
+    this.#deployments.delete(object.metadata.uid);
+    for (const service of this.#services.values()) {
+      if (service.pipes.delete(object.metadata.uid)) service.note(version);
+    }
+  }
+
+  #ourWrite(
+    before: Kinds["Deployment"],
+    after: Kinds["Deployment"],
+    service: ServiceRecord | undefined,
+    version: bigint,
+    isBlind: boolean,
+  ): void {
+    this.writes.push(`Deployment ${nameAt(after)}`);
+    this.#mustLead("Deployment", after, version);
+    const pipe = service?.pipes.get(after.metadata.uid);
+    if (!service || !pipe) {
+      this.#fault(after, "the controller changed it, and it is no pipe of a service that it looks after");
+      return;
+    }
+    if (!isBlind && !isSameBesideOurs(before, after))
+      this.#fault(after, "the controller changed more of it than the size of its pipe container");
+    const ownedBefore = ownedBeyond(before);
+    for (const leaf of ownedBeyond(after).filter((each) => !ownedBefore.includes(each)))
+      this.#fault(after, `the controller has come to own ${leaf}`);
+    const size = sizeIn(after.spec.template, pipeContainer(before));
+    if (size !== pipe.size && size !== undefined) this.#given(pipe, service, size, after);
+  }
+
+  /** Forward to a size that was accepted, or back, once, to the last that it ran. */
+  #given(pipe: PipeRecord, service: ServiceRecord, size: string, after: Kinds["Deployment"]): void {
+    const place = service.placeOf(size);
+    const isForward = place !== -1 && place >= pipe.newestGiven;
+    if (isForward) {
+      pipe.newestGiven = place;
+      pipe.isPutBack = false;
+      return;
+    }
+    const isRollback = size === pipe.completedSize && !pipe.isDone && !pipe.isPutBack;
+    if (!isRollback) {
+      this.#fault(
+        after,
+        place === -1
+          ? `it was given ${size}, which nobody has asked for`
+          : `it went back from ${pipe.size} to ${size}, which was asked for before what it had, and that is not the one rollback to ${pipe.completedSize}`,
+      );
+    }
+    pipe.isPutBack = true;
+  }
+
+  /** Judged when a size was just given, with what is rolling by then. */
+  #pace(pipe: PipeRecord, service: ServiceRecord, before: Kinds["Deployment"]): void {
+    if (
+      !pipe.isRolling ||
+      pipe.isPutBack ||
+      pipe.size === sizeIn(before.spec.template, pipeContainer(before))
+    )
+      return;
+    const rolling = service.rolling();
+    const names = rolling.map((each) => each.name).join(", ");
+    const limit = Math.max(3, Math.ceil(service.living.length / 4));
+    if (rolling.length > limit)
+      this.#fault(pipe.object, `${rolling.length} pipes roll at once (${names}), more than ${limit}`);
+    const atSize = rolling.filter((each) => each.size === pipe.size);
+    if (atSize.length > 1 && !service.isProven(pipe.size ?? ""))
+      this.#fault(pipe.object, `no pipe has proven ${pipe.size} yet, and ${names} roll to it at once`);
+    const overall = [...this.#services.values()].flatMap((each) => each.rolling()).length;
+    if (overall > this.#scope.maxConcurrentRollouts)
+      this.#fault(pipe.object, `${overall} pipes of all services roll at once`);
+  }
+
+  #replicaSet(object: Kinds["ReplicaSet"], version: bigint, isInitial: boolean): void {
+    const { uid, ownerReferences = [] } = object.metadata;
+    if (this.#knownSets.has(uid)) return;
+    this.#knownSets.add(uid);
+    if (isInitial || this.#isUnseen("Deployment", version)) return;
+    const owner = this.#deployments.get(ownerReferences[0]?.uid ?? "");
+    const service = owner && this.#serviceFor(owner);
+    const pipe = owner && service?.pipes.get(owner.metadata.uid);
+    const size = owner && sizeIn(object.spec.template, pipeContainer(owner));
+    if (!service || !pipe || size === undefined) return;
+    if (service.placeOf(size) === -1 && !pipe.sizesOfOthers.has(size))
+      this.#fault(object, `a ReplicaSet of ${pipe.name} was made for ${size}, which nobody has asked for`);
+  }
+
+  #scaling(object: Kinds["PipeScaling"], version: bigint, isGone: boolean, isInitial: boolean): void {
+    const { uid } = object.metadata;
+    const before = this.#scalings.get(uid);
+    if (isGone) this.#scalings.delete(uid);
+    else this.#scalings.set(uid, object);
+    if (isGone || isInitial || this.#isUnseen("PipeScaling", version)) return;
+    const isOurStatus =
+      before !== undefined && JSON.stringify(before.status) !== JSON.stringify(object.status);
+    const isMadeByUs =
+      before === undefined &&
+      (object.metadata.managedFields ?? []).some(({ manager }) => manager === CONTROLLER_FIELD_MANAGER);
+    if (!isOurStatus && !isMadeByUs) return;
+    this.writes.push(`PipeScaling ${nameAt(object)}`);
+    this.#mustLead("PipeScaling", object, version);
+    if (!before) return;
+    // Guarded by the version that it was decided on: whatever it says held at some moment since then.
+    const since = BigInt(before.metadata.resourceVersion);
+    const service = this.#services.get(object.metadata.name);
+    const ran = (size: string) =>
+      this.#isUnseen("Deployment", version) || service === undefined || service.ranSince(size, since);
+    for (const fault of statusFaults(object, ran)) this.#fault(object, fault);
+  }
+
+  #mustLead(kind: Kind, object: Kinds[Kind], version: bigint): void {
+    if (!this.#leader && !this.#isUnseen("Lease", version) && !this.#isUnseen(kind, version))
+      this.#fault(object, "it was written while nobody held the lease");
+  }
+
+  #serviceFor(object: Kinds["Deployment"]): ServiceRecord | undefined {
+    const id = serviceOf(object) ?? "";
+    return this.#scope.services.get(id) === object.metadata.namespace ? this.#services.get(id) : undefined;
+  }
+
+  #isUnseen(kind: Kind, version: bigint): boolean {
+    return this.#gaps.some((gap) => gap.kind === kind && gap.after < version && version <= gap.until);
+  }
+
+  #fault(object: Kinds[Kind], fault: string): void {
+    this.violations.push(`${nameAt(object)}: ${fault}.`);
+  }
+}
+
+function nameAt({ metadata }: Kinds[Kind]): string {
+  return `${metadata.name} at version ${metadata.resourceVersion}`;
+}

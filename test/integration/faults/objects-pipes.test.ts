@@ -1,0 +1,226 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { toCachedScaling } from "../../../src/api/cached-objects.ts";
+import { ScalingWriter } from "../../../src/api/scaling-writer.ts";
+import { ATTEMPT_ANNOTATION, RETRY_ANNOTATION } from "../../../src/controller/names.ts";
+import { sizeOfCores } from "../../../src/domain/size.ts";
+import { kubectl } from "../../cluster/kubectl.ts";
+import { START_AFTER_ANNOTATION } from "../../cluster/stages.ts";
+import { waitFor } from "../../cluster/wait.ts";
+import { resourcesOf, World } from "../world.ts";
+import { Invariants } from "./invariants.ts";
+
+let world: World;
+let invariants: Invariants;
+beforeEach(async () => {
+  world = await World.create();
+  invariants = await Invariants.observe(world);
+});
+afterEach(async () => {
+  await world.end();
+  await invariants.close();
+});
+
+const NAMES = ["pipe-a", "pipe-b", "pipe-c"];
+const OF_ONE_CORE = "1 4Gi 4Gi";
+const OF_FOUR_CORES = "4 16Gi 16Gi";
+/** So slow that a test can act while a rollout is under way. */
+const SLOWLY = { podAnnotations: { [START_AFTER_ANNOTATION]: "1500ms" } };
+
+/** Pipes that run at one core, with a controller. */
+async function running(
+  names: readonly string[],
+  pipe: Partial<Parameters<World["createPipe"]>[0]> = {},
+  settings: Parameters<World["startController"]>[0] = {},
+): Promise<void> {
+  invariants.accept(1);
+  await world.startController(settings);
+  for (const name of names) await world.createPipe({ ...pipe, name, cores: 1 });
+  await world.waitForCondition("Ready", "True");
+}
+
+async function askFor(cores: number): Promise<void> {
+  invariants.accept(cores);
+  await world.askFor(cores);
+}
+
+async function settled(cores: number): Promise<void> {
+  await invariants.settled(cores, { quietMs: 1000 });
+  await invariants.end();
+}
+
+async function sizeOf(name: string): Promise<string> {
+  return resourcesOf(await world.pipe(name));
+}
+
+/** Whichever it is: the first that is given four cores. */
+async function canary(): Promise<string> {
+  return await waitFor(
+    async () => {
+      const sizes = await Promise.all(NAMES.map(sizeOf));
+      return NAMES[sizes.indexOf(OF_FOUR_CORES)];
+    },
+    { what: "a pipe to be given four cores" },
+  );
+}
+
+describe("a pipe", () => {
+  it("whose size another writer sets again and again is left to it, until asked for", async () => {
+    await running(["pipe-a"]);
+    await askFor(4);
+    await world.waitForCondition("Ready", "True");
+    const setToOne = () =>
+      world.patchPipe("pipe-a", {
+        spec: {
+          template: { spec: { containers: [{ name: "pipe", resources: { requests: { cpu: "1" } } }] } },
+        },
+      });
+    await setToOne();
+    await waitFor(async () => (await sizeOf("pipe-a")) === OF_FOUR_CORES, { what: "its size to be back" });
+    await setToOne();
+    await world.waitForCondition("Stalled", "True", "FieldContest");
+    expect(await sizeOf("pipe-a")).toBe("1 16Gi 16Gi");
+    await world.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
+    await settled(4);
+  });
+
+  it("that is deleted and made again in mid-rollout is given the size as if it were new", async () => {
+    await running(NAMES, SLOWLY);
+    await askFor(4);
+    const name = await canary();
+    const { metadata } = await world.pipe(name);
+    await kubectl(world.cluster, ["delete", "deployment", name, "-n", world.pipes]);
+    await world.createPipe({ name, cores: 1 });
+    await settled(4);
+    const again = await world.pipe(name);
+    expect(again.metadata.uid).not.toBe(metadata.uid);
+    expect(JSON.parse(again.metadata.annotations?.[ATTEMPT_ANNOTATION] ?? "")).toMatchObject({ attempts: 1 });
+  });
+
+  it("that its owner pauses in mid-rollout, for longer than a rollout may take, goes on where it was", async () => {
+    // Much longer than a rollout takes, also on a busy machine.
+    const rolloutTimeoutMs = 10_000;
+    // Of one replica a paused rollout would come to its end all the same.
+    const pipe = { replicas: 2, podAnnotations: { [START_AFTER_ANNOTATION]: "700ms" } };
+    await running(NAMES, pipe, { rolloutTimeoutMs });
+    await askFor(4);
+    const name = await canary();
+    const { metadata } = await world.patchPipe(name, { spec: { paused: true } });
+    const { startedAt } = JSON.parse(metadata.annotations?.[ATTEMPT_ANNOTATION] ?? "");
+    await waitFor(
+      async () => {
+        const { status } = await world.scaling();
+        const isNamed = status?.conditions?.[0]?.message.includes(`Paused by their owner: ${name}`);
+        return isNamed === true && Date.now() > Date.parse(startedAt) + rolloutTimeoutMs;
+      },
+      { what: "the time of the rollout to be over, and the pause to be told" },
+    );
+    await world.patchPipe(name, { spec: { paused: null } });
+    await settled(4);
+  });
+
+  it("without replicas takes the size at once, and has it when it is scaled up again", async () => {
+    await running(NAMES, SLOWLY);
+    await world.patchPipe("pipe-c", { spec: { replicas: 0 } });
+    await waitFor(async () => (await world.pipe("pipe-c")).status?.replicas === undefined, {
+      what: "its pods to be gone",
+    });
+    await askFor(4);
+    await canary();
+    await waitFor(async () => (await sizeOf("pipe-c")) === OF_FOUR_CORES, { what: "its size" });
+    expect((await world.scaling()).status?.pipes?.updated).toBeLessThan(3);
+    await world.waitForCondition("Ready", "True");
+    await world.patchPipe("pipe-c", { spec: { replicas: 2 } });
+    await settled(4);
+  });
+
+  it("that tells of a size by a generation that there never was is given what is asked for all the same", async () => {
+    await running(NAMES);
+    await askFor(2);
+    await world.waitForCondition("Ready", "True");
+    const attempt = JSON.parse((await world.pipe("pipe-b")).metadata.annotations?.[ATTEMPT_ANNOTATION] ?? "");
+    const ahead = JSON.stringify({ ...attempt, generation: 1000 });
+    await world.patchPipe("pipe-b", { metadata: { annotations: { [ATTEMPT_ANNOTATION]: ahead } } });
+    await askFor(4);
+    await settled(4);
+  });
+
+  it("that is new in mid-rescale is given the size too", async () => {
+    await running(NAMES, SLOWLY);
+    await askFor(4);
+    await canary();
+    await world.createPipe({ name: "pipe-new", cores: 1 });
+    await settled(4);
+    expect((await world.scaling()).status?.pipes?.summary).toBe("4/4");
+  });
+});
+
+describe("a service", () => {
+  it("that is suspended in mid-rescale takes up, once it goes on, only what was asked for last", async () => {
+    await running(NAMES, SLOWLY);
+    await askFor(4);
+    const name = await canary();
+    await world.patchScaling({ suspend: true });
+    await world.waitForCondition("Ready", "Unknown", "Suspended");
+    await waitFor(async () => (await world.scaling()).status?.pipes?.updated === 1, {
+      what: "what was under way to end",
+    });
+    await world.createPipe({ name: "pipe-new", cores: 1 });
+    await world.askFor(8);
+    invariants.accept(2);
+    await world.askFor(2);
+    await waitFor(async () => (await world.scaling()).status?.pipes?.summary === "0/4", {
+      what: "all that to be seen",
+    });
+    const others = NAMES.filter((each) => each !== name);
+    expect(await Promise.all(others.map(sizeOf))).toEqual([OF_ONE_CORE, OF_ONE_CORE]);
+    expect(await sizeOf(name)).toBe(OF_FOUR_CORES);
+    await world.patchScaling({ suspend: null });
+    await settled(2);
+  });
+
+  it("whose PipeScaling is deleted in mid-rescale goes on to the size that it had asked for", async () => {
+    await running(NAMES, SLOWLY);
+    await askFor(4);
+    await canary();
+    const { metadata } = await world.scaling();
+    await kubectl(world.cluster, ["delete", "pipescaling", world.serviceId, "-n", world.pipes]);
+    await settled(4);
+    const again = await world.scaling();
+    expect(again.metadata.uid).not.toBe(metadata.uid);
+    expect(again.spec).toEqual({ replicaCpuMillicores: 4000, replicaMemoryGb: 16 });
+  });
+
+  it("that is asked for 200 sizes in a row, while its tier changes, gets the last, for the request it came with", async () => {
+    const requests = 200;
+    await running(NAMES);
+    const writer = new ScalingWriter(world.client);
+    const scaling = toCachedScaling(await world.scaling());
+    const write = async (index: number) => {
+      const cores = 1 + (index % 8);
+      // By the tier "small" it would be at most two.
+      invariants.accept(Math.min(2, cores));
+      invariants.accept(cores);
+      await writer.write(scaling, sizeOfCores(cores), {
+        requestId: `request-${index}`,
+        apiKey: "key",
+        requestedAt: new Date().toISOString(),
+      });
+    };
+    const changeTiers = async () => {
+      for (const tier of ["small", "scale", "small", "enterprise"]) await world.setTier(tier);
+    };
+    const changing = changeTiers();
+    for (let index = 0; index < requests; index += 1) await write(index);
+    await changing;
+    await settled(1 + ((requests - 1) % 8));
+    const { status } = await world.scaling();
+    expect(status?.propagation?.requestId).toBe(`request-${requests - 1}`);
+    expect(status?.tier).toBe("enterprise");
+    const patches = [
+      ...(await world.scrape()).matchAll(/^rest_client_requests_total\{.*method="PATCH".*\} (\d+)$/gm),
+    ];
+    const sum = patches.reduce((total, [, count]) => total + Number(count), 0);
+    expect(sum).toBeGreaterThan(0);
+    expect(sum).toBeLessThan(requests);
+  });
+});

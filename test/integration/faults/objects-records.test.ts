@@ -1,0 +1,130 @@
+import { randomUUID } from "node:crypto";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { ConfigMap } from "../../../src/kube/objects.ts";
+import { CONFIG_MAPS, DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
+import { serviceConfigMap, serviceConfigMapName } from "../../../src/records/service.ts";
+import { apply, kubectl } from "../../cluster/kubectl.ts";
+import { START_AFTER_ANNOTATION } from "../../cluster/stages.ts";
+import { waitFor } from "../../cluster/wait.ts";
+import { pipeDeployment } from "../../gen/pipe.ts";
+import { resourcesOf, World } from "../world.ts";
+import { Invariants } from "./invariants.ts";
+
+const NAMES = ["pipe-a", "pipe-b", "pipe-c"];
+
+describe("a record in mid-rescale", () => {
+  let world: World;
+  let invariants: Invariants;
+  let cores = 1;
+  beforeAll(async () => {
+    world = await World.create();
+    await world.startController();
+    const podAnnotations = { [START_AFTER_ANNOTATION]: "1s" };
+    for (const name of NAMES) await world.createPipe({ name, cores, podAnnotations });
+    await world.waitForCondition("Ready", "True");
+  });
+  afterAll(() => world.end());
+  beforeEach(async () => {
+    invariants = await Invariants.observe(world);
+  });
+  afterEach(() => invariants.close());
+
+  const service = () => serviceConfigMapName(world.serviceId);
+  const organization = () => world.organizationName;
+  const deleted = (name: string) =>
+    kubectl(world.cluster, ["delete", "configmap", name, "-n", world.records]);
+  const patched = (data: object) => (name: string) =>
+    kubectl(world.cluster, ["patch", "configmap", name, "-n", world.records, "-p", JSON.stringify({ data })]);
+
+  it.each([
+    ["service, malformed", service, patched({ namespace: "Not A Namespace" }), "MalformedRecord"],
+    ["service, deleted", service, deleted, "UnknownService"],
+    ["organization, malformed", organization, patched({ tier: null }), "MalformedRecord"],
+    ["organization, deleted", organization, deleted, "UnknownOrganization"],
+  ])("of the %s, stops it until it is as it was", async (_, nameOf, spoil, reason) => {
+    const path = objectPath(CONFIG_MAPS, world.records, nameOf());
+    const { metadata, ...record } = await world.client.json<ConfigMap>({ path });
+    cores += 1;
+    invariants.accept(cores);
+    await world.askFor(cores);
+    const given = async () => {
+      const pipes = await Promise.all(NAMES.map((name) => world.pipe(name)));
+      return pipes.filter((pipe) => resourcesOf(pipe).startsWith(`${cores} `));
+    };
+    await waitFor(async () => (await given()).length === 1, { what: "the first pipe to be given the size" });
+    await spoil(nameOf());
+    await world.waitForCondition("Stalled", "True", reason);
+    const isOver = async () =>
+      (await given()).every(({ status }) => status?.updatedReplicas === status?.replicas);
+    await waitFor(isOver, { what: "what was under way to end" });
+    // The next pipes would be given the size now.
+    await invariants.quiet(500);
+    expect(await given()).toHaveLength(1);
+    const { name, namespace, labels } = metadata;
+    await kubectl(world.cluster, ["delete", "configmap", name, "-n", world.records, "--ignore-not-found"]);
+    await world.create(CONFIG_MAPS, world.records, { ...record, metadata: { name, namespace, labels } });
+    await invariants.settled(cores, { quietMs: 500 });
+    await invariants.end();
+  });
+});
+
+describe("a namespace of pipes that is being deleted", () => {
+  it("is left alone, and the services elsewhere are looked after", async () => {
+    const world = await World.create();
+    const elsewhere = `${world.pipes}-elsewhere`;
+    const other = randomUUID();
+    await apply(world.cluster, [{ apiVersion: "v1", kind: "Namespace", metadata: { name: elsewhere } }]);
+    const { organizationId } = world;
+    await world.create(
+      CONFIG_MAPS,
+      world.records,
+      serviceConfigMap({ id: other, organizationId, name: "other", namespace: elsewhere }),
+    );
+    const invariants = await Invariants.observe(world, { services: new Map([[other, elsewhere]]) });
+    try {
+      for (const serviceId of [world.serviceId, other]) invariants.accept(1, serviceId);
+      await world.startController({ pipeNamespaces: [world.pipes, elsewhere] });
+      for (const name of NAMES) await world.createPipe({ name, cores: 1 });
+      const deployment = pipeDeployment({ name: "pipe-z", namespace: elsewhere, serviceId: other, cores: 1 });
+      await world.create(DEPLOYMENTS, elsewhere, deployment);
+      await world.waitForCondition("Ready", "True");
+      // What has a finalizer stays, and so does its namespace.
+      await world.patchPipe("pipe-a", { metadata: { finalizers: ["test.pipes.clouddb.dev/stay"] } });
+      await world.askFor(4);
+      await kubectl(world.cluster, ["delete", "namespace", world.pipes, "--wait=false"]);
+      await waitFor(async () => (await world.pipe("pipe-a")).metadata.deletionTimestamp, {
+        what: "the pipe to be on its way out",
+      });
+      await waitFor(
+        () =>
+          world.scaling().then(
+            () => false,
+            () => true,
+          ),
+        {
+          what: "the PipeScaling to be gone",
+        },
+      );
+      const before = resourcesOf(await world.pipe("pipe-a"));
+      invariants.accept(4, other);
+      await kubectl(world.cluster, [
+        "patch",
+        "pipescaling",
+        other,
+        "-n",
+        elsewhere,
+        "--type=merge",
+        "-p",
+        JSON.stringify({ spec: { replicaCpuMillicores: 4000, replicaMemoryGb: 16 } }),
+      ]);
+      await invariants.settled(4, { serviceId: other, quietMs: 1000 });
+      expect(resourcesOf(await world.pipe("pipe-a"))).toBe(before);
+      await expect(world.scaling()).rejects.toThrow("404");
+      expect(world.errors).toEqual([]);
+    } finally {
+      await world.patchPipe("pipe-a", { metadata: { finalizers: null } });
+      await world.end();
+      await invariants.close();
+    }
+  });
+});

@@ -1,0 +1,83 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
+import { type Cluster, startCluster } from "../../cluster/cluster.ts";
+import { killApiServer, REVIVABLE, restoreSnapshot, takeSnapshot } from "../../cluster/outage.ts";
+import { silentProgress } from "../../cluster/progress.ts";
+import { START_AFTER_ANNOTATION } from "../../cluster/stages.ts";
+import { waitFor } from "../../cluster/wait.ts";
+import { resourcesOf, World } from "../world.ts";
+import { controllerKubeconfig, KeptController } from "./controller-process.ts";
+import { Invariants } from "./invariants.ts";
+
+const pipes = ["pipe-a", "pipe-b", "pipe-c", "pipe-d"];
+
+let cluster: Cluster;
+let world: World;
+let invariants: Invariants;
+let controller: KeptController;
+beforeAll(async () => {
+  cluster = await startCluster({ progress: silentProgress, componentArgs: REVIVABLE });
+});
+afterAll(() => cluster?.stop());
+beforeEach(async () => {
+  world = await World.create("basic", cluster);
+  invariants = await Invariants.observe(world);
+  controller = new KeptController(world, await controllerKubeconfig(world));
+  invariants.accept(1);
+  for (const name of pipes)
+    await world.createPipe({ name, cores: 1, podAnnotations: { [START_AFTER_ANNOTATION]: "700ms" } });
+  await world.waitForCondition("Ready", "True");
+});
+afterEach(async () => {
+  await controller.end();
+  await invariants.close();
+  await world.end();
+});
+
+/** Asks for a size and returns in the middle of the rescale: the canary has been given it, the last has not. */
+async function begin(cores: number): Promise<void> {
+  invariants.accept(cores);
+  await world.askFor(cores);
+  await waitFor(
+    async () => {
+      const sizes = await Promise.all(pipes.map(async (name) => resourcesOf(await world.pipe(name))));
+      return new Set(sizes).size === 2;
+    },
+    { what: "the rescale to be under way", intervalMs: 10 },
+  );
+}
+
+it.each([5, 60])(
+  "the API server is gone for %i s in the middle of a rescale",
+  {
+    timeout: 150_000,
+  },
+  async (seconds) => {
+    await begin(4);
+    await killApiServer(cluster);
+    await delay(seconds * 1000);
+    await cluster.revive();
+    await invariants.settled(4, { quietMs: 2000 });
+    await invariants.end();
+  },
+);
+
+it("etcd is put back to the middle of a rescale before the last one", { timeout: 120_000 }, async () => {
+  await begin(2);
+  await takeSnapshot(cluster);
+  await invariants.settled(2, { quietMs: 0 });
+  await begin(4);
+  await invariants.settled(4, { quietMs: 0 });
+  await invariants.end();
+
+  await restoreSnapshot(cluster);
+  invariants = await Invariants.observe(world);
+  // Until the controller knows, it may go on with what it knew.
+  invariants.accept(4);
+  invariants.accept(2);
+  await invariants.settled(2, { quietMs: 2000 });
+  expect((await world.scaling()).spec?.replicaCpuMillicores).toBe(2000);
+  await begin(3);
+  await invariants.settled(3, { quietMs: 1000 });
+  await invariants.end();
+});

@@ -1,0 +1,154 @@
+import { isDeepStrictEqual } from "node:util";
+import {
+  ATTEMPT_ANNOTATION,
+  COMPLETED_SIZE_ANNOTATION,
+  CONTAINER_ANNOTATION,
+  DATABASE_TYPE,
+  GIVEN_SIZE_ANNOTATION,
+  SERVICE_LABEL,
+  TYPE_LABEL,
+} from "../../../src/controller/names.ts";
+import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
+import type { Container } from "../../../src/kube/objects.ts";
+import { ownedLeaves } from "../../e2e/demo/ownership.ts";
+import type { Kinds } from "./history.ts";
+
+/*
+ * What a Deployment says, read by rules of this file's own: were they the controller's, a fault in them would
+ * hide itself.
+ */
+
+type Deployment = Kinds["Deployment"];
+
+const OUR_ANNOTATIONS = [ATTEMPT_ANNOTATION, COMPLETED_SIZE_ANNOTATION, GIVEN_SIZE_ANNOTATION];
+
+/** Requests of CPU and memory and the limit of memory, as the API server spells them: `4 16Gi 16Gi`. */
+export function sizeOfCores(cores: number): string {
+  return `${cores} ${cores * 4}Gi ${cores * 4}Gi`;
+}
+
+function sizeOf({ resources: { requests = {}, limits = {} } = {} }: Container): string {
+  return `${requests["cpu"]} ${requests["memory"]} ${limits["memory"]}`;
+}
+
+/** The service that the Deployment is a pipe of. */
+export function serviceOf({ metadata: { labels = {} } }: Deployment): string | undefined {
+  return labels[TYPE_LABEL] === DATABASE_TYPE ? labels[SERVICE_LABEL] : undefined;
+}
+
+/** Name of the container to size: the one that is named, or the only one. */
+export function pipeContainer({ metadata, spec }: Deployment): string | undefined {
+  const names = spec.template.spec.containers.map((each) => each.name);
+  const named = metadata.annotations?.[CONTAINER_ANNOTATION];
+  if (named !== undefined) return names.find((name) => name === named);
+  return names.length === 1 ? names[0] : undefined;
+}
+
+export function sizeIn(
+  template: Deployment["spec"]["template"],
+  container: string | undefined,
+): string | undefined {
+  const found = template.spec.containers.find(({ name }) => name === container);
+  return found && sizeOf(found);
+}
+
+export function replicasOf({ spec }: Deployment): number {
+  return spec.replicas ?? 1;
+}
+
+/**
+ * Every replica runs the template as it is, and is available. No word of a condition is believed: it may be
+ * left from a rollout before. Who remembers that it once was so need not believe any.
+ */
+export function isRolledOut(deployment: Deployment): boolean {
+  const { metadata, status = {} } = deployment;
+  const wanted = replicasOf(deployment);
+  const { observedGeneration = 0, replicas = 0, updatedReplicas = 0, availableReplicas = 0 } = status;
+  return (
+    observedGeneration >= (metadata.generation ?? 0) &&
+    replicas === updatedReplicas &&
+    updatedReplicas >= wanted &&
+    availableReplicas >= wanted
+  );
+}
+
+/** The Deployment controller's own word, for who has not seen all versions. */
+export function saysRolledOut({ status }: Deployment): boolean {
+  return status?.conditions?.some((each) => each.reason === "NewReplicaSetAvailable") ?? false;
+}
+
+/** Whether the step from one version to the next was a write of the controller: its doing shows in what it owns. */
+export function isOurWrite(before: Deployment, after: Deployment): boolean {
+  const owned = ownedLeaves(after, CONTROLLER_FIELD_MANAGER);
+  const ownedBefore = new Set(ownedLeaves(before, CONTROLLER_FIELD_MANAGER));
+  if (owned.some((leaf) => !ownedBefore.has(leaf))) return true;
+  const isChanged = (annotation: string) =>
+    before.metadata.annotations?.[annotation] !== after.metadata.annotations?.[annotation];
+  const ownsAnnotation = (annotation: string) => owned.includes(`metadata.annotations.${annotation}`);
+  return (
+    OUR_ANNOTATIONS.some((each) => isChanged(each) && ownsAnnotation(each)) || isSizedByUs(before, after)
+  );
+}
+
+/** Who changes the value of a field owns it from then on, alone. */
+export function isSizedByUs(before: Deployment, after: Deployment): boolean {
+  const container = pipeContainer(before);
+  if (sizeIn(before.spec.template, container) === sizeIn(after.spec.template, container)) return false;
+  const owned = ownedLeaves(after, CONTROLLER_FIELD_MANAGER);
+  return changedLeaves(before, after, container).every((leaf) => owned.includes(leaf));
+}
+
+function changedLeaves(before: Deployment, after: Deployment, container: string | undefined): string[] {
+  const [was, is] = [before, after].map(
+    (each) => each.spec.template.spec.containers.find(({ name }) => name === container)?.resources,
+  );
+  return [
+    was?.requests?.["cpu"] === is?.requests?.["cpu"] ? [] : "requests.cpu",
+    was?.requests?.["memory"] === is?.requests?.["memory"] ? [] : "requests.memory",
+    was?.limits?.["memory"] === is?.limits?.["memory"] ? [] : "limits.memory",
+  ]
+    .flat()
+    .map((leaf) => `spec.template.spec.containers[{"name":"${container}"}].resources.${leaf}`);
+}
+
+/** What the controller owns beyond the size of a container and its annotations. */
+export function ownedBeyond(deployment: Deployment): string[] {
+  const size =
+    /^spec\.template\.spec\.containers\[[^\]]*\]\.resources\.(requests\.(cpu|memory)|limits\.memory)$/;
+  const annotations = OUR_ANNOTATIONS.map((each) => `metadata.annotations.${each}`);
+  return ownedLeaves(deployment, CONTROLLER_FIELD_MANAGER).filter(
+    (leaf) => !size.test(leaf) && !annotations.includes(leaf),
+  );
+}
+
+/** Whether two versions differ in nothing but what the controller may set. */
+export function isSameBesideOurs(before: Deployment, after: Deployment): boolean {
+  const container = pipeContainer(before);
+  return isDeepStrictEqual(withoutOurs(before, container), withoutOurs(after, container));
+}
+
+function withoutOurs({ metadata, spec }: Deployment, container: string | undefined): unknown {
+  const annotations = Object.entries(metadata.annotations ?? {});
+  return {
+    labels: metadata.labels,
+    annotations: annotations.filter(([name]) => !OUR_ANNOTATIONS.includes(name)),
+    spec: {
+      ...spec,
+      template: {
+        ...spec.template,
+        spec: {
+          ...spec.template.spec,
+          containers: spec.template.spec.containers.map((each) =>
+            each.name === container ? withoutSize(each) : each,
+          ),
+        },
+      },
+    },
+  };
+}
+
+function withoutSize({ resources, ...container }: Container): unknown {
+  const { cpu: _cpu, memory: _memory, ...requests } = resources?.requests ?? {};
+  const { memory: _limit, ...limits } = resources?.limits ?? {};
+  return { ...container, resources: { ...resources, requests, limits } };
+}

@@ -1,0 +1,88 @@
+import { expect } from "vitest";
+import { serviceAccountKubeconfig } from "../../cluster/service-account.ts";
+import { waitFor } from "../../cluster/wait.ts";
+import { World } from "../world.ts";
+import { type Asked, type Fate, FaultyProxy } from "./faulty-proxy.ts";
+import { Invariants } from "./invariants.ts";
+
+const PIPES = ["pipe-a", "pipe-b", "pipe-c"];
+
+export interface Fault {
+  readonly fate: (asked: Asked) => Fate | undefined;
+  /** Cut the watches that are open when it begins and when it ends, so that it is they that meet it. */
+  readonly isOfWatches?: boolean;
+  /** Whether it has shown itself, so that it may end. By default it lasts until the rescale is over. */
+  readonly isOver?: () => boolean;
+  /** While it lasts, with the size asked for. */
+  readonly meanwhile?: () => Promise<void>;
+}
+
+/** A service of a few pipes whose controller reaches the cluster through a proxy that can be made faulty. */
+export class ProxiedService {
+  readonly world: World;
+  readonly proxy: FaultyProxy;
+  #cores = 1;
+
+  private constructor(world: World, proxy: FaultyProxy) {
+    this.world = world;
+    this.proxy = proxy;
+  }
+
+  /** Resolves when the service has its first size. */
+  static async start(): Promise<ProxiedService> {
+    const world = await World.create();
+    const { cluster, records } = world;
+    const proxy = await FaultyProxy.start(cluster);
+    const kubeconfig = await serviceAccountKubeconfig(cluster, records, "pipe-scaling-controller");
+    await world.startController({ kubeconfig: proxy.kubeconfig(kubeconfig) });
+    for (const name of PIPES) await world.createPipe({ name, cores: 1 });
+    await world.waitForCondition("Ready", "True");
+    return new ProxiedService(world, proxy);
+  }
+
+  async end(): Promise<void> {
+    await this.world.end();
+    await this.proxy.stop();
+  }
+
+  /** Asks for another size under a fault, and holds all that follows against what it would be without. */
+  async rescaleUnder({ fate, isOfWatches = false, isOver, meanwhile }: Fault): Promise<void> {
+    const { world, proxy } = this;
+    const invariants = await Invariants.observe(world);
+    try {
+      const before = await this.#revisions();
+      this.#cores += 1;
+      invariants.accept(this.#cores);
+      proxy.fate = fate;
+      if (isOfWatches) proxy.cutWatches();
+      await world.askFor(this.#cores);
+      await meanwhile?.();
+      if (isOver) {
+        await waitFor(isOver, { what: "the fault to show" });
+        this.#pass();
+        if (isOfWatches) proxy.cutWatches();
+      }
+      await invariants.settled(this.#cores, { quietMs: 1000 });
+      this.#pass();
+      await invariants.end();
+      // Each pipe was restarted once.
+      expect(await this.#revisions()).toEqual(before.map((revision) => revision + 1));
+    } finally {
+      this.#pass();
+      await invariants.close();
+    }
+  }
+
+  #pass(): void {
+    this.proxy.fate = () => undefined;
+  }
+
+  /** How many templates each pipe has had, by the Deployment controller's count. */
+  async #revisions(): Promise<number[]> {
+    const revision = async (name: string) =>
+      (await this.world.pipe(name)).metadata.annotations?.["deployment.kubernetes.io/revision"];
+    const what = "the Deployment controller to have seen all pipes";
+    const known = PIPES.map((name) => waitFor(() => revision(name), { what }));
+    return (await Promise.all(known)).map(Number);
+  }
+}

@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { PIPE_SCALINGS } from "../../../src/crd/names.ts";
+import { objectPath } from "../../../src/kube/paths.ts";
+import { waitFor } from "../../cluster/wait.ts";
+import { type Asked, type Fate, refusal } from "./faulty-proxy.ts";
+import { ProxiedService } from "./proxied-service.ts";
+
+let service: ProxiedService;
+beforeAll(async () => {
+  service = await ProxiedService.start();
+});
+afterAll(() => service.end());
+
+/** The first few requests of a kind meet this fate, and all others pass. */
+function first(count: number, verb: string, resource: string, fate: Fate) {
+  let met = 0;
+  return {
+    fate: (asked: Asked): Fate | undefined =>
+      asked.verb === verb && asked.resource === resource && met++ < count ? fate : undefined,
+    isOver: () => met >= count,
+  };
+}
+
+const WRITES = [
+  ["patch", "deployments"],
+  ["patch", "pipescalings/status"],
+  ["update", "leases"],
+  ["create", "events"],
+] as const;
+
+describe("a call to the API server", () => {
+  it.each(WRITES)("that is done, and its answer lost: %s %s", (verb, resource) =>
+    service.rescaleUnder(first(1, verb, resource, { type: "lose-answer" })),
+  );
+
+  it.each(WRITES.slice(0, 2))("that never gets there: %s %s", (verb, resource) =>
+    service.rescaleUnder(first(4, verb, resource, { type: "drop" })),
+  );
+
+  it.each(WRITES.slice(0, 2))("whose answer is cut short: %s %s", (verb, resource) =>
+    service.rescaleUnder(first(2, verb, resource, { type: "pass", cutAfterBytes: 100 })),
+  );
+
+  it.each(WRITES.slice(0, 2))("that meets one conflict after the other: %s %s", (verb, resource) =>
+    service.rescaleUnder(first(5, verb, resource, refusal(409, "Conflict"))),
+  );
+
+  it("that is never answered is given up after its time, and the controller goes on", async () => {
+    await service.rescaleUnder(first(1, "patch", "deployments", { type: "hold" }));
+  });
+
+  it("of whatever kind, refused for a while with 500", async () => {
+    let refused = 0;
+    await service.rescaleUnder({
+      fate: ({ resource }) => {
+        if (resource === "leases") refused += 1;
+        return refusal(500, "InternalError");
+      },
+      isOfWatches: true,
+      isOver: () => refused >= 2,
+    });
+  });
+
+  it("that is refused with 429 is not made again before the time that the server names", async () => {
+    const { proxy, world } = service;
+    const begun = proxy.seen.length;
+    await service.rescaleUnder({
+      ...first(1, "patch", "deployments", refusal(429, "TooManyRequests", { "retry-after": "2" })),
+      // News of the service is no reason to ask earlier.
+      meanwhile: async () => {
+        await waitFor(() => proxy.count("patch", "deployments", "answer") > 0, { what: "the refusal" });
+        await world.patchPipe("pipe-b", { metadata: { annotations: { note: `${performance.now()}` } } });
+      },
+    });
+    const [refused, next] = proxy.seen
+      .slice(begun)
+      .filter(({ verb, resource }) => verb === "patch" && resource === "deployments");
+    expect(refused?.fate).toBe("answer");
+    expect((next?.at ?? 0) - (refused?.at ?? 0)).toBeGreaterThanOrEqual(2000);
+  });
+
+  it("that makes the PipeScaling anew, done, and its answer lost", async () => {
+    const { proxy, world } = service;
+    const before = await world.scaling();
+    const lost = first(1, "create", "pipescalings", { type: "lose-answer" });
+    proxy.fate = lost.fate;
+    await world.client.json({
+      method: "DELETE",
+      path: objectPath(PIPE_SCALINGS, world.pipes, world.serviceId),
+    });
+    await waitFor(lost.isOver, { what: "the fault to show" });
+    const after = await world.waitForCondition("Ready", "True");
+    expect(after.metadata.uid).not.toBe(before.metadata.uid);
+    expect(after.spec).toEqual(before.spec);
+  });
+});

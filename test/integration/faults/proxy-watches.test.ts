@@ -1,0 +1,127 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
+import { kubectl } from "../../cluster/kubectl.ts";
+import { waitFor } from "../../cluster/wait.ts";
+import { type Asked, type Fate, refusal } from "./faulty-proxy.ts";
+import { ProxiedService } from "./proxied-service.ts";
+
+let service: ProxiedService;
+beforeAll(async () => {
+  service = await ProxiedService.start();
+});
+afterAll(() => service.end());
+
+/** All watches, or those of one kind. */
+function watches(fate: Fate, resource?: string) {
+  return ({ verb, ...asked }: Asked): Fate | undefined =>
+    verb === "watch" && (resource ?? asked.resource) === asked.resource ? fate : undefined;
+}
+
+/** As the API server tells it within a watch. */
+const GONE: Fate = {
+  type: "answer",
+  status: 200,
+  body: `${JSON.stringify({ type: "ERROR", object: { kind: "Status", code: 410, reason: "Expired" } })}\n`,
+};
+
+describe("a rescale, with watches", () => {
+  const isOfWatches = true;
+
+  it("that are cut every few hundred milliseconds", () =>
+    service.rescaleUnder({ isOfWatches, fate: watches({ type: "pass", cutAfterMs: 300 }) }));
+
+  it("that are cut in the middle of an event", () =>
+    service.rescaleUnder({ isOfWatches, fate: watches({ type: "pass", cutAfterBytes: 10_000 }) }));
+
+  it("that are never answered, and then are", () => {
+    const { proxy } = service;
+    const before = proxy.count("watch", "deployments", "hold");
+    return service.rescaleUnder({
+      isOfWatches,
+      fate: watches({ type: "hold" }),
+      // The second one is asked for when the first was given up.
+      isOver: () => proxy.count("watch", "deployments", "hold") >= before + 2,
+    });
+  });
+
+  it.each([
+    ["410 Gone", refusal(410, "Expired")],
+    ["200 and an event that says 410", GONE],
+    ["429", refusal(429, "TooManyRequests", { "retry-after": "1" })],
+    ["500", refusal(500, "InternalError")],
+  ])("that are answered with %s", (_, fate) => {
+    const { proxy } = service;
+    const before = proxy.count("watch", "deployments", "answer");
+    return service.rescaleUnder({
+      isOfWatches,
+      fate: watches(fate),
+      isOver: () => proxy.count("watch", "deployments", "answer") >= before + 2,
+    });
+  });
+
+  it.each([
+    ["Deployments", "deployments"],
+    ["PipeScalings", "pipescalings"],
+  ])("that tell of %s a second late, and of all else at once", (_, resource) =>
+    service.rescaleUnder({ isOfWatches, fate: watches({ type: "pass", lateMs: 1000 }, resource) }),
+  );
+
+  it("that have not told yet that a pipe was deleted and made again", async () => {
+    const { proxy, world } = service;
+    // Not before the fault is over.
+    const fate = watches({ type: "pass", lateMs: 60_000 }, "deployments");
+    const open = proxy.count("watch", "deployments", "pass");
+    proxy.fate = fate;
+    proxy.cutWatches("deployments");
+    await waitFor(() => proxy.count("watch", "deployments", "pass") > open, { what: "the watch to be late" });
+    const { spec } = await world.pipe("pipe-a");
+    const cores = Number(spec.template.spec.containers[0]?.resources?.requests?.["cpu"]);
+    await kubectl(world.cluster, ["delete", "deployment", "pipe-a", "-n", world.pipes]);
+    await world.createPipe({ name: "pipe-a", cores });
+    const begun = proxy.seen.length;
+    await service.rescaleUnder({
+      isOfWatches,
+      fate,
+      // The patch is for the pipe that was.
+      isOver: () =>
+        proxy.seen
+          .slice(begun)
+          .some(({ verb, url, code = 0 }) => verb === "patch" && url.includes("pipe-a") && code >= 400),
+    });
+  });
+
+  it("and lists that are slow", () =>
+    service.rescaleUnder({
+      isOfWatches,
+      fate: (asked) =>
+        asked.verb === "list" ? { type: "pass", lateMs: 1000 } : watches({ ...GONE }, "deployments")(asked),
+      isOver: () => service.proxy.seen.findLast(({ verb }) => verb === "list")?.resource === "deployments",
+    }));
+
+  it("that miss the end of a pipe, and have to list anew", async () => {
+    const { proxy, world } = service;
+    await world.createPipe({ name: "pipe-z", cores: 1 });
+    const total = async () => (await world.scaling()).status?.pipes?.total;
+    await waitFor(async () => (await total()) === 4, { what: "the pipe to be known" });
+    let isGone = false;
+    await service.rescaleUnder({
+      isOfWatches,
+      fate: ({ verb, resource }) => {
+        if (resource !== "deployments" || verb === "patch") return undefined;
+        if (!isGone) return { type: "drop" };
+        return verb === "watch"
+          ? watches(refusal(410, "Expired"))({ verb, resource, url: "", at: 0 })
+          : undefined;
+      },
+      meanwhile: async () => {
+        await world.client.json({
+          method: "DELETE",
+          path: objectPath(DEPLOYMENTS, world.pipes, "pipe-z"),
+        });
+        isGone = true;
+      },
+      isOver: () => proxy.count("watch", "deployments", "answer") > 0,
+    });
+    expect(await total()).toBe(3);
+  });
+});

@@ -1,0 +1,67 @@
+import type { PipeRecord } from "./pipe-record.ts";
+
+interface Acceptance {
+  readonly size: string;
+  readonly version: bigint;
+}
+
+/** A service's pipes, the sizes that it may be given, and since when or until when they ran them. */
+export class ServiceRecord {
+  readonly id: string;
+  readonly pipes = new Map<string, PipeRecord>();
+  readonly #accepted: Acceptance[] = [];
+  /** When a running pipe was last seen to run a size. */
+  readonly #provenAt = new Map<string, bigint>();
+  /** Until when all pipes ran a size. */
+  readonly #heldUntil = new Map<string, bigint>();
+  #common: string | undefined;
+  #wasEmptyUntil: bigint | "now" = "now";
+
+  constructor(id: string) {
+    this.id = id;
+  }
+
+  get living(): PipeRecord[] {
+    return [...this.pipes.values()].filter((pipe) => pipe.object.metadata.deletionTimestamp === undefined);
+  }
+
+  accept(size: string, version: bigint): void {
+    this.#accepted.push({ size, version });
+  }
+
+  /** The newest place of a size among those that were accepted; -1 for none. */
+  placeOf(size: string): number {
+    return this.#accepted.findLastIndex((each) => each.size === size);
+  }
+
+  isProven(size: string): boolean {
+    if (this.living.some((pipe) => pipe.isRunning && pipe.isDone && pipe.size === size)) return true;
+    const acceptedAt = this.#accepted.findLast((each) => each.size === size)?.version ?? 0n;
+    return (this.#provenAt.get(size) ?? -1n) > acceptedAt;
+  }
+
+  rolling(): PipeRecord[] {
+    return this.living.filter((pipe) => pipe.isRolling);
+  }
+
+  /** Whether all pipes ran the size at any moment from this version on. */
+  ranSince(size: string, version: bigint): boolean {
+    if (this.#wasEmptyUntil === "now" || this.#wasEmptyUntil > version) return true;
+    return this.#common === size || (this.#heldUntil.get(size) ?? -1n) > version;
+  }
+
+  /** To be called after each change of a pipe. */
+  note(version: bigint): void {
+    const pipes = this.living;
+    for (const { isRunning, isDone, size } of pipes) {
+      if (isRunning && isDone && size !== undefined) this.#provenAt.set(size, version);
+    }
+    const [first] = pipes;
+    const common = first && pipes.every((pipe) => pipe.isDone && pipe.size === first.size);
+    const now = common ? first.size : undefined;
+    if (this.#common !== undefined && this.#common !== now) this.#heldUntil.set(this.#common, version);
+    this.#common = now;
+    if (!first) this.#wasEmptyUntil = "now";
+    else if (this.#wasEmptyUntil === "now") this.#wasEmptyUntil = version;
+  }
+}

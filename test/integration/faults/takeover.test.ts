@@ -1,0 +1,99 @@
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
+import { type Cluster, startCluster } from "../../cluster/cluster.ts";
+import { silentProgress } from "../../cluster/progress.ts";
+import { START_AFTER_ANNOTATION } from "../../cluster/stages.ts";
+import { World } from "../world.ts";
+import { Audit } from "./audit.ts";
+import { ControllerProcess, controllerKubeconfig } from "./controller-process.ts";
+import { Invariants } from "./invariants.ts";
+
+/** Longer than a lease lasts, by which time another holds it. */
+const TAKEOVER_MS = 30_000;
+
+let folder: string;
+let audit: Audit;
+let cluster: Cluster;
+let world: World;
+let invariants: Invariants;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "audit-"));
+  audit = new Audit(folder);
+  cluster = await startCluster({ progress: silentProgress, apiServerArgs: audit.apiServerArgs });
+});
+afterAll(async () => {
+  await cluster?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+beforeEach(async () => {
+  world = await World.create("basic", cluster);
+  invariants = await Invariants.observe(world);
+});
+afterEach(async () => {
+  await invariants.close();
+  await world.end();
+});
+
+/** A controller with a token of its own. */
+async function start(identity: string) {
+  const kubeconfig = join(folder, `${identity}.kubeconfig`);
+  copyFileSync(await controllerKubeconfig(world), kubeconfig);
+  return {
+    process: new ControllerProcess(world, kubeconfig, identity),
+    writes: () => audit.writesOf(kubeconfig),
+  };
+}
+
+it("one that stops longer than its lease, and wakes, finds another at work and writes nothing", {
+  timeout: 120_000,
+}, async () => {
+  const first = await start("first");
+  invariants.accept(1);
+  for (const name of ["pipe-a", "pipe-b", "pipe-c"])
+    await world.createPipe({ name, cores: 1, podAnnotations: { [START_AFTER_ANNOTATION]: "500ms" } });
+  await world.waitForCondition("Ready", "True");
+  const second = await start("second");
+  await second.process.says('"listening"');
+
+  invariants.accept(4);
+  await world.askFor(4);
+  await world.waitForCondition("Reconciling", "True");
+  first.process.signal("SIGSTOP");
+  const before = first.writes();
+  expect(before).toContain(`patch pipescalings ${world.serviceId}`);
+  invariants.accept(2);
+  await world.askFor(2);
+  await second.process.says('"leading"', TAKEOVER_MS);
+  await invariants.settled(2, { quietMs: 1000 });
+
+  // It wakes to a size that it has not seen, and pipes that are not as it knew them.
+  first.process.signal("SIGCONT");
+  expect(await first.process.ended).toBe(1);
+  await first.process.says("the lease was lost to another controller");
+  expect(first.writes()).toEqual(before);
+
+  invariants.accept(3);
+  await world.askFor(3);
+  await invariants.settled(3, { quietMs: 1000 });
+  await second.process.kill();
+  await invariants.end();
+});
+
+it("one that is killed is followed by another once its lease has run out", { timeout: 120_000 }, async () => {
+  const first = await start("first");
+  invariants.accept(1);
+  for (const name of ["pipe-a", "pipe-b", "pipe-c"])
+    await world.createPipe({ name, cores: 1, podAnnotations: { [START_AFTER_ANNOTATION]: "500ms" } });
+  await world.waitForCondition("Ready", "True");
+  const second = await start("second");
+  invariants.accept(4);
+  await world.askFor(4);
+  await world.waitForCondition("Reconciling", "True");
+  await first.process.kill();
+  await second.process.says('"leading"', TAKEOVER_MS);
+  await invariants.settled(4, { quietMs: 1000 });
+  await second.process.kill();
+  await invariants.end();
+});
