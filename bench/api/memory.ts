@@ -1,0 +1,28 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { LoadGenerator } from "./load-generator.ts";
+import type { Callers } from "./requests.ts";
+import type { Memory, Server } from "./server.ts";
+
+/** Longer than anything of the API lives for a client's sake: two windows of its limits. */
+const SETTLE_MS = 3000;
+
+export interface MemoryOptions {
+  readonly early: number;
+  readonly late: number;
+}
+
+/** How much memory a fresh API has after so many requests, and after so many. */
+export async function measureMemory(
+  api: Server,
+  callers: Callers,
+  load: LoadGenerator,
+  { early, late }: MemoryOptions,
+): Promise<{ readonly early: Memory; readonly late: Memory }> {
+  const after = async (requests: number): Promise<Memory> => {
+    await load.run({ url: api.url, callers, mostRequests: requests });
+    await delay(SETTLE_MS);
+    return api.memory();
+  };
+  const first = await after(early);
+  return { early: first, late: await after(late - early) };
+}

@@ -1,0 +1,104 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import * as z from "zod";
+import type { Cluster } from "../../test/cluster/cluster.ts";
+import { waitFor } from "../../test/cluster/wait.ts";
+import { RECORDS_NAMESPACE } from "../../test/e2e/demo/objects.ts";
+import { type ChildOptions, said, startChild } from "../child.ts";
+import { evaluate } from "../inspector.ts";
+import type { ApiWorld } from "./world.ts";
+
+/** Everything on: authentication, limits, metrics, a log line at info for each request, to a pipe. */
+const EVERYTHING_ON = [
+  ...["--port", "0", "--ops-port", "0", "--log-level", "info"],
+  // The highest limit that there is, so that it counts but does not refuse.
+  ...["--rate-limit", "10000", "--rate-window", "1s"],
+  // Strangers come from many networks.
+  ...["--trusted-proxies", "127.0.0.1"],
+];
+
+/** An HTTP server that is measured, in a process of its own. */
+export interface Server {
+  readonly url: string;
+  /** CPU time that it has used so far. */
+  cpuSeconds(): Promise<number>;
+  /** The least that is seen in several full collections of garbage. */
+  memory(): Promise<Memory>;
+  stop(): Promise<void>;
+}
+
+export interface Memory {
+  readonly rssBytes: number;
+  /** What is alive of the heap. */
+  readonly heapBytes: number;
+}
+
+/** The API as it is shipped. Resolves once it is ready. */
+export async function startApi({ cluster, kubeconfig }: ApiWorld, program: string): Promise<Server> {
+  const where = ["--kubeconfig", kubeconfig, "--namespace", RECORDS_NAMESPACE];
+  const { server, opsUrl } = await serve(cluster, {
+    name: "api",
+    file: program,
+    args: ["api", ...EVERYTHING_ON, ...where],
+  });
+  const isReady = async () => (await fetch(`${opsUrl}/readyz`)).status === 200;
+  await waitFor(isReady, { what: "the API to be ready" });
+  return server;
+}
+
+/** Naked express (baseline.ts). */
+export async function startBaseline({ cluster }: ApiWorld, path: string, constant: string): Promise<Server> {
+  const file = fileURLToPath(new URL("baseline.ts", import.meta.url));
+  const { server } = await serve(cluster, { name: "baseline", file, args: [path, constant] });
+  return server;
+}
+
+async function serve(cluster: Cluster, options: ChildOptions) {
+  // The inspector costs nothing as long as nobody is connected to it.
+  const child = startChild(cluster, { ...options, nodeArgs: ["--inspect=127.0.0.1:0"] });
+  const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
+  const [inspector, { url, opsUrl }] = await Promise.all([
+    said(child.stderr, (text) => /ws:\S+/.exec(text)?.[0]),
+    said(child.stdout, listeningIn),
+  ]);
+  const server: Server = {
+    url,
+    cpuSeconds: async () => z.number().parse(await evaluate(inspector, CPU_SECONDS)),
+    memory: () => leastMemory(inspector),
+    async stop() {
+      child.kill("SIGTERM");
+      await ended;
+    },
+  };
+  return { server, opsUrl };
+}
+
+/** One collection can leave what a later one finds to be dead: tens of MiB, and not the same each time. */
+async function leastMemory(inspector: string): Promise<Memory> {
+  const seen: Memory[] = [];
+  for (let collection = 0; collection < COLLECTIONS; collection += 1) {
+    seen.push(memorySchema.parse(await evaluate(inspector, MEMORY, { collect: true })));
+    await delay(COLLECTION_PAUSE_MS);
+  }
+  return {
+    rssBytes: Math.min(...seen.map(({ rssBytes }) => rssBytes)),
+    heapBytes: Math.min(...seen.map(({ heapBytes }) => heapBytes)),
+  };
+}
+
+const COLLECTIONS = 8;
+const COLLECTION_PAUSE_MS = 250;
+
+const CPU_SECONDS = "(({ user, system }) => (user + system) / 1e6)(process.cpuUsage())";
+
+const MEMORY = "(({ rss, heapUsed }) => ({ rssBytes: rss, heapBytes: heapUsed }))(process.memoryUsage())";
+
+const memorySchema = z.object({ rssBytes: z.number(), heapBytes: z.number() });
+
+const listeningSchema = z.object({ msg: z.literal("listening"), url: z.url(), opsUrl: z.url().optional() });
+
+/** Both servers say it in a line of JSON. */
+function listeningIn(text: string) {
+  const line = text.split("\n").find((each) => each.includes('"listening"') && each.endsWith("}"));
+  return line === undefined ? undefined : listeningSchema.parse(JSON.parse(line));
+}

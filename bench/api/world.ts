@@ -1,0 +1,95 @@
+import {
+  type CachedScaling,
+  type PipeScalingResource,
+  toCachedScaling,
+} from "../../src/api/cached-objects.ts";
+import { API_VERSION, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
+import { describeSize, sizeOfCores } from "../../src/domain/size.ts";
+import { KubeClient } from "../../src/kube/client.ts";
+import { connect } from "../../src/kube/connection.ts";
+import { CONFIG_MAPS, collectionPath, objectPath, SECRETS } from "../../src/kube/paths.ts";
+import { type Cluster, startCluster } from "../../test/cluster/cluster.ts";
+import { accounts, install } from "../../test/e2e/demo/install.ts";
+import { ACME_PIPES, RECORDS_NAMESPACE } from "../../test/e2e/demo/objects.ts";
+import { keyRecord, organizationRecord, serviceRecord } from "../../test/gen/records.ts";
+
+/** The rate limit is on, at its highest, 10,000 a second; so many keys share the load that none is refused. */
+const KEYS = 16;
+
+export interface BenchService {
+  readonly scaling: CachedScaling;
+  /** Of its size, on the API. */
+  readonly path: string;
+}
+
+/** A cluster with what the API reads: an organization with its keys and two services that have a size. */
+export interface ApiWorld {
+  readonly cluster: Cluster;
+  /** Of the API's own ServiceAccount. */
+  readonly kubeconfig: string;
+  readonly authorizations: readonly string[];
+  readonly services: readonly [BenchService, BenchService];
+  /** The GETs, which are all answered from the caches. */
+  readonly paths: readonly string[];
+}
+
+/** The cluster goes when this process ends. Nothing rolls out on it: no pipe is needed to measure the API. */
+export async function createApiWorld(): Promise<ApiWorld> {
+  const cluster = await startCluster({ controllerManager: false, nodes: 0 });
+  await install(cluster, new AbortController().signal);
+  const { api: kubeconfig } = await accounts(cluster);
+  const admin = new KubeClient(await connect(cluster.kubeconfig));
+  try {
+    return { cluster, kubeconfig, ...(await seed(admin)) };
+  } finally {
+    await admin.close();
+  }
+}
+
+async function seed(admin: KubeClient) {
+  const organization = organizationRecord();
+  const organizationId = organization.metadata.name.slice("organization-".length);
+  const add = (body: object, of: typeof CONFIG_MAPS) =>
+    admin.json({ method: "POST", path: collectionPath(of, RECORDS_NAMESPACE), body });
+  await add(organization, CONFIG_MAPS);
+  const keys = Array.from({ length: KEYS }, () => keyRecord({ organizationId }));
+  for (const { record } of keys) await add(record, SECRETS);
+
+  const ofOrganization = `/v1/organizations/${organizationId}`;
+  const addService = async (): Promise<BenchService> => {
+    const service = serviceRecord({ organizationId, namespace: ACME_PIPES });
+    await add(service, CONFIG_MAPS);
+    const id = service.metadata.name.slice("service-".length);
+    return { scaling: await addScaling(admin, id), path: `${ofOrganization}/services/${id}/pipesCdcScaling` };
+  };
+  const services = [await addService(), await addService()] as const;
+  const [{ path }] = services;
+  return {
+    authorizations: keys.map(({ authorization }) => authorization),
+    services,
+    paths: [
+      path,
+      "/v1/organizations",
+      `${ofOrganization}/keys`,
+      path.replace("pipesCdcScaling", "backupConfiguration"),
+    ],
+  };
+}
+
+/** As the controller would have made it, with one core reached. */
+async function addScaling(admin: KubeClient, name: string): Promise<CachedScaling> {
+  const size = sizeOfCores(1);
+  const spec = { replicaCpuMillicores: size.cpuMillicores, replicaMemoryGb: size.memoryGib };
+  const made = await admin.json<PipeScalingResource>({
+    method: "POST",
+    path: collectionPath(PIPE_SCALINGS, ACME_PIPES),
+    body: { apiVersion: API_VERSION, kind: KIND, metadata: { name }, spec },
+  });
+  await admin.json({
+    method: "PATCH",
+    path: `${objectPath(PIPE_SCALINGS, ACME_PIPES, name)}/status`,
+    patchType: "application/merge-patch+json",
+    body: { status: { effective: { ...spec, summary: describeSize(size) } } },
+  });
+  return toCachedScaling(made);
+}

@@ -1,0 +1,61 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import type { Cluster } from "../test/cluster/cluster.ts";
+import { environment } from "../test/cluster/environment.ts";
+
+export interface ChildOptions {
+  /** What it is called among the processes of the cluster. */
+  readonly name: string;
+  /** Path of the program. */
+  readonly file: string;
+  readonly args?: readonly string[];
+  /** Of Node itself. */
+  readonly nodeArgs?: readonly string[];
+}
+
+/**
+ * A Node process of a benchmark, which can be sent messages. Its two outputs are pipes that must be read.
+ *
+ * It is started, by name, from the cluster's folder: who removes the cluster ends this with it
+ * (test/cluster/processes.ts), however the benchmark ends.
+ */
+export function startChild(cluster: Cluster, options: ChildOptions): ChildProcess {
+  const { name, file, args = [], nodeArgs = [] } = options;
+  return spawn(process.execPath, [...nodeArgs, file, ...args], {
+    argv0: join(cluster.dir, "bin", `bench-${name}`),
+    env: ownEnvironment(),
+    stdio: ["ignore", "pipe", "pipe", "ipc"],
+  });
+}
+
+/** Nothing in it may name another cluster, or set an option that the benchmark does not. */
+function ownEnvironment() {
+  return Object.fromEntries(
+    Object.entries(environment).filter(
+      ([name]) => name !== "KUBECONFIG" && name !== "NODE_OPTIONS" && !name.startsWith("PIPE_SCALING_"),
+    ),
+  );
+}
+
+/**
+ * What a process says about itself on a stream, once it has said it. From then on the stream is read and
+ * thrown away, so that the process never waits for a reader.
+ *
+ * @param find in all that came so far
+ */
+export function said<T>(stream: Readable | null, find: (text: string) => T | undefined): Promise<T> {
+  return new Promise((resolve, reject) => {
+    let text = "";
+    const look = (chunk: Buffer) => {
+      text += chunk.toString();
+      const found = find(text);
+      if (found === undefined) return;
+      stream?.off("data", look);
+      stream?.resume();
+      resolve(found);
+    };
+    stream?.on("data", look);
+    stream?.once("end", () => reject(new Error(`a process of the benchmark ended, and said: ${text}`)));
+  });
+}

@@ -1,0 +1,128 @@
+import { fileURLToPath } from "node:url";
+import { buildLikewise, buildProgram } from "../bundle.ts";
+import { describeMachine } from "../machine.ts";
+import { type Burst, measureBurst } from "./burst.ts";
+import { measureIdle } from "./idle.ts";
+import { describeResults } from "./report.ts";
+import { measureRescale, rescaleByTier } from "./rescale.ts";
+import { RunningController } from "./running-controller.ts";
+import { PIPES_PER_SERVICE, seedBaseline, seedServices } from "./seed.ts";
+import { measureStart } from "./start.ts";
+import { createControllerWorld, quiet } from "./world.ts";
+import { WritingLoop } from "./writing-loop.ts";
+
+interface Amounts {
+  readonly rescale: { readonly services: number; readonly rounds: number };
+  readonly start: { readonly deployments: number; readonly rounds: number };
+  readonly bursts: number;
+  readonly idleMinutes: number;
+}
+
+const QUICK: Amounts = {
+  rescale: { services: 200, rounds: 2 },
+  start: { deployments: 3000, rounds: 2 },
+  bursts: 1,
+  idleMinutes: 0.25,
+};
+
+const STANDARD: Amounts = {
+  rescale: { services: 1000, rounds: 5 },
+  start: { deployments: 15_000, rounds: 5 },
+  bursts: 3,
+  idleMinutes: 5,
+};
+
+const FULL: Amounts = {
+  ...STANDARD,
+  start: { deployments: 60_000, rounds: 3 },
+  // No watch lives longer (src/runtime/reflector.ts), so each is seen to be begun anew.
+  idleMinutes: 20,
+};
+
+const EXTENTS = { quick: QUICK, standard: STANDARD, full: FULL };
+
+/** How much is measured. */
+export type Extent = keyof typeof EXTENTS;
+
+/** With pacing on each pipe is a rollout of its own, so fewer are enough to count its writes. */
+const PACED_SERVICES = 100;
+
+export interface BenchOptions {
+  readonly extent: Extent;
+  /** Hears what is being done. */
+  readonly tell: (text: string) => void;
+}
+
+/** Measures the controller against the bars of the design, and prints two tables: ratios, and counts of requests. */
+export async function benchController({ extent: name, tell }: BenchOptions): Promise<void> {
+  const machine = describeMachine();
+  const amounts = EXTENTS[name];
+  tell("Starting a cluster");
+  const world = await createControllerWorld();
+  try {
+    const { dir } = world.cluster;
+    const programs = {
+      controller: await buildProgram(dir),
+      writes: await buildLikewise(besideThis("writes.ts"), dir),
+      lists: await buildLikewise(besideThis("lists.ts"), dir),
+    };
+    const { services, rounds } = amounts.rescale;
+    tell(`Making ${count(services)} services of ${PIPES_PER_SERVICE} pipes, and as many for the baseline`);
+    const idlePipes = { services, replicas: 0 };
+    const rescaled = await seedServices(world, idlePipes);
+    await seedBaseline(world, idlePipes);
+    const paced = await seedServices(world, { services: PACED_SERVICES, replicas: 1, completeAtOnce: true });
+    const single = await seedServices(world, { services: 1, replicas: 0 });
+
+    const controller = await RunningController.start(world, programs.controller);
+    const loop = await WritingLoop.start(world, programs.writes);
+    await quiet(world);
+    tell(`Rescaling them all at once, ${rounds + 1} times`);
+    const rescale = await measureRescale(world, rescaled, { controller, loop }, rounds);
+    await loop.process.stop();
+    const { counts: pacedCounts } = await rescaleByTier(world, paced, controller, "scale");
+    tell(`Sending 1,000 PATCHes of one service in 10 seconds, ${amounts.bursts} times`);
+    const bursts: Burst[] = [];
+    for (let burst = 0; burst < amounts.bursts; burst += 1)
+      bursts.push(await measureBurst(world, controller, single.serviceIds[0] ?? ""));
+
+    const { deployments } = amounts.start;
+    tell(`Making more, up to ${count(deployments)} Deployments`);
+    const made = [rescaled, paced, single].reduce((sum, { pipes }) => sum + pipes, 0);
+    const more = Math.ceil((deployments - made) / PIPES_PER_SERVICE);
+    const added = await seedServices(world, { services: more, replicas: 1 });
+    await quiet(world);
+    await controller.stop();
+    tell(`Starting the controller where it has nothing to do, ${amounts.start.rounds + 1} times`);
+    const starts = await measureStart(world, programs, amounts.start.rounds);
+    tell(`Leaving it idle for ${amounts.idleMinutes} minutes`);
+    const last = await RunningController.start(world, programs.controller);
+    const idle = await measureIdle(world, amounts.idleMinutes);
+    await last.stop();
+
+    console.log(
+      describeResults({
+        services,
+        rescale,
+        paced: { services: PACED_SERVICES, counts: pacedCounts },
+        bursts,
+        deployments: made + added.pipes,
+        starts,
+        idle,
+      }),
+    );
+    console.log(`\n${machine}; ${new Date().toISOString()}`);
+  } finally {
+    await world.admin.close();
+    // Takes along what runs beside it (child.ts).
+    await world.cluster.stop();
+  }
+}
+
+function besideThis(file: string): string {
+  return fileURLToPath(new URL(file, import.meta.url));
+}
+
+function count(value: number): string {
+  return value.toLocaleString("en");
+}

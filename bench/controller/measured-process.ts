@@ -1,0 +1,61 @@
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import * as z from "zod";
+import type { Cluster } from "../../test/cluster/cluster.ts";
+import { type ChildOptions, said, startChild } from "../child.ts";
+import { evaluate } from "../inspector.ts";
+
+/** What is kept of its standard error. */
+const MOST_ERRORS = 4000;
+
+/** A process that says in lines of JSON what it has done, and when; what it costs is asked of its inspector. */
+export class MeasuredProcess {
+  /** In milliseconds since 1970. */
+  readonly spawnedAtMs = Date.now();
+  readonly #child: ChildProcess;
+  readonly #inspector: Promise<string>;
+  readonly #ended: Promise<unknown>;
+  readonly #gone = new AbortController();
+
+  /** @param onLine hears each line of its standard output */
+  constructor(cluster: Cluster, options: ChildOptions, onLine: (line: string) => void) {
+    // The inspector costs nothing as long as nobody is connected to it.
+    this.#child = startChild(cluster, { ...options, nodeArgs: ["--inspect=127.0.0.1:0"] });
+    let errors = "";
+    this.#child.stderr?.on("data", (chunk: Buffer) => {
+      errors = (errors + chunk.toString()).slice(-MOST_ERRORS);
+    });
+    this.#ended = once(this.#child, "close").finally(() =>
+      this.#gone.abort(new Error(`the process ${options.name} of the benchmark ended, and said: ${errors}`)),
+    );
+    this.#inspector = said(this.#child.stderr, (text) => /ws:\S+/.exec(text)?.[0]);
+    if (this.#child.stdout) createInterface(this.#child.stdout).on("line", onLine);
+  }
+
+  /** Aborted when it ends, for who waits for it to say something. */
+  get signal(): AbortSignal {
+    return this.#gone.signal;
+  }
+
+  send(message: object): void {
+    this.#child.send(message);
+  }
+
+  /** CPU time that it has used so far. */
+  async cpuSeconds(): Promise<number> {
+    return z.number().parse(await evaluate(await this.#inspector, CPU_SECONDS));
+  }
+
+  async rssBytes(): Promise<number> {
+    return z.number().parse(await evaluate(await this.#inspector, "process.memoryUsage.rss()"));
+  }
+
+  /** As a pod is told to end. */
+  async stop(): Promise<void> {
+    this.#child.kill("SIGTERM");
+    await this.#ended;
+  }
+}
+
+const CPU_SECONDS = "(({ user, system }) => (user + system) / 1e6)(process.cpuUsage())";

@@ -1,0 +1,134 @@
+import { type Measure, measuresTable } from "../measure.ts";
+import { compare } from "../statistics.ts";
+import type { Burst } from "./burst.ts";
+import { type Count, countsTable } from "./counts-table.ts";
+import type { Idle } from "./idle.ts";
+import { type RequestCounts, requestsOf, sumOf, writesOf } from "./request-counts.ts";
+import type { RescaleRounds } from "./rescale.ts";
+import { PIPES_PER_SERVICE } from "./seed.ts";
+import type { Starts } from "./start.ts";
+
+export interface Results {
+  /** Rescaled at once, with pacing off. */
+  readonly services: number;
+  readonly rescale: RescaleRounds;
+  /** With pacing on. */
+  readonly paced: { readonly services: number; readonly counts: RequestCounts };
+  readonly bursts: readonly Burst[];
+  /** Watched at the starts. */
+  readonly deployments: number;
+  readonly starts: Starts;
+  readonly idle: Idle;
+}
+
+/** Two tables: ratios to the baselines, and counts of requests. */
+export function describeResults(results: Results): string {
+  return [
+    measuresTable(measuresOf(results)),
+    countsTable(countsOf(results)),
+    ...results.bursts.map(describeBurst),
+  ].join("\n\n");
+}
+
+function measuresOf({ services, rescale, deployments, starts }: Results): Measure[] {
+  const all = `${grouped(services)} services of ${PIPES_PER_SERVICE} pipes at once`;
+  const memoryBar = 100e6 + 2000 * deployments;
+  return [
+    {
+      what: `${all}, time until every pipe has its size`,
+      comparison: compare(rescale.seconds),
+      bar: { relation: "≤", ratio: 1.05 },
+      format: seconds,
+    },
+    {
+      what: `${all}, CPU time`,
+      comparison: compare(rescale.cpuSeconds),
+      bar: { relation: "≤", ratio: 1.25 },
+      format: seconds,
+    },
+    {
+      what: `start with ${grouped(deployments)} Deployments, from spawn to synced`,
+      comparison: compare(starts.ms),
+      bar: { relation: "≤", ratio: 1.12 },
+      format: (ms) => `${grouped(Math.round(ms))} ms`,
+    },
+    {
+      what: `RSS with ${grouped(deployments)} Deployments, against 100 MB + 2 KB each`,
+      comparison: compare(starts.rssBytes.map((ours) => ({ ours, baseline: memoryBar }))),
+      bar: { relation: "≤", ratio: 1 },
+      format: (bytes) => `${(bytes / 1e6).toFixed(0)} MB`,
+    },
+  ];
+}
+
+/** Where there were several rounds, the one with the most. */
+function countsOf({ services, rescale, paced, bursts, starts, idle }: Results): Count[] {
+  const ours = most(rescale.ours);
+  // The tier's change is ours.
+  const single = (counts: RequestCounts) => requestsOf(writesOf(counts), CONTROLLERS);
+  const burst = single(most(bursts.map(({ counts }) => counts)));
+  const burstWrites = new Map([...burst].filter(([request]) => request !== "APPLY pipescalings"));
+  const started = writesOf(most(starts.counts));
+  const idleWrites = writesOf(idle.counts);
+  return [
+    {
+      what: "writes of a service, pacing off",
+      measured: sumOf(single(ours)) / services,
+      most: PIPES_PER_SERVICE + 1,
+      counts: single(ours),
+    },
+    {
+      what: "writes of a service, by the baseline",
+      measured: sumOf(single(most(rescale.baseline))) / services,
+      counts: single(most(rescale.baseline)),
+    },
+    {
+      what: "writes of a service, pacing on, without its Event",
+      measured: sumOf(requestsOf(single(paced.counts), WITHOUT_EVENTS)) / paced.services,
+      most: PIPES_PER_SERVICE + 2,
+      counts: single(paced.counts),
+    },
+    {
+      what: "writes for 1,000 PATCHes of a service in 10 s",
+      measured: sumOf(burstWrites),
+      most: 450,
+      counts: burstWrites,
+    },
+    { what: "writes at a start with nothing to do", measured: sumOf(started), most: 0, counts: started },
+    {
+      what: `writes in ${idle.minutes} idle minutes`,
+      measured: sumOf(idleWrites),
+      most: 0,
+      counts: idleWrites,
+    },
+    {
+      what: `other calls of an idle hour and watch, from ${idle.minutes} minutes`,
+      measured: idle.callsPerHourAndWatch,
+      most: 8,
+      counts: idle.watching,
+    },
+  ];
+}
+
+const WITHOUT_EVENTS = ["deployments", "pipescalings"];
+const CONTROLLERS = [...WITHOUT_EVENTS, "events"];
+
+function most(rounds: readonly RequestCounts[]): RequestCounts {
+  const [first = new Map<string, number>()] = rounds.toSorted(
+    (a, b) => sumOf(writesOf(b)) - sumOf(writesOf(a)),
+  );
+  return first;
+}
+
+function describeBurst({ firstMs, seconds: took, lastWon }: Burst): string {
+  const won = lastWon ? "the last one won" : "the last one did NOT win";
+  return `Burst: sent in ${took.toFixed(1)} s; the first size was given after ${firstMs} ms; ${won}.`;
+}
+
+function seconds(value: number): string {
+  return `${value.toFixed(2)} s`;
+}
+
+function grouped(value: number): string {
+  return value.toLocaleString("en");
+}

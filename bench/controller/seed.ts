@@ -1,0 +1,181 @@
+import { randomUUID } from "node:crypto";
+import { API_VERSION, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
+import type { PipeScalingStatus } from "../../src/crd/pipe-scaling.ts";
+import { CONFIG_MAPS, collectionPath, DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
+import { RECORDS_NAMESPACE } from "../../test/e2e/demo/objects.ts";
+import { pipeDeployment } from "../../test/gen/pipe.ts";
+import { organizationRecord, serviceRecord } from "../../test/gen/records.ts";
+import { inParallel } from "./in-parallel.ts";
+import { BASELINE_PIPES, type ControllerWorld, PIPES } from "./world.ts";
+
+export const PIPES_PER_SERVICE = 3;
+const CONCURRENCY = 32;
+
+export interface SeedOptions {
+  readonly services: number;
+  /** Of each pipe. One without any is sized at once, whatever the pace. */
+  readonly replicas: number;
+  /**
+   * Rollouts complete as they begin: the Deployments' status says that it has seen whatever will come.
+   * Otherwise they say only that the first one was completed, and later ones never are.
+   */
+  readonly completeAtOnce?: boolean;
+}
+
+export interface Seeded {
+  /** Name of the organization's ConfigMap. */
+  readonly organization: string;
+  readonly serviceIds: readonly string[];
+  /** How many there are of all of them. */
+  readonly pipes: number;
+}
+
+/** An organization of the tier basic whose services have three pipes each, of that tier's size. */
+export async function seedServices(world: ControllerWorld, options: SeedOptions): Promise<Seeded> {
+  const organizationId = randomUUID();
+  const organization = organizationRecord({ id: organizationId, tier: "basic" });
+  await create(world, CONFIG_MAPS, RECORDS_NAMESPACE, organization);
+  const services = Array.from({ length: options.services }, () =>
+    serviceRecord({ organizationId, namespace: PIPES }),
+  );
+  await inParallel(CONCURRENCY, services, async (service) => {
+    await create(world, CONFIG_MAPS, RECORDS_NAMESPACE, service);
+    await createPipes(world, PIPES, idOf(service), options);
+  });
+  return {
+    organization: organization.metadata.name,
+    serviceIds: services.map(idOf),
+    pipes: services.length * PIPES_PER_SERVICE,
+  };
+}
+
+/** The like of them for the baseline: nobody looks after these but who is told to. */
+export async function seedBaseline(world: ControllerWorld, options: SeedOptions): Promise<void> {
+  const ids = Array.from({ length: options.services }, () => randomUUID());
+  await inParallel(CONCURRENCY, ids, async (name) => {
+    await create(world, PIPE_SCALINGS, BASELINE_PIPES, {
+      apiVersion: API_VERSION,
+      kind: KIND,
+      metadata: { name },
+      spec: {},
+    });
+    await patchStatus(world, objectPath(PIPE_SCALINGS, BASELINE_PIPES, name), SCALED);
+    await createPipes(world, BASELINE_PIPES, name, options);
+  });
+}
+
+/** Each of its services with no size of its own gets the tier's. */
+export async function setTier(
+  { admin }: ControllerWorld,
+  { organization }: Seeded,
+  tier: string,
+): Promise<void> {
+  await admin.json({
+    method: "PATCH",
+    path: objectPath(CONFIG_MAPS, RECORDS_NAMESPACE, organization),
+    patchType: "application/merge-patch+json",
+    body: { data: { tier } },
+  });
+}
+
+async function createPipes(
+  world: ControllerWorld,
+  namespace: string,
+  serviceId: string,
+  { replicas, completeAtOnce = false }: SeedOptions,
+): Promise<void> {
+  for (let number = 1; number <= PIPES_PER_SERVICE; number += 1) {
+    const name = `pipe-${serviceId}-${number}`;
+    const pipe = pipeDeployment({ name, namespace, serviceId, cores: 1, replicas });
+    await create(world, DEPLOYMENTS, namespace, pipe);
+    const seenGeneration = completeAtOnce ? Number.MAX_SAFE_INTEGER : 1;
+    await patchStatus(
+      world,
+      objectPath(DEPLOYMENTS, namespace, name),
+      statusOf(name, replicas, seenGeneration),
+    );
+  }
+}
+
+/** As the Deployment controller reports a rollout that is completed. */
+function statusOf(name: string, replicas: number, observedGeneration: number) {
+  const at = new Date().toISOString().replace(/\.\d+/, "");
+  const since = { lastUpdateTime: at, lastTransitionTime: at };
+  const counts = {
+    replicas,
+    updatedReplicas: replicas,
+    readyReplicas: replicas,
+    availableReplicas: replicas,
+  };
+  return {
+    observedGeneration,
+    ...counts,
+    conditions: [
+      {
+        type: "Available",
+        status: "True",
+        reason: "MinimumReplicasAvailable",
+        message: "Deployment has minimum availability.",
+        ...since,
+      },
+      {
+        type: "Progressing",
+        status: "True",
+        reason: "NewReplicaSetAvailable",
+        message: `ReplicaSet "${name}-5d4f8c7b9" has successfully progressed.`,
+        ...since,
+      },
+    ],
+  };
+}
+
+const AT = "2026-01-01T00:00:00Z";
+
+/** As the controller reports a service whose pipes have the size of the tier basic. */
+const SCALED: PipeScalingStatus = {
+  observedGeneration: 1,
+  conditions: [
+    {
+      type: "Ready",
+      status: "True",
+      observedGeneration: 1,
+      lastTransitionTime: AT,
+      reason: "Scaled",
+      message: "All 3 pipes run 1 cpu / 4 Gi.",
+    },
+  ],
+  desired: {
+    replicaCpuMillicores: 1000,
+    replicaMemoryGb: 4,
+    summary: "1 cpu / 4 Gi",
+    source: "TierDefault",
+  },
+  effective: { replicaCpuMillicores: 1000, replicaMemoryGb: 4, summary: "1 cpu / 4 Gi" },
+  pipes: { total: 3, updated: 3, summary: "3/3" },
+  replicas: 0,
+  computeUnits: 0,
+  tier: "basic",
+  propagation: { startedAt: AT, completedAt: AT },
+};
+
+async function patchStatus({ admin }: ControllerWorld, path: string, status: object): Promise<void> {
+  await admin.json({
+    method: "PATCH",
+    path: `${path}/status`,
+    patchType: "application/merge-patch+json",
+    body: { status },
+  });
+}
+
+function idOf({ metadata }: ReturnType<typeof serviceRecord>): string {
+  return metadata.name.slice("service-".length);
+}
+
+function create(
+  { admin }: ControllerWorld,
+  resource: Parameters<typeof collectionPath>[0],
+  namespace: string,
+  body: object,
+): Promise<unknown> {
+  return admin.json({ method: "POST", path: collectionPath(resource, namespace), body });
+}

@@ -1,0 +1,71 @@
+import * as z from "zod";
+import { waitFor } from "../../test/cluster/wait.ts";
+import { RECORDS_NAMESPACE } from "../../test/e2e/demo/objects.ts";
+import type { Pair } from "../statistics.ts";
+import { MeasuredProcess } from "./measured-process.ts";
+import { countsBetween, type RequestCounts } from "./request-counts.ts";
+import { RunningController } from "./running-controller.ts";
+import { type ControllerWorld, PIPES, quiet } from "./world.ts";
+
+export interface Starts {
+  /** Milliseconds from spawn until everything was listed. */
+  readonly ms: readonly Pair[];
+  /** Of the controller, by rounds: the most of when it had listed everything and when it had looked at it all. */
+  readonly rssBytes: readonly number[];
+  /** What the API server answered the controller, by rounds. */
+  readonly counts: readonly RequestCounts[];
+}
+
+export interface StartPrograms {
+  readonly controller: string;
+  readonly lists: string;
+}
+
+/** The controller where there is nothing to do, and the process that only makes its lists, in turns; the first round only warms up. */
+export async function measureStart(
+  world: ControllerWorld,
+  programs: StartPrograms,
+  rounds: number,
+): Promise<Starts> {
+  const started: (Awaited<ReturnType<typeof startController>> & { readonly pair: Pair })[] = [];
+  for (let round = 0; round <= rounds; round += 1) {
+    // Who comes first changes, so that what grows or shrinks with time is nobody's advantage.
+    const oursFirst = round % 2 === 0;
+    const before = oursFirst ? undefined : await runLists(world, programs.lists);
+    const ours = await startController(world, programs.controller);
+    const baseline = before ?? (await runLists(world, programs.lists));
+    if (round > 0) started.push({ ...ours, pair: { ours: ours.ms, baseline } });
+  }
+  return {
+    ms: started.map(({ pair }) => pair),
+    rssBytes: started.map(({ rssBytes }) => rssBytes),
+    counts: started.map(({ counts }) => counts),
+  };
+}
+
+async function startController(world: ControllerWorld, program: string) {
+  const before = await quiet(world);
+  const controller = await RunningController.start(world, program);
+  const first = await controller.process.rssBytes();
+  const after = await quiet(world);
+  const second = await controller.process.rssBytes();
+  await controller.stop();
+  return {
+    ms: controller.startMs,
+    rssBytes: Math.max(first, second),
+    counts: countsBetween(before, after),
+  };
+}
+
+const lineSchema = z.object({ msg: z.literal("listed"), time: z.iso.datetime() });
+
+async function runLists({ cluster, kubeconfig }: ControllerWorld, program: string): Promise<number> {
+  let listedAtMs: number | undefined;
+  const options = { name: "lists", file: program, args: [kubeconfig, RECORDS_NAMESPACE, PIPES] };
+  const lists = new MeasuredProcess(cluster, options, (line) => {
+    listedAtMs = Date.parse(lineSchema.parse(JSON.parse(line)).time);
+  });
+  const at = await waitFor(() => listedAtMs, { what: "the lists to be made", timeoutMs: 120_000 });
+  await lists.stop();
+  return at - lists.spawnedAtMs;
+}

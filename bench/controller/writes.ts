@@ -1,0 +1,122 @@
+import { on } from "node:events";
+import { formatAttempt } from "../../src/controller/attempt.ts";
+import { ATTEMPT_ANNOTATION, GIVEN_SIZE_ANNOTATION, SERVICE_LABEL } from "../../src/controller/names.ts";
+import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
+import { cpuQuantity, memoryQuantity } from "../../src/domain/quantity.ts";
+import { describeSize, formatSize, type Size, sizeOfCores } from "../../src/domain/size.ts";
+import { KubeClient } from "../../src/kube/client.ts";
+import { connect } from "../../src/kube/connection.ts";
+import type { KubeObject, ObjectMeta } from "../../src/kube/objects.ts";
+import { collectionPath, DEPLOYMENTS, objectPath, type Resource } from "../../src/kube/paths.ts";
+import { inParallel } from "./in-parallel.ts";
+
+/**
+ * The baseline of a rescale, a process of its own: a loop that only makes the writes that the controller makes,
+ * byte for byte alike, by the same client and as many at a time, and decides and watches nothing. It lists
+ * what is there once, says that it is ready, and rescales everything each time that it is told a size.
+ */
+const [kubeconfig = "", namespace = ""] = process.argv.slice(2);
+
+export interface Rescale {
+  readonly cores: number;
+}
+
+/** As many services at a time as the controller has workers (src/controller/assemble.ts). */
+const CONCURRENCY = 16;
+const LIST_TIMEOUT_MS = 60_000;
+
+interface Service {
+  scaling: ObjectMeta;
+  pipes: ObjectMeta[];
+}
+
+const client = new KubeClient(await connect(kubeconfig));
+const services = await list();
+say("ready");
+for await (const [order] of on(process, "message")) {
+  const { cores }: Rescale = order;
+  await rescale(sizeOfCores(cores));
+}
+
+async function list(): Promise<Service[]> {
+  const [scalings, pipes] = await Promise.all([all(PIPE_SCALINGS), all(DEPLOYMENTS)]);
+  const ofService = Map.groupBy(pipes, ({ labels }) => labels?.[SERVICE_LABEL]);
+  return scalings.map((scaling) => ({ scaling, pipes: ofService.get(scaling.name) ?? [] }));
+}
+
+async function all(resource: Resource): Promise<ObjectMeta[]> {
+  const request = { path: collectionPath(resource, namespace), timeoutMs: LIST_TIMEOUT_MS };
+  const { items } = await client.json<{ readonly items: readonly KubeObject[] }>(request);
+  return items.map(({ metadata }) => metadata);
+}
+
+async function rescale(size: Size): Promise<void> {
+  let left = services.length;
+  await inParallel(CONCURRENCY, services, async (service) => {
+    service.pipes = await Promise.all(service.pipes.map((pipe) => giveSize(pipe, service.scaling, size)));
+    left -= 1;
+    if (left === 0) say("sized");
+    service.scaling = await report(service.scaling, size);
+  });
+  say("rescaled");
+}
+
+async function giveSize(pipe: ObjectMeta, scaling: ObjectMeta, size: Size): Promise<ObjectMeta> {
+  const { name, uid, resourceVersion } = pipe;
+  const amounts = { cpu: cpuQuantity(size), memory: memoryQuantity(size) };
+  const resources = { requests: amounts, limits: { memory: amounts.memory } };
+  const attempt = formatAttempt({
+    size,
+    startedAtMs: Date.now(),
+    scalingUid: scaling.uid,
+    generation: scaling.generation ?? 0,
+    requestId: undefined,
+    attempts: 1,
+  });
+  const annotations = { [GIVEN_SIZE_ANNOTATION]: formatSize(size), [ATTEMPT_ANNOTATION]: attempt };
+  const { metadata } = await client.json<KubeObject>({
+    method: "PATCH",
+    path: objectPath(DEPLOYMENTS, namespace, name),
+    query: { fieldManager: CONTROLLER_FIELD_MANAGER },
+    patchType: "application/strategic-merge-patch+json",
+    body: {
+      metadata: { uid, resourceVersion, annotations },
+      spec: { template: { spec: { containers: [{ name: "pipe", resources }] } } },
+    },
+  });
+  return metadata;
+}
+
+async function report({ name, uid, resourceVersion }: ObjectMeta, size: Size): Promise<ObjectMeta> {
+  const now = `${new Date().toISOString().slice(0, 19)}Z`;
+  const wanted = describeSize(size);
+  const condition = (type: string, status: string) => ({
+    type,
+    status,
+    observedGeneration: 1,
+    lastTransitionTime: now,
+    reason: "Progressing",
+    message: `0 of 3 pipes run ${wanted}. Rolling: pipe-${name}-1, pipe-${name}-2, pipe-${name}-3.`,
+  });
+  const status = {
+    conditions: [condition("Ready", "False"), condition("Reconciling", "True")],
+    desired: {
+      replicaCpuMillicores: size.cpuMillicores,
+      replicaMemoryGb: size.memoryGib,
+      summary: wanted,
+    },
+    propagation: { requestId: null, startedAt: now },
+  };
+  const { metadata } = await client.json<KubeObject>({
+    method: "PATCH",
+    path: `${objectPath(PIPE_SCALINGS, namespace, name)}/status`,
+    query: { fieldManager: CONTROLLER_FIELD_MANAGER },
+    patchType: "application/merge-patch+json",
+    body: { apiVersion: API_VERSION, kind: KIND, metadata: { uid, resourceVersion }, status },
+  });
+  return metadata;
+}
+
+function say(msg: string): void {
+  console.log(JSON.stringify({ msg, time: new Date().toISOString() }));
+}

@@ -1,0 +1,44 @@
+import * as z from "zod";
+import { waitFor } from "../../test/cluster/wait.ts";
+import { MeasuredProcess } from "./measured-process.ts";
+import { BASELINE_PIPES, type ControllerWorld } from "./world.ts";
+import type { Rescale } from "./writes.ts";
+
+const lineSchema = z.object({ msg: z.enum(["ready", "sized", "rescaled"]), time: z.iso.datetime() });
+
+const TIMEOUT_MS = 120_000;
+
+/** The process that only makes the controller's writes (writes.ts). */
+export class WritingLoop {
+  readonly process: MeasuredProcess;
+  readonly #said = new Map<string, number>();
+
+  private constructor({ cluster, kubeconfig }: ControllerWorld, program: string) {
+    const options = { name: "writes", file: program, args: [kubeconfig, BASELINE_PIPES] };
+    this.process = new MeasuredProcess(cluster, options, (line) => {
+      const { msg, time } = lineSchema.parse(JSON.parse(line));
+      this.#said.set(msg, Date.parse(time));
+    });
+  }
+
+  static async start(world: ControllerWorld, program: string): Promise<WritingLoop> {
+    const loop = new WritingLoop(world, program);
+    await loop.#hear("ready");
+    return loop;
+  }
+
+  /** @returns when the last pipe had its size, in milliseconds since 1970 */
+  async rescale(cores: number): Promise<number> {
+    this.#said.clear();
+    const order: Rescale = { cores };
+    this.process.send(order);
+    await this.#hear("rescaled");
+    return this.#hear("sized");
+  }
+
+  #hear(msg: string): Promise<number> {
+    const { signal } = this.process;
+    const what = `the loop of writes to say "${msg}"`;
+    return waitFor(() => this.#said.get(msg), { what, timeoutMs: TIMEOUT_MS, signal });
+  }
+}

@@ -1,0 +1,10 @@
+/** A Markdown table that is also readable as it is: columns are as wide as their widest cell. */
+export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const widths = header.map((title, column) =>
+    Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)),
+  );
+  const line = (cells: readonly string[]) =>
+    `| ${widths.map((width, column) => (cells[column] ?? "").padEnd(width)).join(" | ")} |`;
+  const rule = widths.map((width) => "-".repeat(width));
+  return [line(header), line(rule), ...rows.map(line)].join("\n");
+}
