@@ -58,7 +58,7 @@ export class Answers {
     }
     const body = errorBody(problem);
     const headers = this.#headers(requestId, body, problem.headers, exchange?.bucket);
-    headers.push("Connection", "close");
+    headers.push("Date", new Date(this.#options.clock.now()).toUTCString(), "Connection", "close");
     const lines = [`HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status] ?? ""}`];
     for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`);
     socket.end(`${lines.join("\r\n")}\r\n\r\n${body}`, () => socket.destroy());

@@ -7,7 +7,7 @@ import type { ClientAddresses } from "./client-address.ts";
 import { docsPages } from "./docs.ts";
 import { type Exchange, openExchange } from "./exchange.ts";
 import { Gate, requireRole } from "./gate.ts";
-import { pathOf, requireOneHost } from "./http-syntax.ts";
+import { pathOf, requireOneReading } from "./http-syntax.ts";
 import type { Limits } from "./limits.ts";
 import type { MembersDeps } from "./members.ts";
 import type { Page } from "./page.ts";
@@ -76,7 +76,7 @@ export function createApp(deps: AppDeps): RequestListener {
     const exchange = openExchange(request, response, clock.monotonic());
     const fail = (error: unknown) => answers.failure(exchange, toProblem(error));
     try {
-      requireOneHost(request);
+      requireOneReading(request);
       const path = pathOf(request.url ?? "");
       if (!path.startsWith("/v1/")) {
         answers.page(exchange, pageAt(path, exchange));

@@ -41,8 +41,9 @@ interface RequestSocket {
   readonly socket: { readonly remoteAddress?: string | undefined };
 }
 
-// Not trim(), which takes for blank what HTTP does not.
-const BLANKS = /^[ \t]+|[ \t]+$/g;
+// Not trim(), which takes for blank what HTTP does not. Without the look behind, each blank of a run would be
+// tried as the first of those at the end.
+const BLANKS = /^[ \t]+|(?<![ \t])[ \t]+$/g;
 
 /** Something that is no address ends the walk at the proxy that wrote it: who called it, it did not say. */
 function lastUntrusted(peer: string, forwarded: string, proxies: AddressSet): string {

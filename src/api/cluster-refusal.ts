@@ -21,10 +21,17 @@ export function refusal(error: unknown, what: string): unknown {
     return unavailable("The change could not be made. It is safe to repeat it.", { cause: error });
   }
   if (!(error instanceof KubeApiError)) return error;
-  // Not the schema, which our own is as strict as: somebody's admission policy.
-  if (error.code === 422) return invalid(`The cluster's policy does not allow ${what}.`, error);
+  if (isDenied(error)) return invalid(`The cluster's policy does not allow ${what}.`, error);
   return unavailable("The change could not be made. It is safe to repeat it.", {
     cause: error,
     ...(error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs }),
   });
+}
+
+/**
+ * Somebody's admission policy has said no. 422 is not the schema's, which our own is as strict as; a webhook
+ * chooses its code, also that of a right that we have not, so it is known by the API server's words.
+ */
+function isDenied({ code, message }: KubeApiError): boolean {
+  return code === 422 || (code < 500 && / admission webhook "[^"]*" denied the request\b/.test(message));
 }

@@ -46,7 +46,8 @@ export function canAnswerRaw(socket: Duplex): boolean {
   const exchange = latest.get(socket);
   if (exchange === undefined) return true;
   const { request, response } = exchange;
-  return request.complete ? response.writableFinished : !response.headersSent;
+  // A response has its socket when those before it are out.
+  return request.complete ? response.writableFinished : response.socket !== null && !response.headersSent;
 }
 
 /** Whether a request has come on this connection whose answer is not out yet. */

@@ -13,12 +13,22 @@ export function timesSent(request: IncomingMessage, name: string): number {
   return times;
 }
 
-/** @throws Problem 400, after which the connection closes: two readers may disagree where it is in */
-export function requireOneHost(request: IncomingMessage): void {
-  if (timesSent(request, "host") === 1) return;
-  throw new Problem(400, "The request must have exactly one Host header.", {
-    headers: ["Connection", "close"],
-  });
+/**
+ * Refuses what Node takes, though a proxy may have read it as something else (RFC 9112, sections 3.2 and 6.1).
+ *
+ * @throws Problem 400, after which the connection closes
+ */
+export function requireOneReading(request: IncomingMessage): void {
+  if (timesSent(request, "host") !== 1) throw ambiguous("The request must have exactly one Host header.");
+  const coding = request.headers["transfer-encoding"];
+  if (coding === undefined) return;
+  if (request.httpVersion === "1.0" || coding.toLowerCase() !== "chunked") {
+    throw ambiguous("The only Transfer-Encoding that is taken is chunked, in HTTP/1.1.");
+  }
+}
+
+function ambiguous(message: string): Problem {
+  return new Problem(400, message, { headers: ["Connection", "close"] });
 }
 
 /**

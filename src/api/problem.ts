@@ -3,6 +3,8 @@ const TEXT_LIMIT = 500;
 
 /** What a client is to wait, in seconds, before it repeats a request that met a 503. */
 const RETRY_AFTER_SECONDS = 5;
+/** At most, whatever the cluster asks of us: clients sleep no longer. */
+const MOST_RETRY_AFTER_SECONDS = 60;
 
 /**
  * An answer other than 200. The message is the caller's, so it tells what to do and nothing of our inside;
@@ -59,7 +61,7 @@ export function unavailable(
   message: string,
   { retryAfterMs = RETRY_AFTER_SECONDS * 1000, cause }: { retryAfterMs?: number; cause?: unknown } = {},
 ): Problem {
-  const seconds = Math.max(1, Math.ceil(retryAfterMs / 1000));
+  const seconds = Math.min(MOST_RETRY_AFTER_SECONDS, Math.max(1, Math.ceil(retryAfterMs / 1000)));
   return new Problem(503, message, { headers: ["Retry-After", String(seconds)], cause });
 }
 

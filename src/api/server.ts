@@ -3,6 +3,7 @@ import { createServer as createTlsServer } from "node:https";
 import type { Clock } from "../runtime/clock.ts";
 import type { Answers } from "./answers.ts";
 import { openExchange } from "./exchange.ts";
+import { limitPipelining } from "./pipelining.ts";
 import { Problem } from "./problem.ts";
 
 export interface Timeouts {
@@ -12,6 +13,8 @@ export interface Timeouts {
   readonly requestMs: number;
   /** That a connection may wait for its next request. */
   readonly keepAliveMs: number;
+  /** That nothing may move on a connection, though an answer is owed on it or is not read. */
+  readonly stalledMs: number;
   /** How often the first two are looked at. */
   readonly checkMs: number;
 }
@@ -20,10 +23,15 @@ export const TIMEOUTS: Timeouts = {
   headersMs: 10_000,
   requestMs: 30_000,
   keepAliveMs: 75_000,
+  // The slowest answer takes 100 s: a write that others keep getting ahead of (object-change.ts).
+  stalledMs: 120_000,
   checkMs: 1000,
 };
 
 const MAX_HEADER_BYTES = 16_384;
+
+/** An idle one costs some 80 KB with TLS; a few replicas behind an ingress need far fewer. */
+const MAX_CONNECTIONS = 1000;
 
 export interface ServerDeps {
   readonly listener: RequestListener;
@@ -48,9 +56,12 @@ export function createApiServer({ listener, answers, clock, tls, timeouts = TIME
     // The app checks Host itself: Node's answer would have no body.
     requireHostHeader: false,
   };
+  const limited = limitPipelining(listener);
   const server = tls
-    ? createTlsServer({ ...options, ...tls, handshakeTimeout: timeouts.headersMs }, listener)
-    : createServer(options, listener);
+    ? createTlsServer({ ...options, ...tls, handshakeTimeout: timeouts.headersMs }, limited)
+    : createServer(options, limited);
+  server.timeout = timeouts.stalledMs;
+  server.maxConnections = MAX_CONNECTIONS;
   // Node drops headers beyond a number in silence, a second Authorization among them; the bytes are the limit.
   server.maxHeadersCount = 0;
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
@@ -58,13 +69,18 @@ export function createApiServer({ listener, answers, clock, tls, timeouts = TIME
     if (problem) answers.raw(socket, problem);
     else socket.destroy();
   });
-  server.on("checkExpectation", (request, response) => {
+  const refuseExpectation: RequestListener = (request, response) => {
     const problem = new Problem(417, "The only expectation that can be met is 100-continue.", {
       headers: ["Connection", "close"],
     });
     answers.failure(openExchange(request, response, clock.monotonic()), problem);
+  };
+  server.on("checkExpectation", limitPipelining(refuseExpectation));
+  server.on("connect", (_request, socket) => {
+    // Node has taken its own listener off: a client that is gone by now would end the process.
+    socket.on("error", () => socket.destroy());
+    answers.raw(socket, new Problem(400, "This is not a proxy."));
   });
-  server.on("connect", (_request, socket) => answers.raw(socket, new Problem(400, "This is not a proxy.")));
   return server;
 }
 

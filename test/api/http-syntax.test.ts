@@ -26,6 +26,7 @@ function expectRefusal(answer: Answer, status: number): void {
     "content-type": "application/json",
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
+    date: expect.stringMatching(/ GMT$/),
     "x-request-id": expect.stringMatching(/^[0-9a-f-]{36}$/),
   });
 }
@@ -60,6 +61,14 @@ describe("what is not valid HTTP", () => {
     ["two Hosts", `GET /v1/organizations HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n`],
     ["no Host outside of /v1", "GET / HTTP/1.1\r\n\r\n"],
     ["CONNECT", "CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n"],
+    [
+      "a Transfer-Encoding in HTTP/1.0",
+      "GET / HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    ],
+    [
+      "another Transfer-Encoding inside chunked",
+      "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+    ],
   ])("answers 400 to %s and closes", async (_what, request) => {
     const answer = parseRaw(await exchangeRaw(api.url, request));
     expectRefusal(answer, 400);
@@ -111,6 +120,11 @@ describe("what is valid HTTP, if rare", () => {
 
   it("answers a HTTP/1.0 request", async () => {
     const request = `GET /v1/organizations HTTP/1.0\r\nHost: a\r\nAuthorization: ${authorization}\r\n\r\n`;
+    expect(parseRaw(await exchangeRaw(api.url, request)).status).toBe(200);
+  });
+
+  it("takes chunked in whatever case, and blanks around it", async () => {
+    const request = `GET /v1/organizations HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nTransfer-Encoding: \t Chunked \t\r\nConnection: close\r\n\r\n0\r\n\r\n`;
     expect(parseRaw(await exchangeRaw(api.url, request)).status).toBe(200);
   });
 

@@ -243,6 +243,7 @@ describe("a write", () => {
   it.each([
     ["cannot be reached", new KubeUnreachableError("PATCH: no answer from https://10.0.0.1"), "5"],
     ["is overloaded", refusal(429, { details: { retryAfterSeconds: 7 } }), "7"],
+    ["is overloaded for a day", refusal(429, { details: { retryAfterSeconds: 86_400 } }), "60"],
     ["has an error", refusal(500), "5"],
     ["no longer knows us", refusal(401), "5"],
     ["no longer lets us", refusal(403, { reason: "Forbidden" }), "5"],

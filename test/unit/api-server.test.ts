@@ -9,14 +9,14 @@ import { systemClock } from "../../src/runtime/clock.ts";
 import { createLogger, type Logger } from "../../src/telemetry/log.ts";
 import { exchangeRaw, parseRaw } from "../api/client.ts";
 
-let server: Server | undefined;
+let running: Server | undefined;
 
 afterEach(async () => {
-  server?.closeAllConnections();
-  server?.close();
+  running?.closeAllConnections();
+  running?.close();
 });
 
-const QUICK = { headersMs: 100, requestMs: 200, keepAliveMs: 1000, checkMs: 20 };
+const QUICK = { headersMs: 100, requestMs: 200, keepAliveMs: 1000, stalledMs: 30_000, checkMs: 20 };
 
 async function start(
   serve: (exchange: Exchange, answers: Answers) => void,
@@ -25,13 +25,13 @@ async function start(
   const clock = systemClock;
   const answers = new Answers({ log, clock, draining: () => false });
   const listener: RequestListener = (request, response) => serve(openExchange(request, response, 0), answers);
-  const started = createApiServer({ listener, answers, clock, tls: undefined, timeouts });
-  server = started;
-  started.listen(0, "127.0.0.1");
-  await once(started, "listening");
-  const address = started.address();
+  const server = createApiServer({ listener, answers, clock, tls: undefined, timeouts });
+  running = server;
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
   if (typeof address !== "object" || address === null) throw new Error("no port");
-  return { url: `http://127.0.0.1:${address.port}`, port: address.port };
+  return { server, url: `http://127.0.0.1:${address.port}`, port: address.port };
 }
 
 async function open(port: number): Promise<{ socket: Socket; received: () => string }> {
@@ -47,6 +47,42 @@ const REQUEST = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 describe("the API's server", () => {
   it("has the limits of time of the contract", () => {
     expect(TIMEOUTS).toMatchObject({ headersMs: 10_000, requestMs: 30_000, keepAliveMs: 75_000 });
+  });
+
+  it("lets go of a client that does not read its answer", async () => {
+    const body = Buffer.alloc(32 * 1024 * 1024);
+    const { server, port } = await start(({ response }) => void response.end(body), {
+      timeouts: { ...QUICK, stalledMs: 100 },
+    });
+    const arrived = once(server, "connection");
+    const socket = connect(port, "127.0.0.1");
+    const [theirs]: Socket[] = await arrived;
+    socket.write(REQUEST);
+    await new Promise((resolve) => theirs?.once("close", resolve));
+    socket.destroy();
+  });
+
+  it("answers dozens of requests that come at once, in their order", async () => {
+    const { port } = await start((exchange, answers) => answers.success(exchange, exchange.request.url));
+    const { socket, received } = await open(port);
+    const paths = Array.from({ length: 50 }, (_, at) => `/${at}`);
+    socket.write(paths.map((path) => REQUEST.replace("/", path)).join(""));
+    while (!received().includes('"result":"/49"')) await once(socket, "data");
+    expect([...received().matchAll(/"result":"(.*?)"/g)].map(([, result]) => result)).toEqual(paths);
+  });
+
+  it.each([
+    ["requests", REQUEST],
+    ["requests with an expectation", "GET / HTTP/1.1\r\nHost: a\r\nExpect: tea\r\n\r\n"],
+  ])("closes a connection on which hundreds of %s wait for an answer", async (_what, request) => {
+    const lines: unknown[] = [];
+    const log = createLogger("info", "api", { write: (line) => lines.push(line) });
+    const { port } = await start(() => undefined, { log });
+    const { socket, received } = await open(port);
+    socket.write(`${REQUEST}${request.repeat(500)}`);
+    await once(socket, "close");
+    expect(received()).toBe("");
+    expect(lines.length).toBeLessThan(100);
   });
 
   it("answers 408 to headers that come too slowly", async () => {
@@ -91,6 +127,14 @@ describe("the API's server", () => {
     expect(received()).toBe("");
   });
 
+  it("does not answer a broken body in the place of an earlier request whose answer is still owed", async () => {
+    const { port } = await start(() => undefined);
+    const { socket, received } = await open(port);
+    socket.write(`${REQUEST}PATCH / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\ngarbage\r\n`);
+    await once(socket, "close");
+    expect(received()).toBe("");
+  });
+
   it("does not answer garbage into the middle of an answer", async () => {
     const { port } = await start(({ response }) => {
       response.writeHead(200, { "Content-Length": 10 });
@@ -102,6 +146,17 @@ describe("the API's server", () => {
     socket.write("garbage\r\n\r\n");
     await once(socket, "close");
     expect(received()).not.toContain("400");
+  });
+
+  it("survives a client that is gone before it is told that this is not a proxy", async () => {
+    const { server, port } = await start(() => undefined);
+    const arrived = once(server, "connection");
+    const { socket } = await open(port);
+    const [theirs]: Socket[] = await arrived;
+    const closed = new Promise((resolve) => theirs?.once("close", resolve));
+    socket.write("CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n");
+    socket.resetAndDestroy();
+    await closed;
   });
 
   it("answers garbage that comes after an answer", async () => {
