@@ -12,6 +12,7 @@ export interface ChildOptions {
   readonly args?: readonly string[];
   /** Of Node itself. */
   readonly nodeArgs?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -21,10 +22,10 @@ export interface ChildOptions {
  * (test/cluster/processes.ts), however the benchmark ends.
  */
 export function startChild(cluster: Cluster, options: ChildOptions): ChildProcess {
-  const { name, file, args = [], nodeArgs = [] } = options;
+  const { name, file, args = [], nodeArgs = [], env = {} } = options;
   return spawn(process.execPath, [...nodeArgs, file, ...args], {
     argv0: join(cluster.dir, "bin", `bench-${name}`),
-    env: ownEnvironment(),
+    env: { ...ownEnvironment(), ...env },
     stdio: ["ignore", "pipe", "pipe", "ipc"],
   });
 }

@@ -18,6 +18,7 @@ import {
   wholeNumber,
   written,
 } from "./cli/values.ts";
+import { SERVICE_ACCOUNT_DIR } from "./kube/service-account.ts";
 import { LOG_LEVELS } from "./telemetry/log.ts";
 
 const readableFile = written("it must be a file that can be read", (path) => {
@@ -48,6 +49,11 @@ const pathAliases = listOf(pathAlias).transform((pairs, context): ReadonlyMap<st
 });
 
 const processOptions = {
+  serviceAccount: option(nonEmptyText, {
+    placeholder: "folder",
+    description: "the pod's own token and the CA certificate, used in a pod that is given no kubeconfig",
+    default: SERVICE_ACCOUNT_DIR,
+  }),
   pipeNamespaces: option(listOf(namespaceName).optional(), {
     placeholder: "names",
     description: "namespaces where pipes run, with commas between; without it all",
@@ -208,6 +214,6 @@ export function controllerSettings(values: z.output<typeof controllerOptions>) {
 }
 
 function shared(values: z.output<typeof apiOptions> | z.output<typeof controllerOptions>) {
-  const { kubeconfig, namespace, pipeNamespaces = [], tiersFile } = values;
-  return { kubeconfig, namespace, pipeNamespaces, tiers: readTiers(tiersFile) };
+  const { kubeconfig, serviceAccount, namespace, pipeNamespaces = [], tiersFile } = values;
+  return { kubeconfig, serviceAccount, namespace, pipeNamespaces, tiers: readTiers(tiersFile) };
 }

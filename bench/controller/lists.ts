@@ -1,3 +1,4 @@
+import { HORIZONTAL_AUTOSCALERS } from "../../src/controller/autoscaler.ts";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
 import { PIPE_SCALINGS } from "../../src/crd/names.ts";
 import { KubeClient } from "../../src/kube/client.ts";
@@ -10,7 +11,7 @@ import { RESOURCE_LABEL } from "../../src/records/labels.ts";
  * controller begins with (src/controller/caches.ts), all at once as it does, keeps nothing of them, says when
  * it was done, and ends.
  */
-const [kubeconfig = "", records = "", pipes = ""] = process.argv.slice(2);
+const [serviceAccount = "", records = "", pipes = ""] = process.argv.slice(2);
 
 /** As the controller asks for them (src/runtime/reflector.ts). */
 const PAGE_SIZE = 500;
@@ -29,9 +30,10 @@ const LISTS = [
     labelSelector: `${TYPE_LABEL}=${DATABASE_TYPE},${SERVICE_LABEL}`,
   },
   { path: collectionPath(PODS, pipes), fieldSelector: "spec.nodeName=" },
+  { path: collectionPath(HORIZONTAL_AUTOSCALERS, pipes) },
 ];
 
-const client = new KubeClient(await connect(kubeconfig));
+const client = new KubeClient(await connect(undefined, serviceAccount));
 const listed = await Promise.all(
   LISTS.map(async ({ path, ...selectors }) => {
     let count = 0;

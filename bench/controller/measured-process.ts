@@ -2,6 +2,7 @@ import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import * as z from "zod";
+import { NODE } from "../../deploy/image/node.ts";
 import type { Cluster } from "../../test/cluster/cluster.ts";
 import { type ChildOptions, said, startChild } from "../child.ts";
 import { evaluate } from "../inspector.ts";
@@ -9,7 +10,10 @@ import { evaluate } from "../inspector.ts";
 /** What is kept of its standard error. */
 const MOST_ERRORS = 4000;
 
-/** A process that says in lines of JSON what it has done, and when; what it costs is asked of its inspector. */
+/**
+ * A process that says in lines of JSON what it has done, and when; what it costs is asked of its inspector. Node is
+ * started as for the controller.
+ */
 export class MeasuredProcess {
   /** In milliseconds since 1970. */
   readonly spawnedAtMs = Date.now();
@@ -21,7 +25,9 @@ export class MeasuredProcess {
   /** @param onLine hears each line of its standard output */
   constructor(cluster: Cluster, options: ChildOptions, onLine: (line: string) => void) {
     // The inspector costs nothing as long as nobody is connected to it.
-    this.#child = startChild(cluster, { ...options, nodeArgs: ["--inspect=127.0.0.1:0"] });
+    const { args, env } = NODE.controller;
+    const nodeArgs = [...args, "--inspect=127.0.0.1:0"];
+    this.#child = startChild(cluster, { ...options, nodeArgs, env: { ...env, ...options.env } });
     let errors = "";
     this.#child.stderr?.on("data", (chunk: Buffer) => {
       errors = (errors + chunk.toString()).slice(-MOST_ERRORS);

@@ -24,9 +24,9 @@ export class RunningController {
   readonly #givenAtMs: number[] = [];
   #ledAtMs: number | undefined;
 
-  private constructor({ cluster, kubeconfig }: ControllerWorld, program: string) {
-    const args = [...ARGS, "--kubeconfig", kubeconfig];
-    const options = { name: "controller", file: program, args };
+  private constructor({ cluster, account }: ControllerWorld, program: string) {
+    const { dir, env } = account;
+    const options = { name: "controller", file: program, args: [...ARGS, "--service-account", dir], env };
     this.process = new MeasuredProcess(cluster, options, (line) => this.#read(line));
   }
 

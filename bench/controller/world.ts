@@ -3,8 +3,9 @@ import { KubeClient } from "../../src/kube/client.ts";
 import { connect } from "../../src/kube/connection.ts";
 import { type Cluster, startCluster } from "../../test/cluster/cluster.ts";
 import { apply } from "../../test/cluster/kubectl.ts";
-import { accounts, install } from "../../test/e2e/demo/install.ts";
-import { namespace } from "../../test/e2e/demo/objects.ts";
+import { type PodAccount, podAccount } from "../../test/cluster/service-account.ts";
+import { install } from "../../test/e2e/demo/install.ts";
+import { namespace, RECORDS_NAMESPACE } from "../../test/e2e/demo/objects.ts";
 import { parseRequestCounts, type RequestCounts, sumOf, writesOf } from "./request-counts.ts";
 
 /** Where the pipes of the controller are. */
@@ -20,8 +21,8 @@ const LOOK_MS = 500;
 export interface ControllerWorld {
   readonly cluster: Cluster;
   readonly admin: KubeClient;
-  /** Of the controller's own ServiceAccount. */
-  readonly kubeconfig: string;
+  /** The controller's own. */
+  readonly account: PodAccount;
 }
 
 /** The cluster goes when this process ends. */
@@ -29,11 +30,11 @@ export async function createControllerWorld(): Promise<ControllerWorld> {
   const cluster = await startCluster({ controllerManager: false, nodes: 0 });
   await install(cluster, new AbortController().signal);
   await apply(cluster, [PIPES, BASELINE_PIPES].map(namespace));
-  const { controller: kubeconfig } = await accounts(cluster);
+  const account = await podAccount(cluster, RECORDS_NAMESPACE, "pipe-scaling-controller");
   // They have nothing to do here, and would only add their own calls to those that are counted.
   await cluster.kill("kube-scheduler");
   await cluster.kill("kwok-controller");
-  return { cluster, kubeconfig, admin: new KubeClient(await connect(cluster.kubeconfig)) };
+  return { cluster, account, admin: new KubeClient(await connect(cluster.kubeconfig)) };
 }
 
 /** From the API server's own metrics: what it has answered so far, to whomever. */

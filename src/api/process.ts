@@ -30,6 +30,8 @@ import { readTransport, type TlsFiles, type TransportSettings } from "./transpor
 export interface ApiSettings extends TransportSettings, LimitSettings, ProxySettings {
   /** Path; without one, the Pod's own ServiceAccount or the user's default. */
   readonly kubeconfig: string | undefined;
+  /** Path of the folder with the Pod's own token, if it is not the usual one. */
+  readonly serviceAccount?: string;
   /** Namespace of the records. */
   readonly namespace: string;
   /** Namespaces of pipes; all when empty. */
@@ -69,7 +71,10 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const metrics = new ApiMetrics(registry);
-  const client = new KubeClient(await connect(settings.kubeconfig), clusterMetrics(registry));
+  const client = new KubeClient(
+    await connect(settings.kubeconfig, settings.serviceAccount),
+    clusterMetrics(registry),
+  );
   await checkReachable(client, signal);
   const caches = new Caches({ client, namespace, pipeNamespaces, maxAgeMs, clock, log });
   metrics.watchCaches(() => caches.states());

@@ -18,7 +18,13 @@ export interface DryRun {
 
 type DryRunSettings = Pick<
   ControllerSettings,
-  "kubeconfig" | "namespace" | "pipeNamespaces" | "tiers" | "rolloutTimeoutMs" | "maxConcurrentRollouts"
+  | "kubeconfig"
+  | "serviceAccount"
+  | "namespace"
+  | "pipeNamespaces"
+  | "tiers"
+  | "rolloutTimeoutMs"
+  | "maxConcurrentRollouts"
 >;
 
 /**
@@ -28,7 +34,7 @@ type DryRunSettings = Pick<
  * @throws Error with a sentence for the user when the cluster cannot be read
  */
 export async function dryRun(settings: DryRunSettings): Promise<DryRun> {
-  const client = new KubeClient(await connect(settings.kubeconfig));
+  const client = new KubeClient(await connect(settings.kubeconfig, settings.serviceAccount));
   const ending = new AbortController();
   const failed = Promise.withResolvers<never>();
   const caches = createCaches();

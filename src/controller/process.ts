@@ -15,6 +15,8 @@ export interface ControllerSettings
   extends Omit<AssemblyOptions, "client" | "clock" | "log" | "registry" | "verticalAutoscalers"> {
   /** Path; without one, the Pod's own ServiceAccount or the user's default. */
   readonly kubeconfig: string | undefined;
+  /** Path of the folder with the Pod's own token, if it is not the usual one. */
+  readonly serviceAccount?: string;
   readonly host: string;
   /** 0 for any free one. */
   readonly opsPort: number;
@@ -33,7 +35,10 @@ export async function runController(
 ): Promise<void> {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-  const client = new KubeClient(await connect(settings.kubeconfig), clusterMetrics(registry));
+  const client = new KubeClient(
+    await connect(settings.kubeconfig, settings.serviceAccount),
+    clusterMetrics(registry),
+  );
   try {
     await checkReachable(client, signal);
     await operate(client, settings, registry, log, signal);

@@ -1,8 +1,7 @@
-import { existsSync } from "node:fs";
-import type { RequestOptions } from "node:https";
-import { KubeConfig } from "@kubernetes/client-node";
 import { Pool } from "undici";
+import type { Access } from "./access.ts";
 import { KubeConfigError } from "./errors.ts";
+import { SERVICE_ACCOUNT_DIR, serviceAccountAccess } from "./service-account.ts";
 
 /** How long a token read from a file or an exec plugin is used before it is asked for again. */
 const CREDENTIALS_FRESH_MS = 10_000;
@@ -23,95 +22,52 @@ export interface Connection {
 
 /**
  * @param kubeconfig path of a kubeconfig; without one, the Pod's own ServiceAccount or the user's default
+ * @param serviceAccount path of the folder with the Pod's token
  * @throws KubeConfigError
  */
-export async function connect(kubeconfig: string | undefined): Promise<Connection> {
-  const config = loadKubeConfig(kubeconfig);
-  const cluster = config.getCurrentCluster();
-  if (!cluster?.server) {
-    throw new KubeConfigError(
-      `${describe(kubeconfig)} names no cluster: set current-context to a context that does.`,
-    );
-  }
-  const server = serverUrl(cluster.server, describe(kubeconfig));
-  const tls = await credentials(config, describe(kubeconfig));
+export async function connect(
+  kubeconfig: string | undefined,
+  serviceAccount = SERVICE_ACCOUNT_DIR,
+): Promise<Connection> {
+  const access = await accessBy(kubeconfig, serviceAccount);
+  const server = serverUrl(access);
+  const { authorization, ...tls } = await access.credentials();
+  const given = Object.fromEntries(Object.entries(tls).filter(([, value]) => value !== undefined));
   const pool = new Pool(server.origin, {
     connections: MAX_CONNECTIONS,
     bodyTimeout: 0,
     // Through undici HTTP/2 costs three times the CPU (kubernetes-facts.md), and its streams, cut off by the
     // pool's end, throw errors that nobody can catch.
     allowH2: false,
-    connect: {
-      timeout: 5000,
-      ...(tls.ca === undefined ? {} : { ca: tls.ca }),
-      ...(tls.cert === undefined ? {} : { cert: tls.cert }),
-      ...(tls.key === undefined ? {} : { key: tls.key }),
-      ...(tls.servername === undefined ? {} : { servername: tls.servername }),
-      ...(tls.rejectUnauthorized === undefined ? {} : { rejectUnauthorized: tls.rejectUnauthorized }),
-    },
+    connect: { timeout: 5000, ...given },
   });
-  let cached = { at: performance.now(), value: authorizationOf(tls) };
+  let cached = { at: performance.now(), authorization };
   return {
     server: server.href.replace(/\/$/, ""),
     pool,
     async authorization() {
       if (performance.now() - cached.at > CREDENTIALS_FRESH_MS) {
-        cached = {
-          at: performance.now(),
-          value: authorizationOf(await credentials(config, describe(kubeconfig))),
-        };
+        const renewed = await access.credentials();
+        cached = { at: performance.now(), authorization: renewed.authorization };
       }
-      return cached.value;
+      return cached.authorization;
     },
     close: () => pool.destroy(),
   };
 }
 
-function describe(kubeconfig: string | undefined): string {
-  return kubeconfig === undefined ? "The default kubeconfig" : `The kubeconfig ${kubeconfig}`;
+async function accessBy(kubeconfig: string | undefined, serviceAccount: string): Promise<Access> {
+  const { env } = process;
+  const isChosen = kubeconfig !== undefined || env["KUBECONFIG"];
+  const own = isChosen ? undefined : serviceAccountAccess(serviceAccount, env);
+  if (own) return own;
+  // In a Pod the client library, which costs a process some 15 MB, is never loaded.
+  const { kubeconfigAccess } = await import("./kubeconfig.ts");
+  return kubeconfigAccess(kubeconfig);
 }
 
-function loadKubeConfig(kubeconfig: string | undefined): KubeConfig {
-  const config = new KubeConfig();
-  if (kubeconfig !== undefined && !existsSync(kubeconfig)) {
-    throw new KubeConfigError(
-      `The kubeconfig ${kubeconfig} does not exist: give the path of one with --kubeconfig or PIPE_SCALING_KUBECONFIG.`,
-    );
-  }
-  try {
-    if (kubeconfig === undefined) config.loadFromDefault();
-    else config.loadFromFile(kubeconfig);
-  } catch (cause) {
-    throw new KubeConfigError(
-      `${describe(kubeconfig)} cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`,
-      { cause },
-    );
-  }
-  return config;
-}
-
-function serverUrl(text: string, origin: string): URL {
-  if (!URL.canParse(text))
-    throw new KubeConfigError(`${origin} has "${text}" as server, which is not a URL.`);
-  return new URL(text);
-}
-
-/** Reads the certificates and tokens that the kubeconfig names, and runs its exec plugin if it has one. */
-async function credentials(config: KubeConfig, origin: string): Promise<RequestOptions> {
-  const options: RequestOptions = {};
-  try {
-    await config.applyToHTTPSOptions(options);
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new KubeConfigError(`${origin} has credentials that cannot be used: ${why}`, { cause });
-  }
-  return options;
-}
-
-function authorizationOf(options: RequestOptions): string | undefined {
-  if (typeof options.auth === "string") return `Basic ${Buffer.from(options.auth).toString("base64")}`;
-  const headers = options.headers;
-  if (headers === undefined || Array.isArray(headers)) return undefined;
-  const value = "Authorization" in headers ? headers["Authorization"] : undefined;
-  return typeof value === "string" ? value : undefined;
+function serverUrl({ server, origin }: Access): URL {
+  if (!URL.canParse(server))
+    throw new KubeConfigError(`${origin} has "${server}" as server, which is not a URL.`);
+  return new URL(server);
 }

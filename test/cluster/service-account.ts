@@ -11,6 +11,41 @@ const tokenSchema = z.object({ status: z.object({ token: z.string().min(1) }) })
 /** Long enough for a session of tests, a benchmark, or a demo that is left open. */
 const LIFETIME_S = 24 * 3600;
 
+/** A token by which a process acts as a ServiceAccount, which must exist. */
+async function tokenOf(cluster: Cluster, namespace: string, name: string): Promise<string> {
+  const answer = await adminCall(
+    cluster,
+    "POST",
+    `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`,
+    {
+      apiVersion: "authentication.k8s.io/v1",
+      kind: "TokenRequest",
+      spec: { expirationSeconds: LIFETIME_S },
+    },
+  );
+  if (answer.status !== 201) {
+    throw new Error(`no token for ServiceAccount ${namespace}/${name}: ${explain(answer)}`);
+  }
+  return tokenSchema.parse(parseJson(answer.body)).status.token;
+}
+
+/** What a Pod has of its ServiceAccount. */
+export interface PodAccount {
+  /** Path of the folder with the token and the CA certificate. */
+  readonly dir: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** The files and variables by which a process in a pod of the cluster would reach the API server. */
+export async function podAccount(cluster: Cluster, namespace: string, name: string): Promise<PodAccount> {
+  const token = await tokenOf(cluster, namespace, name);
+  const dir = join(cluster.dir, "service-accounts", `${namespace}-${name}`);
+  writeWhole(join(dir, "token"), token);
+  writeWhole(join(dir, "ca.crt"), readFileSync(join(cluster.dir, "pki", "ca.crt"), "utf8"));
+  const { hostname, port } = new URL(cluster.server);
+  return { dir, env: { KUBERNETES_SERVICE_HOST: hostname, KUBERNETES_SERVICE_PORT: port } };
+}
+
 /**
  * Writes a kubeconfig by which a process acts as a ServiceAccount, as it would in
  * a pod of the cluster, so that it may do just what its RBAC rules allow.
@@ -25,20 +60,7 @@ export async function serviceAccountKubeconfig(
   namespace: string,
   name: string,
 ): Promise<string> {
-  const answer = await adminCall(
-    cluster,
-    "POST",
-    `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`,
-    {
-      apiVersion: "authentication.k8s.io/v1",
-      kind: "TokenRequest",
-      spec: { expirationSeconds: LIFETIME_S },
-    },
-  );
-  if (answer.status !== 201) {
-    throw new Error(`no token for ServiceAccount ${namespace}/${name}: ${explain(answer)}`);
-  }
-  const { token } = tokenSchema.parse(parseJson(answer.body)).status;
+  const token = await tokenOf(cluster, namespace, name);
   const user = `${namespace}-${name}`;
   return writeWhole(
     join(cluster.dir, "service-accounts", `${user}.kubeconfig`),

@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { kubectl } from "../cluster/kubectl.ts";
-import { serviceAccountKubeconfig } from "../cluster/service-account.ts";
+import { podAccount } from "../cluster/service-account.ts";
 import { World } from "./world.ts";
 
 const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
@@ -17,20 +17,10 @@ describe("controller --dry-run", () => {
   afterEach(() => world.end());
 
   async function dryRun(): Promise<{ stdout: string; stderr: string }> {
-    const kubeconfig = await serviceAccountKubeconfig(
-      world.cluster,
-      world.records,
-      "pipe-scaling-controller",
-    );
-    const where = [
-      "--kubeconfig",
-      kubeconfig,
-      "--namespace",
-      world.records,
-      "--pipe-namespaces",
-      world.pipes,
-    ];
-    return run(process.execPath, [MAIN, "controller", "--dry-run", ...where], { env: {} });
+    // As a Pod of the controller would find the cluster.
+    const { dir, env } = await podAccount(world.cluster, world.records, "pipe-scaling-controller");
+    const where = ["--service-account", dir, "--namespace", world.records, "--pipe-namespaces", world.pipes];
+    return run(process.execPath, [MAIN, "controller", "--dry-run", ...where], { env });
   }
 
   /** What there is in the world's namespaces that a controller could have made. */

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,6 +7,7 @@ import { KubeClient } from "../../src/kube/client.ts";
 import { connect } from "../../src/kube/connection.ts";
 import { KubeApiError, KubeConfigError, KubeUnreachableError } from "../../src/kube/errors.ts";
 import { checkReachable } from "../../src/kube/reachable.ts";
+import { serviceAccountAccess } from "../../src/kube/service-account.ts";
 import { listen, urlOf } from "../../src/telemetry/ops-server.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "kubeconfig-"));
@@ -76,6 +77,46 @@ describe("a kubeconfig", () => {
       /cannot be reached .*127\.0\.0\.1:1.*check that it runs/,
     );
     await client.close();
+  });
+});
+
+describe("a Pod's own service account", () => {
+  const dir = join(folder, "serviceaccount");
+  const inPod = { KUBERNETES_SERVICE_HOST: "10.0.0.1", KUBERNETES_SERVICE_PORT: "6443" };
+  beforeAll(() => {
+    mkdirSync(dir);
+    writeFileSync(join(dir, "ca.crt"), "certificate");
+    writeFileSync(join(dir, "token"), "t0ken\n");
+  });
+
+  it("is read anew each time, for tokens are renewed", async () => {
+    const access = serviceAccountAccess(dir, inPod);
+    expect(access?.server).toBe("https://10.0.0.1:6443");
+    expect(await access?.credentials()).toEqual({
+      ca: Buffer.from("certificate"),
+      authorization: "Bearer t0ken",
+    });
+    writeFileSync(join(dir, "token"), "another");
+    expect(await access?.credentials()).toMatchObject({ authorization: "Bearer another" });
+  });
+
+  it("is known by the address of an IPv6 cluster too, and by the usual port", () => {
+    const { server } = serviceAccountAccess(dir, { KUBERNETES_SERVICE_HOST: "fd00::1" }) ?? {};
+    expect(server).toBe("https://[fd00::1]:443");
+  });
+
+  it.each([
+    ["outside of a Pod", dir, {}],
+    ["where the Pod is given no token", folder, inPod],
+  ])("is not there %s", (_, where, env) => expect(serviceAccountAccess(where, env)).toBeUndefined());
+
+  it("that cannot be read is told", async () => {
+    const half = join(folder, "half");
+    mkdirSync(half);
+    writeFileSync(join(half, "token"), "t0ken");
+    await expect(serviceAccountAccess(half, inPod)?.credentials()).rejects.toThrow(
+      /^The service account in .*half cannot be read: .*ca\.crt/,
+    );
   });
 });
 
