@@ -5,8 +5,11 @@ import { collectionPath, type Resource } from "../kube/paths.ts";
 import { Backoff } from "./backoff.ts";
 import { type Clock, pause } from "./clock.ts";
 import { compareResourceVersions } from "./resource-version.ts";
-import type { Store } from "./store.ts";
+import { keyOf, type ListInFlight, type Store } from "./store.ts";
 import { type WatchEvent, watchEvents } from "./watch-stream.ts";
+
+/** On the bookmark of a watch that has told all that there was when it began. */
+const INITIAL_EVENTS_END = "k8s.io/initial-events-end";
 
 const PAGE_SIZE = 500;
 
@@ -55,6 +58,12 @@ export interface Informer {
   run(signal: AbortSignal): Promise<void>;
 }
 
+/** A list that is told as events. */
+interface Initial<T> {
+  readonly list: ListInFlight;
+  readonly objects: Map<string, T>;
+}
+
 /**
  * Keeps a store equal to what the API server has of one kind: list, then watch from there, for ever.
  *
@@ -66,7 +75,8 @@ export interface Informer {
  * - No error ends it; only the signal does. Errors are backed off (0.2 to 10 s, anew after each event) and
  *   told to `onProblem`.
  * - A list asks for no resource version, so it is a consistent read: the truth, which starts a new epoch,
- *   also when it is older than what was known (etcd put back from a snapshot).
+ *   also when it is older than what was known (etcd put back from a snapshot). It comes as the first events of
+ *   the watch (Kubernetes 1.32), one object in memory at a time, or else page by page.
  * - A watch that the server ends, even after an instant, goes on from the last version: that is normal.
  * - After an outage it lists anew. After any other error, and after silence (a half-open connection), it does
  *   not trust its position before it has compared it.
@@ -76,6 +86,9 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   readonly #path: string;
   readonly #synced = Promise.withResolvers<void>();
   #position: string | undefined;
+  #isDoubtful = false;
+  /** Whether the server can tell a list as events: asked once. */
+  #canStream = true;
   #lastContact = Number.NEGATIVE_INFINITY;
   #isSynced = false;
 
@@ -97,28 +110,34 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, onProblem, random } = this.#options;
-    const backoff = new Backoff(BACKOFF_FIRST_MS, BACKOFF_MOST_MS, random);
-    let doubtful = false;
+    const backoff = new Backoff(BACKOFF_FIRST_MS, BACKOFF_MOST_MS, this.#options.random);
     while (!signal.aborted) {
       try {
-        await this.#findPosition(doubtful, signal);
-        doubtful = false;
-        const events = await this.#watch(signal, backoff);
-        if (events === 0) await pause(clock, backoff.next(), signal);
+        await this.#follow(backoff, signal);
       } catch (error) {
-        if (signal.aborted) break;
-        doubtful = true;
-        if (isCode(error, 410) || isOutage(error)) this.#position = undefined;
-        if (!isCode(error, 410)) onProblem(error);
-        await pause(clock, retryDelay(error, backoff), signal);
+        if (!signal.aborted) await this.#recover(error, backoff, signal);
       }
     }
   }
 
-  async #findPosition(isDoubtful: boolean, signal: AbortSignal): Promise<void> {
-    if (isDoubtful) await this.#checkPosition(signal);
-    if (this.#position === undefined) await this.#list(signal);
+  /** One watch, and before it whatever it needs to know where to begin. */
+  async #follow(backoff: Backoff, signal: AbortSignal): Promise<void> {
+    if (this.#isDoubtful) await this.#checkPosition(signal);
+    this.#isDoubtful = false;
+    if (this.#position === undefined && !this.#canStream) await this.#list(signal);
+    const events = await this.#watch(signal, backoff);
+    if (events === 0) await pause(this.#options.clock, backoff.next(), signal);
+  }
+
+  async #recover(error: unknown, backoff: Backoff, signal: AbortSignal): Promise<void> {
+    if (this.#position === undefined && this.#canStream && isCode(error, 422)) {
+      this.#canStream = false;
+      return;
+    }
+    this.#isDoubtful = true;
+    if (isCode(error, 410) || isOutage(error)) this.#position = undefined;
+    if (!isCode(error, 410)) this.#options.onProblem(error);
+    await pause(this.#options.clock, retryDelay(error, backoff), signal);
   }
 
   async #list(signal: AbortSignal): Promise<void> {
@@ -126,11 +145,15 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     const list = store.beginList(namespace);
     try {
       const { objects, version } = await this.#pages(signal);
-      store.replace(list, objects, version);
-      this.#position = version;
+      this.#replace(list, objects, version);
     } finally {
       store.abandon(list);
     }
+  }
+
+  #replace(list: ListInFlight, objects: readonly T[], version: string): void {
+    this.#options.store.replace(list, objects, version);
+    this.#position = version;
     this.#touch();
     this.#isSynced = true;
     this.#synced.resolve();
@@ -158,17 +181,21 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
 
   /** @returns how many events came until the server ended the watch */
   async #watch(signal: AbortSignal, backoff: Backoff): Promise<number> {
-    const { client, clock, random = Math.random } = this.#options;
+    const { client, clock, store, namespace, random = Math.random } = this.#options;
     const silence = new AbortController();
     const expectEvent = () =>
       clock.after(SILENCE_MS, () => silence.abort(new Error(`watch of ${this.#path} fell silent`)));
     let cancelSilence = expectEvent();
     let events = 0;
+    let initial: Initial<T> | undefined;
+    if (this.#position === undefined) initial = { list: store.beginList(namespace), objects: new Map() };
     try {
       const query = {
         watch: true,
         allowWatchBookmarks: true,
-        resourceVersion: this.#position,
+        ...(initial
+          ? { sendInitialEvents: true, resourceVersionMatch: "NotOlderThan" }
+          : { resourceVersion: this.#position }),
         timeoutSeconds: WATCH_SECONDS_LEAST + Math.floor(random() * WATCH_SECONDS_SPREAD),
       };
       const abort = AbortSignal.any([signal, silence.signal]);
@@ -176,25 +203,36 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
       for await (const event of watchEvents<Raw>(body)) {
         cancelSilence();
         cancelSilence = expectEvent();
-        this.#handle(event);
+        initial = initial ? this.#handleInitial(event, initial) : this.#handle(event);
         backoff.reset();
         events += 1;
       }
       return events;
     } finally {
       cancelSilence();
+      if (initial) store.abandon(initial.list);
     }
   }
 
-  #handle(event: WatchEvent<Raw>): void {
-    const { store, project } = this.#options;
-    if (event.type === "ERROR") {
-      throw new KubeApiError(
-        `watch of ${this.#path}`,
-        event.object.code ?? 500,
-        JSON.stringify(event.object),
-      );
+  /** @returns undefined when that was the last of them */
+  #handleInitial(event: WatchEvent<Raw>, initial: Initial<T>): Initial<T> | undefined {
+    throwError(event, this.#path);
+    const { metadata } = event.object;
+    if (event.type === "BOOKMARK") {
+      if (metadata.annotations?.[INITIAL_EVENTS_END] !== "true") return initial;
+      this.#replace(initial.list, [...initial.objects.values()], metadata.resourceVersion);
+      return undefined;
     }
+    const object = this.#options.project(event.object);
+    if (event.type === "DELETED") initial.objects.delete(keyOf(object));
+    else initial.objects.set(keyOf(object), object);
+    this.#touch();
+    return initial;
+  }
+
+  #handle(event: WatchEvent<Raw>): undefined {
+    const { store, project } = this.#options;
+    throwError(event, this.#path);
     if (event.type === "DELETED") store.remove(project(event.object));
     else if (event.type !== "BOOKMARK") store.apply(project(event.object));
     this.#position = event.object.metadata.resourceVersion;
@@ -209,6 +247,15 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     const { labelSelector, fieldSelector } = this.#options;
     return { path: this.#path, query: { ...query, labelSelector, fieldSelector }, signal };
   }
+}
+
+/** @throws KubeApiError for what the server tells as one */
+function throwError<Raw extends KubeObject>(
+  event: WatchEvent<Raw>,
+  path: string,
+): asserts event is Exclude<WatchEvent<Raw>, { type: "ERROR" }> {
+  if (event.type !== "ERROR") return;
+  throw new KubeApiError(`watch of ${path}`, event.object.code ?? 500, JSON.stringify(event.object));
 }
 
 /** Nobody was there, or nobody behind a balancer: etcd may have been put back, and by now be past our position again. */

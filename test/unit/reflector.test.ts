@@ -4,6 +4,7 @@ import { KubeApiError, KubeUnreachableError } from "../../src/kube/errors.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import { Reflector } from "../../src/runtime/reflector.ts";
 import { Store } from "../../src/runtime/store.ts";
+import type { WatchEvent } from "../../src/runtime/watch-stream.ts";
 import { settled, VirtualClock } from "../gen/clock.ts";
 
 type Step = { readonly list?: unknown; readonly watch?: FakeWatch; readonly error?: Error };
@@ -62,16 +63,24 @@ function listOf(version: number, items: KubeObject[], next?: string) {
   return { metadata: { resourceVersion: String(version), ...(next ? { continue: next } : {}) }, items };
 }
 
-function setup(script: Step[]) {
+/** A server that cannot tell a list as events has the words of Kubernetes 1.31 for it. */
+const NO_INITIAL_EVENTS = new KubeApiError(
+  "GET",
+  422,
+  JSON.stringify({ details: { causes: [{ reason: "FieldValueForbidden", field: "sendInitialEvents" }] } }),
+);
+
+function setup(script: Step[], { canStream = false } = {}) {
   const clock = new VirtualClock();
   const calls: string[] = [];
   const problems: unknown[] = [];
   const store = new Store<KubeObject>();
   const step = (request: KubeRequest): Step => {
-    const { watch, resourceVersion, limit, continue: next } = request.query ?? {};
+    const { watch, resourceVersion, limit, continue: next, sendInitialEvents } = request.query ?? {};
+    if (sendInitialEvents && !canStream) throw NO_INITIAL_EVENTS;
     calls.push(
       watch
-        ? `watch ${resourceVersion}`
+        ? `watch ${resourceVersion ?? "all"}`
         : ["list", limit === 1 ? "head" : "", next].filter(Boolean).join(" "),
     );
     const found = script.shift();
@@ -288,6 +297,88 @@ describe("a reflector", () => {
     await world.clock.advance(1000);
     expect(world.calls.slice(2)).toEqual(["list head", "list", "watch 60"]);
     expect(world.names()).toEqual([]);
+    await world.end();
+  });
+});
+
+describe("a reflector whose server tells lists as events", () => {
+  const canStream = true;
+  const bookmark = (version: number, isEnd: boolean): WatchEvent<KubeObject> => ({
+    type: "BOOKMARK",
+    object: {
+      metadata: {
+        name: "",
+        uid: "",
+        resourceVersion: String(version),
+        ...(isEnd ? { annotations: { "k8s.io/initial-events-end": "true" } } : {}),
+      },
+    },
+  });
+  const added = (name: string, version: number): WatchEvent<KubeObject> => ({
+    type: "ADDED",
+    object: object(name, version),
+  });
+
+  it("fills the store when all have come, and goes on with what changes", async () => {
+    const watch = new FakeWatch();
+    const world = setup([{ watch }], { canStream });
+    await settled();
+    for (const event of [added("a", 1), added("b", 2), bookmark(2, false)]) watch.send(event);
+    // It happened while they were being told.
+    watch.send({ type: "DELETED", object: object("b", 3) });
+    watch.send({ type: "MODIFIED", object: object("a", 4) });
+    await settled();
+    expect(world.reflector.isSynced).toBe(false);
+    expect(world.names()).toEqual([]);
+    watch.send(bookmark(4, true));
+    await settled();
+    expect(world.reflector.isSynced).toBe(true);
+    expect(world.names()).toEqual(["a"]);
+    watch.send(added("c", 5));
+    watch.end();
+    await world.clock.advance(1000);
+    expect(world.names()).toEqual(["a", "c"]);
+    expect(world.calls.slice(0, 2)).toEqual(["watch all", "watch 5"]);
+    await world.end();
+  });
+
+  it("begins anew when it breaks before all have come, and forgets the half", async () => {
+    const first = new FakeWatch();
+    const second = new FakeWatch();
+    const world = setup([{ watch: first }, { watch: second }], { canStream });
+    await settled();
+    first.send(added("a", 1));
+    first.fail(new Error("reset"));
+    await world.clock.advance(1000);
+    expect(world.calls).toEqual(["watch all", "watch all"]);
+    second.send(added("b", 2));
+    second.send(bookmark(2, true));
+    await settled();
+    expect(world.names()).toEqual(["b"]);
+    await world.end();
+  });
+
+  it("takes them as the truth, also where it is older than what was known", async () => {
+    const first = new FakeWatch();
+    const second = new FakeWatch();
+    const gone = { code: 410, reason: "Expired" };
+    const world = setup([{ watch: first }, { watch: second }], { canStream });
+    await settled();
+    for (const event of [added("a", 90), added("b", 50), bookmark(100, true)]) first.send(event);
+    first.send({ type: "ERROR", object: gone });
+    await world.clock.advance(1000);
+    for (const event of [added("a", 40), bookmark(60, true)]) second.send(event);
+    await settled();
+    expect(world.names()).toEqual(["a"]);
+    expect(world.store.get("ns/a")?.metadata.resourceVersion).toBe("40");
+    await world.end();
+  });
+
+  it("does not wait for ever for their end", async () => {
+    const second = new FakeWatch();
+    const world = setup([{ watch: new FakeWatch() }, { watch: second }], { canStream });
+    await world.clock.advance(181_000);
+    expect(world.calls).toEqual(["watch all", "watch all"]);
     await world.end();
   });
 });

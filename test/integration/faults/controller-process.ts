@@ -60,6 +60,14 @@ export class ControllerProcess {
     });
   }
 
+  /** Resolves when its caches are filled. */
+  async isReady(): Promise<void> {
+    const opsUrl = await waitFor(() => /"opsUrl":"([^"]+)"/.exec(this.#output)?.[1], {
+      what: "the controller to listen",
+    });
+    await waitFor(async () => (await fetch(`${opsUrl}/readyz`)).ok, { what: "the controller to be ready" });
+  }
+
   signal(signal: NodeJS.Signals): void {
     this.#child.kill(signal);
   }

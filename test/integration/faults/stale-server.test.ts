@@ -61,8 +61,7 @@ it.each([
     proxy.elsewhere = ({ verb, resource }) =>
       verb === "watch" && stale.includes(resource) ? server : undefined;
     const behind = start(proxy.kubeconfig(kubeconfig), "behind");
-    const hasListed = (resource: string) => proxy.count("watch", resource, "pass") > 0;
-    await waitFor(() => ["pipescalings", "deployments"].every(hasListed), { what: "the second to watch" });
+    await behind.isReady();
 
     second.etcdLink.freeze();
     invariants.accept(4);
