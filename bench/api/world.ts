@@ -36,7 +36,7 @@ export interface ApiWorld {
 /** The cluster goes when this process ends. Nothing rolls out on it: no pipe is needed to measure the API. */
 export async function createApiWorld(): Promise<ApiWorld> {
   const cluster = await startCluster({ controllerManager: false, nodes: 0 });
-  await install(cluster, new AbortController().signal);
+  await install(cluster, [ACME_PIPES], new AbortController().signal);
   const { api: kubeconfig } = await accounts(cluster);
   const admin = new KubeClient(await connect(cluster.kubeconfig));
   try {

@@ -2,10 +2,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { KubeClient } from "../../src/kube/client.ts";
 import { connect } from "../../src/kube/connection.ts";
 import { type Cluster, startCluster } from "../../test/cluster/cluster.ts";
-import { apply } from "../../test/cluster/kubectl.ts";
-import { type PodAccount, podAccount } from "../../test/cluster/service-account.ts";
-import { install } from "../../test/e2e/demo/install.ts";
-import { namespace, RECORDS_NAMESPACE } from "../../test/e2e/demo/objects.ts";
+import type { PodAccount } from "../../test/cluster/service-account.ts";
+import { controllerPod, install } from "../../test/e2e/demo/install.ts";
 import { parseRequestCounts, type RequestCounts, sumOf, writesOf } from "./request-counts.ts";
 
 /** Where the pipes of the controller are. */
@@ -28,9 +26,8 @@ export interface ControllerWorld {
 /** The cluster goes when this process ends. */
 export async function createControllerWorld(): Promise<ControllerWorld> {
   const cluster = await startCluster({ controllerManager: false, nodes: 0 });
-  await install(cluster, new AbortController().signal);
-  await apply(cluster, [PIPES, BASELINE_PIPES].map(namespace));
-  const account = await podAccount(cluster, RECORDS_NAMESPACE, "pipe-scaling-controller");
+  await install(cluster, [PIPES, BASELINE_PIPES], new AbortController().signal);
+  const account = await controllerPod(cluster);
   // They have nothing to do here, and would only add their own calls to those that are counted.
   await cluster.kill("kube-scheduler");
   await cluster.kill("kwok-controller");

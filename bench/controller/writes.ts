@@ -15,7 +15,7 @@ import { inParallel } from "./in-parallel.ts";
  * byte for byte alike, by the same client and as many at a time, and decides and watches nothing. It lists
  * what is there once, says that it is ready, and rescales everything each time that it is told a size.
  */
-const [kubeconfig = "", namespace = ""] = process.argv.slice(2);
+const [serviceAccount = "", namespace = ""] = process.argv.slice(2);
 
 export interface Rescale {
   readonly cores: number;
@@ -30,7 +30,7 @@ interface Service {
   pipes: ObjectMeta[];
 }
 
-const client = new KubeClient(await connect(kubeconfig));
+const client = new KubeClient(await connect(undefined, serviceAccount));
 const services = await list();
 say("ready");
 for await (const [order] of on(process, "message")) {
@@ -72,6 +72,7 @@ async function giveSize(pipe: ObjectMeta, scaling: ObjectMeta, size: Size): Prom
     generation: scaling.generation ?? 0,
     requestId: undefined,
     attempts: 1,
+    pipeGeneration: 1,
   });
   const annotations = { [GIVEN_SIZE_ANNOTATION]: formatSize(size), [ATTEMPT_ANNOTATION]: attempt };
   const { metadata } = await client.json<KubeObject>({

@@ -1,17 +1,17 @@
 import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../crd/names.ts";
 import type { PipeFailure, PipeScaling } from "../crd/pipe-scaling.ts";
-import { cpuQuantity, memoryQuantity } from "../domain/quantity.ts";
-import { formatSize, type Size } from "../domain/size.ts";
+import { formatSize } from "../domain/size.ts";
 import type { KubeClient } from "../kube/client.ts";
 import { isCode, isReplaced, isTerminating, isWithoutRight, KubeApiError } from "../kube/errors.ts";
 import type { Deployment, KubeObject } from "../kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath } from "../kube/paths.ts";
-import { REFUSED } from "./assess.ts";
 import { formatAttempt } from "./attempt.ts";
 import type { Caches } from "./caches.ts";
 import type { Action } from "./decide.ts";
+import { clipped, REFUSED } from "./failure.ts";
 import { ATTEMPT_ANNOTATION, COMPLETED_SIZE_ANNOTATION, GIVEN_SIZE_ANNOTATION } from "./names.ts";
 import { type Pipe, pipeOf } from "./pipe.ts";
+import { type Allotment, formatAllotment, resourcesFor } from "./resources.ts";
 import { scalingOf } from "./scaling.ts";
 
 export interface Applier {
@@ -38,6 +38,9 @@ export async function apply(applier: Applier, action: Action): Promise<PipeFailu
     case "put-back":
       await resize(applier, action.pipe, action.container, action.size, {});
       return undefined;
+    case "note-size":
+      await patchPipe(applier, action.pipe, { [GIVEN_SIZE_ANNOTATION]: formatSize(action.size) });
+      return undefined;
     case "confirm-generation":
       await confirmGeneration(applier, action);
       return undefined;
@@ -60,12 +63,11 @@ async function createScaling(
 
 async function giveSize(
   applier: Applier,
-  { pipe, container, attempt }: Extract<Action, { type: "give-size" }>,
+  { pipe, container, attempt, completed }: Extract<Action, { type: "give-size" }>,
 ): Promise<PipeFailure | undefined> {
-  const completed = pipe.rollout.isComplete ? pipe.size : undefined;
   const annotations = {
     [ATTEMPT_ANNOTATION]: formatAttempt(attempt),
-    ...(completed ? { [COMPLETED_SIZE_ANNOTATION]: formatSize(completed) } : {}),
+    ...(completed ? { [COMPLETED_SIZE_ANNOTATION]: formatAllotment(completed) } : {}),
   };
   try {
     await resize(applier, pipe, container, attempt.size, annotations);
@@ -79,6 +81,7 @@ async function giveSize(
       message: refusalMessage(error),
       attempts: attempt.attempts,
       at: new Date(attempt.startedAtMs).toISOString(),
+      generation: pipe.metadata.generation,
     };
   }
 }
@@ -88,16 +91,14 @@ async function resize(
   applier: Applier,
   pipe: Pipe,
   container: string,
-  size: Size,
+  size: Allotment,
   annotations: Readonly<Record<string, string>>,
 ): Promise<void> {
-  const amounts = { cpu: cpuQuantity(size), memory: memoryQuantity(size) };
-  const resources = { requests: amounts, limits: { memory: amounts.memory } };
   await patchPipe(
     applier,
     pipe,
-    { [GIVEN_SIZE_ANNOTATION]: formatSize(size), ...annotations },
-    { template: { spec: { containers: [{ name: container, resources }] } } },
+    { [GIVEN_SIZE_ANNOTATION]: formatAllotment(size), ...annotations },
+    { template: { spec: { containers: [{ name: container, resources: resourcesFor(size) }] } } },
   );
 }
 
@@ -149,6 +150,8 @@ function isRefusal(error: KubeApiError): boolean {
   return isCode(error, 422) || isCode(error, 403);
 }
 
-function refusalMessage(error: KubeApiError): string {
-  return error.message.slice(error.message.indexOf(": ") + 2);
+/** The server's own words, which follow on the request and the code. */
+function refusalMessage({ message, code }: KubeApiError): string {
+  const before = `: ${code} `;
+  return clipped(message.slice(message.indexOf(before) + before.length));
 }

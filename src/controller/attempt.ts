@@ -14,6 +14,8 @@ export interface Attempt {
   readonly generation: number;
   /** The API request that asked for it, if one did. */
   readonly requestId: string | undefined;
+  /** The generation of the Deployment that this made: a later one is somebody else's doing. */
+  readonly pipeGeneration: number;
   /** How often in a row this size was tried, this time included. */
   readonly attempts: number;
 }
@@ -24,6 +26,7 @@ const schema = z.object({
   scalingUid: z.string(),
   generation: z.int(),
   requestId: z.string().optional(),
+  pipeGeneration: z.int().default(0),
   attempts: z.int().default(1),
 });
 

@@ -1,11 +1,14 @@
 import type { PipeFailure } from "../crd/pipe-scaling.ts";
 import { scalingRequestFor } from "../crd/scaling-request.ts";
-import { planRollout, type RolloutPlan } from "../domain/rollout-plan.ts";
+import { type PlannedPipe, planRollout, type RolloutPlan } from "../domain/rollout-plan.ts";
 import { type Size, sameSize } from "../domain/size.ts";
 import { type DesiredSize, desiredSize } from "../domain/tier.ts";
-import { type Assessment, assess } from "./assess.ts";
+import { assess } from "./assess.ts";
+import type { Assessment } from "./assessment.ts";
 import type { Attempt } from "./attempt.ts";
-import { isRollingOurs, type Pipe } from "./pipe.ts";
+import { hasComeUp } from "./latch.ts";
+import { isChangedSince, isRollingOurs, type Pipe } from "./pipe.ts";
+import { type Allotment, isSize } from "./resources.ts";
 import { requestedSize, type Scaling } from "./scaling.ts";
 import type { Snapshot } from "./snapshot.ts";
 
@@ -19,9 +22,23 @@ export type Action =
       readonly size: Size | undefined;
     }
   /** Give a pipe the desired size. */
-  | { readonly type: "give-size"; readonly pipe: Pipe; readonly container: string; readonly attempt: Attempt }
+  | {
+      readonly type: "give-size";
+      readonly pipe: Pipe;
+      readonly container: string;
+      readonly attempt: Attempt;
+      /** What the pipe has run by a completed rollout until now, if it has. */
+      readonly completed: Allotment | undefined;
+    }
   /** Bring a pipe that could not take the desired size back to the last one that it ran. */
-  | { readonly type: "put-back"; readonly pipe: Pipe; readonly container: string; readonly size: Size }
+  | {
+      readonly type: "put-back";
+      readonly pipe: Pipe;
+      readonly container: string;
+      readonly size: Allotment;
+    }
+  /** Note the size on a pipe that was deployed with what is asked for, should the PipeScaling vanish. */
+  | { readonly type: "note-size"; readonly pipe: Pipe; readonly size: Size }
   /** Find out which of the two is wrong: our view of the PipeScaling, or what these pipes say of it. */
   | { readonly type: "confirm-generation"; readonly scaling: Scaling; readonly pipes: readonly Pipe[] };
 
@@ -58,51 +75,59 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
     requestedSize(scaling) ?? desired.size,
     scaling.requestAnnotation,
   )?.requestId;
-  const context = { ...snapshot, ...options, desired: desired.size };
+  const context = { ...snapshot, ...options, scaling, desired: desired.size };
   const assessments = pipes.map((pipe) => assess(pipe, context));
   const sizing = { desired, requestId, assessments, holdBack: "nothing" } as const;
   if (scaling.spec.suspend) return { actions: [], sizing };
   const ahead = pipes.filter((pipe) => isFromLaterGeneration(pipe, scaling));
   if (ahead.length > 0) return { actions: [{ type: "confirm-generation", scaling, pipes: ahead }], sizing };
 
-  const plan = planRollout(assessments.toSorted(healthyFirst).map(planned), options);
+  const lostBeforeMs = snapshot.nowMs - options.rolloutTimeoutMs;
+  const candidates = assessments.toSorted(healthyFirst).map((each) => planned(each, lostBeforeMs));
+  const plan = planRollout(candidates, options);
   const starting = new Set(plan.start);
-  return {
-    actions: assessments.flatMap((assessment): Action[] => {
-      const { pipe, state } = assessment;
-      if ("problem" in pipe.container) return [];
-      const container = pipe.container.name;
-      if (starting.has(pipe.metadata.name)) {
-        return [
-          {
-            type: "give-size",
-            pipe,
-            container,
-            attempt: attemptAt(snapshot.nowMs, assessment, scaling, sizing),
-          },
-        ];
-      }
-      const lastGood =
-        state === "failed" && sameSize(pipe.size, desired.size) ? pipe.completedSize : undefined;
-      return lastGood && !sameSize(lastGood, desired.size)
-        ? [{ type: "put-back", pipe, container, size: lastGood }]
-        : [];
-    }),
-    sizing: { ...sizing, holdBack: plan.holdBack },
-  };
+  const actions = assessments.flatMap((each): Action[] => {
+    const { pipe } = each;
+    if ("problem" in pipe.container) return [];
+    const container = pipe.container.name;
+    if (!starting.has(pipe.metadata.name)) return unlessStarting(each, container, scaling, desired.size);
+    const attempt = attemptAt(snapshot.nowMs, each, scaling, sizing);
+    return [{ type: "give-size", pipe, container, attempt, completed: completedOf(pipe, scaling) }];
+  });
+  return { actions, sizing: { ...sizing, holdBack: plan.holdBack } };
+}
+
+/** What a pipe needs that is not given the size now. */
+function unlessStarting(
+  { pipe, state }: Assessment,
+  container: string,
+  scaling: Scaling,
+  desired: Size,
+): Action[] {
+  const { completed } = pipe;
+  if (state === "done" && pipe.given === undefined && requestedSize(scaling))
+    return [{ type: "note-size", pipe, size: desired }];
+  if (state !== "failed" || !sameSize(pipe.size, desired) || !completed) return [];
+  const isSame = isSize(completed) && sameSize(completed, desired);
+  return isSame || isOfOwner(pipe, scaling) ? [] : [{ type: "put-back", pipe, container, size: completed }];
+}
+
+/**
+ * Its owner has changed it since it was given the size, and whether it had come up before that is not known any
+ * more: to delete a PipeScaling must not resize a pipe whose new image does not start.
+ */
+function isOfOwner(pipe: Pipe, { metadata }: Scaling): boolean {
+  const { attempt } = pipe;
+  return attempt !== undefined && attempt.scalingUid !== metadata.uid && isChangedSince(pipe, attempt);
 }
 
 /** It comes back with the size that its pipes were given last, so that deleting it resizes nothing. */
 function recreate({ serviceId, pipes }: Snapshot, namespace: string): Action {
-  const latest = pipes
-    .filter((pipe) => pipe.givenSize !== undefined)
-    .sort((a, b) => (b.attempt?.startedAtMs ?? 0) - (a.attempt?.startedAtMs ?? 0))[0];
-  return {
-    type: "create-scaling",
-    namespace,
-    name: serviceId,
-    size: latest?.attempt?.size ?? latest?.givenSize,
-  };
+  const [latest] = pipes
+    .filter(({ given }) => given !== undefined)
+    .sort((a, b) => (b.attempt?.startedAtMs ?? 0) - (a.attempt?.startedAtMs ?? 0));
+  const given = isSize(latest?.given) ? latest.given : undefined;
+  return { type: "create-scaling", namespace, name: serviceId, size: latest?.attempt?.size ?? given };
 }
 
 /** Our view of the PipeScaling is older than what a pipe has already been given, or etcd was put back. */
@@ -110,23 +135,37 @@ function isFromLaterGeneration({ attempt }: Pipe, { metadata }: Scaling): boolea
   return attempt?.scalingUid === metadata.uid && attempt.generation > metadata.generation;
 }
 
+/** Its owner may be rolling something else out just now: then the status tells what it ran before. */
+function completedOf(pipe: Pipe, scaling: Scaling): Allotment | undefined {
+  const { size, oddResources, rollout } = pipe;
+  return rollout.isComplete || hasComeUp(pipe, scaling) ? (size ?? oddResources) : undefined;
+}
+
 /** A pipe that was ill before makes a poor canary. */
 function healthyFirst(a: Assessment, b: Assessment): number {
   return Number(b.pipe.rollout.isComplete) - Number(a.pipe.rollout.isComplete);
 }
 
-function planned({ pipe, state }: Assessment) {
+/**
+ * A rollout that has had its time holds no place over all services any more (countRolling). Pods that still end
+ * then are on a node that is lost: nothing waits for them.
+ */
+function planned({ pipe, state }: Assessment, lostBeforeMs: number): PlannedPipe {
+  const isRecent = (pipe.attempt?.startedAtMs ?? 0) > lostBeforeMs;
+  const isRolling = isRollingOurs(pipe);
+  const isEnding = pipe.rollout.terminatingReplicas > 0 && isRecent;
   return {
     name: pipe.metadata.name,
     state,
     replicas: pipe.replicas,
-    isRestarting: isRollingOurs(pipe) || pipe.rollout.terminatingReplicas > 0,
+    isRolling: isRolling && isRecent,
+    isRestarting: isRolling || isEnding,
   };
 }
 
 function attemptAt(
   nowMs: number,
-  { priorAttempts = 0 }: Assessment,
+  { pipe, priorAttempts = 0 }: Assessment,
   { metadata }: Scaling,
   { desired, requestId }: Pick<Sizing, "desired" | "requestId">,
 ): Attempt {
@@ -136,6 +175,7 @@ function attemptAt(
     scalingUid: metadata.uid,
     generation: metadata.generation,
     requestId,
+    pipeGeneration: pipe.metadata.generation + 1,
     attempts: priorAttempts + 1,
   };
 }

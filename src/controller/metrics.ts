@@ -133,7 +133,9 @@ export class ControllerMetrics {
     for (const { type, reason } of events)
       if (type === "Warning") this.#failures.inc({ reason: FAILURE_REASONS.has(reason) ? reason : "Other" });
     const { startedAt, completedAt } = after.propagation ?? {};
-    if (!startedAt || !completedAt || completedAt === before.propagation?.completedAt) return;
+    if (!startedAt || !completedAt) return;
+    // It completes anew with each pipe that comes or goes; the change of size took its time once.
+    if (before.propagation?.completedAt && before.propagation.startedAt === startedAt) return;
     this.#propagation.observe((Date.parse(completedAt) - Date.parse(startedAt)) / 1000);
   }
 }

@@ -1,6 +1,7 @@
 import { API_VERSION, KIND } from "../crd/names.ts";
 import type { Condition, PipeFailure, PipeScalingStatus } from "../crd/pipe-scaling.ts";
 import type { Event } from "../runtime/event-recorder.ts";
+import { describeFailure } from "./failure.ts";
 import type { Scaling } from "./scaling.ts";
 import { allRun } from "./verdict.ts";
 
@@ -33,10 +34,10 @@ function failed(before: PipeScalingStatus, after: PipeScalingStatus): News[] {
     a.pipe === b.pipe && a.size === b.size && a.reason === b.reason && a.attempts === b.attempts;
   return (after.failures ?? [])
     .filter((failure) => !before.failures?.some(same(failure)))
-    .map(({ pipe, size, reason, message }) => ({
+    .map((failure) => ({
       type: "Warning",
-      reason,
-      note: `${pipe} could not be given ${size}: ${message}${creditOf(after.propagation)}`,
+      reason: failure.reason,
+      note: `${describeFailure(failure)}${creditOf(after.propagation)}`,
     }));
 }
 

@@ -1,6 +1,6 @@
 import { CONTROLLER_FIELD_MANAGER } from "../crd/names.ts";
 import { sizeOfQuantities } from "../domain/quantity.ts";
-import { parseSize, type Size, sameSize } from "../domain/size.ts";
+import { type Size, sameSize } from "../domain/size.ts";
 import { managersOf } from "../kube/managers.ts";
 import {
   type Container,
@@ -18,6 +18,7 @@ import {
   GIVEN_SIZE_ANNOTATION,
   SERVICE_LABEL,
 } from "./names.ts";
+import { type Allotment, parseAllotment, type Resources, resourcesOf } from "./resources.ts";
 
 /** What is read of a pipe's Deployment, and all that is kept of it in memory. */
 export interface Pipe extends KubeObject {
@@ -29,6 +30,8 @@ export interface Pipe extends KubeObject {
   readonly container: { readonly name: string } | { readonly problem: string };
   /** The size of that container, if its requests and its memory limit agree on one. */
   readonly size: Size | undefined;
+  /** What that container has where that is no size: it can still be put back to it. */
+  readonly oddResources?: Resources | undefined;
   /** Field managers other than ours that own one of the fields that make the size. */
   readonly otherWriters: readonly string[];
   readonly replicas: number;
@@ -36,14 +39,18 @@ export interface Pipe extends KubeObject {
   /** Strategy Recreate: a rollout stops the old pods before it starts new ones. */
   readonly isRecreated: boolean;
   readonly rollout: Rollout;
-  readonly givenSize: Size | undefined;
-  readonly completedSize: Size | undefined;
+  /** What it was given last: the desired size, or what it was put back to. */
+  readonly given: Allotment | undefined;
+  /** The last that it was seen to run when it was given another. */
+  readonly completed: Allotment | undefined;
   readonly attempt: Attempt | undefined;
 }
 
 /** How far the Deployment controller is with the template as it stands. */
 interface Rollout {
   readonly isComplete: boolean;
+  /** The status is of the newest generation. */
+  readonly isSeen: boolean;
   /** No pod is there, of whatever template, by a status that is of the template as it stands. */
   readonly isWithoutPods: boolean;
   readonly terminatingReplicas: number;
@@ -70,20 +77,21 @@ export function pipeOf(deployment: Deployment): Pipe {
     createdAtMs: Date.parse(metadata.creationTimestamp ?? ""),
     isBeingDeleted: metadata.deletionTimestamp !== undefined,
     container: "problem" in container ? container : { name: container.name },
-    size: "problem" in container ? undefined : sizeOf(container),
+    ...("problem" in container ? { size: undefined } : sizeIn(container)),
     otherWriters: "problem" in container ? [] : otherWritersOf(container.name, metadata.managedFields),
     replicas: spec.replicas ?? 1,
     isPaused: spec.paused ?? false,
     isRecreated: spec.strategy?.type === "Recreate",
     rollout: {
       isComplete: isRolloutComplete(deployment, attempt?.startedAtMs ?? 0),
+      isSeen: isSeen(deployment),
       isWithoutPods: isSeen(deployment) && !status?.replicas && !status?.terminatingReplicas,
       terminatingReplicas: status?.terminatingReplicas ?? 0,
       progressing: holding("Progressing"),
       replicaFailure: holding("ReplicaFailure"),
     },
-    givenSize: parseSize(annotations[GIVEN_SIZE_ANNOTATION] ?? ""),
-    completedSize: parseSize(annotations[COMPLETED_SIZE_ANNOTATION] ?? ""),
+    given: parseAllotment(annotations[GIVEN_SIZE_ANNOTATION]),
+    completed: parseAllotment(annotations[COMPLETED_SIZE_ANNOTATION]),
     attempt,
   };
 }
@@ -113,6 +121,11 @@ function otherWritersOf(container: string, managedFields: Deployment["metadata"]
   const resources = ["f:spec", "f:template", "f:spec", "f:containers", item, "f:resources"];
   const ways = SIZE_FIELDS.map((way) => [...resources, ...way]);
   return managersOf(managedFields, ways).filter((manager) => manager !== CONTROLLER_FIELD_MANAGER);
+}
+
+function sizeIn(container: Container): Pick<Pipe, "size" | "oddResources"> {
+  const size = sizeOf(container);
+  return size ? { size } : { size, oddResources: resourcesOf(container) };
 }
 
 /** The size that a container's requests and memory limit make, if they agree on one. */
@@ -149,4 +162,9 @@ function isSeen({ metadata, status }: Deployment): boolean {
 export function isRollingOurs({ size, attempt, rollout, isPaused, replicas }: Pipe): boolean {
   const isOurs = size !== undefined && sameSize(size, attempt?.size);
   return isOurs && !rollout.isComplete && !isPaused && replicas > 0;
+}
+
+/** Whether somebody else has changed the Deployment's spec since its size was given. */
+export function isChangedSince({ metadata }: Pipe, attempt: Attempt): boolean {
+  return metadata.generation > attempt.pipeGeneration;
 }

@@ -1,6 +1,7 @@
 import { describeSize, type Size } from "../domain/size.ts";
-import type { Assessment } from "./assess.ts";
+import type { Assessment } from "./assessment.ts";
 import { type Action, type DecideOptions, type Decision, decide, type Sizing } from "./decide.ts";
+import { isSize } from "./resources.ts";
 import type { Scaling } from "./scaling.ts";
 import type { Snapshot } from "./snapshot.ts";
 import { waitingFor } from "./verdict.ts";
@@ -61,7 +62,8 @@ function actionFor(
     return "wait until its PipeScaling is seen in the generation that a pipe was given a size by";
   const own = actions.find((action) => "pipe" in action && action.pipe === pipe);
   if (own?.type === "give-size") return "give it the size now";
-  if (own?.type === "put-back") return `put it back to ${describeSize(own.size)}: ${failure?.message}`;
+  if (own?.type === "put-back")
+    return `put it back to ${isSize(own.size) ? describeSize(own.size) : "what it had"}: ${failure?.message}`;
   switch (state) {
     case "done":
     case "rolling":
@@ -84,5 +86,6 @@ function madeUp(name: string, namespace: string, size: Size | undefined): Scalin
     status: {},
     requestAnnotation: undefined,
     retryRequestedAtMs: undefined,
+    isRetryMalformed: false,
   };
 }

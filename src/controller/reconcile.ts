@@ -14,6 +14,7 @@ import { type Action, type Decision, decide, failuresOf, type Sizing } from "./d
 import type { ControllerMetrics } from "./metrics.ts";
 import { newsOf } from "./news.ts";
 import { observe } from "./observe.ts";
+import { formatAllotment } from "./resources.ts";
 import { type Scaling, scalingOf } from "./scaling.ts";
 import type { RolloutSlots } from "./slots.ts";
 import type { Snapshot } from "./snapshot.ts";
@@ -45,12 +46,14 @@ export class Reconciler {
     const decision = this.#decide(before);
     if (decision.sizing?.holdBack === "overall-limit") slots.waitFor(serviceId);
 
-    const refusals = await slots.holding(decision.actions.length, () => this.#apply(serviceId, decision));
+    const begun = decision.actions.filter(({ type }) => type === "give-size").length;
+    const { broken, refusals } = await slots.holding(begun, () => this.#apply(serviceId, decision));
 
     // Looked at again only to describe what stands after our writes; what it would begin is for the next pass.
     const after = this.#observe(serviceId, [...refusals, ...failuresOf(decision)]);
     const { sizing } = this.#decide(after);
     await this.#reportAll(after, sizing);
+    if (broken) throw broken.reason;
     return { requeueAfterMs: untilRecheck(after, sizing) };
   }
 
@@ -65,7 +68,7 @@ export class Reconciler {
   }
 
   /** All actions at once: one that fails does not keep the others from being done. */
-  async #apply(serviceId: string, { actions, sizing }: Decision): Promise<PipeFailure[]> {
+  async #apply(serviceId: string, { actions, sizing }: Decision) {
     const { log } = this.#options;
     const results = await Promise.allSettled(
       actions.map(async (action) => {
@@ -75,15 +78,19 @@ export class Reconciler {
       }),
     );
     const broken = results.find((each) => each.status === "rejected");
-    if (broken) throw broken.reason;
-    return results.flatMap((each) => (each.status === "fulfilled" ? (each.value ?? []) : []));
+    return {
+      broken,
+      refusals: results.flatMap((each) => (each.status === "fulfilled" ? (each.value ?? []) : [])),
+    };
   }
 
   async #reportAll(snapshot: Snapshot, sizing: Sizing | undefined): Promise<void> {
     const { serviceId, scaling, strays } = snapshot;
     const reports = strays.map((stray) => this.#report(stray, strayStatus(snapshot, stray)));
-    const status = scaling && statusOf(snapshot, scaling, sizing);
-    if (status) reports.push(this.#report(scaling, status));
+    const status = scaling
+      ? statusOf(snapshot, scaling, sizing)
+      : strays[0] && strayStatus(snapshot, strays[0]);
+    if (scaling && status) reports.push(this.#report(scaling, status));
     const states = sizing?.assessments.map(({ state }) => state) ?? [];
     this.#options.metrics.passed(serviceId, status, states);
     await Promise.all(reports);
@@ -110,8 +117,13 @@ export class Reconciler {
   }
 }
 
+/** A place for a rollout comes free by time too, and by a write that came to nothing: of neither there is news. */
+const PLACE_RECHECK_MS = 30_000;
+const PLACES: readonly Sizing["holdBack"][] = ["canary", "service-limit", "overall-limit"];
+
 function untilRecheck({ nowMs }: Snapshot, sizing: Sizing | undefined): number | undefined {
   const times = sizing?.assessments.flatMap((each) => each.recheckAtMs ?? []) ?? [];
+  if (sizing && PLACES.includes(sizing.holdBack)) times.push(nowMs + PLACE_RECHECK_MS);
   return times.length === 0 ? undefined : Math.max(0, Math.min(...times) - nowMs);
 }
 
@@ -125,8 +137,9 @@ function described(action: Action): object {
         size: formatSize(action.attempt.size),
         attempt: action.attempt.attempts,
       };
+    case "note-size":
     case "put-back":
-      return { pipe: action.pipe.metadata.name, size: formatSize(action.size) };
+      return { pipe: action.pipe.metadata.name, size: formatAllotment(action.size) };
     case "confirm-generation":
       return { pipes: action.pipes.map(({ metadata }) => metadata.name) };
   }

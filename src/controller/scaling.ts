@@ -12,17 +12,21 @@ export interface Scaling extends KubeObject {
   readonly status: PipeScalingStatus;
   readonly requestAnnotation: string | undefined;
   readonly retryRequestedAtMs: number | undefined;
+  /** A retry was asked for in words that are no time. */
+  readonly isRetryMalformed: boolean;
 }
 
 export function scalingOf({ metadata, spec, status }: KubeObject & PipeScaling): Scaling {
-  const retry = Date.parse(metadata.annotations?.[RETRY_ANNOTATION] ?? "");
+  const retry = metadata.annotations?.[RETRY_ANNOTATION];
+  const retryAtMs = Date.parse(retry ?? "");
   return {
     metadata: identityOf(metadata),
     isBeingDeleted: metadata.deletionTimestamp !== undefined,
     spec: spec ?? {},
     status: status ?? {},
     requestAnnotation: metadata.annotations?.[REQUEST_ANNOTATION],
-    retryRequestedAtMs: Number.isNaN(retry) ? undefined : retry,
+    retryRequestedAtMs: Number.isNaN(retryAtMs) ? undefined : retryAtMs,
+    isRetryMalformed: retry !== undefined && Number.isNaN(retryAtMs),
   };
 }
 

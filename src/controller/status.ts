@@ -1,8 +1,9 @@
-import { type Condition, MAX_FAILURES, type PipeScalingStatus } from "../crd/pipe-scaling.ts";
+import { type Condition, MAX_DONE, MAX_FAILURES, type PipeScalingStatus } from "../crd/pipe-scaling.ts";
 import { computeUnits } from "../domain/compute-units.ts";
 import { describeSize, type Size, sameSize } from "../domain/size.ts";
-import type { Assessment } from "./assess.ts";
+import type { Assessment } from "./assessment.ts";
 import { failuresOf, type Sizing } from "./decide.ts";
+import { hasComeUp, latchOf } from "./latch.ts";
 import type { Scaling } from "./scaling.ts";
 import type { Snapshot } from "./snapshot.ts";
 import { type Verdict, verdictOf } from "./verdict.ts";
@@ -33,7 +34,12 @@ export function statusOf(
     ...observed,
     desired: { ...sizeFields(desired.size), source: desired.source },
     ...(effective ? { effective: sizeFields(effective) } : {}),
-    pipes: { total: pipes.length, updated, summary: `${updated}/${pipes.length}` },
+    pipes: {
+      total: pipes.length,
+      updated,
+      summary: `${updated}/${pipes.length}`,
+      done: latchesOf(assessments, scaling),
+    },
     replicas,
     computeUnits: computeUnits(desired.size, replicas),
     ...(tier.ok ? { tier: tier.value.name } : {}),
@@ -67,6 +73,14 @@ function sizeFields(size: Size) {
     replicaMemoryGb: size.memoryGib,
     summary: describeSize(size),
   };
+}
+
+/** Also of those that wait for another size than the one that they came up with. */
+function latchesOf(assessments: readonly Assessment[], scaling: Scaling): string[] | undefined {
+  const done = assessments
+    .filter(({ pipe, state }) => state === "done" || hasComeUp(pipe, scaling))
+    .flatMap(({ pipe }) => latchOf(pipe) ?? []);
+  return done.length === 0 ? undefined : done.slice(0, MAX_DONE);
 }
 
 /** The size that every pipe has now by a completed rollout; without pipes, the one that they would get. */

@@ -1,8 +1,10 @@
 import type { PipeFailure } from "../crd/pipe-scaling.ts";
 import { describeSize } from "../domain/size.ts";
 import type { DesiredSize } from "../domain/tier.ts";
-import type { Assessment } from "./assess.ts";
+import type { Assessment } from "./assessment.ts";
 import { failuresOf, type Sizing } from "./decide.ts";
+import { describeFailure } from "./failure.ts";
+import { RETRY_ANNOTATION } from "./names.ts";
 import type { Scaling } from "./scaling.ts";
 import type { Snapshot } from "./snapshot.ts";
 
@@ -39,7 +41,7 @@ export function verdictOf(scaling: Scaling, tier: Snapshot["tier"], sizing: Sizi
       ready: "False",
       stalled: true,
       reason: worst.reason,
-      message: failureMessage(worst, failures, progress),
+      message: failureMessage(worst, failures, progress, scaling),
     };
   if (sizing.assessments.every((each) => each.state === "done"))
     return readyVerdict(sizing.desired, progress);
@@ -115,12 +117,20 @@ export function waitingFor(holdBack: Sizing["holdBack"]): string {
   }
 }
 
-function failureMessage(worst: PipeFailure, failures: readonly PipeFailure[], progress: string): string {
+function failureMessage(
+  worst: PipeFailure,
+  failures: readonly PipeFailure[],
+  progress: string,
+  { isRetryMalformed }: Scaling,
+): string {
   const others = listed(
     "Also failed",
     failures.slice(1).map((each) => each.pipe),
   );
-  return `${worst.pipe} could not be given ${worst.size}: ${sentence(worst.message)} ${progress} ${others}`.trim();
+  const retry = isRetryMalformed
+    ? `The annotation ${RETRY_ANNOTATION} is no time: write it as 2026-01-31T12:00:00Z.`
+    : "";
+  return [sentence(describeFailure(worst)), progress, others, retry].filter((part) => part !== "").join(" ");
 }
 
 function sentence(text: string): string {

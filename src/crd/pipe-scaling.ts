@@ -87,9 +87,12 @@ const failure = z.object({
   message: z.string(),
   attempts: z.int().meta({ description: "How often this size was tried." }),
   at: dateTime,
+  generation: z.int().optional().meta({ description: "Of the Deployment that was refused." }),
 });
 
 export const MAX_FAILURES = 20;
+/** Of a service with more pipes, the others are judged by their rollouts alone. */
+export const MAX_DONE = 1000;
 
 const status = z
   .object({
@@ -110,6 +113,13 @@ const status = z
         total: z.int().meta({ description: "Database pipes of the service." }),
         updated: z.int().meta({ description: "Those that run the desired size by a completed rollout." }),
         summary: z.string().meta({ description: "Updated of total, such as `2/5`." }),
+        done: z
+          .array(z.string())
+          .max(MAX_DONE)
+          .optional()
+          .meta({
+            description: `Those that have come up with the size that they have, whatever becomes of their pods, ${MAX_DONE} at most: the UID of each Deployment, the generation of it that was given the size, and the size.`,
+          }),
       })
       .optional(),
     replicas: z.int().optional().meta({ description: "Replicas of all pipes together." }),

@@ -18,6 +18,8 @@ export interface PlannedPipe {
   readonly state: PipeState;
   /** Pods of it are being replaced or are still ending, for whatever size. */
   readonly isRestarting: boolean;
+  /** A size is on its way to its pods, whichever: it counts against the bound over all services already. */
+  readonly isRolling: boolean;
   readonly replicas: number;
 }
 
@@ -57,17 +59,14 @@ export function planRollout(pipes: readonly PlannedPipe[], limits: RolloutLimits
   const redirectable = running.filter(holdsSlot);
   const fresh = running.filter((pipe) => !holdsSlot(pipe));
   const room = Math.max(0, limit - inFlight);
-  const redirected = redirectable.slice(0, room);
-  const roomForFresh = Math.max(0, limit - inFlight - redirectable.length);
-  const started = fresh.slice(0, Math.min(roomForFresh, limits.overallFree));
-  const start = [...idle, ...redirected.map((pipe) => pipe.name), ...started.map((pipe) => pipe.name)];
-  if (redirected.length + started.length === running.length) return { start, holdBack: "nothing" };
-  if (!proven) return { start, holdBack: "canary" };
-  return {
-    start,
-    holdBack:
-      fresh.length > started.length && limits.overallFree < roomForFresh ? "overall-limit" : "service-limit",
-  };
+  const roomForFresh = Math.max(0, room - redirectable.length);
+  const next = [...redirectable.slice(0, room), ...fresh.slice(0, roomForFresh)];
+  const placed = next.filter(({ isRolling }) => !isRolling).slice(0, limits.overallFree);
+  const started = next.filter((pipe) => pipe.isRolling || placed.includes(pipe));
+  const start = [...idle, ...started.map((pipe) => pipe.name)];
+  if (started.length === running.length) return { start, holdBack: "nothing" };
+  if (started.length < next.length) return { start, holdBack: "overall-limit" };
+  return { start, holdBack: proven ? "service-limit" : "canary" };
 }
 
 /** Paused rollouts hold no slot: they may stay so for weeks. */

@@ -160,12 +160,12 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   }
 
   async #pages(signal: AbortSignal): Promise<{ readonly objects: T[]; readonly version: string }> {
-    const { client, project } = this.#options;
+    const { client } = this.#options;
     const objects: T[] = [];
     let next: string | undefined;
     for (;;) {
       const page = await client.json<List<Raw>>(this.#request({ limit: PAGE_SIZE, continue: next }, signal));
-      for (const item of page.items) objects.push(project(item));
+      for (const item of page.items) objects.push(...this.#read(item));
       next = page.metadata.continue || undefined;
       if (next === undefined) return { objects, version: page.metadata.resourceVersion };
     }
@@ -223,20 +223,36 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
       this.#replace(initial.list, [...initial.objects.values()], metadata.resourceVersion);
       return undefined;
     }
-    const object = this.#options.project(event.object);
-    if (event.type === "DELETED") initial.objects.delete(keyOf(object));
-    else initial.objects.set(keyOf(object), object);
+    for (const object of this.#read(event.object)) {
+      if (event.type === "DELETED") initial.objects.delete(keyOf(object));
+      else initial.objects.set(keyOf(object), object);
+    }
     this.#touch();
     return initial;
   }
 
   #handle(event: WatchEvent<Raw>): undefined {
-    const { store, project } = this.#options;
+    const { store } = this.#options;
     throwError(event, this.#path);
-    if (event.type === "DELETED") store.remove(project(event.object));
-    else if (event.type !== "BOOKMARK") store.apply(project(event.object));
+    if (event.type !== "BOOKMARK") {
+      for (const object of this.#read(event.object)) {
+        if (event.type === "DELETED") store.remove(object);
+        else store.apply(object);
+      }
+    }
     this.#position = event.object.metadata.resourceVersion;
     this.#touch();
+  }
+
+  /** None where it cannot be read: one object must not stand between us and all others. */
+  #read(raw: Raw): readonly T[] {
+    try {
+      return [this.#options.project(raw)];
+    } catch (cause) {
+      const { namespace, name } = raw.metadata;
+      this.#options.onProblem(new Error(`${this.#path}: ${namespace}/${name} cannot be read`, { cause }));
+      return [];
+    }
   }
 
   #touch(): void {

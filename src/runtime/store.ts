@@ -30,6 +30,8 @@ export class Store<T extends KubeObject> {
   readonly #indexed = new Map<string, Map<string, Set<string>>>();
   readonly #listeners: ((change: Change<T>) => void)[] = [];
   readonly #lists = new Set<ListInFlight>();
+  /** The newest version told of each namespace, `undefined` being all: what is not known by then is gone. */
+  readonly #told = new Map<string | undefined, string>();
 
   constructor(indexers: Indexes<T> = {}) {
     this.#indexers = indexers;
@@ -60,6 +62,11 @@ export class Store<T extends KubeObject> {
 
   /** A version of an object, from a watch. Older ones than the one known are ignored. */
   apply(object: T): void {
+    this.#noteTold(object);
+    this.#accept(object);
+  }
+
+  #accept(object: T): void {
     const key = keyOf(object);
     const previous = this.#objects.get(key);
     if (previous && !isNewer(object, previous)) return;
@@ -67,14 +74,23 @@ export class Store<T extends KubeObject> {
     this.#put(key, object);
   }
 
-  /** The answer to a write of ours: known at once, and not undone by a list that began before it. */
+  /**
+   * The answer to a write of ours: known at once, and not undone by a list that began before it. One that comes
+   * after the news of the object's end is ignored.
+   */
   observe(object: T): void {
-    for (const { written } of this.#lists) written.set(keyOf(object), object.metadata.resourceVersion);
-    this.apply(object);
+    const { namespace, resourceVersion } = object.metadata;
+    const isTold = [namespace, undefined].some(
+      (scope) => compareResourceVersions(resourceVersion, this.#told.get(scope) ?? "") <= 0,
+    );
+    if (isTold && !this.#objects.has(keyOf(object))) return;
+    for (const { written } of this.#lists) written.set(keyOf(object), resourceVersion);
+    this.#accept(object);
   }
 
   /** A deletion, from a watch; carries the version at which it happened. */
   remove(object: T): void {
+    this.#noteTold(object);
     const key = keyOf(object);
     const previous = this.#objects.get(key);
     if (previous && !isNewer(previous, object)) this.#delete(key, previous);
@@ -99,6 +115,8 @@ export class Store<T extends KubeObject> {
   /** A complete list: the truth, also where it is older than what was known (etcd put back). */
   replace(list: ListInFlight, objects: readonly T[], listVersion: string): void {
     this.#lists.delete(list);
+    if (list.namespace === undefined) this.#told.clear();
+    this.#told.set(list.namespace, listVersion);
     const listed = new Map(objects.map((object) => [keyOf(object), object]));
     const isNewerThanList = (key: string) => {
       const version = list.written.get(key);
@@ -115,6 +133,12 @@ export class Store<T extends KubeObject> {
       if (previous && previous.metadata.uid !== object.metadata.uid) this.#delete(key, previous);
       this.#put(key, object);
     }
+  }
+
+  #noteTold({ metadata }: T): void {
+    const { namespace, resourceVersion } = metadata;
+    const known = this.#told.get(namespace) ?? "";
+    if (compareResourceVersions(resourceVersion, known) > 0) this.#told.set(namespace, resourceVersion);
   }
 
   #put(key: string, object: T): void {

@@ -1,4 +1,5 @@
 import { isReplaced, isTerminating, KubeApiError, KubeUnreachableError } from "../kube/errors.ts";
+import { LeadershipLostError } from "./leader.ts";
 import type { WorkQueue } from "./work-queue.ts";
 
 /** What a pass over a key wants next; without a delay it waits for the next change. */
@@ -52,7 +53,8 @@ const OUTRUN = [404, 409, 429];
 
 /** The one map from error to requeue: all are retried with growing pauses, none before the server allows it. */
 function retryPolicy(error: unknown): { readonly expected: boolean; readonly leastMs: number } {
-  if (error instanceof KubeUnreachableError) return { expected: true, leastMs: 0 };
+  if (error instanceof LeadershipLostError || error instanceof KubeUnreachableError)
+    return { expected: true, leastMs: 0 };
   if (error instanceof KubeApiError) {
     const expected = OUTRUN.includes(error.code) || isReplaced(error) || isTerminating(error);
     return { expected, leastMs: error.retryAfterMs ?? 0 };

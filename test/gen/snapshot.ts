@@ -21,8 +21,8 @@ export function aPipe(name: string, changes: Partial<Pipe> = {}): Pipe {
     isPaused: false,
     isRecreated: false,
     rollout: COMPLETE,
-    givenSize: undefined,
-    completedSize: undefined,
+    given: undefined,
+    completed: undefined,
     attempt: undefined,
     ...changes,
   };
@@ -30,6 +30,7 @@ export function aPipe(name: string, changes: Partial<Pipe> = {}): Pipe {
 
 export const COMPLETE: Pipe["rollout"] = {
   isComplete: true,
+  isSeen: true,
   isWithoutPods: false,
   terminatingReplicas: 0,
   progressing: undefined,
@@ -45,6 +46,7 @@ export function anAttempt(size: Size, changes: Partial<Attempt> = {}): Attempt {
     scalingUid: "scaling-uid",
     generation: 1,
     requestId: undefined,
+    pipeGeneration: 1,
     attempts: 1,
     ...changes,
   };
@@ -54,8 +56,8 @@ export function anAttempt(size: Size, changes: Partial<Attempt> = {}): Attempt {
 export function rollingTo(name: string, size: Size, changes: Partial<Pipe> = {}): Pipe {
   return aPipe(name, {
     size,
-    givenSize: size,
-    completedSize: sizeOfCores(1),
+    given: size,
+    completed: sizeOfCores(1),
     attempt: anAttempt(size),
     rollout: UNDER_WAY,
     ...changes,
@@ -77,6 +79,7 @@ export function aScaling(cores: number | undefined, changes: Partial<Scaling> = 
     status: {},
     requestAnnotation: undefined,
     retryRequestedAtMs: undefined,
+    isRetryMalformed: false,
     ...changes,
   };
 }

@@ -477,7 +477,7 @@ describe("a size that a pipe cannot take", () => {
     expect(told).toContain("Normal Scaled: The one pipe runs 2 cpu / 8 Gi (request request-2).");
     expect(told).toContainEqual(
       expect.stringMatching(
-        /^Warning Refused: pipe-a could not be given 4000m\/16Gi: .*cpu limit.*request request-4/s,
+        /^Warning Refused: pipe-a could not be given 4 cpu \/ 16 Gi: .*cpu limit.*request request-4/s,
       ),
     );
   });

@@ -24,7 +24,7 @@ describe("a size that fits no node", () => {
     await world.askFor(24);
     const stalled = await world.waitForCondition("Stalled", "True", "Unschedulable");
     expect(conditionOf(stalled, "Stalled")?.message).toMatch(
-      /^pipe-a could not be given 24000m\/96Gi: 0\/1 nodes are available: 1 Insufficient cpu\./,
+      /^pipe-a could not be given 24 cpu \/ 96 Gi: 0\/1 nodes are available: 1 Insufficient cpu\./,
     );
     const pipe = await waitFor(
       async () => {

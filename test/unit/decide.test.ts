@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type Action, decide, failuresOf } from "../../src/controller/decide.ts";
 import { isRollingOurs, type Pipe } from "../../src/controller/pipe.ts";
+import { formatAllotment } from "../../src/controller/resources.ts";
 import type { Snapshot } from "../../src/controller/snapshot.ts";
 import { formatSize, sameSize, sizeOfCores } from "../../src/domain/size.ts";
 import {
@@ -29,7 +30,9 @@ function tell(action: Action): string {
     case "give-size":
       return `${action.pipe.metadata.name} ${formatSize(action.attempt.size)}`;
     case "put-back":
-      return `${action.pipe.metadata.name} back to ${formatSize(action.size)}`;
+      return `${action.pipe.metadata.name} back to ${formatAllotment(action.size)}`;
+    case "note-size":
+      return `note that ${action.pipe.metadata.name} has ${formatSize(action.size)}`;
     case "confirm-generation":
       return `confirm the generation for ${action.pipes.map(({ metadata }) => metadata.name).join(", ")}`;
   }
@@ -57,7 +60,8 @@ describe("decide leaves the pipes alone", () => {
       "while suspended",
       aSnapshot([pipe], { scaling: aScaling(4, { spec: { ...aScaling(4).spec, suspend: true } }) }),
     ],
-    ["that have the size", aSnapshot([aPipe("a", { size: FOUR })])],
+    ["that have the size", aSnapshot([aPipe("a", { size: FOUR, given: FOUR })])],
+    ["that have the tier's size", aSnapshot([aPipe("a")], { scaling: aScaling(undefined) })],
     [
       "whose container is unclear",
       aSnapshot([aPipe("a", { container: { problem: "two" }, size: undefined })]),
@@ -124,6 +128,16 @@ describe("decide paces a rescale", () => {
     const older = rollingTo("a", sizeOfCores(2));
     expect(actionsFor(aSnapshot([older, aPipe("b")], { scaling: aScaling(8) }))).toEqual(["a 8000m/32Gi"]);
   });
+
+  it.each([
+    ["holds a place over all services already", 1, ["a 8000m/32Gi"]],
+    ["has had its time, and so lost its place, needs another", 0, []],
+  ])("a rollout that %s", (_, leftMs, actions) => {
+    const startedAtMs = NOW_MS - OPTIONS.rolloutTimeoutMs + leftMs;
+    const older = rollingTo("a", sizeOfCores(2), { attempt: anAttempt(sizeOfCores(2), { startedAtMs }) });
+    const snapshot = aSnapshot([older], { scaling: aScaling(8) });
+    expect(actionsFor(snapshot, { ...OPTIONS, overallFree: 0 })).toEqual(actions);
+  });
 });
 
 describe("decide, when a pipe cannot take the size", () => {
@@ -179,7 +193,7 @@ describe("decide, when a pipe cannot take the size", () => {
   });
 
   it("names who else writes the size", () => {
-    const taken = { givenSize: FOUR, attempt: anAttempt(FOUR, { attempts: 4 }) };
+    const taken = { given: FOUR, attempt: anAttempt(FOUR, { attempts: 4 }) };
     const messageOf = (otherWriters: readonly string[]) =>
       failuresOf(decide(aSnapshot([aPipe("a", { ...taken, otherWriters })]), OPTIONS))[0]?.message;
     expect(messageOf(["helm", "somebody"])).toMatch(/^another writer, "helm" and "somebody", has changed/);
@@ -247,8 +261,8 @@ describe("decide, when a pipe cannot take the size", () => {
 
   const putBack = (attempts: number, changes: Partial<Pipe> = {}) =>
     aPipe("a", {
-      givenSize: sizeOfCores(1),
-      completedSize: sizeOfCores(1),
+      given: sizeOfCores(1),
+      completed: sizeOfCores(1),
       attempt: anAttempt(FOUR, { attempts }),
       ...changes,
     });
@@ -279,6 +293,46 @@ describe("decide, when a pipe cannot take the size", () => {
     expect(actionsFor(aSnapshot([putBack(1)], { scaling: aScaling(8) }))).toEqual(["a 8000m/32Gi"]);
   });
 
+  const stale = {
+    ...UNDER_WAY,
+    progressing: condition("Progressing", "ReplicaSetUpdated", late.startedAtMs),
+  };
+
+  it("that its owner has changed since, and of which is not known whether it had come up, leaves it", () => {
+    const attempt = { ...late, scalingUid: "of the PipeScaling that was deleted" };
+    const at = (generation: number) => {
+      const pipe = rollingTo("a", FOUR, { attempt, rollout: stale });
+      return aSnapshot([{ ...pipe, metadata: { ...pipe.metadata, generation } }]);
+    };
+    expect(statesFor(at(attempt.pipeGeneration + 1))).toEqual(["failed"]);
+    expect(actionsFor(at(attempt.pipeGeneration + 1))).toEqual([]);
+    expect(actionsFor(at(attempt.pipeGeneration))).toEqual(["a back to 1000m/4Gi"]);
+  });
+
+  it("judges no rollout of a pipe that was never given a size", () => {
+    const noted = aPipe("a", { size: FOUR, given: FOUR, rollout: stale });
+    expect(statesFor(aSnapshot([noted]))).toEqual(["rolling"]);
+  });
+
+  it("does not wait for a time that a wrong clock has stamped", () => {
+    const attempt = anAttempt(FOUR, { startedAtMs: NOW_MS + 86_400_000 });
+    const at = (agoMs: number) => {
+      const progressing = condition("Progressing", "ReplicaSetUpdated", NOW_MS - agoMs);
+      return aSnapshot([rollingTo("a", FOUR, { attempt, rollout: { ...UNDER_WAY, progressing } })]);
+    };
+    expect(actionsFor(at(OPTIONS.rolloutTimeoutMs - 1))).toEqual([]);
+    expect(actionsFor(at(OPTIONS.rolloutTimeoutMs))).toEqual(["a back to 1000m/4Gi"]);
+    expect(actionsFor(aSnapshot([putBack(1, { attempt })]))).toEqual(["a 4000m/16Gi"]);
+    expect(actionsFor(aSnapshot([putBack(1, { attempt, isRecreated: true })]))).toEqual([]);
+  });
+
+  it("says how long it has waited, also where that is less than a minute", () => {
+    const failures = failuresOf(
+      decide(aSnapshot([rollingTo("a", FOUR)]), { ...OPTIONS, rolloutTimeoutMs: 12_500 }),
+    );
+    expect(failures).toMatchObject([{ message: "the rollout has not completed in 12.5 s" }]);
+  });
+
   it("does not try a Recreate pipe again by itself", () => {
     const long = anAttempt(FOUR, { startedAtMs: NOW_MS - 86_400_000 });
     expect(actionsFor(aSnapshot([putBack(1, { isRecreated: true, attempt: long })]))).toEqual([]);
@@ -287,7 +341,7 @@ describe("decide, when a pipe cannot take the size", () => {
   it("gives it again to a pipe whose fields another writer took, with pauses, four times in all", () => {
     const taken = (attempts: number, agoMs: number) =>
       aSnapshot([
-        aPipe("a", { givenSize: FOUR, attempt: anAttempt(FOUR, { attempts, startedAtMs: NOW_MS - agoMs }) }),
+        aPipe("a", { given: FOUR, attempt: anAttempt(FOUR, { attempts, startedAtMs: NOW_MS - agoMs }) }),
       ]);
     expect(actionsFor(taken(1, 0))).toEqual(["a 4000m/16Gi"]);
     expect(actionsFor(taken(2, 9_999))).toEqual([]);
@@ -298,23 +352,33 @@ describe("decide, when a pipe cannot take the size", () => {
 });
 
 describe("decide counts a pipe as done", () => {
-  const completed = aScaling(4, {
+  const reported = aScaling(4, {
     status: {
       desired: { replicaCpuMillicores: 4000, replicaMemoryGb: 16, summary: "", source: "Spec" },
-      propagation: { startedAt: "2026-06-01T11:00:00Z", completedAt: "2026-06-01T11:30:00Z" },
+      pipes: { total: 1, updated: 1, summary: "", done: ["uid-a/7/4000m/16Gi"] },
     },
   });
-  const pipe = (startedAt: string, changes: Partial<Pipe> = {}) =>
-    rollingTo("a", FOUR, { attempt: anAttempt(FOUR, { startedAtMs: Date.parse(startedAt) }), ...changes });
+  const pipe = (changes: Partial<Pipe> = {}, pipeGeneration = 7) => {
+    const attempt = anAttempt(FOUR, { pipeGeneration, startedAtMs: NOW_MS - 3_600_000 });
+    return rollingTo("a", FOUR, { attempt, ...changes });
+  };
 
-  it("whose pods fell ill after the size was reached: Ready is about size", () => {
-    expect(statesFor(aSnapshot([pipe("2026-06-01T11:10:00Z")], { scaling: completed }))).toEqual(["done"]);
+  it("whose pods fell ill after it was reported to have come up: Ready is about size", () => {
+    expect(statesFor(aSnapshot([pipe()], { scaling: reported }))).toEqual(["done"]);
   });
 
-  it("but not one that was given the size, or made, since", () => {
-    expect(statesFor(aSnapshot([pipe("2026-06-01T11:59:30Z")], { scaling: completed }))).toEqual(["rolling"]);
-    const made = pipe("2026-06-01T11:10:00Z", { createdAtMs: Date.parse("2026-06-01T11:59:00Z") });
-    expect(statesFor(aSnapshot([made], { scaling: completed }))).not.toEqual(["done"]);
+  it.each<[string, Pipe]>([
+    ["was given the size anew since", pipe({}, 9)],
+    ["is another by the same name", pipe({ metadata: { ...pipe().metadata, uid: "another" } })],
+  ])("but not one that %s", (_, other) => {
+    expect(statesFor(aSnapshot([other], { scaling: reported }))).toEqual(["failed"]);
+  });
+
+  it("and not for another size", () => {
+    const scaling = { ...reported, spec: aScaling(8).spec };
+    const attempt = anAttempt(sizeOfCores(8), { pipeGeneration: 7 });
+    const given = rollingTo("a", sizeOfCores(8), { attempt });
+    expect(statesFor(aSnapshot([given], { scaling }))).toEqual(["rolling"]);
   });
 });
 
@@ -329,8 +393,8 @@ describe("decide, whatever the state of the pipes", () => {
       isRecreated: fc.boolean(),
       replicas: fc.integer({ min: 0, max: 3 }),
       terminatingReplicas: fc.integer({ min: 0, max: 1 }),
-      givenSize: fc.option(size, { nil: undefined }),
-      completedSize: fc.option(size, { nil: undefined }),
+      given: fc.option(size, { nil: undefined }),
+      completed: fc.option(size, { nil: undefined }),
       attempt: fc.option(
         fc.record({
           size,
@@ -365,7 +429,7 @@ describe("decide, whatever the state of the pipes", () => {
             expect(action.attempt.size).toEqual(sizing?.desired.size);
             expect(sameSize(action.pipe.size, action.attempt.size)).toBe(false);
           }
-          if (action.type === "put-back") expect(action.size).toEqual(action.pipe.completedSize);
+          if (action.type === "put-back") expect(action.size).toEqual(action.pipe.completed);
         }
       }),
     );

@@ -108,15 +108,24 @@ describe("the desired size", () => {
 describe("the rollout plan", () => {
   const state = fc.constantFrom<PipeState>("done", "rolling", "waiting", "failed", "paused", "unsizable");
   const pipes = fc
-    .array(fc.record({ state, isRestarting: fc.boolean(), replicas: fc.integer({ min: 0, max: 3 }) }), {
-      maxLength: 40,
-    })
+    .array(
+      fc.record({
+        state,
+        isRestarting: fc.boolean(),
+        isRolling: fc.boolean(),
+        replicas: fc.integer({ min: 0, max: 3 }),
+      }),
+      {
+        maxLength: 40,
+      },
+    )
     .map((list) =>
       list.map(
         (each, index): PlannedPipe => ({
           ...each,
           name: `pipe-${index}`,
           isRestarting: each.state === "rolling" || (each.isRestarting && each.replicas > 0),
+          isRolling: each.state === "rolling" || (each.isRestarting && each.isRolling && each.replicas > 0),
         }),
       ),
     );
@@ -180,6 +189,7 @@ describe("the rollout plan", () => {
           name: `pipe-${index}`,
           state: "waiting",
           isRestarting: false,
+          isRolling: false,
           replicas: 1,
         }));
         let rounds = 0;
@@ -194,10 +204,21 @@ describe("the rollout plan", () => {
     );
   });
 
+  it("names the bound over all services where not even a canary has a place", () => {
+    const canary: PlannedPipe = {
+      name: "a",
+      state: "waiting",
+      isRestarting: false,
+      isRolling: false,
+      replicas: 1,
+    };
+    expect(planRollout([canary], { overallFree: 0 })).toEqual({ start: [], holdBack: "overall-limit" });
+  });
+
   it("redirects pipes that restart for an older size before it disturbs others", () => {
     const list: PlannedPipe[] = [
-      { name: "calm", state: "waiting", isRestarting: false, replicas: 1 },
-      { name: "restarting", state: "waiting", isRestarting: true, replicas: 1 },
+      { name: "calm", state: "waiting", isRestarting: false, isRolling: false, replicas: 1 },
+      { name: "restarting", state: "waiting", isRestarting: true, isRolling: true, replicas: 1 },
     ];
     expect(planRollout(list, { overallFree: 50 }).start).toEqual(["restarting"]);
   });

@@ -1,7 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { formatAttempt } from "../../src/controller/attempt.ts";
-import { ATTEMPT_ANNOTATION } from "../../src/controller/names.ts";
+import {
+  ATTEMPT_ANNOTATION,
+  COMPLETED_SIZE_ANNOTATION,
+  GIVEN_SIZE_ANNOTATION,
+} from "../../src/controller/names.ts";
 import { pipeOf } from "../../src/controller/pipe.ts";
+import { formatAllotment } from "../../src/controller/resources.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
 import type { Deployment } from "../../src/kube/objects.ts";
 import { pipeDeployment } from "../gen/pipe.ts";
@@ -30,6 +35,31 @@ function announcedAt(ms: number) {
     conditions: [{ type: "Progressing", status: "True", reason: "NewReplicaSetAvailable", lastUpdateTime }],
   };
 }
+
+describe("what a pipe was given and has completed", () => {
+  const pipe = (annotations: Readonly<Record<string, string>>) => {
+    const made = deployment({});
+    return pipeOf({ ...made, metadata: { ...made.metadata, annotations } });
+  };
+
+  it.each([
+    ["a size", sizeOfCores(4)],
+    ["what its owner had chosen", { requests: { cpu: "500m", memory: null }, limits: { memory: "1Gi" } }],
+  ])("is read back: %s", (_, allotment) => {
+    const text = formatAllotment(allotment);
+    expect(pipe({ [GIVEN_SIZE_ANNOTATION]: text, [COMPLETED_SIZE_ANNOTATION]: text })).toMatchObject({
+      given: allotment,
+      completed: allotment,
+    });
+  });
+
+  it.each(["", "4000m", "{}", '{"requests":{}}', "null"])(
+    "is none where somebody has damaged it: %j",
+    (text) => {
+      expect(pipe({ [GIVEN_SIZE_ANNOTATION]: text }).given).toBeUndefined();
+    },
+  );
+});
 
 describe("a pipe's rollout is complete", () => {
   it.each([

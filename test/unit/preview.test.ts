@@ -50,6 +50,10 @@ describe("a preview", () => {
       "a: put it back to 1 cpu / 4 Gi: the rollout has not completed in 15 min",
       "b: give it the size later: it waits because of the failure",
     ]);
+    const odd = { requests: { cpu: "500m", memory: null }, limits: { memory: null } };
+    expect(told(aSnapshot([rollingTo("a", FOUR, { attempt: late, completed: odd })]))).toEqual([
+      "a: put it back to what it had: the rollout has not completed in 15 min",
+    ]);
     expect(told(aSnapshot([rollingTo("a", FOUR, { isPaused: true })]))).toEqual([
       "a: wait for its owner, who has paused its rollouts",
     ]);

@@ -97,7 +97,10 @@ function setup(script: Step[], { canStream = false } = {}) {
     },
     resource: { apiVersion: "v1", plural: "things" },
     store,
-    project: (raw) => raw,
+    project: (raw) => {
+      if (raw.metadata.name === "broken") throw new Error("broken");
+      return raw;
+    },
     clock,
     random: () => 0,
     onProblem: (problem) => problems.push(problem),
@@ -114,6 +117,20 @@ function setup(script: Step[], { canStream = false } = {}) {
 }
 
 describe("a reflector", () => {
+  it("tells what it cannot read, and knows all others", async () => {
+    const watch = new FakeWatch();
+    const world = setup([{ list: listOf(10, [object("broken", 1), object("b", 2)]) }, { watch }]);
+    await settled();
+    watch.send({ type: "ADDED", object: object("broken", 11) });
+    watch.send({ type: "ADDED", object: object("c", 12) });
+    await settled();
+    expect(world.names()).toEqual(["b", "c"]);
+    expect(world.problems.map(String)).toEqual(
+      Array(2).fill("Error: /api/v1/things: ns/broken cannot be read"),
+    );
+    await world.end();
+  });
+
   it("lists page by page, then watches from there", async () => {
     const watch = new FakeWatch();
     const world = setup([

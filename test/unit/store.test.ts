@@ -78,6 +78,25 @@ describe("a store", () => {
     expect(store.get("ns/new")).toBeDefined();
   });
 
+  it("does not bring back what was deleted before the answer to our write came", () => {
+    const { store } = setup();
+    store.apply(thing("a", 1));
+    store.remove(thing("a", 3));
+    store.observe(thing("a", 2));
+    list(store, 5, []);
+    store.observe(thing("b", 4));
+    expect(store.size).toBe(0);
+    store.observe(thing("a", 6));
+    expect(store.size).toBe(1);
+  });
+
+  it("knows a write of ours at once, however far the watch of another namespace is", () => {
+    const { store } = setup();
+    store.apply(thing("a", 9, { namespace: "one" }));
+    store.observe(thing("b", 8, { namespace: "two" }));
+    expect(store.get("two/b")).toBeDefined();
+  });
+
   it("does not keep a write that the list did know", () => {
     const { store } = setup();
     const inFlight = store.beginList(undefined);

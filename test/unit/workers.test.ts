@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { KubeApiError, KubeUnreachableError } from "../../src/kube/errors.ts";
+import { LeadershipLostError } from "../../src/runtime/leader.ts";
 import { WorkQueue } from "../../src/runtime/work-queue.ts";
 import { type Outcome, runWorkers } from "../../src/runtime/workers.ts";
 import { VirtualClock } from "../gen/clock.ts";
@@ -75,6 +76,7 @@ describe("workers", () => {
 
   it.each([
     ["no answer", new KubeUnreachableError("down"), true],
+    ["a lease that is lost", new LeadershipLostError("lost"), true],
     ["a conflict", new KubeApiError("PATCH", 409, "{}"), true],
     ["an object that is gone", new KubeApiError("PATCH", 404, "{}"), true],
     ["a server that is too busy", new KubeApiError("PATCH", 429, "{}"), true],

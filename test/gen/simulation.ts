@@ -1,0 +1,187 @@
+import { createCaches } from "../../src/controller/caches.ts";
+import type { ControllerMetrics } from "../../src/controller/metrics.ts";
+import { RETRY_ANNOTATION } from "../../src/controller/names.ts";
+import { pipeOf } from "../../src/controller/pipe.ts";
+import { Reconciler } from "../../src/controller/reconcile.ts";
+import { scalingOf } from "../../src/controller/scaling.ts";
+import { RolloutSlots } from "../../src/controller/slots.ts";
+import { connectToQueue, countRolling } from "../../src/controller/wiring.ts";
+import type { Condition } from "../../src/crd/pipe-scaling.ts";
+import { sizeOfCores } from "../../src/domain/size.ts";
+import { BUILT_IN_TIERS } from "../../src/domain/tier.ts";
+import { type ConfigMap, type Container, identityOf } from "../../src/kube/objects.ts";
+import { parseOrganization } from "../../src/records/organization.ts";
+import { parseService } from "../../src/records/service.ts";
+import type { Event } from "../../src/runtime/event-recorder.ts";
+import { WorkQueue } from "../../src/runtime/work-queue.ts";
+import { runWorkers } from "../../src/runtime/workers.ts";
+import { createLogger } from "../../src/telemetry/log.ts";
+import { type PipeOptions, pipeDeployment } from "./pipe.ts";
+import { organizationRecord, serviceRecord } from "./records.ts";
+import { SimulatedCluster } from "./simulation-cluster.ts";
+
+const RECORDS = "records";
+const PIPES = "pipes";
+const ORGANIZATION = idOf(0);
+
+interface SimulationOptions {
+  readonly mostRollouts?: number;
+  readonly metrics?: Pick<ControllerMetrics, "passed" | "reported">;
+}
+
+/** The passes of the controller, with its queue, caches and bounds, over a simulated cluster. */
+export class Simulation {
+  readonly rolloutTimeoutMs = 15 * 60_000;
+  readonly cluster = new SimulatedCluster(this.rolloutTimeoutMs);
+  readonly clock = this.cluster.clock;
+  readonly events: Event[] = [];
+  readonly #options: SimulationOptions;
+  readonly #records = new Map<string, ConfigMap>();
+  #caches = createCaches();
+  #abort = new AbortController();
+
+  constructor(options: SimulationOptions = {}) {
+    this.#options = options;
+    this.setTier("basic");
+  }
+
+  setTier(tier: string): void {
+    this.#record(organizationRecord({ id: ORGANIZATION, tier }));
+  }
+
+  addService(service: number, data: Readonly<Record<string, string>> = {}): void {
+    const record = serviceRecord({ id: idOf(service), organizationId: ORGANIZATION, namespace: PIPES });
+    this.#record({ ...record, data: { ...record.data, ...data } });
+  }
+
+  /** A pipe that runs, of one core if nothing else is said. */
+  deploy(name: string, service: number, options: Partial<PipeOptions> = {}): void {
+    const serviceId = idOf(service);
+    this.cluster.deploy(pipeDeployment({ name, namespace: PIPES, serviceId, cores: 1, ...options }));
+  }
+
+  setImage(name: string, image: string): void {
+    this.cluster.change(name, { template: { spec: { containers: [{ name: "pipe", image }] } } });
+  }
+
+  /** Its owner, or somebody else. */
+  setResources(name: string, resources: Container["resources"]): void {
+    this.cluster.change(name, { template: { spec: { containers: [{ name: "pipe", resources }] } } });
+  }
+
+  ask(service: number, cores: number): void {
+    const { cpuMillicores, memoryGib } = sizeOfCores(cores);
+    this.cluster.ask(idOf(service), { replicaCpuMillicores: cpuMillicores, replicaMemoryGb: memoryGib });
+  }
+
+  suspend(service: number, suspend: boolean): void {
+    this.cluster.ask(idOf(service), { suspend });
+  }
+
+  /** @param inMs from now on */
+  askToRetry(service: number, inMs = 0): void {
+    const at = new Date(this.clock.now() + inMs).toISOString();
+    this.cluster.ask(idOf(service), undefined, { [RETRY_ANNOTATION]: at });
+  }
+
+  status(service: number) {
+    return this.cluster.scalings.get(idOf(service))?.status ?? {};
+  }
+
+  /** The condition that says most. */
+  told(service: number): Condition | undefined {
+    return this.status(service).conditions?.at(-1);
+  }
+
+  sizes(...names: string[]): string[] {
+    return names.map((name) => this.cluster.sizeOf(name));
+  }
+
+  /** Deletes a service's PipeScaling. */
+  removeScaling(service: number): void {
+    this.cluster.removeScaling(idOf(service));
+  }
+
+  hasScaling(service: number): boolean {
+    return this.cluster.scalings.has(idOf(service));
+  }
+
+  run(ms: number): Promise<void> {
+    return this.clock.advance(ms);
+  }
+
+  /** A controller that knows nothing but what is in the cluster; the one before it is gone. */
+  start(): void {
+    this.#abort.abort();
+    this.#abort = new AbortController();
+    this.#caches = createCaches();
+    const { clock, cluster, rolloutTimeoutMs, events } = this;
+    const caches = this.#caches;
+    const { signal } = this.#abort;
+    const queue = new WorkQueue({
+      clock,
+      minIntervalMs: 100,
+      retryFirstMs: 50,
+      retryMostMs: 60_000,
+      random: () => 0.5,
+    });
+    const slots = new RolloutSlots(this.#options.mostRollouts ?? 50, () =>
+      countRolling(caches, clock.now() - rolloutTimeoutMs),
+    );
+    connectToQueue(caches, queue, slots);
+    this.#watch();
+    const reconciler = new Reconciler({
+      client: { json: (request) => cluster.json({ ...request, signal }) },
+      caches,
+      clock,
+      namespace: RECORDS,
+      tiers: BUILT_IN_TIERS,
+      rolloutTimeoutMs,
+      slots,
+      events: { record: (event) => events.push(event) },
+      metrics: this.#options.metrics ?? { passed: () => undefined, reported: () => undefined },
+      log: createLogger("silent", "controller"),
+      assertMayWrite: () => undefined,
+    });
+    const reconcile = (serviceId: string) => reconciler.reconcile(serviceId);
+    void runWorkers({ queue, concurrency: 16, reconcile, onFailure: () => undefined }, signal);
+  }
+
+  stop(): void {
+    this.#abort.abort();
+  }
+
+  #watch(): void {
+    const { scalings, pipes } = this.#caches;
+    const { cluster } = this;
+    cluster.watcher = {
+      pipe: (object) => pipes.apply(pipeOf(object)),
+      pipeGone: (object) => pipes.remove(pipeOf(object)),
+      scaling: (object) => scalings.apply(scalingOf(object)),
+      scalingGone: (object) => scalings.remove(scalingOf(object)),
+    };
+    for (const record of this.#records.values()) this.#tell(record);
+    for (const scaling of cluster.scalings.values()) cluster.watcher.scaling(scaling);
+    for (const pipe of cluster.deployments.values()) cluster.watcher.pipe(pipe);
+  }
+
+  #record(made: Pick<ConfigMap, "data"> & { readonly metadata: { readonly name: string } }): void {
+    const { name } = made.metadata;
+    const stamps = { namespace: RECORDS, uid: name, resourceVersion: this.cluster.next() };
+    const record = { ...made, metadata: { ...made.metadata, ...stamps } };
+    this.#records.set(name, record);
+    this.#tell(record);
+  }
+
+  #tell({ metadata, data }: ConfigMap): void {
+    const { organizations, services } = this.#caches;
+    const { name, labels } = metadata;
+    if (name.startsWith("organization-"))
+      organizations.apply({ metadata: identityOf(metadata), record: parseOrganization(name, data) });
+    else services.apply({ metadata: identityOf(metadata), record: parseService(name, labels, data) });
+  }
+}
+
+function idOf(service: number): string {
+  return `00000000-0000-4000-8000-${String(service).padStart(12, "0")}`;
+}
