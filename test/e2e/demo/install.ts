@@ -1,24 +1,34 @@
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import * as z from "zod";
 import { GROUP, PLURAL } from "../../../src/crd/names.ts";
 import { KubeClient } from "../../../src/kube/client.ts";
 import { connect } from "../../../src/kube/connection.ts";
+import { CHART, helm } from "../../chart/tools.ts";
 import type { Cluster } from "../../cluster/cluster.ts";
 import { apply, kubectl } from "../../cluster/kubectl.ts";
-import { serviceAccountKubeconfig } from "../../cluster/service-account.ts";
-import { ACME_PIPES, GLOBEX_PIPES, namespace, RECORDS_NAMESPACE } from "./objects.ts";
+import { type PodAccount, podAccount, serviceAccountKubeconfig } from "../../cluster/service-account.ts";
+import { namespace } from "./objects.ts";
 
-const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+const RELEASE = "pipe-scaling-operator";
+const SYSTEM_NAMESPACE = "pipe-scaling-system";
 
-/** The CRD, the namespaces and the rights: all that an administrator installs. */
-export async function install(cluster: Cluster, signal: AbortSignal): Promise<void> {
-  await kubectl(cluster, ["apply", "--server-side", "-f", join(ROOT, "crds")], { signal });
-  await kubectl(cluster, ["apply", "--server-side", "-f", join(ROOT, "deploy", "rbac")], { signal });
-  await apply(cluster, [ACME_PIPES, GLOBEX_PIPES].map(namespace));
+/** The chart, as an administrator installs it, for pipes in these namespaces. */
+export async function install(
+  cluster: Cluster,
+  pipeNamespaces: readonly string[],
+  signal: AbortSignal,
+): Promise<void> {
+  await apply(cluster, pipeNamespaces.map(namespace));
+  const values = `pipes.namespaces={${pipeNamespaces.join(",")}},api.tls.enabled=false`;
+  const where = ["--namespace", SYSTEM_NAMESPACE, "--create-namespace"];
+  await helm(["install", RELEASE, CHART, ...where, "--set", values], cluster);
   await kubectl(cluster, ["wait", "--for=condition=Established", `crd/${PLURAL}.${GROUP}`, "--timeout=30s"], {
     signal,
   });
+}
+
+/** What the controller's pod has of its account. */
+export function controllerPod(cluster: Cluster): Promise<PodAccount> {
+  return podAccount(cluster, SYSTEM_NAMESPACE, `${RELEASE}-controller`);
 }
 
 export interface Accounts {
@@ -29,8 +39,8 @@ export interface Accounts {
 /** Kubeconfigs by which the two processes are who they would be in a pod. */
 export async function accounts(cluster: Cluster): Promise<Accounts> {
   const [api, controller] = await Promise.all(
-    (["pipe-scaling-api", "pipe-scaling-controller"] as const).map((name) =>
-      serviceAccountKubeconfig(cluster, RECORDS_NAMESPACE, name),
+    (["api", "controller"] as const).map((component) =>
+      serviceAccountKubeconfig(cluster, SYSTEM_NAMESPACE, `${RELEASE}-${component}`),
     ),
   );
   if (api === undefined || controller === undefined) throw new Error("two accounts were asked for");

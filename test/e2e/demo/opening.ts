@@ -14,7 +14,7 @@ const TIERS_FILE = fileURLToPath(new URL("tiers.yaml", import.meta.url));
 /** The CRD and the rights. */
 export function installStep({ cluster, narration, signal }: Stage): Promise<void> {
   return narration.step("Installing the PipeScaling resource and the accounts", async () => {
-    await install(cluster, signal);
+    await install(cluster, [ACME_PIPES, GLOBEX_PIPES], signal);
     const { api, controller } = await accounts(cluster);
     const [apiPatches, controllerReads] = await Promise.all([
       mayDo(api, { namespace: ACME_PIPES, verb: "patch", group: "apps", resource: "deployments" }, signal),
@@ -91,6 +91,7 @@ export function processesStep(
     const start = (name: "api" | "controller", args: readonly string[]) => {
       const common = [
         ...["--kubeconfig", kubeconfigs[name], "--namespace", RECORDS_NAMESPACE],
+        ...["--pipe-namespaces", `${ACME_PIPES},${GLOBEX_PIPES}`],
         ...["--tiers-file", TIERS_FILE, "--ops-port", "0"],
       ];
       const process = new OwnProcess(cluster, name, [...common, ...args]);

@@ -1,0 +1,205 @@
+{{/*
+Names. Objects of the cluster carry the release's namespace too, so that two releases of one name in two
+namespaces do not meet. A Service's name may have 63 characters, of which "-controller" takes 11.
+*/}}
+{{- define "pipe-scaling.chartName" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "pipe-scaling.name" -}}
+{{- $chart := include "pipe-scaling.chartName" . }}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" }}
+{{- else if contains $chart .Release.Name }}
+{{- .Release.Name | trunc 52 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name $chart | trunc 52 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- define "pipe-scaling.apiName" -}}
+{{ include "pipe-scaling.name" . }}-api
+{{- end }}
+
+{{- define "pipe-scaling.controllerName" -}}
+{{ include "pipe-scaling.name" . }}-controller
+{{- end }}
+
+{{/* Takes a list: the release's context, and what the object is called within it. */}}
+{{- define "pipe-scaling.clusterName" -}}
+{{ include "pipe-scaling.name" (index . 0) }}-{{ index . 1 }}.{{ (index . 0).Release.Namespace }}
+{{- end }}
+
+{{- define "pipe-scaling.tiersName" -}}
+{{ include "pipe-scaling.name" . }}-tiers
+{{- end }}
+
+{{- define "pipe-scaling.tlsSecretName" -}}
+{{ .Values.api.tls.secretName | default (printf "%s-tls" (include "pipe-scaling.apiName" .)) }}
+{{- end }}
+
+{{- define "pipe-scaling.servicePort" -}}
+{{ .Values.api.service.port | int | default (ternary 443 80 .Values.api.tls.enabled) }}
+{{- end }}
+
+{{/* Labels. Ours win over those that are given, since selectors rest on them. */}}
+{{- define "pipe-scaling.labels" -}}
+{{- $own := dict
+  "helm.sh/chart" (printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_")
+  "app.kubernetes.io/name" (include "pipe-scaling.chartName" .)
+  "app.kubernetes.io/instance" .Release.Name
+  "app.kubernetes.io/version" .Chart.AppVersion
+  "app.kubernetes.io/managed-by" .Release.Service }}
+{{- toYaml (merge $own .Values.commonLabels) }}
+{{- end }}
+
+{{/* Takes a list: the release's context, and `api` or `controller`. Never to be changed: selectors cannot be. */}}
+{{- define "pipe-scaling.selector" -}}
+app.kubernetes.io/name: {{ include "pipe-scaling.chartName" (index . 0) }}
+app.kubernetes.io/instance: {{ (index . 0).Release.Name | quote }}
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end }}
+
+{{/* What the pods of both processes have, and no other. */}}
+{{- define "pipe-scaling.processes" -}}
+app.kubernetes.io/name: {{ include "pipe-scaling.chartName" . }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/part-of: pipe-scaling-operator
+{{- end }}
+
+{{/* Annotations of what stays when the release goes, for whoever has installed it: Helm, Argo CD, Flux. */}}
+{{- define "pipe-scaling.kept" -}}
+helm.sh/resource-policy: keep
+argocd.argoproj.io/sync-options: Prune=false,Delete=false
+kustomize.toolkit.fluxcd.io/prune: disabled
+{{- end }}
+
+{{- define "pipe-scaling.image" -}}
+{{- with .Values.image }}
+{{- if .digest }}
+{{- printf "%s@%s" .repository .digest }}
+{{- else }}
+{{- printf "%s:%s" .repository (.tag | default $.Chart.AppVersion) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "pipe-scaling.tiers" -}}
+{{ toYaml .Values.tiers }}
+{{- end }}
+
+{{/* Variables of both processes; each is a flag too (`pipe-scaling api --help`). */}}
+{{- define "pipe-scaling.commonEnvironment" -}}
+- name: PIPE_SCALING_NAMESPACE
+  value: {{ .Values.records.namespace | quote }}
+{{- if not .Values.pipes.allNamespaces }}
+- name: PIPE_SCALING_PIPE_NAMESPACES
+  value: {{ join "," .Values.pipes.namespaces | quote }}
+{{- end }}
+- name: PIPE_SCALING_TIERS_FILE
+  value: /etc/pipe-scaling/tiers.yaml
+- name: PIPE_SCALING_HOST
+  value: {{ .Values.listenAddress | quote }}
+- name: PIPE_SCALING_OPS_PORT
+  value: "9090"
+{{- end }}
+
+{{/* Takes a list: the release's context, and `api` or `controller`. */}}
+{{- define "pipe-scaling.podTemplateMetadata" -}}
+{{- $root := index . 0 }}
+{{- $component := index . 1 }}
+{{- $values := index $root.Values $component -}}
+labels:
+  {{- $selector := include "pipe-scaling.selector" . | fromYaml }}
+  {{- $ours := merge $selector (include "pipe-scaling.processes" $root | fromYaml) }}
+  {{- toYaml (merge $ours $values.podLabels $root.Values.commonLabels) | nindent 2 }}
+annotations:
+  # A pod reads the tiers when it starts.
+  checksum/tiers: {{ include "pipe-scaling.tiers" $root | sha256sum }}
+  {{- with $values.podAnnotations }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end }}
+
+{{/* What both pods have. Takes a list: the release's context, and `api` or `controller`. */}}
+{{- define "pipe-scaling.podSpec" -}}
+{{- $root := index . 0 }}
+{{- $component := index . 1 }}
+{{- $values := index $root.Values $component -}}
+serviceAccountName: {{ include (printf "pipe-scaling.%sName" $component) $root }}
+automountServiceAccountToken: true
+# A Service named pipe-scaling would otherwise set variables that the processes read as their own.
+enableServiceLinks: false
+{{- include "pipe-scaling.podSecurity" $root | nindent 0 }}
+{{- with $root.Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.priorityClassName }}
+priorityClassName: {{ . | quote }}
+{{- end }}
+{{- with $values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.topologySpreadConstraints }}
+topologySpreadConstraints:
+  {{- range . }}
+  - labelSelector:
+      matchLabels:
+        {{- include "pipe-scaling.selector" (list $root $component) | nindent 8 }}
+    # Of each version apart: the pods of an old one are about to go.
+    matchLabelKeys: [pod-template-hash]
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "pipe-scaling.podSecurity" -}}
+securityContext:
+  runAsNonRoot: true
+  {{- with .Values.securityContext.runAsUser }}
+  runAsUser: {{ . }}
+  {{- end }}
+  {{- with .Values.securityContext.runAsGroup }}
+  runAsGroup: {{ . }}
+  {{- end }}
+  {{- with .Values.securityContext.fsGroup }}
+  fsGroup: {{ . }}
+  {{- end }}
+  seccompProfile:
+    type: RuntimeDefault
+{{- end }}
+
+{{- define "pipe-scaling.container" -}}
+image: {{ include "pipe-scaling.image" . }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities:
+    drop: [ALL]
+{{- end }}
+
+{{- define "pipe-scaling.probes" -}}
+livenessProbe:
+  httpGet:
+    path: /healthz
+    port: ops
+  periodSeconds: 10
+  timeoutSeconds: 5
+readinessProbe:
+  httpGet:
+    path: /readyz
+    port: ops
+  periodSeconds: 5
+  timeoutSeconds: 5
+{{- end }}

@@ -1,0 +1,72 @@
+import { randomUUID } from "node:crypto";
+import { KubeClient } from "../../src/kube/client.ts";
+import { connect } from "../../src/kube/connection.ts";
+import type { Cluster } from "../cluster/cluster.ts";
+import { apply, kubectl } from "../cluster/kubectl.ts";
+import { serviceAccountKubeconfig } from "../cluster/service-account.ts";
+import { CHART, helm } from "./tools.ts";
+
+/** A release of the chart in namespaces of its own, and its two accounts. */
+export interface Release {
+  readonly name: string;
+  /** Of the processes. */
+  readonly namespace: string;
+  readonly records: string;
+  readonly pipes: string;
+}
+
+function namespace(name: string, labels: Readonly<Record<string, string>> = {}) {
+  return { apiVersion: "v1", kind: "Namespace", metadata: { name, labels } };
+}
+
+/** A release that is still to be installed: its namespaces are there, and its certificate. */
+export async function prepareRelease(cluster: Cluster): Promise<Release> {
+  const name = `r-${randomUUID().slice(0, 8)}`;
+  const release = { name, namespace: `${name}-system`, records: `${name}-records`, pipes: `${name}-pipes` };
+  await apply(cluster, [
+    // What a cluster that is strict asks of all pods.
+    namespace(release.namespace, { "pod-security.kubernetes.io/enforce": "restricted" }),
+    namespace(release.pipes),
+  ]);
+  return release;
+}
+
+/** What differs from the defaults for such a release. */
+export function settings({ records, pipes }: Release): string[] {
+  return [
+    "--set",
+    `records.namespace=${records},pipes.namespaces={${pipes}}`,
+    "--set",
+    "api.tls.enabled=false",
+  ];
+}
+
+export function install(cluster: Cluster, release: Release, ...args: readonly string[]): Promise<string> {
+  const { name, namespace } = release;
+  return helm(
+    ["upgrade", "--install", name, CHART, "--namespace", namespace, ...settings(release), ...args],
+    cluster,
+  );
+}
+
+export async function remove(cluster: Cluster, { namespace, records, pipes, name }: Release): Promise<void> {
+  await helm(["uninstall", name, "--namespace", namespace], cluster);
+  await kubectl(cluster, ["delete", "namespace", namespace, records, pipes, "--wait=false"]);
+}
+
+export type Component = "api" | "controller";
+
+/** Name of the ServiceAccount of a process. */
+export function accountOf({ name }: Release, component: Component): string {
+  return `${name}-pipe-scaling-operator-${component}`;
+}
+
+/** The cluster as a process of the release sees it. */
+export async function clientOf(
+  cluster: Cluster,
+  release: Release,
+  component: Component,
+): Promise<KubeClient> {
+  const account = accountOf(release, component);
+  return new KubeClient(await connect(await serviceAccountKubeconfig(cluster, release.namespace, account)));
+}

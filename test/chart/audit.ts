@@ -1,0 +1,63 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { stringify } from "yaml";
+import * as z from "zod";
+
+const event = z.object({
+  verb: z.string(),
+  user: z.object({ username: z.string() }),
+  objectRef: z
+    .object({
+      namespace: z.string().default(""),
+      apiGroup: z.string().default(""),
+      resource: z.string(),
+      subresource: z.string().optional(),
+    })
+    .optional(),
+  annotations: z.record(z.string(), z.string()).default({}),
+});
+
+/** A call that an account made, in the words of RBAC. */
+export interface AuditedCall {
+  readonly namespace: string;
+  /** `list configmaps`, `patch pipes.clouddb.dev/pipescalings/status` */
+  readonly right: string;
+  readonly isAllowed: boolean;
+}
+
+export function right(verb: string, group: string, resource: string): string {
+  return `${verb} ${group === "" ? "" : `${group}/`}${resource}`;
+}
+
+/** What the API server writes down of all calls, for a cluster that is started with its arguments. */
+export class AuditLog implements Disposable {
+  readonly #dir = mkdtempSync(join(tmpdir(), "pipe-scaling-audit-"));
+
+  get apiServerArgs(): Readonly<Record<string, string>> {
+    const policy = join(this.#dir, "policy.yaml");
+    // Before a call is received nobody has decided about it.
+    const rules = [{ level: "Metadata", omitStages: ["RequestReceived"] }];
+    writeFileSync(policy, stringify({ apiVersion: "audit.k8s.io/v1", kind: "Policy", rules }));
+    return { "audit-policy-file": policy, "audit-log-path": join(this.#dir, "audit.log") };
+  }
+
+  callsOf(namespace: string, account: string): readonly AuditedCall[] {
+    const user = `system:serviceaccount:${namespace}:${account}`;
+    const lines = readFileSync(join(this.#dir, "audit.log"), "utf8").split("\n");
+    return lines
+      .slice(0, -1)
+      .map((line) => event.parse(JSON.parse(line)))
+      .flatMap(({ verb, user: { username }, objectRef, annotations }) => {
+        if (username !== user || !objectRef) return [];
+        const { apiGroup, resource, subresource, namespace } = objectRef;
+        const name = subresource === undefined ? resource : `${resource}/${subresource}`;
+        const isAllowed = annotations["authorization.k8s.io/decision"] === "allow";
+        return [{ namespace, right: right(verb, apiGroup, name), isAllowed }];
+      });
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.#dir, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,141 @@
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { stringify } from "yaml";
+import * as z from "zod";
+import { environment } from "../cluster/environment.ts";
+import { kubectl } from "../cluster/kubectl.ts";
+import { run } from "../cluster/run.ts";
+import { sharedCluster } from "../cluster/shared.ts";
+import { checkers } from "./checkers/build.ts";
+import { helm, RELEASE, rendered, VALUE_SETS, valuesFile } from "./tools.ts";
+
+/** Where they must be built first. */
+const BUILD_MS = 15 * 60_000;
+
+/** Of add-ons: their definitions are not the cluster's. */
+const ADD_ONS = ["Certificate", "HTTPRoute", "ServiceMonitor", "PrometheusRule"];
+
+/** What kube-score would have otherwise, and why we do not. */
+const SCORE_EXCEPTIONS = [
+  // A tag is never moved, and a digest cannot be: to ask the registry each time only makes it one more thing to fail.
+  "container-image-pull-policy",
+  // Nothing is written but logs, which the node rotates by its own settings: a limit would evict pods for them.
+  "container-ephemeral-storage-request-and-limit",
+  // Topology spread constraints do the same, over zones too.
+  "deployment-has-host-podantiaffinity",
+];
+
+let path: Awaited<ReturnType<typeof checkers>>;
+let folder: string;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "pipe-scaling-checks-"));
+  path = await checkers();
+}, BUILD_MS);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+async function check(checker: Parameters<typeof path>[0], args: readonly string[], input?: string) {
+  const { code, stdout, stderr } = await run(path(checker), args, {
+    env: environment,
+    cwd: folder,
+    ...(input === undefined ? {} : { input }),
+  });
+  return { code, said: stdout + stderr };
+}
+
+function manifests(set: (typeof VALUE_SETS)[number]): Promise<string> {
+  return helm(["template", ...RELEASE, "--values", valuesFile(set)]);
+}
+
+describe("kubeconform", () => {
+  beforeAll(async () => {
+    const document = await kubectl(await sharedCluster(), ["get", "--raw", "/openapi/v2"]);
+    writeSchemas(folder, openApi.parse(JSON.parse(document)).definitions);
+  });
+
+  const conform = (input: string) => {
+    const schemas = `${folder}/{{ .ResourceKind }}{{ .KindSuffix }}.json`;
+    return check(
+      "kubeconform",
+      ["-strict", "-summary", "-schema-location", schemas, "-skip", ADD_ONS.join(), "-"],
+      input,
+    );
+  };
+
+  it.each(VALUE_SETS)("finds that all is as Kubernetes has it, with the %s values", async (set) => {
+    const { code, said } = await conform(await manifests(set));
+    expect(said).toMatch(/Invalid: 0, Errors: 0/);
+    expect(code).toBe(0);
+  });
+
+  it("would find a field that there is not", async () => {
+    const { said } = await conform((await manifests("minimal")).replaceAll("replicas:", "replica:"));
+    expect(said).toMatch(/additional properties 'replica' not allowed/);
+  });
+});
+
+// Of the bare values it would say what they are for: one pod of each, no NetworkPolicy.
+describe("kube-score", () => {
+  it.each(["minimal", "everything", "all-namespaces"] as const)(
+    "finds nothing with the %s values",
+    async (set) => {
+      // No limit of CPU: it slows down answers, and protects nobody that requests do not protect already.
+      const flags = ["--ignore-container-cpu-limit", "--ignore-test", SCORE_EXCEPTIONS.join()];
+      const { code, said } = await check(
+        "kube-score",
+        ["score", ...flags, "--output-format", "ci", "-"],
+        await manifests(set),
+      );
+      const findings = said.split("\n").filter((line) => !/^(\[OK\]|\[SKIPPED\]|$)/.test(line));
+      expect(findings).toEqual([]);
+      expect(code).toBe(0);
+    },
+  );
+});
+
+describe("promtool", () => {
+  it("takes the rules, and each alert fires when it should and not before", async () => {
+    const [rule] = await rendered(
+      ...["--values", valuesFile("everything"), "--show-only", "templates/prometheusrule.yaml"],
+    );
+    writeFileSync(join(folder, "rules.yaml"), stringify(prometheusRule.parse(rule).spec));
+    const tests = "alerts.promtool.yaml";
+    copyFileSync(fileURLToPath(new URL(tests, import.meta.url)), join(folder, tests));
+    expect((await check("promtool", ["check", "rules", "--lint-fatal", "rules.yaml"])).said).toMatch(
+      /SUCCESS: 11 rules found/,
+    );
+    expect((await check("promtool", ["test", "rules", tests])).said).toMatch(/^\s*SUCCESS\s*$/);
+  });
+});
+
+const prometheusRule = z.object({ spec: z.object({ groups: z.array(z.looseObject({})) }) });
+
+const openApi = z.object({ definitions: z.record(z.string(), z.looseObject({})) });
+const kinds = z.array(z.object({ group: z.string(), version: z.string(), kind: z.string() }));
+
+/** The API server's own schemas as kubeconform wants them: a file for each kind, and no field but the known ones. */
+function writeSchemas(folder: string, definitions: z.output<typeof openApi>["definitions"]): void {
+  const scalars = {
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": { type: ["string", "number"] },
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": { type: ["string", "integer"] },
+  };
+  const file = "definitions.json";
+  writeFileSync(join(folder, file), JSON.stringify({ definitions: { ...definitions, ...scalars } }, closed));
+  for (const [name, definition] of Object.entries(definitions)) {
+    for (const { group, version, kind } of kinds
+      .catch([])
+      .parse(definition["x-kubernetes-group-version-kind"])) {
+      const suffix = [...group.split(".").slice(0, 1), version].filter(Boolean).join("-");
+      const schema = { $ref: `${file}#/definitions/${name}` };
+      writeFileSync(join(folder, `${kind.toLowerCase()}-${suffix}.json`), JSON.stringify(schema));
+    }
+  }
+}
+
+function closed(_: string, value: unknown): unknown {
+  if (typeof value !== "object" || value === null || !("properties" in value)) return value;
+  return { additionalProperties: false, ...value };
+}

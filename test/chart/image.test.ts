@@ -1,0 +1,51 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { text } from "node:stream/consumers";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import packageJson from "../../package.json" with { type: "json" };
+import { dockerfile, UnpackedImage } from "./image.ts";
+import { CHART } from "./tools.ts";
+
+describe("the image", { timeout: 60_000 }, () => {
+  let image: UnpackedImage;
+  beforeAll(async () => {
+    image = await UnpackedImage.build();
+  }, 60_000);
+  afterAll(() => image[Symbol.dispose]());
+
+  async function said(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+    const child = image.start({ args }, env);
+    const [out, err] = [child.stdout, child.stderr].map((stream) => (stream ? text(stream) : ""));
+    const code = new Promise<number | null>((resolve) => child.once("close", resolve));
+    return { out: await out, err: await err, code: await code };
+  }
+
+  it("holds one file and its license", () => {
+    expect(readdirSync(image.folder).sort()).toEqual(["LICENSE", "pipe-scaling.mjs"]);
+  });
+
+  it("runs by its entry point, without a word of warning, as a user that may write nowhere", async () => {
+    expect(await said(["--version"])).toEqual({ out: `${packageJson.version}\n`, err: "", code: 0 });
+  });
+
+  it.each(["api", "controller"])(
+    "has the %s, which says what it lacks where there is no cluster",
+    async (name) => {
+      const { err, code } = await said([name], { PIPE_SCALING_KUBECONFIG: "/none" });
+      expect(err).toMatch(/^The kubeconfig \/none does not exist/);
+      expect(code).toBe(1);
+    },
+  );
+
+  it("is built with the Node that the tests run with", () => {
+    const node = packageJson.devDependencies.node;
+    expect(dockerfile()).toContain(`FROM --platform=$BUILDPLATFORM node:${node}-`);
+    expect(dockerfile()).toContain(`/nodejs${node.split(".")[0]}-`);
+  });
+
+  it("has the version of the chart, and is run by the user that the chart names", () => {
+    const chart = readFileSync(`${CHART}/Chart.yaml`, "utf8");
+    expect(chart).toContain(`appVersion: ${packageJson.version}\n`);
+    const [, user] = /^USER (\d+):\1$/m.exec(dockerfile()) ?? [];
+    expect(readFileSync(`${CHART}/values.yaml`, "utf8")).toContain(`runAsUser: ${user}\n`);
+  });
+});

@@ -1,0 +1,84 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { chmodSync, chownSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import * as z from "zod";
+import { environment } from "../cluster/environment.ts";
+import { run } from "../cluster/run.ts";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+
+export function dockerfile(): string {
+  return readFileSync(join(ROOT, "deploy", "Dockerfile"), "utf8");
+}
+
+export function entrypoint(): readonly [node: string, program: string] {
+  const [, json = ""] = /^ENTRYPOINT (.*)$/m.exec(dockerfile()) ?? [];
+  return z.tuple([z.string(), z.string()]).parse(JSON.parse(json));
+}
+
+/** Whom the image runs as; only root can become somebody else, and nobody else needs to. */
+const { uid, gid } = (() => {
+  const [, user, group] = /^USER (\d+):(\d+)$/m.exec(dockerfile()) ?? [];
+  return process.getuid?.() === 0 ? { uid: Number(user), gid: Number(group) } : {};
+})();
+
+/**
+ * What the image would hold, for machines that cannot run one: Node and the folder that the Dockerfile's own step
+ * makes, in a folder that nobody may write to, far from any package.
+ */
+export class UnpackedImage implements Disposable {
+  readonly #dir: string;
+
+  private constructor(dir: string) {
+    this.#dir = dir;
+  }
+
+  static async build(): Promise<UnpackedImage> {
+    const dir = mkdtempSync(join(tmpdir(), "pipe-scaling-image-"));
+    const [node] = entrypoint();
+    mkdirSync(join(dir, dirname(node)), { recursive: true });
+    copyFileSync(process.execPath, join(dir, node));
+    chmodSync(dir, 0o755);
+    const { code, stderr } = await run(join(ROOT, "deploy", "image", "build.sh"), [join(dir, "app")], {
+      env: environment,
+    });
+    if (code !== 0) throw new Error(`deploy/image/build.sh exited with ${code}: ${stderr}`);
+    return new UnpackedImage(dir);
+  }
+
+  get folder(): string {
+    return join(this.#dir, "app");
+  }
+
+  /** A folder whose files only the image's user can read, as a pod's mounts are. */
+  makeMount(): string {
+    const mount = mkdtempSync(join(tmpdir(), "pipe-scaling-mount-"));
+    if (uid !== undefined && gid !== undefined) chownSync(mount, uid, gid);
+    return mount;
+  }
+
+  /** Starts a container's process: `args` after `command`, or after the image's own entry point. */
+  start(
+    {
+      command = entrypoint(),
+      args = [],
+    }: { readonly command?: readonly string[] | undefined; readonly args?: readonly string[] },
+    env: Readonly<Record<string, string>>,
+  ): ChildProcess {
+    const [program = "", ...own] = command.map((part) =>
+      part.startsWith("/") ? join(this.#dir, part) : part,
+    );
+    return spawn(program, [...own, ...args], {
+      cwd: this.folder,
+      env,
+      stdio: ["ignore", "pipe", "pipe"],
+      ...(uid === undefined || gid === undefined ? {} : { uid, gid }),
+    });
+  }
+
+  [Symbol.dispose](): void {
+    rmSync(this.#dir, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,131 @@
+import type { ChildProcess } from "node:child_process";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import * as z from "zod";
+import type { Cluster } from "../cluster/cluster.ts";
+import { kubectl } from "../cluster/kubectl.ts";
+import { podAccount } from "../cluster/service-account.ts";
+import { waitFor } from "../cluster/wait.ts";
+import { accountOf, type Component, type Release } from "./accounts.ts";
+import type { UnpackedImage } from "./image.ts";
+
+const named = z.object({ name: z.string() });
+const podSpec = z.object({
+  containers: z.tuple([
+    z.object({
+      command: z.array(z.string()).optional(),
+      args: z.array(z.string()),
+      env: z.array(z.object({ name: z.string(), value: z.string() })),
+      volumeMounts: z.array(z.object({ name: z.string(), mountPath: z.string() })),
+    }),
+  ]),
+  volumes: z.array(
+    z.object({
+      name: z.string(),
+      configMap: named.optional(),
+      secret: z.object({ secretName: z.string() }).optional(),
+    }),
+  ),
+});
+const deployment = z.object({ spec: z.object({ template: z.object({ spec: podSpec }) }) });
+const content = z.object({ data: z.record(z.string(), z.string()) });
+
+const listening = z.object({ msg: z.literal("listening"), url: z.url().optional(), opsUrl: z.url() });
+
+/**
+ * A process of the release beside the cluster, whose pods run nothing: from what its image holds, with the
+ * arguments, the environment and the files of its pod and with the token of its account. Only where it listens
+ * differs.
+ */
+export class PodProcess {
+  /** Of the API; the controller has none. */
+  url = "";
+  readonly #child: ChildProcess;
+  readonly #files: string;
+  readonly #closed: Promise<number | null>;
+  #log = "";
+
+  private constructor(child: ChildProcess, files: string) {
+    this.#child = child;
+    this.#files = files;
+    this.#closed = new Promise((resolve) => child.once("close", resolve));
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.on("data", (chunk: Buffer) => {
+        this.#log += chunk.toString();
+      });
+    }
+  }
+
+  /** Resolves when it is ready, as its readiness probe would find it. */
+  static async start(
+    image: UnpackedImage,
+    cluster: Cluster,
+    release: Release,
+    component: Component,
+  ): Promise<PodProcess> {
+    const get = async (kind: string, name: string): Promise<unknown> =>
+      JSON.parse(await kubectl(cluster, ["get", kind, name, "-n", release.namespace, "-o", "json"]));
+    const found = await get("deployment", `${release.name}-pipe-scaling-operator-${component}`);
+    const { containers, volumes } = deployment.parse(found).spec.template.spec;
+    const [container] = containers;
+    const files = image.makeMount();
+    for (const { name, mountPath } of container.volumeMounts) {
+      const volume = volumes.find((each) => each.name === name);
+      const isSecret = volume?.secret !== undefined;
+      const source = await get(
+        isSecret ? "secret" : "configmap",
+        volume?.secret?.secretName ?? volume?.configMap?.name ?? "",
+      );
+      for (const [file, text] of Object.entries(content.parse(source).data)) {
+        const path = join(files, mountPath, file);
+        mkdirSync(dirname(path), { recursive: true });
+        writeFileSync(path, isSecret ? Buffer.from(text, "base64") : text);
+      }
+    }
+    const mounts = container.volumeMounts.map(({ mountPath }) => mountPath);
+    const inFiles = (value: string) => (mounts.includes(dirname(value)) ? join(files, value) : value);
+    const account = await podAccount(cluster, release.namespace, accountOf(release, component));
+    const accountFiles = join(files, "account");
+    mkdirSync(accountFiles);
+    for (const file of ["token", "ca.crt"])
+      writeFileSync(join(accountFiles, file), readFileSync(join(account.dir, file)));
+    const child = image.start(container, {
+      ...Object.fromEntries(container.env.map(({ name, value }) => [name, inFiles(value)])),
+      ...account.env,
+      PIPE_SCALING_SERVICE_ACCOUNT: accountFiles,
+      PIPE_SCALING_HOST: "127.0.0.1",
+      PIPE_SCALING_OPS_PORT: "0",
+      ...(component === "api" ? { PIPE_SCALING_PORT: "0" } : {}),
+    });
+    const started = new PodProcess(child, files);
+    try {
+      await started.#ready();
+    } catch (cause) {
+      await started.stop();
+      throw new Error(`the ${component} did not become ready: ${started.#log}`, { cause });
+    }
+    return started;
+  }
+
+  async #ready(): Promise<void> {
+    const ended = new AbortController();
+    this.#child.once("close", () => ended.abort(new Error("it has ended")));
+    const { signal } = ended;
+    const { url, opsUrl } = await waitFor(() => this.#saysWhere(), { what: "it to listen", signal });
+    await waitFor(async () => (await fetch(`${opsUrl}/readyz`)).ok, { what: "it to be ready", signal });
+    this.url = url ?? "";
+  }
+
+  #saysWhere(): z.output<typeof listening> | undefined {
+    const lines = this.#log.split("\n").slice(0, -1);
+    return lines.map((line) => listening.safeParse(JSON.parse(line)).data).find((said) => said !== undefined);
+  }
+
+  /** As the kubelet does, and returns its exit code. */
+  async stop(): Promise<number | null> {
+    this.#child.kill("SIGTERM");
+    const code = await this.#closed;
+    rmSync(this.#files, { recursive: true, force: true });
+    return code;
+  }
+}

@@ -1,0 +1,334 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { KubeClient } from "../../src/kube/client.ts";
+import { connect } from "../../src/kube/connection.ts";
+import { KubeApiError } from "../../src/kube/errors.ts";
+import { CONFIG_MAPS, collectionPath, DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
+import type { Cluster } from "../cluster/cluster.ts";
+import { apply, kubectl } from "../cluster/kubectl.ts";
+import { sharedCluster } from "../cluster/shared.ts";
+import { waitFor } from "../cluster/wait.ts";
+import { pipeDeployment } from "../gen/pipe.ts";
+import { clientOf, install, prepareRelease, type Release, remove } from "./accounts.ts";
+
+let cluster: Cluster;
+let release: Release;
+let controller: KubeClient;
+let api: KubeClient;
+
+beforeAll(async () => {
+  cluster = await sharedCluster();
+  release = await prepareRelease(cluster);
+  // Its definition is what other tests have applied, or will.
+  await install(cluster, release, "--set", "crds.enabled=false");
+  controller = await clientOf(cluster, release, "controller");
+  api = await clientOf(cluster, release, "api");
+  await apply(cluster, [
+    pipe(),
+    lonePipe(),
+    { ...pipe(), metadata: { ...pipe().metadata, name: "other", labels: {} } },
+  ]);
+  // A new policy is in force within a second or so.
+  await waitFor(async () => (await patchedAs(controller, { spec: { replicas: 2 } })) !== "accepted", {
+    what: "the controller's policy to be in force",
+  });
+  await waitFor(async () => (await writeRecord(api, "organization-a", "organization")) !== "accepted", {
+    what: "the API's policy to be in force",
+  });
+});
+afterAll(async () => {
+  await controller?.close();
+  await api?.close();
+  if (release) await remove(cluster, release);
+});
+
+/** With one of everything, so that there is something to be changed. */
+function pipe() {
+  const options = {
+    name: "pipe",
+    namespace: release.pipes,
+    serviceId: "a",
+    cores: 1,
+    containers: ["pipe", "sidecar"],
+  };
+  const deployment = pipeDeployment({
+    ...options,
+    annotations: { "pipes.clouddb.dev/container": "pipe", "example.com/team": "data" },
+  });
+  const { spec } = deployment.spec.template;
+  const containers = spec.containers.map((container) => ({
+    ...container,
+    env: [{ name: "SOURCE", value: "orders" }],
+    resources: {
+      requests: { cpu: "1", memory: "4Gi", "ephemeral-storage": "1Gi" },
+      limits: { cpu: "8", memory: "4Gi" },
+      claims: [{ name: "disk" }],
+    },
+  }));
+  const initContainers = [{ name: "wait", image: "registry.example/wait:1" }];
+  const resourceClaims = ["disk", "network"].map((name) => ({ name, resourceClaimName: name }));
+  return {
+    ...deployment,
+    spec: {
+      ...deployment.spec,
+      minReadySeconds: 1,
+      template: {
+        ...deployment.spec.template,
+        spec: { ...spec, containers, initContainers, resourceClaims },
+      },
+    },
+  };
+}
+
+/** Whose only container needs no naming, and has no resources yet. */
+function lonePipe() {
+  return pipeDeployment({ name: "lone", namespace: release.pipes, serviceId: "a" });
+}
+
+/** What comes of a patch that the API server does not keep. */
+function patchedAs(client: KubeClient, body: object, name = "pipe"): Promise<string> {
+  return outcome(
+    client.json({
+      method: "PATCH",
+      path: objectPath(DEPLOYMENTS, release.pipes, name),
+      query: { dryRun: "All" },
+      patchType: "application/strategic-merge-patch+json",
+      body,
+    }),
+  );
+}
+
+async function outcome(call: Promise<unknown>): Promise<string> {
+  try {
+    await call;
+    return "accepted";
+  } catch (error) {
+    if (!(error instanceof KubeApiError)) throw error;
+    return `${error.code} ${error.message}`;
+  }
+}
+
+const container = (change: object, name = "pipe") => ({
+  spec: { template: { spec: { containers: [{ name, ...change }] } } },
+});
+const size = { requests: { cpu: "4", memory: "16Gi" }, limits: { memory: "16Gi" } };
+const pod = (change: object) => ({ spec: { template: { spec: change } } });
+
+describe("with the controller's token", () => {
+  it.each([
+    ["the size of the named container", container({ resources: size }), "pipe"],
+    ["the size of the only container, which had none", container({ resources: size }), "lone"],
+    [
+      "our own annotations",
+      {
+        metadata: {
+          annotations: {
+            "pipes.clouddb.dev/given-size": "4000m/16Gi",
+            "pipes.clouddb.dev/completed-size": "1000m/4Gi",
+            "pipes.clouddb.dev/attempt": "{}",
+          },
+        },
+      },
+      "pipe",
+    ],
+  ])("%s can be changed", async (_, body, name) => {
+    expect(await patchedAs(controller, body, name)).toBe("accepted");
+  });
+
+  it.each([
+    ["the image", container({ image: "registry.example/evil:1" }), "only the resources of the one"],
+    ["the command", container({ command: ["sh"] }), "only the resources of the one"],
+    ["the environment", container({ env: [{ name: "A", value: "b" }] }), "only the resources of the one"],
+    [
+      "what is kept from a container",
+      container({ securityContext: { privileged: true } }),
+      "only the resources of the one",
+    ],
+    [
+      "a probe that runs a command",
+      container({ livenessProbe: { exec: { command: ["sh"] } } }),
+      "only the resources of the one",
+    ],
+    [
+      "the size of another container",
+      container({ resources: size }, "sidecar"),
+      "only the resources of the one",
+    ],
+    [
+      "how many containers there are",
+      container({ image: "registry.example/evil:1" }, "evil"),
+      "only the resources of the one",
+    ],
+    ["a limit of CPU", container({ resources: { limits: { cpu: "4" } } }), "only requests of cpu and memory"],
+    [
+      "a request of disk",
+      container({ resources: { requests: { "ephemeral-storage": "2Gi" } } }),
+      "only requests of cpu and memory",
+    ],
+    [
+      "a limit of CPU, to none",
+      container({ resources: { limits: { cpu: null } } }),
+      "only requests of cpu and memory",
+    ],
+    [
+      "a request of disk, to none",
+      container({ resources: { requests: { "ephemeral-storage": null } } }),
+      "only requests of cpu and memory",
+    ],
+    [
+      "a claim",
+      container({ resources: { claims: [{ name: "network" }] } }),
+      "only requests of cpu and memory",
+    ],
+    ["a claim, to none", container({ resources: { claims: null } }), "only requests of cpu and memory"],
+    ["the environment, to none", container({ env: null }), "only the resources of the one"],
+    ["the init containers, to none", pod({ initContainers: null }), "only the size of a container"],
+    [
+      "how long a pod must be ready, to none",
+      { spec: { minReadySeconds: null } },
+      "only the size of a container",
+    ],
+    ["the labels, to none", { metadata: { labels: null } }, "only its own annotations"],
+    [
+      "a device",
+      container({ resources: { limits: { "example.com/gpu": "1" } } }),
+      "only requests of cpu and memory",
+    ],
+    [
+      "an init container",
+      pod({ initContainers: [{ name: "wait", image: "registry.example/evil:1" }] }),
+      "only the size of a container",
+    ],
+    ["whom the pods act as", pod({ serviceAccountName: "other" }), "only the size of a container"],
+    [
+      "what the pods mount",
+      pod({ volumes: [{ name: "v", hostPath: { path: "/" } }] }),
+      "only the size of a container",
+    ],
+    ["the pods' network", pod({ hostNetwork: true }), "only the size of a container"],
+    ["the pods' nodes", pod({ nodeName: "node-0" }), "only the size of a container"],
+    [
+      "the pods' labels",
+      { spec: { template: { metadata: { labels: { a: "b" } } } } },
+      "only the size of a container",
+    ],
+    [
+      "the pods' annotations",
+      { spec: { template: { metadata: { annotations: { a: "b" } } } } },
+      "only the size of a container",
+    ],
+    ["the replicas", { spec: { replicas: 0 } }, "only the size of a container"],
+    ["a pause", { spec: { paused: true } }, "only the size of a container"],
+    ["the deadline", { spec: { progressDeadlineSeconds: 10 } }, "only the size of a container"],
+    ["labels", { metadata: { labels: { a: "b" } } }, "only its own annotations"],
+    [
+      "which service the pipe is of",
+      { metadata: { labels: { "pipes.clouddb.dev/service": "b" } } },
+      "only its own annotations",
+    ],
+    [
+      "another's annotation",
+      { metadata: { annotations: { "example.com/team": "other" } } },
+      "only its own annotations",
+    ],
+    [
+      "another's annotation, to none",
+      { metadata: { annotations: { "example.com/team": null } } },
+      "only its own annotations",
+    ],
+    [
+      "which container is the pipe",
+      { metadata: { annotations: { "pipes.clouddb.dev/container": "sidecar" } } },
+      "only its own annotations",
+    ],
+    ["finalizers", { metadata: { finalizers: ["example.com/a"] } }, "only its own annotations"],
+    [
+      "owners",
+      { metadata: { ownerReferences: [{ apiVersion: "v1", kind: "ConfigMap", name: "a", uid: "a" }] } },
+      "only its own annotations",
+    ],
+  ])("%s cannot be changed", async (_, body, sentence) => {
+    const said = await patchedAs(controller, body);
+    expect(said).toMatch(/^422 .*ValidatingAdmissionPolicy/s);
+    expect(said).toContain(sentence);
+  });
+
+  it("the containers' order cannot be changed, nor one of them replaced by another of its name", async () => {
+    const [first, second] = pipe().spec.template.spec.containers;
+    const replacedBy = (...containers: readonly unknown[]) =>
+      pod({ containers: [{ $patch: "replace" }, ...containers] });
+    const sentence = "only the resources of the one";
+    expect(await patchedAs(controller, replacedBy(first, second))).toBe("accepted");
+    expect(await patchedAs(controller, replacedBy(second, first))).toContain(sentence);
+    expect(await patchedAs(controller, replacedBy({ ...first, tty: true }, second))).toContain(sentence);
+    expect(await patchedAs(controller, replacedBy(first))).toContain(sentence);
+  });
+
+  it("what is no pipe cannot be changed at all", async () => {
+    expect(await patchedAs(controller, container({ resources: size }), "other")).toContain(
+      "only Deployments that are labelled as database pipes of a service",
+    );
+  });
+
+  it("nothing but the policy stands against it, and nobody else is held by it", async () => {
+    const admin = new KubeClient(await connect(cluster.kubeconfig));
+    expect(await patchedAs(admin, container({ image: "registry.example/pipe:2" }))).toBe("accepted");
+    await admin.close();
+    const name = `${release.name}-pipe-scaling-operator-controller.${release.namespace}`;
+    const policy = await kubectl(cluster, ["get", "validatingadmissionpolicy", name, "-o", "json"]);
+    expect(JSON.parse(policy).status.typeChecking).toEqual({});
+  });
+});
+
+function writeRecord(client: KubeClient, name: string, kind: string): Promise<string> {
+  return outcome(
+    client.json({
+      method: "POST",
+      path: collectionPath(CONFIG_MAPS, release.records),
+      query: { dryRun: "All" },
+      body: {
+        apiVersion: "v1",
+        kind: "ConfigMap",
+        metadata: { name, labels: { "pipes.clouddb.dev/resource": kind } },
+      },
+    }),
+  );
+}
+
+describe("with the API's token", () => {
+  it.each(["members", "backup", "key-usage"])("a record of %s can be written", async (kind) => {
+    expect(await writeRecord(api, `${kind}-a`, kind)).toBe("accepted");
+  });
+
+  it.each([
+    ["an organization", "organization-a", "organization"],
+    ["a service", "service-a", "service"],
+    ["an organization by the name of members", "members-a", "organization"],
+    ["members by the name of an organization", "organization-a", "members"],
+    ["something else", "members-a", ""],
+  ])("%s cannot", async (_, name, kind) => {
+    expect(await writeRecord(api, name, kind)).toMatch(
+      /^422 .*only members, backup settings and the use of keys/s,
+    );
+  });
+
+  it("an organization that is there cannot be patched, nor be made something else", async () => {
+    const metadata = {
+      name: "organization-b",
+      namespace: release.records,
+      labels: { "pipes.clouddb.dev/resource": "organization" },
+    };
+    await apply(cluster, [{ apiVersion: "v1", kind: "ConfigMap", metadata, data: { tier: "basic" } }]);
+    const patch = (body: object) =>
+      outcome(
+        api.json({
+          method: "PATCH",
+          path: objectPath(CONFIG_MAPS, release.records, "organization-b"),
+          patchType: "application/merge-patch+json",
+          body,
+        }),
+      );
+    const labels = { "pipes.clouddb.dev/resource": "members" };
+    expect(await patch({ data: { tier: "enterprise" } })).toContain("only members");
+    expect(await patch({ metadata: { labels }, data: { tier: "enterprise" } })).toContain("only members");
+  });
+});

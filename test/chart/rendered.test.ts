@@ -1,0 +1,65 @@
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { stringify } from "yaml";
+import type { Cluster } from "../cluster/cluster.ts";
+import { apply, kubectl } from "../cluster/kubectl.ts";
+import { sharedCluster } from "../cluster/shared.ts";
+import { rendered, VALUE_SETS, valuesFile } from "./tools.ts";
+
+/** Of add-ons that the local cluster has not. */
+const ADD_ONS = ["cert-manager.io", "gateway.networking.k8s.io", "monitoring.coreos.com"];
+
+describe("what the chart makes", () => {
+  const id = randomUUID().slice(0, 8);
+  const namespaces = {
+    records: `s-${id}-records`,
+    acme: `s-${id}-acme`,
+    globex: `s-${id}-globex`,
+    own: `s-${id}-own`,
+  };
+  let cluster: Cluster;
+  beforeAll(async () => {
+    cluster = await sharedCluster();
+    const metadata = { labels: { "pod-security.kubernetes.io/enforce": "restricted" } };
+    await apply(
+      cluster,
+      Object.values(namespaces).map((name) => ({
+        apiVersion: "v1",
+        kind: "Namespace",
+        metadata: { ...metadata, name },
+      })),
+    );
+  });
+  afterAll(async () => {
+    await kubectl(cluster, ["delete", "namespace", ...Object.values(namespaces), "--wait=false"]);
+  });
+
+  /** In namespaces that are there. */
+  function placed(text: string): string {
+    return text
+      .replaceAll("pipe-scaling-records", namespaces.records)
+      .replaceAll("pipe-scaling-system", namespaces.own)
+      .replaceAll("acme-pipes", namespaces.acme)
+      .replaceAll("globex-pipes", namespaces.globex);
+  }
+
+  it.each(VALUE_SETS)(
+    "with the %s values is taken by the API server, each field, without a warning",
+    async (set) => {
+      const objects = (await rendered("--values", valuesFile(set))).filter(
+        ({ apiVersion }) => !ADD_ONS.some((group) => apiVersion.startsWith(`${group}/`)),
+      );
+      const input = placed(objects.map((object) => stringify(object)).join("---\n"));
+      const flags = [
+        "--server-side",
+        "--force-conflicts",
+        "--dry-run=server",
+        "--validate=strict",
+        "-f",
+        "-",
+      ];
+      const said = await kubectl(cluster, ["apply", ...flags, "--warnings-as-errors"], { input });
+      expect(said.trimEnd().split("\n")).toHaveLength(objects.length);
+    },
+  );
+});

@@ -1,0 +1,235 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import * as z from "zod";
+import { generated, type ValueSchema, valuesSchema } from "../../deploy/chart/generated.ts";
+import { NODE } from "../../deploy/image/node.ts";
+import { declaredOptions } from "../../src/cli/option.ts";
+import { apiOptions, controllerOptions } from "../../src/config.ts";
+import { entrypoint } from "./image.ts";
+import { CHART, helm, plainManifests, RELEASE, rendered, tryHelm, VALUE_SETS, valuesFile } from "./tools.ts";
+
+const MINIMAL = ["--values", valuesFile("minimal")] as const;
+
+describe("what is generated of the chart", () => {
+  it.each([...generated()])("%s is up to date", (path, text) => {
+    expect(readFileSync(`${CHART}/../${path}`, "utf8")).toBe(text);
+  });
+});
+
+describe("the plain manifests", () => {
+  it("are what the chart makes", async () => {
+    expect(readFileSync(new URL("../../deploy/manifests/install.yaml", import.meta.url), "utf8")).toBe(
+      await plainManifests(),
+    );
+  });
+});
+
+describe("the schema of the values", () => {
+  const fields = [...everyField(valuesSchema(), "values")];
+
+  it("describes every field", () => {
+    expect(
+      fields.filter(([, { description = "" }]) => !/^[A-Z`].*\.$/s.test(description)).map(([path]) => path),
+    ).toEqual([]);
+  });
+
+  it("refuses unknown keys wherever it knows the known ones", () => {
+    const open = fields.filter(([, { properties, additionalProperties }]) => {
+      return Object.keys(properties ?? {}).length > 0 && additionalProperties !== false;
+    });
+    expect(open.map(([path]) => path)).toEqual([]);
+  });
+});
+
+describe.each(VALUE_SETS)("with the %s values", (set) => {
+  it("helm lint finds nothing", async () => {
+    expect(await helm(["lint", "--strict", CHART, "--values", valuesFile(set)])).toMatch(
+      /0 chart\(s\) failed/,
+    );
+  });
+
+  it("everything that is made has the release's labels", async () => {
+    const objects = await rendered("--values", valuesFile(set));
+    const strangers = objects.filter(({ metadata: { labels } }) => {
+      return labels?.["app.kubernetes.io/instance"] !== "release" || !labels["helm.sh/chart"];
+    });
+    expect(strangers).toEqual([]);
+  });
+});
+
+describe("values that are wrong are refused, with the field and the reason:", () => {
+  it.each([
+    ["a key with a typo", ["controler.replicas=2"], /additional properties 'controler' not allowed/],
+    [
+      "a key with a typo below",
+      ["api.rateLimitt=2"],
+      /'\/api'.*additional properties 'rateLimitt' not allowed/,
+    ],
+    ["a wrong type", ["api.replicas=two"], /'\/api\/replicas'.*got string, want integer/],
+    ["too many", ["api.rateLimit=10001"], /'\/api\/rateLimit'.*maximum: got 10,001, want 10,000/],
+    ["no duration", ["controller.rolloutTimeout=15"], /'\/controller\/rolloutTimeout'/],
+    ["no namespace", ["pipes.namespaces={Acme_Pipes}"], /'\/pipes\/namespaces\/0'/],
+    ["a namespace twice", ["pipes.namespaces={a,a}"], /'\/pipes\/namespaces'.*items at 0 and 1 are equal/],
+    [
+      "a tier off the steps",
+      ["tiers.gold.defaultCpuMillicores=1500,tiers.gold.maximumCpuMillicores=2000"],
+      /'\/tiers\/gold\/defaultCpuMillicores'.*1,?500/,
+    ],
+    [
+      "half a tier",
+      ["tiers.gold.defaultCpuMillicores=1000"],
+      /'\/tiers\/gold'.*missing property 'maximumCpuMillicores'/,
+    ],
+    [
+      "a tier whose default is above its maximum",
+      ["tiers.gold.defaultCpuMillicores=4000,tiers.gold.maximumCpuMillicores=2000"],
+      /tiers\.gold: defaultCpuMillicores \(4000\) is above maximumCpuMillicores \(2000\)/,
+    ],
+    ["pipes nowhere", ["pipes.namespaces=null"], /pipes\.namespaces is empty: name the namespaces/],
+    [
+      "pipes both here and everywhere",
+      ["pipes.allNamespaces=true"],
+      /pipes\.namespaces and pipes\.allNamespaces exclude each other/,
+    ],
+    [
+      "records beside Helm's Secrets",
+      ["records.namespace=pipe-scaling-system"],
+      /records\.namespace is the release's own \(pipe-scaling-system\)/,
+    ],
+    [
+      "records beside pipes",
+      ["records.namespace=acme-pipes"],
+      /records\.namespace \(acme-pipes\) is one of pipes\.namespaces/,
+    ],
+    [
+      "TLS without a Secret or a Certificate",
+      ["api.tls.secretName="],
+      /api\.tls\.enabled needs a certificate/,
+    ],
+    [
+      "a Certificate without an issuer",
+      ["api.tls.certificate.enabled=true"],
+      /api\.tls\.certificate\.issuerRef\.name is empty/,
+    ],
+    [
+      "a Certificate that nothing uses",
+      ["api.tls.enabled=false,api.tls.certificate.enabled=true,api.tls.certificate.issuerRef.name=x"],
+      /nothing would use the certificate/,
+    ],
+    [
+      "an autoscaler without requests",
+      ["api.autoscaling.enabled=true,api.resources.requests.cpu=null"],
+      /api\.autoscaling\.enabled needs api\.resources\.requests\.cpu/,
+    ],
+    [
+      "an autoscaler with its ends crossed",
+      ["api.autoscaling.enabled=true,api.autoscaling.minReplicas=9"],
+      /minReplicas \(9\) is above maxReplicas \(6\)/,
+    ],
+    ["an Ingress without a host", ["api.ingress.enabled=true"], /api\.ingress\.host is empty/],
+    ["an HTTPRoute without a Gateway", ["api.httpRoute.enabled=true"], /api\.httpRoute\.parentRefs is empty/],
+  ])("%s", async (_, sets, reason) => {
+    const { code, stderr } = await tryHelm([
+      "template",
+      ...RELEASE,
+      ...MINIMAL,
+      ...sets.flatMap((set) => ["--set", set]),
+    ]);
+    expect(stderr).toMatch(reason);
+    expect(code).toBe(1);
+  });
+
+  it("nothing at all: both things that must be said", async () => {
+    const { stderr } = await tryHelm(["template", ...RELEASE]);
+    expect(stderr).toMatch(/pipes\.namespaces is empty.*\n.*api\.tls\.enabled needs a certificate/s);
+  });
+
+  it("a Kubernetes that is too old", async () => {
+    const { stderr } = await tryHelm(["template", ...RELEASE, ...MINIMAL, "--kube-version", "1.29.9"]);
+    expect(stderr).toMatch(
+      /requires kubeVersion: >=1\.30\.0-0 which is incompatible with Kubernetes v1\.29\.9/,
+    );
+  });
+});
+
+describe("what follows from the values:", () => {
+  it("a change of tiers restarts both processes, and nothing else does", async () => {
+    const checksums = async (...args: string[]) =>
+      JSON.stringify(await rendered(...MINIMAL, ...args)).match(/"checksum\/tiers":"\w+"/g);
+    const before = await checksums();
+    expect(before).toHaveLength(2);
+    expect(await checksums("--set", "commonLabels.a=b")).toEqual(before);
+    const after = await checksums("--set", "tiers.basic.maximumCpuMillicores=4000");
+    expect(after?.[0]).not.toBe(before?.[0]);
+    expect(after?.[1]).toBe(after?.[0]);
+  });
+
+  it("the definition and the records are kept on uninstall, unless the definition is not wanted", async () => {
+    const kept = async (...args: string[]) =>
+      (await rendered(...MINIMAL, ...args))
+        .filter((object) => JSON.stringify(object).includes('"helm.sh/resource-policy":"keep"'))
+        .map(({ kind }) => kind);
+    expect(await kept()).toEqual(["Namespace", "CustomResourceDefinition"]);
+    expect(await kept("--set", "crds.keep=false")).toEqual(["Namespace"]);
+  });
+
+  it.each(["api", "controller"] as const)(
+    "the %s starts Node as the benchmarks have measured it",
+    async (component) => {
+      const template = `templates/${component}-deployment.yaml`;
+      const [deployment] = await rendered(...MINIMAL, "--show-only", template);
+      const [container] = started.parse(deployment).spec.template.spec.containers;
+      const [node, program] = entrypoint();
+      const { args, env } = NODE[component];
+      expect(container.command ?? entrypoint()).toEqual([node, ...args, program]);
+      expect(container.env).toEqual(
+        expect.arrayContaining(Object.entries(env).map(([name, value]) => ({ name, value }))),
+      );
+    },
+  );
+
+  it("each option of the processes can be set, but those that a pod decides itself", async () => {
+    const set = JSON.stringify(
+      await Promise.all(VALUE_SETS.map((each) => rendered("--values", valuesFile(each)))),
+    );
+    const variables = [apiOptions, controllerOptions].flatMap((options) => declaredOptions(options));
+    const missing = variables.filter(({ variable }) => !set.includes(`"${variable}"`)).map(({ key }) => key);
+    expect([...new Set(missing)].sort()).toEqual(["dryRun", "identity", "kubeconfig", "serviceAccount"]);
+  });
+
+  it("no account has a wildcard, and the controller's has no Secret", async () => {
+    for (const set of VALUE_SETS) {
+      const rules = (await rendered("--values", valuesFile(set))).filter(({ kind }) => /Role$/.test(kind));
+      expect(JSON.stringify(rules)).not.toContain('"*"');
+      const ofController = rules.filter(({ metadata }) => metadata.name.includes("controller"));
+      expect(JSON.stringify(ofController)).not.toContain("secrets");
+    }
+  });
+});
+
+const started = z.object({
+  spec: z.object({
+    template: z.object({
+      spec: z.object({
+        containers: z.tuple([
+          z.object({ command: z.array(z.string()).optional(), env: z.array(z.looseObject({})) }),
+        ]),
+      }),
+    }),
+  }),
+});
+
+function* everyField(schema: ValueSchema, path: string): Generator<[string, ValueSchema]> {
+  for (const [name, field] of Object.entries(schema.properties ?? {})) {
+    yield [`${path}.${name}`, field];
+    yield* everyField(field, `${path}.${name}`);
+  }
+  for (const below of ["items", "additionalProperties"]) {
+    const field = schema[below];
+    if (isSchema(field)) yield* everyField(field, `${path}[]`);
+  }
+}
+
+function isSchema(value: unknown): value is ValueSchema {
+  return typeof value === "object" && value !== null;
+}
