@@ -173,7 +173,7 @@ describe("pods", () => {
   });
 
   test("that no node has room for are not scheduled", async () => {
-    const resources = { requests: { cpu: "1000" } };
+    const resources = { requests: { cpu: "1000000" } };
     const spec = { containers: [{ name: "a", image: "a", resources }] };
     await apply(cluster, [
       { apiVersion: "v1", kind: "Pod", metadata: { name: "huge", namespace: NAMESPACE }, spec },

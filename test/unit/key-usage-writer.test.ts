@@ -216,7 +216,8 @@ describe("a round", () => {
   it("replaces an entry that a person has broken, leaves others, and tells them once", async () => {
     const [key, idle] = [cluster.addKey(ACME), cluster.addKey(ACME)];
     const data = { [key.id]: "yesterday", [idle.id]: "never" };
-    const metadata = { name: `key-usage-${ACME}`, uid: "u", resourceVersion: "1", namespace: RECORDS };
+    // Newer than what the watches have told.
+    const metadata = { name: `key-usage-${ACME}`, uid: "u", resourceVersion: "2", namespace: RECORDS };
     cluster.records.set(metadata.name, { metadata, data });
     const api = await Process.start(cluster);
     api.use(key);
