@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import * as z from "zod";
 import type { Cluster } from "../../test/cluster/cluster.ts";
 import { waitFor } from "../../test/cluster/wait.ts";
-import { RECORDS_NAMESPACE } from "../../test/e2e/demo/objects.ts";
+import { ACME_PIPES, RECORDS_NAMESPACE } from "../../test/e2e/demo/objects.ts";
 import { type ChildOptions, said, startChild } from "../child.ts";
 import { evaluate } from "../inspector.ts";
 import type { ApiWorld } from "./world.ts";
@@ -35,7 +35,10 @@ export interface Memory {
 
 /** The API as it is shipped. Resolves once it is ready. */
 export async function startApi({ cluster, kubeconfig }: ApiWorld, program: string): Promise<Server> {
-  const where = ["--kubeconfig", kubeconfig, "--namespace", RECORDS_NAMESPACE];
+  const where = [
+    ...["--kubeconfig", kubeconfig, "--namespace", RECORDS_NAMESPACE],
+    ...["--pipe-namespaces", ACME_PIPES],
+  ];
   const { server, opsUrl } = await serve(cluster, {
     name: "api",
     file: program,
