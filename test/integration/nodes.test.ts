@@ -2,25 +2,31 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Cluster, startCluster } from "../cluster/cluster.ts";
 import { createNodes } from "../cluster/ready.ts";
 import { waitFor } from "../cluster/wait.ts";
+import { Invariants } from "./faults/invariants.ts";
 import { conditionOf, resourcesOf, World } from "./world.ts";
 
 describe("a size that fits no node", () => {
   let cluster: Cluster;
   let world: World;
+  let invariants: Invariants;
 
   beforeAll(async () => {
     cluster = await startCluster({ nodeSize: { cpus: 12 } });
     world = await World.create("basic", cluster);
+    invariants = await Invariants.observe(world);
+    invariants.accept(1);
     await world.startController();
   });
   afterAll(async () => {
-    await world.end();
-    await cluster.stop();
+    await world?.end();
+    await invariants?.close();
+    await cluster?.stop();
   });
 
   it("is taken back at once from a Recreate pipe, whose old pods are gone, and not tried again", async () => {
     await world.createPipe({ name: "pipe-a", cores: 1, strategy: "Recreate" });
     await world.waitForCondition("Ready", "True");
+    invariants.accept(24);
     await world.askFor(24);
     const stalled = await world.waitForCondition("Stalled", "True", "Unschedulable");
     expect(conditionOf(stalled, "Stalled")?.message).toMatch(
@@ -34,8 +40,9 @@ describe("a size that fits no node", () => {
       { what: "the pipe to run again" },
     );
     expect(pipe.metadata.generation).toBe(3);
+    invariants.accept(1);
     await world.askFor(1);
-    await world.waitForCondition("Ready", "True");
+    await invariants.settled(1, { quietMs: 500 });
   });
 
   it("is waited for with any other, whose old pods go on, until there is a node that it fits", async () => {
@@ -47,6 +54,7 @@ describe("a size that fits no node", () => {
     await waitFor(async () => (await world.pipe("pipe-b")).status?.availableReplicas === 1, {
       what: "pipe-b",
     });
+    invariants.accept(16);
     await world.askFor(16);
     const waiting = await waitFor(
       async () => {
@@ -59,7 +67,7 @@ describe("a size that fits no node", () => {
     expect(waiting.message).toContain("pipe-b fits no node at present: 0/1 nodes are available");
     expect((await world.pipe("pipe-b")).status?.availableReplicas).toBe(1);
     await createNodes(cluster, 1, { cpus: 64, memoryGib: 1024, pods: 100 }, "large");
-    await world.waitForCondition("Ready", "True");
-    expect(resourcesOf(await world.pipe("pipe-b"))).toBe("16 64Gi 64Gi");
+    await invariants.settled(16, { quietMs: 500 });
+    await invariants.end();
   });
 });
