@@ -50,8 +50,10 @@ export class Reconciler {
     const { broken, refusals } = await slots.holding(begun, () => this.#apply(serviceId, decision));
 
     // Looked at again only to describe what stands after our writes; what it would begin is for the next pass.
-    const after = this.#observe(serviceId, [...refusals, ...failuresOf(decision)]);
-    const { sizing } = this.#decide(after);
+    const failures = [...refusals, ...failuresOf(decision)];
+    const isUnchanged = decision.actions.length === 0 && failures.length === 0;
+    const after = isUnchanged ? before : this.#observe(serviceId, failures);
+    const { sizing } = isUnchanged ? decision : this.#decide(after);
     await this.#reportAll(after, sizing);
     if (broken) throw broken.reason;
     return { requeueAfterMs: untilRecheck(after, sizing) };

@@ -234,11 +234,10 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   #handle(event: WatchEvent<Raw>): undefined {
     const { store } = this.#options;
     throwError(event, this.#path);
-    if (event.type !== "BOOKMARK") {
-      for (const object of this.#read(event.object)) {
-        if (event.type === "DELETED") store.remove(object);
-        else store.apply(object);
-      }
+    if (event.type === "DELETED") {
+      for (const object of this.#read(event.object)) store.remove(object);
+    } else if (event.type !== "BOOKMARK" && !store.knows(event.object)) {
+      for (const object of this.#read(event.object)) store.apply(object);
     }
     this.#position = event.object.metadata.resourceVersion;
     this.#touch();

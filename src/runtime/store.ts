@@ -60,6 +60,17 @@ export class Store<T extends KubeObject> {
     this.#listeners.push(listener);
   }
 
+  /**
+   * Whether this version of an object, from a watch, or a newer one is here already, as the answer to a write of
+   * ours is when the watch tells of it: then there is no need to read it.
+   */
+  knows(object: KubeObject): boolean {
+    const known = this.#objects.get(keyOf(object));
+    if (!known || isNewer(object, known)) return false;
+    this.#noteTold(object);
+    return true;
+  }
+
   /** A version of an object, from a watch. Older ones than the one known are ignored. */
   apply(object: T): void {
     this.#noteTold(object);
@@ -135,7 +146,7 @@ export class Store<T extends KubeObject> {
     }
   }
 
-  #noteTold({ metadata }: T): void {
+  #noteTold({ metadata }: KubeObject): void {
     const { namespace, resourceVersion } = metadata;
     const known = this.#told.get(namespace) ?? "";
     if (compareResourceVersions(resourceVersion, known) > 0) this.#told.set(namespace, resourceVersion);

@@ -51,6 +51,16 @@ describe("a store", () => {
     expect(changes).toEqual(["added a@10"]);
   });
 
+  it("knows what need not be read: its own version of an object, and older ones", () => {
+    const { store } = setup();
+    store.observe(thing("a", 5));
+    expect(["a", "b"].map((name) => store.knows(thing(name, 5)))).toEqual([true, false]);
+    expect([4, 6].map((version) => store.knows(thing("a", version)))).toEqual([true, false]);
+    // It counts as told all the same.
+    store.observe(thing("b", 5));
+    expect(store.get("ns/b")).toBeUndefined();
+  });
+
   it("tells an object that was deleted and made again as both", () => {
     const { store, changes } = setup();
     store.apply(thing("a", 1));
