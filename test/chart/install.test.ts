@@ -1,7 +1,6 @@
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
-import { VERTICAL_AUTOSCALERS } from "../../src/controller/autoscaler.ts";
 import { ATTEMPT_ANNOTATION } from "../../src/controller/names.ts";
 import { PIPE_SCALINGS } from "../../src/crd/names.ts";
 import type { PipeScaling } from "../../src/crd/pipe-scaling.ts";
@@ -22,6 +21,7 @@ import { apply, kubectl } from "../cluster/kubectl.ts";
 import { waitFor } from "../cluster/wait.ts";
 import { pipeScaling } from "../e2e/demo/processes.ts";
 import { pipeDeployment } from "../gen/pipe.ts";
+import { VERTICAL_CRD } from "../gen/vertical-autoscaler.ts";
 import { accountOf, install, prepareRelease, type Release, settings } from "./accounts.ts";
 import { AuditLog, right } from "./audit.ts";
 import { UnpackedImage } from "./image.ts";
@@ -31,29 +31,6 @@ import { helm, rendered } from "./tools.ts";
 const PIPES = ["a", "b", "c"] as const;
 /** Long enough for a rollout to have a middle. */
 const POD_START_MS = 1000;
-
-/** As much of the add-on's definition as makes the controller watch the kind. */
-const VERTICAL_CRD = {
-  apiVersion: "apiextensions.k8s.io/v1",
-  kind: "CustomResourceDefinition",
-  metadata: {
-    name: "verticalpodautoscalers.autoscaling.k8s.io",
-    annotations: { "api-approved.kubernetes.io": "https://github.com/kubernetes/kubernetes/pull/63797" },
-  },
-  spec: {
-    group: "autoscaling.k8s.io",
-    scope: "Namespaced",
-    names: { kind: "VerticalPodAutoscaler", plural: VERTICAL_AUTOSCALERS.plural },
-    versions: [
-      {
-        name: "v1",
-        served: true,
-        storage: true,
-        schema: { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } },
-      },
-    ],
-  },
-};
 
 const made = z.object({ id: z.guid() });
 const madeKey = z.object({ keyId: z.string(), keySecret: z.string() });
