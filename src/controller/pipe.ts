@@ -54,6 +54,7 @@ interface Rollout {
   /** No pod is there, of whatever template, by a status that is of the template as it stands. */
   readonly isWithoutPods: boolean;
   readonly terminatingReplicas: number;
+  /** These two only while it is not complete: then nobody asks how it goes, and pipes are many. */
   readonly progressing: DeploymentCondition | undefined;
   readonly replicaFailure: DeploymentCondition | undefined;
 }
@@ -68,8 +69,9 @@ export function pipeOf(deployment: Deployment): Pipe {
   const { metadata, spec, status } = deployment;
   const annotations = metadata.annotations ?? {};
   const container = chooseContainer(spec.template.spec.containers, annotations[CONTAINER_ANNOTATION]);
-  const conditions = status?.conditions ?? [];
   const attempt = parseAttempt(annotations[ATTEMPT_ANNOTATION]);
+  const isComplete = isRolloutComplete(deployment, attempt?.startedAtMs ?? 0);
+  const conditions = isComplete ? [] : (status?.conditions ?? []);
   const holding = (type: string) => conditions.find((each) => each.type === type);
   return {
     metadata: identityOf(metadata),
@@ -83,7 +85,7 @@ export function pipeOf(deployment: Deployment): Pipe {
     isPaused: spec.paused ?? false,
     isRecreated: spec.strategy?.type === "Recreate",
     rollout: {
-      isComplete: isRolloutComplete(deployment, attempt?.startedAtMs ?? 0),
+      isComplete,
       isSeen: isSeen(deployment),
       isWithoutPods: isSeen(deployment) && !status?.replicas && !status?.terminatingReplicas,
       terminatingReplicas: status?.terminatingReplicas ?? 0,

@@ -44,19 +44,24 @@ export class Reconciler {
     const { slots } = this.#options;
     const before = this.#observe(serviceId, []);
     const decision = this.#decide(before);
-    if (decision.sizing?.holdBack === "overall-limit") slots.waitFor(serviceId);
-
+    this.#awaitPlace(serviceId, decision);
     const begun = decision.actions.filter(({ type }) => type === "give-size").length;
     const { broken, refusals } = await slots.holding(begun, () => this.#apply(serviceId, decision));
 
-    // Looked at again only to describe what stands after our writes; what it would begin is for the next pass.
+    // Looked at again to describe what stands after our writes; what it would begin is for the next pass.
     const failures = [...refusals, ...failuresOf(decision)];
     const isUnchanged = decision.actions.length === 0 && failures.length === 0;
     const after = isUnchanged ? before : this.#observe(serviceId, failures);
-    const { sizing } = isUnchanged ? decision : this.#decide(after);
-    await this.#reportAll(after, sizing);
+    const next = isUnchanged ? decision : this.#decide(after);
+    this.#awaitPlace(serviceId, next);
+    await this.#reportAll(after, next.sizing);
     if (broken) throw broken.reason;
-    return { requeueAfterMs: untilRecheck(after, sizing) };
+    const hasMore = !isUnchanged && next.actions.length > 0;
+    return { requeueAfterMs: hasMore ? 0 : untilRecheck(after, next.sizing) };
+  }
+
+  #awaitPlace(serviceId: string, { sizing }: Decision): void {
+    if (sizing?.holdBack === "overall-limit") this.#options.slots.waitFor(serviceId);
   }
 
   #observe(serviceId: string, failures: readonly PipeFailure[]): Snapshot {

@@ -38,9 +38,13 @@ export function connectToQueue(caches: Caches, queue: WorkQueue, slots: RolloutS
   });
 }
 
-/** Both the object as it is and as it was: a moved label is news for two services. */
+/**
+ * Both the object as it is and as it was: a moved label is news for two services. The pass that writes has seen
+ * what its writes made.
+ */
 function eachObject<T extends KubeObject>(store: Store<T>, tell: (object: T) => void): void {
   store.onChange((change: Change<T>) => {
+    if (change.isOurs) return;
     if (change.type !== "added") tell(change.previous);
     if (change.type !== "deleted") tell(change.object);
   });

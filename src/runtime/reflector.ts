@@ -4,12 +4,10 @@ import type { KubeObject } from "../kube/objects.ts";
 import { collectionPath, type Resource } from "../kube/paths.ts";
 import { Backoff } from "./backoff.ts";
 import { type Clock, pause } from "./clock.ts";
+import { ENDED_LIST, InitialList, LIST_AS_EVENTS } from "./initial-list.ts";
 import { compareResourceVersions } from "./resource-version.ts";
-import { keyOf, type ListInFlight, type Store } from "./store.ts";
-import { type WatchEvent, watchEvents } from "./watch-stream.ts";
-
-/** On the bookmark of a watch that has told all that there was when it began. */
-const INITIAL_EVENTS_END = "k8s.io/initial-events-end";
+import type { Store } from "./store.ts";
+import { type KnownEvent, type WatchEvent, watchEvents } from "./watch-stream.ts";
 
 const PAGE_SIZE = 500;
 
@@ -58,12 +56,6 @@ export interface Informer {
   run(signal: AbortSignal): Promise<void>;
 }
 
-/** A list that is told as events. */
-interface Initial<T> {
-  readonly list: ListInFlight;
-  readonly objects: Map<string, T>;
-}
-
 /**
  * Keeps a store equal to what the API server has of one kind: list, then watch from there, for ever.
  *
@@ -77,6 +69,7 @@ interface Initial<T> {
  * - A list asks for no resource version, so it is a consistent read: the truth, which starts a new epoch,
  *   also when it is older than what was known (etcd put back from a snapshot). It comes as the first events of
  *   the watch (Kubernetes 1.32), one object in memory at a time, or else page by page.
+ * - The event of a write of ours whose answer is in the store already is passed over, unread.
  * - A watch that the server ends, even after an instant, goes on from the last version: that is normal.
  * - After an outage it lists anew. After any other error, and after silence (a half-open connection), it does
  *   not trust its position before it has compared it.
@@ -145,14 +138,14 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     const list = store.beginList(namespace);
     try {
       const { objects, version } = await this.#pages(signal);
-      this.#replace(list, objects, version);
+      store.replace(list, objects, version);
+      this.#listed(version);
     } finally {
       store.abandon(list);
     }
   }
 
-  #replace(list: ListInFlight, objects: readonly T[], version: string): void {
-    this.#options.store.replace(list, objects, version);
+  #listed(version: string): void {
     this.#position = version;
     this.#touch();
     this.#isSynced = true;
@@ -187,59 +180,62 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
       clock.after(SILENCE_MS, () => silence.abort(new Error(`watch of ${this.#path} fell silent`)));
     let cancelSilence = expectEvent();
     let events = 0;
-    let initial: Initial<T> | undefined;
-    if (this.#position === undefined) initial = { list: store.beginList(namespace), objects: new Map() };
+    let initial = this.#position === undefined ? new InitialList(store, namespace) : undefined;
     try {
       const query = {
         watch: true,
         allowWatchBookmarks: true,
-        ...(initial
-          ? { sendInitialEvents: true, resourceVersionMatch: "NotOlderThan" }
-          : { resourceVersion: this.#position }),
+        ...(initial ? LIST_AS_EVENTS : { resourceVersion: this.#position }),
         timeoutSeconds: WATCH_SECONDS_LEAST + Math.floor(random() * WATCH_SECONDS_SPREAD),
       };
       const abort = AbortSignal.any([signal, silence.signal]);
       const body = await client.stream({ ...this.#request(query, abort), signal: abort });
-      for await (const event of watchEvents<Raw>(body)) {
+      // A list in flight has to be told of everything.
+      const isKnown = (version: string) => initial === undefined && store.isOurs(version);
+      for await (const event of watchEvents<Raw>(body, { path: this.#path, isKnown })) {
         cancelSilence();
         cancelSilence = expectEvent();
-        initial = initial ? this.#handleInitial(event, initial) : this.#handle(event);
+        if (event.type === "KNOWN") this.#skip(event);
+        else if (initial) initial = this.#handleInitial(event, initial);
+        else this.#handle(event);
         backoff.reset();
         events += 1;
       }
       return events;
     } finally {
       cancelSilence();
-      if (initial) store.abandon(initial.list);
+      initial?.abandon();
     }
   }
 
   /** @returns undefined when that was the last of them */
-  #handleInitial(event: WatchEvent<Raw>, initial: Initial<T>): Initial<T> | undefined {
-    throwError(event, this.#path);
-    const { metadata } = event.object;
-    if (event.type === "BOOKMARK") {
-      if (metadata.annotations?.[INITIAL_EVENTS_END] !== "true") return initial;
-      this.#replace(initial.list, [...initial.objects.values()], metadata.resourceVersion);
-      return undefined;
+  #handleInitial(event: WatchEvent<Raw>, initial: InitialList<T>): InitialList<T> | undefined {
+    if (event.type !== "BOOKMARK") {
+      for (const object of this.#read(event.object)) initial.take(event.type, object);
+      this.#touch();
+      return initial;
     }
-    for (const object of this.#read(event.object)) {
-      if (event.type === "DELETED") initial.objects.delete(keyOf(object));
-      else initial.objects.set(keyOf(object), object);
-    }
-    this.#touch();
-    return initial;
+    const { annotations, resourceVersion } = event.object.metadata;
+    if (annotations?.[ENDED_LIST] !== "true") return initial;
+    initial.complete(resourceVersion);
+    this.#listed(resourceVersion);
+    return undefined;
   }
 
-  #handle(event: WatchEvent<Raw>): undefined {
+  #handle(event: WatchEvent<Raw>): void {
     const { store } = this.#options;
-    throwError(event, this.#path);
     if (event.type === "DELETED") {
       for (const object of this.#read(event.object)) store.remove(object);
-    } else if (event.type !== "BOOKMARK" && !store.knows(event.object)) {
+    } else if (event.type !== "BOOKMARK") {
       for (const object of this.#read(event.object)) store.apply(object);
     }
     this.#position = event.object.metadata.resourceVersion;
+    this.#touch();
+  }
+
+  #skip({ resourceVersion }: KnownEvent): void {
+    this.#options.store.passOurs(resourceVersion);
+    this.#position = resourceVersion;
     this.#touch();
   }
 
@@ -262,15 +258,6 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     const { labelSelector, fieldSelector } = this.#options;
     return { path: this.#path, query: { ...query, labelSelector, fieldSelector }, signal };
   }
-}
-
-/** @throws KubeApiError for what the server tells as one */
-function throwError<Raw extends KubeObject>(
-  event: WatchEvent<Raw>,
-  path: string,
-): asserts event is Exclude<WatchEvent<Raw>, { type: "ERROR" }> {
-  if (event.type !== "ERROR") return;
-  throw new KubeApiError(`watch of ${path}`, event.object.code ?? 500, JSON.stringify(event.object));
 }
 
 /** Nobody was there, or nobody behind a balancer: etcd may have been put back, and by now be past our position again. */

@@ -1,10 +1,14 @@
 import type { KubeObject } from "../kube/objects.ts";
 import { compareResourceVersions } from "./resource-version.ts";
 
-export type Change<T> =
+export type Change<T> = (
   | { readonly type: "added"; readonly object: T }
   | { readonly type: "updated"; readonly object: T; readonly previous: T }
-  | { readonly type: "deleted"; readonly previous: T };
+  | { readonly type: "deleted"; readonly previous: T }
+) & {
+  /** It is told by the answer to a write of ours. */
+  readonly isOurs: boolean;
+};
 
 export type Indexes<T> = Readonly<Record<string, (object: T) => readonly string[]>>;
 
@@ -32,6 +36,8 @@ export class Store<T extends KubeObject> {
   readonly #lists = new Set<ListInFlight>();
   /** The newest version told of each namespace, `undefined` being all: what is not known by then is gone. */
   readonly #told = new Map<string | undefined, string>();
+  /** Versions that our own writes made, of which no watch has told yet, and the namespace of each. */
+  readonly #ours = new Map<string, string | undefined>();
 
   constructor(indexers: Indexes<T> = {}) {
     this.#indexers = indexers;
@@ -60,29 +66,32 @@ export class Store<T extends KubeObject> {
     this.#listeners.push(listener);
   }
 
-  /**
-   * Whether this version of an object, from a watch, or a newer one is here already, as the answer to a write of
-   * ours is when the watch tells of it: then there is no need to read it.
-   */
-  knows(object: KubeObject): boolean {
-    const known = this.#objects.get(keyOf(object));
-    if (!known || isNewer(object, known)) return false;
-    this.#noteTold(object);
-    return true;
+  /** Whether a write of ours made this version and its answer is here: then its event need not be read. */
+  isOurs(resourceVersion: string): boolean {
+    return this.#ours.has(resourceVersion);
+  }
+
+  /** The watch has come to a version that `isOurs`. */
+  passOurs(resourceVersion: string): void {
+    this.#noteTold(this.#ours.get(resourceVersion), resourceVersion);
+    this.#ours.delete(resourceVersion);
   }
 
   /** A version of an object, from a watch. Older ones than the one known are ignored. */
   apply(object: T): void {
-    this.#noteTold(object);
-    this.#accept(object);
+    const { namespace, resourceVersion } = object.metadata;
+    this.#noteTold(namespace, resourceVersion);
+    this.#accept(object, false);
   }
 
-  #accept(object: T): void {
+  /** @returns whether it was news */
+  #accept(object: T, isOurs: boolean): boolean {
     const key = keyOf(object);
     const previous = this.#objects.get(key);
-    if (previous && !isNewer(object, previous)) return;
+    if (previous && !isNewer(object, previous)) return false;
     if (previous && previous.metadata.uid !== object.metadata.uid) this.#delete(key, previous);
-    this.#put(key, object);
+    this.#put(key, object, isOurs);
+    return true;
   }
 
   /**
@@ -96,12 +105,13 @@ export class Store<T extends KubeObject> {
     );
     if (isTold && !this.#objects.has(keyOf(object))) return;
     for (const { written } of this.#lists) written.set(keyOf(object), resourceVersion);
-    this.#accept(object);
+    if (this.#accept(object, true)) this.#ours.set(resourceVersion, namespace);
   }
 
   /** A deletion, from a watch; carries the version at which it happened. */
   remove(object: T): void {
-    this.#noteTold(object);
+    const { namespace, resourceVersion } = object.metadata;
+    this.#noteTold(namespace, resourceVersion);
     const key = keyOf(object);
     const previous = this.#objects.get(key);
     if (previous && !isNewer(previous, object)) this.#delete(key, previous);
@@ -126,6 +136,8 @@ export class Store<T extends KubeObject> {
   /** A complete list: the truth, also where it is older than what was known (etcd put back). */
   replace(list: ListInFlight, objects: readonly T[], listVersion: string): void {
     this.#lists.delete(list);
+    // In another history these versions may be another's.
+    this.#ours.clear();
     if (list.namespace === undefined) this.#told.clear();
     this.#told.set(list.namespace, listVersion);
     const listed = new Map(objects.map((object) => [keyOf(object), object]));
@@ -142,17 +154,16 @@ export class Store<T extends KubeObject> {
       const isKnown = previous?.metadata.resourceVersion === object.metadata.resourceVersion;
       if (isKnown || isNewerThanList(key)) continue;
       if (previous && previous.metadata.uid !== object.metadata.uid) this.#delete(key, previous);
-      this.#put(key, object);
+      this.#put(key, object, false);
     }
   }
 
-  #noteTold({ metadata }: KubeObject): void {
-    const { namespace, resourceVersion } = metadata;
+  #noteTold(namespace: string | undefined, resourceVersion: string): void {
     const known = this.#told.get(namespace) ?? "";
     if (compareResourceVersions(resourceVersion, known) > 0) this.#told.set(namespace, resourceVersion);
   }
 
-  #put(key: string, object: T): void {
+  #put(key: string, object: T, isOurs: boolean): void {
     const previous = this.#objects.get(key);
     if (previous) this.#unindex(key, previous);
     this.#objects.set(key, object);
@@ -162,13 +173,13 @@ export class Store<T extends KubeObject> {
         values.set(value, keys.add(key));
       }
     }
-    this.#tell(previous ? { type: "updated", object, previous } : { type: "added", object });
+    this.#tell(previous ? { type: "updated", object, previous, isOurs } : { type: "added", object, isOurs });
   }
 
   #delete(key: string, previous: T): void {
     this.#unindex(key, previous);
     this.#objects.delete(key);
-    this.#tell({ type: "deleted", previous });
+    this.#tell({ type: "deleted", previous, isOurs: false });
   }
 
   #unindex(key: string, object: T): void {

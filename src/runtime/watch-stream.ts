@@ -1,28 +1,84 @@
+import { KubeApiError } from "../kube/errors.ts";
 import type { KubeObject } from "../kube/objects.ts";
 
-/** One line of a watch. */
-export type WatchEvent<Raw extends KubeObject> =
-  | { readonly type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK"; readonly object: Raw }
-  | {
-      readonly type: "ERROR";
-      readonly object: { readonly code?: number; readonly reason?: string; readonly message?: string };
-    };
+const NEWLINE = 0x0a;
+const QUOTE = 0x22;
 
-/** The events of a watch's body: one JSON document a line, cut anywhere by the network. */
+/** One line of a watch. */
+export interface WatchEvent<Raw extends KubeObject> {
+  readonly type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK";
+  readonly object: Raw;
+}
+
+interface ErrorEvent {
+  readonly type: "ERROR";
+  readonly object: { readonly code?: number };
+}
+
+/** The event of a change that is known: it has not been read. */
+export interface KnownEvent {
+  readonly type: "KNOWN";
+  readonly resourceVersion: string;
+}
+
+export interface WatchOptions {
+  /** What is watched, for errors. */
+  readonly path: string;
+  /** Whether the change that made this version need not be read. */
+  readonly isKnown: (resourceVersion: string) => boolean;
+}
+
+/**
+ * The events of a watch's body: one JSON document a line.
+ *
+ * @throws KubeApiError for what the server tells as one
+ */
 export async function* watchEvents<Raw extends KubeObject>(
   body: AsyncIterable<Buffer>,
-): AsyncGenerator<WatchEvent<Raw>> {
+  { path, isKnown }: WatchOptions,
+): AsyncGenerator<WatchEvent<Raw> | KnownEvent> {
+  const split = lineSplitter();
+  for await (const chunk of body) {
+    for (const line of split(chunk)) {
+      const resourceVersion = versionOfChange(line);
+      if (resourceVersion !== undefined && isKnown(resourceVersion)) yield { type: "KNOWN", resourceVersion };
+      else yield readEvent<Raw>(line, path);
+    }
+  }
+}
+
+function readEvent<Raw extends KubeObject>(line: Buffer, path: string): WatchEvent<Raw> {
+  const event: WatchEvent<Raw> | ErrorEvent = JSON.parse(line.toString("utf8"));
+  if (event.type !== "ERROR") return event;
+  throw new KubeApiError(`watch of ${path}`, event.object.code ?? 500, JSON.stringify(event.object));
+}
+
+/** @returns what gives the lines that each chunk completes, without empty ones: the network cuts them anywhere */
+function lineSplitter(): (chunk: Buffer) => Buffer[] {
   // Chunks are joined only at a line's end: a long line in many chunks must not be copied for each.
   let pending: Buffer[] = [];
-  for await (const chunk of body) {
+  return (chunk) => {
+    const lines: Buffer[] = [];
     let start = 0;
-    for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, start)) {
+    for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
       pending.push(chunk.subarray(start, end));
-      const line = pending.length === 1 && pending[0] ? pending[0] : Buffer.concat(pending);
+      lines.push(pending.length === 1 && pending[0] ? pending[0] : Buffer.concat(pending));
       pending = [];
       start = end + 1;
-      if (line.length > 0) yield JSON.parse(line.toString("utf8"));
     }
     if (start < chunk.length) pending.push(chunk.subarray(start));
-  }
+    return lines.filter((line) => line.length > 0);
+  };
+}
+
+const CHANGE = Buffer.from('{"type":"MODIFIED",');
+const VERSION = Buffer.from('"resourceVersion":"');
+
+/** Of the only version in a line it is certain that it is the object's: in texts, quotes are escaped. */
+function versionOfChange(line: Buffer): string | undefined {
+  if (!line.subarray(0, CHANGE.length).equals(CHANGE)) return undefined;
+  const at = line.indexOf(VERSION);
+  if (at === -1 || line.indexOf(VERSION, at + 1) !== -1) return undefined;
+  const start = at + VERSION.length;
+  return line.toString("latin1", start, line.indexOf(QUOTE, start));
 }

@@ -37,6 +37,8 @@ export class SimulatedCluster {
   readonly writes: string[] = [];
   readonly judge: SimulationJudge;
   watcher: Watcher | undefined;
+  /** How late the watch is; by default it tells of a write before that is answered. */
+  eventDelayMs = 0;
   /** How long pods of this template need, undefined for those that never come up. */
   rolloutMs: (pipe: Deployment) => number | undefined = () => 1000;
   fault: (request: KubeRequest, pipe: Deployment | undefined) => Fault = () => undefined;
@@ -82,7 +84,8 @@ export class SimulatedCluster {
     const gone = found(this.deployments, name);
     this.deployments.delete(name);
     this.judge.forget(name);
-    this.watcher?.pipeGone({ ...gone, metadata: { ...gone.metadata, resourceVersion: this.next() } });
+    const object = { ...gone, metadata: { ...gone.metadata, resourceVersion: this.next() } };
+    this.#tell((watcher) => watcher.pipeGone(object));
   }
 
   /** Its owner changes the Deployment; pods are replaced if that is about their template. */
@@ -126,7 +129,8 @@ export class SimulatedCluster {
   removeScaling(name: string): void {
     const gone = found(this.scalings, name);
     this.scalings.delete(name);
-    this.watcher?.scalingGone({ ...gone, metadata: { ...gone.metadata, resourceVersion: this.next() } });
+    const object = { ...gone, metadata: { ...gone.metadata, resourceVersion: this.next() } };
+    this.#tell((watcher) => watcher.scalingGone(object));
   }
 
   /** A call of the controller. */
@@ -228,14 +232,22 @@ export class SimulatedCluster {
     });
   }
 
+  #tell(tell: (watcher: Watcher) => void): void {
+    const tellNow = () => {
+      if (this.watcher) tell(this.watcher);
+    };
+    if (this.eventDelayMs === 0) tellNow();
+    else this.clock.after(this.eventDelayMs, tellNow);
+  }
+
   #put(pipe: Deployment): void {
     this.deployments.set(pipe.metadata.name, pipe);
-    this.watcher?.pipe(pipe);
+    this.#tell((watcher) => watcher.pipe(pipe));
   }
 
   #putScaling(scaling: ScalingObject): ScalingObject {
     this.scalings.set(scaling.metadata.name, scaling);
-    this.watcher?.scaling(scaling);
+    this.#tell((watcher) => watcher.scaling(scaling));
     return scaling;
   }
 

@@ -117,6 +117,21 @@ function setup(script: Step[], { canStream = false } = {}) {
 }
 
 describe("a reflector", () => {
+  it("does not read what a write of ours has made, and goes on from there", async () => {
+    const first = new FakeWatch();
+    const world = setup([{ list: listOf(10, []) }, { watch: first }, { watch: new FakeWatch() }]);
+    await settled();
+    world.store.observe(object("ours", 11));
+    // Would be told as a problem if it were read.
+    first.send({ type: "MODIFIED", object: object("broken", 11) });
+    first.end();
+    await world.clock.advance(1000);
+    expect(world.calls.at(-1)).toBe("watch 11");
+    expect(world.problems).toEqual([]);
+    expect(world.store.isOurs("11")).toBe(false);
+    await world.end();
+  });
+
   it("tells what it cannot read, and knows all others", async () => {
     const watch = new FakeWatch();
     const world = setup([{ list: listOf(10, [object("broken", 1), object("b", 2)]) }, { watch }]);
@@ -334,6 +349,19 @@ describe("a reflector whose server tells lists as events", () => {
   const added = (name: string, version: number): WatchEvent<KubeObject> => ({
     type: "ADDED",
     object: object(name, version),
+  });
+
+  it("reads all that comes while a list is in flight, also what a write of ours has made", async () => {
+    const watch = new FakeWatch();
+    const world = setup([{ watch }], { canStream });
+    await settled();
+    watch.send(added("a", 8));
+    world.store.observe(object("a", 9));
+    watch.send({ type: "MODIFIED", object: object("a", 9) });
+    watch.send(bookmark(9, true));
+    await settled();
+    expect([...world.store.values()].map(({ metadata }) => metadata.resourceVersion)).toEqual(["9"]);
+    await world.end();
   });
 
   it("fills the store when all have come, and goes on with what changes", async () => {

@@ -51,14 +51,36 @@ describe("a store", () => {
     expect(changes).toEqual(["added a@10"]);
   });
 
-  it("knows what need not be read: its own version of an object, and older ones", () => {
+  it("knows the versions that its own writes made until the watch has come to them", () => {
     const { store } = setup();
     store.observe(thing("a", 5));
-    expect(["a", "b"].map((name) => store.knows(thing(name, 5)))).toEqual([true, false]);
-    expect([4, 6].map((version) => store.knows(thing("a", version)))).toEqual([true, false]);
-    // It counts as told all the same.
-    store.observe(thing("b", 5));
+    expect([store.isOurs("5"), store.isOurs("6")]).toEqual([true, false]);
+    store.passOurs("5");
+    expect(store.isOurs("5")).toBe(false);
+    // It counts as told: what was deleted by then does not come back.
+    store.observe(thing("b", 4));
     expect(store.get("ns/b")).toBeUndefined();
+  });
+
+  it("does not take for its own what the watch told first, or what a new history may have made", () => {
+    const { store } = setup();
+    store.apply(thing("a", 5));
+    store.observe(thing("a", 5));
+    expect(store.isOurs("5")).toBe(false);
+    store.observe(thing("a", 7));
+    list(store, 3, []);
+    expect(store.isOurs("7")).toBe(false);
+  });
+
+  it("tells of each change whether a write of ours made it", () => {
+    const { store } = setup();
+    const ours: boolean[] = [];
+    store.onChange(({ isOurs }) => ours.push(isOurs));
+    store.observe(thing("a", 5));
+    store.apply(thing("a", 6));
+    store.observe(thing("a", 7));
+    store.remove(thing("a", 8));
+    expect(ours).toEqual([true, false, true, false]);
   });
 
   it("tells an object that was deleted and made again as both", () => {

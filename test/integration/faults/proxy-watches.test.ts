@@ -109,8 +109,10 @@ describe("a rescale, with watches", () => {
   it("that miss the end of a pipe, and have to list anew", async () => {
     const { proxy, world } = service;
     await world.createPipe({ name: "pipe-z", cores: 1 });
-    const total = async () => (await world.scaling()).status?.pipes?.total;
-    await waitFor(async () => (await total()) === 4, { what: "the pipe to be known" });
+    const summary = async () => (await world.scaling()).status?.pipes?.summary;
+    await waitFor(async () => (await summary()) === "4/4", {
+      what: "the new pipe to have the size of the others",
+    });
     let isGone = false;
     await service.rescaleUnder({
       isOfWatches,
