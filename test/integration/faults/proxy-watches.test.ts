@@ -132,6 +132,6 @@ describe("a rescale, with watches", () => {
       },
       isOver: () => proxy.count("watch", "deployments", "answer") > 0,
     });
-    expect(await total()).toBe(3);
+    expect(await summary()).toBe("3/3");
   });
 });
