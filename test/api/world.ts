@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { parse, parseAllDocuments } from "yaml";
-import * as z from "zod";
+import { parse } from "yaml";
 import { type ApiSettings, runApi } from "../../src/api/process.ts";
 import { API_VERSION, KIND, PLURAL } from "../../src/crd/names.ts";
 import type { PipeScalingSpec, PipeScalingStatus } from "../../src/crd/pipe-scaling.ts";
@@ -24,6 +23,7 @@ import {
   organizationRecord,
   serviceRecord,
 } from "../gen/records.ts";
+import { accountName, clusterRoleName, shippedAccount } from "../gen/shipped-account.ts";
 import { type Client, clientOf } from "./client.ts";
 
 export const PIPE_SCALINGS = { apiVersion: API_VERSION, plural: PLURAL };
@@ -39,7 +39,7 @@ export interface PipeScalingObject extends KubeObject {
 
 type LogLine = Readonly<Record<string, unknown>>;
 
-/** The API as a process would run it, with the rights of its own manifest and nothing more. */
+/** The API as a process would run it, with the rights that are shipped and nothing more. */
 export interface RunningApi {
   readonly url: string;
   readonly opsUrl: string;
@@ -176,7 +176,8 @@ export class World {
 
   async remove(): Promise<void> {
     await this.admin.close();
-    await kubectl(this.cluster, ["delete", "clusterrolebinding", bindingName(this.records)]);
+    const ofCluster = clusterRoleName("api", this.records);
+    await kubectl(this.cluster, ["delete", "clusterrolebinding,clusterrole", ofCluster]);
     await kubectl(this.cluster, ["delete", "namespace", this.records, this.pipes, "--wait=false"]);
   }
 }
@@ -215,10 +216,9 @@ export async function createWorld(name: string, own?: Cluster): Promise<World> {
     kind: "Namespace",
     metadata: { name: of },
   }));
-  await apply(cluster, [readCrd(), ...namespaces]);
-  await apply(cluster, readRbac(records));
+  await apply(cluster, [readCrd(), ...namespaces, ...shippedAccount("api", records)]);
   await kubectl(cluster, ["wait", "--for=condition=Established", `crd/${PLURAL}.pipes.clouddb.dev`]);
-  const kubeconfig = await serviceAccountKubeconfig(cluster, records, "pipe-scaling-api");
+  const kubeconfig = await serviceAccountKubeconfig(cluster, records, accountName("api"));
   return new World(cluster, new KubeClient(await connect(cluster.kubeconfig)), {
     records,
     pipes,
@@ -230,20 +230,4 @@ function readCrd(): object {
   return parse(
     readFileSync(new URL("../../crds/pipes.clouddb.dev_pipescalings.yaml", import.meta.url), "utf8"),
   );
-}
-
-const manifest = z.looseObject({ kind: z.string(), metadata: z.looseObject({ name: z.string() }) });
-
-/** The manifest that is shipped, for another namespace; what binds cluster-wide gets a name of its own. */
-function readRbac(namespace: string): object[] {
-  const shipped = readFileSync(new URL("../../deploy/rbac/api.yaml", import.meta.url), "utf8");
-  return parseAllDocuments(shipped.replaceAll("pipe-scaling-records", namespace)).map((document) => {
-    const { kind, metadata, ...rest } = manifest.parse(document.toJS());
-    const name = kind === "ClusterRoleBinding" ? bindingName(namespace) : metadata.name;
-    return { kind, metadata: { ...metadata, name }, ...rest };
-  });
-}
-
-function bindingName(namespace: string): string {
-  return `pipe-scaling-api-${namespace}`;
 }

@@ -10,7 +10,6 @@ const event = z.object({
   objectRef: z
     .object({
       namespace: z.string().default(""),
-      apiGroup: z.string().default(""),
       resource: z.string(),
       subresource: z.string().optional(),
     })
@@ -18,16 +17,14 @@ const event = z.object({
   annotations: z.record(z.string(), z.string()).default({}),
 });
 
-/** A call that an account made, in the words of RBAC. */
+/** A call about a resource that an account made. */
 export interface AuditedCall {
+  /** Empty for a call over all namespaces. */
   readonly namespace: string;
-  /** `list configmaps`, `patch pipes.clouddb.dev/pipescalings/status` */
-  readonly right: string;
+  readonly verb: string;
+  /** With the subresource, if there is one. */
+  readonly resource: string;
   readonly isAllowed: boolean;
-}
-
-export function right(verb: string, group: string, resource: string): string {
-  return `${verb} ${group === "" ? "" : `${group}/`}${resource}`;
 }
 
 /** What the API server writes down of all calls, for a cluster that is started with its arguments. */
@@ -50,10 +47,10 @@ export class AuditLog implements Disposable {
       .map((line) => event.parse(JSON.parse(line)))
       .flatMap(({ verb, user: { username }, objectRef, annotations }) => {
         if (username !== user || !objectRef) return [];
-        const { apiGroup, resource, subresource, namespace } = objectRef;
+        const { resource, subresource, namespace } = objectRef;
         const name = subresource === undefined ? resource : `${resource}/${subresource}`;
         const isAllowed = annotations["authorization.k8s.io/decision"] === "allow";
-        return [{ namespace, right: right(verb, apiGroup, name), isAllowed }];
+        return [{ namespace, verb, resource: name, isAllowed }];
       });
   }
 

@@ -1,4 +1,4 @@
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, globSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -10,6 +10,7 @@ import { kubectl } from "../cluster/kubectl.ts";
 import { run } from "../cluster/run.ts";
 import { sharedCluster } from "../cluster/shared.ts";
 import { checkers } from "./checkers/build.ts";
+import { linters } from "./checkers/linters.ts";
 import { helm, RELEASE, rendered, VALUE_SETS, valuesFile } from "./tools.ts";
 
 /** Where they must be built first. */
@@ -108,6 +109,44 @@ describe("promtool", () => {
       /SUCCESS: 11 rules found/,
     );
     expect((await check("promtool", ["test", "rules", tests])).said).toMatch(/^\s*SUCCESS\s*$/);
+  });
+});
+
+describe("the linter of", () => {
+  const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+  let linter: Awaited<ReturnType<typeof linters>>;
+  beforeAll(async () => {
+    linter = await linters();
+  }, BUILD_MS);
+
+  async function lint(program: Parameters<typeof linter>[0], args: readonly string[], input?: string) {
+    const options = { env: environment, cwd: ROOT, ...(input === undefined ? {} : { input }) };
+    const { code, stdout } = await run(linter(program), args, options);
+    return { code, stdout };
+  }
+
+  const CLEAN = { code: 0, stdout: "" };
+  // Of where the base images come from too.
+  const HADOLINT = ["--no-color", "--trusted-registry", "docker.io", "--trusted-registry", "gcr.io"];
+
+  it("Dockerfiles finds nothing in ours", async () => {
+    expect(await lint("hadolint", [...HADOLINT, "deploy/Dockerfile"])).toEqual(CLEAN);
+  });
+
+  it("Dockerfiles would find what it is there for, also in the shell's lines", async () => {
+    const bad = "FROM node\nFROM quay.io/x:1\nRUN cd /a && cat $B\n";
+    const { code, stdout } = await lint("hadolint", [...HADOLINT, "-"], bad);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/DL3006.*DL3026.*SC2086/s);
+  });
+
+  const SCRIPTS = globSync(["**/*.sh", ".ci/*"], { cwd: ROOT, exclude: ["node_modules"] });
+
+  it("shell scripts finds nothing in ours", async (context) => {
+    expect(SCRIPTS).toEqual(expect.arrayContaining([".ci/run", "deploy/image/build.sh"]));
+    context.skip(!existsSync(linter("shellcheck")), "there is no build of it for this platform");
+    expect(await lint("shellcheck", SCRIPTS)).toEqual(CLEAN);
+    expect(await lint("shellcheck", ["-"], "#!/bin/sh\ncat $1\n")).toMatchObject({ code: 1 });
   });
 });
 

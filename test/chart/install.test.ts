@@ -1,129 +1,77 @@
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
-import { ATTEMPT_ANNOTATION } from "../../src/controller/names.ts";
-import { PIPE_SCALINGS } from "../../src/crd/names.ts";
-import type { PipeScaling } from "../../src/crd/pipe-scaling.ts";
+import { GROUP, PIPE_SCALINGS, PLURAL } from "../../src/crd/names.ts";
 import { KubeClient } from "../../src/kube/client.ts";
 import { connect } from "../../src/kube/connection.ts";
-import type { Deployment, KubeObject } from "../../src/kube/objects.ts";
+import { isCode } from "../../src/kube/errors.ts";
+import type { KubeObject, Lease } from "../../src/kube/objects.ts";
 import {
   CONFIG_MAPS,
   collectionPath,
   DEPLOYMENTS,
+  LEASES,
   objectPath,
   type Resource,
   SECRETS,
 } from "../../src/kube/paths.ts";
-import { organizationConfigMapName } from "../../src/records/organization.ts";
 import { type Cluster, startCluster } from "../cluster/cluster.ts";
 import { apply, kubectl } from "../cluster/kubectl.ts";
 import { waitFor } from "../cluster/wait.ts";
-import { pipeScaling } from "../e2e/demo/processes.ts";
-import { pipeDeployment } from "../gen/pipe.ts";
+import { shippedAccount } from "../gen/shipped-account.ts";
 import { VERTICAL_CRD } from "../gen/vertical-autoscaler.ts";
 import { accountOf, install, prepareRelease, type Release, settings } from "./accounts.ts";
-import { AuditLog, right } from "./audit.ts";
+import { type AuditedCall, AuditLog } from "./audit.ts";
 import { UnpackedImage } from "./image.ts";
-import { PodProcess } from "./pod-process.ts";
+import { OperatedRelease, type Service } from "./operated-release.ts";
+import { mayDo, namesOfRights, type Role } from "./rights.ts";
 import { helm, rendered } from "./tools.ts";
 
-const PIPES = ["a", "b", "c"] as const;
 /** Long enough for a rollout to have a middle. */
 const POD_START_MS = 1000;
 
-const made = z.object({ id: z.guid() });
-const madeKey = z.object({ keyId: z.string(), keySecret: z.string() });
+/** For callers who ask faster than people, and wait for nothing. */
+const QUICK = ["--set", "api.rateLimit=0,api.drainDelay=0s"] as const;
+
+const COMPONENTS = ["api", "controller"] as const;
+
+const READING = ["get", "list", "watch"];
+const WRITING = ["create", "update", "patch", "delete", "deletecollection"];
 
 /** A platform team's year with the chart, step by step: each step builds on those before it. */
 describe("a release", { timeout: 120_000 }, () => {
-  const { signal } = new AbortController();
   const audit = new AuditLog();
   let cluster: Cluster;
   let admin: KubeClient;
-  let release: Release;
   let image: UnpackedImage;
-  let running: PodProcess[] = [];
-  let apiUrl: string;
-  let key: z.output<typeof madeKey>;
-  let organizationId: string;
-  let serviceId: string;
+  let release: Release;
+  let operated: OperatedRelease;
+  let service: Service;
+  let other: OperatedRelease | undefined;
 
   beforeAll(async () => {
-    cluster = await startCluster({
-      podStartMs: POD_START_MS,
-      // Without lists as streams, which older versions have not: so the right to list is used too.
-      apiServerArgs: { ...audit.apiServerArgs, "feature-gates": "WatchList=false" },
-    });
+    cluster = await startCluster({ podStartMs: POD_START_MS, apiServerArgs: audit.apiServerArgs });
     admin = new KubeClient(await connect(cluster.kubeconfig));
     await apply(cluster, [VERTICAL_CRD]);
-    release = await prepareRelease(cluster);
     image = await UnpackedImage.build();
+    release = await prepareRelease(cluster);
+    operated = new OperatedRelease(cluster, admin, image, release);
   });
   afterAll(async () => {
-    await stopProcesses();
+    await operated?.stop();
+    await other?.stop();
     await admin?.close();
     await cluster?.stop();
     image?.[Symbol.dispose]();
     audit[Symbol.dispose]();
   });
 
-  async function stopProcesses(): Promise<void> {
-    await Promise.all(running.splice(0).map((each) => each.stop()));
-  }
-
-  /** Those of the release as it is now, in the place of those before. */
-  async function startProcesses(): Promise<void> {
-    await stopProcesses();
-    const api = await PodProcess.start(image, cluster, release, "api");
-    running = [api];
-    running.push(await PodProcess.start(image, cluster, release, "controller"));
-    apiUrl = api.url;
-  }
-
-  /** @returns the status of the answer */
-  async function ask(method: "PATCH" | "DELETE", path: string, body?: object): Promise<number> {
-    const authorization = `Basic ${Buffer.from(`${key.keyId}:${key.keySecret}`).toString("base64")}`;
-    const headers = { authorization, "content-type": "application/json" };
-    const { status } = await fetch(apiUrl + path, {
-      method,
-      headers,
-      body: body ? JSON.stringify(body) : null,
-    });
-    return status;
-  }
-
-  const serviceUrl = () => `/v1/organizations/${organizationId}/services/${serviceId}`;
-  const askFor = (cores: number) =>
-    ask("PATCH", `${serviceUrl()}/pipesCdcScaling`, { replicaCpuMillicores: cores * 1000 });
-  const scaling = () =>
-    admin.json<KubeObject & PipeScaling>({ path: objectPath(PIPE_SCALINGS, release.pipes, serviceId) });
-  const setTier = (tier: string) =>
-    admin.json({
-      method: "PATCH",
-      path: objectPath(CONFIG_MAPS, release.records, organizationConfigMapName(organizationId)),
-      patchType: "application/merge-patch+json",
-      body: { data: { tier } },
-    });
-
-  function readyFor(reason: string) {
-    return waitFor(
-      async () => {
-        const { metadata, status } = await scaling();
-        const ready = status?.conditions?.find(({ type }) => type === "Ready");
-        return ready?.reason === reason && ready.observedGeneration === metadata.generation;
-      },
-      { what: `the service to be ${reason}`, timeoutMs: 60_000 },
-    );
-  }
-
-  async function cpuOfPipes(): Promise<readonly unknown[]> {
-    const pipes = PIPES.map((name) =>
-      admin.json<Deployment>({ path: objectPath(DEPLOYMENTS, release.pipes, name) }),
-    );
-    return (await Promise.all(pipes)).map(
-      ({ spec }) => spec.template.spec.containers[0]?.resources?.requests?.["cpu"],
-    );
+  /** What the processes of a release have asked for. None of it may have been refused. */
+  function callsOf(of: Release): readonly AuditedCall[] {
+    const accounts = COMPONENTS.map((component) => accountOf(of, component));
+    const calls = accounts.flatMap((account) => audit.callsOf(of.namespace, account));
+    expect(calls.filter(({ isAllowed }) => !isAllowed)).toEqual([]);
+    return calls;
   }
 
   /** What tells whether anybody has touched the objects that a release must leave alone. */
@@ -142,58 +90,19 @@ describe("a release", { timeout: 120_000 }, () => {
   }
 
   it("is installed, and its pods are what a restricted namespace takes", async () => {
-    await install(cluster, release, "--set", "api.rateLimit=0", "--wait", "--timeout", "60s");
+    await install(cluster, release, ...QUICK, "--wait", "--timeout", "60s");
     await kubectl(cluster, ["wait", "--for=condition=Established", "crd/pipescalings.pipes.clouddb.dev"]);
   });
 
   it("resizes pipes by a call, with processes that run as their pods say", async () => {
-    const command = (...args: string[]) =>
-      pipeScaling(cluster, [...args, "--namespace", release.records], signal);
-    organizationId = made.parse(
-      await command("organization", "create", "--name", "Acme", "--tier", "basic"),
-    ).id;
-    const ofAcme = ["--organization", organizationId];
-    const service = ["service", "create", ...ofAcme, "--name", "orders", "--pipes-namespace", release.pipes];
-    serviceId = made.parse(await command(...service)).id;
-    key = madeKey.parse(await command("key", "create", ...ofAcme, "--name", "ci", "--role", "admin"));
-    for (const user of ["ada", "bob"]) {
-      const person = ["--user-id", user, "--name", user, "--email", `${user}@example.com`];
-      await command("member", "add", ...ofAcme, ...person, "--role", "admin");
-    }
-    await startProcesses();
-    await apply(
-      cluster,
-      PIPES.map((name) => pipeDeployment({ name, namespace: release.pipes, serviceId, cores: 1 })),
-    );
-    await waitFor(scaling, { what: "the controller to make the PipeScaling" });
-    await readyFor("Scaled");
-    expect(await askFor(2)).toBe(200);
-    await readyFor("Scaled");
-    expect(await cpuOfPipes()).toEqual(["2", "2", "2"]);
-
-    // What follows needs rights that this has not.
-    const members = `/v1/organizations/${organizationId}/members`;
-    expect(await ask("DELETE", `${members}/ada`)).toBe(200);
-    expect(await ask("DELETE", `${members}/bob`)).toBe(400);
-    for (const hours of [48, 24]) {
-      expect(await ask("PATCH", `${serviceUrl()}/backupConfiguration`, { backupPeriodInHours: hours })).toBe(
-        200,
-      );
-    }
-    await suspend(true);
-    await waitFor(async () => (await askFor(3)) === 409, {
-      what: "the API to see that the service is suspended",
-    });
-    await suspend(false);
-    await readyFor("Scaled");
-    for (const tier of ["unheard-of", "basic", "unheard-of", "basic"]) {
-      await setTier(tier);
-      await readyFor(tier === "basic" ? "Scaled" : "UnknownTier");
-    }
-    await events(2);
-    await confirmedGeneration();
-    await stopProcesses();
-    await startProcesses();
+    service = await operated.addService();
+    await operated.start();
+    await operated.addPipes(service);
+    await waitFor(() => operated.scaling(service), { what: "the controller to make the PipeScaling" });
+    await operated.readyFor("Scaled", service);
+    expect(await operated.askFor(2, service)).toBe(200);
+    await operated.readyFor("Scaled", service);
+    expect(await operated.cpuOfPipes(service)).toEqual(["2", "2", "2"]);
   });
 
   it("passes its own test", async () => {
@@ -202,101 +111,93 @@ describe("a release", { timeout: 120_000 }, () => {
       .parse(await rendered(...settings(release), "--show-only", "templates/tests/api.yaml"));
     const [container] = pod?.spec.containers ?? [];
     const { command, args = [] } = container ?? {};
-    const child = image.start({ command, args: [...args.slice(0, -1), apiUrl] }, {});
+    const child = image.start({ command, args: [...args.slice(0, -1), operated.url] }, {});
     const [out, err] = [child.stdout, child.stderr].map((stream) => stream && text(stream));
     expect(await out).toBe("GET /openapi.json: 200\nGET /v1/organizations: 401\n");
     expect(await err).toBe("");
   });
 
-  const suspend = (suspended: boolean) =>
-    admin.json({
-      method: "PATCH",
-      path: objectPath(PIPE_SCALINGS, release.pipes, serviceId),
-      patchType: "application/merge-patch+json",
-      body: { spec: { suspend: suspended } },
-    });
-
-  /** Makes a pipe tell of a later PipeScaling, as after etcd was put back, and waits until that is put right. */
-  async function confirmedGeneration(): Promise<void> {
-    const path = objectPath(DEPLOYMENTS, release.pipes, "a");
-    const attempt = async () => {
-      const { metadata } = await admin.json<Deployment>({ path });
-      return JSON.parse(metadata.annotations?.[ATTEMPT_ANNOTATION] ?? "{}");
-    };
-    const annotations = {
-      [ATTEMPT_ANNOTATION]: JSON.stringify({ ...(await attempt()), generation: 1_000_000 }),
-    };
-    const patchType = "application/merge-patch+json";
-    await admin.json({ method: "PATCH", path, patchType, body: { metadata: { annotations } } });
-    await waitFor(async () => (await attempt()).generation !== 1_000_000, {
-      what: "the generation to be confirmed",
-    });
-  }
-
-  /** Until the Event about the tier has been told that often. */
-  function events(count: number) {
-    return waitFor(
-      async () => {
-        const path = collectionPath({ apiVersion: "events.k8s.io/v1", plural: "events" }, release.pipes);
-        const { items } = await admin.json<{
-          readonly items: readonly { reason: string; series?: { count: number } }[];
-        }>({ path });
-        return items.some(({ reason, series }) => reason === "UnknownTier" && series?.count === count);
-      },
-      { what: `an Event to be told ${count} times` },
-    );
-  }
-
-  it.each(["api", "controller"] as const)("gives the %s just the rights that it uses", async (component) => {
-    const account = accountOf(release, component);
-    const calls = audit.callsOf(release.namespace, account);
-    expect(calls.filter(({ isAllowed }) => !isAllowed)).toEqual([]);
-    const used = new Set(calls.map((call) => `${call.right} in ${call.namespace}`));
-    expect([...(await grantedTo(account))].filter((each) => !used.has(each))).toEqual([]);
+  // rights.test.ts takes each of them away.
+  it.each(COMPONENTS)("gives the %s the same rights in few namespaces as in all", async (component) => {
+    const label = `app.kubernetes.io/component=${component}`;
+    const { items } = JSON.parse(await kubectl(cluster, ["get", "roles", "-A", "-l", label, "-o", "json"]));
+    expect(namesOfRights(items)).toEqual(namesOfRights(shippedAccount(component, "records").filter(isRole)));
   });
 
-  /** Each right of each rule, by the Roles that are bound to an account. */
-  async function grantedTo(account: string): Promise<ReadonlySet<string>> {
-    const roles = JSON.parse(
-      await kubectl(cluster, ["get", "roles", "--all-namespaces", "-o", "json"]),
-    ).items;
-    const own = z
-      .array(role)
-      .parse(roles)
-      .filter(({ metadata }) => metadata.name.startsWith(account));
-    expect(own).toHaveLength(2);
-    return new Set(
-      own.flatMap(({ metadata, rules }) =>
-        rules.flatMap(({ apiGroups: [group = ""], resources, verbs }) =>
-          resources.flatMap((resource) =>
-            verbs.map((verb) => `${right(verb, group, resource)} in ${metadata.namespace}`),
-          ),
-        ),
-      ),
-    );
-  }
+  it.each([
+    ["view", READING],
+    ["edit", [...READING, ...WRITING]],
+    ["admin", [...READING, ...WRITING]],
+  ])("lets people with the role %s do just that to PipeScalings", async (role, verbs) => {
+    const { apiGroup, user } = { apiGroup: "rbac.authorization.k8s.io", user: `who-has-${role}` };
+    await apply(cluster, [
+      {
+        apiVersion: `${apiGroup}/v1`,
+        kind: "RoleBinding",
+        metadata: { name: user, namespace: release.pipes },
+        roleRef: { apiGroup, kind: "ClusterRole", name: role },
+        subjects: [{ apiGroup, kind: "User", name: user }],
+      },
+    ]);
+    const may = (verb: string) => mayDo(admin, user, release.pipes, { verb, group: GROUP, resource: PLURAL });
+    for (const verb of verbs) await waitFor(() => may(verb), { what: `${role} to allow ${verb}` });
+    const others = WRITING.filter((verb) => !verbs.includes(verb));
+    for (const verb of others) expect([verb, await may(verb)]).toEqual([verb, false]);
+  });
 
   it("takes an upgrade with other tiers in the middle of a rollout", async () => {
-    expect(await askFor(8)).toBe(200);
-    await waitFor(async () => (await scaling()).status?.pipes?.summary === "1/3", {
+    expect(await operated.askFor(8, service)).toBe(200);
+    await waitFor(async () => (await operated.scaling(service)).status?.pipes?.summary === "1/3", {
       what: "the middle of the rollout",
     });
-    await install(cluster, release, "--set", "api.rateLimit=0,tiers.basic.maximumCpuMillicores=4000");
-    await startProcesses();
-    await readyFor("TierLimited");
-    expect(await cpuOfPipes()).toEqual(["4", "4", "4"]);
-    expect(await askFor(8)).toBe(400);
+    await install(cluster, release, ...QUICK, "--set", "tiers.basic.maximumCpuMillicores=4000");
+    await operated.start();
+    await operated.readyFor("TierLimited", service);
+    expect(await operated.cpuOfPipes(service)).toEqual(["4", "4", "4"]);
+    expect(await operated.askFor(8, service)).toBe(400);
   });
 
-  it("stands beside another one of its name in another namespace", async () => {
-    const other = { ...(await prepareRelease(cluster)), name: release.name };
-    await install(cluster, other, "--set", "crds.enabled=false");
-    await helm(["uninstall", other.name, "--namespace", other.namespace], cluster);
+  it("runs beside another one of its name, and neither is in the other's namespaces", async () => {
+    const beside = { ...(await prepareRelease(cluster)), name: release.name };
+    await install(cluster, beside, ...QUICK, "--set", "crds.enabled=false");
+    other = new OperatedRelease(cluster, admin, image, beside);
+    const its = await other.addService();
+    // By its records the pipes of one are where the other's are.
+    const stray = await operated.addService(beside.pipes);
+    await other.start();
+    await other.addPipes(stray);
+    await other.addPipes(its);
+    await waitFor(() => other?.scaling(its), { what: "the other controller to make its PipeScaling" });
+    expect(await other.askFor(2, its)).toBe(200);
+    expect(await operated.askFor(3, service)).toBe(200);
+    await other.readyFor("Scaled", its);
+    await operated.readyFor("Scaled", service);
+    expect(await other.cpuOfPipes(its)).toEqual(["2", "2", "2"]);
+    expect(await operated.cpuOfPipes(service)).toEqual(["3", "3", "3"]);
+    expect(await operated.cpuOfPipes(stray)).toEqual(["1", "1", "1"]);
+    await expect(operated.scaling(stray)).rejects.toSatisfy((error) => isCode(error, 404));
+
+    const { authorization } = service;
+    expect(await other.askFor(4, service)).toBe(401);
+    expect(await operated.askFor(4, { ...its, authorization })).toBe(404);
+
+    const holders = [release, beside].map(async ({ records }) => {
+      const path = objectPath(LEASES, records, "pipe-scaling-controller");
+      return (await admin.json<Lease>({ path })).spec?.holderIdentity;
+    });
+    expect(new Set(await Promise.all(holders)).size).toBe(2);
+
+    await other.stop();
+    for (const each of [release, beside]) {
+      const namespaces = new Set(callsOf(each).map(({ namespace }) => namespace));
+      expect(namespaces).toEqual(new Set([each.records, each.pipes]));
+    }
+    await helm(["uninstall", beside.name, "--namespace", beside.namespace], cluster);
   });
 
   it("leaves pipes, sizes, records and keys untouched when it is uninstalled, and takes them up again", async () => {
     const before = await untouched();
-    await stopProcesses();
+    await operated.stop();
     await helm(["uninstall", release.name, "--namespace", release.namespace, "--wait"], cluster);
     expect(await untouched()).toEqual(before);
     const rights = await kubectl(cluster, [
@@ -310,6 +211,20 @@ describe("a release", { timeout: 120_000 }, () => {
     await install(cluster, release);
     expect(await untouched()).toEqual(before);
   });
+
+  it("is opened to all namespaces by an upgrade, also to those that are made later", async () => {
+    const anywhere = "pipes.allNamespaces=true,pipes.namespaces=null";
+    await install(cluster, release, ...QUICK, "--set", anywhere);
+    await operated.start();
+    const later = await operated.addService(`${release.name}-later`);
+    await apply(cluster, [{ apiVersion: "v1", kind: "Namespace", metadata: { name: later.namespace } }]);
+    await operated.addPipes(later);
+    await waitFor(() => operated.scaling(later), { what: "the controller to make the PipeScaling" });
+    expect(await operated.askFor(2, later)).toBe(200);
+    await operated.readyFor("Scaled", later);
+    expect(await operated.cpuOfPipes(later)).toEqual(["2", "2", "2"]);
+    callsOf(release);
+  });
 });
 
 const testPod = z.object({
@@ -318,9 +233,6 @@ const testPod = z.object({
   }),
 });
 
-const role = z.object({
-  metadata: z.object({ name: z.string(), namespace: z.string() }),
-  rules: z.array(
-    z.object({ apiGroups: z.array(z.string()), resources: z.array(z.string()), verbs: z.array(z.string()) }),
-  ),
-});
+function isRole(object: object): object is Role {
+  return "rules" in object;
+}

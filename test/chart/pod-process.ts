@@ -40,14 +40,17 @@ const listening = z.object({ msg: z.literal("listening"), url: z.url().optional(
 export class PodProcess {
   /** Of the API; the controller has none. */
   url = "";
+  /** Brings its files up to date, as the kubelet does some time after a ConfigMap or a Secret has changed. */
+  readonly remount: () => Promise<void>;
   readonly #child: ChildProcess;
   readonly #files: string;
   readonly #closed: Promise<number | null>;
   #log = "";
 
-  private constructor(child: ChildProcess, files: string) {
+  private constructor(child: ChildProcess, files: string, remount: () => Promise<void>) {
     this.#child = child;
     this.#files = files;
+    this.remount = remount;
     this.#closed = new Promise((resolve) => child.once("close", resolve));
     for (const stream of [child.stdout, child.stderr]) {
       stream?.on("data", (chunk: Buffer) => {
@@ -69,19 +72,22 @@ export class PodProcess {
     const { containers, volumes } = deployment.parse(found).spec.template.spec;
     const [container] = containers;
     const files = image.makeMount();
-    for (const { name, mountPath } of container.volumeMounts) {
-      const volume = volumes.find((each) => each.name === name);
-      const isSecret = volume?.secret !== undefined;
-      const source = await get(
-        isSecret ? "secret" : "configmap",
-        volume?.secret?.secretName ?? volume?.configMap?.name ?? "",
-      );
-      for (const [file, text] of Object.entries(content.parse(source).data)) {
-        const path = join(files, mountPath, file);
-        mkdirSync(dirname(path), { recursive: true });
-        writeFileSync(path, isSecret ? Buffer.from(text, "base64") : text);
+    const mount = async () => {
+      for (const { name, mountPath } of container.volumeMounts) {
+        const volume = volumes.find((each) => each.name === name);
+        const isSecret = volume?.secret !== undefined;
+        const source = await get(
+          isSecret ? "secret" : "configmap",
+          volume?.secret?.secretName ?? volume?.configMap?.name ?? "",
+        );
+        for (const [file, text] of Object.entries(content.parse(source).data)) {
+          const path = join(files, mountPath, file);
+          mkdirSync(dirname(path), { recursive: true });
+          writeFileSync(path, isSecret ? Buffer.from(text, "base64") : text);
+        }
       }
-    }
+    };
+    await mount();
     const mounts = container.volumeMounts.map(({ mountPath }) => mountPath);
     const inFiles = (value: string) => (mounts.includes(dirname(value)) ? join(files, value) : value);
     const account = await podAccount(cluster, release.namespace, accountOf(release, component));
@@ -97,7 +103,7 @@ export class PodProcess {
       PIPE_SCALING_OPS_PORT: "0",
       ...(component === "api" ? { PIPE_SCALING_PORT: "0" } : {}),
     });
-    const started = new PodProcess(child, files);
+    const started = new PodProcess(child, files, mount);
     try {
       await started.#ready();
     } catch (cause) {

@@ -4,6 +4,7 @@ import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { kubectl } from "../cluster/kubectl.ts";
 import { podAccount } from "../cluster/service-account.ts";
+import { accountName, recordsRoleName } from "../gen/shipped-account.ts";
 import { World } from "./world.ts";
 
 const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
@@ -18,7 +19,7 @@ describe("controller --dry-run", () => {
 
   async function dryRun(): Promise<{ stdout: string; stderr: string }> {
     // As a Pod of the controller would find the cluster.
-    const { dir, env } = await podAccount(world.cluster, world.records, "pipe-scaling-controller");
+    const { dir, env } = await podAccount(world.cluster, world.records, accountName("controller"));
     const where = ["--service-account", dir, "--namespace", world.records, "--pipe-namespaces", world.pipes];
     return run(process.execPath, [MAIN, "controller", "--dry-run", ...where], { env });
   }
@@ -74,7 +75,7 @@ describe("controller --dry-run", () => {
   });
 
   it("ends with a sentence where it may not read", async () => {
-    await kubectl(world.cluster, ["delete", "role", "pipe-scaling-controller", "-n", world.records]);
+    await kubectl(world.cluster, ["delete", "role", recordsRoleName("controller"), "-n", world.records]);
     await expect(dryRun()).rejects.toMatchObject({
       code: 1,
       stderr: expect.stringMatching(/configmaps.*forbidden/),

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { parseAllDocuments } from "yaml";
+import { parse } from "yaml";
 import { type ControllerSettings, runController } from "../../src/controller/process.ts";
 import { API_VERSION, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
 import type { Condition, PipeScaling } from "../../src/crd/pipe-scaling.ts";
@@ -19,6 +19,7 @@ import { serviceAccountKubeconfig } from "../cluster/service-account.ts";
 import { sharedCluster } from "../cluster/shared.ts";
 import { waitFor } from "../cluster/wait.ts";
 import { type PipeOptions, pipeDeployment } from "../gen/pipe.ts";
+import { accountName, shippedAccount } from "../gen/shipped-account.ts";
 
 const TIERS: Tiers = new Map([
   ...BUILT_IN_TIERS,
@@ -48,9 +49,12 @@ export class World {
     const cluster = own ?? (await sharedCluster());
     const client = new KubeClient(await connect(cluster.kubeconfig));
     const world = new World(cluster, client, `t-${randomUUID().slice(0, 8)}`);
-    await apply(cluster, manifests("crds/pipes.clouddb.dev_pipescalings.yaml"));
-    await apply(cluster, [namespace(world.records), namespace(world.pipes)]);
-    await apply(cluster, [...world.#rbac()]);
+    await apply(cluster, [
+      parse(readFileSync("crds/pipes.clouddb.dev_pipescalings.yaml", "utf8")),
+      namespace(world.records),
+      namespace(world.pipes),
+      ...shippedAccount("controller", world.records),
+    ]);
     await world.setTier(tier);
     await world.create(
       CONFIG_MAPS,
@@ -67,7 +71,7 @@ export class World {
 
   /** The controller, in this process, with the rights of its own ServiceAccount. */
   async startController(settings: Partial<ControllerSettings> = {}): Promise<() => Promise<void>> {
-    const kubeconfig = await serviceAccountKubeconfig(this.cluster, this.records, "pipe-scaling-controller");
+    const kubeconfig = await serviceAccountKubeconfig(this.cluster, this.records, accountName("controller"));
     const abort = new AbortController();
     const ended = runController(
       {
@@ -92,6 +96,11 @@ export class World {
       abort.abort();
       await ended;
     };
+  }
+
+  /** What the controllers have logged so far. */
+  get log(): readonly Readonly<Record<string, unknown>>[] {
+    return this.#log;
   }
 
   /** What the controllers have logged so far as wrong, in the order of the log. */
@@ -191,18 +200,6 @@ export class World {
       { what: `${type}=${status} ${reason ?? ""} of ${this.serviceId}` },
     );
   }
-
-  *#rbac(): Generator<object> {
-    // Cluster-wide objects get names of this world; the namespace of records is this world's.
-    for (const file of ["deploy/rbac/controller.yaml"]) {
-      const text = readFileSync(file, "utf8").replaceAll("pipe-scaling-records", this.records);
-      for (const document of parseAllDocuments(text)) {
-        const object: { kind: string; metadata: { name: string } } = document.toJS();
-        if (object.kind === "ClusterRoleBinding") object.metadata.name += `-${this.records}`;
-        yield object;
-      }
-    }
-  }
 }
 
 export function conditionOf(scaling: PipeScaling, type: string): Condition | undefined {
@@ -217,8 +214,4 @@ export function resourcesOf(deployment: Deployment): string {
 
 function namespace(name: string): object {
   return { apiVersion: "v1", kind: "Namespace", metadata: { name } };
-}
-
-function manifests(file: string): object[] {
-  return parseAllDocuments(readFileSync(file, "utf8")).map((document) => document.toJS());
 }

@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { environment } from "../../cluster/environment.ts";
 import { serviceAccountKubeconfig } from "../../cluster/service-account.ts";
 import { waitFor } from "../../cluster/wait.ts";
+import { accountName } from "../../gen/shipped-account.ts";
 import type { World } from "../world.ts";
 
 const MAIN = fileURLToPath(new URL("../../../src/main.ts", import.meta.url));
@@ -15,7 +16,7 @@ const AGAIN_MS = 200;
 
 /** A kubeconfig of the controller's ServiceAccount, to reach the API server by another port if given. */
 export async function controllerKubeconfig({ cluster, records }: World, port?: number): Promise<string> {
-  const path = await serviceAccountKubeconfig(cluster, records, "pipe-scaling-controller");
+  const path = await serviceAccountKubeconfig(cluster, records, accountName("controller"));
   if (port !== undefined) {
     writeFileSync(path, readFileSync(path, "utf8").replace(cluster.server, `https://127.0.0.1:${port}`));
   }

@@ -6,6 +6,7 @@ import { serviceAccountKubeconfig } from "../../cluster/service-account.ts";
 import { NEVER_READY_LABEL, START_AFTER_ANNOTATION } from "../../cluster/stages.ts";
 import { waitFor } from "../../cluster/wait.ts";
 import type { PipeOptions } from "../../gen/pipe.ts";
+import { accountName, clusterRoleName } from "../../gen/shipped-account.ts";
 import { conditionOf, resourcesOf, World } from "../world.ts";
 import { Invariants } from "./invariants.ts";
 
@@ -198,11 +199,11 @@ describe("a size", () => {
   });
 
   it("that the controller has no right to give for a while is given when it has it again", async () => {
-    const name = `pipe-scaling-controller-${world.records}`;
+    const name = clusterRoleName("controller", world.records);
     const kubeconfig = await serviceAccountKubeconfig(
       world.cluster,
       world.records,
-      "pipe-scaling-controller",
+      accountName("controller"),
     );
     const mayPatch = ["auth", "can-i", "patch", "deployments.apps", "-n", world.pipes];
     const isAllowed = () => kubectl(world.cluster, mayPatch, { kubeconfig });

@@ -1,6 +1,7 @@
 import { expect } from "vitest";
 import { serviceAccountKubeconfig } from "../../cluster/service-account.ts";
 import { waitFor } from "../../cluster/wait.ts";
+import { accountName } from "../../gen/shipped-account.ts";
 import { World } from "../world.ts";
 import { type Asked, type Fate, FaultyProxy } from "./faulty-proxy.ts";
 import { Invariants } from "./invariants.ts";
@@ -33,7 +34,7 @@ export class ProxiedService {
     const world = await World.create();
     const { cluster, records } = world;
     const proxy = await FaultyProxy.start(cluster);
-    const kubeconfig = await serviceAccountKubeconfig(cluster, records, "pipe-scaling-controller");
+    const kubeconfig = await serviceAccountKubeconfig(cluster, records, accountName("controller"));
     await world.startController({ kubeconfig: proxy.kubeconfig(kubeconfig) });
     for (const name of PIPES) await world.createPipe({ name, cores: 1 });
     await world.waitForCondition("Ready", "True");

@@ -1,0 +1,77 @@
+import { createHash } from "node:crypto";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { withLock } from "../../cluster/binaries/lock.ts";
+import { environment } from "../../cluster/environment.ts";
+import { ClusterError, messageOf } from "../../cluster/errors.ts";
+import { openPaths } from "../../cluster/paths.ts";
+import { terminalProgress } from "../../cluster/progress.ts";
+import { run, tail } from "../../cluster/run.ts";
+
+export interface Making {
+  /** Of its folder in the cache. */
+  readonly name: string;
+  /** What is made, as it reads in "Building …". */
+  readonly what: string;
+  /** What a person can do where it fails, in a sentence. */
+  readonly remedy: string;
+  /** What it is made of, relative to this file; with other content it is made anew. */
+  readonly files: readonly string[];
+  /** Fills `out`, a new folder, from a copy of the files in `staging`. */
+  readonly make: (staging: string, out: string) => Promise<void>;
+}
+
+/**
+ * Makes something for the tests once for all: minutes the first time, nothing afterwards, and no network. One
+ * process at a time does it; another one waits and finds it.
+ *
+ * @returns the path of the folder that was filled
+ * @throws ClusterError why it could not be made, and what to do
+ */
+export async function once({ name, what, remedy, files, make }: Making): Promise<string> {
+  const folder = join(openPaths(environment).cache, "checkers", name);
+  mkdirSync(folder, { recursive: true });
+  const sum = createHash("sha256");
+  for (const file of files) sum.update(readFileSync(source(file)));
+  const dir = join(folder, `${sum.digest("hex").slice(0, 16)}-${process.platform}-${process.arch}`);
+  if (existsSync(dir)) return dir;
+  const progress = terminalProgress();
+  const onWait = () => progress.note(`Another run is building ${what}; waiting for it.`);
+  await withLock(join(folder, "lock"), { onWait }, async () => {
+    if (existsSync(dir)) return;
+    const step = progress.step(`Building ${what}, once for all`);
+    const staging = mkdtempSync(join(folder, ".staging-"));
+    try {
+      for (const file of files) cpSync(source(file), join(staging, file));
+      const out = join(staging, "out");
+      mkdirSync(out);
+      await make(staging, out);
+      // In one step: what is there is whole.
+      renameSync(out, dir);
+    } catch (cause) {
+      throw new ClusterError(`Building ${what} failed: ${messageOf(cause)}\n${remedy}`, { cause });
+    } finally {
+      rmSync(staging, { recursive: true, force: true });
+      step.end();
+    }
+  });
+  return dir;
+}
+
+function source(file: string): string {
+  return fileURLToPath(new URL(file, import.meta.url));
+}
+
+/** @returns what a program printed that makes something. @throws Error with what it said last */
+export async function succeed(
+  program: string,
+  args: readonly string[],
+  cwd: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  const options = { cwd, env: { ...environment, ...env }, detached: true };
+  const { code, stdout, stderr } = await run(program, args, options);
+  if (code !== 0) throw new Error(`${program} ${args[0]} exited with ${code}: ${tail(stderr)}`);
+  return stdout;
+}

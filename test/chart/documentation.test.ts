@@ -1,0 +1,80 @@
+import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { type Cluster, startCluster } from "../cluster/cluster.ts";
+import { environment } from "../cluster/environment.ts";
+import { kubectl } from "../cluster/kubectl.ts";
+import { run } from "../cluster/run.ts";
+import { scratch } from "../cluster/testing/scratch.ts";
+import { waitFor } from "../cluster/wait.ts";
+import { certificatePair } from "../gen/certificate.ts";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+/** Of all namespaces that the reader is told must be there. */
+const NAMESPACES_OF_PIPES = ["acme-pipes", "globex-pipes"];
+/** There is no container engine here, and pods run nothing; what is in both is tested beside this. */
+const NOT_HERE = /^(docker|helm test) /;
+const SERVED = { what: "PipeScalings to be served" };
+const WITHOUT_HELM = /deploy\/manifests|--selector/;
+
+/** Blocks of code of docs/install.md, in their order. */
+const blocks = [
+  ...readFileSync(join(ROOT, "docs", "install.md"), "utf8").matchAll(/^```(sh|yaml)\n(.*?)^```$/gms),
+].map(([, language = "", text = ""]) => ({ language, text }));
+
+/** The files that the reader is told to write: their first line is a comment with the name. */
+const files = blocks.flatMap(({ language, text }) => {
+  const [, name] = /^# (\S+\.yaml)\n/.exec(text) ?? [];
+  return language === "yaml" && name !== undefined ? [{ name, text }] : [];
+});
+const commands = blocks
+  .filter(({ language, text }) => language === "sh" && !NOT_HERE.test(text))
+  .map(({ text }) => text);
+/** That which both ways end with. */
+const last = commands.slice(-1);
+
+/** A checkout, as the reader has it, and a cluster that is not made ready in any way. */
+async function desk(): Promise<{ cluster: Cluster; type: (command: string) => Promise<string> }> {
+  const dir = scratch();
+  const cluster = await startCluster();
+  onTestFinished(() => cluster.stop());
+  const bin = join(dir, "bin");
+  mkdirSync(bin);
+  const program = `#!/bin/sh\nexec "${process.execPath}" "${join(ROOT, "src", "main.ts")}" "$@"\n`;
+  writeFileSync(join(bin, "pipe-scaling"), program);
+  chmodSync(join(bin, "pipe-scaling"), 0o755);
+  for (const name of ["deploy", "crds"]) symlinkSync(join(ROOT, name), join(dir, name));
+  for (const { name, text } of files) writeFileSync(join(dir, name), text);
+  const { cert, key } = certificatePair("api");
+  writeFileSync(join(dir, "tls.crt"), cert);
+  writeFileSync(join(dir, "tls.key"), key);
+  for (const name of NAMESPACES_OF_PIPES) await kubectl(cluster, ["create", "namespace", name]);
+  const env = {
+    PATH: [bin, cluster.binaries.dir, environment["PATH"]].join(delimiter),
+    HOME: dir,
+    KUBECONFIG: cluster.kubeconfig,
+  };
+  const type = async (command: string) => {
+    const { code, stdout, stderr } = await run("sh", ["-eu", "-c", command], { cwd: dir, env });
+    return code === 0 ? "" : `${command}${stdout}${stderr}`;
+  };
+  return { cluster, type };
+}
+
+describe("docs/install.md", { timeout: 180_000 }, () => {
+  it.each([
+    ["with Helm", commands.filter((command) => !WITHOUT_HELM.test(command)), 10],
+    ["without Helm", [...commands.filter((command) => WITHOUT_HELM.test(command)), ...last], 3],
+  ])("leads from nothing to nothing, %s", async (_, story, count) => {
+    expect(story).toHaveLength(count);
+    const { cluster, type } = await desk();
+    for (const command of story) {
+      // For a moment after it has changed a definition is not served: less than a person needs to type.
+      if (/^pipe-scaling /m.test(command))
+        await waitFor(() => kubectl(cluster, ["get", "psc", "-A"]), SERVED);
+      expect(await type(command)).toBe("");
+    }
+    expect(await kubectl(cluster, ["get", "crd", "-o", "name"])).toBe("");
+  });
+});

@@ -1,0 +1,224 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parse, parseAllDocuments, stringify } from "yaml";
+import * as z from "zod";
+import { API_VERSION, GROUP, KIND } from "../../src/crd/names.ts";
+import { type Cluster, startCluster } from "../cluster/cluster.ts";
+import { apply, kubectl } from "../cluster/kubectl.ts";
+import { scratch } from "../cluster/testing/scratch.ts";
+import { Simulation } from "../gen/simulation.ts";
+import { type GitOps, gitOps } from "./checkers/gitops.ts";
+import { CHART, helm, type Manifest } from "./tools.ts";
+
+/** Where what they go by must be made first. */
+const BUILD_MS = 10 * 60_000;
+const MINUTE_MS = 60_000;
+
+function example(name: "argo-cd" | "flux"): string {
+  return readFileSync(new URL(`../../deploy/examples/${name}.yaml`, import.meta.url), "utf8");
+}
+
+function objects(text: string): readonly Manifest[] {
+  return parseAllDocuments(text).map((document): Manifest => document.toJS());
+}
+
+/** The one object of this kind. */
+function only<T>(kind: string, text: string, shape: z.ZodType<T>): T {
+  return shape.parse(objects(text).find((each) => each.kind === kind));
+}
+
+const application = z.object({
+  metadata: z.object({ name: z.string() }),
+  spec: z.object({
+    destination: z.object({ namespace: z.string() }),
+    source: z.object({
+      path: z.string(),
+      targetRevision: z.string(),
+      helm: z.object({ valuesObject: z.looseObject({}) }),
+    }),
+  }),
+});
+const gitRepository = z.object({ spec: z.object({ ref: z.object({ tag: z.string() }) }) });
+const helmRelease = z.object({
+  spec: z.object({
+    releaseName: z.string(),
+    targetNamespace: z.string(),
+    chart: z.object({ spec: z.object({ chart: z.string() }) }),
+    values: z.looseObject({}),
+  }),
+});
+const argoSettings = z.object({ data: z.record(z.string(), z.string()) });
+
+/** What an example installs, in the words of helm. */
+function installed(name: "argo-cd" | "flux") {
+  const text = example(name);
+  if (name === "argo-cd") {
+    const { metadata, spec } = only("Application", text, application);
+    const { path, targetRevision: tag, helm } = spec.source;
+    return { tag, path, release: metadata.name, ...spec.destination, values: helm.valuesObject };
+  }
+  const { spec } = only("HelmRelease", text, helmRelease);
+  const { tag } = only("GitRepository", text, gitRepository).spec.ref;
+  const { releaseName: release, targetNamespace: namespace, values } = spec;
+  return { tag, path: spec.chart.spec.chart, release, namespace, values };
+}
+
+let tools: GitOps;
+beforeAll(async () => {
+  tools = await gitOps();
+}, BUILD_MS);
+
+describe("the examples", () => {
+  let cluster: Cluster;
+  beforeAll(async () => {
+    // Not the one that all share: their definitions are for nobody else.
+    cluster = await startCluster({ controllerManager: false, nodes: 0 });
+    await kubectl(cluster, ["apply", "--server-side", "-f", tools.definitions]);
+    await kubectl(cluster, ["wait", "--for=condition=Established", "crd", "--all"]);
+    await apply(
+      cluster,
+      ["argocd", "flux-system"].map((name) => ({ apiVersion: "v1", kind: "Namespace", metadata: { name } })),
+    );
+  });
+  afterAll(() => cluster?.stop());
+
+  const take = (input: string) => {
+    const strictly = ["--server-side", "--dry-run=server", "--validate=strict", "--warnings-as-errors"];
+    return kubectl(cluster, ["apply", ...strictly, "-f", "-"], { input });
+  };
+
+  it.each(["argo-cd", "flux"] as const)("for %s is taken by its own definitions", async (name) => {
+    const said = await take(example(name));
+    expect(said.trimEnd().split("\n")).toHaveLength(objects(example(name)).length);
+  });
+
+  it.each([
+    ["argo-cd", "selfHeal: true", "selfHeals: true", /selfHeals/],
+    ["flux", "reconcileStrategy: Revision", "reconcileStrategy: Always", /Unsupported value: "Always"/],
+    ["flux", "url: https:", "url: ftp:", /spec\.url/],
+    ["flux", "timeout: 30m", "timeout: long", /spec\.timeout/],
+  ] as const)("for %s would not be taken with a mistake: %s as %s", async (name, right, wrong, reason) => {
+    await expect(take(example(name).replace(right, wrong))).rejects.toThrow(reason);
+  });
+
+  it.each(["argo-cd", "flux"] as const)("for %s installs the chart of this version", async (name) => {
+    const { tag, path, release, namespace, values } = installed(name);
+    const file = join(scratch(), "values.yaml");
+    writeFileSync(file, stringify(values));
+    const chart = fileURLToPath(new URL(`../../${path}`, import.meta.url));
+    const manifests = await helm(["template", release, chart, "--namespace", namespace, "--values", file]);
+    // As the rest of the documentation calls them.
+    expect(manifests).toContain("\n  name: pipe-scaling-operator-api\n  namespace: pipe-scaling-system\n");
+    expect(tag).toBe(`v${parse(readFileSync(`${CHART}/Chart.yaml`, "utf8")).version}`);
+  });
+});
+
+describe("the health of a PipeScaling, by Argo CD's check and by Flux", () => {
+  const PIPES = ["a", "b", "c"];
+
+  function check(): string {
+    const { data } = only("ConfigMap", example("argo-cd"), argoSettings);
+    return data[`resource.customizations.health.${GROUP}_${KIND}`] ?? "";
+  }
+
+  /** A controller that has settled over one service. */
+  async function settled(): Promise<Simulation> {
+    const simulation = new Simulation();
+    simulation.addService(1);
+    for (const pipe of PIPES) simulation.deploy(pipe, 1);
+    simulation.start();
+    await simulation.run(MINUTE_MS);
+    return simulation;
+  }
+
+  function judged(object: object) {
+    return tools.judge({ apiVersion: API_VERSION, kind: KIND, ...object }, check());
+  }
+
+  /** Long enough for the controller to have done what it can. */
+  const aMinute = (simulation: Simulation) => simulation.run(MINUTE_MS);
+
+  it.each<[string, string, string, RegExp, (simulation: Simulation) => void | Promise<void>]>([
+    ["settled", "Healthy", "Current", /^All 3 pipes run 1 cpu/, aMinute],
+    [
+      "limited by its tier",
+      "Healthy",
+      "Current",
+      /tier allows\.$/,
+      (simulation) => {
+        simulation.ask(1, 1000);
+        return aMinute(simulation);
+      },
+    ],
+    [
+      "under way",
+      "Progressing",
+      "InProgress",
+      /^0 of 3 pipes run 2 cpu/,
+      (simulation) => {
+        simulation.ask(1, 2);
+        return simulation.run(500);
+      },
+    ],
+    [
+      "failed",
+      "Degraded",
+      "Failed",
+      /0 of 3 pipes run 2 cpu/,
+      (simulation) => {
+        simulation.cluster.rolloutMs = () => undefined;
+        simulation.ask(1, 2);
+        return simulation.run(simulation.rolloutTimeoutMs + MINUTE_MS);
+      },
+    ],
+    [
+      "of an unknown tier",
+      "Degraded",
+      "Failed",
+      /unheard-of/,
+      (simulation) => {
+        simulation.setTier("unheard-of");
+        return aMinute(simulation);
+      },
+    ],
+    [
+      "suspended",
+      "Suspended",
+      "InProgress",
+      /^Suspended: /,
+      (simulation) => {
+        simulation.suspend(1, true);
+        return aMinute(simulation);
+      },
+    ],
+    [
+      "not seen yet since it was changed",
+      "Progressing",
+      "InProgress",
+      /has not seen it yet/,
+      (simulation) => {
+        simulation.stop();
+        simulation.ask(1, 2);
+      },
+    ],
+  ])("%s: %s, %s", async (_, argo, flux, message, happens) => {
+    const simulation = await settled();
+    await happens(simulation);
+    const [scaling] = simulation.cluster.scalings.values();
+    expect(await judged(scaling ?? {})).toEqual({
+      argo: { status: argo, message: expect.stringMatching(message) },
+      flux,
+    });
+    simulation.stop();
+  });
+
+  it("is not ready for either as it is made", async () => {
+    // As the API server makes it, by the default of its definition.
+    const metadata = { name: "new", generation: 1 };
+    const { argo, flux } = await judged({ metadata, spec: {}, status: { observedGeneration: -1 } });
+    expect(argo).toMatchObject({ status: "Progressing" });
+    expect(flux).toBe("InProgress");
+  });
+});

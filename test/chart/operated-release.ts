@@ -1,0 +1,135 @@
+import * as z from "zod";
+import { PIPE_SCALINGS } from "../../src/crd/names.ts";
+import type { PipeScaling } from "../../src/crd/pipe-scaling.ts";
+import type { KubeClient } from "../../src/kube/client.ts";
+import type { Deployment, KubeObject } from "../../src/kube/objects.ts";
+import { DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
+import type { Cluster } from "../cluster/cluster.ts";
+import { apply } from "../cluster/kubectl.ts";
+import { waitFor } from "../cluster/wait.ts";
+import { pipeScaling } from "../e2e/demo/processes.ts";
+import { pipeDeployment } from "../gen/pipe.ts";
+import { basic } from "../gen/records.ts";
+import type { Release } from "./accounts.ts";
+import type { UnpackedImage } from "./image.ts";
+import { PodProcess } from "./pod-process.ts";
+
+const made = z.object({ id: z.guid() });
+const madeKey = z.object({ keyId: z.string(), keySecret: z.string() });
+
+/** A service of an organization of its own, and three pipes. */
+export interface Service {
+  readonly id: string;
+  /** Path of what the API has of it. */
+  readonly path: string;
+  /** Where its pipes run. */
+  readonly namespace: string;
+  /** The Authorization header of a key of its organization. */
+  readonly authorization: string;
+}
+
+/** Names of the pipes of a service. */
+function pipesOf({ id }: Service): readonly string[] {
+  return ["a", "b", "c"].map((name) => `${name}-${id}`);
+}
+
+/** An installed release whose processes run, as its platform team and its callers see it. */
+export class OperatedRelease {
+  readonly #cluster: Cluster;
+  readonly #admin: KubeClient;
+  readonly #image: UnpackedImage;
+  readonly #release: Release;
+  #running: PodProcess[] = [];
+  #url = "";
+
+  constructor(cluster: Cluster, admin: KubeClient, image: UnpackedImage, release: Release) {
+    this.#cluster = cluster;
+    this.#admin = admin;
+    this.#image = image;
+    this.#release = release;
+  }
+
+  /** Of the API. */
+  get url(): string {
+    return this.#url;
+  }
+
+  /** Those of the release as it is now, in the place of those before. */
+  async start(): Promise<void> {
+    await this.stop();
+    const start = (component: "api" | "controller") =>
+      PodProcess.start(this.#image, this.#cluster, this.#release, component);
+    const api = await start("api");
+    this.#running = [api];
+    this.#running.push(await start("controller"));
+    this.#url = api.url;
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#running.splice(0).map((each) => each.stop()));
+  }
+
+  /** Records of a service whose pipes are to run in that namespace; it has none yet. */
+  async addService(namespace = this.#release.pipes): Promise<Service> {
+    const { id: organization } = made.parse(
+      await this.#command("organization", "create", "--name", "Acme", "--tier", "basic"),
+    );
+    const ofAcme = ["--organization", organization];
+    const { id } = made.parse(
+      await this.#command("service", "create", ...ofAcme, "--name", "orders", "--pipes-namespace", namespace),
+    );
+    const key = madeKey.parse(
+      await this.#command("key", "create", ...ofAcme, "--name", "ci", "--role", "admin"),
+    );
+    const path = `/v1/organizations/${organization}/services/${id}`;
+    return { id, path, namespace, authorization: basic(key.keyId, key.keySecret) };
+  }
+
+  /** Of one core each. */
+  async addPipes(service: Service): Promise<void> {
+    const { id: serviceId, namespace } = service;
+    const pipes = pipesOf(service).map((name) => pipeDeployment({ name, namespace, serviceId, cores: 1 }));
+    await apply(this.#cluster, pipes);
+  }
+
+  /** @returns the status of the API's answer */
+  async askFor(cores: number, { path, authorization }: Service): Promise<number> {
+    const { status } = await fetch(`${this.#url}${path}/pipesCdcScaling`, {
+      method: "PATCH",
+      headers: { authorization, "content-type": "application/json" },
+      body: JSON.stringify({ replicaCpuMillicores: cores * 1000 }),
+    });
+    return status;
+  }
+
+  scaling({ id, namespace }: Service): Promise<KubeObject & PipeScaling> {
+    return this.#admin.json({ path: objectPath(PIPE_SCALINGS, namespace, id) });
+  }
+
+  /** Resolves when the newest spec of a service has led to that. */
+  async readyFor(reason: string, service: Service): Promise<void> {
+    await waitFor(
+      async () => {
+        const { metadata, status } = await this.scaling(service);
+        const ready = status?.conditions?.find(({ type }) => type === "Ready");
+        return ready?.reason === reason && ready.observedGeneration === metadata.generation;
+      },
+      { what: `the service to be ${reason}`, timeoutMs: 60_000 },
+    );
+  }
+
+  async cpuOfPipes(service: Service): Promise<readonly unknown[]> {
+    const pipes = pipesOf(service).map((name) =>
+      this.#admin.json<Deployment>({ path: objectPath(DEPLOYMENTS, service.namespace, name) }),
+    );
+    return (await Promise.all(pipes)).map(
+      ({ spec }) => spec.template.spec.containers[0]?.resources?.requests?.["cpu"],
+    );
+  }
+
+  /** Runs `pipe-scaling …`, as the platform team does it. */
+  #command(...args: readonly string[]): Promise<unknown> {
+    const { signal } = new AbortController();
+    return pipeScaling(this.#cluster, [...args, "--namespace", this.#release.records], signal);
+  }
+}

@@ -1,0 +1,312 @@
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { ATTEMPT_ANNOTATION } from "../../src/controller/names.ts";
+import { PIPE_SCALINGS } from "../../src/crd/names.ts";
+import type { KubeObject, Lease } from "../../src/kube/objects.ts";
+import { collectionPath, EVENTS, LEASES, objectPath, type Resource } from "../../src/kube/paths.ts";
+import { membersConfigMap } from "../../src/records/members.ts";
+import { type World as ApiWorld, clientOfText, createWorld, type RunningApi } from "../api/world.ts";
+import { type Cluster, startCluster } from "../cluster/cluster.ts";
+import { apply, kubectl } from "../cluster/kubectl.ts";
+import { silentProgress } from "../cluster/progress.ts";
+import { waitFor } from "../cluster/wait.ts";
+import type { KeyRecord } from "../gen/records.ts";
+import { VERTICAL_CRD } from "../gen/vertical-autoscaler.ts";
+import { World as ControllerWorld, resourcesOf } from "../integration/world.ts";
+import { Rights, told } from "./rights.ts";
+
+// Each right that the chart gives is taken away, missed, and given back: so none is superfluous, and whoever gives
+// one back need not restart anything.
+let cluster: Cluster;
+beforeAll(async () => {
+  // Without lists as streams, which older versions have not: so the right to list is needed too.
+  const gates = { "feature-gates": "WatchList=false,WatchListClient=false" };
+  cluster = await startCluster({
+    progress: silentProgress,
+    componentArgs: { "kube-apiserver": gates, "kube-controller-manager": gates, "kube-scheduler": gates },
+  });
+  await apply(cluster, [VERTICAL_CRD]);
+});
+afterAll(() => cluster?.stop());
+
+/** What only reading needs: without it the process never becomes ready. */
+const reading = (...resources: readonly string[]) =>
+  resources.flatMap((resource) => [`list ${resource}`, `watch ${resource}`]);
+
+describe("of the API's rights", () => {
+  let world: ApiWorld;
+  let rights: Rights;
+  let key: KeyRecord;
+  let organization: string;
+  let api: RunningApi;
+  beforeAll(async () => {
+    world = await createWorld("rights", cluster);
+    rights = await Rights.of("api", world);
+    organization = await world.addOrganization();
+    key = await world.addKey({ organizationId: organization });
+    api = await world.startReadyApi();
+  });
+  afterAll(async () => {
+    await api?.stop();
+    await rights?.close();
+    await world?.remove();
+  });
+
+  const READING = reading("secrets", "configmaps", "pipes.clouddb.dev/pipescalings");
+
+  it.each(READING)("%s is what it needs to become ready", async (right) => {
+    const readiness = await rights.without(right, async (refusal) => {
+      const { log, opsUrl, stop } = await world.startApi();
+      onTestFinished(stop);
+      await told(log, refusal);
+      const readiness = async () => (await clientOfText(opsUrl)("/readyz")).status;
+      expect(await readiness()).toBe(503);
+      return readiness;
+    });
+    await waitFor(async () => (await readiness()) === 200, { what: "the API to be ready" });
+  });
+
+  interface Request {
+    readonly method: "DELETE" | "PATCH";
+    readonly path: string;
+    readonly body?: object;
+  }
+  async function ask({ method, path, body }: Request): Promise<number> {
+    const headers = { "content-type": "application/json" };
+    const text = body === undefined ? {} : { body: JSON.stringify(body), headers };
+    const base = `/v1/organizations/${organization}`;
+    return (await api.ask({ method, path: base + path, authorization: key.authorization, ...text })).status;
+  }
+
+  /** A service that the API has seen. */
+  async function service(spec: object = {}): Promise<string> {
+    const id = await world.addService(organization);
+    await world.addScaling(id, spec);
+    const path = `/v1/organizations/${organization}/services/${id}/pipesCdcScaling`;
+    // Of a service whose pipes nobody has sized the size is not known.
+    await waitFor(async () => (await api.ask({ path, authorization: key.authorization })).status === 503, {
+      what: "the API to see the service",
+    });
+    return `/services/${id}`;
+  }
+
+  const backup = (service: string, hours: number): Request => ({
+    method: "PATCH",
+    path: `${service}/backupConfiguration`,
+    body: { backupPeriodInHours: hours },
+  });
+  const size = (service: string): Request => ({
+    method: "PATCH",
+    path: `${service}/pipesCdcScaling`,
+    body: { replicaCpuMillicores: 2000 },
+  });
+
+  /** Requests that are answered 503 without a right, and what with it. */
+  const ACTING: Readonly<Record<string, () => Promise<readonly [Request, number]>>> = {
+    // Nobody is refused on the word of a cache, which may be a moment behind.
+    "get configmaps": async () => {
+      const joinedAt = new Date("2026-01-01T00:00:00Z");
+      const ada = { userId: "ada", name: "Ada", email: "ada@example.com", role: "admin", joinedAt };
+      await world.addRecord(membersConfigMap(organization, [ada]));
+      const request = { method: "DELETE", path: "/members/ada" } as const;
+      await waitFor(async () => (await ask(request)) === 400, { what: "the API to see the members" });
+      return [request, 400];
+    },
+    "create configmaps": async () => [backup(await service(), 48), 200],
+    "patch configmaps": async () => {
+      const id = await service();
+      expect(await ask(backup(id, 48))).toBe(200);
+      return [backup(id, 24), 200];
+    },
+    "get pipes.clouddb.dev/pipescalings": async () => [size(await service({ suspend: true })), 409],
+    "patch pipes.clouddb.dev/pipescalings": async () => [size(await service()), 200],
+  };
+
+  it.each(Object.entries(ACTING))("%s is what it needs for a request", async (right, prepare) => {
+    const [request, status] = await prepare();
+    await rights.without(right, async (refusal) => {
+      expect(await ask(request)).toBe(503);
+      await told(api.log, refusal);
+    });
+    expect(await ask(request)).toBe(status);
+  });
+
+  it("there are no others", () => {
+    expect(rights.names).toEqual([...READING, ...Object.keys(ACTING)].toSorted());
+  });
+});
+
+describe("of the controller's rights", () => {
+  let world: ControllerWorld;
+  let rights: Rights;
+  beforeAll(async () => {
+    world = await ControllerWorld.create("basic", cluster);
+    rights = await Rights.of("controller", world);
+    await world.createPipe({ name: "pipe-a", cores: 1 });
+  });
+  afterAll(async () => {
+    await world?.end();
+    await rights?.close();
+  });
+
+  const READING = reading(
+    "configmaps",
+    "apps/deployments",
+    "pods",
+    "autoscaling/horizontalpodautoscalers",
+    "autoscaling.k8s.io/verticalpodautoscalers",
+    "pipes.clouddb.dev/pipescalings",
+  );
+
+  async function list<T extends KubeObject>(resource: Resource, namespace: string): Promise<readonly T[]> {
+    const path = collectionPath(resource, namespace);
+    return (await world.client.json<{ readonly items: readonly T[] }>({ path })).items;
+  }
+
+  /**
+   * A controller for the rest of the test.
+   *
+   * @returns what tells whether it is ready
+   */
+  async function start(identity = randomUUID()): Promise<() => Promise<boolean>> {
+    const before = world.log.length;
+    onTestFinished(await world.startController({ identity }));
+    const listening = () => world.log.slice(before).find(({ msg }) => msg === "listening");
+    const { opsUrl } = await waitFor(listening, { what: "the controller to listen" });
+    return async () => (await fetch(`${opsUrl}/readyz`)).ok;
+  }
+
+  it.each(READING)("%s is what it needs to become ready", async (right) => {
+    const isReady = await rights.without(right, async (refusal) => {
+      const isReady = await start();
+      await told(world.log, refusal);
+      expect(await isReady()).toBe(false);
+      return isReady;
+    });
+    await waitFor(isReady, { what: "the controller to be ready" });
+  });
+
+  /** Each from another state of the Lease. */
+  const LEADING: Readonly<Record<string, object | undefined>> = {
+    "create coordination.k8s.io/leases": undefined,
+    "get coordination.k8s.io/leases": undefined,
+    "update coordination.k8s.io/leases": { holderIdentity: "" },
+  };
+
+  it.each(Object.entries(LEADING))("%s is what it needs to lead", async (right, spec) => {
+    const name = "pipe-scaling-controller";
+    const identity = randomUUID();
+    const leads = async () => {
+      const leases = await list<Lease>(LEASES, world.records);
+      return leases.some(({ spec }) => spec?.holderIdentity === identity);
+    };
+    await kubectl(cluster, ["delete", "lease", name, "-n", world.records, "--ignore-not-found"]);
+    if (spec) await world.create(LEASES, world.records, { metadata: { name }, spec });
+    await rights.without(right, async (refusal) => {
+      await start(identity);
+      await told(world.log, refusal);
+      expect(await leads()).toBe(false);
+    });
+    await waitFor(leads, { what: "the controller to lead" });
+  });
+
+  describe("while it runs", () => {
+    beforeAll(async () => {
+      await world.startController();
+      await world.waitForCondition("Ready", "True");
+    });
+
+    const pathOfScaling = () => objectPath(PIPE_SCALINGS, world.pipes, world.serviceId);
+
+    async function isReported(): Promise<boolean> {
+      const { metadata, status } = await world.scaling();
+      return status?.observedGeneration === metadata.generation;
+    }
+
+    async function attempt(): Promise<Readonly<Record<string, unknown>>> {
+      const { metadata } = await world.pipe("pipe-a");
+      return JSON.parse(metadata.annotations?.[ATTEMPT_ANNOTATION] ?? "{}");
+    }
+
+    interface Task {
+      readonly give: () => Promise<unknown>;
+      readonly isDone: () => Promise<boolean>;
+    }
+
+    /** What it does as soon as it may. */
+    const TASKS: Readonly<Record<string, Task>> = {
+      "patch pipes.clouddb.dev/pipescalings/status": { give: () => world.askFor(2), isDone: isReported },
+      "patch apps/deployments": {
+        give: () => world.askFor(3),
+        isDone: async () => resourcesOf(await world.pipe("pipe-a")) === "3 12Gi 12Gi",
+      },
+      // As after etcd was put back: the pipe tells of a PipeScaling that is later than the one there is.
+      "get pipes.clouddb.dev/pipescalings": {
+        async give() {
+          const later = JSON.stringify({ ...(await attempt()), generation: 1_000_000 });
+          await world.patchPipe("pipe-a", { metadata: { annotations: { [ATTEMPT_ANNOTATION]: later } } });
+        },
+        isDone: async () => (await attempt())["generation"] !== 1_000_000,
+      },
+      "create pipes.clouddb.dev/pipescalings": {
+        give: () => world.client.json({ method: "DELETE", path: pathOfScaling() }),
+        isDone: async () => (await list(PIPE_SCALINGS, world.pipes)).length === 1,
+      },
+    };
+
+    it.each(Object.entries(TASKS))("%s is what it needs for a task", async (right, { give, isDone }) => {
+      await rights.without(right, async (refusal) => {
+        await give();
+        await told(world.log, refusal);
+        expect(await isDone()).toBe(false);
+      });
+      await waitFor(isDone, { what: "the task to be done" });
+      await world.waitForCondition("Ready", "True");
+    });
+
+    async function obstruct(): Promise<void> {
+      await world.setTier("basic");
+      await world.waitForCondition("Ready", "True");
+      await world.setTier("unheard-of");
+      await world.waitForCondition("Stalled", "True", "UnknownTier");
+    }
+
+    /** How often the Event about the tier has been told. */
+    async function timesTold(): Promise<number> {
+      const events = await list<Event>(EVENTS, world.pipes);
+      const event = events.find(({ reason }) => reason === "UnknownTier");
+      return event ? (event.series?.count ?? 1) : 0;
+    }
+
+    /** With how often the Event has been told before. */
+    const TELLING = [
+      ["create events.k8s.io/events", 0],
+      ["patch events.k8s.io/events", 1],
+    ] as const;
+
+    it.each(TELLING)("%s is what it needs to tell an Event", async (right, before) => {
+      await rights.without(right, async (refusal) => {
+        await obstruct();
+        await told(world.log, refusal);
+        expect(await timesTold()).toBe(before);
+      });
+      await obstruct();
+      await waitFor(async () => (await timesTold()) > before, { what: "the Event to be told" });
+    });
+
+    it("there are no others", () => {
+      const known = [
+        ...READING,
+        ...Object.keys(LEADING),
+        ...Object.keys(TASKS),
+        ...TELLING.map(([right]) => right),
+      ];
+      expect(rights.names).toEqual(known.toSorted());
+    });
+  });
+});
+
+interface Event extends KubeObject {
+  readonly reason: string;
+  readonly series?: { readonly count: number };
+}
