@@ -20,7 +20,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "cluster",
-          include: ["test/{api,integration,e2e,cluster,chart}/**/*.test.ts"],
+          include: ["test/{api,integration,e2e,cluster,chart,cli}/**/*.test.ts"],
           // One real cluster for all of them, only when one of them is to run.
           globalSetup: ["test/cluster/global-setup.ts"],
           testTimeout: 60_000,

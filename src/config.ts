@@ -5,7 +5,7 @@ import { hostname } from "node:os";
 import * as z from "zod";
 import { clusterOptions } from "./cli/common-options.ts";
 import { option } from "./cli/option.ts";
-import { readTiers, tiersFileOption } from "./cli/tiers.ts";
+import { readTiers, tiersFileOption } from "./cli/records/tiers.ts";
 import {
   addressOrCidr,
   durationMs,

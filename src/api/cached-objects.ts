@@ -1,4 +1,4 @@
-import type { PipeScaling, PipeScalingSpec } from "../crd/pipe-scaling.ts";
+import type { PipeScaling } from "../crd/pipe-scaling.ts";
 import type { BackupPolicy } from "../domain/backup-policy.ts";
 import type { Size } from "../domain/size.ts";
 import { type ConfigMap, identityOf, type KubeObject, type Secret } from "../kube/objects.ts";
@@ -11,6 +11,8 @@ import { type Organization, parseOrganization } from "../records/organization.ts
 import type { Parsed } from "../records/parse.ts";
 import { parseService, type Service } from "../records/service.ts";
 import { type AccessList, accessListOf } from "./access-list.ts";
+import { type Progress, progressOf } from "./progress.ts";
+import { sizeOf } from "./resource-size.ts";
 
 /**
  * What the API keeps in memory of the cluster's objects. Each is read once, when it enters the cache; one
@@ -57,6 +59,7 @@ export interface CachedScaling extends KubeObject {
   readonly requested: Size | undefined;
   /** The last size that every pipe had at once. */
   readonly effective: Size | undefined;
+  readonly progress: Progress;
 }
 
 export function toCachedKey(raw: Secret): CachedKey {
@@ -129,19 +132,16 @@ function toCachedService(
 
 export type PipeScalingResource = PipeScaling & KubeObject;
 
-export function toCachedScaling({ metadata, spec, status }: PipeScalingResource): CachedScaling {
+export function toCachedScaling(raw: PipeScalingResource): CachedScaling {
+  const { metadata, spec, status } = raw;
   const { deletionTimestamp } = metadata;
   return {
     metadata: { ...identityOf(metadata), ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }) },
     suspended: spec?.suspend === true,
     requested: spec && sizeOf(spec),
     effective: status?.effective && sizeOf(status.effective),
+    progress: progressOf(raw),
   };
-}
-
-function sizeOf({ replicaCpuMillicores, replicaMemoryGb }: PipeScalingSpec): Size | undefined {
-  if (replicaCpuMillicores === undefined || replicaMemoryGb === undefined) return undefined;
-  return { cpuMillicores: replicaCpuMillicores, memoryGib: replicaMemoryGb };
 }
 
 /** What is wrong with a cached record, in words for who edits it. */

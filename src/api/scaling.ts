@@ -22,6 +22,14 @@ export function reachedSize({ service }: ServicePlace, { caches }: Pick<ScalingD
   throw unavailable("The size of this service's pipes is not known yet. Try again shortly.");
 }
 
+/** How far the pipes of a service have come on their way to the size that was asked for last. */
+export function scalingProgress(
+  { service }: ServicePlace,
+  { caches }: Pick<ScalingDeps, "caches">,
+): Pick<CachedScaling, "progress" | "effective"> {
+  return provisioned(caches.scaling(service.namespace, service.id));
+}
+
 /**
  * Asks for a size: in the normal case by exactly one call to the cluster.
  *

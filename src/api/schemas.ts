@@ -33,7 +33,7 @@ import type { Organization } from "../records/organization.ts";
 const id = z.guid();
 
 /** Always in UTC. That it is one of the calendar's is said by the format; the pattern of it is for nobody to read. */
-const instant = z.iso.datetime().meta({ override: { pattern: "Z$" } });
+export const instant = z.iso.datetime().meta({ override: { pattern: "Z$" } });
 
 const ID_EXAMPLE = "6f1c2a54-9d0b-4c53-8a42-0f8f6b1d2c11";
 const CREATED_EXAMPLE = "2026-01-31T12:00:00.000Z";

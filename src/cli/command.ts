@@ -1,41 +1,120 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
-import type * as z from "zod";
-import { type DeclaredOption, declaredOptions, type Environment, readOptions } from "./option.ts";
+import { Argument, type Command, InvalidArgumentError, Option } from "commander";
+import * as z from "zod";
+import { type DeclaredArgument, declaredArguments, readArguments } from "./argument.ts";
+import { EXIT_DONE } from "./exit-codes.ts";
+import type { Io } from "./io.ts";
+import {
+  type DeclaredOption,
+  declaredOptions,
+  type Environment,
+  hyphenated,
+  readOptions,
+  UsageError,
+} from "./option.ts";
 
-/** The world of a command; the process's own, or a test's. */
-export interface Io {
-  readonly env: Environment;
-  readonly out: (text: string) => void;
-  readonly err: (text: string) => void;
-}
-
-interface CommandSpec<S extends z.ZodObject> {
+interface CommandSpec<S extends z.ZodObject, A extends z.ZodObject> {
   readonly name: string;
   readonly summary: string;
   /** What else a reader of its help should know. */
   readonly details?: string;
   /** Words after the program's name. */
   readonly examples: readonly string[];
+  /** Each declared by argument(), in the order of the command line. */
+  readonly arguments?: A;
+  /** Each declared by option(). */
   readonly options: S;
-  run(values: z.output<S>, io: Io): Promise<void>;
+  /** @returns the exit code, where that is not 0 (exit-codes.ts) */
+  // biome-ignore lint/suspicious/noConfusingVoidType: most commands return nothing, which is 0
+  run(values: z.output<S> & z.output<A>, io: Io): Promise<number | void>;
 }
 
-/** Adds the command to its parent. */
-export type CommandDefinition = (parent: Command, io: Io) => Command;
+/** A command, and all that is declared about it: its help, its completion and its reference come from here. */
+export interface CommandDefinition {
+  readonly name: string;
+  readonly summary: string;
+  readonly details: string | undefined;
+  readonly examples: readonly string[];
+  readonly arguments: readonly DeclaredArgument[];
+  readonly options: readonly DeclaredOption[];
+  /** Under which heading the help has it; the same for a group. */
+  readonly section?: string;
+  /** Adds the command to its parent. */
+  addTo(parent: Command, io: Io, ended: (exitCode: number) => void): Command;
+}
+
+/** Commands under a word of their own: `organization create`, `organization list`. */
+export interface CommandGroup {
+  readonly name: string;
+  readonly summary: string;
+  readonly section?: string;
+  readonly commands: readonly CommandDefinition[];
+}
+
+/** Things of one kind, which the help has together. */
+export function section<T extends CommandDefinition | CommandGroup>(
+  heading: string,
+  ...of: readonly T[]
+): T[] {
+  return of.map((each) => ({ ...each, section: heading }));
+}
 
 export const PROGRAM = "pipe-scaling";
 
-export function defineCommand<S extends z.ZodObject>(spec: CommandSpec<S>): CommandDefinition {
-  return (parent, io) => {
-    const command = parent.command(spec.name).summary(spec.summary).description(describe(spec));
-    command.showHelpAfterError(`Ask ${fullName(command)} --help for what is allowed.`);
-    for (const declared of declaredOptions(spec.options)) command.addOption(commanderOption(declared));
-    return command
-      .addHelpText("after", examples(spec.examples))
-      .action((flags: Record<string, unknown>) =>
-        spec.run(readOptions(spec.options, flagTexts(flags), io.env), io),
-      );
+const NONE = z.object({});
+
+export function defineCommand<S extends z.ZodObject, A extends z.ZodObject = typeof NONE>(
+  spec: CommandSpec<S, A>,
+): CommandDefinition;
+export function defineCommand(spec: CommandSpec<z.ZodObject, z.ZodObject>): CommandDefinition {
+  const args = declaredArguments(spec.arguments ?? NONE);
+  const options = declaredOptions(spec.options);
+  const { name, summary, details, examples } = spec;
+  return {
+    ...{ name, summary, details, examples, arguments: args, options },
+    addTo(parent, io, ended) {
+      const command = parent.command(name).summary(summary).description(describe(spec));
+      command.showHelpAfterError(`Ask ${fullName(command)} --help for what is allowed.`);
+      // To commander each of them may be left out: what is missing is told by a sentence of ours.
+      for (const { key, description } of args) {
+        command.addArgument(new Argument(`[${hyphenated(key)}]`, description));
+      }
+      command.usage(["[options]", ...args.map(({ term }) => term)].join(" "));
+      for (const declared of options) {
+        if (declared.flag !== undefined) command.addOption(commanderOption(declared, declared.flag));
+      }
+      return command
+        .addHelpText("after", variables(options) + examplesText(examples))
+        .action(async (...given: unknown[]) => {
+          const words = given.slice(0, args.length).filter((word) => typeof word === "string");
+          const values = readValues(spec, words, flagTexts(command.opts()), io.env);
+          ended((await spec.run(values, io)) ?? EXIT_DONE);
+        });
+    },
   };
+}
+
+/** @throws UsageError with a sentence for each argument and option that is wrong or missing */
+function readValues(
+  spec: CommandSpec<z.ZodObject, z.ZodObject>,
+  words: readonly string[],
+  flags: Readonly<Record<string, string>>,
+  env: Environment,
+): Record<string, unknown> {
+  const [values, wrong]: [Record<string, unknown>, string[]] = [{}, []];
+  const readings = [
+    () => readArguments(spec.arguments ?? NONE, words),
+    () => readOptions(spec.options, flags, env),
+  ];
+  for (const read of readings) {
+    try {
+      Object.assign(values, read());
+    } catch (error) {
+      if (!(error instanceof UsageError)) throw error;
+      wrong.push(error.message);
+    }
+  }
+  if (wrong.length > 0) throw new UsageError(wrong.join("\n"));
+  return values;
 }
 
 function fullName(command: Command): string {
@@ -46,18 +125,28 @@ export function capitalized(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-function describe({ summary, details }: CommandSpec<z.ZodObject>): string {
+function describe({ summary, details }: CommandSpec<z.ZodObject, z.ZodObject>): string {
   const sentence = `${capitalized(summary)}.`;
   return details === undefined ? sentence : `${sentence}\n\n${details}`;
 }
 
-function examples(lines: readonly string[]): string {
+/** Options without a flag. */
+function variables(options: readonly DeclaredOption[]): string {
+  const lines = options
+    .filter(({ flag }) => flag === undefined)
+    .map(({ variable, description, required }) => {
+      return `  ${variable}  ${description}${required ? " (required)" : ""}`;
+    });
+  return lines.length === 0 ? "" : ["", "Variables without a flag:", ...lines, ""].join("\n");
+}
+
+function examplesText(lines: readonly string[]): string {
   return ["", "Examples:", ...lines.map((line) => `  ${PROGRAM} ${line}`)].join("\n");
 }
 
 /** Commander only finds the flags; what they mean is read from the declaration (option.ts). */
-function commanderOption(declared: DeclaredOption): Option {
-  const { flag, placeholder, list } = declared;
+function commanderOption(declared: DeclaredOption, flag: string): Option {
+  const { placeholder, list } = declared;
   const flags = placeholder === undefined ? flag : `${flag} <${placeholder}>`;
   return new Option(flags, helpText(declared)).argParser((value, previous: string | undefined) => {
     if (previous === undefined) return value;

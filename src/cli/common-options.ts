@@ -1,5 +1,6 @@
 import { option } from "./option.ts";
-import { listOf, namespaceName, nonEmptyText, oneOf } from "./values.ts";
+import { FORMATS } from "./output.ts";
+import { listOf, namespaceName, nonEmptyText, oneOf, onOff } from "./values.ts";
 
 /** Options that every command has: where the cluster is, and where in it the records are. */
 export const clusterOptions = {
@@ -15,11 +16,16 @@ export const clusterOptions = {
 };
 
 export const outputOption = {
-  output: option(oneOf("table", "json"), {
+  output: option(oneOf(...FORMATS), {
     placeholder: "format",
-    description: "table is for people, json for programs",
+    description: "table is for people, json and yaml are for programs",
     default: "table",
   }),
+};
+
+/** Of a command that asks first; see confirm(). */
+export const yesOption = {
+  yes: option(onOff, { description: "do it without asking", default: "false" }),
 };
 
 export const ROLES = ["admin", "developer"] as const;

@@ -1,19 +1,29 @@
 import * as z from "zod";
+import { choicesOf } from "./values.ts";
 
 /** What the command line and its help need to know of an option beside its schema. */
 export interface OptionText {
   readonly description: string;
-  /** Stands for the value in the help; a switch has none. */
+  /** Stands for the value in the help; a switch has none. `file` and `folder` are completed as such. */
   readonly placeholder?: string;
   /** As a person would write it: it goes through the schema like any other value. */
   readonly default?: string;
   /** The flag may be repeated; its values are joined by commas, which is how the variable has them. */
   readonly list?: true;
+  /**
+   * A variable and no flag, because everybody on the machine can read a command line; and no sentence
+   * repeats its value.
+   */
+  readonly secret?: true;
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-const texts = z.registry<OptionText>();
+interface Declared extends OptionText {
+  readonly choices?: readonly string[] | undefined;
+}
+
+const texts = z.registry<Declared>();
 
 /**
  * Declares an option. Its key in the object of a command's options gives the flag and the variable, its
@@ -22,14 +32,14 @@ const texts = z.registry<OptionText>();
 export function option<S extends z.ZodType>(schema: S, text: OptionText): S {
   // A schema that serves several options has a text for each.
   const own = schema.clone();
-  texts.add(own, text);
+  texts.add(own, { ...text, choices: choicesOf(schema) });
   return own;
 }
 
-export interface DeclaredOption extends OptionText {
+export interface DeclaredOption extends Declared {
   readonly key: string;
-  /** `--ops-port` */
-  readonly flag: string;
+  /** `--ops-port`; a secret has none. */
+  readonly flag: string | undefined;
   /** `PIPE_SCALING_OPS_PORT` */
   readonly variable: string;
   readonly required: boolean;
@@ -41,23 +51,25 @@ export function declaredOptions(options: z.ZodObject): DeclaredOption[] {
     const text = texts.get(schema);
     if (!text) throw new Error(`${key} is not declared by option()`);
     const required = text.default === undefined && !z.safeParse(schema, undefined).success;
-    return { ...text, key, flag: flagOf(key), variable: variableOf(key), required };
+    const flag = text.secret ? undefined : flagOf(key);
+    return { ...text, key, flag, variable: variableOf(key), required };
   });
 }
 
-function words(key: string): string[] {
-  return key.split(/(?=[A-Z])/).map((word) => word.toLowerCase());
+/** The words of a key, as flags and the names of arguments have them: `opsPort` is `ops-port`. */
+export function hyphenated(key: string): string {
+  return key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
 export function flagOf(key: string): string {
-  return `--${words(key).join("-")}`;
+  return `--${hyphenated(key)}`;
 }
 
 export function variableOf(key: string): string {
-  return `PIPE_SCALING_${words(key).join("_").toUpperCase()}`;
+  return `PIPE_SCALING_${hyphenated(key).replaceAll("-", "_").toUpperCase()}`;
 }
 
-/** Flags or variables are wrong; the message is for the person who wrote them. */
+/** The command line or the environment is wrong; the message is for the person who wrote them. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }
@@ -80,18 +92,30 @@ export function readOptions<S extends z.ZodObject>(
       return value === undefined ? [] : [[key, value]];
     }),
   );
-  const result = options.safeParse(written);
-  if (result.success) return result.data;
-  const sentences = result.error.issues.map((issue) => {
-    const about = declared.find(({ key }) => key === issue.path[0]);
-    return about ? sentence(about, written[about.key], issue.message) : issue.message;
+  return parseWritten(options, written, (key, rule) => {
+    const about = declared.find((each) => each.key === key);
+    return about && sentence(about, written[about.key], rule);
   });
+}
+
+/**
+ * @param sentence for the value of a key that breaks a rule; without one the rule stands for itself
+ * @throws UsageError with a sentence for each value that is wrong or missing
+ */
+export function parseWritten<S extends z.ZodObject>(
+  schema: S,
+  written: Readonly<Record<string, string | undefined>>,
+  sentence: (key: PropertyKey | undefined, rule: string) => string | undefined,
+): z.output<S> {
+  const result = schema.safeParse(written);
+  if (result.success) return result.data;
+  const sentences = result.error.issues.map(({ path, message }) => sentence(path[0], message) ?? message);
   throw new UsageError(sentences.join("\n"));
 }
 
 function sentence(about: DeclaredOption, value: string | undefined, rule: string): string {
-  const named = `${about.flag} (or ${about.variable})`;
-  return value === undefined
-    ? `${named} is missing: ${about.description}.`
-    : `${named} is ${JSON.stringify(value)}, but ${rule}.`;
+  const { flag, variable, description, secret } = about;
+  const named = flag === undefined ? variable : `${flag} (or ${variable})`;
+  if (value === undefined) return `${named} is missing: ${description}.`;
+  return secret ? `${named} does not serve: ${rule}.` : `${named} is ${JSON.stringify(value)}, but ${rule}.`;
 }

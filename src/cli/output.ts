@@ -1,48 +1,88 @@
-import type { Io } from "./command.ts";
+import { stringify } from "yaml";
+import type { Io } from "./io.ts";
+import { painter } from "./style.ts";
+import { padded, printable, widthOf } from "./view/text.ts";
 
-/** One property of a thing, as the table and the JSON name it. */
+/** One property of a thing, as the table, the JSON and the YAML name it. */
 export type Row = Readonly<Record<string, unknown>>;
 
+export const FORMATS = ["table", "json", "yaml"] as const;
+export type Format = (typeof FORMATS)[number];
+
 /** Columns padded to their widest cell, two spaces apart. */
-export function formatTable(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  return rows
-    .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join("  ")
-        .trimEnd(),
-    )
-    .map((line) => `${line}\n`)
-    .join("");
+export function formatTable(
+  rows: readonly (readonly string[])[],
+  paint: (text: string, row: number, column: number) => string = (text) => text,
+): string {
+  const widths = (rows[0] ?? []).map((_, column) =>
+    Math.max(...rows.map((row) => widthOf(row[column] ?? ""))),
+  );
+  const line = (cells: readonly string[], row: number) =>
+    cells
+      .map((cell, column) => paint(cell, row, column) + padded(cell, widths[column] ?? 0).slice(cell.length))
+      .join("  ");
+  return rows.map((row, at) => `${line(row, at).trimEnd()}\n`).join("");
 }
 
 function cell(value: unknown): string {
   if (value === undefined) return "-";
   if (value instanceof Date) return value.toISOString();
   if (Array.isArray(value)) return value.map(cell).join(",") || "-";
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
+  return printable(typeof value === "object" ? JSON.stringify(value) : String(value));
 }
 
-/** A list: an array in JSON; in the table one line each, with the keys of `columns` as headings. */
-export function printList(
+/** A list: an array in JSON and YAML; in the table one line each, with the keys of `columns` as headings. */
+export function printList(io: Io, output: Format, columns: readonly string[], rows: readonly Row[]): void {
+  if (output !== "table") {
+    printData(io, output, rows);
+    return;
+  }
+  const paint = painter(io);
+  const table = [columns.map(heading), ...rows.map((row) => columns.map((name) => cell(row[name])))];
+  io.out(formatTable(table, (text, row) => (row === 0 ? paint("bold", text) : text)));
+}
+
+interface Table {
+  readonly columns: readonly string[];
+  readonly rows: readonly Row[];
+}
+
+/** A thing and what it has of others: each list is an array in it, or a table of its own after it. */
+export function printDetails(
   io: Io,
-  output: "table" | "json",
-  columns: readonly string[],
-  rows: readonly Row[],
+  output: Format,
+  thing: Row,
+  lists: Readonly<Record<string, Table>>,
 ): void {
-  const table = () => [columns.map(heading), ...rows.map((row) => columns.map((name) => cell(row[name])))];
-  io.out(output === "json" ? json(rows) : formatTable(table()));
+  const of = Object.entries(lists);
+  if (output !== "table") {
+    printData(io, output, { ...thing, ...Object.fromEntries(of.map(([name, { rows }]) => [name, rows])) });
+    return;
+  }
+  const paint = painter(io);
+  printOne(io, output, thing);
+  for (const [name, { columns, rows }] of of) {
+    io.out(`\n${paint("bold", heading(name))}${rows.length === 0 ? "  none" : ""}\n`);
+    if (rows.length > 0) printList(io, output, columns, rows);
+  }
 }
 
-/** One thing that was made: an object in JSON; in the table one line for each of its properties. */
-export function printOne(io: Io, output: "table" | "json", row: Row): void {
-  const table = () => Object.entries(row).map(([key, value]) => [heading(key), cell(value)]);
-  io.out(output === "json" ? json(row) : formatTable(table()));
+/** One thing: an object in JSON and YAML; in the table one line for each of its properties. */
+export function printOne(io: Io, output: Format, thing: Row): void {
+  if (output !== "table") {
+    printData(io, output, thing);
+    return;
+  }
+  const paint = painter(io);
+  const table = Object.entries(thing).map(([key, value]) => [heading(key), cell(value)]);
+  io.out(formatTable(table, (text, _row, column) => (column === 0 ? paint("bold", text) : text)));
 }
 
-function json(value: unknown): string {
-  return `${JSON.stringify(value, undefined, 2)}\n`;
+/** For programs; what is undefined is left out, and dates are texts in UTC. */
+export function printData(io: Io, output: Exclude<Format, "table">, value: unknown): void {
+  const json = JSON.stringify(value, undefined, 2);
+  // Older parsers read a bare `yes` or `1:30` as something else than text.
+  io.out(output === "json" ? `${json}\n` : stringify(JSON.parse(json), { compat: "yaml-1.1" }));
 }
 
 /** `createdAt` as `CREATED AT`. */

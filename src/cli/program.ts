@@ -1,17 +1,9 @@
 import { Command, CommanderError } from "commander";
-import { type CommandDefinition, capitalized, type Io, PROGRAM } from "./command.ts";
+import { type CommandDefinition, type CommandGroup, capitalized, PROGRAM } from "./command.ts";
+import { EXIT_CODES, EXIT_DONE, EXIT_FAILURE, EXIT_USAGE } from "./exit-codes.ts";
 import { sentenceFor } from "./failure.ts";
+import { Interruption, type Io } from "./io.ts";
 import { UsageError } from "./option.ts";
-
-export const EXIT_FAILURE = 1;
-export const EXIT_USAGE = 2;
-
-/** Commands under a word of their own: `organization create`, `organization list`. */
-export interface CommandGroup {
-  readonly name: string;
-  readonly summary: string;
-  readonly commands: readonly CommandDefinition[];
-}
 
 export interface ProgramSpec {
   readonly version: string;
@@ -19,55 +11,79 @@ export interface ProgramSpec {
   readonly groups: readonly CommandGroup[];
 }
 
+/** Heading of commands that have none of their own. */
+const OTHERS = "Commands:";
+
 const EPILOGUE = `
 Every flag is also an environment variable: --ops-port is PIPE_SCALING_OPS_PORT. The flag wins, and an
 empty variable counts as not set.
 
-Exit codes: 0 done; 1 it failed, and a sentence on standard error says why; 2 the command line is wrong.`;
+Exit codes:
+${EXIT_CODES.map(([code, meaning]) => `  ${String(code).padStart(3)}  ${meaning}`).join("\n")}`;
 
 /** Runs the command that the words name, and returns the exit code. */
 export async function runProgram(spec: ProgramSpec, words: readonly string[], io: Io): Promise<number> {
+  let exitCode = EXIT_DONE;
   try {
-    await program(spec, io).parseAsync([...words], { from: "user" });
-    return 0;
+    const root = program(spec, io, (code) => {
+      exitCode = code;
+    });
+    await root.parseAsync([...words], { from: "user" });
+    return exitCode;
   } catch (error) {
     // It has said what it had to say. Asking for help is no error; getting it for want of a command is.
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_USAGE;
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_DONE : EXIT_USAGE;
     if (error instanceof UsageError) {
-      io.err(`${error.message}\nAsk ${PROGRAM} ${commandWords(words)} --help for what is allowed.\n`);
+      io.err(
+        `${error.message}\nAsk ${[PROGRAM, ...commandWords(spec, words)].join(" ")} --help for what is allowed.\n`,
+      );
       return EXIT_USAGE;
+    }
+    const interruption = Interruption.of(error);
+    if (interruption) {
+      io.err("Interrupted.\n");
+      return interruption.exitCode;
     }
     io.err(`${sentenceFor(error) ?? stackOf(error)}\n`);
     return EXIT_FAILURE;
   }
 }
 
-function program(spec: ProgramSpec, io: Io): Command {
+function program(spec: ProgramSpec, io: Io, ended: (exitCode: number) => void): Command {
   const root = new Command(PROGRAM)
     .description(
-      "Resizes the change-data-capture pipes of a service on Kubernetes: the two processes of the operator, and the records that they work by.",
+      "Resizes the change-data-capture pipes of a service on Kubernetes: the two processes of the operator, and what people do with it.",
     )
     .version(spec.version, "-V, --version", "print the version")
     .helpOption("-h, --help", "print this help")
     .helpCommand("help [command]", "print the help of a command")
     .exitOverride()
     .showHelpAfterError(`Ask ${PROGRAM} --help for what is allowed.`)
-    .configureHelp({ helpWidth: 110, showGlobalOptions: false })
+    .configureHelp({ helpWidth: 110, showGlobalOptions: false, subcommandTerm: termOf })
     .configureOutput({
       writeOut: io.out,
       writeErr: io.err,
       outputError: (text, write) => write(sentence(text)),
     })
     .addHelpText("after", EPILOGUE);
-  for (const define of spec.commands) define(root, io);
+  for (const command of spec.commands) {
+    command.addTo(root, io, ended).helpGroup(command.section ?? OTHERS);
+  }
   for (const group of spec.groups) {
     const parent = root
       .command(group.name)
       .summary(group.summary)
-      .description(`${capitalized(group.summary)}.`);
-    for (const define of group.commands) define(parent, io);
+      .description(`${capitalized(group.summary)}.`)
+      .helpGroup(group.section ?? OTHERS);
+    for (const command of group.commands) command.addTo(parent, io, ended);
   }
   return root;
+}
+
+/** A command with its arguments, as a list of commands has it. */
+function termOf(command: Command): string {
+  const isGroup = command.commands.length > 0;
+  return [command.name(), isGroup ? "" : command.usage().replace("[options]", "").trim()].join(" ").trim();
 }
 
 /** Commander's "error: unknown option '--prot'", with its suggestion on the same line. */
@@ -79,9 +95,12 @@ function sentence(text: string): string {
   return `${[capitalized(first), ...rest].join(" ")}\n`;
 }
 
-function commandWords(words: readonly string[]): string {
-  const end = words.findIndex((word) => word.startsWith("-"));
-  return words.slice(0, end === -1 ? words.length : end).join(" ");
+/** Those of the words that name a command. */
+function commandWords({ commands, groups }: ProgramSpec, [first, second]: readonly string[]): string[] {
+  const group = groups.find(({ name }) => name === first);
+  const ofFirst = (group ? [group] : commands).filter(({ name }) => name === first);
+  const ofSecond = (group?.commands ?? []).filter(({ name }) => name === second);
+  return [...ofFirst, ...ofSecond].map(({ name }) => name);
 }
 
 export function stackOf(error: unknown): string {

@@ -34,8 +34,19 @@ export const port: z.ZodType<number, string> = z.string().transform((text, conte
   return z.NEVER;
 });
 
+const choices = new WeakMap<z.core.$ZodType, readonly string[]>();
+
+/** All values that a schema allows, where they are few enough to be told: those of {@link oneOf}. */
+export function choicesOf(schema: z.core.$ZodType): readonly string[] | undefined {
+  return schema instanceof z.ZodOptional ? choicesOf(schema.unwrap()) : choices.get(schema);
+}
+
 export function oneOf<const T extends string>(...values: readonly [T, ...T[]]): z.ZodType<T, string> {
-  return written(`it must be ${alternatives(values)}`, (text) => values.find((value) => value === text));
+  const schema = written(`it must be ${alternatives(values)}`, (text) =>
+    values.find((value) => value === text),
+  );
+  choices.set(schema, values);
+  return schema;
 }
 
 function alternatives(values: readonly string[]): string {
@@ -47,10 +58,28 @@ export const onOff: z.ZodType<boolean, string> = oneOf("true", "false").transfor
 
 /** Values between commas. */
 export function listOf<T>(item: z.ZodType<T, string>): z.ZodType<T[], string> {
-  return z
+  const schema = z
     .string()
     .transform((text) => text.split(",").map((part) => part.trim()))
     .pipe(z.array(item));
+  const ofItem = choicesOf(item);
+  if (ofItem) choices.set(schema, ofItem);
+  return schema;
+}
+
+/** A word that stands for itself, or a value. */
+export function orWord<const W extends string, T>(
+  word: W,
+  value: z.ZodType<T, string>,
+): z.ZodType<W | T, string> {
+  return z.string().transform((text, context): W | T => {
+    if (text === word) return word;
+    const read = value.safeParse(text);
+    if (read.success) return read.data;
+    const rule = read.error.issues[0]?.message ?? "";
+    context.addIssue({ code: "custom", message: `${rule}, or ${word}` });
+    return z.NEVER;
+  });
 }
 
 export const nonEmptyText = written("it must not be empty", (text) =>

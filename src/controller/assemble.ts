@@ -11,11 +11,11 @@ import type { Logger } from "../telemetry/log.ts";
 import { RuntimeMetrics } from "../telemetry/runtime-metrics.ts";
 import { createCaches, createInformers } from "./caches.ts";
 import { ControllerMetrics } from "./metrics.ts";
+import { LEASE_NAME } from "./names.ts";
 import { Reconciler } from "./reconcile.ts";
 import { RolloutSlots } from "./slots.ts";
 import { connectToQueue, countRolling } from "./wiring.ts";
 
-const LEASE_NAME = "pipe-scaling-controller";
 const REPORTING_CONTROLLER = "pipes.clouddb.dev/pipe-scaling-controller";
 const QUEUE_NAME = "pipescaling";
 const CONCURRENCY = 16;

@@ -1,5 +1,6 @@
 import { KubeClient } from "../kube/client.ts";
 import { connect } from "../kube/connection.ts";
+import { isCode } from "../kube/errors.ts";
 import { checkReachable } from "../kube/reachable.ts";
 import { serviceIdOf } from "../records/service.ts";
 import { systemClock } from "../runtime/clock.ts";
@@ -27,6 +28,9 @@ type DryRunSettings = Pick<
   | "maxConcurrentRollouts"
 >;
 
+/** A server that says that it is busy, as it does of a definition that is new to it, is asked again for so long. */
+const PATIENCE_MS = 30_000;
+
 /**
  * What a controller with these settings would do first if it started now. Reads the cluster once, writes
  * nothing to it, and asks for no lease.
@@ -42,8 +46,11 @@ export async function dryRun(settings: DryRunSettings): Promise<DryRun> {
   try {
     await checkReachable(client, ending.signal);
     const verticalAutoscalers = await hasVerticalAutoscalers(client);
-    const options = { ...settings, client, clock, verticalAutoscalers, onProblem: failed.reject };
-    const informers = createInformers(caches, options);
+    const patientUntil = clock.monotonic() + PATIENCE_MS;
+    const onProblem = (problem: unknown) => {
+      if (!isCode(problem, 429) || clock.monotonic() > patientUntil) failed.reject(problem);
+    };
+    const informers = createInformers(caches, { ...settings, client, clock, verticalAutoscalers, onProblem });
     const watching = Promise.all(informers.map((each) => each.run(ending.signal)));
     try {
       await Promise.race([Promise.all(informers.map((each) => each.synced)), failed.promise]);

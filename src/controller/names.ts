@@ -15,3 +15,6 @@ export const ATTEMPT_ANNOTATION = "pipes.clouddb.dev/attempt";
 
 /** Set by people on a PipeScaling: failed pipes are tried again at this time if it is after the failure. */
 export const RETRY_ANNOTATION = "pipes.clouddb.dev/retry-requested-at";
+
+/** Held by the controller that is at work, in the namespace of records. */
+export const LEASE_NAME = "pipe-scaling-controller";

@@ -36,6 +36,11 @@ export function apiKeySecretName(keyId: string): string {
   return `api-key-${sha256(keyId).toString("hex")}`;
 }
 
+/** As `secretHash` of the record has them. */
+export function formatSecretHashes(hashes: readonly Buffer[]): string {
+  return hashes.map((hash) => `sha256:${hash.toString("hex")}`).join(" ");
+}
+
 const HASH = /^sha256:([0-9a-f]{64})$/;
 
 const data = z.object({
@@ -116,7 +121,7 @@ export function apiKeySecret(
       id: key.id,
       name: key.name,
       keySuffix: credentials.keyId.slice(-4),
-      secretHash: `sha256:${sha256(credentials.keySecret).toString("hex")}`,
+      secretHash: formatSecretHashes([sha256(credentials.keySecret)]),
       state: "enabled",
       roles: JSON.stringify(key.roles),
       createdAt: key.createdAt.toISOString(),

@@ -68,8 +68,8 @@ describe("the OpenAPI document", () => {
     const operations = Object.entries(paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, { operationId }]) => ({ path, method, operationId })),
     );
-    expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(7);
-    expect(operations.length).toBe(7);
+    expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(8);
+    expect(operations.length).toBe(8);
     for (const [template, methods] of Object.entries(paths)) {
       const path = template.replaceAll(/\{\w+\}/g, "none");
       const { status, headers } = await api.ask({ method: "POST", path, authorization });

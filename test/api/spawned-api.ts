@@ -8,16 +8,21 @@ import { clientOfText, type World } from "./world.ts";
 const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
 export interface SpawnedApi {
+  readonly url: string;
   readonly ask: Client;
   stop(): Promise<void>;
 }
 
+const UNLIMITED = ["--rate-limit", "0", "--failed-logins", "0"];
+
 /** The API as a process of its own, as it is shipped, with its caches filled. */
-export async function spawnApi(world: World): Promise<SpawnedApi> {
+export async function spawnApi(
+  world: Pick<World, "kubeconfig" | "records">,
+  { port = 0, flags = UNLIMITED }: { port?: number; flags?: readonly string[] } = {},
+): Promise<SpawnedApi> {
   const where = ["--kubeconfig", world.kubeconfig, "--namespace", world.records];
-  const ports = ["--port", "0", "--ops-port", "0"];
-  const unlimited = ["--rate-limit", "0", "--failed-logins", "0"];
-  const child = spawn(process.execPath, [MAIN, "api", ...where, ...ports, ...unlimited], {
+  const ports = ["--port", String(port), "--ops-port", "0"];
+  const child = spawn(process.execPath, [MAIN, "api", ...where, ...ports, ...flags], {
     env: {},
     stdio: ["ignore", "pipe", "inherit"],
   });
@@ -42,7 +47,7 @@ export async function spawnApi(world: World): Promise<SpawnedApi> {
       what: "the process to be ready",
       signal: ended.signal,
     });
-    return { ask: clientOf(url), stop };
+    return { url, ask: clientOf(url), stop };
   } catch (error) {
     await stop();
     throw error;

@@ -104,6 +104,7 @@ const READS: readonly Operation[] = [
   KEYS_OF,
   ofService("backupConfiguration", { method: "GET" }),
   ofService("pipesCdcScaling", { method: "GET" }),
+  ofService("pipesCdcScaling/progress", { method: "GET" }),
 ];
 
 const WRITES: readonly Operation[] = [

@@ -1,10 +1,11 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { kubectl } from "../cluster/kubectl.ts";
-import { podAccount } from "../cluster/service-account.ts";
+import { podAccount, serviceAccountKubeconfig } from "../cluster/service-account.ts";
 import { accountName, recordsRoleName } from "../gen/shipped-account.ts";
+import { FaultyProxy, refusal } from "./faults/faulty-proxy.ts";
 import { World } from "./world.ts";
 
 const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
@@ -72,6 +73,21 @@ describe("controller --dry-run", () => {
       stdout: "",
       stderr: "Dry run: nothing was written. Services: 1, pipes: 1. There is nothing to do.\n",
     });
+  });
+
+  it("asks again where the server is too busy at first", async () => {
+    const proxy = await FaultyProxy.start(world.cluster);
+    onTestFinished(() => proxy.stop());
+    proxy.fate = ({ resource }) =>
+      resource === "deployments" && proxy.count("watch", "deployments", "answer") === 0
+        ? refusal(429, "TooManyRequests", { "retry-after": "1" })
+        : undefined;
+    const account = await serviceAccountKubeconfig(world.cluster, world.records, accountName("controller"));
+    const where = ["--kubeconfig", proxy.kubeconfig(account), "--namespace", world.records];
+    const scope = ["--pipe-namespaces", world.pipes];
+    const { stderr } = await run(process.execPath, [MAIN, "controller", "--dry-run", ...where, ...scope]);
+    expect(stderr).toBe("Dry run: nothing was written. Services: 1, pipes: 0. There is nothing to do.\n");
+    expect(proxy.count("watch", "deployments", "answer")).toBe(1);
   });
 
   it("ends with a sentence where it may not read", async () => {

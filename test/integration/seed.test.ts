@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";
-import { ADMIN_COMMANDS } from "../../src/cli/admin-commands.ts";
 import { runProgram } from "../../src/cli/program.ts";
+import { ADMIN_COMMANDS } from "../../src/cli/records/admin-commands.ts";
 import type { ConfigMap, Secret } from "../../src/kube/objects.ts";
 import { apiKeySecretName, parseApiKey, sha256 } from "../../src/records/api-key.ts";
 import { parseMember } from "../../src/records/members.ts";
@@ -12,6 +12,7 @@ import type { Cluster } from "../cluster/cluster.ts";
 import { apply, kubectl } from "../cluster/kubectl.ts";
 import { serviceAccountKubeconfig } from "../cluster/service-account.ts";
 import { sharedCluster } from "../cluster/shared.ts";
+import { recordedIo } from "../gen/io.ts";
 
 const NAMESPACE = `seed-${randomUUID().slice(0, 8)}`;
 const ABSENT = "6f1c2f0e-58a2-4c3e-9a55-0d6a1b9b3c11";
@@ -23,21 +24,13 @@ async function run(
   words: readonly string[],
   { namespace = NAMESPACE, kubeconfig = cluster.kubeconfig } = {},
 ) {
-  let [out, err] = ["", ""];
+  const io = recordedIo();
   const code = await runProgram(
     { version: "0", commands: [], groups: ADMIN_COMMANDS },
     [...words, "--kubeconfig", kubeconfig, "--namespace", namespace],
-    {
-      env: {},
-      out: (text) => {
-        out += text;
-      },
-      err: (text) => {
-        err += text;
-      },
-    },
+    io,
   );
-  return { code, out, err };
+  return { code, ...io.written };
 }
 
 /** Runs a command that must succeed, and returns the JSON that it prints. */

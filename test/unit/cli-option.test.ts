@@ -72,7 +72,7 @@ describe("an option", () => {
         .replace(/^(--|PIPE_SCALING_)/, "")
         .toLowerCase()
         .replace(/[-_]([a-z])/g, (_match, letter: string) => letter.toUpperCase());
-    for (const { key, flag, variable } of all) {
+    for (const { key, flag = "", variable } of all) {
       expect(flag).toMatch(/^--[a-z]+(-[a-z]+)*$/);
       expect([back(flag), back(variable)]).toEqual([key, key]);
     }

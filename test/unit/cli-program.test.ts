@@ -1,12 +1,15 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { ADMIN_COMMANDS } from "../../src/cli/admin-commands.ts";
+import { argument } from "../../src/cli/argument.ts";
 import { defineCommand } from "../../src/cli/command.ts";
 import { CliError } from "../../src/cli/failure.ts";
+import { Interruption } from "../../src/cli/io.ts";
 import { option } from "../../src/cli/option.ts";
 import { runProgram } from "../../src/cli/program.ts";
-import { listOf, nonEmptyText, onOff } from "../../src/cli/values.ts";
+import { ADMIN_COMMANDS } from "../../src/cli/records/admin-commands.ts";
+import { listOf, nonEmptyText, onOff, uuid, wholeNumber } from "../../src/cli/values.ts";
 import { KubeApiError, KubeConfigError, KubeUnreachableError } from "../../src/kube/errors.ts";
+import { recordedIo } from "../gen/io.ts";
 
 const ORGANIZATION = "6f1c2f0e-58a2-4c3e-9a55-0d6a1b9b3c11";
 
@@ -30,21 +33,30 @@ async function run(
       seen.push(values);
     },
   });
-  let [out, err] = ["", ""];
-  const code = await runProgram(
-    { version: "1.2.3", commands: [tryIt], groups: ADMIN_COMMANDS },
-    words.split(" ").filter(Boolean),
-    {
-      env,
-      out: (text) => {
-        out += text;
-      },
-      err: (text) => {
-        err += text;
-      },
+  const tryArgs = defineCommand({
+    name: "try-args",
+    summary: "try arguments",
+    examples: ["try-args 3"],
+    arguments: z.object({
+      count: argument(wholeNumber(1, 9), { description: "how many" }),
+      title: argument(nonEmptyText.optional(), { description: "a title" }),
+    }),
+    options: z.object({
+      loud: option(onOff, { description: "shout", default: "false" }),
+      password: option(uuid, { description: "a password", secret: true }),
+    }),
+    async run(values) {
+      seen.push(values);
+      return values.count;
     },
+  });
+  const io = recordedIo({ env });
+  const code = await runProgram(
+    { version: "1.2.3", commands: [tryIt, tryArgs], groups: ADMIN_COMMANDS },
+    words.split(" ").filter(Boolean),
+    io,
   );
-  return { code, out, err, seen };
+  return { code, ...io.written, seen };
 }
 
 describe("help", () => {
@@ -57,23 +69,16 @@ describe("help", () => {
       "service",
       "member",
       "key",
-      "Exit codes: 0",
+      "Exit codes:\n    0  done\n",
       "PIPE_SCALING_",
     ]) {
       expect(out).toContain(word);
     }
   });
 
-  test.each([
-    "try-it",
-    "organization create",
-    "organization list",
-    "service create",
-    "service list",
-    "member add",
-    "key create",
-    "key list",
-  ])("of %s has its flags with their variables, and examples", async (command) => {
+  const all = ADMIN_COMMANDS.flatMap(({ name, commands }) => commands.map((each) => `${name} ${each.name}`));
+
+  test.each(["try-it", ...all])("of %s has its flags with their variables, and examples", async (command) => {
     const { code, out, err } = await run(`${command} --help`);
     expect([code, err]).toEqual([0, ""]);
     expect(out).toContain(`Usage: pipe-scaling ${command}`);
@@ -83,6 +88,16 @@ describe("help", () => {
     for (const flag of flags) {
       expect(out).toContain(`PIPE_SCALING_${flag.slice(2).replaceAll("-", "_").toUpperCase()}`);
     }
+  });
+
+  test("names the arguments, and the variables that have no flag", async () => {
+    const { out } = await run("try-args --help");
+    expect(out).toContain("Usage: pipe-scaling try-args [options] <count> [title]\n");
+    expect(out).toMatch(/\nArguments:\n {2}count +how many\n {2}title +a title\n/);
+    expect(out).toMatch(
+      /\nVariables without a flag:\n {2}PIPE_SCALING_PASSWORD {2}a password \(required\)\n/,
+    );
+    expect(out).not.toContain("--password");
   });
 
   test("is given, as an error, to who names no command", async () => {
@@ -103,6 +118,18 @@ describe("a command line that is wrong ends with 2 and a sentence:", () => {
     ["try-it --lout", "Unknown option '--lout' (Did you mean --loud?)\nAsk pipe-scaling try-it --help"],
     ["try-it now", "Too many arguments for 'try-it'. Expected 0 arguments but got 1: now."],
     ["tryit", "Unknown command 'tryit' (Did you mean try-it?)\nAsk pipe-scaling --help"],
+    [
+      "try-args",
+      "<count> is missing: how many.\nPIPE_SCALING_PASSWORD is missing: a password.\nAsk pipe-scaling try-args --help",
+    ],
+    ["try-args ten", '<count> is "ten", but it must be a whole number from 1 to 9.\n'],
+    ["try-args 3 title more", "Too many arguments for 'try-args'. Expected 2 arguments but got 3"],
+    ["try-args 3 --password x", "Unknown option '--password'"],
+    ["organization show acme --output xml", "Ask pipe-scaling organization show --help"],
+    [
+      "organization update 6f1c2f0e-58a2-4c3e-9a55-0d6a1b9b3c11",
+      "There is nothing to change: give --tier, --name",
+    ],
     ["organization lits", "Unknown command 'lits' (Did you mean list?)"],
     ["try-it --title", "Option '--title <t>' argument missing"],
     ["try-it --title a --title b", "It is there twice."],
@@ -113,7 +140,7 @@ describe("a command line that is wrong ends with 2 and a sentence:", () => {
     ],
     ["organization create --name x --tier basic --id 12", 'is "12", but it must be a UUID such as'],
     ["organization create --name x --tier basic --tiers-file /no/such", "--tiers-file"],
-    ["organization list --output yaml", 'is "yaml", but it must be table or json.'],
+    ["organization list --output xml", 'is "xml", but it must be table, json or yaml.'],
     [
       "service create --organization x --name y",
       "--pipes-namespace (or PIPE_SCALING_PIPES_NAMESPACE) is missing",
@@ -152,6 +179,27 @@ describe("a command line that is wrong ends with 2 and a sentence:", () => {
 });
 
 describe("a command", () => {
+  test("gets its arguments with its options, and says how it ended", async () => {
+    const env = { PIPE_SCALING_PASSWORD: ORGANIZATION };
+    const { code, seen } = await run("try-args 3 --loud hello", { env });
+    expect(code).toBe(3);
+    expect(seen).toEqual([{ count: 3, title: "hello", loud: true, password: ORGANIZATION }]);
+  });
+
+  test("is told of a secret that is wrong without its value", async () => {
+    const { code, err } = await run("try-args 3", { env: { PIPE_SCALING_PASSWORD: "hunter2" } });
+    expect(code).toBe(2);
+    expect(err).toContain("PIPE_SCALING_PASSWORD does not serve: it must be a UUID");
+    expect(err).not.toContain("hunter2");
+  });
+
+  test("that is interrupted says so, and with what", async () => {
+    const interruption = new Interruption("SIGTERM", 143);
+    for (const ending of [interruption, new Error("the call was ended", { cause: interruption })]) {
+      expect(await run("try-it", { ending })).toMatchObject({ code: 143, out: "", err: "Interrupted.\n" });
+    }
+  });
+
   test("gets what flags and variables say, the flags of a list joined", async () => {
     const env = { PIPE_SCALING_TITLE: "from the environment", PIPE_SCALING_WORD: "ignored" };
     const { code, seen } = await run("try-it --loud --word a --word b,c", { env });

@@ -14,7 +14,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   runtime: ["kube"],
   api: ["domain", "crd", "records", "kube", "runtime", "telemetry"],
   controller: ["domain", "crd", "records", "kube", "runtime", "telemetry"],
-  cli: ["domain", "crd", "records", "kube"],
+  cli: ["domain", "crd", "records", "kube", "runtime", "controller"],
 };
 
 const ROOMS = Object.keys(MAY_IMPORT);

@@ -1,8 +1,13 @@
 import type { Clock } from "../../runtime/clock.ts";
 import { readBody } from "../body.ts";
 import { type Records, serviceAt } from "../places.ts";
+import {
+  type PipeScalingProgressObject,
+  pipeScalingProgress,
+  toPipeScalingProgress,
+} from "../progress-schema.ts";
 import type { Operation, Route } from "../routes.ts";
-import { reachedSize, requestSize, type ScalingDeps } from "../scaling.ts";
+import { reachedSize, requestSize, type ScalingDeps, scalingProgress } from "../scaling.ts";
 import { type PipeScalingObject, pipeScaling, pipeScalingPatch, toPipeScaling } from "../schemas.ts";
 
 const path = "/v1/organizations/{organizationId}/services/{serviceId}/pipesCdcScaling";
@@ -37,6 +42,17 @@ const update = {
   },
 } as const satisfies Operation;
 
+const readProgress = {
+  id: "getPipeScalingProgress",
+  tag: "Pipes",
+  summary: "See how far a rescale has come",
+  description:
+    "How many pipes of the service run the size that was asked for last, which of them cannot be given it and why, and which request it was. After a PATCH it tells of that size at once. Ask again every few seconds: it is answered from memory, but counts as a request of the key.",
+  isBeta: true,
+  result: pipeScalingProgress,
+  refusals: { 400: `An id in the path is no UUID, or ${NO_PIPE}.`, 404: NOT_FOUND },
+} as const satisfies Operation;
+
 export function pipeScalingRoutes(records: Records, clock: Clock, scaling: ScalingDeps): readonly Route[] {
   return [
     {
@@ -57,6 +73,15 @@ export function pipeScalingRoutes(records: Records, clock: Clock, scaling: Scali
         const requestedAt = new Date(clock.now()).toISOString();
         const origin = { requestId: call.requestId, apiKey: call.key.id, requestedAt };
         return toPipeScaling(await requestSize(place, size, origin, scaling));
+      },
+    },
+    {
+      method: "GET",
+      path: `${path}/progress`,
+      operation: readProgress,
+      serve(call): PipeScalingProgressObject {
+        const { progress, effective } = scalingProgress(serviceAt(call, records), scaling);
+        return toPipeScalingProgress(progress, effective);
       },
     },
   ];

@@ -1,0 +1,87 @@
+import type * as z from "zod";
+import packageJson from "../package.json" with { type: "json" };
+import { defineCommand, section } from "./cli/command.ts";
+import { completionCommand } from "./cli/completion/command.ts";
+import { doctor } from "./cli/doctor/doctor.ts";
+import { HTTP_COMMANDS, HTTP_GROUPS } from "./cli/http/http-commands.ts";
+import type { Io } from "./cli/io.ts";
+import { printList } from "./cli/output.ts";
+import type { ProgramSpec } from "./cli/program.ts";
+import { ADMIN_COMMANDS } from "./cli/records/admin-commands.ts";
+import { status } from "./cli/status/status.ts";
+import { apiOptions, apiSettings, controllerOptions, controllerSettings } from "./config.ts";
+import { runProcess } from "./run-process.ts";
+
+/*
+ * Every command there is. What a command needs to do its work is loaded only when it is asked for: one of the
+ * administrator should not wait for an HTTP server to be read.
+ */
+
+const api = defineCommand({
+  name: "api",
+  summary: "run the management API",
+  details:
+    "Answers HTTP requests with the organizations, services and keys of the records, and writes the size\n" +
+    "that a caller asks for into the PipeScaling of the service. Any number of them may run.",
+  examples: ["api --kubeconfig ~/.kube/config", "api --host 0.0.0.0 --tls-cert tls.crt --tls-key tls.key"],
+  options: apiOptions,
+  run: (values) =>
+    runProcess("api", values.logLevel, async (log, signal) => {
+      const settings = apiSettings(values);
+      const { runApi } = await import("./api/process.ts");
+      await runApi(settings, log, signal);
+    }),
+});
+
+const controller = defineCommand({
+  name: "controller",
+  summary: "run the controller",
+  details:
+    "Gives the database pipes of each service the size that its PipeScaling asks for, a few at a time, and\n" +
+    "reports how far they are. Of several that run, one is at work and the others wait to take over.",
+  examples: [
+    "controller --kubeconfig ~/.kube/config",
+    "controller --pipe-namespaces acme-pipes,globex-pipes --rollout-timeout 30m",
+    "controller --tiers-file new-tiers.yaml --dry-run",
+  ],
+  options: controllerOptions,
+  run: (values, io) => {
+    if (values.dryRun) return printDryRun(values, io);
+    return runProcess("controller", values.logLevel, async (log, signal) => {
+      const settings = controllerSettings(values);
+      const { runController } = await import("./controller/process.ts");
+      await runController(settings, log, signal);
+    });
+  },
+});
+
+async function printDryRun(values: z.output<typeof controllerOptions>, io: Io): Promise<void> {
+  const { dryRun } = await import("./controller/dry-run.ts");
+  const { steps, services, pipes } = await dryRun(controllerSettings(values));
+  if (steps.length > 0) {
+    printList(
+      io,
+      "table",
+      ["service", "namespace", "pipe", "size", "wanted", "action"],
+      steps.map((each) => ({ ...each })),
+    );
+  }
+  const none = steps.length === 0 ? " There is nothing to do." : "";
+  io.err(`Dry run: nothing was written. Services: ${services}, pipes: ${pipes}.${none}\n`);
+}
+
+const PROCESSES = "Processes of the operator:";
+const BY_KUBECONFIG = "For the platform team, by a kubeconfig:";
+const BY_KEY = "For customers, by an API key:";
+
+/** The program: help, completion and what runs come from this. */
+export const COMMANDS: ProgramSpec = {
+  version: packageJson.version,
+  commands: [
+    ...section(PROCESSES, api, controller),
+    ...section(BY_KUBECONFIG, status, doctor),
+    ...section(BY_KEY, ...HTTP_COMMANDS),
+    completionCommand(() => COMMANDS),
+  ],
+  groups: [...section(BY_KUBECONFIG, ...ADMIN_COMMANDS), ...section(BY_KEY, ...HTTP_GROUPS)],
+};

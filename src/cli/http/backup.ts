@@ -1,0 +1,110 @@
+import * as z from "zod";
+import {
+  BACKUP_PERIODS_HOURS,
+  BACKUP_RETENTION_MAXIMUM_HOURS,
+  BACKUP_RETENTION_MINIMUM_HOURS,
+  BACKUP_RETENTION_STEP_HOURS,
+  BACKUP_START_TIME,
+  START_TIME_RULE,
+} from "../../domain/backup-policy.ts";
+import { type CommandGroup, defineCommand } from "../command.ts";
+import { outputOption } from "../common-options.ts";
+import { option, UsageError } from "../option.ts";
+import { printOne } from "../output.ts";
+import { oneOf, written } from "../values.ts";
+import { accessOptions, organizationOption } from "./access.ts";
+import { backup as answer } from "./answers.ts";
+import { withApi } from "./api.ts";
+import { organizationId, servicePath } from "./places.ts";
+import { serviceArgument } from "./service-argument.ts";
+
+/** Stands for `null`, which brings a property back to its default. */
+const DEFAULT = "default";
+
+const periods = oneOf(DEFAULT, ...BACKUP_PERIODS_HOURS.map(String));
+
+const retention = written(
+  `it must be ${DEFAULT}, or a number of hours from ${BACKUP_RETENTION_MINIMUM_HOURS} to ${BACKUP_RETENTION_MAXIMUM_HOURS} in steps of ${BACKUP_RETENTION_STEP_HOURS}`,
+  (text) => {
+    const hours = Number(text);
+    const isAllowed =
+      /^\d{1,4}$/.test(text) &&
+      hours >= BACKUP_RETENTION_MINIMUM_HOURS &&
+      hours <= BACKUP_RETENTION_MAXIMUM_HOURS &&
+      hours % BACKUP_RETENTION_STEP_HOURS === 0;
+    return isAllowed || text === DEFAULT ? text : undefined;
+  },
+);
+
+const startTime = written(`it must be ${DEFAULT}, or a full hour in UTC such as 2:00 or 14:00`, (text) =>
+  BACKUP_START_TIME.test(text) || text === DEFAULT ? text : undefined,
+);
+
+const get = defineCommand({
+  name: "get",
+  summary: "show when a service is backed up, and how long that is kept",
+  examples: ["backup get <uuid>"],
+  arguments: serviceArgument,
+  options: z.object({ ...organizationOption, ...outputOption, ...accessOptions }),
+  async run({ service, organization, output, ...access }, io) {
+    const { result } = await withApi(access, io, async (api) => {
+      const id = await organizationId(api, organization);
+      return await api.ask({ method: "GET", path: pathOf(id, service) }, answer);
+    });
+    printOne(io, output, result);
+  },
+});
+
+const set = defineCommand({
+  name: "set",
+  summary: "change when a service is backed up, and how long that is kept",
+  details: `What is not given stays; the word ${DEFAULT} brings a setting back to its default.\n${START_TIME_RULE}.`,
+  examples: [
+    "backup set <uuid> --period 12 --retention 72",
+    "backup set <uuid> --period 24 --start-time 2:00",
+  ],
+  arguments: serviceArgument,
+  options: z.object({
+    period: option(periods.optional(), {
+      placeholder: "hours",
+      description: `hours from one backup to the next: ${BACKUP_PERIODS_HOURS.join(", ")}`,
+    }),
+    retention: option(retention.optional(), {
+      placeholder: "hours",
+      description: "hours that a backup is kept",
+    }),
+    startTime: option(startTime.optional(), { placeholder: "time", description: "a full hour in UTC" }),
+    ...organizationOption,
+    ...outputOption,
+    ...accessOptions,
+  }),
+  async run({ service, period, retention, startTime, organization, output, ...access }, io) {
+    const body = {
+      ...hours("backupPeriodInHours", period),
+      ...hours("backupRetentionPeriodInHours", retention),
+      ...(startTime === undefined ? {} : { backupStartTime: startTime === DEFAULT ? null : startTime }),
+    };
+    if (Object.keys(body).length === 0) {
+      throw new UsageError("Nothing is to be changed: give --period, --retention or --start-time.");
+    }
+    const { result } = await withApi(access, io, async (api) => {
+      const id = await organizationId(api, organization);
+      return await api.ask({ method: "PATCH", path: pathOf(id, service), body }, answer);
+    });
+    printOne(io, output, result);
+  },
+});
+
+function hours(key: string, text: string | undefined): Record<string, number | null> {
+  return text === undefined ? {} : { [key]: text === DEFAULT ? null : Number(text) };
+}
+
+function pathOf(organization: string, service: string): string {
+  return `${servicePath(organization, service)}/backupConfiguration`;
+}
+
+export const backup: CommandGroup = {
+  name: "backup",
+  summary: "show and change the backup settings of a service, by the HTTP API",
+  commands: [get, set],
+};

@@ -1,0 +1,50 @@
+import type { Environment } from "./option.ts";
+
+/** The world of a command; the process's own (process-io.ts), or a test's. */
+export interface Io {
+  readonly env: Environment;
+  /** What was asked for, and nothing else: programs read it. */
+  readonly out: (text: string) => void;
+  /** What people should know beside it. */
+  readonly err: (text: string) => void;
+  readonly terminal: Terminal;
+  /** A line from standard input, after the question on standard error; `undefined` at its end. */
+  ask(question: string): Promise<string | undefined>;
+  /** The same without showing what is typed. */
+  askSecret(question: string): Promise<string | undefined>;
+  /**
+   * Aborted, with an {@link Interruption}, by the first SIGINT or SIGTERM; a second one ends the process. A
+   * command that never looks at it is ended by the first.
+   */
+  readonly signal: AbortSignal;
+}
+
+export interface Terminal {
+  /** Somebody can be asked. */
+  readonly input: boolean;
+  /** Somebody is watching: lines may be drawn again in place. */
+  readonly output: boolean;
+  /** Width of the output as it is now. */
+  columns(): number;
+  /** Its height as it is now. */
+  rows(): number;
+  /** Colours may be used on standard output. */
+  readonly colors: boolean;
+}
+
+/** The person, or the system, wants the command to end. */
+export class Interruption extends Error {
+  override readonly name = "Interruption";
+  readonly exitCode: number;
+
+  constructor(signal: string, exitCode: number) {
+    super(`ended by ${signal}`);
+    this.exitCode = exitCode;
+  }
+
+  /** The interruption that an error is, or was caused by. */
+  static of(error: unknown): Interruption | undefined {
+    if (error instanceof Interruption) return error;
+    return error instanceof Error && error.cause !== undefined ? Interruption.of(error.cause) : undefined;
+  }
+}

@@ -1,0 +1,6 @@
+import { option } from "../option.ts";
+import { uuid } from "../values.ts";
+
+export const organizationOption = {
+  organization: option(uuid, { placeholder: "uuid", description: "id of the organization" }),
+};

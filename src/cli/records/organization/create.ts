@@ -1,0 +1,48 @@
+import { randomUUID } from "node:crypto";
+import * as z from "zod";
+import { CONFIG_MAPS } from "../../../kube/paths.ts";
+import { organizationConfigMap } from "../../../records/organization.ts";
+import { defineCommand } from "../../command.ts";
+import { clusterOptions, outputOption } from "../../common-options.ts";
+import { option } from "../../option.ts";
+import { printOne } from "../../output.ts";
+import { nonEmptyText, onOff, uuid } from "../../values.ts";
+import { withRecords } from "../cluster.ts";
+import { checkTier, readTiers, tiersFileOption } from "../tiers.ts";
+
+export const createOrganization = defineCommand({
+  name: "create",
+  summary: "create an organization",
+  examples: [
+    "organization create --name 'Acme Corp' --tier basic",
+    "organization create --name 'Acme Corp' --tier basic --create-namespace --output json",
+  ],
+  options: z.object({
+    name: option(nonEmptyText, { placeholder: "text", description: "name of the organization" }),
+    tier: option(nonEmptyText, {
+      placeholder: "name",
+      description: "its tier, which gives the default and the largest size of its pipes",
+    }),
+    id: option(uuid.optional(), { placeholder: "uuid", description: "its id; without it a new one" }),
+    createNamespace: option(onOff, {
+      description: "make the namespace of the records too, unless it is there",
+      default: "false",
+    }),
+    ...tiersFileOption,
+    ...outputOption,
+    ...clusterOptions,
+  }),
+  async run({ name, tier, id = randomUUID(), createNamespace, tiersFile, output, ...cluster }, io) {
+    checkTier(tier, readTiers(tiersFile));
+    const organization = { id, name, tier, createdAt: new Date() };
+    await withRecords(cluster, io, async (records) => {
+      if (createNamespace) await records.createNamespace();
+      await records.create(
+        CONFIG_MAPS,
+        organizationConfigMap(organization),
+        `An organization with the id ${id} is there already; it was left as it is.`,
+      );
+    });
+    printOne(io, output, organization);
+  },
+});

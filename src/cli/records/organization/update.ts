@@ -1,0 +1,47 @@
+import * as z from "zod";
+import { CONFIG_MAPS } from "../../../kube/paths.ts";
+import { defineCommand } from "../../command.ts";
+import { clusterOptions, outputOption } from "../../common-options.ts";
+import { option, UsageError } from "../../option.ts";
+import { printOne } from "../../output.ts";
+import { nonEmptyText } from "../../values.ts";
+import { withRecords } from "../cluster.ts";
+import { untilUndisturbed } from "../guarded.ts";
+import { checkTier, readTiers, tiersFileOption } from "../tiers.ts";
+import { findOrganization, organizationArgument } from "./find.ts";
+
+export const updateOrganization = defineCommand({
+  name: "update",
+  summary: "change the tier or the name of an organization",
+  details:
+    "With another tier the controller resizes its pipes: those that have the default of the tier, and those\n" +
+    "that are larger than the new one allows or were held back by the old one.",
+  examples: ["organization update <uuid> --tier scale", "organization update <uuid> --name 'Acme Inc'"],
+  arguments: z.object(organizationArgument),
+  options: z.object({
+    tier: option(nonEmptyText.optional(), { placeholder: "name", description: "its new tier" }),
+    name: option(nonEmptyText.optional(), { placeholder: "text", description: "its new name" }),
+    ...tiersFileOption,
+    ...outputOption,
+    ...clusterOptions,
+  }),
+  async run({ organization: id, tier, name, tiersFile, output, ...cluster }, io) {
+    if (tier === undefined && name === undefined) {
+      throw new UsageError("There is nothing to change: give --tier, --name or both.");
+    }
+    if (tier !== undefined) checkTier(tier, readTiers(tiersFile));
+    const change = {
+      ...(tier === undefined ? {} : { tier }),
+      ...(name === undefined ? {} : { name }),
+    };
+    const before = await withRecords(cluster, io, (records) =>
+      untilUndisturbed(`Organization ${id}`, async () => {
+        const { organization, object } = await findOrganization(records, id);
+        await records.change(CONFIG_MAPS, object, change);
+        return organization;
+      }),
+    );
+    const { createdAt } = before;
+    printOne(io, output, { id, name: before.name, tier: before.tier, createdAt, ...change });
+  },
+});

@@ -1,0 +1,117 @@
+import { requestedSize, type Scaling } from "../../controller/scaling.ts";
+import type { Condition, PipeScalingStatus } from "../../crd/pipe-scaling.ts";
+import { scalingRequestFor } from "../../crd/scaling-request.ts";
+import { parseSize, type Size } from "../../domain/size.ts";
+import type { PipeLine, RescaleState, RescaleView } from "../view/rescale-view.ts";
+import { type PipesSeen, standingOf } from "./pipe-lines.ts";
+
+const NOTHING_KNOWN = {
+  wanted: undefined,
+  from: undefined,
+  effective: undefined,
+  pipes: { total: 0, updated: 0 },
+  startedAt: undefined,
+  completedAt: undefined,
+  requestId: undefined,
+  lines: [],
+} as const;
+
+/**
+ * How a service's rescale stands, by its PipeScaling and, where they can be read, its pipes.
+ *
+ * @param service as people are to read it
+ */
+export function viewOf(
+  service: string,
+  scaling: Scaling | undefined,
+  seen: PipesSeen | undefined,
+): RescaleView {
+  if (!scaling) {
+    return {
+      service,
+      ...NOTHING_KNOWN,
+      state: "unknown",
+      reason: "NoPipeScaling",
+      message: "It has no PipeScaling: no pipe of it has been seen yet.",
+    };
+  }
+  const { status } = scaling;
+  const { desired, propagation } = status;
+  const wanted = isSeen(scaling) ? sizeIn(desired) : (requestedSize(scaling) ?? sizeIn(desired));
+  const standing = wanted && seen ? standingOf(seen, scaling, wanted) : undefined;
+  const lines = standing?.lines ?? failedLines(status, wanted);
+  return {
+    service,
+    wanted,
+    from: isSeen(scaling) ? desired?.source : undefined,
+    effective: sizeIn(status.effective),
+    pipes: standing
+      ? { total: lines.length, updated: lines.filter(({ state }) => state === "done").length }
+      : { total: status.pipes?.total ?? 0, updated: status.pipes?.updated ?? 0 },
+    startedAt: dateIn(propagation?.startedAt),
+    completedAt: dateIn(propagation?.completedAt),
+    progressedAt: standing?.progressedAt,
+    requestId: requestIdOf(scaling, wanted),
+    ...outcomeOf(scaling),
+    retryAt: standing?.retryAt,
+    lines,
+  };
+}
+
+/** Whether what the status says is about the newest spec. */
+function isSeen({ metadata, status }: Scaling): boolean {
+  return status.observedGeneration === metadata.generation;
+}
+
+function outcomeOf(scaling: Scaling): Pick<RescaleView, "state" | "reason" | "message"> {
+  const { conditions = [], observedGeneration = -1 } = scaling.status;
+  if (observedGeneration < 0) {
+    return { state: "unknown", reason: "NotSeenYet", message: "No controller has looked at it yet." };
+  }
+  if (!isSeen(scaling)) {
+    const message = "The controller has not looked at its newest change yet.";
+    return { state: "propagating", reason: "NotSeenYet", message };
+  }
+  const { reason, message } = currentCondition(conditions) ?? { reason: "", message: "" };
+  return { state: stateOf(conditions), reason, message };
+}
+
+/** The condition that says how it is: Stalled or Reconciling where there is one, else Ready. */
+export function currentCondition(conditions: readonly Condition[]): Condition | undefined {
+  return (
+    conditions.find(({ type, status }) => type !== "Ready" && status === "True") ??
+    conditions.find(({ type }) => type === "Ready")
+  );
+}
+
+function stateOf(conditions: readonly Condition[]): RescaleState {
+  const has = (type: string, status: Condition["status"]) =>
+    conditions.some((each) => each.type === type && each.status === status);
+  if (has("Ready", "True")) return "scaled";
+  if (has("Stalled", "True")) return "failed";
+  return has("Ready", "Unknown") ? "suspended" : "propagating";
+}
+
+function requestIdOf(scaling: Scaling, wanted: Size | undefined): string | undefined {
+  if (isSeen(scaling)) return scaling.status.propagation?.requestId;
+  return wanted && scalingRequestFor(wanted, scaling.requestAnnotation)?.requestId;
+}
+
+/** Where the pipes cannot be read, those that failed are all that is known by name. */
+function failedLines({ failures = [] }: PipeScalingStatus, wanted: Size | undefined): PipeLine[] {
+  return failures.map(({ pipe, size, message }) => ({
+    name: pipe,
+    from: undefined,
+    to: parseSize(size) ?? wanted,
+    state: "failed",
+    why: message,
+  }));
+}
+
+function sizeIn(fields: PipeScalingStatus["effective"]): Size | undefined {
+  return fields && { cpuMillicores: fields.replicaCpuMillicores, memoryGib: fields.replicaMemoryGb };
+}
+
+function dateIn(text: string | undefined): Date | undefined {
+  return text === undefined ? undefined : new Date(text);
+}

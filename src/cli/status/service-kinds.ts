@@ -1,0 +1,30 @@
+import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../controller/names.ts";
+import { pipeOf } from "../../controller/pipe.ts";
+import { PIPE_SCALINGS } from "../../crd/names.ts";
+import type { Deployment } from "../../kube/objects.ts";
+import { DEPLOYMENTS, PODS } from "../../kube/paths.ts";
+import type { Service } from "../../records/service.ts";
+import type { Selection } from "./list.ts";
+import type { WatchedPipe } from "./pipe-lines.ts";
+
+export function scalingsOf({ id, namespace }: Service): Selection {
+  return { resource: PIPE_SCALINGS, namespace, fieldSelector: `metadata.name=${id}` };
+}
+
+export function pipesOf({ id, namespace }: Service): Selection {
+  const labelSelector = `${TYPE_LABEL}=${DATABASE_TYPE},${SERVICE_LABEL}=${id}`;
+  return { resource: DEPLOYMENTS, namespace, labelSelector };
+}
+
+/** Those that wait for a node, whosever they are: their names tell. */
+export function pendingPodsIn({ namespace }: Service): Selection {
+  return { resource: PODS, namespace, fieldSelector: "spec.nodeName=" };
+}
+
+export function watchedPipeOf(deployment: Deployment): WatchedPipe {
+  const { replicas = 0, updatedReplicas = 0, availableReplicas = 0 } = deployment.status ?? {};
+  const pipe = pipeOf(deployment);
+  // Which of those that are available are new is not told: as few as can be.
+  const sure = Math.max(0, availableReplicas - (replicas - updatedReplicas));
+  return { ...pipe, updatedReplicas: pipe.rollout.isSeen ? sure : 0 };
+}

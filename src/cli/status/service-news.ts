@@ -1,0 +1,126 @@
+import { type PendingPod, pendingPodOf } from "../../controller/pending-pod.ts";
+import { type Scaling, scalingOf } from "../../controller/scaling.ts";
+import type { EndedCall, KubeClient } from "../../kube/client.ts";
+import type { KubeObject } from "../../kube/objects.ts";
+import type { Service } from "../../records/service.ts";
+import { type Clock, systemClock } from "../../runtime/clock.ts";
+import { type Informer, Reflector } from "../../runtime/reflector.ts";
+import { Store } from "../../runtime/store.ts";
+import { sentenceFor } from "../failure.ts";
+import type { News } from "../view/follow.ts";
+import type { Selection } from "./list.ts";
+import type { Look } from "./look.ts";
+import type { WatchedPipe } from "./pipe-lines.ts";
+import { viewOf } from "./scaling-view.ts";
+import { pendingPodsIn, pipesOf, scalingsOf, watchedPipeOf } from "./service-kinds.ts";
+import type { ServiceStanding } from "./services.ts";
+
+/**
+ * How a service's rescale goes on, by watches of its namespace. A watch that is lost is told as trouble, and
+ * begun again until the signal is aborted.
+ */
+export class ServiceNews {
+  readonly #service: Service;
+  readonly #clock: Clock;
+  readonly #scalings = new Store<Scaling>();
+  readonly #pipes = new Store<WatchedPipe>();
+  readonly #pendingPods = new Store<PendingPod>();
+  /** By the plural of the kind. */
+  readonly #troubles = new Map<string, string>();
+  readonly #readable: Look;
+  #changed = Promise.withResolvers<void>();
+  #latest: ServiceStanding | undefined;
+
+  /** @param readable what may be read at all: the rest is not watched */
+  constructor(service: Service, readable: Look, clock: Clock = systemClock) {
+    this.#service = service;
+    this.#readable = readable;
+    this.#clock = clock;
+  }
+
+  /** What was told last. */
+  get latest(): ServiceStanding | undefined {
+    return this.#latest;
+  }
+
+  /** To be told of each call of the client: that a watch is answered is the end of its trouble. */
+  onCall({ verb, resource, code }: EndedCall): void {
+    if (verb === "watch" && code === 200 && this.#troubles.delete(resource)) this.#change();
+  }
+
+  /**
+   * News for follow(), the first once everything is known that can be.
+   *
+   * @param signal ends it
+   */
+  async *since(client: KubeClient, signal: AbortSignal): AsyncGenerator<News> {
+    const ending = new AbortController();
+    const running = AbortSignal.any([signal, ending.signal]);
+    running.addEventListener("abort", () => this.#change());
+    const informers = this.#informers(client);
+    const watching = informers.map((each) => each.run(running));
+    for (const each of informers) void each.synced.then(() => this.#change());
+    try {
+      for (;;) {
+        await this.#changed.promise;
+        this.#changed = Promise.withResolvers();
+        if (running.aborted) return;
+        const [trouble] = this.#troubles.values();
+        if (trouble !== undefined) yield { trouble };
+        else if (informers.every(({ isSynced }) => isSynced)) {
+          this.#latest = this.#standing();
+          yield { view: this.#latest.view };
+        }
+      }
+    } finally {
+      ending.abort();
+      await Promise.all(watching);
+    }
+  }
+
+  #change(): void {
+    this.#changed.resolve();
+  }
+
+  #informers(client: KubeClient): Informer[] {
+    const service = this.#service;
+    const { pipes, pendingPods } = this.#readable;
+    return [
+      this.#reflector(client, scalingsOf(service), this.#scalings, scalingOf),
+      ...(pipes ? [this.#reflector(client, pipesOf(service), this.#pipes, watchedPipeOf)] : []),
+      ...(pendingPods
+        ? [this.#reflector(client, pendingPodsIn(service), this.#pendingPods, pendingPodOf)]
+        : []),
+    ];
+  }
+
+  #reflector<T extends KubeObject, Raw extends KubeObject>(
+    client: KubeClient,
+    selection: Selection,
+    store: Store<T>,
+    project: (raw: Raw) => T,
+  ): Informer {
+    store.onChange(() => this.#change());
+    const onProblem = (problem: unknown) => {
+      this.#troubles.set(selection.resource.plural, troubleOf(problem));
+      this.#change();
+    };
+    return new Reflector<T, Raw>({ ...selection, client, clock: this.#clock, store, project, onProblem });
+  }
+
+  #standing(): ServiceStanding {
+    const [scaling] = this.#scalings.values();
+    const seen = {
+      pipes: [...this.#pipes.values()].filter(({ isBeingDeleted }) => !isBeingDeleted),
+      pendingPods: [...this.#pendingPods.values()],
+      nowMs: this.#clock.now(),
+    };
+    const service = this.#service;
+    return { service, scaling, view: viewOf(service.name, scaling, this.#readable.pipes && seen) };
+  }
+}
+
+function troubleOf(problem: unknown): string {
+  const why = problem instanceof Error ? problem.message : String(problem);
+  return `${sentenceFor(problem) ?? `The connection to the cluster was lost (${why}).`} Trying again.`;
+}

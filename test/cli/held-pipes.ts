@@ -1,0 +1,47 @@
+import { PIPE_SCALINGS } from "../../src/crd/names.ts";
+import type { Pod } from "../../src/kube/objects.ts";
+import { collectionPath, DEPLOYMENTS, objectPath, PODS } from "../../src/kube/paths.ts";
+import { NEVER_READY_LABEL } from "../cluster/stages.ts";
+import { waitFor } from "../cluster/wait.ts";
+import { pipeDeployment } from "../gen/pipe.ts";
+import type { World } from "../integration/world.ts";
+
+/** A pipe whose pods come up when the test lets them, so that a rollout lasts as long as it is looked at. */
+export async function createHeldPipe(world: World, name: string, cores = 1): Promise<void> {
+  const deployment = pipeDeployment({ name, cores, namespace: world.pipes, serviceId: world.serviceId });
+  const { template } = deployment.spec;
+  const labels = { ...template.metadata.labels, [NEVER_READY_LABEL]: "true" };
+  const held = { ...template, metadata: { ...template.metadata, labels } };
+  await world.create(DEPLOYMENTS, world.pipes, {
+    ...deployment,
+    spec: { ...deployment.spec, template: held },
+  });
+}
+
+/** Lets the pods of a pipe come up that are there now, and waits for one to be there. */
+export async function release(world: World, name: string): Promise<void> {
+  const path = collectionPath(PODS, world.pipes);
+  const query = { labelSelector: `app=${name},${NEVER_READY_LABEL}=true` };
+  const { items } = await waitFor(
+    async () => {
+      const list = await world.client.json<{ readonly items: readonly Pod[] }>({ path, query });
+      return list.items.length > 0 && list;
+    },
+    { what: `pods of ${name}` },
+  );
+  for (const { metadata } of items) {
+    await world.client.json({
+      method: "PATCH",
+      path: objectPath(PODS, world.pipes, metadata.name),
+      patchType: "application/merge-patch+json",
+      body: { metadata: { labels: { [NEVER_READY_LABEL]: null } } },
+    });
+  }
+}
+
+/** Waits until the cluster answers for PipeScalings: their definition may have come just now. */
+export async function knownPipeScalings({ client, pipes }: World): Promise<void> {
+  await waitFor(() => client.json({ path: collectionPath(PIPE_SCALINGS, pipes) }), {
+    what: "PipeScalings to be known",
+  });
+}

@@ -1,0 +1,185 @@
+import { createServer } from "node:http";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { type SpawnedApi, spawnApi } from "../api/spawned-api.ts";
+import { onTheWayTo, refusedAt, reportStatus, scaledTo } from "../api/statuses.ts";
+import { createWorld, type World } from "../api/world.ts";
+import type { KeyRecord } from "../gen/records.ts";
+import { accessTo, serviceOf, start, textOf, WAYS, type Way } from "./http-world.ts";
+import type { RunningProgram } from "./program.ts";
+import type { Pty } from "./pty.ts";
+
+/* A rescale that is watched through the API. The statuses are written as the controller would write them. */
+
+let world: World;
+let api: SpawnedApi;
+let organizationId: string;
+let admin: KeyRecord;
+let service: string;
+
+beforeAll(async () => {
+  world = await createWorld("cli-watch");
+  organizationId = await world.addOrganization();
+  admin = await world.addKey({ organizationId });
+  // With the limits that are usual: a watch must do with them.
+  api = await spawnApi(world, { flags: [] });
+});
+
+afterAll(async () => {
+  await api?.stop();
+  await world?.remove();
+});
+
+beforeEach(async () => {
+  // A key of the test's own, whose limit nobody else has used.
+  admin = await world.addKey({ organizationId });
+  service = await serviceOf(world, api.ask, {
+    organizationId,
+    authorization: admin.authorization,
+    cores: 1,
+  });
+});
+
+/** A size by another request than the program's, whose id it gives. */
+async function request(cores: number): Promise<string> {
+  const { status, headers } = await api.ask({
+    method: "PATCH",
+    path: `/v1/organizations/${organizationId}/services/${service}/pipesCdcScaling`,
+    authorization: admin.authorization,
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ replicaCpuMillicores: cores * 1000 }),
+  });
+  expect(status).toBe(200);
+  return headers["x-request-id"] ?? "";
+}
+
+function watch(way: Way, words: string, url = api.url): RunningProgram | Pty {
+  return start(way, ["scaling", ...words.split(" "), "--watch"], accessTo(url, admin));
+}
+
+/** A terminal breaks lines wherever they are full. */
+function squeezed(text: string): string {
+  return text.replace(/\s/g, "");
+}
+
+/** Begins a rescale to 4 cores and watches it; gives the request's id. */
+async function rescale(
+  way: Way,
+  url?: string,
+): Promise<{ running: RunningProgram | Pty; requestId: string }> {
+  const running = watch(way, `set ${service} --cores 4`, url);
+  const accepted = /Accepted: 4 cpu \/ 16 Gi \(request ([0-9a-f-]{36})\)/;
+  await running.waitFor(accepted);
+  const [, requestId = ""] = accepted.exec(textOf(running)) ?? [];
+  return { running, requestId };
+}
+
+/** An API without progress, as those were before it. */
+async function olderApi(): Promise<string> {
+  const server = createServer(async (asked, response) => {
+    const { method = "", url = "", headers } = asked;
+    const { authorization, "content-type": type } = headers;
+    const chunks: Buffer[] = [];
+    for await (const chunk of asked) chunks.push(Buffer.from(chunk));
+    const body = chunks.length === 0 ? undefined : Buffer.concat(chunks);
+    const path = url.endsWith("/progress") ? "/v1/none" : url;
+    const answer = await api.ask({
+      method,
+      path,
+      authorization,
+      headers: type === undefined ? {} : { "Content-Type": type },
+      body,
+    });
+    response.writeHead(answer.status, { "Content-Type": "application/json" }).end(answer.text);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return `http://127.0.0.1:${address.port}`;
+}
+
+describe.each(WAYS)("%s a watch", (way) => {
+  it("goes with the rescale to its end, and ends with 0", async () => {
+    const { running, requestId } = await rescale(way);
+    await running.waitFor("no pipe has been given it yet");
+    await reportStatus(world, service, onTheWayTo(4, 1, requestId));
+    await running.waitFor(way === "in a pipe" ? "1 of 3 pipes run 4 cpu / 16 Gi" : "1/3 pipes");
+    await reportStatus(world, service, scaledTo(4, requestId));
+    expect(await running.exitCode).toBe(0);
+    expect(textOf(running)).toMatch(/Every pipe runs the size/);
+  });
+
+  it("ends with 3 at a failure, and names the pipe", async () => {
+    const { running, requestId } = await rescale(way);
+    await reportStatus(world, service, refusedAt(4, 1, requestId));
+    expect(await running.exitCode).toBe(3);
+    expect(textOf(running)).toMatch(/orders.*The pipe may not be given this size/);
+    expect(textOf(running)).not.toMatch(/quota|worker-7/);
+  });
+
+  it("ends with 130 by Ctrl-C, and says that the rescale goes on", async () => {
+    const { running } = await rescale(way);
+    await running.waitFor("no pipe has been given it yet");
+    if ("write" in running) running.write("\x03");
+    else running.signal("SIGINT");
+    expect(await running.exitCode).toBe(130);
+    expect(squeezed(textOf(running))).toContain(squeezed("What was asked for goes on: see"));
+    if ("screen" in running) expect(running.screen().isCursorShown).toBe(true);
+    expect((await world.scaling(service)).spec).toMatchObject({ replicaCpuMillicores: 4000 });
+  });
+
+  it("ends with 4 when its time is up", async () => {
+    await request(4);
+    const running = watch(way, `get ${service} --timeout 3s`);
+    expect(await running.exitCode).toBe(4);
+    expect(textOf(running)).toContain("The watch ended after 3 s, before the outcome");
+  });
+
+  it("outlasts the end of the API, and goes on with the next", async () => {
+    const mortal = await spawnApi(world, { flags: [] });
+    onTestFinished(mortal.stop);
+    const { running, requestId } = await rescale(way, mortal.url);
+    await running.waitFor("no pipe has been given it yet");
+    await mortal.stop();
+    await running.waitFor("Nothing listens at");
+    await reportStatus(world, service, scaledTo(4, requestId));
+    const next = await spawnApi(world, { port: Number(new URL(mortal.url).port), flags: [] });
+    onTestFinished(next.stop);
+    expect(await running.exitCode).toBe(0);
+    expect(textOf(running)).toMatch(/Every pipe runs the size/);
+  });
+
+  it("ends with 1 where another request has taken the place of its own", async () => {
+    const { running } = await rescale(way);
+    await running.waitFor("no pipe has been given it yet");
+    const other = await request(8);
+    await reportStatus(world, service, scaledTo(8, other));
+    expect(await running.exitCode).toBe(1);
+    expect(squeezed(textOf(running))).toContain(
+      squeezed(
+        `Another request, ${other}, has asked for another size since (8 cpu / 32 Gi): yours was superseded.`,
+      ),
+    );
+  });
+
+  it("of an older API cannot be, and says so", async () => {
+    const url = await olderApi();
+    const running = watch(way, `get ${service}`, url);
+    expect(await running.exitCode).toBe(1);
+    expect(squeezed(textOf(running))).toContain(
+      squeezed(
+        `The API at ${url} is of an older version, which does not tell how far a rescale is: it cannot be watched.`,
+      ),
+    );
+  });
+
+  it("of what was asked of an older API ends when every pipe has it", async () => {
+    const { running, requestId } = await rescale(way, await olderApi());
+    await running.waitFor("This API is of an older version");
+    await reportStatus(world, service, scaledTo(4, requestId));
+    expect(await running.exitCode).toBe(0);
+  });
+});

@@ -1,0 +1,93 @@
+import { spawn } from "node:child_process";
+import { stripVTControlCharacters } from "node:util";
+import { onTestFinished } from "vitest";
+import { waitFor } from "../cluster/wait.ts";
+import { Screen } from "./screen.ts";
+
+export interface PtyOptions {
+  /** Nothing is inherited; without it the terminal is an xterm. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly columns?: number;
+  readonly rows?: number;
+}
+
+/** A command that runs in a terminal of its own, as a person at a keyboard has one. */
+export interface Pty {
+  /** All that it has written so far, as it came: with control codes, and with what was typed. */
+  output(): string;
+  /** What is to be read on the terminal now. */
+  screen(): Screen;
+  /** Types, as a keyboard does: `\r` for Enter, `\x03` for Ctrl-C, `\x04` for the end of the input. */
+  write(text: string): void;
+  /** Waits until the pattern is found in {@link output}. */
+  waitFor(pattern: string | RegExp): Promise<void>;
+  /** Once it has ended; 128 and the signal's number for one that died of it. */
+  readonly exitCode: Promise<number | null>;
+}
+
+const STANDARD_SIZE = { columns: 100, rows: 30 };
+
+/**
+ * Starts a command in a pseudo-terminal, by `script` (util-linux; on macOS its own). It is killed at the end
+ * of the test if it still runs then.
+ */
+export function startInPty(
+  command: string,
+  args: readonly string[],
+  { env = {}, ...size }: PtyOptions = {},
+): Pty {
+  const { columns, rows } = { ...STANDARD_SIZE, ...size };
+  const line = `stty cols ${columns} rows ${rows}; exec ${[command, ...args].map(quoted).join(" ")}`;
+  const words =
+    process.platform === "darwin"
+      ? ["-q", "/dev/null", "/bin/sh", "-c", line]
+      : ["-q", "-e", "-c", line, "/dev/null"];
+  const child = spawn("script", words, {
+    env: { PATH: "/usr/bin:/bin", SHELL: "/bin/sh", TERM: "xterm-256color", ...env },
+    stdio: "pipe",
+  });
+  let output = "";
+  const read = (chunk: Buffer) => {
+    output += chunk.toString();
+  };
+  child.stdout.on("data", read);
+  child.stderr.on("data", read);
+  // Typed after the end: nobody reads it.
+  child.stdin.on("error", () => undefined);
+  const ended = new AbortController();
+  const exitCode = new Promise<number | null>((resolve) => {
+    child.once("close", (code) => {
+      ended.abort(new Error(`the command has ended: ${output}`));
+      resolve(code);
+    });
+  });
+  onTestFinished(async () => {
+    child.kill("SIGTERM");
+    await exitCode;
+  });
+  const has = (pattern: string | RegExp) =>
+    typeof pattern === "string" ? output.includes(pattern) : pattern.test(output);
+  return {
+    output: () => output,
+    screen: () => Screen.of(output, columns),
+    write: (text) => child.stdin.write(text),
+    async waitFor(pattern) {
+      if (has(pattern)) return;
+      await waitFor(() => has(pattern) && output, {
+        what: `${pattern} on the terminal`,
+        signal: ended.signal,
+      });
+    },
+    exitCode,
+  };
+}
+
+/** Columns of the longest line as it was written, before the terminal breaks any. */
+export function widest(pty: Pty): number {
+  const lines = stripVTControlCharacters(pty.output()).split(/\r?\n/);
+  return Math.max(...lines.map(({ length }) => length));
+}
+
+function quoted(word: string): string {
+  return `'${word.replaceAll("'", `'\\''`)}'`;
+}

@@ -1,0 +1,276 @@
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { CONFIG_MAPS } from "../../src/kube/paths.ts";
+import { apply, kubectl } from "../cluster/kubectl.ts";
+import { serviceAccountKubeconfig } from "../cluster/service-account.ts";
+import { serviceRecord } from "../gen/records.ts";
+import { World } from "../integration/world.ts";
+import { createHeldPipe, knownPipeScalings, release } from "./held-pipes.ts";
+import { MAIN, runProgram } from "./program.ts";
+import { startInPty, widest } from "./pty.ts";
+
+let world: World;
+/** Another service, which has no pipe. */
+let empty: string;
+beforeAll(async () => {
+  world = await World.create("scale");
+  await knownPipeScalings(world);
+  empty = await addService("customers");
+  await world.createPipe({ name: "pipe-a", cores: 2 });
+  await world.createPipe({ name: "pipe-b", cores: 2, replicas: 2 });
+  await world.startController();
+  await world.waitForCondition("Ready", "True");
+});
+afterAll(() => world.end());
+
+async function addService(name: string): Promise<string> {
+  const record = serviceRecord({ name, organizationId: world.organizationId, namespace: world.pipes });
+  await world.create(CONFIG_MAPS, world.records, record);
+  return record.metadata.name.slice("service-".length);
+}
+
+function words(...flags: string[]): string[] {
+  return ["status", "--kubeconfig", world.cluster.kubeconfig, "--namespace", world.records, ...flags];
+}
+
+/** The cells of a table's lines. */
+function cells(table: string): string[][] {
+  return table
+    .trimEnd()
+    .split("\n")
+    .map((line) => line.split(/ {2,}/));
+}
+
+describe("all services", () => {
+  it("are a table, with how long each is as it is", async () => {
+    const { code, out, err } = await runProgram(words());
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    const [head, ...rows] = cells(out);
+    expect(head).toEqual([
+      "NAME",
+      "ORGANIZATION",
+      "WANTED",
+      "EFFECTIVE",
+      "PIPES",
+      "STATE",
+      "SINCE",
+      "REASON",
+    ]);
+    const size = "2 cpu / 8 Gi";
+    expect(rows.toSorted((a, b) => ((a[0] ?? "") < (b[0] ?? "") ? -1 : 1))).toEqual([
+      ["customers", "ACME", "-", "-", "-", "unknown", "-", "NoPipeScaling"],
+      ["orders", "ACME", size, size, "2/2", "scaled", expect.stringMatching(/^\d+ s$/), "Scaled"],
+    ]);
+  });
+
+  it("are a table on a terminal too, with its head in bold", async () => {
+    const status = startInPty(process.execPath, [MAIN, ...words()], { columns: 120 });
+    expect(await status.exitCode).toBe(0);
+    expect(status.output()).toContain("\u001b[1mNAME");
+    expect(status.screen().text).toMatch(/^orders +ACME .* scaled /m);
+  });
+
+  it("are data for programs, sizes as the API has them", async () => {
+    const { out } = await runProgram(words("--output", "json"));
+    const size = { replicaCpuMillicores: 2000, replicaMemoryGb: 8 };
+    expect(JSON.parse(out)).toContainEqual({
+      id: world.serviceId,
+      name: "orders",
+      namespace: world.pipes,
+      organizationId: world.organizationId,
+      organization: "ACME",
+      tier: "scale",
+      state: "scaled",
+      reason: "Scaled",
+      message: "All 2 pipes run 2 cpu / 8 Gi.",
+      since: expect.stringMatching(/^\d{4}-/),
+      wanted: size,
+      source: "TierDefault",
+      effective: size,
+      pipes: { total: 2, updated: 2 },
+      startedAt: expect.stringMatching(/^\d{4}-/),
+      completedAt: expect.stringMatching(/^\d{4}-/),
+      conditions: [expect.objectContaining({ type: "Ready", status: "True" })],
+      failures: [],
+    });
+  });
+
+  it("of which one cannot be read leave that out, and say so", async () => {
+    const name = `service-${randomUUID()}`;
+    const record = serviceRecord({ organizationId: world.organizationId, namespace: "Not_One" });
+    await world.create(CONFIG_MAPS, world.records, { ...record, metadata: { ...record.metadata, name } });
+    const { code, out, err } = await runProgram(words());
+    await kubectl(world.cluster, ["delete", "configmap", name, "-n", world.records]);
+    expect(err).toMatch(new RegExp(`^The record ${name} is malformed and left out: namespace: must be`));
+    expect({ code, lines: cells(out).length }).toEqual({ code: 0, lines: 3 });
+  });
+});
+
+describe("one service", () => {
+  it("by its name is shown with each pipe and what is known of it", async () => {
+    const { code, out, err } = await runProgram(words("orders"));
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expect(out.split("\n").slice(0, 9)).toEqual([
+      "orders  2 cpu / 8 Gi (the tier's default)",
+      expect.stringMatching(/^█{30} {2}2\/2 pipes {2}\d:\d\d$/),
+      "  ✓ pipe-a  2 cpu / 8 Gi  done",
+      "  ✓ pipe-b  2 cpu / 8 Gi  done",
+      "All 2 pipes run 2 cpu / 8 Gi.",
+      "",
+      `SERVICE       ${world.serviceId}`,
+      `ORGANIZATION  ACME (${world.organizationId}), tier scale`,
+      `NAMESPACE     ${world.pipes}`,
+    ]);
+    expect(out).toContain("\nCONDITION     Ready=True (Scaled)\n");
+  });
+
+  it("on a terminal keeps to its width", async () => {
+    const status = startInPty(process.execPath, [MAIN, ...words("orders")], { columns: 50 });
+    expect(await status.exitCode).toBe(0);
+    const { lines } = status.screen();
+    expect(lines[0]).toBe("orders  2 cpu / 8 Gi (the tier's default)");
+    expect(status.output()).toContain("\u001b[32m█");
+    expect(widest(status)).toBeLessThanOrEqual(50);
+  });
+
+  it("by its id, in capitals too, is data for programs", async () => {
+    const { code, out } = await runProgram(words(world.serviceId.toUpperCase(), "--output", "yaml"));
+    expect(code).toBe(0);
+    const size = { replicaCpuMillicores: 2000, replicaMemoryGb: 8 };
+    expect(parse(out)).toMatchObject({
+      id: world.serviceId,
+      eachPipe: [
+        { name: "pipe-a", state: "done", from: size, to: size },
+        { name: "pipe-b", state: "done", from: size, to: size },
+      ],
+    });
+  });
+
+  it("without a pipe says when there will be something to see", async () => {
+    const { code, out } = await runProgram(words("customers"));
+    expect(code).toBe(0);
+    expect(out).toMatch(/^customers\n/);
+    expect(out).toContain(
+      `with the labels pipes.clouddb.dev/service=${empty} and pipes.clouddb.dev/type=database`,
+    );
+  });
+
+  it("that there is not is told, with where to find all", async () => {
+    for (const named of ["invoices", randomUUID()]) {
+      const { code, out, err } = await runProgram(words(named));
+      expect({ code, out }).toEqual({ code: 1, out: "" });
+      expect(err).toBe(
+        `There is no service "${named}" in the namespace ${world.records}: pipe-scaling service list names them all.\n`,
+      );
+    }
+  });
+
+  it("of whose name there are two is told with the ids of both", async () => {
+    const ids = [await addService("twins"), await addService("twins")].sort();
+    const { code, err } = await runProgram(words("twins"));
+    expect(code).toBe(1);
+    expect(err).toMatch(/^2 services are named "twins", name one by its id:\n/);
+    const told = [...err.matchAll(/^ {2}(\S+) {2}\(organization /gm)].map(([, id]) => id);
+    expect(told.toSorted()).toEqual(ids);
+  });
+});
+
+describe("flags that do not go together", () => {
+  it.each([
+    [["--watch"], "--watch needs a service: name one."],
+    [["orders", "--timeout", "5m"], "--timeout goes with --watch."],
+    [
+      ["orders", "--watch", "--timeout", "soon"],
+      '--timeout (or PIPE_SCALING_TIMEOUT) is "soon", but it must be a duration',
+    ],
+  ])("%j are told", async (flags, sentence) => {
+    const { code, err } = await runProgram(words(...flags));
+    expect(code).toBe(2);
+    expect(err).toContain(sentence);
+  });
+});
+
+describe("who may see little", () => {
+  /** An account with one Role in each of the two namespaces. */
+  async function account(name: string, inPipes: object[]): Promise<string> {
+    const { cluster, records, pipes } = world;
+    const rbac = "rbac.authorization.k8s.io";
+    const role = (namespace: string, rules: object[]) => [
+      { apiVersion: `${rbac}/v1`, kind: "Role", metadata: { name, namespace }, rules },
+      {
+        apiVersion: `${rbac}/v1`,
+        kind: "RoleBinding",
+        metadata: { name, namespace },
+        roleRef: { apiGroup: rbac, kind: "Role", name },
+        subjects: [{ kind: "ServiceAccount", name, namespace: records }],
+      },
+    ];
+    await apply(cluster, [
+      { apiVersion: "v1", kind: "ServiceAccount", metadata: { name, namespace: records } },
+      ...role(records, [{ apiGroups: [""], resources: ["configmaps"], verbs: ["list"] }]),
+      ...role(pipes, inPipes),
+    ]);
+    return serviceAccountKubeconfig(cluster, records, name);
+  }
+  const reading = { verbs: ["get", "list", "watch"] };
+  const scalings = { apiGroups: ["pipes.clouddb.dev"], resources: ["pipescalings"], ...reading };
+  const deployments = { apiGroups: ["apps"], resources: ["deployments"], ...reading };
+  const pods = { apiGroups: [""], resources: ["pods"], ...reading };
+
+  const asks = (kubeconfig: string, ...flags: string[]) =>
+    runProgram(["status", "--kubeconfig", kubeconfig, "--namespace", world.records, ...flags]);
+
+  it("needs no more than is said, and no right for all namespaces", async () => {
+    const kubeconfig = await account("reader", [scalings, deployments, pods]);
+    const table = await asks(kubeconfig);
+    expect(table).toMatchObject({ code: 0, err: "" });
+    expect(table.out).toMatch(/^orders .* scaled /m);
+    expect(await asks(kubeconfig, "orders", "--watch")).toMatchObject({ code: 0, err: "" });
+  });
+
+  it("is shown what the PipeScaling tells, where pipes may not be listed", async () => {
+    const kubeconfig = await account("half", [scalings]);
+    const { code, out, err } = await asks(kubeconfig, "orders", "--watch");
+    expect(code).toBe(0);
+    expect(err).toContain(`You may not list the Deployments of the namespace ${world.pipes}`);
+    expect(out).toContain("2 of 2 pipes run 2 cpu / 8 Gi");
+  });
+
+  it("is told what is not known, where PipeScalings may not be listed", async () => {
+    const kubeconfig = await account("stranger", [deployments]);
+    const table = await asks(kubeconfig);
+    expect(table.code).toBe(0);
+    expect(table.out).toMatch(/^orders .* unknown .* Forbidden$/m);
+    const one = await asks(kubeconfig, "orders");
+    expect(one.code).toBe(1);
+    expect(one.err).toMatch(/^The Kubernetes API refused: .* cannot list resource "pipescalings"/);
+  });
+});
+
+// The last: it leaves the service ill.
+describe("a service that is not well", () => {
+  it("under way is told with what its pipes do", async () => {
+    await createHeldPipe(world, "pipe-c");
+    await world.waitForCondition("Reconciling", "True");
+    const { code, out } = await runProgram(words("orders"));
+    expect(code).toBe(0);
+    expect(out).toMatch(/^ {2}▸ pipe-c {2}2 cpu \/ 8 Gi {2}rolling 0\/1$/m);
+    expect(out).toMatch(/^CONDITION {5}Ready=False, Reconciling=True \(Progressing\): 2 of 3 pipes/m);
+    expect(out).toContain(`status ${world.serviceId} --watch`);
+    await release(world, "pipe-c");
+    await kubectl(world.cluster, ["delete", "deployment", "pipe-c", "-n", world.pipes]);
+    await world.waitForCondition("Ready", "True");
+  });
+
+  it("ends with 3, telling why, how often and what to do", async () => {
+    await world.createPipe({ name: "pipe-d", cores: 1, containers: ["pipe", "sidecar"] });
+    await world.waitForCondition("Stalled", "True");
+    const { code, out } = await runProgram(words("orders"));
+    expect(code).toBe(3);
+    expect(out).toMatch(/^ {2}✗ pipe-d .*failed: it has the containers pipe, sidecar: set the annotation/m);
+    expect(out).toMatch(/^FAILURE {7}pipe-d: ContainerUnclear, tried once, \d+ s ago: /m);
+    expect(out).toMatch(/^NEXT {10}Look closer: kubectl describe deployment pipe-d/m);
+    expect((await runProgram(words())).code).toBe(3);
+  });
+});

@@ -1,0 +1,212 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { DEPLOYMENTS } from "../../src/kube/paths.ts";
+import { TcpProxy } from "../cluster/tcp-proxy.ts";
+import { pipeDeployment } from "../gen/pipe.ts";
+import { World } from "../integration/world.ts";
+import { createHeldPipe, knownPipeScalings, release } from "./held-pipes.ts";
+import { MAIN, startProgram } from "./program.ts";
+import { type Pty, type PtyOptions, startInPty } from "./pty.ts";
+
+let world: World;
+beforeEach(async () => {
+  world = await World.create("scale");
+  await knownPipeScalings(world);
+});
+afterEach(() => world.end());
+
+function words(...flags: string[]): string[] {
+  return wordsFor(world.cluster.kubeconfig, ...flags);
+}
+
+function wordsFor(kubeconfig: string, ...flags: string[]): string[] {
+  const where = ["--kubeconfig", kubeconfig, "--namespace", world.records];
+  return ["status", "orders", "--watch", ...where, ...flags];
+}
+
+function watchInPty(options?: PtyOptions, ...flags: string[]): Pty {
+  return startInPty(process.execPath, [MAIN, ...words(...flags)], options);
+}
+
+/** A pipe that refuses every size above its limit. */
+async function createLimitedPipe(name: string): Promise<void> {
+  const deployment = pipeDeployment({ name, cores: 1, namespace: world.pipes, serviceId: world.serviceId });
+  const container = { name: "pipe", image: "registry.example/pipe:1" };
+  const resources = { requests: { cpu: "1", memory: "4Gi" }, limits: { cpu: "1", memory: "4Gi" } };
+  await world.create(DEPLOYMENTS, world.pipes, {
+    ...deployment,
+    spec: {
+      ...deployment.spec,
+      template: { ...deployment.spec.template, spec: { containers: [{ ...container, resources }] } },
+    },
+  });
+}
+
+describe("a rescale that is watched from before it begins", () => {
+  beforeEach(async () => {
+    await createHeldPipe(world, "pipe-a");
+    await createHeldPipe(world, "pipe-b");
+  });
+
+  /** Both pipes come up at their old size, are rescaled one after the other, and come up. */
+  async function rescale(watch: { waitFor(pattern: RegExp): Promise<void> }): Promise<void> {
+    await watch.waitFor(/No controller has|no pipe of it has been seen/);
+    await release(world, "pipe-a");
+    await release(world, "pipe-b");
+    await world.startController();
+    await watch.waitFor(/pipe-a.*rolling/);
+    await release(world, "pipe-a");
+    await watch.waitFor(/pipe-b.*rolling/);
+    await release(world, "pipe-b");
+  }
+
+  it("in a pipe is told line by line, and ends with 0", async () => {
+    const watch = startProgram(words());
+    await rescale(watch);
+    expect(await watch.exitCode).toBe(0);
+    const told = watch.out().replace(/^\d+:\d\d {2}/gm, "");
+    expect(told).toMatch(
+      /^unknown: NoPipeScaling: It has no PipeScaling: no pipe of it has been seen yet\.$/m,
+    );
+    expect(told).toMatch(/^orders: .*2 cpu \/ 8 Gi$/m);
+    const steps = [
+      "pipe-a: rolling",
+      "pipe-a: done",
+      "1 of 2 pipes",
+      "pipe-b: rolling",
+      "pipe-b: done",
+      "2 of 2",
+    ];
+    expect(steps.map((step) => told.indexOf(`\n${step}`)).toSorted((one, two) => one - two)).toEqual(
+      steps.map((step) => told.indexOf(`\n${step}`)),
+    );
+    expect(steps.filter((step) => !told.includes(`\n${step}`))).toEqual([]);
+    expect(told).toContain("\npipe-a: rolling, 1 cpu / 4 Gi → 2 cpu / 8 Gi\n");
+    expect(told).toMatch(/\nscaled after \d:\d\d: Scaled: All 2 pipes run 2 cpu \/ 8 Gi\.\n$/);
+    expect(watch.err()).toBe("");
+  });
+
+  it("on a terminal is drawn in place, and ends with 0", async () => {
+    const watch = watchInPty();
+    await rescale(watch);
+    expect(await watch.exitCode).toBe(0);
+    const screen = watch.screen();
+    expect(screen.lines.map((line) => line.replace(/\d:\d\d$/, "0:00"))).toEqual([
+      "orders  2 cpu / 8 Gi (the tier's default)",
+      `${"█".repeat(30)}  2/2 pipes  0:00`,
+      "  ✓ pipe-a  1 cpu / 4 Gi → 2 cpu / 8 Gi  done",
+      "  ✓ pipe-b  1 cpu / 4 Gi → 2 cpu / 8 Gi  done",
+      "All 2 pipes run 2 cpu / 8 Gi.",
+    ]);
+    expect(screen.isCursorShown).toBe(true);
+    expect(watch.output()).toContain("\u001b[32m");
+  });
+
+  it("for a program is told to people on standard error, with the outcome as JSON", async () => {
+    const watch = startProgram(words("--output", "json"));
+    await rescale(watch);
+    expect(await watch.exitCode).toBe(0);
+    expect(watch.err()).toContain("pipe-b: done\n");
+    expect(JSON.parse(watch.out())).toMatchObject({
+      id: world.serviceId,
+      name: "orders",
+      state: "scaled",
+      wanted: { replicaCpuMillicores: 2000, replicaMemoryGb: 8 },
+      pipes: { total: 2, updated: 2 },
+      eachPipe: [
+        { name: "pipe-a", state: "done" },
+        { name: "pipe-b", state: "done" },
+      ],
+    });
+  });
+});
+
+describe("a rollout that takes its time", () => {
+  beforeEach(async () => {
+    await createHeldPipe(world, "pipe-a", 2);
+    await world.startController();
+    await world.waitForCondition("Reconciling", "True");
+  });
+
+  it("outlasts the loss of the connection", async () => {
+    const proxy = await TcpProxy.listen(Number(new URL(world.cluster.server).port));
+    try {
+      const kubeconfig = `${world.cluster.kubeconfig}.${world.records}`;
+      const direct = readFileSync(world.cluster.kubeconfig, "utf8");
+      writeFileSync(kubeconfig, direct.replace(world.cluster.server, `https://127.0.0.1:${proxy.port}`), {
+        mode: 0o600,
+      });
+      const watch = startProgram(wordsFor(kubeconfig));
+      await watch.waitFor(/pipe-a: rolling/);
+      const { target } = proxy;
+      proxy.target = 1;
+      proxy.cut();
+      await watch.waitFor(/(was lost|cannot be reached).*Trying again\./);
+      proxy.target = target;
+      await watch.waitFor("connected again");
+      await release(world, "pipe-a");
+      expect(await watch.exitCode).toBe(0);
+      expect(watch.out()).toMatch(/scaled after \d:\d\d: Scaled: The one pipe runs 2 cpu \/ 8 Gi\.\n$/);
+    } finally {
+      proxy.close();
+    }
+  });
+
+  it("is left by Ctrl-C with the terminal as it was", async () => {
+    const watch = watchInPty();
+    await watch.waitFor("rolling 0/1");
+    expect(watch.screen().isCursorShown).toBe(false);
+    watch.write("\u0003");
+    expect(await watch.exitCode).toBe(130);
+    expect(watch.screen()).toMatchObject({ isCursorShown: true, isWrapping: true });
+    expect(watch.screen().lines.at(-1)).toContain("Interrupted.");
+  });
+
+  it("is left by SIGTERM", async () => {
+    const watch = startProgram(words());
+    await watch.waitFor(/pipe-a: rolling/);
+    watch.signal("SIGTERM");
+    expect(await watch.exitCode).toBe(143);
+  });
+
+  it("ends with 4 when the time is up, on a narrow terminal without colours too", async () => {
+    const watch = watchInPty({ columns: 24, rows: 8, env: { NO_COLOR: "1" } }, "--timeout", "2s");
+    expect(await watch.exitCode).toBe(4);
+    expect(watch.output()).toContain(
+      "The watch ended after 2 s, before the outcome; what was begun goes on.",
+    );
+    expect(watch.output()).not.toContain("\u001b[1m");
+    expect(watch.screen().lines.slice(0, 3)).toEqual([
+      "orders  2 cpu / 8 Gi (t…",
+      expect.stringMatching(/0\/1 pipe {2}\d:\d\d$/),
+      "  ▸ pipe-a  rolling 0/1",
+    ]);
+  });
+});
+
+describe("a rescale that fails", () => {
+  it("ends with 3, telling why, when it is tried again, and what to do", async () => {
+    await createLimitedPipe("pipe-a");
+    await world.startController();
+    const watch = startProgram(words());
+    expect(await watch.exitCode).toBe(3);
+    expect(watch.out()).toMatch(
+      /failed: Refused: pipe-a could not be given 2 cpu \/ 8 Gi: .*must be less than or equal to cpu limit/,
+    );
+    expect(watch.out()).toMatch(/It is tried again by itself in \d min\.\n$/);
+    expect(watch.err()).toContain(
+      `kubectl annotate pipescalings ${world.serviceId} --namespace ${world.pipes} `,
+    );
+  });
+
+  it("ends with 3 when it is suspended", async () => {
+    await world.createPipe({ name: "pipe-a", cores: 2 });
+    await world.startController();
+    await world.waitForCondition("Ready", "True");
+    await world.patchScaling({ suspend: true });
+    const watch = watchInPty();
+    expect(await watch.exitCode).toBe(3);
+    expect(watch.screen().text).toContain("Suspended: ");
+    expect(watch.screen().text).toContain('--patch \'{"spec":{"suspend":false}}\'');
+  });
+});

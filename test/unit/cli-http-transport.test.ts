@@ -1,0 +1,151 @@
+import { createServer } from "node:net";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { openTransport, type Transport } from "../../src/cli/http/transport.ts";
+import { Interruption } from "../../src/cli/io.ts";
+import { certificatePair } from "../gen/certificate.ts";
+import { done, startStubApi } from "../gen/stub-api.ts";
+
+const UNKNOWN = "Whether the change was made is not known; it is safe to ask for it again.";
+
+function transportTo(url: string, ca?: string, deadlineMs?: number): Transport {
+  const access = { url, authorization: "Basic YTpi", keySuffix: "a", ca, profile: undefined };
+  const transport = openTransport(access, deadlineMs);
+  onTestFinished(() => transport.close());
+  return transport;
+}
+
+function get(url: string, ca?: string) {
+  return transportTo(url, ca).send({ method: "GET", path: "/v1/x" });
+}
+
+function patch(url: string) {
+  return transportTo(url).send({ method: "PATCH", path: "/v1/x", body: {} });
+}
+
+/** A server that says these bytes to whoever comes, and then ends the connection, unless it stays. */
+async function talker(bytes: string | undefined, { stays = false } = {}): Promise<string> {
+  const server = createServer((socket) => {
+    socket.on("error", () => undefined);
+    socket.once("data", () => {
+      if (bytes === undefined) socket.destroy();
+      else if (stays) socket.write(bytes);
+      else socket.end(bytes);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    server.close();
+  });
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return `127.0.0.1:${address.port}`;
+}
+
+describe("a request", () => {
+  test("goes to the base path, with the key and its body, and brings the answer", async () => {
+    const api = await startStubApi(() => done(1, { "X-Request-Id": "r" }));
+    const transport = transportTo(`${api.url}/base`);
+    const answer = await transport.send({ method: "PATCH", path: "/v1/x", body: { a: 1 } });
+    expect(answer).toMatchObject({ status: 200, headers: { "x-request-id": "r" } });
+    expect(api.requests).toEqual([
+      {
+        method: "PATCH",
+        path: "/base/v1/x",
+        authorization: "Basic YTpi",
+        contentType: "application/json; charset=utf-8",
+        body: { a: 1 },
+      },
+    ]);
+  });
+
+  test("follows no redirect: the key is sent to nobody else", async () => {
+    const other = await startStubApi(() => done(1));
+    const api = await startStubApi(() => ({ status: 307, headers: { Location: other.url }, body: "" }));
+    expect(await get(api.url)).toMatchObject({ status: 307 });
+    expect(other.requests).toEqual([]);
+  });
+
+  test("trusts the certificate of the file, and no other", async () => {
+    const [pair, another] = [certificatePair("api"), certificatePair("another")];
+    const api = await startStubApi(() => done(1), pair);
+    expect((await get(api.url, pair.cert)).status).toBe(200);
+    for (const ca of [undefined, another.cert]) {
+      await expect(get(api.url, ca)).rejects.toThrow(
+        `The certificate of ${api.url} is not signed by an authority that is trusted here: give the authority's own with --ca-file (or PIPE_SCALING_CA_FILE), if that is to be trusted.`,
+      );
+    }
+    expect(api.requests.length).toBe(1);
+  });
+
+  test("to a name that the certificate is not for says so", async () => {
+    const pair = certificatePair("api");
+    const api = await startStubApi(() => done(1), pair);
+    const url = api.url.replace("127.0.0.1", "[::ffff:7f00:1]");
+    await expect(get(url, pair.cert)).rejects.toThrow(
+      `The certificate of ${url} is not one for [::ffff:7f00:1]: see that the API's address has the name that it is to have.`,
+    );
+  });
+
+  test("to a port where nothing listens says so, and that no write has been made there", async () => {
+    const sentence =
+      "Nothing listens at http://127.0.0.1:1: see that the address is right, and that the API runs.";
+    await expect(get("http://127.0.0.1:1")).rejects.toThrow(sentence);
+    await expect(patch("http://127.0.0.1:1")).rejects.toHaveProperty("message", sentence);
+  });
+
+  test("to a name that nobody knows says so", async () => {
+    await expect(get("https://api.invalid")).rejects.toThrow(
+      "The name api.invalid is not known: see that the API's address is right, and that this machine has a network.",
+    );
+  });
+
+  test("by TLS to what speaks HTTP, and the other way round, says what to look at", async () => {
+    const plain = await startStubApi(() => done(1));
+    await expect(get(plain.url.replace("http:", "https:"))).rejects.toThrow(
+      /does not speak TLS as this program does: see .* whether it begins with http:\/\/\.$/,
+    );
+    const tls = await startStubApi(() => done(1), certificatePair("api"));
+    await expect(get(tls.url.replace("https:", "http:"))).rejects.toThrow(
+      /whether .*begins with https:\/\/\.$/,
+    );
+  });
+
+  test("to what speaks another protocol says so", async () => {
+    await expect(get(`http://${await talker("SSH-2.0-OpenSSH_9.2\r\n")}`)).rejects.toThrow(
+      "does not speak HTTP",
+    );
+  });
+
+  test("whose answer never comes, or not to its end, may have been done", async () => {
+    const cut = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{";
+    for (const bytes of [undefined, cut]) {
+      const url = `http://${await talker(bytes)}`;
+      await expect(get(url)).rejects.toThrow(/has closed the connection without an answer.*https:\/\/\.$/);
+      await expect(patch(url)).rejects.toThrow(UNKNOWN);
+    }
+  });
+
+  test("whose answer does not come in time is given up", async () => {
+    const url = `http://${await talker("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", { stays: true })}`;
+    const transport = transportTo(url, undefined, 50);
+    await expect(transport.send({ method: "PATCH", path: "/v1/x", body: {} })).rejects.toThrow(
+      `${url} has not answered in time. ${UNKNOWN}`,
+    );
+  });
+
+  test("whose answer is endless is given up", async () => {
+    const head = `HTTP/1.1 200 OK\r\nContent-Length: ${5 * 1024 * 1024}\r\n\r\n`;
+    const url = `http://${await talker(head + "a".repeat(5 * 1024 * 1024))}`;
+    await expect(get(url)).rejects.toThrow("is longer than any answer of this API");
+  });
+
+  test("ends when the person wants it to", async () => {
+    const [stop, reason] = [new AbortController(), new Interruption("SIGINT", 130)];
+    const api = await startStubApi(() => {
+      stop.abort(reason);
+      return done(1);
+    });
+    const asking = transportTo(api.url).send({ method: "GET", path: "/v1/x" }, stop.signal);
+    await expect(asking).rejects.toBe(reason);
+  });
+});

@@ -1,0 +1,187 @@
+import { describe, expect, test } from "vitest";
+import type { WatchedPipe } from "../../src/cli/status/pipe-lines.ts";
+import { viewOf } from "../../src/cli/status/scaling-view.ts";
+import { watchedPipeOf } from "../../src/cli/status/service-kinds.ts";
+import type { Pipe } from "../../src/controller/pipe.ts";
+import type { Condition, PipeScalingStatus } from "../../src/crd/pipe-scaling.ts";
+import { describeSize, sizeOfCores } from "../../src/domain/size.ts";
+import type { Deployment } from "../../src/kube/objects.ts";
+import { anAttempt, aPipe, aScaling, COMPLETE, NOW_MS, rollingTo } from "../gen/snapshot.ts";
+
+const FOUR = sizeOfCores(4);
+const BEGUN_MS = NOW_MS - 120_000;
+
+function rfc3339(ms: number): string {
+  return new Date(ms).toISOString().replace(/\.\d+Z$/, "Z");
+}
+
+function fields(cores: number) {
+  const size = sizeOfCores(cores);
+  return {
+    replicaCpuMillicores: size.cpuMillicores,
+    replicaMemoryGb: size.memoryGib,
+    summary: describeSize(size),
+  };
+}
+
+function condition(type: string, status: Condition["status"], reason: string): Condition {
+  return { type, status, reason, message: "", lastTransitionTime: rfc3339(NOW_MS) };
+}
+
+const UNDER_WAY: PipeScalingStatus = {
+  observedGeneration: 1,
+  conditions: [condition("Ready", "False", "Progressing"), condition("Reconciling", "True", "Progressing")],
+  desired: { ...fields(4), source: "Spec" },
+  effective: fields(1),
+  pipes: { total: 1, updated: 0, summary: "0/1" },
+  propagation: { startedAt: rfc3339(BEGUN_MS) },
+};
+
+function view(pipes: readonly Pipe[], status: PipeScalingStatus = UNDER_WAY) {
+  const watched = pipes.map((pipe): WatchedPipe => ({ ...pipe, updatedReplicas: 0 }));
+  return viewOf("orders", aScaling(4, { status }), { pipes: watched, pendingPods: [], nowMs: NOW_MS });
+}
+
+/** Came up with four cores in this rescale. */
+function done(name: string, atMs: number): Pipe {
+  const progressing = {
+    type: "Progressing",
+    status: "True",
+    reason: "NewReplicaSetAvailable",
+    lastUpdateTime: rfc3339(atMs),
+  };
+  const attempt = anAttempt(FOUR, { startedAtMs: BEGUN_MS });
+  return rollingTo(name, FOUR, { attempt, rollout: { ...COMPLETE, progressing } });
+}
+
+describe("a pipe", () => {
+  const lineOf = (pipe: Pipe, status?: PipeScalingStatus) => view([pipe], status).lines[0];
+
+  test("that came up in this rescale shows what it had before", () => {
+    expect(lineOf(done("pipe-a", NOW_MS - 60_000))).toMatchObject({
+      state: "done",
+      from: sizeOfCores(1),
+      to: FOUR,
+    });
+  });
+
+  test("that had the size before shows no other", () => {
+    expect(lineOf(aPipe("pipe-a", { size: FOUR }))).toMatchObject({ state: "done", from: FOUR, to: FOUR });
+  });
+
+  test("that is paused by its owner is so", () => {
+    expect(lineOf(rollingTo("pipe-a", FOUR, { isPaused: true }))).toMatchObject({ state: "paused" });
+  });
+
+  test("that cannot be sized has failed, with why", () => {
+    const why = "it has the containers a, b";
+    expect(lineOf(aPipe("pipe-a", { container: { problem: why } }))).toMatchObject({ state: "failed", why });
+  });
+
+  test("whose rollout the controller has reported as failed is so, until it is given the size again", () => {
+    const at = NOW_MS - 30_000;
+    const failure = {
+      pipe: "pipe-a",
+      size: "4000m/16Gi",
+      reason: "RolloutTimeout",
+      message: "too slow",
+      attempts: 1,
+      at: rfc3339(at),
+    };
+    const status = { ...UNDER_WAY, failures: [failure] };
+    const given = (startedAtMs: number) =>
+      rollingTo("pipe-a", FOUR, { attempt: anAttempt(FOUR, { startedAtMs }) });
+    expect(lineOf(given(at - 1000), status)).toMatchObject({ state: "failed", why: "too slow" });
+    expect(lineOf(given(at + 1000), status)).toMatchObject({ state: "rolling" });
+    expect(lineOf(aPipe("pipe-a"), status)).toMatchObject({ state: "failed", why: "too slow" });
+  });
+
+  test("that has failed is told with when it is tried again", () => {
+    const at = rfc3339(NOW_MS - 60_000);
+    const failure = { pipe: "pipe-a", size: "4000m/16Gi", reason: "Refused", message: "no", attempts: 1, at };
+    expect(view([aPipe("pipe-a")], { ...UNDER_WAY, failures: [failure] }).retryAt).toEqual(
+      new Date(NOW_MS + 4 * 60_000),
+    );
+  });
+
+  test("whose new pod fits no node says so while it rolls", () => {
+    const pending = {
+      metadata: { name: "pod", namespace: "pipes", uid: "pod", resourceVersion: "1", generation: 1 },
+      pipeName: "pipe-a",
+      sizes: new Map([["pipe", FOUR]]),
+      unschedulable: "0/3 nodes are available",
+    };
+    const pipes = [{ ...rollingTo("pipe-a", FOUR), updatedReplicas: 0 }];
+    const seen = { pipes, pendingPods: [pending], nowMs: NOW_MS };
+    expect(viewOf("orders", aScaling(4, { status: UNDER_WAY }), seen).lines).toMatchObject([
+      { state: "rolling", why: "no node has room for it at present: 0/3 nodes are available" },
+    ]);
+  });
+
+  test("that waits says for what", () => {
+    const waiting = ["pipe-b", "pipe-c", "pipe-d", "pipe-e"].map((name) => aPipe(name));
+    const why = (first: Pipe) => view([first, ...waiting]).lines.at(-1)?.why;
+    expect(why(rollingTo("pipe-a", FOUR))).toBe("for the first to prove the size");
+    expect(why(done("pipe-a", NOW_MS))).toBe("for those under way");
+  });
+});
+
+describe("a service", () => {
+  const state = (conditions: Condition[], observedGeneration = 1) => {
+    const { state, reason } = view([], { ...UNDER_WAY, conditions, observedGeneration });
+    return [state, reason];
+  };
+
+  test("is as its conditions say", () => {
+    expect(state([condition("Ready", "True", "Scaled")])).toEqual(["scaled", "Scaled"]);
+    const stalled = [condition("Ready", "False", "Refused"), condition("Stalled", "True", "Refused")];
+    expect(state(stalled)).toEqual(["failed", "Refused"]);
+    expect(state([condition("Ready", "Unknown", "Suspended")])).toEqual(["suspended", "Suspended"]);
+    expect(state(UNDER_WAY.conditions ?? [])).toEqual(["propagating", "Progressing"]);
+  });
+
+  test("is on its way while its newest spec has not been seen, whatever the conditions say of the one before", () => {
+    expect(state([condition("Ready", "True", "Scaled")], 0)).toEqual(["propagating", "NotSeenYet"]);
+    expect(state([], -1)).toEqual(["unknown", "NotSeenYet"]);
+  });
+
+  test("is to have what its newest spec says before that has been seen", () => {
+    const status = {
+      ...UNDER_WAY,
+      observedGeneration: 0,
+      desired: { ...fields(2), source: "Spec" as const },
+    };
+    expect(view([], status).wanted).toEqual(FOUR);
+  });
+
+  test("was last moved on by the pipe that came up last", () => {
+    const pipes = [done("pipe-a", NOW_MS - 60_000), done("pipe-b", NOW_MS - 20_000), aPipe("pipe-c")];
+    expect(view(pipes).progressedAt).toEqual(new Date(NOW_MS - 20_000));
+    expect(view([aPipe("pipe-a", { size: FOUR })]).progressedAt).toBeUndefined();
+  });
+
+  test("whose pipes cannot be read is counted by its PipeScaling, with those that failed", () => {
+    const at = rfc3339(NOW_MS);
+    const failure = { pipe: "pipe-a", size: "4000m/16Gi", reason: "Refused", message: "no", attempts: 1, at };
+    const scaling = aScaling(4, { status: { ...UNDER_WAY, failures: [failure] } });
+    expect(viewOf("orders", scaling, undefined)).toMatchObject({
+      pipes: { total: 1, updated: 0 },
+      lines: [{ name: "pipe-a", to: FOUR, state: "failed", why: "no" }],
+    });
+  });
+});
+
+test.each([
+  // Two of the old are there yet, all available: none of the new is sure to be.
+  [{ replicas: 4, updatedReplicas: 2, availableReplicas: 2 }, 0],
+  [{ replicas: 4, updatedReplicas: 2, availableReplicas: 3 }, 1],
+  [{ replicas: 3, updatedReplicas: 3, availableReplicas: 2 }, 2],
+  [{ replicas: 3, updatedReplicas: 3, availableReplicas: 3, observedGeneration: 0 }, 0],
+])("of the replicas in %j so many are sure to be new: %i", (status, sure) => {
+  const deployment: Deployment = {
+    metadata: { name: "pipe-a", uid: "u", resourceVersion: "1", generation: 1 },
+    spec: { replicas: 3, template: { spec: { containers: [{ name: "pipe" }] } } },
+    status: { observedGeneration: 1, ...status },
+  };
+  expect(watchedPipeOf(deployment).updatedReplicas).toBe(sure);
+});
