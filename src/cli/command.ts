@@ -160,9 +160,9 @@ function helpText({ description, list, required, variable, ...option }: Declared
     ...(required ? ["required"] : []),
     ...(list ? ["repeatable"] : []),
     ...(option.default === undefined ? [] : [`default: ${option.default}`]),
-    variable,
+    ...(variable === undefined ? [] : [variable]),
   ];
-  return `${description} (${notes.join("; ")})`;
+  return notes.length === 0 ? description : `${description} (${notes.join("; ")})`;
 }
 
 function flagTexts(flags: Readonly<Record<string, unknown>>): Record<string, string> {

@@ -15,6 +15,8 @@ export interface OptionText {
    * repeats its value.
    */
   readonly secret?: true;
+  /** A flag and no variable: what one command is to change must not come from what was set for another. */
+  readonly flagOnly?: true;
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -40,8 +42,8 @@ export interface DeclaredOption extends Declared {
   readonly key: string;
   /** `--ops-port`; a secret has none. */
   readonly flag: string | undefined;
-  /** `PIPE_SCALING_OPS_PORT` */
-  readonly variable: string;
+  /** `PIPE_SCALING_OPS_PORT`; what is only a flag has none. */
+  readonly variable: string | undefined;
   readonly required: boolean;
 }
 
@@ -52,7 +54,8 @@ export function declaredOptions(options: z.ZodObject): DeclaredOption[] {
     if (!text) throw new Error(`${key} is not declared by option()`);
     const required = text.default === undefined && !z.safeParse(schema, undefined).success;
     const flag = text.secret ? undefined : flagOf(key);
-    return { ...text, key, flag, variable: variableOf(key), required };
+    const variable = text.flagOnly ? undefined : variableOf(key);
+    return { ...text, key, flag, variable, required };
   });
 }
 
@@ -88,7 +91,8 @@ export function readOptions<S extends z.ZodObject>(
   const declared = declaredOptions(options);
   const written = Object.fromEntries(
     declared.flatMap(({ key, variable, ...text }) => {
-      const value = flags[key] ?? (env[variable] || undefined) ?? text.default;
+      const inEnvironment = variable === undefined ? undefined : env[variable];
+      const value = flags[key] ?? (inEnvironment || undefined) ?? text.default;
       return value === undefined ? [] : [[key, value]];
     }),
   );
@@ -115,7 +119,7 @@ export function parseWritten<S extends z.ZodObject>(
 
 function sentence(about: DeclaredOption, value: string | undefined, rule: string): string {
   const { flag, variable, description, secret } = about;
-  const named = flag === undefined ? variable : `${flag} (or ${variable})`;
+  const named = flag && variable ? `${flag} (or ${variable})` : (flag ?? variable);
   if (value === undefined) return `${named} is missing: ${description}.`;
   return secret ? `${named} does not serve: ${rule}.` : `${named} is ${JSON.stringify(value)}, but ${rule}.`;
 }

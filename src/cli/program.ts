@@ -15,8 +15,8 @@ export interface ProgramSpec {
 const OTHERS = "Commands:";
 
 const EPILOGUE = `
-Every flag is also an environment variable: --ops-port is PIPE_SCALING_OPS_PORT. The flag wins, and an
-empty variable counts as not set.
+Flags are also environment variables: --ops-port is PIPE_SCALING_OPS_PORT. The flag wins, and an empty
+variable counts as not set. What an update is to change must be a flag.
 
 Exit codes:
 ${EXIT_CODES.map(([code, meaning]) => `  ${String(code).padStart(3)}  ${meaning}`).join("\n")}`;

@@ -46,6 +46,14 @@ describe("an option", () => {
     expect(() => readOptions(options, { count: "" }, env)).toThrow('--count (or PIPE_SCALING_COUNT) is ""');
   });
 
+  test("that is only a flag is not taken from the environment", () => {
+    const flagOnly = z.object({
+      tier: option(z.string().optional(), { placeholder: "name", description: "its tier", flagOnly: true }),
+    });
+    expect(readOptions(flagOnly, {}, { PIPE_SCALING_TIER: "scale" })).toEqual({});
+    expect(readOptions(flagOnly, { tier: "basic" }, {})).toEqual({ tier: "basic" });
+  });
+
   test("is refused by name, with all that is wrong at once", () => {
     const read = () => readOptions(options, { count: "ten" }, { PIPE_SCALING_IS_LOUD: "yes" });
     expect(read).toThrow(UsageError);
@@ -72,7 +80,7 @@ describe("an option", () => {
         .replace(/^(--|PIPE_SCALING_)/, "")
         .toLowerCase()
         .replace(/[-_]([a-z])/g, (_match, letter: string) => letter.toUpperCase());
-    for (const { key, flag = "", variable } of all) {
+    for (const { key, flag = "", variable = "" } of all) {
       expect(flag).toMatch(/^--[a-z]+(-[a-z]+)*$/);
       expect([back(flag), back(variable)]).toEqual([key, key]);
     }

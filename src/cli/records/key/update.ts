@@ -11,20 +11,23 @@ import type { DataChange } from "../records.ts";
 import { encoded, findKeySecret, keyArgument, ofOrganization, readKey, shownKey } from "./find.ts";
 
 const changes = z.object({
-  name: option(nonEmptyText.optional(), { placeholder: "text", description: "its new name" }),
+  name: option(nonEmptyText.optional(), { placeholder: "text", description: "its new name", flagOnly: true }),
   role: option(roles.optional(), {
     placeholder: "role",
     description: "its new roles, in place of all that it has",
     list: true,
+    flagOnly: true,
   }),
   expireAt: option(orWord("never", futureInstant).optional(), {
     placeholder: "time",
     description: "new end of its validity, such as 2030-01-31T12:00:00Z, or never",
+    flagOnly: true,
   }),
   allowFrom: option(orWord("all", listOf(addressOrCidr)).optional(), {
     placeholder: "cidr",
     description: "addresses that may use it, in place of those that it has, or all",
     list: true,
+    flagOnly: true,
   }),
 });
 

@@ -19,8 +19,16 @@ export const updateOrganization = defineCommand({
   examples: ["organization update <uuid> --tier scale", "organization update <uuid> --name 'Acme Inc'"],
   arguments: z.object(organizationArgument),
   options: z.object({
-    tier: option(nonEmptyText.optional(), { placeholder: "name", description: "its new tier" }),
-    name: option(nonEmptyText.optional(), { placeholder: "text", description: "its new name" }),
+    tier: option(nonEmptyText.optional(), {
+      placeholder: "name",
+      description: "its new tier",
+      flagOnly: true,
+    }),
+    name: option(nonEmptyText.optional(), {
+      placeholder: "text",
+      description: "its new name",
+      flagOnly: true,
+    }),
     ...tiersFileOption,
     ...outputOption,
     ...clusterOptions,
