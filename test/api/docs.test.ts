@@ -12,6 +12,7 @@ const OPERATIONS = [
   ["Backup", "PATCH", "/v1/organizations/{organizationId}/services/{serviceId}/backupConfiguration"],
   ["Pipes", "GET", "/v1/organizations/{organizationId}/services/{serviceId}/pipesCdcScaling"],
   ["Pipes", "PATCH", "/v1/organizations/{organizationId}/services/{serviceId}/pipesCdcScaling"],
+  ["Pipes", "GET", "/v1/organizations/{organizationId}/services/{serviceId}/pipesCdcScaling/progress"],
 ];
 
 let world: World;

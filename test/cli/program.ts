@@ -25,11 +25,11 @@ export function startProgram(
     stdio: ["ignore", "pipe", "pipe"],
   });
   let [out, err] = ["", ""];
-  child.stdout.on("data", (chunk: Buffer) => {
-    out += chunk.toString();
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    out += text;
   });
-  child.stderr.on("data", (chunk: Buffer) => {
-    err += chunk.toString();
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    err += text;
   });
   const ended = new AbortController();
   const exitCode = new Promise<number | null>((resolve) => {

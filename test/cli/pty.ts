@@ -47,11 +47,12 @@ export function startInPty(
     stdio: "pipe",
   });
   let output = "";
-  const read = (chunk: Buffer) => {
-    output += chunk.toString();
-  };
-  child.stdout.on("data", read);
-  child.stderr.on("data", read);
+  for (const stream of [child.stdout, child.stderr]) {
+    // A character may come in two chunks.
+    stream.setEncoding("utf8").on("data", (text: string) => {
+      output += text;
+    });
+  }
   // Typed after the end: nobody reads it.
   child.stdin.on("error", () => undefined);
   const ended = new AbortController();

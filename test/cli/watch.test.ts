@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { DEPLOYMENTS } from "../../src/kube/paths.ts";
+import { kubectl } from "../cluster/kubectl.ts";
 import { TcpProxy } from "../cluster/tcp-proxy.ts";
 import { pipeDeployment } from "../gen/pipe.ts";
 import { World } from "../integration/world.ts";
@@ -51,8 +52,12 @@ describe("a rescale that is watched from before it begins", () => {
   /** Both pipes come up at their old size, are rescaled one after the other, and come up. */
   async function rescale(watch: { waitFor(pattern: RegExp): Promise<void> }): Promise<void> {
     await watch.waitFor(/No controller has|no pipe of it has been seen/);
-    await release(world, "pipe-a");
-    await release(world, "pipe-b");
+    for (const name of ["pipe-a", "pipe-b"]) {
+      await release(world, name);
+      // What it was before is known only of a pipe that has come up.
+      const where = ["--namespace", world.pipes, "--timeout", "60s"];
+      await kubectl(world.cluster, ["rollout", "status", `deployment/${name}`, ...where]);
+    }
     await world.startController();
     await watch.waitFor(/pipe-a.*rolling/);
     await release(world, "pipe-a");
@@ -155,7 +160,6 @@ describe("a rollout that takes its time", () => {
   it("is left by Ctrl-C with the terminal as it was", async () => {
     const watch = watchInPty();
     await watch.waitFor("rolling 0/1");
-    expect(watch.screen().isCursorShown).toBe(false);
     watch.write("\u0003");
     expect(await watch.exitCode).toBe(130);
     expect(watch.screen()).toMatchObject({ isCursorShown: true, isWrapping: true });
@@ -181,6 +185,21 @@ describe("a rollout that takes its time", () => {
       expect.stringMatching(/0\/1 pipe {2}\d:\d\d$/),
       "  ▸ pipe-a  rolling 0/1",
     ]);
+  });
+});
+
+describe("a rescale by another tier", () => {
+  it("is not over before the controller has seen the tier", async () => {
+    await world.createPipe({ name: "pipe-a", cores: 2 });
+    const stop = await world.startController();
+    await world.waitForCondition("Ready", "True");
+    await stop();
+    await world.setTier("basic");
+    const watch = startProgram(words());
+    await watch.waitFor("propagating: NotSeenYet: The controller has not looked at the new tier");
+    await world.startController();
+    expect(await watch.exitCode).toBe(0);
+    expect(watch.out()).toMatch(/scaled after \d:\d\d: Scaled: The one pipe runs 1 cpu \/ 4 Gi\.\n$/);
   });
 });
 
