@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { STATUS_CODES } from "node:http";
+import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../runtime/clock.ts";
 import type { Logger } from "../telemetry/log.ts";
@@ -67,7 +68,8 @@ export class Answers {
       return;
     }
     this.#options.metrics?.answeredNoRequest(problem.status);
-    this.#options.log.info({ requestId, status: problem.status }, "request");
+    const client = socket instanceof Socket ? socket.remoteAddress : undefined;
+    this.#options.log.info({ requestId, client, status: problem.status }, "request");
   }
 
   #answer(
@@ -106,12 +108,13 @@ export class Answers {
 
   #close(exchange: Exchange, status: number, problem: Problem | undefined): void {
     exchange.closed = true;
-    const { requestId, request, key, route, startedAt } = exchange;
+    const { requestId, client, request, key, route, startedAt } = exchange;
     const { log, clock, metrics } = this.#options;
     const durationMs = clock.monotonic() - startedAt;
     metrics?.answered(exchange, status, durationMs / 1000);
     const line = {
       requestId,
+      client,
       apiKey: key?.id,
       organization: key?.organizationId,
       method: request.method,

@@ -3,7 +3,7 @@ import type { Clock } from "../runtime/clock.ts";
 import type { Answers } from "./answers.ts";
 import type { BackupDeps } from "./backup.ts";
 import type { Caches } from "./caches.ts";
-import type { ClientAddresses } from "./client-address.ts";
+import { ClientAddresses } from "./client-address.ts";
 import { docsPages } from "./docs.ts";
 import { type Exchange, openExchange } from "./exchange.ts";
 import { Gate, requireRole } from "./gate.ts";
@@ -17,19 +17,36 @@ import { keyRoutes } from "./routes/keys.ts";
 import { memberRoutes } from "./routes/members.ts";
 import { organizationRoutes } from "./routes/organizations.ts";
 import { pipeScalingRoutes } from "./routes/pipe-scaling.ts";
-import { type PathAliases, Router } from "./routes.ts";
+import { type PathAliases, type Route, Router } from "./routes.ts";
 import type { ScalingDeps } from "./scaling.ts";
 
-export interface AppDeps extends Omit<ScalingDeps & BackupDeps & MembersDeps, "caches"> {
+/** What the operations need. */
+export interface RouteDeps extends Omit<ScalingDeps & BackupDeps & MembersDeps, "caches"> {
   readonly caches: Omit<Caches, "run" | "notSynced">;
-  readonly answers: Answers;
   readonly clock: Clock;
+}
+
+export interface AppDeps extends RouteDeps {
+  readonly answers: Answers;
   /** Shown to whoever is asked for credentials. */
   readonly realm: string;
   /** The same that `answers` has. */
   readonly limits?: Limits | undefined;
+  /** Without it a client's address is the connection's. */
   readonly addresses?: ClientAddresses | undefined;
   readonly pathAliases?: PathAliases | undefined;
+}
+
+/** Every operation there is. */
+export function routesOf(deps: RouteDeps): readonly Route[] {
+  const { caches, clock } = deps;
+  return [
+    ...organizationRoutes(caches),
+    ...keyRoutes(caches),
+    ...memberRoutes(caches, deps),
+    ...backupRoutes(caches, deps),
+    ...pipeScalingRoutes(caches, clock, deps),
+  ];
 }
 
 /**
@@ -38,15 +55,9 @@ export interface AppDeps extends Omit<ScalingDeps & BackupDeps & MembersDeps, "c
  * @throws Error with a sentence for the user if a path alias cannot be one
  */
 export function createApp(deps: AppDeps): RequestListener {
-  const { answers, caches, clock } = deps;
+  const { answers, clock, addresses = new ClientAddresses() } = deps;
   const gate = new Gate(deps);
-  const routes = [
-    ...organizationRoutes(caches),
-    ...keyRoutes(caches),
-    ...memberRoutes(caches, deps),
-    ...backupRoutes(caches, deps),
-    ...pipeScalingRoutes(caches, clock, deps),
-  ];
+  const routes = routesOf(deps);
   const router = new Router(routes, deps.pathAliases);
   const pages = docsPages(routes);
 
@@ -73,7 +84,7 @@ export function createApp(deps: AppDeps): RequestListener {
   }
 
   return (request, response) => {
-    const exchange = openExchange(request, response, clock.monotonic());
+    const exchange = openExchange(request, response, clock.monotonic(), addresses.of(request));
     const fail = (error: unknown) => answers.failure(exchange, toProblem(error));
     try {
       requireOneReading(request);

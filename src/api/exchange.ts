@@ -11,6 +11,8 @@ export interface Exchange {
   readonly response: ServerResponse;
   /** Monotonic. */
   readonly startedAt: number;
+  /** The address that it comes from; `undefined` if the connection was gone by then. */
+  readonly client: string | undefined;
   key: ApiKey | undefined;
   /** What the request was charged to, so that its answer can tell what is left. */
   bucket: LimitedBucket | undefined;
@@ -22,12 +24,19 @@ export interface Exchange {
 
 const latest = new WeakMap<Duplex, Exchange>();
 
-export function openExchange(request: IncomingMessage, response: ServerResponse, now: number): Exchange {
+/** @param client where it is not who is at the other end of the connection */
+export function openExchange(
+  request: IncomingMessage,
+  response: ServerResponse,
+  now: number,
+  client = request.socket.remoteAddress,
+): Exchange {
   const exchange = {
     requestId: randomUUID(),
     request,
     response,
     startedAt: now,
+    client,
     key: undefined,
     bucket: undefined,
     route: undefined,

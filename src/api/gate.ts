@@ -3,7 +3,6 @@ import type { Clock } from "../runtime/clock.ts";
 import { Authenticator } from "./authenticator.ts";
 import type { CachedKey } from "./cached-objects.ts";
 import type { Caches } from "./caches.ts";
-import { ClientAddresses } from "./client-address.ts";
 import type { Exchange } from "./exchange.ts";
 import { timesSent } from "./http-syntax.ts";
 import { type Limits, tooMany } from "./limits.ts";
@@ -17,8 +16,6 @@ export interface GateOptions {
   readonly realm: string;
   /** Without them nobody is limited. */
   readonly limits?: Limits | undefined;
-  /** Without it the client's address is the connection's. */
-  readonly addresses?: ClientAddresses | undefined;
 }
 
 /** Who comes in. */
@@ -28,15 +25,13 @@ export class Gate {
   readonly #challenge: string;
   readonly #authenticator: Authenticator;
   readonly #limits: Limits | undefined;
-  readonly #addresses: ClientAddresses;
 
-  constructor({ caches, clock, realm, limits, addresses = new ClientAddresses() }: GateOptions) {
+  constructor({ caches, clock, realm, limits }: GateOptions) {
     this.#caches = caches;
     this.#clock = clock;
     this.#challenge = `Basic realm="${realm.replace(/["\\]/g, "\\$&")}", charset="UTF-8"`;
     this.#authenticator = new Authenticator({ get: (secretName) => caches.key(secretName) });
     this.#limits = limits;
-    this.#addresses = addresses;
   }
 
   /**
@@ -57,7 +52,7 @@ export class Gate {
     const key = known && this.#usable(known);
     if (!key) throw this.#failed(exchange);
     exchange.key = key;
-    if (!known.access.allows(this.#addresses.of(request))) {
+    if (!known.access.allows(exchange.client)) {
       throw forbidden("This key may not be used from this address.");
     }
     // Whatever the answer will be, a 429 too: whoever reads `usedAt` wants to know whether anybody would miss
@@ -74,7 +69,7 @@ export class Gate {
   #failed(exchange: Exchange): Problem {
     if (!this.#limits) return unauthenticated(this.#challenge);
     const now = this.#clock.monotonic();
-    const bucket = this.#limits.ofSource(sourceOf(this.#addresses.of(exchange.request)), now);
+    const bucket = this.#limits.ofSource(sourceOf(exchange.client), now);
     exchange.bucket = bucket;
     return !bucket || bucket.take(now) ? unauthenticated(this.#challenge) : tooMany(bucket, now);
   }

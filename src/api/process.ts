@@ -96,7 +96,7 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
     pathAliases: settings.pathAliases,
   });
 
-  const server = createApiServer({ listener, answers, clock, tls });
+  const server = createApiServer({ listener, answers, clock, tls, addresses });
   const drain = new Drain(server);
   const serving = new AbortController();
   const background: Promise<void>[] = [];

@@ -2,6 +2,7 @@ import { createServer, type RequestListener, type Server, type ServerOptions } f
 import { createServer as createTlsServer } from "node:https";
 import type { Clock } from "../runtime/clock.ts";
 import type { Answers } from "./answers.ts";
+import { ClientAddresses } from "./client-address.ts";
 import { openExchange } from "./exchange.ts";
 import { limitPipelining } from "./pipelining.ts";
 import { Problem } from "./problem.ts";
@@ -39,6 +40,8 @@ export interface ServerDeps {
   readonly clock: Clock;
   /** PEM; plain HTTP without. */
   readonly tls: { readonly cert: Buffer; readonly key: Buffer } | undefined;
+  /** Without it a client's address is the connection's. */
+  readonly addresses?: ClientAddresses;
   readonly timeouts?: Timeouts;
 }
 
@@ -46,7 +49,8 @@ export interface ServerDeps {
  * The HTTP server around the app. It sees to what happens before a request is one: limits of time and size,
  * and answers, in the API's own envelope, to what Node's parser refuses.
  */
-export function createApiServer({ listener, answers, clock, tls, timeouts = TIMEOUTS }: ServerDeps): Server {
+export function createApiServer(deps: ServerDeps): Server {
+  const { listener, answers, clock, tls, addresses = new ClientAddresses(), timeouts = TIMEOUTS } = deps;
   const options: ServerOptions = {
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: timeouts.headersMs,
@@ -73,7 +77,7 @@ export function createApiServer({ listener, answers, clock, tls, timeouts = TIME
     const problem = new Problem(417, "The only expectation that can be met is 100-continue.", {
       headers: ["Connection", "close"],
     });
-    answers.failure(openExchange(request, response, clock.monotonic()), problem);
+    answers.failure(openExchange(request, response, clock.monotonic(), addresses.of(request)), problem);
   };
   server.on("checkExpectation", limitPipelining(refuseExpectation));
   server.on("connect", (_request, socket) => {

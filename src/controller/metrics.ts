@@ -18,12 +18,14 @@ const FAILURE_REASONS = new Set([
   "MalformedRecord",
   "ProgressDeadlineExceeded",
   "Refused",
+  "ReplicaFailure",
   "RolloutFailed",
   "RolloutTimeout",
   "UnknownOrganization",
   "UnknownService",
   "UnknownTier",
   "Unschedulable",
+  "WrongNamespace",
 ]);
 
 /** Services that have a series of their own: those with the most units. The others are one, `other`. */

@@ -66,7 +66,7 @@ test("credentials come out nowhere, wherever a client puts them", async () => {
   await world.addScaling(service, {}, 2);
   await world.addScaling(suspended, { suspend: true }, 2);
   // Caches that were filled when everything was there, and limits that are soon reached.
-  const late = await world.startReadyApi();
+  const late = await world.startReadyApi({ trustedProxies: ["127.0.0.1"] });
   const strict = await world.startReadyApi({ rateLimit: 1, failedLogins: 1 });
   const root = `/v1/organizations/${organizationId}`;
   const path = `${root}/services/${service}/pipesCdcScaling`;
@@ -119,6 +119,12 @@ test("credentials come out nowhere, wherever a client puts them", async () => {
     { ...patch, path, headers: { ...JSON_TYPE, "Content-Encoding": keySecret }, body: pair },
     ...["Cookie", "Proxy-Authorization", "User-Agent", "X-Api-Key", "X-Forwarded-For", "X-Request-Id"].map(
       (name) => ({ path, authorization, headers: { [name]: `${pair} ${authorization}` } }),
+    ),
+    // Written as an address, or beside one.
+    ...[keySecret, `${keySecret}, 203.0.113.7`, `203.0.113.7, ${keyId}`, `fe80::1%${keySecret}`].map(
+      (from) => ({
+        ...{ path, authorization, headers: { "X-Forwarded-For": from } },
+      }),
     ),
     { path, headers: { Authorization: [authorization, authorization] } },
     { path, authorization, headers: { Expect: pair } },

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { basic, type KeyRecord } from "../gen/records.ts";
-import type { Answer } from "./client.ts";
+import { type Answer, type Ask, exchangeRaw } from "./client.ts";
 import { createWorld, type RunningApi, type World } from "./world.ts";
 
 const SLOW = { rateWindowMs: 55_000, failedLogins: 2 };
@@ -84,6 +84,38 @@ describe("behind a proxy that is trusted", () => {
     expect(await from("2001:db8:1:0:ffff::3")).toBe(429);
     expect(await from("2001:db8:1:1::1")).toBe(401);
     expect((await list(trusting, key.authorization, "203.0.113.7")).status).toBe(200);
+  });
+});
+
+describe("the log", () => {
+  const lineOf = (api: RunningApi, requestId: unknown) =>
+    api.log.find((line) => line["requestId"] === requestId && line["msg"] === "request");
+
+  const asked: readonly (readonly [what: string, Ask, status: number])[] = [
+    ["an admitted request", { path: "/v1/organizations" }, 200],
+    ["a guess", { path: "/v1/organizations", authorization: basic("A".repeat(20), "wrong") }, 401],
+    ["a request without credentials", { path: "/v1/organizations", authorization: undefined }, 401],
+    ["a page", { path: "/openapi.json" }, 200],
+    ["a path of nothing", { path: "/nothing" }, 404],
+    ["an expectation", { path: "/v1/organizations", headers: { Expect: "a miracle" } }, 417],
+  ];
+  it.each(asked)("has the address that %s comes from, as it is believed", async (_, ask, status) => {
+    const headers = { ...ask.headers, "X-Forwarded-For": "198.51.100.1, 203.0.113.9" };
+    const answer = await trusting.ask({ authorization: key.authorization, ...ask, headers });
+    const line = lineOf(trusting, answer.headers["x-request-id"]);
+    expect(line).toMatchObject({ client: "203.0.113.9", status });
+  });
+
+  it("has the connection's address where nobody else is believed", async () => {
+    const answer = await list(direct, key.authorization, "203.0.113.9");
+    const line = lineOf(direct, answer.headers["x-request-id"]);
+    expect(line).toMatchObject({ client: "127.0.0.1", apiKey: key.id, status: 403 });
+  });
+
+  it("has the connection's address of what is no request", async () => {
+    const answer = await exchangeRaw(trusting.url, "FOO / HTTP/1.1\r\nX-Forwarded-For: 203.0.113.9\r\n\r\n");
+    const [, requestId] = /^x-request-id: (.*)\r$/im.exec(answer) ?? [];
+    expect(lineOf(trusting, requestId)).toMatchObject({ client: "127.0.0.1", status: 400 });
   });
 });
 

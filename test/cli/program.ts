@@ -1,9 +1,9 @@
 import { spawn } from "node:child_process";
-import { fileURLToPath } from "node:url";
-import { onTestFinished } from "vitest";
+import { inject, onTestFinished } from "vitest";
 import { waitFor } from "../cluster/wait.ts";
 
-export const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+/** The program in one file, as it is shipped. */
+export const MAIN = inject("program");
 
 export interface RunningProgram {
   out(): string;

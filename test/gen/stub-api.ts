@@ -38,14 +38,14 @@ export function refused(status: number, error: string, headers: Record<string, s
 
 /** A server that answers as it is told; it ends with the test. */
 export async function startStubApi(
-  answer: (request: StubRequest, at: number) => StubAnswer,
+  answer: (request: StubRequest, at: number) => StubAnswer | Promise<StubAnswer>,
   tls?: CertificatePair,
 ): Promise<StubApi> {
   const requests: StubRequest[] = [];
   const listener: RequestListener = async (request, response) => {
     const asked = await read(request);
     requests.push(asked);
-    const { status = 200, headers = {}, body } = answer(asked, requests.length);
+    const { status = 200, headers = {}, body } = await answer(asked, requests.length);
     const isText = typeof body === "string";
     response.writeHead(status, { "Content-Type": isText ? "text/html" : "application/json", ...headers });
     response.end(isText ? body : JSON.stringify(body));

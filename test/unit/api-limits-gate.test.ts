@@ -60,10 +60,10 @@ async function start(settings?: LimitSettings): Promise<Client> {
     clock,
     realm: "test",
     limits,
-    addresses: new ClientAddresses({ trustedProxies: ["127.0.0.1"] }),
   });
+  const addresses = new ClientAddresses({ trustedProxies: ["127.0.0.1"] });
   const started = createServer((request, response) => {
-    const exchange = openExchange(request, response, clock.monotonic());
+    const exchange = openExchange(request, response, clock.monotonic(), addresses.of(request));
     try {
       gate.admit(exchange);
       answers.success(exchange, undefined);

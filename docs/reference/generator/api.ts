@@ -1,0 +1,79 @@
+import { routesOf } from "../../../src/api/app.ts";
+import { Caches } from "../../../src/api/caches.ts";
+import { openApiDocument } from "../../../src/api/openapi.ts";
+import { RecordWriter } from "../../../src/api/record-writer.ts";
+import { ScalingWriter } from "../../../src/api/scaling-writer.ts";
+import { BUILT_IN_TIERS } from "../../../src/domain/tier.ts";
+import { systemClock } from "../../../src/runtime/clock.ts";
+import { createLogger } from "../../../src/telemetry/log.ts";
+import type { Schema } from "./schema.ts";
+
+interface WithContent {
+  readonly content?: Readonly<Record<string, { readonly schema: Schema }>>;
+}
+
+export interface Answer extends WithContent {
+  readonly $ref?: string;
+  readonly description?: string;
+}
+
+export interface Operation {
+  readonly tags: readonly [string];
+  readonly summary: string;
+  readonly description: string;
+  readonly parameters?: readonly {
+    readonly name: string;
+    readonly description: string;
+    readonly schema: Schema;
+  }[];
+  readonly requestBody?: WithContent;
+  readonly responses: Readonly<Record<string, Answer>>;
+}
+
+interface ApiDocument {
+  readonly info: { readonly description: string };
+  readonly tags: readonly { readonly name: string; readonly description: string }[];
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: {
+    readonly schemas: Readonly<Record<string, Schema>>;
+    readonly responses: Readonly<Record<string, Answer>>;
+    readonly headers: Readonly<Record<string, { readonly description: string; readonly required?: boolean }>>;
+  };
+}
+
+/** The OpenAPI document as a client gets it, as far as the pages tell of it. */
+export function apiDocument(): ApiDocument {
+  return JSON.parse(JSON.stringify(openApiDocument(routes())));
+}
+
+export interface NamedOperation extends Operation {
+  /** `GET /v1/organizations` */
+  readonly call: string;
+}
+
+/** In the order of their tags. */
+export function operationsOf({ tags, paths }: ApiDocument): NamedOperation[] {
+  const operations = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({
+      ...operation,
+      call: `${method.toUpperCase()} ${path}`,
+    })),
+  );
+  return tags.flatMap(({ name }) => operations.filter(({ tags: [tag] }) => tag === name));
+}
+
+/** They are only described: there is no cluster, and nobody calls them. */
+function routes() {
+  const nobody = () => Promise.reject(new Error("there is no cluster behind the reference"));
+  const client = { json: nobody, stream: nobody };
+  const log = createLogger("silent", "reference");
+  const namespace = "records";
+  return routesOf({
+    caches: new Caches({ client, namespace, pipeNamespaces: [], clock: systemClock, log }),
+    clock: systemClock,
+    writer: new ScalingWriter(client),
+    recordWriter: new RecordWriter(client, namespace),
+    tiers: BUILT_IN_TIERS,
+    log,
+  });
+}

@@ -1,0 +1,103 @@
+import { REASONS } from "../../../src/api/reasons.ts";
+import { type Answer, apiDocument, type NamedOperation, operationsOf } from "./api.ts";
+import { REASONS_HEADING } from "./errors.ts";
+import { block, code, linkTo, sections, table } from "./markdown.ts";
+import { FIELD_COLUMNS, fieldRows, type Schema } from "./schema.ts";
+
+const ERROR = "Error";
+const REASONS_LINK = `[one of these words](errors.md#${REASONS_HEADING.toLowerCase().replaceAll(" ", "-")})`;
+
+export function httpPage(): string {
+  const document = apiDocument();
+  const operations = operationsOf(document);
+  const { schemas, headers } = document.components;
+  return sections(
+    "# The HTTP API",
+    "The API describes itself: `/openapi.json` (also `/v1`) is the OpenAPI 3.1 document, `/docs` a page to read and try it; neither asks for a key. `/healthz`, `/readyz` and `/metrics` are on the operations port alone. With `api.pathAliases` segments of paths have other names too.",
+    document.info.description,
+    "What a status means, and what to do, is in [errors.md](errors.md).",
+    "## Operations",
+    table(
+      ["operation", "what it does"],
+      operations.map(({ summary, call }) => [code(call), linkTo(summary)]),
+    ),
+    ...operations.map(describe),
+    "## Objects",
+    'A 200 is `{"requestId": …, "status": 200, "result": …}`, where `result` is the object that the operation names, or is not there.',
+    ...Object.entries(schemas).map(([name, schema]) => object(name, schema)),
+    "## Headers of answers",
+    table(
+      ["header", "what it is"],
+      Object.entries(headers).map(([name, { description }]) => [code(name), description]),
+    ),
+  );
+}
+
+function describe({
+  summary,
+  call,
+  description,
+  parameters = [],
+  requestBody,
+  responses,
+}: NamedOperation): string {
+  const bodies = Object.entries(requestBody?.content ?? {});
+  const [body] = bodies.map(([, { schema }]) => typeName(schema));
+  const answers = Object.entries(responses).filter(([status]) => status !== "default");
+  const types = bodies.map(([type]) => code(type)).join(" or ");
+  return sections(
+    `### ${summary}`,
+    block("http", call),
+    description,
+    parameters.length === 0
+      ? ""
+      : table(
+          ["in the path", "what it is"],
+          parameters.map((each) => [code(each.name), each.description]),
+        ),
+    body === undefined ? "" : `Body: ${body}, as ${types}.`,
+    table(
+      ["answer", "when"],
+      answers
+        .filter(([, { $ref }]) => $ref === undefined)
+        .map(([status, answer]) => [status, whenOf(answer)]),
+    ),
+    `As any operation: ${answers.flatMap(([status, { $ref }]) => ($ref === undefined ? [] : [linkToStatus(status)])).join(", ")}.`,
+  );
+}
+
+function linkToStatus(status: string): string {
+  return `[${status}](errors.md#${status})`;
+}
+
+function whenOf({ description = "", content }: Answer): string {
+  const result = content?.["application/json"]?.schema.properties?.["result"];
+  return result ? `${description} The result: ${typeName(result)}.` : description;
+}
+
+function typeName({ $ref, items }: Schema): string {
+  if (items) return `list of ${typeName(items)}`;
+  return $ref === undefined ? "object" : refer($ref.slice($ref.lastIndexOf("/") + 1));
+}
+
+function refer(name: string): string {
+  return linkTo(name);
+}
+
+function object(name: string, schema: Schema): string {
+  const [example] = schema.examples ?? [];
+  return sections(
+    `### ${name}`,
+    schema.description ?? "",
+    table(FIELD_COLUMNS, fieldRows(withoutReasons(schema), refer)),
+    name === ERROR || example === undefined ? "" : block("json", JSON.stringify(example, undefined, 2)),
+  );
+}
+
+/** Two dozen words in a cell would hide the others; errors.md has them with what they mean. */
+function withoutReasons(schema: Schema): Schema {
+  const all = JSON.stringify(REASONS);
+  return JSON.parse(JSON.stringify(schema), (_, value: Schema) =>
+    JSON.stringify(value?.enum) === all ? { ...value, enum: undefined, type: REASONS_LINK } : value,
+  );
+}

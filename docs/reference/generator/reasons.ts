@@ -1,0 +1,132 @@
+import type { Reason as ApiReason } from "../../../src/api/reasons.ts";
+import type { Obstacle } from "../../../src/controller/snapshot.ts";
+
+export type Reason = ApiReason | Obstacle["reason"];
+
+export interface ReasonText {
+  /** How the conditions of the PipeScaling stand; none where only the API says the word. */
+  readonly shows?: "Ready" | "Reconciling" | "Stalled" | "Suspended";
+  readonly meaning: string;
+  readonly remedy: string;
+}
+
+/** Longest pauses are the controller's own (src/controller/past-failure.ts). */
+const RETRIED = "It is tried again by itself after 5 minutes, doubling to an hour";
+const NOT_RECREATED = "a pipe of strategy Recreate only when you ask for it";
+const RECORDS = "Put the record right; the service goes on as soon as that is seen.";
+
+/** What each word means to who runs the pipes. None can be forgotten: the types say which there are. */
+export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
+  Pending: {
+    meaning: "The controller has not reported on the size yet.",
+    remedy:
+      "Wait some seconds. If it lasts, see whether a controller is at work: [PipeScalingNoLeader](../runbooks/PipeScalingNoLeader.md).",
+  },
+  Progressing: {
+    shows: "Reconciling",
+    meaning: "Pipes are on their way to the size or wait for their turn; the message names them.",
+    remedy: "Wait. A pipe that does not come up within `controller.rolloutTimeout` becomes a failure.",
+  },
+  Scaled: {
+    shows: "Ready",
+    meaning: "Every pipe runs the desired size, by a completed rollout.",
+    remedy: "Nothing.",
+  },
+  TierLimited: {
+    shows: "Ready",
+    meaning: "Every pipe runs the largest size of the organization's tier; the spec asks for more.",
+    remedy: "Ask for less, or give the organization a larger tier.",
+  },
+  Suspended: {
+    shows: "Suspended",
+    meaning: "`spec.suspend` is true: the pipes are left as they are.",
+    remedy: "Set `spec.suspend` to false.",
+  },
+  Deleting: {
+    shows: "Reconciling",
+    meaning:
+      "Somebody deletes the PipeScaling. No pipe is resized by that; where there are pipes it comes back with their size.",
+    remedy: "Wait. If it lasts, a finalizer holds it: `kubectl get psc <service> -o yaml` names it.",
+  },
+  Unschedulable: {
+    shows: "Stalled",
+    meaning:
+      "A pipe of strategy Recreate has stopped its old pod, and the new one fits no node: it was put back at once.",
+    remedy: "Make room, then ask for it again. It is not tried by itself, because each try stops the pipe.",
+  },
+  ProgressDeadlineExceeded: {
+    shows: "Stalled",
+    meaning:
+      "The new pods of a pipe did not come up within the Deployment's `progressDeadlineSeconds`: it was put back.",
+    remedy: `See why in the pod's events and logs. ${RETRIED}, ${NOT_RECREATED}.`,
+  },
+  RolloutTimeout: {
+    shows: "Stalled",
+    meaning: "The new pods of a pipe did not come up within `controller.rolloutTimeout`: it was put back.",
+    remedy: `See why in the pod's events and logs. ${RETRIED}, ${NOT_RECREATED}.`,
+  },
+  RolloutFailed: {
+    shows: "Stalled",
+    meaning: "A pipe was put back from the size, and the controller ended before it could say why.",
+    remedy: `${RETRIED}, ${NOT_RECREATED}.`,
+  },
+  FailedCreate: {
+    shows: "Stalled",
+    meaning:
+      "Kubernetes may not make the new pods of a pipe, for a quota or a policy, for 30 s or with no pod left.",
+    remedy: `The message has Kubernetes' words. ${RETRIED}, ${NOT_RECREATED}.`,
+  },
+  ReplicaFailure: {
+    shows: "Stalled",
+    meaning: "As FailedCreate, where Kubernetes gives no reason of its own.",
+    remedy: `${RETRIED}, ${NOT_RECREATED}.`,
+  },
+  Refused: {
+    shows: "Stalled",
+    meaning:
+      "The API server refuses the Deployment with this size: it is not valid, or a policy is against it.",
+    remedy: `The message has its words. ${RETRIED}.`,
+  },
+  FieldContest: {
+    shows: "Stalled",
+    meaning:
+      "Something else sets the size of the pipe too, another writer or a VerticalPodAutoscaler; the message names it.",
+    remedy:
+      "Leave `requests.cpu`, `requests.memory` and `limits.memory` of the container out of what deploys the pipe; exempt it from the autoscaler.",
+  },
+  ContainerUnclear: {
+    shows: "Stalled",
+    meaning: "The pod has several containers, and none is named as the pipe's.",
+    remedy: "Name it by the annotation `pipes.clouddb.dev/container` of the Deployment.",
+  },
+  UnknownService: {
+    shows: "Stalled",
+    meaning: "There is no record of the service that the PipeScaling is named after.",
+    remedy: "`pipe-scaling service create`, or remove the PipeScaling.",
+  },
+  UnknownOrganization: {
+    shows: "Stalled",
+    meaning: "The service's record names an organization that has no record.",
+    remedy: RECORDS,
+  },
+  UnknownTier: {
+    shows: "Stalled",
+    meaning: "The organization's record names a tier that the chart's `tiers` do not have.",
+    remedy: RECORDS,
+  },
+  MalformedRecord: {
+    shows: "Stalled",
+    meaning: "The record of the service or of its organization cannot be read; the message says why.",
+    remedy: RECORDS,
+  },
+  WrongNamespace: {
+    shows: "Stalled",
+    meaning:
+      "The pipes of the service run in another namespace than the PipeScaling is in. It changes nothing.",
+    remedy: "Move the PipeScaling to the namespace that the message names.",
+  },
+  Failed: {
+    meaning: "A pipe failed for a reason that the API has no words for.",
+    remedy: "The PipeScaling's own message says more.",
+  },
+};

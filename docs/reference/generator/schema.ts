@@ -1,0 +1,66 @@
+import { code } from "./markdown.ts";
+
+/** What the pages tell of JSON Schema, as the CRD and the OpenAPI document have it. */
+export interface Schema {
+  readonly $ref?: string;
+  readonly type?: string;
+  readonly format?: string;
+  readonly description?: string;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly items?: Schema;
+  readonly anyOf?: readonly Schema[];
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly multipleOf?: number;
+  readonly maxItems?: number;
+  readonly examples?: readonly unknown[];
+}
+
+export const FIELD_COLUMNS = ["field", "type", "presence", "what it is"] as const;
+
+/**
+ * A row for each field, also of objects within.
+ *
+ * @param refer what a reference to another schema is, by the last part of its path
+ */
+export function fieldRows(schema: Schema, refer: (name: string) => string, prefix = ""): string[][] {
+  const { properties = {}, required = [] } = schema;
+  return Object.entries(properties).flatMap(([name, field]) => {
+    const path = `${prefix}${name}`;
+    const presence = required.includes(name) ? "always" : "optional";
+    return [
+      [code(path), typeOf(field, refer), presence, descriptionOf(field)],
+      ...fieldRows(field, refer, `${path}.`),
+      ...fieldRows(field.items ?? {}, refer, `${path}[].`),
+    ];
+  });
+}
+
+function descriptionOf({ description, anyOf = [] }: Schema): string {
+  return description ?? anyOf.find((each) => each.description !== undefined)?.description ?? "";
+}
+
+function typeOf(schema: Schema, refer: (name: string) => string): string {
+  const { $ref, anyOf, items, type = "any", format } = schema;
+  if ($ref !== undefined) return refer($ref.slice($ref.lastIndexOf("/") + 1));
+  if (anyOf) return anyOf.map((each) => typeOf(each, refer)).join(" or ");
+  if (schema.const !== undefined) return code(JSON.stringify(schema.const));
+  if (schema.enum) return schema.enum.map((value) => code(String(value))).join(", ");
+  if (items) return `list of ${typeOf(items, refer)}${most(schema.maxItems)}`;
+  if (format === "date-time") return "date and time";
+  if (format === "uuid") return "UUID";
+  return `${type}${bounds(schema)}`;
+}
+
+function most(items: number | undefined): string {
+  return items === undefined ? "" : `, ${items} at most`;
+}
+
+function bounds({ minimum, maximum = Number.MAX_SAFE_INTEGER, multipleOf }: Schema): string {
+  const steps = multipleOf === undefined ? "" : ` in steps of ${multipleOf}`;
+  if (maximum < Number.MAX_SAFE_INTEGER && minimum !== undefined) return `, ${minimum} to ${maximum}${steps}`;
+  return minimum === undefined ? steps : `, at least ${minimum}${steps}`;
+}

@@ -1,0 +1,157 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { stringify } from "yaml";
+import { allMetrics } from "../../docs/reference/generator/metrics.ts";
+import { KubeClient } from "../../src/kube/client.ts";
+import { connect } from "../../src/kube/connection.ts";
+import { clientOfText, type RunningApi, World } from "../api/world.ts";
+import { environment } from "../cluster/environment.ts";
+import { apply } from "../cluster/kubectl.ts";
+import { run } from "../cluster/run.ts";
+import { serviceAccountKubeconfig } from "../cluster/service-account.ts";
+import { waitFor } from "../cluster/wait.ts";
+import { basic } from "../gen/records.ts";
+import { accountName, shippedAccount } from "../gen/shipped-account.ts";
+import { World as ControllerWorld } from "../integration/world.ts";
+import { checkers } from "./checkers/build.ts";
+import { type Exposition, expositionOf, seriesInPrometheus } from "./exposition.ts";
+import { alerts, dashboardQueries } from "./queries.ts";
+
+/** Where promtool must be built first. */
+const BUILD_MS = 15 * 60_000;
+
+let controlled: ControllerWorld;
+let world: World;
+let api: RunningApi;
+let folder: string;
+/** What the two processes expose after a run in which a bit of everything has happened. */
+let exposed: Readonly<Record<"api" | "controller", Exposition>>;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "pipe-scaling-metrics-"));
+  controlled = await ControllerWorld.create();
+  const { cluster, records, pipes, organizationId, serviceId } = controlled;
+  await apply(cluster, shippedAccount("api", records));
+  const kubeconfig = await serviceAccountKubeconfig(cluster, records, accountName("api"));
+  const admin = new KubeClient(await connect(cluster.kubeconfig));
+  world = new World(cluster, admin, { records, pipes, kubeconfig });
+  api = await world.startReadyApi();
+  await controlled.startController();
+
+  const { authorization } = await world.addKey({ organizationId });
+  const path = `/v1/organizations/${organizationId}/services/${serviceId}/pipesCdcScaling`;
+  await controlled.createPipe({ name: "orders", cores: 1 });
+  await controlled.waitForCondition("Ready", "True", "Scaled");
+  await waitFor(async () => (await api.ask({ path, authorization })).status === 200, {
+    what: "the service to be known",
+  });
+  const headers = { "Content-Type": "application/json" };
+  const body = '{"replicaCpuMillicores":2000}';
+  const { status } = await api.ask({ method: "PATCH", path, authorization, headers, body });
+  expect(status).toBe(200);
+  await controlled.waitForCondition("Ready", "True", "Scaled");
+  await api.ask({ path, authorization: basic("A".repeat(20), "wrong") });
+  const broken = await world.addService(organizationId);
+  await controlled.createPipe({ name: "unclear", serviceId: broken, containers: ["one", "other"] });
+  await waitFor(
+    async () =>
+      (await controlled.scrape()).includes('pipe_scaling_failures_total{reason="ContainerUnclear"} 1'),
+    { what: "the failure to be counted" },
+  );
+
+  exposed = {
+    api: expositionOf((await clientOfText(api.opsUrl)("/metrics")).text),
+    controller: expositionOf(await controlled.scrape()),
+  };
+});
+
+afterAll(async () => {
+  await api?.stop();
+  await controlled?.end();
+  await world?.admin.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+describe("what the processes tell Prometheus", () => {
+  const { api: ofApi, controller: ofController, both, node } = allMetrics();
+  const documented = { api: [...ofApi, ...both, ...node], controller: [...ofController, ...both, ...node] };
+
+  it.each(["api", "controller"] as const)("is what docs/reference/metrics.md has of the %s", (component) => {
+    const { types } = exposed[component];
+    expect([...types].sort()).toEqual(documented[component].map(({ name, type }) => [name, type]).sort());
+  });
+
+  it.each(["api", "controller"] as const)(
+    "has, of each metric of the %s, series with just these labels",
+    (component) => {
+      const { samples } = exposed[component];
+      const own = documented[component].filter((each) => !node.includes(each));
+      const labelsOf = (name: string, type: string) =>
+        samples
+          .filter((sample) => sample.name === (type === "histogram" ? `${name}_count` : name))
+          .map(({ labels }) => [...labels.keys()].sort().join());
+      for (const { name, type, labelNames } of own) {
+        expect([name, ...new Set(labelsOf(name, type))]).toEqual([name, labelNames.toSorted().join()]);
+      }
+    },
+  );
+});
+
+describe("Prometheus, with what it has scraped of them,", () => {
+  let promtool: string;
+  beforeAll(async () => {
+    promtool = (await checkers())("promtool");
+  }, BUILD_MS);
+
+  /** By its own engine: that each expression has a value. */
+  async function evaluate(expressions: readonly string[]): Promise<string> {
+    const up = ["api", "controller"].map((container) => ({
+      series: `up{namespace="pipe-scaling-system", job="release", container="${container}"}`,
+      values: "1 1",
+    }));
+    const test = {
+      interval: "1m",
+      input_series: [
+        ...up,
+        ...Object.entries(exposed).flatMap(([of, exposition]) => seriesInPrometheus(of, exposition)),
+      ],
+      promql_expr_test: expressions.map((expr) => ({
+        expr: `count(${expr}) > bool 0`,
+        eval_time: "1m",
+        exp_samples: [{ labels: "{}", value: 1 }],
+      })),
+    };
+    writeFileSync(join(folder, "queries.yaml"), stringify({ rule_files: [], tests: [test] }));
+    const { stdout, stderr } = await run(promtool, ["test", "rules", "queries.yaml"], {
+      env: environment,
+      cwd: folder,
+    });
+    return (stdout + stderr).trim();
+  }
+
+  const SUCCESS = /^SUCCESS$/;
+
+  it("has something to show in every panel of the dashboard", async () => {
+    const queries = dashboardQueries().map(({ expr }) =>
+      expr
+        .replaceAll("$namespace", "pipe-scaling-system")
+        .replaceAll("$job", "release")
+        .replaceAll("$__rate_interval", "5m"),
+    );
+    expect(queries.length).toBeGreaterThan(25);
+    expect(await evaluate(queries)).toMatch(SUCCESS);
+  });
+
+  it("has every series that an alert looks at, whatever the answers were", async () => {
+    const selectors = (await alerts()).flatMap(({ expr }) => expr.match(/[a-z_]+\{[^}]*\}/g) ?? []);
+    expect(selectors.length).toBeGreaterThan(12);
+    expect(await evaluate(selectors.map((each) => each.replaceAll(/=~"[^"]*"/g, '=~".+"')))).toMatch(SUCCESS);
+  });
+
+  it("would miss a metric, and a label", async () => {
+    const said = await evaluate(["pipe_scaling_pipe", 'pipe_scaling_pipes{status="done"}']);
+    expect(said.match(/got: *nil/g)).toHaveLength(2);
+  });
+});

@@ -1,0 +1,51 @@
+import { readFileSync } from "node:fs";
+import * as z from "zod";
+import { CHART, rendered, valuesFile } from "./tools.ts";
+
+const rules = z.object({
+  spec: z.object({
+    groups: z.tuple([
+      z.object({
+        rules: z.array(
+          z.object({
+            alert: z.string(),
+            expr: z.string(),
+            labels: z.record(z.string(), z.string()),
+            annotations: z.record(z.string(), z.string()),
+          }),
+        ),
+      }),
+    ]),
+  }),
+});
+
+const dashboard = z.object({
+  templating: z.object({ list: z.array(z.object({ name: z.string(), query: z.string() })) }),
+  panels: z.array(
+    z.object({ title: z.string(), targets: z.array(z.object({ expr: z.string() })).default([]) }),
+  ),
+});
+
+export type Alert = z.output<typeof rules>["spec"]["groups"][0]["rules"][number];
+
+/** Of a release named "release" in pipe-scaling-system. */
+export async function alerts(): Promise<readonly Alert[]> {
+  const template = ["--show-only", "templates/prometheusrule.yaml"];
+  const [rule] = await rendered("--values", valuesFile("everything"), ...template);
+  return rules.parse(rule).spec.groups[0].rules;
+}
+
+/** What the panels and the variables of the dashboard ask Prometheus, and for what. */
+export function dashboardQueries(): readonly { readonly title: string; readonly expr: string }[] {
+  const { panels, templating } = dashboard.parse(
+    JSON.parse(readFileSync(`${CHART}/files/dashboard.json`, "utf8")),
+  );
+  const ofVariables = templating.list.flatMap(({ name, query }) => {
+    const [, expr] = /^label_values\((.+), \w+\)$/.exec(query) ?? [];
+    return expr === undefined ? [] : [{ title: `$${name}`, expr }];
+  });
+  return [
+    ...ofVariables,
+    ...panels.flatMap(({ title, targets }) => targets.map(({ expr }) => ({ title, expr }))),
+  ];
+}

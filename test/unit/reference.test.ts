@@ -1,0 +1,76 @@
+import { globSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { generated } from "../../docs/reference/generated.ts";
+import { REASON_TEXTS } from "../../docs/reference/generator/reasons.ts";
+import { COMMANDS } from "../../src/all-commands.ts";
+import { REASONS } from "../../src/api/reasons.ts";
+
+const FOLDER = fileURLToPath(new URL("../../docs/reference/", import.meta.url));
+const pages = readdirSync(FOLDER).filter((name) => name.endsWith(".md"));
+
+function read(path: string): string {
+  return readFileSync(join(FOLDER, path), "utf8");
+}
+
+/** All files of a folder of the sources. */
+const source = (folder: string) =>
+  globSync(`src/${folder}/**/*.ts`)
+    .map((path) => readFileSync(path, "utf8"))
+    .join("\n");
+
+describe("the reference", () => {
+  it.each([...generated()])("%s is what its sources generate", (path, text) => {
+    expect(read(path)).toBe(text);
+  });
+
+  it("has every page in its index, and none that nothing generates", () => {
+    expect(pages.sort()).toEqual([...generated().keys(), "README.md"].sort());
+    for (const page of generated().keys()) expect(read("README.md")).toContain(`](${page})`);
+  });
+
+  it("names no command and no value of the chart that there is not", () => {
+    const words = new Set([
+      ...COMMANDS.commands.map(({ name }) => name),
+      ...COMMANDS.groups.flatMap(({ name, commands }) => commands.map((each) => `${name} ${each.name}`)),
+    ]);
+    const groups = new Set(COMMANDS.groups.map(({ name }) => name));
+    const texts = pages.map(read).join("\n");
+    const named = [...texts.matchAll(/`pipe-scaling ([a-z]+)(?: ([a-z]+))?/g)].map(
+      ([, first = "", second]) => (groups.has(first) ? `${first} ${second}` : first),
+    );
+    expect(named.length).toBeGreaterThan(3);
+    expect(named.filter((each) => !words.has(each))).toEqual([]);
+    const values = [...texts.matchAll(/`((?:api|controller|monitoring)(?:\.\w+)+)`/g)].map(
+      ([value]) => value,
+    );
+    expect(values.length).toBeGreaterThan(3);
+    const chart = read("../../deploy/chart/pipe-scaling-operator/README.md");
+    expect(values.filter((value) => !chart.includes(`| ${value} |`))).toEqual([]);
+  });
+});
+
+describe("the reference of PipeScaling", () => {
+  it("has every label and annotation that there is in the sources", () => {
+    const names = source("**").match(/(?<=["`](?:pipes\.clouddb\.dev|\$\{GROUP\})\/)[a-z-]+(?=["`])/g);
+    const all = new Set(names);
+    // What Events say that they come from.
+    all.delete("pipe-scaling-controller");
+    expect(all.size).toBeGreaterThan(9);
+    expect(
+      [...all].filter((name) => !read("resource.md").includes(`| \`pipes.clouddb.dev/${name}\` |`)),
+    ).toEqual([]);
+  });
+
+  it("has every reason that the controller writes, and none that nobody does", () => {
+    const words = source("controller").match(/(?<=reason: |\?\? |const [A-Z_]+ = )"[A-Z][a-z]\w+"/g) ?? [];
+    const written = new Set(words.map((word) => word.slice(1, -1)));
+    expect(written.size).toBeGreaterThan(12);
+    const known = Object.keys(REASON_TEXTS);
+    expect([...written].filter((each) => !known.includes(each))).toEqual([]);
+    const unused = known.filter((reason) => !source("controller").includes(`"${reason}"`));
+    expect(unused.sort()).toEqual(["Failed", "Pending"]);
+    expect(known.sort()).toEqual([...REASONS].sort());
+  });
+});
