@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({
@@ -12,6 +13,8 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/unit/**/*.test.ts"],
+          // The others build it into one file first (test/cluster/global-setup.ts).
+          provide: { program: fileURLToPath(new URL("src/main.ts", import.meta.url)) },
           // Most take milliseconds; some start processes, on machines that may be busy.
           testTimeout: 30_000,
         },

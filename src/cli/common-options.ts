@@ -2,6 +2,13 @@ import { option } from "./option.ts";
 import { FORMATS } from "./output.ts";
 import { listOf, namespaceName, nonEmptyText, oneOf, onOff } from "./values.ts";
 
+export const STANDARD_RECORDS = "pipe-scaling-records";
+
+/** What a command must be given that is to find the same records, to follow on its other words. */
+export function recordsFlag(namespace: string): string {
+  return namespace === STANDARD_RECORDS ? "" : ` --namespace ${namespace}`;
+}
+
 /** Options that every command has: where the cluster is, and where in it the records are. */
 export const clusterOptions = {
   kubeconfig: option(nonEmptyText.optional(), {
@@ -11,7 +18,7 @@ export const clusterOptions = {
   namespace: option(namespaceName, {
     placeholder: "name",
     description: "namespace of the records: organizations, services, members and keys",
-    default: "pipe-scaling-records",
+    default: STANDARD_RECORDS,
   }),
 };
 

@@ -5,6 +5,8 @@ export const EXIT_USAGE = 2;
 export const EXIT_NOT_WELL = 3;
 export const EXIT_UNFINISHED = 4;
 export const EXIT_INTERRUPTED = 130;
+/** As a shell sees a program that SIGPIPE has ended. */
+export const EXIT_NOBODY_READS = 141;
 export const EXIT_TERMINATED = 143;
 
 /** What each of them means, in the words of the help. */
@@ -15,5 +17,6 @@ export const EXIT_CODES: readonly (readonly [code: number, meaning: string])[] =
   [EXIT_NOT_WELL, "it was looked at and is not well: a rescale that failed or is suspended, a finding"],
   [EXIT_UNFINISHED, "a watch ended before the outcome, because its time was up"],
   [EXIT_INTERRUPTED, "interrupted by Ctrl-C (SIGINT)"],
+  [EXIT_NOBODY_READS, "nobody reads the output any more (SIGPIPE)"],
   [EXIT_TERMINATED, "told to end (SIGTERM)"],
 ];

@@ -1,7 +1,7 @@
-import { stringify } from "yaml";
+import { Document, visit } from "yaml";
 import type { Io } from "./io.ts";
 import { painter } from "./style.ts";
-import { padded, printable, widthOf } from "./view/text.ts";
+import { padded, printable, spelt, widthOf } from "./view/text.ts";
 
 /** One property of a thing, as the table, the JSON and the YAML name it. */
 export type Row = Readonly<Record<string, unknown>>;
@@ -78,11 +78,41 @@ export function printOne(io: Io, output: Format, thing: Row): void {
   io.out(formatTable(table, (text, _row, column) => (column === 0 ? paint("bold", text) : text)));
 }
 
-/** For programs; what is undefined is left out, and dates are texts in UTC. */
+/**
+ * For programs; what is undefined is left out, and dates are texts in UTC. People look at it too: what others
+ * wrote says nothing to their terminal, and is read again as it was.
+ */
 export function printData(io: Io, output: Exclude<Format, "table">, value: unknown): void {
   const json = JSON.stringify(value, undefined, 2);
+  io.out(output === "json" ? `${spelt(json, inJson)}\n` : yamlOf(JSON.parse(json)));
+}
+
+function yamlOf(value: unknown): string {
   // Older parsers read a bare `yes` or `1:30` as something else than text.
-  io.out(output === "json" ? `${json}\n` : stringify(JSON.parse(json), { compat: "yaml-1.1" }));
+  const document = new Document(value, { compat: "yaml-1.1" });
+  visit(document, {
+    Scalar(_key, scalar) {
+      const { value } = scalar;
+      // Only between these a character can be spelt.
+      if (typeof value === "string" && spelt(value, inYaml) !== value) scalar.type = "QUOTE_DOUBLE";
+    },
+  });
+  return spelt(document.toString(), inYaml);
+}
+
+function inJson(character: string): string {
+  return Array.from(
+    { length: character.length },
+    (_, at) => `\\u${hexadecimal(character.charCodeAt(at), 4)}`,
+  ).join("");
+}
+
+function inYaml(character: string): string {
+  return `\\U${hexadecimal(character.codePointAt(0) ?? 0, 8)}`;
+}
+
+function hexadecimal(value: number, digits: number): string {
+  return value.toString(16).padStart(digits, "0");
 }
 
 /** `createdAt` as `CREATED AT`. */

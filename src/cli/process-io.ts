@@ -2,13 +2,10 @@ import { writeSync } from "node:fs";
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import { isatty } from "node:tty";
-import { EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_TERMINATED } from "./exit-codes.ts";
+import { EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_NOBODY_READS, EXIT_TERMINATED } from "./exit-codes.ts";
 import { Interruption, type Io } from "./io.ts";
 import { lineReader } from "./line-reader.ts";
 import type { Environment } from "./option.ts";
-
-/** As a shell sees a program that SIGPIPE has ended. */
-const EXIT_NOBODY_READS = 141;
 
 const SIGNALS = [
   ["SIGINT", EXIT_INTERRUPTED],
@@ -22,7 +19,8 @@ const ROWS = 24;
 /** The world of this process. */
 export function processIo(env: Environment): Io {
   const { stdout, stderr } = process;
-  const isTerminal = { input: isatty(0), output: isatty(1) };
+  // On one that calls itself dumb nothing can be drawn again.
+  const isTerminal = { input: isatty(0), output: isatty(1) && env["TERM"] !== "dumb" };
   let interruption: AbortSignal | undefined;
   let readLine: ReturnType<typeof lineReader> | undefined;
 
@@ -36,10 +34,17 @@ export function processIo(env: Environment): Io {
     stderr.write(harmless(text));
   }
 
-  function ask(question: string): Promise<string | undefined> {
+  async function ask(question: string): Promise<string | undefined> {
     err(question);
     readLine ??= lineReader(process.stdin);
-    return readLine(signal());
+    let answer: string | undefined;
+    try {
+      answer = await readLine(signal());
+      return answer;
+    } finally {
+      // Nobody has pressed Enter: what is said next would stand behind the question.
+      if (answer === undefined && isTerminal.input) stderr.write("\n");
+    }
   }
 
   async function askSecret(question: string): Promise<string | undefined> {
@@ -62,7 +67,7 @@ export function processIo(env: Environment): Io {
       ...isTerminal,
       columns: () => stdout.columns || COLUMNS,
       rows: () => stdout.rows || ROWS,
-      colors: isTerminal.output && !env["NO_COLOR"] && env["TERM"] !== "dumb",
+      colors: isTerminal.output && !env["NO_COLOR"],
     },
     ask,
     askSecret,

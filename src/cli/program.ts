@@ -16,7 +16,7 @@ const OTHERS = "Commands:";
 
 const EPILOGUE = `
 Flags are also environment variables: --ops-port is PIPE_SCALING_OPS_PORT. The flag wins, and an empty
-variable counts as not set. What an update is to change must be a flag.
+variable counts as not set. What an update is to change, and --watch, must be flags.
 
 Exit codes:
 ${EXIT_CODES.map(([code, meaning]) => `  ${String(code).padStart(3)}  ${meaning}`).join("\n")}`;
@@ -28,7 +28,7 @@ export async function runProgram(spec: ProgramSpec, words: readonly string[], io
     const root = program(spec, io, (code) => {
       exitCode = code;
     });
-    await root.parseAsync([...words], { from: "user" });
+    await root.parseAsync(withHelp(spec, words), { from: "user" });
     return exitCode;
   } catch (error) {
     // It has said what it had to say. Asking for help is no error; getting it for want of a command is.
@@ -75,6 +75,7 @@ function program(spec: ProgramSpec, io: Io, ended: (exitCode: number) => void): 
       .summary(group.summary)
       .description(`${capitalized(group.summary)}.`)
       .helpGroup(group.section ?? OTHERS);
+    parent.showHelpAfterError(`Ask ${PROGRAM} ${group.name} --help for what is allowed.`);
     for (const command of group.commands) command.addTo(parent, io, ended);
   }
   return root;
@@ -93,6 +94,13 @@ function sentence(text: string): string {
     .trim()
     .split("\n");
   return `${[capitalized(first), ...rest].join(" ")}\n`;
+}
+
+/** `help key create` is `key create --help`: commander's own help knows no more than the first word. */
+function withHelp(spec: ProgramSpec, words: readonly string[]): string[] {
+  const [first, ...rest] = words;
+  const named = first === "help" ? commandWords(spec, rest) : [];
+  return named.length === 0 ? [...words] : [...named, "--help"];
 }
 
 /** Those of the words that name a command. */

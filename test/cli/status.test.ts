@@ -161,7 +161,7 @@ describe("one service", () => {
       const { code, out, err } = await runProgram(words(named));
       expect({ code, out }).toEqual({ code: 1, out: "" });
       expect(err).toBe(
-        `There is no service "${named}" in the namespace ${world.records}: pipe-scaling service list names them all.\n`,
+        `There is no service "${named}" in the namespace ${world.records}: pipe-scaling service list --namespace ${world.records} names them all.\n`,
       );
     }
   });
@@ -182,7 +182,7 @@ describe("flags that do not go together", () => {
     [["orders", "--timeout", "5m"], "--timeout goes with --watch."],
     [
       ["orders", "--watch", "--timeout", "soon"],
-      '--timeout (or PIPE_SCALING_TIMEOUT) is "soon", but it must be a duration',
+      '--timeout is "soon", but it must be a duration',
     ],
   ])("%j are told", async (flags, sentence) => {
     const { code, err } = await runProgram(words(...flags));
@@ -257,7 +257,7 @@ describe("a service that is not well", () => {
     expect(code).toBe(0);
     expect(out).toMatch(/^ {2}▸ pipe-c {2}2 cpu \/ 8 Gi {2}rolling 0\/1$/m);
     expect(out).toMatch(/^CONDITION {5}Ready=False, Reconciling=True \(Progressing\): 2 of 3 pipes/m);
-    expect(out).toContain(`status ${world.serviceId} --watch`);
+    expect(out).toContain(`status ${world.serviceId} --watch --namespace ${world.records}`);
     await release(world, "pipe-c");
     await kubectl(world.cluster, ["delete", "deployment", "pipe-c", "-n", world.pipes]);
     await world.waitForCondition("Ready", "True");

@@ -178,13 +178,13 @@ describe("the sentence for", () => {
       403,
       GET,
       "The roles of this key do not allow this operation.",
-      `The roles of this key do not allow this operation. What a key may do, and from where, is in its roles and its ipAccessList: \`pipe-scaling keys\` shows them. (status 403, ${ID})`,
+      `The roles of this key do not allow this operation. What a key may do, and from where, is in its roles and its ipAccessList: \`pipe-scaling keys --profile prod\` shows them. (status 403, ${ID})`,
     ],
     [
       404,
       GET,
       "There is no such service in this organization.",
-      `There is no such service in this organization. See that the id is right, and whose key it is: \`pipe-scaling organizations\` shows that. (status 404, ${ID})`,
+      `There is no such service in this organization. See that the id is right, and whose key it is: \`pipe-scaling organizations --profile prod\` shows that. (status 404, ${ID})`,
     ],
     [
       404,

@@ -382,11 +382,13 @@ describe("--watch", () => {
 });
 
 describe("which API, and which key", () => {
-  function keep(name: string, profile: object): void {
+  async function keep(name: string, profile: object): Promise<void> {
     const file = new ProfileFile(profilePath({ XDG_CONFIG_HOME: home }));
-    const { byName } = file.read();
     const added = { apiUrl: "", keyId: "kept", keySecret: "ofprofile", ...profile };
-    file.write({ current: name, byName: new Map([...byName, [name, added]]) });
+    await file.change(new AbortController().signal, ({ byName }) => ({
+      current: name,
+      byName: new Map([...byName, [name, added]]),
+    }));
   }
 
   test("nothing of both: what there is to do, with 2", async () => {
@@ -403,7 +405,7 @@ describe("which API, and which key", () => {
 
   test("the profile's, then the environment's, then the flags'", async () => {
     const [first, second, third] = await Promise.all([apiWith(), apiWith(), apiWith()]);
-    keep("prod", { apiUrl: first.url });
+    await keep("prod", { apiUrl: first.url });
     expect((await run(undefined, "organizations")).code).toBe(0);
     expect(first.requests).toMatchObject([{ authorization: basic("kept", "ofprofile") }]);
     const env = { PIPE_SCALING_API_URL: second.url, PIPE_SCALING_KEY_SECRET: "ofenvironment" };
@@ -416,8 +418,8 @@ describe("which API, and which key", () => {
 
   test("another than the one in use", async () => {
     const api = await apiWith();
-    keep("staging", { apiUrl: api.url });
-    keep("prod", { apiUrl: "http://127.0.0.1:1" });
+    await keep("staging", { apiUrl: api.url });
+    await keep("prod", { apiUrl: "http://127.0.0.1:1" });
     expect((await run(undefined, "organizations --profile staging")).code).toBe(0);
     expect((await run(undefined, "organizations", { env: { PIPE_SCALING_PROFILE: "staging" } })).code).toBe(
       0,
@@ -425,9 +427,23 @@ describe("which API, and which key", () => {
     expect((await run(undefined, "organizations")).err).toContain("Nothing listens at http://127.0.0.1:1");
   });
 
+  test("is the same in the commands that are suggested", async () => {
+    const size = { replicaCpuMillicores: 4000, replicaMemoryGb: 16 };
+    const api = await apiWith({
+      [`PATCH ${SCALING}`]: done(size),
+      [`GET ${BASE}/services/${SERVICE}/backupConfiguration`]: refused(404, "There is no such service."),
+    });
+    await keep("staging", { apiUrl: api.url });
+    await keep("prod", { apiUrl: "http://127.0.0.1:1" });
+    const { err } = await run(undefined, `scaling set ${SERVICE} --cores 4 --profile staging`);
+    expect(err).toContain(`see \`pipe-scaling scaling get ${SERVICE} --watch --profile staging\`.`);
+    const { err: unknown } = await run(undefined, `backup get ${SERVICE} --profile staging`);
+    expect(unknown).toContain("`pipe-scaling organizations --profile staging` shows that.");
+  });
+
   test("the profile's secret is not sent with another key's id", async () => {
     const api = await apiWith();
-    keep("prod", { apiUrl: api.url });
+    await keep("prod", { apiUrl: api.url });
     const { code, err } = await run(undefined, "organizations --key-id another");
     expect(err).toContain(
       "The secret in the profile is of another key than --key-id (or PIPE_SCALING_KEY_ID) names: set PIPE_SCALING_KEY_SECRET too.",
@@ -442,7 +458,7 @@ describe("which API, and which key", () => {
     });
     expect(err).toContain("http://api.invalid is plain HTTP to another machine");
     expect(code).toBe(2);
-    keep("prod", { apiUrl: "http://api.invalid", insecureHttp: "true" });
+    await keep("prod", { apiUrl: "http://api.invalid", insecureHttp: "true" });
     expect((await run(undefined, "organizations")).err).toContain("The name api.invalid is not known");
     expect((await run(undefined, "organizations --api-url http://other.invalid")).err).toContain(
       "http://other.invalid is plain HTTP to another machine",
@@ -454,10 +470,10 @@ describe("which API, and which key", () => {
     const api = await startStubApi(() => done([OWN]), pair);
     const ca = join(home, "ca.pem");
     writeFileSync(ca, pair.cert);
-    keep("prod", { apiUrl: api.url });
+    await keep("prod", { apiUrl: api.url });
     expect((await run(undefined, "organizations")).err).toContain("is not signed by an authority");
     expect((await run(undefined, `organizations --ca-file ${ca}`)).code).toBe(0);
-    keep("prod", { apiUrl: api.url, caFile: ca });
+    await keep("prod", { apiUrl: api.url, caFile: ca });
     expect((await run(undefined, "organizations")).code).toBe(0);
     rmSync(ca);
     expect(await run(undefined, "organizations")).toMatchObject({

@@ -77,6 +77,11 @@ describe("profile set", () => {
     expect(new ProfileFile(path).read().byName.get("prod")?.keySecret).toBe(SECRET);
   });
 
+  test("does not show the secret that is typed at a terminal for standard input", async () => {
+    const { err } = await done(`profile set prod ${PROD} --key-secret-file -`, [SECRET]);
+    expect(err).toContain("Secret of the key that ends in x7Qd: ");
+  });
+
   test("changes what is given, and the secret", async () => {
     const ca = join(home, "ca.pem");
     writeFileSync(ca, certificatePair("ca").cert);
@@ -146,7 +151,11 @@ describe("profile set", () => {
       "The certificate file /etc/hostname does not serve, it must be in PEM:",
       1,
     ],
-    ["profile set prod --api-url https://x --key-id a --key-secret-file /no/such", "ENOENT", 1],
+    [
+      "profile set prod --api-url https://x --key-id a --key-secret-file /no/such",
+      "The file of --key-secret-file cannot be read: ENOENT",
+      1,
+    ],
   ])("%s: refused with a sentence", async (words, sentence, expected) => {
     const { code, err } = await run(words, [SECRET]);
     expect(err).toContain(sentence);
@@ -222,6 +231,31 @@ describe("profiles", () => {
     expect(unasked.code).toBe(2);
     expect(unasked.err).toContain("give --yes to do it");
     expect([...new ProfileFile(path).read().byName.keys()]).toEqual(["prod", "staging"]);
+  });
+
+  test("are changed by one command at a time, of which none undoes what another did", async () => {
+    const lock = `${path}.lock`;
+    writeFileSync(lock, "");
+    const used = done("profile use staging");
+    // As the command that holds it goes on.
+    await new Promise(setImmediate);
+    writeFileSync(
+      path,
+      readFileSync(path, "utf8").replace("  prod:", "  production:").replace("prod\n", "production\n"),
+    );
+    rmSync(lock);
+    await used;
+    const { current, byName } = new ProfileFile(path).read();
+    expect([current, ...byName.keys()]).toEqual(["staging", "production", "staging"]);
+    expect(readdirSync(dirname(path))).toEqual(["profiles.yaml"]);
+  });
+
+  test("say what to do about a command that died while it changed them", async () => {
+    writeFileSync(`${path}.lock`, "");
+    const { code, err } = await run("profile use staging");
+    expect(err).toContain(`if there is none any more, remove ${path}.lock first.`);
+    expect(code).toBe(1);
+    expect(new ProfileFile(path).read().current).toBe("prod");
   });
 
   test.each(["profile use nine", "profile remove nine --yes", "keys --profile nine"])(

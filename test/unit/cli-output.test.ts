@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { formatTable, printDetails, printList, printOne } from "../../src/cli/output.ts";
+import { formatTable, printData, printDetails, printList, printOne } from "../../src/cli/output.ts";
 import { recordedIo } from "../gen/io.ts";
 
 const rows = [
@@ -46,6 +46,21 @@ describe("a list", () => {
     // For parsers of YAML 1.1, to which a bare yes is a boolean.
     expect(parse(list("yaml"), { version: "1.1", schema: "core" })).toEqual(data);
     expect(list("yaml")).toContain('name: "yes"');
+  });
+
+  test("is safe on a terminal in JSON and in YAML too, and no character of it is lost", () => {
+    // A control code of one character, delete, a turn of the reading direction, and one beyond 16 bits.
+    const text = `a\u009b31m\u007f\u202eb\u{e0001}c "quoted" \\u0041\n\tline`;
+    const data = [{ name: text, turned: "a\u202eb", plain: "日本 🚀", [text]: "two\nlines" }];
+    for (const [output, read] of [
+      ["json", (text: string): unknown => JSON.parse(text)],
+      ["yaml", (text: string): unknown => parse(text)],
+    ] as const) {
+      const written = printed((io) => printData(io, output, data));
+      expect(written).not.toMatch(/[^\P{C}\n]/u);
+      expect(read(written)).toEqual(data);
+      expect(written).toContain("日本 🚀");
+    }
   });
 
   test("that is empty has its headings still", () => {

@@ -53,8 +53,8 @@ describe("a terminal", () => {
     [{}, {}],
     [{ NO_COLOR: "1" }, { colors: false }],
     [{ NO_COLOR: "" }, {}],
-    [{ TERM: "dumb" }, { colors: false }],
-  ])("with %j has colours, or has none", async (env, over) => {
+    [{ TERM: "dumb" }, { output: false, colors: false }],
+  ])("with %j has colours and can be drawn on, or not", async (env, over) => {
     const pty = inPty(TELL, env);
     expect(await pty.exitCode).toBe(0);
     expect(JSON.parse(pty.output())).toEqual(JSON.parse(told(over)));
@@ -97,14 +97,14 @@ describe("a question", () => {
     await interrupted.waitFor(prompt);
     interrupted.write("x\u0003");
     expect(await interrupted.exitCode).toBe(130);
-    expect(interrupted.output()).toMatch(/Interrupted\.\r\n$/);
+    expect(interrupted.output()).toMatch(/\nInterrupted\.\r\n$/);
     expect(interrupted.output()).not.toMatch(/ at /);
 
     const ended = inPty(body);
     await ended.waitFor(prompt);
     ended.write("\u0004");
     expect(await ended.exitCode).toBe(0);
-    expect(ended.output()).toContain("got undefined");
+    expect(ended.output()).toContain("\ngot undefined");
   });
 
   test("in a pipe is answered by its lines, and no line is lost", async () => {

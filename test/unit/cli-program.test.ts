@@ -95,6 +95,10 @@ describe("help", () => {
     }
   });
 
+  test.each(["help organization create", "help organization create now"])("%s is the same", async (words) => {
+    expect(await run(words)).toEqual(await run("organization create --help"));
+  });
+
   test("names the arguments, and the variables that have no flag", async () => {
     const { out } = await run("try-args --help");
     expect(out).toContain("Usage: pipe-scaling try-args [options] <count> [title]\n");
@@ -135,7 +139,10 @@ describe("a command line that is wrong ends with 2 and a sentence:", () => {
       "organization update 6f1c2f0e-58a2-4c3e-9a55-0d6a1b9b3c11",
       "There is nothing to change: give --tier, --name",
     ],
-    ["organization lits", "Unknown command 'lits' (Did you mean list?)"],
+    [
+      "organization lits",
+      "Unknown command 'lits' (Did you mean list?)\nAsk pipe-scaling organization --help",
+    ],
     ["try-it --title", "Option '--title <t>' argument missing"],
     ["try-it --title a --title b", "It is there twice."],
     ["organization create --name x", "--tier (or PIPE_SCALING_TIER) is missing: its tier"],

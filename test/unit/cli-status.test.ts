@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { WatchedPipe } from "../../src/cli/status/pipe-lines.ts";
-import { viewOf } from "../../src/cli/status/scaling-view.ts";
+import { oldTierOf, viewOf } from "../../src/cli/status/scaling-view.ts";
 import { watchedPipeOf } from "../../src/cli/status/service-kinds.ts";
 import type { Pipe } from "../../src/controller/pipe.ts";
 import type { Condition, PipeScalingStatus } from "../../src/crd/pipe-scaling.ts";
@@ -143,6 +143,21 @@ describe("a service", () => {
   test("is on its way while its newest spec has not been seen, whatever the conditions say of the one before", () => {
     expect(state([condition("Ready", "True", "Scaled")], 0)).toEqual(["propagating", "NotSeenYet"]);
     expect(state([], -1)).toEqual(["unknown", "NotSeenYet"]);
+  });
+
+  test("is on its way while it is scaled by a tier that its organization has no more", () => {
+    const conditions = [condition("Ready", "True", "Scaled")];
+    const scaling = aScaling(4, { status: { ...UNDER_WAY, conditions, tier: "basic" } });
+    const stateBy = (tier: string) => {
+      const { state, reason } = viewOf("orders", scaling, undefined, oldTierOf(scaling, { tier }));
+      return [state, reason];
+    };
+    expect(stateBy("basic")).toEqual(["scaled", "Scaled"]);
+    expect(stateBy("scale")).toEqual(["propagating", "NotSeenYet"]);
+    expect(oldTierOf(scaling, undefined)).toBeUndefined();
+    // Watched on, it is judged by that tier, or by yet another one.
+    const later = aScaling(4, { status: { ...UNDER_WAY, conditions, tier: "scale" } });
+    expect(viewOf("orders", later, undefined, "basic").state).toBe("scaled");
   });
 
   test("is to have what its newest spec says before that has been seen", () => {

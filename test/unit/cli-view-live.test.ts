@@ -56,12 +56,15 @@ describe("on a terminal", () => {
     );
   });
 
-  test("the cursor is hidden while it draws", () => {
-    const { view, screen } = liveView();
-    view.show(scaled);
-    expect(screen().isCursorShown).toBe(false);
+  test("the cursor is hidden while it draws, and at no other time", async () => {
+    const { clock, drawn, view } = liveView();
+    view.show(rescaleView("rolling"));
+    await clock.advance(2500);
+    view.trouble("The connection was lost; trying again.");
     view.end();
-    expect(screen().isCursorShown).toBe(true);
+    expect(drawn.length).toBeGreaterThan(3);
+    const isWhole = (each: string) => each.startsWith("\u001b[?25l") && each.endsWith("\u001b[?25h");
+    expect(drawn.filter((each) => !isWhole(each))).toEqual([]);
   });
 
   test("a thousand changes a second are ten frames, and the newest is drawn", async () => {

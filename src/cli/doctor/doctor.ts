@@ -6,7 +6,7 @@ import { clusterOptions, outputOption } from "../common-options.ts";
 import { EXIT_DONE, EXIT_NOT_WELL } from "../exit-codes.ts";
 import { printData } from "../output.ts";
 import { readTiers, tiersFileOption } from "../records/tiers.ts";
-import { withClient } from "../status/with-client.ts";
+import { withClient } from "../records/with-client.ts";
 import { examine } from "./examine.ts";
 import { printFindings } from "./report.ts";
 

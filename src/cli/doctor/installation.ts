@@ -1,6 +1,7 @@
 import { parseDocument } from "yaml";
 import type { ConfigMap, KubeObject } from "../../kube/objects.ts";
 import { CONFIG_MAPS, DEPLOYMENTS, objectPath } from "../../kube/paths.ts";
+import { STANDARD_RECORDS } from "../common-options.ts";
 import type { Finding } from "./finding.ts";
 import type { Reader } from "./reader.ts";
 import type { Component } from "./rights.ts";
@@ -29,8 +30,6 @@ const COMPONENT = "app.kubernetes.io/component";
 const PART_OF = "app.kubernetes.io/part-of";
 const VERSION = "app.kubernetes.io/version";
 const PRODUCT = "pipe-scaling-operator";
-
-const STANDARD_RECORDS = "pipe-scaling-records";
 
 interface ProcessDeployment extends KubeObject {
   readonly spec: {

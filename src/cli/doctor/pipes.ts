@@ -4,14 +4,16 @@ import type { Pipe } from "../../controller/pipe.ts";
 import type { Scaling } from "../../controller/scaling.ts";
 import { KIND, PLURAL } from "../../crd/names.ts";
 import type { Service } from "../../records/service.ts";
+import { recordsFlag } from "../common-options.ts";
 import { currentCondition, viewOf } from "../status/scaling-view.ts";
+import { NOT_SEEN_YET } from "../view/rescale-view.ts";
 import type { Finding } from "./finding.ts";
 
 /** By their ids. */
 export type Services = ReadonlyMap<string, Service>;
 
 /** A PipeScaling that is nobody's, one that is stuck, one that nobody has looked at. */
-export function examineScaling(scaling: Scaling, services: Services): Finding[] {
+export function examineScaling(scaling: Scaling, services: Services, records: string): Finding[] {
   const { name, namespace } = scaling.metadata;
   const check = "scalings";
   const service = services.get(name);
@@ -21,7 +23,7 @@ export function examineScaling(scaling: Scaling, services: Services): Finding[] 
         severity: "warning",
         check,
         message: `The ${KIND} ${namespace}/${name} is of a service of which there is no record that can be read: it does nothing.`,
-        remedy: `Make the record (pipe-scaling service create --id ${name} …), or kubectl delete ${PLURAL} ${name} --namespace ${namespace}, which resizes nothing.`,
+        remedy: `Make the record (pipe-scaling service create --id ${name}${recordsFlag(records)} …), or kubectl delete ${PLURAL} ${name} --namespace ${namespace}, which resizes nothing.`,
       },
     ];
   }
@@ -35,18 +37,18 @@ export function examineScaling(scaling: Scaling, services: Services): Finding[] 
       },
     ];
   }
-  return ofState(scaling, service);
+  return ofState(scaling, service, records);
 }
 
-function ofState(scaling: Scaling, { id, name }: Service): Finding[] {
+function ofState(scaling: Scaling, { id, name }: Service, records: string): Finding[] {
   const check = "scalings";
   const { state, reason, message } = viewOf(name, scaling, undefined);
-  const look = `pipe-scaling status ${id}`;
+  const look = `pipe-scaling status ${id}${recordsFlag(records)}`;
   if (state === "failed") {
     const about = `The pipes of ${name} cannot be given their size (${reason}): ${message}`;
     return [{ severity: "error", check, message: about, remedy: `${look} says what to do.` }];
   }
-  if (reason === "NotSeenYet") {
+  if (reason === NOT_SEEN_YET) {
     const remedy = `If this lasts, no controller is at work; what was found about the lease says why. Else: ${look}`;
     return [{ severity: "warning", check, message: `${name}: ${message}`, remedy }];
   }

@@ -13,6 +13,7 @@ import type { PipeScaling } from "../../crd/pipe-scaling.ts";
 import type { ConfigMap, Deployment, KubeObject, Secret } from "../../kube/objects.ts";
 import { CONFIG_MAPS, DEPLOYMENTS, SECRETS } from "../../kube/paths.ts";
 import { RESOURCE_LABEL } from "../../records/labels.ts";
+import { recordsFlag } from "../common-options.ts";
 import { type Finding, okUnless } from "./finding.ts";
 import { examinePipe, examineScaling, examineUnscaled } from "./pipes.ts";
 import type { Reader } from "./reader.ts";
@@ -55,7 +56,7 @@ export async function examineTenants(reader: Reader, scope: TenantsScope): Promi
   const autoscalers = await readAutoscalers(reader, pipeNamespaces);
   const ofPipes = pipes.flatMap((pipe) => examinePipe(pipe, byId, actingOn(pipe, autoscalers)));
   findings.add(
-    ...scalings.flatMap((each) => examineScaling(each, byId)),
+    ...scalings.flatMap((each) => examineScaling(each, byId, records)),
     ...examineUnscaled(services, scalings, pipes),
     ...ofPipes,
   );
@@ -73,18 +74,19 @@ const WITHOUT_TIERS: Finding = {
 async function withoutRecords(reader: Reader, records: string): Promise<Finding> {
   const state = (await readNamespaces(reader, [{ namespace: records }])).get(records);
   const make = "pipe-scaling organization create --create-namespace --name <name> --tier <tier>";
+  const where = recordsFlag(records);
   return state === "missing"
     ? {
         severity: "error",
         check: "records",
         message: `There is no namespace ${records} for the records.`,
-        remedy: `Name another one with --namespace, or make it with the first organization: ${make}`,
+        remedy: `Name another one with --namespace, or make it with the first organization: ${make}${where}`,
       }
     : {
         severity: "note",
         check: "records",
         message: `There is no record in the namespace ${records} yet.`,
-        remedy: `Make the first organization: ${make} --namespace ${records}`,
+        remedy: `Make the first organization: ${make}${where}`,
       };
 }
 

@@ -71,6 +71,11 @@ export interface Access {
   readonly profile: string | undefined;
 }
 
+/** What a command must be given that is to call the same API, to follow on its other words. */
+export function profileFlag({ profile }: Pick<Access, "profile">): string {
+  return profile === undefined ? "" : ` --profile ${profile}`;
+}
+
 /**
  * Each setting as the command line or the environment has it, else as the profile does.
  *

@@ -1,8 +1,8 @@
-import { setTimeout } from "node:timers/promises";
 import type { Io } from "../io.ts";
 import { type AccessValues, accessOf } from "./access.ts";
 import { ApiClient } from "./client.ts";
 import { ProfileFile, profilePath } from "./profile-file.ts";
+import { wait } from "./wait.ts";
 
 /** Does something with the API, on a connection of its own. */
 export async function withApi<T>(
@@ -19,14 +19,5 @@ export async function withApi<T>(
     return await act(new ApiClient({ access, transport, tell, wait, signal: io.signal }));
   } finally {
     await transport.close();
-  }
-}
-
-export async function wait(ms: number, signal: AbortSignal): Promise<void> {
-  try {
-    await setTimeout(ms, undefined, { signal });
-  } catch (error) {
-    signal.throwIfAborted();
-    throw error;
   }
 }

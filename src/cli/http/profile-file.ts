@@ -1,12 +1,13 @@
 import { closeSync, constants, fstatSync, mkdirSync, openSync, readFileSync, type Stats } from "node:fs";
 import { homedir } from "node:os";
-import { isAbsolute, join } from "node:path";
+import { dirname, isAbsolute, join } from "node:path";
 import { stringify } from "yaml";
 import * as z from "zod";
 import { yamlValue } from "../../records/parse.ts";
 import { CliError } from "../failure.ts";
 import type { Environment } from "../option.ts";
 import { apiUrl, keyId, keySecret, profileName } from "./access-values.ts";
+import { withLock } from "./file-lock.ts";
 import { replaceFile } from "./replace-file.ts";
 
 const profile = z.strictObject({
@@ -64,11 +65,21 @@ export class ProfileFile {
     return { current: data.current, byName };
   }
 
-  /** All of it or, whatever happens, nothing. */
-  write({ current, byName }: Profiles): void {
-    mkdirSync(join(this.path, ".."), { recursive: true, mode: 0o700 });
-    const data = { ...(current === undefined ? {} : { current }), profiles: Object.fromEntries(byName) };
-    replaceFile(this.path, stringify(data));
+  /**
+   * Of several commands that change it at once none undoes what another did. All of it is written or, whatever
+   * happens, nothing.
+   *
+   * @param change of what is there at that moment
+   */
+  async change(signal: AbortSignal, change: (latest: Profiles) => Profiles): Promise<Profiles> {
+    mkdirSync(dirname(this.path), { recursive: true, mode: 0o700 });
+    return await withLock(this.path, signal, () => {
+      const changed = change(this.read());
+      const { current, byName } = changed;
+      const data = { ...(current === undefined ? {} : { current }), profiles: Object.fromEntries(byName) };
+      replaceFile(this.path, stringify(data));
+      return changed;
+    });
   }
 
   #text(): string | undefined {

@@ -55,7 +55,7 @@ const set = defineCommand({
     ...insecureHttpOption,
   }),
   async run({ name, keySecretFile, ...values }, io) {
-    const file = new ProfileFile(profilePath(io.env));
+    const file = profilesOf(io);
     const known = file.read().byName.get(name);
     const url = values.apiUrl ?? known?.apiUrl;
     const id = values.keyId ?? known?.keyId;
@@ -75,12 +75,13 @@ const set = defineCommand({
       ...(caFile === undefined ? {} : { caFile }),
       ...(isInsecure ? { insecureHttp: "true" as const } : {}),
     };
-    // Read anew: while the secret was typed another command may have changed it.
-    const latest = file.read();
-    const used = latest.current ?? (latest.byName.size === 0 ? name : undefined);
-    file.write({ current: used, byName: new Map([...latest.byName, [name, profile]]) });
+    // While the secret was typed another command may have changed it.
+    const { current } = await file.change(io.signal, (latest) => ({
+      current: latest.current ?? (latest.byName.size === 0 ? name : undefined),
+      byName: new Map([...latest.byName, [name, profile]]),
+    }));
     const inUse =
-      used === name
+      current === name
         ? "It is in use."
         : `It is used with --profile ${name}, or for good after \`pipe-scaling profile use ${name}\`.`;
     io.err(`The profile ${name} is in ${file.path}. ${inUse}\n`);
@@ -95,22 +96,29 @@ async function secretOf(
   variable: string | undefined,
 ): Promise<string> {
   if (path === undefined && variable !== undefined) return variable;
-  if (path === undefined && !io.terminal.input) {
+  // Typed at a terminal, it is not shown, whichever way it is asked for.
+  const isTyped = path === undefined || (path === STANDARD_INPUT && io.terminal.input);
+  if (isTyped && !io.terminal.input) {
     throw new UsageError(
       `The secret of the key is asked for at a terminal, and standard input is none: give --key-secret-file FILE, or ${STANDARD_INPUT} for standard input, or set PIPE_SCALING_KEY_SECRET.`,
     );
   }
-  const text =
-    path === undefined
-      ? await io.askSecret(`Secret of the key that ends in ${keySuffix(id)}: `)
-      : await textOf(io, path);
+  const text = isTyped
+    ? await io.askSecret(`Secret of the key that ends in ${keySuffix(id)}: `)
+    : await textOf(io, path);
   const read = keySecret.safeParse(text?.trim() ?? "");
   if (read.success) return read.data;
   throw new CliError(`That is no secret of a key: ${read.error.issues[0]?.message}. Nothing was changed.`);
 }
 
 async function textOf(io: Io, path: string): Promise<string | undefined> {
-  return path === STANDARD_INPUT ? await io.ask("") : readFileSync(path, "utf8");
+  if (path === STANDARD_INPUT) return await io.ask("");
+  try {
+    return readFileSync(path, "utf8");
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new CliError(`The file of --key-secret-file cannot be read: ${why}.`, { cause });
+  }
 }
 
 const list = defineCommand({
@@ -120,7 +128,7 @@ const list = defineCommand({
   examples: ["profile list"],
   options: z.object({ ...outputOption }),
   async run({ output }, io) {
-    const { current, byName } = new ProfileFile(profilePath(io.env)).read();
+    const { current, byName } = profilesOf(io).read();
     const rows = [...byName].map(([name, { apiUrl, keyId, caFile }]) => ({
       name,
       inUse: name === current,
@@ -139,8 +147,9 @@ const use = defineCommand({
   arguments: nameArgument,
   options: z.object({}),
   async run({ name }, io) {
-    const { file, profiles } = profileNamed(name, io);
-    file.write({ ...profiles, current: name });
+    const file = profilesOf(io);
+    withProfile(name, file.read());
+    await file.change(io.signal, (latest) => ({ ...withProfile(name, latest), current: name }));
     io.err(`The profile ${name} is in use.\n`);
   },
 });
@@ -153,22 +162,28 @@ const remove = defineCommand({
   arguments: nameArgument,
   options: z.object({ ...yesOption }),
   async run({ name, yes }, io) {
-    profileNamed(name, io);
+    const file = profilesOf(io);
+    withProfile(name, file.read());
     await confirm(io, yes, `Remove the profile ${name}, and the secret in it?`);
-    const { file, profiles } = profileNamed(name, io);
-    const byName = new Map([...profiles.byName].filter(([other]) => other !== name));
-    const current = profiles.current === name ? undefined : profiles.current;
-    file.write({ current, byName });
+    await file.change(io.signal, (latest) => {
+      const { current, byName } = withProfile(name, latest);
+      return {
+        current: current === name ? undefined : current,
+        byName: new Map([...byName].filter(([other]) => other !== name)),
+      };
+    });
     io.err(`The profile ${name} was removed.\n`);
   },
 });
 
+function profilesOf({ env }: Io): ProfileFile {
+  return new ProfileFile(profilePath(env));
+}
+
 /** @throws UsageError where there is none of that name */
-function profileNamed(name: string, io: Io): { file: ProfileFile; profiles: Profiles } {
-  const file = new ProfileFile(profilePath(io.env));
-  const profiles = file.read();
+function withProfile(name: string, profiles: Profiles): Profiles {
   if (!profiles.byName.has(name)) throw noSuchProfile(name, [...profiles.byName.keys()]);
-  return { file, profiles };
+  return profiles;
 }
 
 export const profile: CommandGroup = {

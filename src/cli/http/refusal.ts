@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { CliError } from "../failure.ts";
 import { printable } from "../view/text.ts";
-import type { Access } from "./access.ts";
+import { type Access, profileFlag } from "./access.ts";
 import { DOUBT } from "./no-answer.ts";
 import type { ApiRequest } from "./request.ts";
 import type { RawAnswer } from "./transport.ts";
@@ -42,7 +42,7 @@ export function refusalOf(answer: RawAnswer, { method }: ApiRequest, access: Acc
   const id = headers["x-request-id"];
   const sentences = [
     status === 401 ? unknownKey(access) : said,
-    ...hints(status, said),
+    ...hints(status, said, profileFlag(access)),
     ...(status >= 500 && method !== "GET" ? [DOUBT] : []),
     `(${[`status ${status}`, ...(id === undefined ? [] : [`request ${printable(id)}`])].join(", ")})`,
   ];
@@ -57,10 +57,10 @@ function unknownKey({ url, keySuffix, profile }: Access): string {
 /** What the API says of a path that none of its operations has. */
 const NO_SUCH_PATH = "There is nothing at this path.";
 
-function hints(status: number, said: string): string[] {
+function hints(status: number, said: string, flag: string): string[] {
   if (status === 403) {
     return [
-      "What a key may do, and from where, is in its roles and its ipAccessList: `pipe-scaling keys` shows them.",
+      `What a key may do, and from where, is in its roles and its ipAccessList: \`pipe-scaling keys${flag}\` shows them.`,
     ];
   }
   if (said === NO_SUCH_PATH) {
@@ -69,7 +69,9 @@ function hints(status: number, said: string): string[] {
     ];
   }
   if (status === 404) {
-    return ["See that the id is right, and whose key it is: `pipe-scaling organizations` shows that."];
+    return [
+      `See that the id is right, and whose key it is: \`pipe-scaling organizations${flag}\` shows that.`,
+    ];
   }
   return [];
 }

@@ -3,6 +3,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import { CliError } from "../failure.ts";
 import type { News } from "../view/follow.ts";
 import type { RescaleView } from "../view/rescale-view.ts";
+import { profileFlag } from "./access.ts";
 import { type ProgressAnswer, progress, size, toSize } from "./answers.ts";
 import type { ApiClient } from "./client.ts";
 import { NoAnswer } from "./no-answer.ts";
@@ -109,7 +110,8 @@ export class ScalingWatch {
   #viewOf(told: ProgressAnswer): RescaleView | undefined {
     const { service, clock } = this.#options;
     const isForeign = this.#isForeign(told);
-    if (isForeign && this.#isDoubted) throw superseded(told, service);
+    if (isForeign && this.#isDoubted)
+      throw superseded(told, `${service} --watch${profileFlag(this.#options.api.access)}`);
     this.#isDoubted = isForeign;
     if (isForeign) return undefined;
     if ((told.pipes?.updated ?? 0) > (this.#last?.pipes?.updated ?? Number.POSITIVE_INFINITY)) {
@@ -130,11 +132,12 @@ export class ScalingWatch {
   }
 }
 
-function superseded({ requestId, desired }: ProgressAnswer, service: string): CliError {
+/** @param watched the words of a command that watches it */
+function superseded({ requestId, desired }: ProgressAnswer, watched: string): CliError {
   const what = desired ? ` (${describeSize(toSize(desired))})` : "";
   const who = requestId === undefined ? "A change that came by no request" : `Another request, ${requestId},`;
   return new CliError(
-    `${who} has asked for another size since${what}: yours was superseded. \`pipe-scaling scaling get ${service} --watch\` shows what becomes of that.`,
+    `${who} has asked for another size since${what}: yours was superseded. \`pipe-scaling scaling get ${watched}\` shows what becomes of that.`,
   );
 }
 

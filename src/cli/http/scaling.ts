@@ -5,11 +5,12 @@ import { outputOption } from "../common-options.ts";
 import { EXIT_DONE } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { type Format, printData, printOne } from "../output.ts";
-import { accessOptions, organizationOption } from "./access.ts";
+import { requireWatch, watchOptions } from "../view/watch-options.ts";
+import { accessOptions, organizationOption, profileFlag } from "./access.ts";
 import { size as sizeAnswer, toSize } from "./answers.ts";
 import { withApi } from "./api.ts";
 import { organizationId, servicePath } from "./places.ts";
-import { followScaling, requireWatch, watchOptions } from "./scaling-follow.ts";
+import { followScaling } from "./scaling-follow.ts";
 import { showScaling } from "./scaling-show.ts";
 import { sizeFrom, sizeOptions } from "./scaling-size.ts";
 import { serviceArgument } from "./service-argument.ts";
@@ -64,7 +65,12 @@ const set = defineCommand({
       const { requestId, result } = await api.ask({ method: "PATCH", path, body }, sizeAnswer);
       const size = toSize(result);
       if (!watch) {
-        showAccepted(io, output, { service, size, requestId });
+        showAccepted(io, output, {
+          service,
+          size,
+          requestId,
+          watched: `${service} --watch${profileFlag(api.access)}`,
+        });
         return EXIT_DONE;
       }
       io.err(`Accepted: ${describeSize(size)} (request ${requestId}).\n`);
@@ -77,16 +83,18 @@ const set = defineCommand({
   },
 });
 
-function showAccepted(
-  io: Io,
-  output: Format,
-  { service, size, requestId }: { service: string; size: Size; requestId: string },
-): void {
+interface Accepted {
+  readonly service: string;
+  readonly size: Size;
+  readonly requestId: string;
+  /** The words of a command that watches it. */
+  readonly watched: string;
+}
+
+function showAccepted(io: Io, output: Format, { service, size, requestId, watched }: Accepted): void {
   if (output === "table") printOne(io, output, { service, accepted: describeSize(size), requestId });
   else printData(io, output, { service, ...sizeFields(size), requestId });
-  io.err(
-    `Until every pipe has it takes some minutes: see \`pipe-scaling scaling get ${service} --watch\`.\n`,
-  );
+  io.err(`Until every pipe has it takes some minutes: see \`pipe-scaling scaling get ${watched}\`.\n`);
 }
 
 /** As the API has them. */

@@ -11,19 +11,27 @@ import type { ServiceStanding } from "./services.ts";
 
 const LABEL_COLUMNS = 14;
 
+export interface Surroundings {
+  readonly organizations: Organizations;
+  /** Namespace of the records. */
+  readonly records: string;
+  readonly nowMs: number;
+}
+
 /** A service as it stands, for people: the frame of the live view, and below it whatever else is known. */
 export function printService(
   io: Pick<Io, "out" | "terminal">,
   standing: ServiceStanding,
-  organizations: Organizations,
-  nowMs: number,
+  { organizations, records, nowMs }: Surroundings,
 ): void {
   const { terminal } = io;
   // In a pipe nothing is cut off.
   const columns = terminal.output ? terminal.columns() : Number.POSITIVE_INFINITY;
   const canvas = { columns, colors: terminal.colors, rows: Number.POSITIVE_INFINITY };
   const paint = painter(io);
-  const details = detailsOf(standing, organizations, nowMs).flatMap(([label, text]) => {
+  const steps = nextSteps(standing, records).map((step) => ["NEXT", step] as const);
+  const told = [...detailsOf(standing, organizations, nowMs), ...steps];
+  const details = told.flatMap(([label, text]) => {
     const width = Math.max(20, columns - LABEL_COLUMNS);
     const [first = "", ...rest] = wrapped(printable(text), width);
     const head = `${paint("bold", label)}${padded(label, LABEL_COLUMNS).slice(label.length)}`;
@@ -60,7 +68,6 @@ function detailsOf(
           `${pipe}: ${reason}, ${attempts === 1 ? "tried once" : `tried ${attempts} times`}, ${roughly(nowMs - Date.parse(at))} ago: ${message}`,
         ] as const,
     ),
-    ...nextSteps(standing).map((step) => ["NEXT", step] as const),
   ];
 }
 

@@ -2,7 +2,8 @@ import { requestedSize, type Scaling } from "../../controller/scaling.ts";
 import type { Condition, PipeScalingStatus } from "../../crd/pipe-scaling.ts";
 import { scalingRequestFor } from "../../crd/scaling-request.ts";
 import { parseSize, type Size } from "../../domain/size.ts";
-import type { PipeLine, RescaleState, RescaleView } from "../view/rescale-view.ts";
+import type { Organization } from "../../records/organization.ts";
+import { NOT_SEEN_YET, type PipeLine, type RescaleState, type RescaleView } from "../view/rescale-view.ts";
 import { type PipesSeen, standingOf } from "./pipe-lines.ts";
 
 const NOTHING_KNOWN = {
@@ -20,11 +21,13 @@ const NOTHING_KNOWN = {
  * How a service's rescale stands, by its PipeScaling and, where they can be read, its pipes.
  *
  * @param service as people are to read it
+ * @param oldTier one that its organization has no more: what is scaled by that is not the outcome
  */
 export function viewOf(
   service: string,
   scaling: Scaling | undefined,
   seen: PipesSeen | undefined,
+  oldTier?: string,
 ): RescaleView {
   if (!scaling) {
     return {
@@ -52,7 +55,7 @@ export function viewOf(
     completedAt: dateIn(propagation?.completedAt),
     progressedAt: standing?.progressedAt,
     requestId: requestIdOf(scaling, wanted),
-    ...outcomeOf(scaling),
+    ...outcomeOf(scaling, oldTier),
     retryAt: standing?.retryAt,
     lines,
   };
@@ -63,17 +66,35 @@ function isSeen({ metadata, status }: Scaling): boolean {
   return status.observedGeneration === metadata.generation;
 }
 
-function outcomeOf(scaling: Scaling): Pick<RescaleView, "state" | "reason" | "message"> {
-  const { conditions = [], observedGeneration = -1 } = scaling.status;
+/** The tier by which a PipeScaling was judged, where its organization has another one by now. */
+export function oldTierOf(
+  scaling: Scaling | undefined,
+  organization: Pick<Organization, "tier"> | undefined,
+): string | undefined {
+  const tier = scaling?.status.tier;
+  return organization && organization.tier !== tier ? tier : undefined;
+}
+
+function outcomeOf(
+  scaling: Scaling,
+  oldTier: string | undefined,
+): Pick<RescaleView, "state" | "reason" | "message"> {
+  const { conditions = [], observedGeneration = -1, tier } = scaling.status;
   if (observedGeneration < 0) {
-    return { state: "unknown", reason: "NotSeenYet", message: "No controller has looked at it yet." };
+    return { state: "unknown", reason: NOT_SEEN_YET, message: "No controller has looked at it yet." };
   }
   if (!isSeen(scaling)) {
     const message = "The controller has not looked at its newest change yet.";
-    return { state: "propagating", reason: "NotSeenYet", message };
+    return { state: "propagating", reason: NOT_SEEN_YET, message };
   }
   const { reason, message } = currentCondition(conditions) ?? { reason: "", message: "" };
-  return { state: stateOf(conditions), reason, message };
+  const state = stateOf(conditions);
+  // Another tier is no change of the PipeScaling, and so none of its generation.
+  if (state === "scaled" && oldTier !== undefined && tier === oldTier) {
+    const message = "The controller has not looked at the new tier of the organization yet.";
+    return { state: "propagating", reason: NOT_SEEN_YET, message };
+  }
+  return { state, reason, message };
 }
 
 /** The condition that says how it is: Stalled or Reconciling where there is one, else Ready. */

@@ -1,6 +1,7 @@
 import { canonicalUuid } from "../../domain/identifiers.ts";
 import type { ConfigMap } from "../../kube/objects.ts";
 import { parseService, type Service, serviceConfigMapName } from "../../records/service.ts";
+import { recordsFlag } from "../common-options.ts";
 import { CliError } from "../failure.ts";
 
 /**
@@ -17,7 +18,7 @@ export function serviceNamed(objects: readonly ConfigMap[], named: string, names
   const [only, ...others] = sameName;
   if (!only) {
     throw new CliError(
-      `There is no service ${JSON.stringify(named)} in the namespace ${namespace}: pipe-scaling service list names them all.`,
+      `There is no service ${JSON.stringify(named)} in the namespace ${namespace}: pipe-scaling service list${recordsFlag(namespace)} names them all.`,
     );
   }
   if (others.length === 0) return wellFormed(only, namespace);

@@ -28,13 +28,18 @@ export class ServiceNews {
   /** By the plural of the kind. */
   readonly #troubles = new Map<string, string>();
   readonly #readable: Look;
+  readonly #oldTier: string | undefined;
   #changed = Promise.withResolvers<void>();
   #latest: ServiceStanding | undefined;
 
-  /** @param readable what may be read at all: the rest is not watched */
-  constructor(service: Service, readable: Look, clock: Clock = systemClock) {
+  /**
+   * @param readable what may be read at all: the rest is not watched
+   * @param oldTier see viewOf()
+   */
+  constructor(service: Service, readable: Look, oldTier: string | undefined, clock: Clock = systemClock) {
     this.#service = service;
     this.#readable = readable;
+    this.#oldTier = oldTier;
     this.#clock = clock;
   }
 
@@ -116,7 +121,8 @@ export class ServiceNews {
       nowMs: this.#clock.now(),
     };
     const service = this.#service;
-    return { service, scaling, view: viewOf(service.name, scaling, this.#readable.pipes && seen) };
+    const view = viewOf(service.name, scaling, this.#readable.pipes && seen, this.#oldTier);
+    return { service, scaling, view };
   }
 }
 

@@ -7,7 +7,8 @@ import type { Service } from "../../records/service.ts";
 import type { RescaleView } from "../view/rescale-view.ts";
 import { listAll } from "./list.ts";
 import { unlessForbidden, withoutDefinition } from "./look.ts";
-import { viewOf } from "./scaling-view.ts";
+import type { Organizations } from "./rows.ts";
+import { oldTierOf, viewOf } from "./scaling-view.ts";
 
 /** A service and how its rescale stands. */
 export interface ServiceStanding {
@@ -20,6 +21,7 @@ export interface ServiceStanding {
 export async function standings(
   client: KubeClient,
   services: readonly Service[],
+  organizations: Organizations,
   signal: AbortSignal,
 ): Promise<ServiceStanding[]> {
   const list = async (namespace: string | undefined) => {
@@ -36,7 +38,8 @@ export async function standings(
   );
   return services.map((service) => {
     const scaling = scalings.get(keyOf({ ...service, name: service.id }));
-    const view = viewOf(service.name, scaling, undefined);
+    const oldTier = oldTierOf(scaling, organizations.get(service.organizationId));
+    const view = viewOf(service.name, scaling, undefined, oldTier);
     return { service, scaling, view: forbidden.has(service.namespace) ? unread(view, service) : view };
   });
 }

@@ -9,21 +9,23 @@ import { defineCommand } from "../command.ts";
 import { clusterOptions, outputOption } from "../common-options.ts";
 import { EXIT_DONE, EXIT_NOT_WELL } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
-import { option, UsageError } from "../option.ts";
+import { UsageError } from "../option.ts";
 import { type Format, printData, printList } from "../output.ts";
 import { Records } from "../records/records.ts";
 import { servicesOf } from "../records/service/read.ts";
-import { durationMs, nonEmptyText, onOff } from "../values.ts";
+import { withClient } from "../records/with-client.ts";
+import { nonEmptyText } from "../values.ts";
 import { exitCodeOf } from "../view/follow.ts";
+import { requireWatch, watchOptions } from "../view/watch-options.ts";
 import { type Look, lookAt } from "./look.ts";
-import { printService } from "./print-service.ts";
+import { nextSteps } from "./next-steps.ts";
+import { printService, type Surroundings } from "./print-service.ts";
 import { dataRow, type Organizations, pipeRow, tableRow } from "./rows.ts";
-import { viewOf } from "./scaling-view.ts";
+import { oldTierOf, viewOf } from "./scaling-view.ts";
 import { serviceNamed } from "./service-named.ts";
 import { ServiceNews } from "./service-news.ts";
 import { type ServiceStanding, standings } from "./services.ts";
 import { watchService } from "./watch-service.ts";
-import { withClient } from "./with-client.ts";
 
 export const status = defineCommand({
   name: "status",
@@ -47,17 +49,13 @@ export const status = defineCommand({
     }),
   }),
   options: z.object({
-    watch: option(onOff, { description: "go on until the outcome", default: "false" }),
-    timeout: option(durationMs("1s", "24h").optional(), {
-      placeholder: "duration",
-      description: "with --watch: how long at most, such as 15m; without it until the outcome",
-    }),
+    ...watchOptions,
     ...outputOption,
     ...clusterOptions,
   }),
   async run({ service: named, watch, timeout: timeoutMs, output, kubeconfig, namespace }, io) {
     if (watch && named === undefined) throw new UsageError("--watch needs a service: name one.");
-    if (!watch && timeoutMs !== undefined) throw new UsageError("--timeout goes with --watch.");
+    requireWatch(watch, timeoutMs);
     let news: ServiceNews | undefined;
     return await withClient(
       kubeconfig,
@@ -71,10 +69,15 @@ export const status = defineCommand({
         const service = serviceNamed(services, named, namespace);
         const look = await lookAt(client, service, io.signal);
         noteUnread(io, service, look);
-        if (!watch) return showOne(io, output, standingBy(service, look), organizations);
-        news = new ServiceNews(service, look);
+        const oldTier = oldTierOf(look.scaling, organizations.get(service.organizationId));
+        const surroundings = { organizations, records: namespace, nowMs: Date.now() };
+        if (!watch) return showOne(io, output, standingBy(service, look, oldTier), surroundings);
+        news = new ServiceNews(service, look, oldTier);
         const exitCode = await watchService(io, output === "table", client, news, timeoutMs);
-        if (output !== "table" && news.latest) printData(io, output, fullRow(news.latest, organizations));
+        const { latest } = news;
+        if (output !== "table" && latest) printData(io, output, fullRow(latest, organizations));
+        const steps = exitCode === EXIT_NOT_WELL && latest ? nextSteps(latest, namespace) : [];
+        for (const step of steps) io.err(`${step}\n`);
         return exitCode;
       },
       (call) => news?.onCall(call),
@@ -100,7 +103,7 @@ async function showAll(
   services: readonly Service[],
   organizations: Organizations,
 ): Promise<number> {
-  const found = await standings(client, services, io.signal);
+  const found = await standings(client, services, organizations, io.signal);
   const nowMs = Date.now();
   if (output !== "table") {
     printData(
@@ -121,14 +124,18 @@ async function showAll(
   return found.some(({ view }) => exitCodeOf(view) === EXIT_NOT_WELL) ? EXIT_NOT_WELL : EXIT_DONE;
 }
 
-function standingBy(service: Service, { scaling, pipes, pendingPods = [] }: Look): ServiceStanding {
+function standingBy(
+  service: Service,
+  { scaling, pipes, pendingPods = [] }: Look,
+  oldTier: string | undefined,
+): ServiceStanding {
   const seen = pipes && { pipes, pendingPods, nowMs: Date.now() };
-  return { service, scaling, view: viewOf(service.name, scaling, seen) };
+  return { service, scaling, view: viewOf(service.name, scaling, seen, oldTier) };
 }
 
-function showOne(io: Io, output: Format, standing: ServiceStanding, organizations: Organizations): number {
-  if (output === "table") printService(io, standing, organizations, Date.now());
-  else printData(io, output, fullRow(standing, organizations));
+function showOne(io: Io, output: Format, standing: ServiceStanding, surroundings: Surroundings): number {
+  if (output === "table") printService(io, standing, surroundings);
+  else printData(io, output, fullRow(standing, surroundings.organizations));
   return exitCodeOf(standing.view);
 }
 

@@ -22,6 +22,13 @@ const OUTCOMES: ReadonlyMap<RescaleState, number> = new Map([
   ["suspended", EXIT_NOT_WELL],
 ]);
 
+type FollowIo = Pick<Io, "out" | "err" | "terminal" | "signal">;
+
+/** For who follows by standard error, while standard output is left to the outcome for programs. */
+export function besideOutput({ err, signal, terminal }: FollowIo): FollowIo {
+  return { out: err, err, signal, terminal: { ...terminal, output: false } };
+}
+
 /**
  * Shows how a rescale goes on until its outcome: drawn in place on a terminal, line by line elsewhere.
  *
@@ -31,7 +38,7 @@ const OUTCOMES: ReadonlyMap<RescaleState, number> = new Map([
  *   was found in either case
  */
 export async function follow(
-  io: Pick<Io, "out" | "err" | "terminal" | "signal">,
+  io: FollowIo,
   source: AsyncIterable<News>,
   { timeoutMs, clock = systemClock }: FollowOptions = {},
 ): Promise<number> {

@@ -3,7 +3,7 @@ import { estimatedMsLeft } from "./estimate.ts";
 import { fitted } from "./fit.ts";
 import { retried } from "./news.ts";
 import { pipeSpans, sizeChange } from "./pipe-spans.ts";
-import type { RescaleState, RescaleView } from "./rescale-view.ts";
+import { NOT_SEEN_YET, type RescaleState, type RescaleView } from "./rescale-view.ts";
 import { type Canvas, painted, type Span, type Style, span } from "./span.ts";
 import { printable, wrapped } from "./text.ts";
 import { roughly, stopwatch } from "./time.ts";
@@ -87,8 +87,9 @@ function shareOf({ pipes, lines }: RescaleView): number {
 
 /** Where each pipe is on a line of its own, they say how far it is. */
 function messageOf(view: RescaleView, nowMs: number, columns: number): Span[][] {
-  const { state, message, lines, pipes } = view;
-  if (state === "propagating" && lines.length > 0 && lines.length >= pipes.total) return [];
+  const { state, reason, message, lines, pipes } = view;
+  const isTold = lines.length > 0 && lines.length >= pipes.total && reason !== NOT_SEEN_YET;
+  if (state === "propagating" && isTold) return [];
   const all = [message, ...retried(view, nowMs)].flatMap((text) => wrapped(printable(text).trim(), columns));
   const shown = all.slice(0, MESSAGE_ROWS);
   if (all.length > shown.length) shown.push(`${shown.pop() ?? ""}…`);

@@ -18,7 +18,7 @@ export interface Display {
   show(view: RescaleView): void;
   /** What keeps us from knowing more, in a sentence; the next view takes it back. */
   trouble(sentence: string): void;
-  /** Draws the last of it and leaves the terminal as it was. */
+  /** Draws the last of it. */
   end(): void;
 }
 
@@ -40,7 +40,7 @@ const CLEAR_BELOW = `${ESCAPE}J`;
  *
  * Guarantees:
  * - At most ten frames a second; the newest view is always drawn in the end.
- * - Between two calls the terminal is as it was found, the hidden cursor aside, and `end` shows that again.
+ * - Between two calls the terminal is as it was found: whoever stops or kills the program finds a cursor.
  */
 export class LiveView implements Display {
   readonly #terminal: DrawingTerminal;
@@ -54,7 +54,6 @@ export class LiveView implements Display {
   constructor(terminal: DrawingTerminal, clock: Clock) {
     this.#terminal = terminal;
     this.#clock = clock;
-    terminal.out(HIDE_CURSOR);
   }
 
   show(view: RescaleView): void {
@@ -71,7 +70,6 @@ export class LiveView implements Display {
   end(): void {
     this.#draw();
     this.#cancelNext?.();
-    this.#terminal.out(SHOW_CURSOR);
   }
 
   #drawSoon(): void {
@@ -90,7 +88,7 @@ export class LiveView implements Display {
     const lines = this.#lines();
     const back = this.#drawnRows > 0 ? `${ESCAPE}${this.#drawnRows}A` : "";
     const text = lines.map((line) => `${line}${CLEAR_TO_LINE_END}\n`).join("");
-    this.#terminal.out(`${back}\r${NO_WRAP}${text}${CLEAR_BELOW}${WRAP}`);
+    this.#terminal.out(`${HIDE_CURSOR}${back}\r${NO_WRAP}${text}${CLEAR_BELOW}${WRAP}${SHOW_CURSOR}`);
     this.#drawnRows = lines.length;
     this.#drawAfter(TICK_MS);
   }

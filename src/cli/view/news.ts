@@ -1,6 +1,6 @@
 import { describeSize, sameSize } from "../../domain/size.ts";
 import { describePipeState, sizeChange } from "./pipe-spans.ts";
-import type { PipeLine, RescaleView } from "./rescale-view.ts";
+import { NOT_SEEN_YET, type PipeLine, type RescaleView } from "./rescale-view.ts";
 import { printable } from "./text.ts";
 import { roughly, stopwatch } from "./time.ts";
 
@@ -41,7 +41,8 @@ function outcome(before: RescaleView | undefined, after: RescaleView, nowMs: num
   const { state, reason, message, startedAt, completedAt, lines } = after;
   const isOld = before?.state === state && before.reason === reason && before.message === message;
   // While it is on its way its message says again what the lines say.
-  if (isOld || (state === "propagating" && lines.length > 0)) return [];
+  const isTold = lines.length > 0 && reason !== NOT_SEEN_YET;
+  if (isOld || (state === "propagating" && isTold)) return [];
   const took =
     state === "scaled" && startedAt && completedAt
       ? ` after ${stopwatch(completedAt.getTime() - startedAt.getTime())}`

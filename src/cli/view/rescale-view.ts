@@ -25,6 +25,9 @@ export interface RescaleView {
   readonly lines: readonly PipeLine[];
 }
 
+/** The reason where the controller has not looked at the newest change: what its pipes do tells nothing of that. */
+export const NOT_SEEN_YET = "NotSeenYet";
+
 export type RescaleState =
   /** On its way to the pipes. */
   | "propagating"

@@ -15,6 +15,13 @@ export function printable(text: string): string {
   return text.replace(UNPRINTABLE, " ");
 }
 
+/** The same for a text of several lines that must not lose a character: each of those is spelt instead. */
+export function spelt(text: string, spell: (character: string) => string): string {
+  return text.replace(UNPRINTABLE, (those) =>
+    Array.from(those, (each) => (each === "\n" ? each : spell(each))).join(""),
+  );
+}
+
 /** In columns of a terminal. Of a printable text. */
 export function widthOf(text: string): number {
   return graphemes(text).reduce((sum, each) => sum + each.width, 0);
