@@ -180,10 +180,7 @@ describe("flags that do not go together", () => {
   it.each([
     [["--watch"], "--watch needs a service: name one."],
     [["orders", "--timeout", "5m"], "--timeout goes with --watch."],
-    [
-      ["orders", "--watch", "--timeout", "soon"],
-      '--timeout is "soon", but it must be a duration',
-    ],
+    [["orders", "--watch", "--timeout", "soon"], '--timeout is "soon", but it must be a duration'],
   ])("%j are told", async (flags, sentence) => {
     const { code, err } = await runProgram(words(...flags));
     expect(code).toBe(2);
