@@ -1,0 +1,80 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect, it } from "vitest";
+import { sharedCluster } from "../cluster/shared.ts";
+import { desk, freePorts, type Step, stepsOf, typeAll, withoutChance } from "./tutorial.ts";
+
+const DOCS = fileURLToPath(new URL("../../docs/", import.meta.url));
+/** As the tutorial has them; somebody else may listen there. */
+const PORTS = ["8080", "9090", "9091"];
+/** The how-to pages, in an order in which none is in the way of the next. */
+const HOW_TO = [
+  "dry-run",
+  "give-a-key",
+  "change-tier",
+  "suspend",
+  "find-out-why",
+  "back-up-and-restore",
+  "size-in-git",
+  "behind-a-proxy",
+  "change-limits-and-tiers",
+];
+/** What is between a backup and its restoration: nothing is left, and nobody at work. */
+const LOSS = `kill "$controller"
+wait "$controller"
+kubectl delete configmaps,secrets --namespace pipe-scaling-records --selector pipes.clouddb.dev/resource
+kubectl delete psc --all --all-namespaces
+`;
+const RETURN = `node src/main.ts controller --ops-port 0 > controller.log 2>&1 &
+controller=$!
+kubectl wait --for=condition=Ready psc/"$service" --namespace acme-pipes --timeout=1m
+`;
+const TIMEOUT_MS = 300_000;
+
+function page(path: string): string {
+  return readFileSync(DOCS + path, "utf8");
+}
+
+/** A step that no page shows the output of. */
+function own(commands: string): Step {
+  return { commands, shown: undefined };
+}
+
+/** Types all steps at a new desk, and compares what is printed with what their pages show. */
+async function follow(steps: readonly Step[]): Promise<void> {
+  const { binaries } = await sharedCluster();
+  const free = await freePorts(PORTS.length);
+  const withFreePorts = (text: string) =>
+    PORTS.reduce((replaced, port, index) => replaced.replaceAll(port, String(free[index])), text);
+  const { code, printed } = await typeAll(
+    desk(binaries.dir),
+    steps.map(({ commands }) => withFreePorts(commands)),
+  );
+  expect(code, printed.at(-1)).toBe(0);
+  for (const [index, { commands, shown }] of steps.entries()) {
+    const told = printed[index] ?? "";
+    if (shown === undefined) continue;
+    expect.soft(withoutChance(told), `${commands}printed:\n${told}`).toBe(withoutChance(shown));
+  }
+}
+
+it("docs/tutorial.md leads from nothing to a rescale and back, and shows what is printed", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  await follow(stepsOf(page("tutorial.md")));
+});
+
+it("docs/how-to: every page works where the tutorial has led to, and shows what is printed", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  expect(readdirSync(`${DOCS}how-to`).toSorted()).toEqual(HOW_TO.map((name) => `${name}.md`).toSorted());
+  const tutorial = page("tutorial.md");
+  const [before = ""] = tutorial.split("## Break it");
+  const after = tutorial.slice(tutorial.indexOf("## Remove everything"));
+  const pages = HOW_TO.flatMap((name) => stepsOf(page(`how-to/${name}.md`)));
+  const eventful = pages.flatMap((step) =>
+    step.commands.includes("create -f sizes.yaml") ? [own(LOSS), step, own(RETURN)] : [step],
+  );
+  const setUp = stepsOf(before).map(({ commands }) => own(commands));
+  await follow([...setUp, ...eventful, ...stepsOf(after)]);
+});

@@ -1,0 +1,118 @@
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { onTestFinished } from "vitest";
+import { startInPty } from "../cli/pty.ts";
+import { environment } from "../cluster/environment.ts";
+import { run } from "../cluster/run.ts";
+import { scratch } from "../cluster/testing/scratch.ts";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+/** All of a checkout that the reader of a page uses. */
+const CHECKOUT = ["package.json", "node_modules", "src", "test", "crds"];
+const COLUMNS = 110;
+
+/** Commands of a page that are typed together, and what the page shows beneath them, if anything. */
+export interface Step {
+  readonly commands: string;
+  readonly shown: string | undefined;
+}
+
+/** The `sh` blocks of a page, in lists too, each with the `text` block that follows at once. */
+export function stepsOf(page: string): Step[] {
+  const blocks = page.matchAll(/^( *)```sh\n(.*?)^ *```$(?:\n\n *```text\n(.*?)^ *```$)?/gms);
+  return [...blocks].map(([, indent = "", commands = "", shown]) => ({
+    commands: commands.replaceAll(new RegExp(`^${indent}`, "gm"), ""),
+    shown,
+  }));
+}
+
+/** What differs from one run to the next becomes a word that says what it was. */
+export function withoutChance(text: string): string {
+  return unwrapped(text)
+    .replaceAll(/\b[\da-f]{64}\b/g, "<hash>")
+    .replaceAll(/(KEY SUFFIX +)\S+/g, "$1<suffix>")
+    .replaceAll(/[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}/g, "<id>")
+    .replaceAll(/\b\d{4}-\d\d-\d\dT[\d:.]+Z/g, "<time>")
+    .replaceAll(/\b\d+:\d\d\b/g, "<time>")
+    .replaceAll(/\b(about |less than )?\d+(\.\d+)?( ms| s| min|ms|s|m)\b/g, "<time>")
+    .replaceAll(/\s+/g, " ")
+    .trim();
+}
+
+/** The terminal breaks a line that is too long, wherever that is. */
+function unwrapped(text: string): string {
+  return text.replaceAll(new RegExp(`^(.{${COLUMNS}})\n`, "gm"), "$1");
+}
+
+/** A desk where nothing has been done yet: a checkout, and a home without any settings. */
+export interface Desk {
+  readonly dir: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** @param programs the folder of the cluster's programs, which are not fetched again */
+export function desk(programs: string): Desk {
+  const dir = scratch();
+  const home = join(dir, "home");
+  const checkout = join(dir, "checkout");
+  for (const folder of [home, checkout]) mkdirSync(folder);
+  for (const name of CHECKOUT) symlinkSync(join(ROOT, name), join(checkout, name));
+  const env = {
+    PATH: environment["PATH"] ?? "",
+    HOME: home,
+    PIPE_SCALING_CACHE_DIR: join(home, "cache"),
+    PIPE_SCALING_CLUSTER_BINARIES: programs,
+  };
+  onTestFinished(async () => {
+    const main = join(ROOT, "test", "cluster", "main.ts");
+    await run(process.execPath, [main, "down", "--all"], { env, cwd: checkout });
+  });
+  return { dir: checkout, env };
+}
+
+export interface Typed {
+  readonly code: number | null;
+  /** What was to be read on the terminal after each step that was come to. */
+  readonly printed: readonly string[];
+}
+
+/** Types the commands of all steps into one shell on a terminal, up to the first that fails. */
+export async function typeAll({ dir, env }: Desk, steps: readonly string[]): Promise<Typed> {
+  const script = join(dir, "typed.sh");
+  const mark = (index: number) => `---- step ${index} ----`;
+  writeFileSync(
+    script,
+    [`cd '${dir}'`, "set -eu", ...steps.map((commands, index) => `${commands}echo '${mark(index)}'`)].join(
+      "\n",
+    ),
+  );
+  const shell = startInPty("bash", [script], { env, columns: COLUMNS });
+  const code = await shell.exitCode;
+  const printed: string[] = [];
+  let rest = shell.screen().text;
+  for (const index of steps.keys()) {
+    const [told = "", after] = rest.split(mark(index));
+    printed.push(told);
+    if (after === undefined) break;
+    rest = after;
+  }
+  return { code, printed };
+}
+
+/** Ports of loopback that nobody listens on. */
+export async function freePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer().listen(0, "127.0.0.1"));
+  return await Promise.all(
+    servers.map(
+      (server) =>
+        new Promise<number>((resolve) => {
+          server.once("listening", () => {
+            const address = server.address();
+            server.close(() => resolve(typeof address === "object" && address ? address.port : 0));
+          });
+        }),
+    ),
+  );
+}

@@ -1,0 +1,102 @@
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, relative, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, it, onTestFinished } from "vitest";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const NOT_OURS = /^(node_modules|dist|coverage|\..*)$/;
+
+function pagesUnder(dir: string): string[] {
+  return readdirSync(dir, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(dir, entry.name);
+    if (entry.isDirectory()) return NOT_OURS.test(entry.name) ? [] : pagesUnder(path);
+    return entry.name.endsWith(".md") ? [path] : [];
+  });
+}
+
+function withoutBlocks(page: string): string {
+  return page.replaceAll(/^( *)```.*?^\1```$/gms, "");
+}
+
+/** Where a page links to, in this repository: links, pictures, and the sources of HTML's. */
+function linksOf(page: string): string[] {
+  const text = withoutBlocks(page).replaceAll(/`[^`\n]*`/g, "");
+  const found = text.matchAll(/\]\(<?([^()\s>]+)>?\)|\b(?:src|href)="([^"]+)"/g);
+  return [...found].map(([, link, source]) => link ?? source ?? "").filter((link) => !/^[a-z]+:/.test(link));
+}
+
+/** The anchors of a page's headings, as GitHub makes them. */
+function anchorsOf(page: string): Set<string> {
+  const headings = [...withoutBlocks(page).matchAll(/^#+ +(.+)$/gm)].map(([, heading = ""]) =>
+    slugOf(heading),
+  );
+  return new Set(
+    headings.map((slug, at) => {
+      const before = headings.slice(0, at).filter((other) => other === slug).length;
+      return before === 0 ? slug : `${slug}-${before}`;
+    }),
+  );
+}
+
+function slugOf(heading: string): string {
+  const words = heading.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1").toLowerCase();
+  return words.replaceAll(/[^\p{L}\p{N}\s_-]/gu, "").replaceAll(/\s/g, "-");
+}
+
+/** `page: link`, of each that leads nowhere. */
+function deadLinks(root: string): string[] {
+  return pagesUnder(root).flatMap((path) =>
+    linksOf(readFileSync(path, "utf8"))
+      .filter((link) => !leadsSomewhere(path, link))
+      .map((link) => `${relative(root, path)}: ${link}`),
+  );
+}
+
+function leadsSomewhere(from: string, link: string): boolean {
+  const [file = "", anchor] = link.split("#");
+  const path = file === "" ? from : resolve(dirname(from), decodeURI(file));
+  if (!existsSync(path)) return false;
+  if (anchor === undefined) return true;
+  return path.endsWith(".md") && anchorsOf(readFileSync(path, "utf8")).has(anchor);
+}
+
+it("every link from one of our pages to another leads somewhere, to its heading too", () => {
+  expect(pagesUnder(ROOT).length).toBeGreaterThan(40);
+  expect(deadLinks(ROOT)).toEqual([]);
+});
+
+it("links that lead nowhere are found, and others left alone", () => {
+  const dir = mkdtempSync(join(tmpdir(), "links-"));
+  onTestFinished(() => rmSync(dir, { recursive: true }));
+  mkdirSync(join(dir, "docs"));
+  const page = [
+    "# A page: `code`, and more",
+    "## Twice",
+    "## Twice",
+    "[there](docs/other.md#its-heading), [folder](docs), [here](#a-page-code-and-more), [second](#twice-1)",
+    "[far](https://example.com/x.md), `[code](nowhere.md)`",
+    "```md\n[block](nowhere.md)\n# Not a heading\n```",
+    '[gone](docs/gone.md) [no heading](docs/other.md#gone) ![no picture](gone.svg) <img src="gone.png">',
+    "[in a block](#not-a-heading) [third](#twice-2)",
+  ].join("\n\n");
+  writeFileSync(join(dir, "README.md"), page);
+  writeFileSync(join(dir, "docs", "other.md"), "## Its heading\n\n[up](../README.md) [gone](../gone.md)");
+  expect(deadLinks(dir).toSorted()).toEqual([
+    "README.md: #not-a-heading",
+    "README.md: #twice-2",
+    "README.md: docs/gone.md",
+    "README.md: docs/other.md#gone",
+    "README.md: gone.png",
+    "README.md: gone.svg",
+    "docs/other.md: ../gone.md",
+  ]);
+});
