@@ -2,6 +2,7 @@ import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../c
 import type { PipeFailure, PipeScaling, PipeScalingStatus } from "../crd/pipe-scaling.ts";
 import { formatSize } from "../domain/size.ts";
 import type { Tiers } from "../domain/tier.ts";
+import { KubeUnreachableError } from "../kube/errors.ts";
 import type { KubeObject } from "../kube/objects.ts";
 import { objectPath } from "../kube/paths.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -76,7 +77,7 @@ export class Reconciler {
 
   /** All actions at once: one that fails does not keep the others from being done. */
   async #apply(serviceId: string, { actions, sizing }: Decision) {
-    const { log } = this.#options;
+    const { log, clock, slots } = this.#options;
     const results = await Promise.allSettled(
       actions.map(async (action) => {
         const refusal = await apply(this.#options, action);
@@ -85,6 +86,10 @@ export class Reconciler {
       }),
     );
     const broken = results.find((each) => each.status === "rejected");
+    const unknown = results.filter(
+      (each) => each.status === "rejected" && each.reason instanceof KubeUnreachableError,
+    );
+    if (unknown.length > 0) clock.after(UNKNOWN_OUTCOME_MS, slots.take(unknown.length));
     return {
       broken,
       refusals: results.flatMap((each) => (each.status === "fulfilled" ? (each.value ?? []) : [])),
@@ -123,6 +128,9 @@ export class Reconciler {
     for (const event of news) events.record(event);
   }
 }
+
+/** For so long a write whose answer was lost counts as a rollout: by then the watch has told whether it is one. */
+const UNKNOWN_OUTCOME_MS = 10_000;
 
 /** A place for a rollout comes free by time too, and by a write that came to nothing: of neither there is news. */
 const PLACE_RECHECK_MS = 30_000;

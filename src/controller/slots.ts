@@ -18,12 +18,20 @@ export class RolloutSlots {
     return Math.max(0, this.#most - this.#rolling() - this.#reserved);
   }
 
-  async holding<T>(count: number, work: () => Promise<T>): Promise<T> {
+  /** For rollouts that may have begun, of which nobody knows yet. @returns gives the places back */
+  take(count: number): () => void {
     this.#reserved += count;
+    return () => {
+      this.#reserved -= count;
+    };
+  }
+
+  async holding<T>(count: number, work: () => Promise<T>): Promise<T> {
+    const giveBack = this.take(count);
     try {
       return await work();
     } finally {
-      this.#reserved -= count;
+      giveBack();
     }
   }
 

@@ -119,8 +119,6 @@ const steps = fc.oneof(
     2,
   ),
   step("lose answers", fc.array(fc.boolean(), { maxLength: 4 }), (world, lost) => {
-    // Of a write whose answer is lost only the watch tells: while that is late, bounds may be passed by it.
-    if (world.simulation.cluster.eventDelayMs > 0) return;
     world.faults = lost.map((isLost) => (isLost ? LOST_ANSWER : undefined));
   }),
   step("fail", fc.array(fc.constantFrom(409, 500), { maxLength: 4 }), (world, codes) => {
