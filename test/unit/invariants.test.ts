@@ -45,6 +45,11 @@ it("knows every write of the controller", () => {
   ]);
 });
 
+it("does not take a size that was asked for twice for the later one, if the earlier one explains it", () => {
+  const history = service().accept(2).accept(4).accept(2).ask(4).give("pipe-a", 2).give("pipe-a", 4);
+  expect(violationsOf(history)).toEqual([]);
+});
+
 it("lets a pipe that does not come up be put back, once, to the size that it ran", () => {
   const history = service().accept(4).ask(4).give("pipe-a", 4).give("pipe-a", 1);
   expect(violationsOf(history)).toEqual([]);

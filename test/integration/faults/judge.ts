@@ -132,9 +132,8 @@ class Judge {
 
   /** Forward to a size that was accepted, or back, once, to the last that it ran. */
   #given(pipe: PipeRecord, service: ServiceRecord, size: string, after: Kinds["Deployment"]): void {
-    const place = service.placeOf(size);
-    const isForward = place !== -1 && place >= pipe.newestGiven;
-    if (isForward) {
+    const place = service.placeOf(size, pipe.newestGiven);
+    if (place !== -1) {
       pipe.newestGiven = place;
       pipe.isPutBack = false;
       return;
@@ -143,7 +142,7 @@ class Judge {
     if (!isRollback) {
       this.#fault(
         after,
-        place === -1
+        service.placeOf(size) === -1
           ? `it was given ${size}, which nobody has asked for`
           : `it went back from ${pipe.size} to ${size}, which was asked for before what it had, and that is not the one rollback to ${pipe.completedSize}`,
       );

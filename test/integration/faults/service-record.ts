@@ -29,9 +29,12 @@ export class ServiceRecord {
     this.#accepted.push({ size, version });
   }
 
-  /** The newest place of a size among those that were accepted; -1 for none. */
-  placeOf(size: string): number {
-    return this.#accepted.findLastIndex((each) => each.size === size);
+  /**
+   * The first place of a size among those that were accepted, from one of them on; -1 for none. Of a size that was
+   * accepted again and again nobody can tell which time it was given for: the first is what can be held against it.
+   */
+  placeOf(size: string, from = 0): number {
+    return this.#accepted.findIndex((each, place) => place >= from && each.size === size);
   }
 
   isProven(size: string): boolean {
