@@ -74,7 +74,6 @@ export class Store<T extends KubeObject> {
   /** The watch has come to a version that `isOurs`. */
   passOurs(resourceVersion: string): void {
     this.#noteTold(this.#ours.get(resourceVersion), resourceVersion);
-    this.#ours.delete(resourceVersion);
   }
 
   /** A version of an object, from a watch. Older ones than the one known are ignored. */
@@ -159,6 +158,7 @@ export class Store<T extends KubeObject> {
   }
 
   #noteTold(namespace: string | undefined, resourceVersion: string): void {
+    this.#ours.delete(resourceVersion);
     const known = this.#told.get(namespace) ?? "";
     if (compareResourceVersions(resourceVersion, known) > 0) this.#told.set(namespace, resourceVersion);
   }

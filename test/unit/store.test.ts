@@ -62,6 +62,13 @@ describe("a store", () => {
     expect(store.get("ns/b")).toBeUndefined();
   });
 
+  it("keeps no version that the watch has told all the same, as it does of what was made anew", () => {
+    const { store } = setup();
+    store.observe(thing("a", 5));
+    store.apply(thing("a", 5));
+    expect(store.isOurs("5")).toBe(false);
+  });
+
   it("does not take for its own what the watch told first, or what a new history may have made", () => {
     const { store } = setup();
     store.apply(thing("a", 5));
