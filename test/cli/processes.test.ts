@@ -1,0 +1,37 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createWorld, type World } from "../api/world.ts";
+import { run, start, WAYS } from "./http-world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await createWorld("cli-processes");
+});
+afterAll(() => world?.remove());
+
+describe.each(WAYS)("%s", (way) => {
+  it.each(["bash", "zsh", "fish"])("completion %s prints a script", async (shell) => {
+    const { code, text } = await run(way, ["completion", shell], {});
+    expect(code).toBe(0);
+    expect(text).toContain("scaling");
+  });
+
+  it("controller --dry-run tells what there is to do", async () => {
+    const where = ["--kubeconfig", world.cluster.kubeconfig, "--namespace", world.records];
+    const words = ["controller", "--dry-run", ...where, "--pipe-namespaces", world.pipes];
+    const { code, text } = await run(way, words, {});
+    expect(text).toContain("Dry run: nothing was written. Services: 0, pipes: 0. There is nothing to do.");
+    expect(code).toBe(0);
+  });
+
+  it.each([
+    ["api", ["--port", "0"]],
+    ["controller", []],
+  ])("%s runs until Ctrl-C, and ends in peace", async (name, flags) => {
+    const where = ["--kubeconfig", world.cluster.kubeconfig, "--namespace", world.records];
+    const running = start(way, [name, ...flags, ...where, "--ops-port", "0"], {});
+    await running.waitFor(/"msg":"listening"/);
+    if ("write" in running) running.write("\x03");
+    else running.signal("SIGINT");
+    expect(await running.exitCode).toBe(0);
+  });
+});
