@@ -1,5 +1,5 @@
 import { stackOf } from "./cli/program.ts";
-import { LeadershipLostError } from "./runtime/leader.ts";
+import { StartAnewError } from "./runtime/start-anew.ts";
 import { createProcessLog, type Logger, type LogLevel } from "./telemetry/log.ts";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
@@ -38,7 +38,7 @@ export async function runProcess(
   } catch (error) {
     // Told to stop before it had begun: that is no failure.
     if (stop.signal.aborted && error === stop.signal.reason) return;
-    if (error instanceof LeadershipLostError) {
+    if (error instanceof StartAnewError) {
       log.error(error.message);
       process.exitCode = 1;
       return;

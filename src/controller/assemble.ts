@@ -5,6 +5,7 @@ import type { Clock } from "../runtime/clock.ts";
 import { EventRecorder } from "../runtime/event-recorder.ts";
 import { LeaderElector } from "../runtime/leader.ts";
 import type { Informer } from "../runtime/reflector.ts";
+import { HistoryTakenBackError } from "../runtime/start-anew.ts";
 import { WorkQueue } from "../runtime/work-queue.ts";
 import { runWorkers } from "../runtime/workers.ts";
 import type { Logger } from "../telemetry/log.ts";
@@ -47,6 +48,8 @@ export interface Assembly {
   /** Keep the caches true. */
   readonly informers: readonly Informer[];
   readonly elector: LeaderElector;
+  /** Aborted, with the reason, when what is known may be of a future that was taken back; nothing is written then. */
+  readonly outdated: AbortSignal;
   /** Passes over services until the signal is aborted. Only for the leader. */
   work(signal: AbortSignal): Promise<void>;
 }
@@ -54,9 +57,12 @@ export interface Assembly {
 export function assemble(options: AssemblyOptions): Assembly {
   const { client, clock, log, registry, identity, namespace } = options;
   const caches = createCaches();
+  const ending = new AbortController();
+  const outdated = ending.signal;
   const informers = createInformers(caches, {
     ...options,
     onProblem: (err) => log.warn({ err }, "the API server cannot be watched; trying again"),
+    onTakenBack: () => ending.abort(new HistoryTakenBackError()),
   });
   const elector = new LeaderElector({
     client,
@@ -66,7 +72,10 @@ export function assemble(options: AssemblyOptions): Assembly {
     identity,
     onProblem: (err) => log.warn({ err }, "the lease cannot be renewed; trying again"),
   });
-  const assertMayWrite = () => elector.assertHeld();
+  const assertMayWrite = () => {
+    outdated.throwIfAborted();
+    elector.assertHeld();
+  };
   const events = new EventRecorder({
     client,
     clock,
@@ -104,5 +113,5 @@ export function assemble(options: AssemblyOptions): Assembly {
       },
       signal,
     );
-  return { informers, elector, work };
+  return { informers, elector, outdated, work };
 }

@@ -69,15 +69,16 @@ export interface InformerOptions {
   /** Whether the cluster knows vertical autoscalers. */
   readonly verticalAutoscalers: boolean;
   readonly onProblem: (problem: unknown) => void;
+  readonly onTakenBack?: (() => void) | undefined;
 }
 
 const WITHOUT_NODE = "spec.nodeName=";
 
 /** What keeps the caches true. */
 export function createInformers(caches: Caches, options: InformerOptions): readonly Informer[] {
-  const { client, clock, namespace, pipeNamespaces, verticalAutoscalers, onProblem } = options;
+  const { client, clock, namespace, pipeNamespaces, verticalAutoscalers } = options;
   const [horizontals, verticals] = caches.autoscalers;
-  const common = { client, clock, onProblem };
+  const common = { client, clock, onProblem: options.onProblem, onTakenBack: options.onTakenBack };
   const records = { ...common, resource: CONFIG_MAPS, namespace };
   const scopes = pipeNamespaces.length === 0 ? [undefined] : pipeNamespaces;
   return [

@@ -26,7 +26,7 @@ export interface ControllerSettings
  * Runs the controller until the signal is aborted.
  *
  * @throws Error with a sentence for the user when it cannot start
- * @throws LeadershipLostError when another controller has taken over: start anew
+ * @throws StartAnewError when another controller has taken over, or the cluster's history was taken back
  */
 export async function runController(
   settings: ControllerSettings,
@@ -55,7 +55,7 @@ async function operate(
   signal: AbortSignal,
 ): Promise<void> {
   const verticalAutoscalers = await hasVerticalAutoscalers(client);
-  const { informers, elector, work } = assemble({
+  const { informers, elector, outdated, work } = assemble({
     ...settings,
     client,
     registry,
@@ -73,7 +73,7 @@ async function operate(
   log.info({ opsUrl: urlOf(ops), server: client.server, identity: settings.identity }, "listening");
 
   const stopping = new AbortController();
-  const running = AbortSignal.any([signal, stopping.signal]);
+  const running = AbortSignal.any([signal, stopping.signal, outdated]);
   const watching = Promise.all(informers.map((each) => each.run(running)));
   try {
     await allSynced(informers, running);
@@ -81,6 +81,7 @@ async function operate(
       log.info("leading");
       return work(leading);
     });
+    outdated.throwIfAborted();
     if (wasLost && !signal.aborted) {
       throw new LeadershipLostError("the lease was lost to another controller: ending, to start anew");
     }

@@ -10,13 +10,13 @@ export const ENDED_LIST = "k8s.io/initial-events-end";
 /** A list that comes as the first events of a watch: nothing of it is in the store before all of it is here. */
 export class InitialList<T extends KubeObject> {
   readonly #store: Store<T>;
-  readonly #list: ListInFlight;
+  readonly list: ListInFlight;
   readonly #objects = new Map<string, T>();
 
-  /** Every beginning has its end: `complete`, or `abandon`. */
+  /** Every beginning has its end: `list` is given to the store, or `abandon`. */
   constructor(store: Store<T>, namespace: string | undefined) {
     this.#store = store;
-    this.#list = store.beginList(namespace);
+    this.list = store.beginList(namespace);
   }
 
   take(type: "ADDED" | "MODIFIED" | "DELETED", object: T): void {
@@ -24,11 +24,11 @@ export class InitialList<T extends KubeObject> {
     else this.#objects.set(keyOf(object), object);
   }
 
-  complete(version: string): void {
-    this.#store.replace(this.#list, [...this.#objects.values()], version);
+  get objects(): readonly T[] {
+    return [...this.#objects.values()];
   }
 
   abandon(): void {
-    this.#store.abandon(this.#list);
+    this.#store.abandon(this.list);
   }
 }

@@ -3,6 +3,7 @@ import { isCode } from "../kube/errors.ts";
 import type { Lease } from "../kube/objects.ts";
 import { collectionPath, LEASES, objectPath } from "../kube/paths.ts";
 import { type Clock, pause } from "./clock.ts";
+import { StartAnewError } from "./start-anew.ts";
 
 export interface LeaderOptions {
   readonly client: Pick<KubeClient, "json">;
@@ -19,7 +20,7 @@ export interface LeaderOptions {
   readonly onProblem: (problem: unknown) => void;
 }
 
-export class LeadershipLostError extends Error {
+export class LeadershipLostError extends StartAnewError {
   override readonly name = "LeadershipLostError";
 }
 

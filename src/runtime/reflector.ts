@@ -5,11 +5,10 @@ import { collectionPath, type Resource } from "../kube/paths.ts";
 import { Backoff } from "./backoff.ts";
 import { type Clock, pause } from "./clock.ts";
 import { ENDED_LIST, InitialList, LIST_AS_EVENTS } from "./initial-list.ts";
+import { type ListPage, listPages } from "./list-pages.ts";
 import { compareResourceVersions } from "./resource-version.ts";
-import type { Store } from "./store.ts";
+import type { ListInFlight, Store } from "./store.ts";
 import { type KnownEvent, type WatchEvent, watchEvents } from "./watch-stream.ts";
-
-const PAGE_SIZE = 500;
 
 /** A watch is asked to end by itself after 10 to 20 minutes, at random, so that watches do not end together. */
 const WATCH_SECONDS_LEAST = 600;
@@ -38,11 +37,11 @@ export interface ReflectorOptions<T extends KubeObject, Raw extends KubeObject =
   readonly random?: () => number;
   /** A problem with the API server, already being retried. */
   readonly onProblem: (problem: unknown) => void;
-}
-
-interface List<Raw> {
-  readonly metadata: { readonly resourceVersion: string; readonly continue?: string };
-  readonly items: readonly Raw[];
+  /**
+   * The cluster's history was taken back (etcd put back from a snapshot). Called before the store shows it; what
+   * is known of other kinds may still be of the future that is no more.
+   */
+  readonly onTakenBack?: (() => void) | undefined;
 }
 
 /** A reflector as its owner sees it, whatever it reflects. */
@@ -67,8 +66,8 @@ export interface Informer {
  * - No error ends it; only the signal does. Errors are backed off (0.2 to 10 s, anew after each event) and
  *   told to `onProblem`.
  * - A list asks for no resource version, so it is a consistent read: the truth, which starts a new epoch,
- *   also when it is older than what was known (etcd put back from a snapshot). It comes as the first events of
- *   the watch (Kubernetes 1.32), one object in memory at a time, or else page by page.
+ *   also when it is older than what was known (etcd put back from a snapshot: `onTakenBack`). It comes as the
+ *   first events of the watch (Kubernetes 1.32), one object in memory at a time, or else page by page.
  * - The event of a write of ours whose answer is in the store already is passed over, unread.
  * - A watch that the server ends, even after an instant, goes on from the last version: that is normal.
  * - After an outage it lists anew. After any other error, and after silence (a half-open connection), it does
@@ -134,40 +133,35 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   }
 
   async #list(signal: AbortSignal): Promise<void> {
-    const { store, namespace } = this.#options;
+    const { client, store, namespace } = this.#options;
     const list = store.beginList(namespace);
     try {
-      const { objects, version } = await this.#pages(signal);
-      store.replace(list, objects, version);
-      this.#listed(version);
+      const read = (raw: Raw) => this.#read(raw);
+      const { objects, version } = await listPages(client, this.#request({}, signal), read);
+      this.#fill(list, objects, version);
     } finally {
       store.abandon(list);
     }
   }
 
-  #listed(version: string): void {
-    this.#position = version;
-    this.#touch();
+  #fill(list: ListInFlight, objects: readonly T[], version: string): void {
+    const { store, onTakenBack } = this.#options;
+    if (store.isTakenBackBy(list, objects, version)) onTakenBack?.();
+    store.replace(list, objects, version);
+    this.#moveTo(version);
     this.#isSynced = true;
     this.#synced.resolve();
   }
 
-  async #pages(signal: AbortSignal): Promise<{ readonly objects: T[]; readonly version: string }> {
-    const { client } = this.#options;
-    const objects: T[] = [];
-    let next: string | undefined;
-    for (;;) {
-      const page = await client.json<List<Raw>>(this.#request({ limit: PAGE_SIZE, continue: next }, signal));
-      for (const item of page.items) objects.push(...this.#read(item));
-      next = page.metadata.continue || undefined;
-      if (next === undefined) return { objects, version: page.metadata.resourceVersion };
-    }
+  #moveTo(version: string): void {
+    this.#position = version;
+    this.#lastContact = this.#options.clock.monotonic();
   }
 
   /** Gives the position up if the server's present is before it. */
   async #checkPosition(signal: AbortSignal): Promise<void> {
     if (this.#position === undefined) return;
-    const head = await this.#options.client.json<List<Raw>>(this.#request({ limit: 1 }, signal));
+    const head = await this.#options.client.json<ListPage<Raw>>(this.#request({ limit: 1 }, signal));
     if (compareResourceVersions(head.metadata.resourceVersion, this.#position) < 0)
       this.#position = undefined;
   }
@@ -212,13 +206,12 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   #handleInitial(event: WatchEvent<Raw>, initial: InitialList<T>): InitialList<T> | undefined {
     if (event.type !== "BOOKMARK") {
       for (const object of this.#read(event.object)) initial.take(event.type, object);
-      this.#touch();
+      this.#lastContact = this.#options.clock.monotonic();
       return initial;
     }
     const { annotations, resourceVersion } = event.object.metadata;
     if (annotations?.[ENDED_LIST] !== "true") return initial;
-    initial.complete(resourceVersion);
-    this.#listed(resourceVersion);
+    this.#fill(initial.list, initial.objects, resourceVersion);
     return undefined;
   }
 
@@ -229,14 +222,12 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     } else if (event.type !== "BOOKMARK") {
       for (const object of this.#read(event.object)) store.apply(object);
     }
-    this.#position = event.object.metadata.resourceVersion;
-    this.#touch();
+    this.#moveTo(event.object.metadata.resourceVersion);
   }
 
   #skip({ resourceVersion }: KnownEvent): void {
     this.#options.store.passOurs(resourceVersion);
-    this.#position = resourceVersion;
-    this.#touch();
+    this.#moveTo(resourceVersion);
   }
 
   /** None where it cannot be read: one object must not stand between us and all others. */
@@ -248,10 +239,6 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
       this.#options.onProblem(new Error(`${this.#path}: ${namespace}/${name} cannot be read`, { cause }));
       return [];
     }
-  }
-
-  #touch(): void {
-    this.#lastContact = this.#options.clock.monotonic();
   }
 
   #request(query: KubeRequest["query"], signal: AbortSignal): KubeRequest {

@@ -132,6 +132,17 @@ export class Store<T extends KubeObject> {
     this.#lists.delete(list);
   }
 
+  /** Whether the list, or an object in it, is older than what is known: nothing of the kind happens in one history. */
+  isTakenBackBy(list: ListInFlight, objects: readonly T[], listVersion: string): boolean {
+    const told = list.namespace === undefined ? [...this.#told.values()] : [this.#told.get(list.namespace)];
+    if (told.some((version = "") => compareResourceVersions(listVersion, version) < 0)) return true;
+    return objects.some((object) => {
+      const key = keyOf(object);
+      const known = this.#objects.get(key);
+      return known !== undefined && isNewer(known, object) && !list.written.has(key);
+    });
+  }
+
   /** A complete list: the truth, also where it is older than what was known (etcd put back). */
   replace(list: ListInFlight, objects: readonly T[], listVersion: string): void {
     this.#lists.delete(list);

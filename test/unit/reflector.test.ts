@@ -74,7 +74,9 @@ function setup(script: Step[], { canStream = false } = {}) {
   const clock = new VirtualClock();
   const calls: string[] = [];
   const problems: unknown[] = [];
+  const takenBack: string[] = [];
   const store = new Store<KubeObject>();
+  const names = () => [...store.values()].map((each) => each.metadata.name).sort();
   const step = (request: KubeRequest): Step => {
     const { watch, resourceVersion, limit, continue: next, sendInitialEvents } = request.query ?? {};
     if (sendInitialEvents && !canStream) throw NO_INITIAL_EVENTS;
@@ -104,16 +106,16 @@ function setup(script: Step[], { canStream = false } = {}) {
     clock,
     random: () => 0,
     onProblem: (problem) => problems.push(problem),
+    onTakenBack: () => takenBack.push(names().join()),
   });
   const abort = new AbortController();
   const running = reflector.run(abort.signal);
-  const names = () => [...store.values()].map((each) => each.metadata.name).sort();
   const end = async () => {
     abort.abort();
     await clock.advance(0);
     await running;
   };
-  return { clock, calls, problems, store, reflector, names, end };
+  return { clock, calls, problems, takenBack, store, reflector, names, end };
 }
 
 describe("a reflector", () => {
@@ -215,6 +217,7 @@ describe("a reflector", () => {
     await world.clock.advance(1000);
     expect(world.calls).toEqual(["list", "watch 10", "list", "watch 99"]);
     expect(world.names()).toEqual(["b"]);
+    expect(world.takenBack).toEqual([]);
     await world.end();
   });
 
@@ -313,6 +316,7 @@ describe("a reflector", () => {
     expect(world.calls.slice(2)).toEqual(["list head", "list", "watch 60"]);
     expect(world.store.get("ns/a")?.metadata.resourceVersion).toBe("40");
     expect(world.names()).toEqual(["a"]);
+    expect(world.takenBack, "told once, before the store shows it").toEqual(["a,b"]);
     await world.end();
   });
 
@@ -416,6 +420,7 @@ describe("a reflector whose server tells lists as events", () => {
     await settled();
     expect(world.names()).toEqual(["a"]);
     expect(world.store.get("ns/a")?.metadata.resourceVersion).toBe("40");
+    expect(world.takenBack, "told once, before the store shows it").toEqual(["a,b"]);
     await world.end();
   });
 

@@ -153,6 +153,39 @@ describe("a store", () => {
   });
 });
 
+describe("a list tells a store that the history was taken back", () => {
+  it.each([
+    ["when it is older than the newest that was told", "9", [thing("a", 4)], true],
+    ["when an object in it is older, though versions were raised", "1000", [thing("a", 3)], true],
+    ["when an object of before took the name back", "1000", [thing("a", 3, { uid: "0" })], true],
+    ["but not when nothing has changed", "10", [thing("a", 4)], false],
+    ["but not when an object was made anew", "20", [thing("a", 15, { uid: "2" })], false],
+    ["but not when all are gone", "20", [], false],
+  ])("%s", (_when, version, objects, expected) => {
+    const { store } = setup();
+    list(store, 5, [thing("a", 4), thing("b", 4)]);
+    store.remove(thing("b", 10));
+    expect(store.isTakenBackBy(store.beginList(undefined), objects, version)).toBe(expected);
+  });
+
+  it("but not when a write of ours came after it", () => {
+    const { store } = setup();
+    list(store, 5, [thing("a", 4)]);
+    const inFlight = store.beginList(undefined);
+    store.observe(thing("a", 12));
+    expect(store.isTakenBackBy(inFlight, [thing("a", 4)], "11")).toBe(false);
+  });
+
+  it("each namespace by what was told of it", () => {
+    const { store } = setup();
+    list(store, 5, [], "one");
+    list(store, 50, [], "two");
+    expect(store.isTakenBackBy(store.beginList("one"), [], "6")).toBe(false);
+    expect(store.isTakenBackBy(store.beginList("two"), [], "6")).toBe(true);
+    expect(store.isTakenBackBy(store.beginList(undefined), [], "6")).toBe(true);
+  });
+});
+
 describe("resource versions", () => {
   it("are compared as numbers of any length", () => {
     expect(compareResourceVersions("9", "10")).toBeLessThan(0);

@@ -1,0 +1,25 @@
+import type { KubeClient, KubeRequest } from "../kube/client.ts";
+
+const PAGE_SIZE = 500;
+
+export interface ListPage<Raw> {
+  readonly metadata: { readonly resourceVersion: string; readonly continue?: string };
+  readonly items: readonly Raw[];
+}
+
+/** A whole list as it was at one version, asked for page by page; of each page only what `read` makes of it is kept. */
+export async function listPages<Raw, T>(
+  client: Pick<KubeClient, "json">,
+  request: KubeRequest,
+  read: (raw: Raw) => readonly T[],
+): Promise<{ readonly objects: T[]; readonly version: string }> {
+  const objects: T[] = [];
+  let next: string | undefined;
+  for (;;) {
+    const query = { ...request.query, limit: PAGE_SIZE, continue: next };
+    const page = await client.json<ListPage<Raw>>({ ...request, query });
+    for (const item of page.items) objects.push(...read(item));
+    next = page.metadata.continue || undefined;
+    if (next === undefined) return { objects, version: page.metadata.resourceVersion };
+  }
+}
