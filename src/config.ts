@@ -30,6 +30,16 @@ const readableFile = written("it must be a file that can be read", (path) => {
   }
 });
 
+const collectorUrl = written(
+  "it must be the address of a collector, such as http://otel-collector.observability:4318, without /v1/traces at its end",
+  (text) => {
+    const url = URL.canParse(text) ? new URL(text) : undefined;
+    if (!url || !/^https?:$/.test(url.protocol)) return undefined;
+    if (url.search || url.hash || /\/v1\/traces\/?$/.test(url.pathname)) return undefined;
+    return url.href.replace(/\/+$/, "");
+  },
+);
+
 /** Of characters that a URL has as they are, and none that a client would resolve (RFC 3986, sections 2.3, 5.2.4). */
 const PATH_ALIAS = /^(?!\.{1,2}=)([-\w.~]+)=([-\w.~]+)$/;
 
@@ -60,6 +70,11 @@ const processOptions = {
     list: true,
   }),
   ...tiersFileOption,
+  otlpEndpoint: option(collectorUrl.optional(), {
+    placeholder: "url",
+    description:
+      "collector of traces that takes OTLP over HTTP, without /v1/traces; without it nothing is traced",
+  }),
   logLevel: option(oneOf(...LOG_LEVELS), {
     placeholder: "level",
     description: `how much is logged: ${LOG_LEVELS.join(", ")}`,
@@ -214,6 +229,13 @@ export function controllerSettings(values: z.output<typeof controllerOptions>) {
 }
 
 function shared(values: z.output<typeof apiOptions> | z.output<typeof controllerOptions>) {
-  const { kubeconfig, serviceAccount, namespace, pipeNamespaces = [], tiersFile } = values;
-  return { kubeconfig, serviceAccount, namespace, pipeNamespaces, tiers: readTiers(tiersFile) };
+  const { kubeconfig, serviceAccount, namespace, pipeNamespaces = [], tiersFile, otlpEndpoint } = values;
+  return {
+    kubeconfig,
+    serviceAccount,
+    namespace,
+    pipeNamespaces,
+    otlpEndpoint,
+    tiers: readTiers(tiersFile),
+  };
 }

@@ -394,6 +394,22 @@ export const chartValues = z.strictObject({
       },
     ),
   }),
+  tracing: group("Traces of rescales, by OpenTelemetry.", {
+    otlpEndpoint: z
+      .string()
+      .regex(/^(https?:\/\/[^\s?#@]+)?$/)
+      .default("")
+      .describe(
+        "Collector that takes OTLP over HTTP, such as `http://otel-collector.observability:4318`; empty for no traces.",
+      ),
+    headersSecretName: text(
+      "Secret in the release's namespace whose key `headers` has what the collector asks for, as `name=value` with commas between; empty for nothing.",
+    ),
+    to: peers(
+      [],
+      "Where the collector is, as in `egress.to` of a NetworkPolicy; without any everywhere. The port is the address's, which must be that of the collector's pods too.",
+    ),
+  }),
   monitoring: group("What the Prometheus operator and Grafana pick up.", {
     serviceMonitor: group("A ServiceMonitor.", {
       enabled: off(

@@ -4,11 +4,13 @@ import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../runtime/clock.ts";
 import type { Logger } from "../telemetry/log.ts";
+import type { TellSpan } from "../telemetry/span.ts";
 import { canAnswerRaw, type Exchange, unfinishedExchange } from "./exchange.ts";
 import { type LimitedBucket, type Limits, pushLimitFields } from "./limits.ts";
 import type { ApiMetrics } from "./metrics.ts";
 import type { Page } from "./page.ts";
 import type { Problem } from "./problem.ts";
+import { requestSpan } from "./request-span.ts";
 import { answerHeaders } from "./security-headers.ts";
 
 export interface AnswersOptions {
@@ -18,6 +20,8 @@ export interface AnswersOptions {
   readonly draining: () => boolean;
   readonly limits?: Limits | undefined;
   readonly metrics?: Pick<ApiMetrics, "answered" | "answeredNoRequest">;
+  /** Absent where nothing is traced. */
+  readonly tellSpan?: TellSpan | undefined;
 }
 
 /**
@@ -109,9 +113,11 @@ export class Answers {
   #close(exchange: Exchange, status: number, problem: Problem | undefined): void {
     exchange.closed = true;
     const { requestId, client, request, key, route, startedAt } = exchange;
-    const { log, clock, metrics } = this.#options;
+    const { log, clock, metrics, tellSpan } = this.#options;
     const durationMs = clock.monotonic() - startedAt;
     metrics?.answered(exchange, status, durationMs / 1000);
+    const span = tellSpan && requestSpan(exchange, status, clock.now(), durationMs);
+    if (span) tellSpan(span);
     const line = {
       requestId,
       client,

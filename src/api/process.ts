@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { type Server, validateHeaderValue } from "node:http";
 import { isIPv6 } from "node:net";
+import { hostname } from "node:os";
 import { Server as TlsServer } from "node:tls";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import type { Tiers } from "../domain/tier.ts";
@@ -11,6 +12,7 @@ import { type Clock, pause, systemClock } from "../runtime/clock.ts";
 import { clusterMetrics } from "../telemetry/cluster-metrics.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { listen, type Readiness, startOpsServer } from "../telemetry/ops-server.ts";
+import { startTracing, type TracingSettings } from "../telemetry/tracing.ts";
 import { Answers } from "./answers.ts";
 import { createApp } from "./app.ts";
 import { Caches } from "./caches.ts";
@@ -27,7 +29,7 @@ import { ScalingWriter } from "./scaling-writer.ts";
 import { createApiServer, TIMEOUTS } from "./server.ts";
 import { readTransport, type TlsFiles, type TransportSettings } from "./transport.ts";
 
-export interface ApiSettings extends TransportSettings, LimitSettings, ProxySettings {
+export interface ApiSettings extends TransportSettings, LimitSettings, ProxySettings, TracingSettings {
   /** Path; without one, the Pod's own ServiceAccount or the user's default. */
   readonly kubeconfig: string | undefined;
   /** Path of the folder with the Pod's own token, if it is not the usual one. */
@@ -78,7 +80,9 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
   await checkReachable(client, signal);
   const caches = new Caches({ client, namespace, pipeNamespaces, maxAgeMs, clock, log });
   metrics.watchCaches(() => caches.states());
-  const answers = new Answers({ log, clock, draining: () => signal.aborted, limits, metrics });
+  const tracing = await startTracing(settings, "pipe-scaling-api", hostname(), log);
+  const draining = () => signal.aborted;
+  const answers = new Answers({ log, clock, draining, limits, metrics, tellSpan: tracing.tell });
   const writer = new ScalingWriter(client);
   const recordWriter = new RecordWriter(client, namespace);
   const keyUsageWriter = new KeyUsageWriter({ caches, client, namespace, clock, log });
@@ -120,6 +124,7 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
     ops?.closeAllConnections();
     serving.abort();
     await Promise.all(background);
+    await tracing.end();
     await client.close();
   }
   log.info("stopped");

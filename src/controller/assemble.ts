@@ -10,6 +10,7 @@ import { WorkQueue } from "../runtime/work-queue.ts";
 import { runWorkers } from "../runtime/workers.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { RuntimeMetrics } from "../telemetry/runtime-metrics.ts";
+import type { TellSpan } from "../telemetry/span.ts";
 import { createCaches, createInformers } from "./caches.ts";
 import { ControllerMetrics } from "./metrics.ts";
 import { LEASE_NAME } from "./names.ts";
@@ -41,6 +42,8 @@ export interface AssemblyOptions {
   readonly tiers: Tiers;
   readonly maxConcurrentRollouts: number;
   readonly rolloutTimeoutMs: number;
+  /** Absent where nothing is traced. */
+  readonly tellSpan?: TellSpan | undefined;
 }
 
 /** The parts of the controller, connected; nothing runs yet. */

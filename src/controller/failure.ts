@@ -1,4 +1,4 @@
-import type { PipeFailure } from "../crd/pipe-scaling.ts";
+import type { PipeFailure, PipeScalingStatus } from "../crd/pipe-scaling.ts";
 import { describeSize, formatSize, parseSize } from "../domain/size.ts";
 import type { AssessContext } from "./assessment.ts";
 import type { Pipe } from "./pipe.ts";
@@ -56,6 +56,13 @@ export function knownFailure(
       // What a Deployment of its name that is no more could not take says nothing of this one.
       Date.parse(at) >= createdAtMs,
   );
+}
+
+/** Those that a status tells of and the one before it did not. */
+export function newFailures(before: PipeScalingStatus, after: PipeScalingStatus): PipeFailure[] {
+  const same = (a: PipeFailure) => (b: PipeFailure) =>
+    a.pipe === b.pipe && a.size === b.size && a.reason === b.reason && a.attempts === b.attempts;
+  return (after.failures ?? []).filter((failure) => !before.failures?.some(same(failure)));
 }
 
 /** For people, without a full stop. */

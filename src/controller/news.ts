@@ -1,7 +1,7 @@
 import { API_VERSION, KIND } from "../crd/names.ts";
-import type { Condition, PipeFailure, PipeScalingStatus } from "../crd/pipe-scaling.ts";
+import type { Condition, PipeScalingStatus } from "../crd/pipe-scaling.ts";
 import type { Event } from "../runtime/event-recorder.ts";
-import { describeFailure } from "./failure.ts";
+import { describeFailure, newFailures } from "./failure.ts";
 import type { Scaling } from "./scaling.ts";
 import { allRun } from "./verdict.ts";
 
@@ -30,15 +30,11 @@ function completed(before: PipeScalingStatus, after: PipeScalingStatus): News {
 }
 
 function failed(before: PipeScalingStatus, after: PipeScalingStatus): News[] {
-  const same = (a: PipeFailure) => (b: PipeFailure) =>
-    a.pipe === b.pipe && a.size === b.size && a.reason === b.reason && a.attempts === b.attempts;
-  return (after.failures ?? [])
-    .filter((failure) => !before.failures?.some(same(failure)))
-    .map((failure) => ({
-      type: "Warning",
-      reason: failure.reason,
-      note: `${describeFailure(failure)}${creditOf(after.propagation)}`,
-    }));
+  return newFailures(before, after).map((failure) => ({
+    type: "Warning",
+    reason: failure.reason,
+    note: `${describeFailure(failure)}${creditOf(after.propagation)}`,
+  }));
 }
 
 /** Stalled for a reason that lies with no pipe: a record that is missing or malformed. */

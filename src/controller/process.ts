@@ -8,11 +8,13 @@ import type { Informer } from "../runtime/reflector.ts";
 import { clusterMetrics } from "../telemetry/cluster-metrics.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { type Readiness, startOpsServer, urlOf } from "../telemetry/ops-server.ts";
+import { startTracing, type TracingSettings } from "../telemetry/tracing.ts";
 import { type AssemblyOptions, assemble } from "./assemble.ts";
 import { hasVerticalAutoscalers } from "./autoscaler.ts";
 
 export interface ControllerSettings
-  extends Omit<AssemblyOptions, "client" | "clock" | "log" | "registry" | "verticalAutoscalers"> {
+  extends Omit<AssemblyOptions, "client" | "clock" | "log" | "registry" | "tellSpan" | "verticalAutoscalers">,
+    TracingSettings {
   /** Path; without one, the Pod's own ServiceAccount or the user's default. */
   readonly kubeconfig: string | undefined;
   /** Path of the folder with the Pod's own token, if it is not the usual one. */
@@ -39,28 +41,27 @@ export async function runController(
     await connect(settings.kubeconfig, settings.serviceAccount),
     clusterMetrics(registry),
   );
+  const tracing = await startTracing(settings, "pipe-scaling-controller", settings.identity, log);
   try {
     await checkReachable(client, signal);
-    await operate(client, settings, registry, log, signal);
+    await operate({ client, settings, registry, log, tellSpan: tracing.tell }, signal);
   } finally {
+    await tracing.end();
     await client.close();
   }
 }
 
-async function operate(
-  client: KubeClient,
-  settings: ControllerSettings,
-  registry: Registry,
-  log: Logger,
-  signal: AbortSignal,
-): Promise<void> {
+interface Parts extends Pick<AssemblyOptions, "client" | "registry" | "log" | "tellSpan"> {
+  readonly settings: ControllerSettings;
+}
+
+async function operate({ settings, ...parts }: Parts, signal: AbortSignal): Promise<void> {
+  const { client, registry, log } = parts;
   const verticalAutoscalers = await hasVerticalAutoscalers(client);
   const { informers, elector, outdated, work } = assemble({
     ...settings,
-    client,
-    registry,
+    ...parts,
     clock: systemClock,
-    log,
     verticalAutoscalers,
   });
   const readiness = () => readinessOf(informers);

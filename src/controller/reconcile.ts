@@ -10,11 +10,13 @@ import type { EventRecorder } from "../runtime/event-recorder.ts";
 import { mergePatch } from "../runtime/merge-patch.ts";
 import type { Outcome } from "../runtime/workers.ts";
 import type { Logger } from "../telemetry/log.ts";
+import type { TellSpan } from "../telemetry/span.ts";
 import { type Applier, apply } from "./apply.ts";
 import { type Action, type Decision, decide, failuresOf, type Sizing } from "./decide.ts";
 import type { ControllerMetrics } from "./metrics.ts";
 import { newsOf } from "./news.ts";
 import { observe } from "./observe.ts";
+import { rescaleSpans } from "./rescale-spans.ts";
 import { formatAllotment } from "./resources.ts";
 import { type Scaling, scalingOf } from "./scaling.ts";
 import type { RolloutSlots } from "./slots.ts";
@@ -30,6 +32,8 @@ export interface ReconcilerOptions extends Applier {
   readonly slots: RolloutSlots;
   readonly events: Pick<EventRecorder, "record">;
   readonly metrics: Pick<ControllerMetrics, "passed" | "reported">;
+  /** Absent where nothing is traced. */
+  readonly tellSpan?: TellSpan | undefined;
   readonly log: Logger;
 }
 
@@ -102,17 +106,17 @@ export class Reconciler {
     const status = scaling
       ? statusOf(snapshot, scaling, sizing)
       : strays[0] && strayStatus(snapshot, strays[0]);
-    if (scaling && status) reports.push(this.#report(scaling, status));
+    if (scaling && status) reports.push(this.#report(scaling, status, snapshot));
     const states = sizing?.assessments.map(({ state }) => state) ?? [];
     this.#options.metrics.passed(serviceId, status, states);
     await Promise.all(reports);
   }
 
   /** Writes the status if it differs from what is there. */
-  async #report(scaling: Scaling, status: PipeScalingStatus): Promise<void> {
+  async #report(scaling: Scaling, status: PipeScalingStatus, snapshot?: Snapshot): Promise<void> {
     const patch = mergePatch(scaling.status, status);
     if (!patch) return;
-    const { client, caches, events, metrics, assertMayWrite } = this.#options;
+    const { client, caches, events, metrics, tellSpan, assertMayWrite } = this.#options;
     const { name, namespace, uid, resourceVersion } = scaling.metadata;
     assertMayWrite();
     const written = await client.json<KubeObject & PipeScaling>({
@@ -126,6 +130,7 @@ export class Reconciler {
     const news = newsOf(scaling, scaling.status, status);
     metrics.reported(scaling.status, status, news);
     for (const event of news) events.record(event);
+    if (tellSpan && snapshot) rescaleSpans({ ...snapshot, scaling, after: status }).forEach(tellSpan);
   }
 }
 

@@ -1,12 +1,11 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, expect, inject, onTestFinished, test } from "vitest";
 import { waitFor } from "../cluster/wait.ts";
 import { clientOf, openRaw, parseRaw } from "./client.ts";
 import { clientOfText, createWorld, type World } from "./world.ts";
 
-const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+const MAIN = inject("program");
 
 let world: World;
 

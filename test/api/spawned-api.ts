@@ -1,11 +1,11 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
+import { inject } from "vitest";
 import { waitFor } from "../cluster/wait.ts";
 import { type Client, clientOf } from "./client.ts";
 import { clientOfText, type World } from "./world.ts";
 
-const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+const MAIN = inject("program");
 
 export interface SpawnedApi {
   readonly url: string;

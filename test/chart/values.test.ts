@@ -127,6 +127,12 @@ describe("values that are wrong are refused, with the field and the reason:", ()
       /minReplicas \(9\) is above maxReplicas \(6\)/,
     ],
     ["an Ingress without a host", ["api.ingress.enabled=true"], /api\.ingress\.host is empty/],
+    ["a collector that is no URL", ["tracing.otlpEndpoint=collector:4318"], /'\/tracing\/otlpEndpoint'/],
+    [
+      "a way to no collector",
+      ["tracing.headersSecretName=otel"],
+      /tracing\.otlpEndpoint is empty: give the collector's address/,
+    ],
     ["an HTTPRoute without a Gateway", ["api.httpRoute.enabled=true"], /api\.httpRoute\.parentRefs is empty/],
   ])("%s", async (_, sets, reason) => {
     const { code, stderr } = await tryHelm([
@@ -197,6 +203,24 @@ describe("what follows from the values:", () => {
     expect([...new Set(missing)].sort()).toEqual(["dryRun", "identity", "kubeconfig", "serviceAccount"]);
   });
 
+  it.each([
+    ["http://collector:4318", 4318],
+    ["https://collector.example.com/otel", 443],
+    ["http://[2001:db8::1]", 80],
+  ])(
+    "both processes may reach the collector %s, and DNS, and by default nothing of both",
+    async (url, port) => {
+      const egress = async (...args: string[]) => {
+        const template = "templates/networkpolicies.yaml";
+        const policies = await rendered(...MINIMAL, "--show-only", template, ...args);
+        return policies.slice(0, 2).map((policy) => networkPolicy.parse(policy).spec.egress.slice(1));
+      };
+      expect(await egress()).toEqual([[], []]);
+      const allowed = [{ ports: [{ port: 53, protocol: "UDP" }, { port: 53 }] }, { ports: [{ port }] }];
+      expect(await egress("--set", `tracing.otlpEndpoint=${url}`)).toEqual([allowed, allowed]);
+    },
+  );
+
   it("no account has a wildcard, and the controller's has no Secret", async () => {
     for (const set of VALUE_SETS) {
       const rules = (await rendered("--values", valuesFile(set))).filter(({ kind }) => /Role$/.test(kind));
@@ -218,6 +242,8 @@ const started = z.object({
     }),
   }),
 });
+
+const networkPolicy = z.object({ spec: z.object({ egress: z.array(z.unknown()) }) });
 
 function* everyField(schema: ValueSchema, path: string): Generator<[string, ValueSchema]> {
   for (const [name, field] of Object.entries(schema.properties ?? {})) {

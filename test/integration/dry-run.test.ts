@@ -1,14 +1,13 @@
 import { execFile } from "node:child_process";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished } from "vitest";
 import { kubectl } from "../cluster/kubectl.ts";
 import { podAccount, serviceAccountKubeconfig } from "../cluster/service-account.ts";
 import { accountName, recordsRoleName } from "../gen/shipped-account.ts";
 import { FaultyProxy, refusal } from "./faults/faulty-proxy.ts";
 import { World } from "./world.ts";
 
-const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+const MAIN = inject("program");
 const run = promisify(execFile);
 
 describe("controller --dry-run", () => {

@@ -10,7 +10,7 @@ import type { Operation, Route } from "../routes.ts";
 import { reachedSize, requestSize, type ScalingDeps, scalingProgress } from "../scaling.ts";
 import { type PipeScalingObject, pipeScaling, pipeScalingPatch, toPipeScaling } from "../schemas.ts";
 
-const path = "/v1/organizations/{organizationId}/services/{serviceId}/pipesCdcScaling";
+export const SCALING_PATH = "/v1/organizations/{organizationId}/services/{serviceId}/pipesCdcScaling";
 
 const NOT_FOUND = "There is no such organization, or it is not the key's own; or it has no such service.";
 const NO_PIPE = "no database pipe has ever been provisioned on the service";
@@ -57,7 +57,7 @@ export function pipeScalingRoutes(records: Records, clock: Clock, scaling: Scali
   return [
     {
       method: "GET",
-      path,
+      path: SCALING_PATH,
       operation: read,
       serve(call): PipeScalingObject {
         return toPipeScaling(reachedSize(serviceAt(call, records), scaling));
@@ -65,7 +65,7 @@ export function pipeScalingRoutes(records: Records, clock: Clock, scaling: Scali
     },
     {
       method: "PATCH",
-      path,
+      path: SCALING_PATH,
       operation: update,
       async serve(call): Promise<PipeScalingObject> {
         const place = serviceAt(call, records);
@@ -77,7 +77,7 @@ export function pipeScalingRoutes(records: Records, clock: Clock, scaling: Scali
     },
     {
       method: "GET",
-      path: `${path}/progress`,
+      path: `${SCALING_PATH}/progress`,
       operation: readProgress,
       serve(call): PipeScalingProgressObject {
         const { progress, effective } = scalingProgress(serviceAt(call, records), scaling);

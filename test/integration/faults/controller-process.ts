@@ -2,14 +2,14 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
+import { inject } from "vitest";
 import { environment } from "../../cluster/environment.ts";
 import { serviceAccountKubeconfig } from "../../cluster/service-account.ts";
 import { waitFor } from "../../cluster/wait.ts";
 import { accountName } from "../../gen/shipped-account.ts";
 import type { World } from "../world.ts";
 
-const MAIN = fileURLToPath(new URL("../../../src/main.ts", import.meta.url));
+const MAIN = inject("program");
 
 /** How soon one that has ended is started again; the kubelet takes longer and longer. */
 const AGAIN_MS = 200;
@@ -66,7 +66,12 @@ export class ControllerProcess {
     const opsUrl = await waitFor(() => /"opsUrl":"([^"]+)"/.exec(this.#output)?.[1], {
       what: "the controller to listen",
     });
-    await waitFor(async () => (await fetch(`${opsUrl}/readyz`)).ok, { what: "the controller to be ready" });
+    const problem = async () => {
+      const response = await fetch(`${opsUrl}/readyz`);
+      if (!response.ok) throw new Error(`not ready; it said: ${this.#output}`);
+      return true;
+    };
+    await waitFor(problem, { what: "the controller to be ready" });
   }
 
   signal(signal: NodeJS.Signals): void {

@@ -102,6 +102,26 @@ kustomize.toolkit.fluxcd.io/prune: disabled
   value: {{ .Values.listenAddress | quote }}
 - name: PIPE_SCALING_OPS_PORT
   value: "9090"
+{{- with .Values.tracing }}
+{{- if .otlpEndpoint }}
+- name: PIPE_SCALING_OTLP_ENDPOINT
+  value: {{ .otlpEndpoint | quote }}
+{{- if .headersSecretName }}
+- name: OTEL_EXPORTER_OTLP_HEADERS
+  valueFrom:
+    secretKeyRef:
+      name: {{ .headersSecretName }}
+      key: headers
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The port that an http or https URL names, or means. */}}
+{{- define "pipe-scaling.portOf" -}}
+{{- $url := urlParse . -}}
+{{- $standard := eq $url.scheme "https" | ternary "443" "80" -}}
+{{- regexFind ":[0-9]+$" $url.host | trimPrefix ":" | default $standard -}}
 {{- end }}
 
 {{/* Takes a list: the release's context, and `api` or `controller`. */}}

@@ -42,6 +42,9 @@ api.autoscaling: minReplicas ({{ int .minReplicas }}) is above maxReplicas ({{ i
 {{- if and .Values.api.ingress.enabled (not .Values.api.ingress.host) }}
 api.ingress.host is empty: give the name by which clients reach the API.
 {{- end }}
+{{- if and (or .Values.tracing.headersSecretName .Values.tracing.to) (not .Values.tracing.otlpEndpoint) }}
+tracing.otlpEndpoint is empty: give the collector's address, or leave the rest of tracing out.
+{{- end }}
 {{- if and .Values.api.httpRoute.enabled (not .Values.api.httpRoute.parentRefs) }}
 api.httpRoute.parentRefs is empty: name the Gateway.
 {{- end }}

@@ -1,0 +1,38 @@
+import { requestSpanId, type Span } from "../telemetry/span.ts";
+import type { Exchange } from "./exchange.ts";
+import { SCALING_PATH } from "./routes/pipe-scaling.ts";
+
+/**
+ * The first span of the trace of a rescale: the request that asked for it. None for other requests, nor for one
+ * that was refused. After an error it may have been written all the same.
+ *
+ * Names of attributes: OpenTelemetry's semantic conventions for HTTP servers.
+ */
+export function requestSpan(
+  { request, requestId, route, key }: Pick<Exchange, "request" | "requestId" | "route" | "key">,
+  status: number,
+  endMs: number,
+  durationMs: number,
+): Span | undefined {
+  if (request.method !== "PATCH" || route !== SCALING_PATH || key === undefined) return undefined;
+  if (status !== 200 && status < 500) return undefined;
+  const [path] = (request.url ?? "").split("?");
+  return {
+    requestId,
+    id: requestSpanId(requestId),
+    parentId: undefined,
+    kind: "server",
+    name: `PATCH ${SCALING_PATH}`,
+    startMs: endMs - durationMs,
+    endMs,
+    attributes: {
+      "http.request.method": "PATCH",
+      "http.route": SCALING_PATH,
+      "http.response.status_code": status,
+      ...(path ? { "url.path": path } : {}),
+      "pipe_scaling.api_key": key.id,
+      "pipe_scaling.organization": key.organizationId,
+    },
+    failure: status === 200 ? undefined : String(status),
+  };
+}

@@ -1,0 +1,107 @@
+import { createServer } from "node:net";
+import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
+import { SECRETS } from "../../src/kube/paths.ts";
+import { type SpawnedApi, spawnApi } from "../api/spawned-api.ts";
+import { waitFor } from "../cluster/wait.ts";
+import { startCollector } from "../gen/collector.ts";
+import { keyRecord } from "../gen/records.ts";
+import { resourcesOf, World } from "./world.ts";
+
+const pipes = ["pipe-a", "pipe-b", "pipe-c"];
+
+let world: World;
+let api: SpawnedApi | undefined;
+beforeEach(async () => {
+  world = await World.create("basic");
+});
+afterEach(async () => {
+  await api?.stop();
+  api = undefined;
+  await world.end();
+});
+
+/** Both processes, with a service whose pipes run; returns what asks for a size and tells the request's id. */
+async function start(otlpEndpoint: string): Promise<(cores: number) => Promise<string>> {
+  await world.startController({ otlpEndpoint });
+  for (const name of pipes) await world.createPipe({ name, cores: 1 });
+  await world.waitForCondition("Ready", "True");
+  const { organizationId, serviceId, records, cluster } = world;
+  const { record, authorization } = keyRecord({ organizationId });
+  await world.create(SECRETS, records, record);
+  const flags = ["--rate-limit", "0", "--failed-logins", "0", "--otlp-endpoint", otlpEndpoint];
+  api = await spawnApi({ records, kubeconfig: cluster.kubeconfig }, { flags });
+  const { ask } = api;
+  const path = `/v1/organizations/${organizationId}/services/${serviceId}/pipesCdcScaling`;
+  await waitFor(async () => (await ask({ path, authorization })).status === 200, {
+    what: "the service to be known",
+  });
+  return async (cores) => {
+    const body = JSON.stringify({ replicaCpuMillicores: cores * 1000 });
+    const { status, headers } = await ask({
+      method: "PATCH",
+      path,
+      authorization,
+      headers: { "Content-Type": "application/json" },
+      body,
+    });
+    expect(status).toBe(200);
+    return headers["x-request-id"] ?? "";
+  };
+}
+
+it("a rescale is one trace, from the request to the last pipe, found by the request id", async () => {
+  const collector = await startCollector();
+  const ask = await start(collector.url);
+  const requestId = await ask(4);
+  await world.waitForCondition("Ready", "True");
+  const spans = await waitFor(() => collector.spans.length >= 5 && collector.spans, {
+    what: "the spans to come",
+  });
+
+  const named = (name: string) => spans.filter((span) => span.name.startsWith(name));
+  const [request] = named("PATCH");
+  const [rescale] = named("rescale");
+  const rollouts = named("roll out").toSorted((a, b) => a.startMs - b.startMs);
+  expect(spans.every(({ traceId }) => traceId === requestId.replaceAll("-", ""))).toBe(true);
+  expect(request).toMatchObject({ service: "pipe-scaling-api", status: { code: 0 } });
+  expect(request?.parentSpanId).toBeUndefined();
+  expect(request?.attributes).toMatchObject({
+    "http.response.status_code": 200,
+    "pipe_scaling.organization": world.organizationId,
+    "pipe_scaling.request_id": requestId,
+  });
+  expect(rescale).toMatchObject({ service: "pipe-scaling-controller", parentSpanId: request?.spanId });
+  expect(rescale?.attributes).toMatchObject({
+    "pipe_scaling.outcome": "completed",
+    "pipe_scaling.service": world.serviceId,
+    "pipe_scaling.size": "4 cpu / 16 Gi",
+  });
+  expect(rollouts.map(({ parentSpanId }) => parentSpanId)).toEqual(pipes.map(() => rescale?.spanId));
+  expect(rollouts.map(({ attributes }) => attributes["pipe_scaling.pipe"]).toSorted()).toEqual(pipes);
+  const [canary, ...others] = rollouts;
+  for (const other of others) expect(other.startMs).toBeGreaterThan(canary?.startMs ?? 0);
+  expect(rescale?.startMs).toBeLessThanOrEqual(canary?.startMs ?? 0);
+  expect(rescale?.endMs).toBeGreaterThanOrEqual(Math.max(...rollouts.map(({ endMs }) => endMs)));
+
+  // What nobody asked for by the API is in no trace.
+  await world.askFor(2);
+  await world.waitForCondition("Ready", "True");
+  const nextId = await ask(3);
+  await waitFor(() => collector.spans.some((span) => span.traceId === nextId.replaceAll("-", "")), {
+    what: "the next trace",
+  });
+  expect(new Set(collector.spans.map(({ traceId }) => traceId)).size).toBe(2);
+});
+
+it("a collector that takes connections and says nothing delays no rescale, and no end of the process", async () => {
+  const silent = createServer(() => undefined);
+  await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    silent.close();
+  });
+  const address = silent.address();
+  const ask = await start(`http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`);
+  await ask(4);
+  await world.waitForCondition("Ready", "True");
+  for (const name of pipes) expect(resourcesOf(await world.pipe(name))).toBe("4 16Gi 16Gi");
+});

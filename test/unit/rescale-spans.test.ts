@@ -1,0 +1,136 @@
+import { describe, expect, it } from "vitest";
+import { latchOf } from "../../src/controller/latch.ts";
+import type { Pipe } from "../../src/controller/pipe.ts";
+import { rescaleSpans } from "../../src/controller/rescale-spans.ts";
+import type { PipeFailure, PipeScalingStatus } from "../../src/crd/pipe-scaling.ts";
+import { formatScalingRequest } from "../../src/crd/scaling-request.ts";
+import { sizeOfCores } from "../../src/domain/size.ts";
+import { requestSpanId } from "../../src/telemetry/span.ts";
+import { anAttempt, aPipe, aScaling, NOW_MS } from "../gen/snapshot.ts";
+
+const REQUEST_ID = "0b7f6c1e-3a52-4d0a-9c1b-5f0e7a7d2c11";
+const OTHER_ID = "1c8f6c1e-3a52-4d0a-9c1b-5f0e7a7d2c22";
+const STARTED = "2026-06-01T11:58:00Z";
+const COMPLETED = "2026-06-01T12:00:00Z";
+const four = sizeOfCores(4);
+
+function grown(name: string, changes: Partial<Parameters<typeof anAttempt>[1]> = {}): Pipe {
+  const attempt = anAttempt(four, { requestId: REQUEST_ID, pipeGeneration: 2, ...changes });
+  return aPipe(name, { size: four, attempt });
+}
+
+function statusOf(
+  pipes: readonly Pipe[],
+  propagation: PipeScalingStatus["propagation"],
+  failures?: PipeFailure[],
+): PipeScalingStatus {
+  const done = pipes.flatMap((pipe) => latchOf(pipe) ?? []);
+  return {
+    pipes: { total: 2, updated: pipes.length, summary: "", done },
+    propagation,
+    ...(failures ? { failures } : {}),
+  };
+}
+
+function spans(
+  before: PipeScalingStatus,
+  after: PipeScalingStatus,
+  pipes: readonly Pipe[],
+  annotation?: string,
+) {
+  const scaling = aScaling(4, { status: before, requestAnnotation: annotation });
+  return rescaleSpans({ scaling, after, pipes, nowMs: NOW_MS });
+}
+
+const underWay = { requestId: REQUEST_ID, startedAt: STARTED };
+
+describe("the spans of a rescale", () => {
+  const [a, b] = [grown("a"), grown("b")];
+
+  it("are one for each pipe that has come up, when it has", () => {
+    const first = spans(statusOf([], underWay), statusOf([a], underWay), [a, b]);
+    expect(first).toEqual([
+      expect.objectContaining({
+        requestId: REQUEST_ID,
+        name: "roll out",
+        startMs: NOW_MS - 60_000,
+        endMs: NOW_MS,
+        attributes: {
+          "pipe_scaling.service": "service",
+          "pipe_scaling.pipe": "a",
+          "pipe_scaling.size": expect.any(String),
+          "pipe_scaling.attempt": 1,
+        },
+      }),
+    ]);
+    expect(spans(statusOf([a], underWay), statusOf([a], underWay), [a, b])).toEqual([]);
+  });
+
+  it("end with the rescale itself, which is part of the request and has the pipes as its parts", () => {
+    const after = statusOf([a, b], { ...underWay, completedAt: COMPLETED });
+    const all = spans(statusOf([a], underWay), after, [a, b]);
+    expect(all.map(({ name }) => name)).toEqual(["roll out", "rescale"]);
+    const [pipe, rescale] = all;
+    expect(rescale).toMatchObject({
+      parentId: requestSpanId(REQUEST_ID),
+      startMs: Date.parse(STARTED),
+      endMs: NOW_MS,
+      attributes: { "pipe_scaling.outcome": "completed", "pipe_scaling.pipes": 2 },
+    });
+    expect(pipe?.parentId).toBe(rescale?.id);
+    // A new pipe makes the status say anew when all were done; that rescale is told of already.
+    const again = statusOf([a, b], { ...underWay, completedAt: "2026-06-01T13:00:00Z" });
+    expect(spans(after, again, [a, b])).toEqual([]);
+  });
+
+  it("begin with the request, to the millisecond, where that is known", () => {
+    const requestedAt = "2026-06-01T11:57:59.750Z";
+    const request = { requestId: REQUEST_ID, apiKey: "key", requestedAt };
+    const annotation = formatScalingRequest({ ...request, replicaCpuMillicores: 4000, replicaMemoryGb: 16 });
+    const after = statusOf([a, b], { ...underWay, completedAt: COMPLETED });
+    const [rescale] = spans(statusOf([a, b], underWay), after, [a, b], annotation);
+    expect(rescale?.startMs).toBe(Date.parse(requestedAt));
+  });
+
+  it("tell of a failure, and of what comes after it as another", () => {
+    const failure = {
+      pipe: "a",
+      size: "4 cpu / 16 Gi",
+      reason: "RolloutTimeout",
+      message: "the rollout has not completed in 15m",
+      attempts: 1,
+      at: "2026-06-01T11:59:30Z",
+    };
+    const before = statusOf([], underWay);
+    const [failed, ...none] = spans(before, statusOf([], underWay, [failure]), [a, b]);
+    expect(none).toEqual([]);
+    expect(failed).toMatchObject({ name: "roll out", startMs: NOW_MS - 60_000 });
+    expect(failed?.failure).toContain("the rollout has not completed in 15m");
+    expect(spans(statusOf([], underWay, [failure]), statusOf([], underWay, [failure]), [a])).toEqual([]);
+    const [up] = spans(statusOf([], underWay, [failure]), statusOf([a], underWay), [a]);
+    expect(up?.id).not.toBe(failed?.id);
+    const [refused] = spans(before, statusOf([], underWay, [failure]), [aPipe("a")]);
+    expect(refused?.startMs, "one that was never begun").toBe(Date.parse(failure.at));
+  });
+
+  it("end a rescale that another took the place of", () => {
+    const after = statusOf([], { requestId: OTHER_ID, startedAt: COMPLETED });
+    expect(spans(statusOf([], underWay), after, [])).toEqual([
+      expect.objectContaining({
+        requestId: REQUEST_ID,
+        name: "rescale",
+        attributes: { "pipe_scaling.service": "service", "pipe_scaling.outcome": "superseded" },
+      }),
+    ]);
+    const over = statusOf([], { ...underWay, completedAt: COMPLETED });
+    expect(spans(over, after, [])).toEqual([]);
+  });
+
+  it("are none where no request asked, and none for what a PipeScaling that is no more has done", () => {
+    const anonymous = grown("a", { requestId: undefined });
+    const completed = { startedAt: STARTED, completedAt: COMPLETED };
+    expect(spans({}, statusOf([anonymous], completed), [anonymous])).toEqual([]);
+    const earlier = grown("a", { scalingUid: "another" });
+    expect(spans({}, statusOf([earlier], underWay), [earlier])).toEqual([]);
+  });
+});
