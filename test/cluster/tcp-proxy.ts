@@ -47,6 +47,8 @@ export class TcpProxy {
 
   /** What was held back gets through. */
   thaw(): void {
+    // What is joined twice passes everything on twice.
+    if (!this.#isFrozen) return;
     this.#isFrozen = false;
     for (const pair of this.#pairs) join(pair);
   }

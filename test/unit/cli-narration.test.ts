@@ -1,5 +1,5 @@
 import { PassThrough } from "node:stream";
-import { describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { Narration } from "../e2e/demo/narration.ts";
 
 function narrated(terminal: { isTTY?: boolean; columns?: number }) {
@@ -11,6 +11,14 @@ const step = (narration: Narration) =>
   narration.step("doing it", async () => ({ told: "It is done", details: ["so\nmuch"], result: 1 }));
 
 describe("the demo's narration", () => {
+  // Whoever runs this may want no colours.
+  beforeEach(() => {
+    for (const name of ["NO_COLOR", "FORCE_COLOR", "NODE_DISABLE_COLORS"]) vi.stubEnv(name, undefined);
+    onTestFinished(() => {
+      vi.unstubAllEnvs();
+    });
+  });
+
   test("elsewhere than on a terminal is plain lines, of what has happened", async () => {
     const { narration, text } = narrated({});
     narration.underWay("not told");

@@ -66,12 +66,11 @@ export class ControllerProcess {
     const opsUrl = await waitFor(() => /"opsUrl":"([^"]+)"/.exec(this.#output)?.[1], {
       what: "the controller to listen",
     });
-    const problem = async () => {
-      const response = await fetch(`${opsUrl}/readyz`);
-      if (!response.ok) throw new Error(`not ready; it said: ${this.#output}`);
-      return true;
+    const isReady = async () => {
+      if ((await fetch(`${opsUrl}/readyz`)).ok) return true;
+      throw new Error(`it said: ${this.#output}`);
     };
-    await waitFor(problem, { what: "the controller to be ready" });
+    await waitFor(isReady, { what: "the controller to be ready" });
   }
 
   signal(signal: NodeJS.Signals): void {
