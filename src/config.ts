@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto";
 import { accessSync, constants } from "node:fs";
-import { BlockList, isIP } from "node:net";
 import { hostname } from "node:os";
 import * as z from "zod";
 import { clusterOptions } from "./cli/common-options.ts";
@@ -18,6 +17,7 @@ import {
   wholeNumber,
   written,
 } from "./cli/values.ts";
+import { isLoopback } from "./kube/loopback.ts";
 import { SERVICE_ACCOUNT_DIR } from "./kube/service-account.ts";
 import { LOG_LEVELS } from "./telemetry/log.ts";
 
@@ -203,15 +203,6 @@ export const controllerOptions = z.object({
   }),
   ...processOptions,
 });
-
-const loopback = new BlockList();
-loopback.addSubnet("127.0.0.0", 8, "ipv4");
-loopback.addAddress("::1", "ipv6");
-
-function isLoopback(host: string): boolean {
-  const family = isIP(host);
-  return family === 0 ? host === "localhost" : loopback.check(host, family === 4 ? "ipv4" : "ipv6");
-}
 
 export function apiSettings(values: z.output<typeof apiOptions>) {
   const { host, port, opsPort, plainHttp, tlsCert, tlsKey, drainDelay: drainDelayMs, pathAliases } = values;

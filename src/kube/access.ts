@@ -1,8 +1,11 @@
+import type { Route } from "./route.ts";
+
 /** Where an API server is, and who we are to it. */
 export interface Access {
   /** What it was read from, as the subject of a sentence. */
   readonly origin: string;
   readonly server: string;
+  readonly route: Route;
   /** As they are now: tokens and certificates are renewed behind our back. */
   credentials(): Promise<Credentials>;
 }

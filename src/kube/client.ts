@@ -92,7 +92,7 @@ export class KubeClient {
 
   async #send(request: KubeRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
     const authorization = await this.#connection.authorization();
-    const { host, pathname } = new URL(this.#connection.server);
+    const { origin, host, pathname } = new URL(this.#connection.server);
     const base = pathname.replace(/\/$/, "");
     const method = request.method ?? "GET";
     const startedAt = performance.now();
@@ -103,6 +103,7 @@ export class KubeClient {
     let response: Dispatcher.ResponseData;
     try {
       response = await this.#connection.pool.request({
+        origin,
         method,
         path: `${base}${request.path}${queryString(request.query)}`,
         headers: {

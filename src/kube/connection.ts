@@ -1,6 +1,6 @@
-import { Pool } from "undici";
+import type { Dispatcher } from "undici";
 import type { Access } from "./access.ts";
-import { KubeConfigError } from "./errors.ts";
+import { connectionsTo } from "./route.ts";
 import { SERVICE_ACCOUNT_DIR, serviceAccountAccess } from "./service-account.ts";
 
 /** How long a token read from a file or an exec plugin is used before it is asked for again. */
@@ -15,7 +15,7 @@ const MAX_CONNECTIONS = 128;
  */
 export interface Connection {
   readonly server: string;
-  readonly pool: Pool;
+  readonly pool: Dispatcher;
   authorization(): Promise<string | undefined>;
   close(): Promise<void>;
 }
@@ -30,10 +30,10 @@ export async function connect(
   serviceAccount = SERVICE_ACCOUNT_DIR,
 ): Promise<Connection> {
   const access = await accessBy(kubeconfig, serviceAccount);
-  const server = serverUrl(access);
+  const server = new URL(access.server);
   const { authorization, ...tls } = await access.credentials();
   const given = Object.fromEntries(Object.entries(tls).filter(([, value]) => value !== undefined));
-  const pool = new Pool(server.origin, {
+  const pool = connectionsTo(server.origin, access.route, {
     connections: MAX_CONNECTIONS,
     bodyTimeout: 0,
     // Through undici HTTP/2 costs three times the CPU (kubernetes-facts.md), and its streams, cut off by the
@@ -63,11 +63,5 @@ async function accessBy(kubeconfig: string | undefined, serviceAccount: string):
   if (own) return own;
   // In a Pod the client library, which costs a process some 15 MB, is never loaded.
   const { kubeconfigAccess } = await import("./kubeconfig.ts");
-  return kubeconfigAccess(kubeconfig);
-}
-
-function serverUrl({ server, origin }: Access): URL {
-  if (!URL.canParse(server))
-    throw new KubeConfigError(`${origin} has "${server}" as server, which is not a URL.`);
-  return new URL(server);
+  return kubeconfigAccess(kubeconfig, env);
 }

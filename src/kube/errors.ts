@@ -40,7 +40,7 @@ export class KubeUnreachableError extends Error {
   override readonly name = "KubeUnreachableError";
 }
 
-/** What the user gave us to reach the cluster with does not serve. The message says what to do. */
+/** What the user gave us to reach a server with does not serve. The message says what to do. */
 export class KubeConfigError extends Error {
   override readonly name = "KubeConfigError";
 }

@@ -3,19 +3,31 @@ import type { RequestOptions } from "node:https";
 import { KubeConfig } from "@kubernetes/client-node";
 import type { Access, Credentials } from "./access.ts";
 import { KubeConfigError } from "./errors.ts";
+import { type Environment, isProxyUrl, PROXY_RULE, routeOf } from "./route.ts";
 
 /**
  * @param path of a kubeconfig; without one, the user's default
+ * @param env names the proxy to a cluster for which it names none
  * @throws KubeConfigError
  */
-export function kubeconfigAccess(path: string | undefined): Access {
+export function kubeconfigAccess(path: string | undefined, env: Environment): Access {
   const origin = path === undefined ? "The default kubeconfig" : `The kubeconfig ${path}`;
   const config = load(path, origin);
   const cluster = config.getCurrentCluster();
   if (!cluster?.server) {
     throw new KubeConfigError(`${origin} names no cluster: set current-context to a context that does.`);
   }
-  return { origin, server: cluster.server, credentials: () => credentialsIn(config, origin) };
+  const { server, proxyUrl } = cluster;
+  if (!URL.canParse(server))
+    throw new KubeConfigError(`${origin} has "${server}" as server, which is not a URL.`);
+  if (proxyUrl && !isProxyUrl(proxyUrl))
+    throw new KubeConfigError(`${origin} has a proxy-url that is no address of a proxy: ${PROXY_RULE}.`);
+  return {
+    origin,
+    server,
+    route: proxyUrl ? { type: "proxy", url: proxyUrl } : routeOf(env, server),
+    credentials: () => credentialsIn(config, origin),
+  };
 }
 
 function load(path: string | undefined, origin: string): KubeConfig {

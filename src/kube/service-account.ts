@@ -4,6 +4,7 @@ import { isIPv6 } from "node:net";
 import { join } from "node:path";
 import type { Access } from "./access.ts";
 import { KubeConfigError } from "./errors.ts";
+import { DIRECT } from "./route.ts";
 
 /** Where the kubelet puts a Pod's token and the cluster's CA certificate. */
 export const SERVICE_ACCOUNT_DIR = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -21,6 +22,8 @@ export function serviceAccountAccess(dir: string, env: Environment): Access | un
   const origin = `The service account in ${dir}`;
   return {
     origin,
+    // A proxy that is meant for what is outside must not come between.
+    route: DIRECT,
     server: `https://${isIPv6(host) ? `[${host}]` : host}:${port}`,
     credentials: async () => {
       try {

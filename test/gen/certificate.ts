@@ -6,7 +6,7 @@ export interface CertificatePair {
   readonly key: string;
 }
 
-/** A self-signed certificate of an hour's life, for localhost and 127.0.0.1; each call makes another one. */
+/** A self-signed certificate of an hour's life, for localhost, 127.0.0.1 and api.example; each call makes another one. */
 export function certificatePair(commonName: string): CertificatePair {
   const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const name = sequence(set(sequence(oid(2, 5, 4, 3), der(0x0c, Buffer.from(commonName)))));
@@ -19,7 +19,7 @@ export function certificatePair(commonName: string): CertificatePair {
     sequence(time(now - 60_000), time(now + 3_600_000)),
     name,
     publicKey.export({ type: "spki", format: "der" }),
-    explicit(3, sequence(sequence(oid(2, 5, 29, 17), der(0x04, sequence(LOCALHOST, LOOPBACK))))),
+    explicit(3, sequence(sequence(oid(2, 5, 29, 17), der(0x04, sequence(LOCALHOST, EXAMPLE, LOOPBACK))))),
   );
   const signature = der(0x03, Buffer.concat([Buffer.from([0]), sign("sha256", signed, privateKey)]));
   const certificate = sequence(signed, ECDSA_WITH_SHA256, signature).toString("base64");
@@ -71,4 +71,5 @@ function time(ms: number): Buffer {
 
 const ECDSA_WITH_SHA256 = sequence(oid(1, 2, 840, 10045, 4, 3, 2));
 const LOCALHOST = der(0x82, Buffer.from("localhost"));
+const EXAMPLE = der(0x82, Buffer.from("api.example"));
 const LOOPBACK = der(0x87, Buffer.from([127, 0, 0, 1]));

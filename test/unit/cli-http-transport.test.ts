@@ -3,13 +3,18 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { openTransport, type Transport } from "../../src/cli/http/transport.ts";
 import { Interruption } from "../../src/cli/io.ts";
 import { certificatePair } from "../gen/certificate.ts";
+import { startConnectProxy } from "../gen/connect-proxy.ts";
 import { done, startStubApi } from "../gen/stub-api.ts";
 
 const UNKNOWN = "Whether the change was made is not known; it is safe to ask for it again.";
 
-function transportTo(url: string, ca?: string, deadlineMs?: number): Transport {
+function transportTo(
+  url: string,
+  ca?: string,
+  options: NonNullable<Parameters<typeof openTransport>[1]> = {},
+): Transport {
   const access = { url, authorization: "Basic YTpi", keySuffix: "a", ca, profile: undefined };
-  const transport = openTransport(access, deadlineMs);
+  const transport = openTransport(access, options);
   onTestFinished(() => transport.close());
   return transport;
 }
@@ -127,7 +132,7 @@ describe("a request", () => {
 
   test("whose answer does not come in time is given up", async () => {
     const url = `http://${await talker("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", { stays: true })}`;
-    const transport = transportTo(url, undefined, 50);
+    const transport = transportTo(url, undefined, { deadlineMs: 50 });
     await expect(transport.send({ method: "PATCH", path: "/v1/x", body: {} })).rejects.toThrow(
       `${url} has not answered in time. ${UNKNOWN}`,
     );
@@ -147,5 +152,78 @@ describe("a request", () => {
     });
     const asking = transportTo(api.url).send({ method: "GET", path: "/v1/x" }, stop.signal);
     await expect(asking).rejects.toBe(reason);
+  });
+});
+
+describe("with HTTPS_PROXY", () => {
+  const pair = certificatePair("api");
+
+  /** As it is called from elsewhere than its own machine. */
+  const fromAfar = ({ url }: { readonly url: string }) => url.replace("127.0.0.1", "api.example");
+
+  async function asked(env: (proxy: string) => Record<string, string>, refusal?: number) {
+    const proxy = await startConnectProxy(refusal);
+    const api = await startStubApi(() => done(1), pair);
+    const transport = transportTo(fromAfar(api), pair.cert, { env: env(proxy.url) });
+    const answer = transport.send({ method: "GET", path: "/v1/x" });
+    return { answer, proxy, to: new URL(fromAfar(api)).host };
+  }
+
+  test.each([
+    ["https_proxy", ""],
+    ["HTTPS_PROXY", "example.com,.svc"],
+  ])(
+    "in %s, a request goes through the proxy's tunnel, and the API's certificate is checked",
+    async (name, NO_PROXY) => {
+      const { answer, proxy, to } = await asked((url) => ({ [name]: url, NO_PROXY }));
+      expect(await answer).toMatchObject({ status: 200 });
+      expect(proxy.tunnels).toEqual([{ to, authorization: undefined }]);
+      const other = await startStubApi(() => done(1), certificatePair("another"));
+      const transport = transportTo(fromAfar(other), pair.cert, { env: { [name]: proxy.url } });
+      await expect(transport.send({ method: "GET", path: "/v1/x" })).rejects.toThrow("is not signed by");
+    },
+  );
+
+  test("it goes there with the credentials that the address has, and without a scheme by HTTP", async () => {
+    const { answer, proxy } = await asked((url) => ({ HTTPS_PROXY: url.replace("http://", "me:secret@") }));
+    expect(await answer).toMatchObject({ status: 200 });
+    expect(proxy.tunnels[0]?.authorization).toBe(`Basic ${Buffer.from("me:secret").toString("base64")}`);
+  });
+
+  test("NO_PROXY excepts a host", async () => {
+    const { answer, proxy } = await asked((url) => ({ HTTPS_PROXY: url, NO_PROXY: "other,.example" }));
+    await expect(answer).rejects.toThrow("The name api.example is not known");
+    expect(proxy.tunnels).toEqual([]);
+  });
+
+  test("this machine itself is not asked for by a proxy", async () => {
+    const proxy = await startConnectProxy();
+    const api = await startStubApi(() => done(1), pair);
+    const transport = transportTo(api.url, pair.cert, { env: { HTTPS_PROXY: proxy.url } });
+    expect(await transport.send({ method: "GET", path: "/v1/x" })).toMatchObject({ status: 200 });
+    expect(proxy.tunnels).toEqual([]);
+  });
+
+  test("plain HTTP never goes to a proxy, which could read the key", async () => {
+    const proxy = await startConnectProxy();
+    const api = await startStubApi(() => done(1));
+    const env = { HTTPS_PROXY: proxy.url, HTTP_PROXY: proxy.url, http_proxy: proxy.url };
+    const transport = transportTo(fromAfar(api), undefined, { env });
+    await expect(transport.send({ method: "GET", path: "/v1/x" })).rejects.toThrow("is not known");
+  });
+
+  test("a proxy that refuses is named, without its password", async () => {
+    const { answer } = await asked((url) => ({ HTTPS_PROXY: url.replace("//", "//me:secret@") }), 407);
+    const error = await answer.then(String, String);
+    expect(error).toMatch(
+      /407.* HTTPS_PROXY names the proxy 127\.0\.0\.1:\d+: see that it is right, or name/,
+    );
+    expect(error).not.toContain("secret");
+  });
+
+  test.each(["ftp://proxy", "http://", "my proxy"])("that is no address is told: %j", async (text) => {
+    expect(() => transportTo("https://api", undefined, { env: { HTTPS_PROXY: text } })).toThrow(
+      /^HTTPS_PROXY is no address of a proxy: it must be one that begins with/,
+    );
   });
 });

@@ -2,23 +2,28 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { KubeClient } from "../../src/kube/client.ts";
 import { connect } from "../../src/kube/connection.ts";
 import { KubeApiError, KubeConfigError, KubeUnreachableError } from "../../src/kube/errors.ts";
 import { checkReachable } from "../../src/kube/reachable.ts";
 import { serviceAccountAccess } from "../../src/kube/service-account.ts";
 import { listen, urlOf } from "../../src/telemetry/ops-server.ts";
+import { certificatePair } from "../gen/certificate.ts";
+import { startConnectProxy } from "../gen/connect-proxy.ts";
+import { startSocksProxy } from "../gen/socks-proxy.ts";
+import { done, startStubApi } from "../gen/stub-api.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "kubeconfig-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-function kubeconfig(server: string, user: object = {}): string {
-  const path = join(folder, `${encodeURIComponent(server)}-${Object.keys(user).join("-")}`);
+function kubeconfig(server: string, user: object = {}, proxyUrl?: string): string {
+  const proxy = encodeURIComponent(proxyUrl ?? "");
+  const path = join(folder, `${encodeURIComponent(server)}-${Object.keys(user).join("-")}-${proxy}`);
   const config = {
     apiVersion: "v1",
     kind: "Config",
-    clusters: [{ name: "c", cluster: { server, "insecure-skip-tls-verify": true } }],
+    clusters: [{ name: "c", cluster: { server, "insecure-skip-tls-verify": true, "proxy-url": proxyUrl } }],
     users: [{ name: "u", user }],
     contexts: [{ name: "x", context: { cluster: "c", user: "u" } }],
     "current-context": "x",
@@ -56,6 +61,11 @@ describe("a kubeconfig", () => {
       },
       /names no cluster: set current-context/,
     ],
+    [
+      "whose proxy is no address of one",
+      () => kubeconfig("https://127.0.0.1:1", {}, "proxy:3128"),
+      /has a proxy-url that is no address of a proxy: it must be one that begins with http:\/\/ or socks5:\/\//,
+    ],
     ["whose server is no URL", () => kubeconfig("nonsense"), /"nonsense" as server, which is not a URL/],
   ])("%s is told with what to do", async (_, path, sentence) => {
     const error = await connect(path()).catch((thrown: unknown) => thrown);
@@ -80,6 +90,58 @@ describe("a kubeconfig", () => {
   });
 });
 
+describe("a proxy", () => {
+  async function ask(path: string): Promise<unknown> {
+    const client = await clientOf(path);
+    try {
+      return await client.json({ path: "/things" });
+    } finally {
+      await client.close();
+    }
+  }
+
+  it("that the kubeconfig names is the way to its cluster, as for kubectl", async () => {
+    const [proxy, server] = [
+      await startConnectProxy(),
+      await startStubApi(() => done(1), certificatePair("c")),
+    ];
+    expect(await ask(kubeconfig(server.url, { token: "t" }, proxy.url))).toMatchObject({ result: 1 });
+    expect(proxy.tunnels).toHaveLength(1);
+    expect(server.requests).toEqual([expect.objectContaining({ authorization: "Bearer t" })]);
+  });
+
+  it("may speak SOCKS, as `ssh -D` does", async () => {
+    const [proxy, server] = [
+      await startSocksProxy(),
+      await startStubApi(() => done(1), certificatePair("c")),
+    ];
+    const afar = server.url.replace("127.0.0.1", "api.example");
+    expect(await ask(kubeconfig(afar, {}, proxy.url))).toMatchObject({ result: 1 });
+    expect(proxy.tunnels).toEqual([new URL(afar).host]);
+  });
+
+  it("that HTTPS_PROXY names is, unless NO_PROXY excepts it, the kubeconfig names another, or it is here", async () => {
+    const server = await startStubApi(() => done(1), certificatePair("c"));
+    const [usual, named] = [await startConnectProxy(), await startConnectProxy()];
+    onTestFinished(() => {
+      vi.unstubAllEnvs();
+    });
+    vi.stubEnv("https_proxy", undefined);
+    vi.stubEnv("no_proxy", undefined);
+    vi.stubEnv("HTTPS_PROXY", usual.url);
+    vi.stubEnv("NO_PROXY", undefined);
+    const afar = server.url.replace("127.0.0.1", "api.example");
+    await ask(kubeconfig(afar));
+    expect(usual.tunnels).toHaveLength(1);
+    await ask(kubeconfig(afar, {}, named.url));
+    expect(named.tunnels).toHaveLength(1);
+    vi.stubEnv("NO_PROXY", "api.example");
+    await expect(ask(kubeconfig(afar))).rejects.toThrow(/no answer from .*api\.example/);
+    await ask(kubeconfig(server.url));
+    expect(usual.tunnels).toHaveLength(1);
+  });
+});
+
 describe("a Pod's own service account", () => {
   const dir = join(folder, "serviceaccount");
   const inPod = { KUBERNETES_SERVICE_HOST: "10.0.0.1", KUBERNETES_SERVICE_PORT: "6443" };
@@ -91,7 +153,7 @@ describe("a Pod's own service account", () => {
 
   it("is read anew each time, for tokens are renewed", async () => {
     const access = serviceAccountAccess(dir, inPod);
-    expect(access?.server).toBe("https://10.0.0.1:6443");
+    expect(access).toMatchObject({ server: "https://10.0.0.1:6443", route: { type: "direct" } });
     expect(await access?.credentials()).toEqual({
       ca: Buffer.from("certificate"),
       authorization: "Bearer t0ken",

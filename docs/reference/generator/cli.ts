@@ -7,6 +7,16 @@ import { block, code, linkTo, sections, sentence, table } from "./markdown.ts";
 
 const OTHERS = "Others:";
 
+const VARIABLES = [
+  [
+    "`HTTPS_PROXY`, `NO_PROXY`",
+    "the proxy on the way to the API, or to a cluster whose kubeconfig has no `proxy-url`, and the hosts that are reached without it. Both may be written small. Proxies that are spoken to by `http://` and `socks5://` will do. What speaks plain HTTP, this machine itself, and the cluster of a pod are reached without a proxy",
+  ],
+  ["`KUBECONFIG`", "kubeconfigs, as for kubectl, where `--kubeconfig` is not given"],
+  ["`NO_COLOR`", "if it is set, there are no colours on a terminal either"],
+  ["`XDG_CONFIG_HOME`", "where profiles are, in place of `~/.config`"],
+] as const;
+
 interface Named {
   readonly words: string;
   readonly command: CommandDefinition;
@@ -23,6 +33,8 @@ export function cliPage(): string {
       ["code", "meaning"],
       EXIT_CODES.map(([exitCode, meaning]) => [code(String(exitCode)), meaning]),
     ),
+    "## Variables of other programs",
+    table(["variable", "what it does"], VARIABLES),
     "## Commands",
     ...headings.map((heading) =>
       overview(heading, all.filter((each) => headingOf(each) === heading).flatMap(namedOf)),

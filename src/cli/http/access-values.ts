@@ -1,4 +1,4 @@
-import { BlockList, isIP } from "node:net";
+import { isLoopback } from "../../kube/loopback.ts";
 import { written } from "../values.ts";
 
 /** Texts that say how to reach the API, as they are written on a command line and in a profile. */
@@ -29,17 +29,10 @@ export const profileName = written(
   (text) => (/^[A-Za-z0-9][-.\w]{0,63}$/.test(text) ? text : undefined),
 );
 
-const loopback = new BlockList();
-loopback.addSubnet("127.0.0.0", 8, "ipv4");
-loopback.addAddress("::1", "ipv6");
-
 /** What is sent there leaves this machine, and everybody on the way can read it. */
 export function isReadableByOthers(url: string): boolean {
   const { protocol, hostname } = new URL(url);
-  if (protocol !== "http:") return false;
-  const host = hostname.replace(/^\[(.*)\]$/, "$1");
-  const family = isIP(host);
-  return family === 0 ? host !== "localhost" : !loopback.check(host, family === 4 ? "ipv4" : "ipv6");
+  return protocol === "http:" && !isLoopback(hostname);
 }
 
 /** How people know a key: the end of its id, as the list of keys has it. The whole of it is nobody's to read. */

@@ -13,7 +13,7 @@ export async function withApi<T>(
   const access = accessOf(values, () => new ProfileFile(profilePath(io.env)).read());
   // Loads the HTTP client: not for --help.
   const { openTransport } = await import("./transport.ts");
-  const transport = openTransport(access);
+  const transport = openTransport(access, { env: io.env });
   const tell = (sentence: string) => io.err(`${sentence}\n`);
   try {
     return await act(new ApiClient({ access, transport, tell, wait, signal: io.signal }));

@@ -1,4 +1,4 @@
-import { Pool } from "undici";
+import { connectionsTo, type Environment, type Route, routeOf } from "../../kube/route.ts";
 import type { Access } from "./access.ts";
 import { NoAnswer, noAnswerSentence } from "./no-answer.ts";
 import type { ApiRequest } from "./request.ts";
@@ -24,10 +24,14 @@ const DEADLINE_MS = 35_000;
 const MOST_BYTES = 4 * 1024 * 1024;
 
 /** Redirects are not followed: a key is sent to nobody but the address that was given. */
-export function openTransport({ url, authorization, ca }: Access, deadlineMs = DEADLINE_MS): Transport {
+export function openTransport(
+  { url, authorization, ca }: Access,
+  { env = {}, deadlineMs = DEADLINE_MS }: { readonly env?: Environment; readonly deadlineMs?: number } = {},
+): Transport {
   const { origin, pathname } = new URL(url);
   const base = pathname.replace(/\/$/, "");
-  const pool = new Pool(origin, {
+  const route = routeOf(env, origin);
+  const pool = connectionsTo(origin, route, {
     connections: 1,
     allowH2: false,
     maxResponseSize: MOST_BYTES,
@@ -38,6 +42,7 @@ export function openTransport({ url, authorization, ca }: Access, deadlineMs = D
       const deadline = AbortSignal.timeout(deadlineMs);
       try {
         const answer = await pool.request({
+          origin,
           method,
           path: `${base}${path}`,
           headers: {
@@ -53,11 +58,18 @@ export function openTransport({ url, authorization, ca }: Access, deadlineMs = D
         return { status: answer.statusCode, headers: single(answer.headers), text };
       } catch (cause) {
         signal?.throwIfAborted();
-        throw new NoAnswer(noAnswerSentence(url, method, cause), { cause });
+        throw new NoAnswer(`${noAnswerSentence(url, method, cause)}${hintOf(route, origin)}`, { cause });
       }
     },
     close: () => pool.destroy(),
   };
+}
+
+/** It may be the proxy that was not reached, or that refused. */
+function hintOf(route: Route, origin: string): string {
+  if (route.type !== "environment" || !origin.startsWith("https:")) return "";
+  const { host } = new URL(route.httpsProxy);
+  return ` HTTPS_PROXY names the proxy ${host}: see that it is right, or name ${new URL(origin).hostname} in NO_PROXY.`;
 }
 
 function single(headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> {

@@ -1,0 +1,13 @@
+import { BlockList, isIP } from "node:net";
+
+const loopback = new BlockList();
+loopback.addSubnet("127.0.0.0", 8, "ipv4");
+loopback.addAddress("::1", "ipv6");
+
+/** Whether only this machine is meant. @param host a name or an address, which may stand in brackets as in a URL */
+export function isLoopback(host: string): boolean {
+  const address = host.replace(/^\[(.*)\]$/, "$1");
+  const family = isIP(address);
+  if (family === 0) return host === "localhost";
+  return loopback.check(address, family === 4 ? "ipv4" : "ipv6");
+}
