@@ -28,8 +28,8 @@ export default defineConfig({
           globalSetup: ["test/cluster/global-setup.ts"],
           testTimeout: 60_000,
           hookTimeout: 60_000,
-          // The cluster's own processes need the machine too.
-          maxWorkers: 2,
+          // Most wait most of the time; the cluster's own processes need the machine too.
+          maxWorkers: 3,
         },
       },
     ],

@@ -1,6 +1,6 @@
 import type { Dispatcher } from "undici";
 import type { Access } from "./access.ts";
-import { connectionsTo } from "./route.ts";
+import { dispatcherTo } from "./dispatcher.ts";
 import { SERVICE_ACCOUNT_DIR, serviceAccountAccess } from "./service-account.ts";
 
 /** How long a token read from a file or an exec plugin is used before it is asked for again. */
@@ -33,7 +33,7 @@ export async function connect(
   const server = new URL(access.server);
   const { authorization, ...tls } = await access.credentials();
   const given = Object.fromEntries(Object.entries(tls).filter(([, value]) => value !== undefined));
-  const pool = connectionsTo(server.origin, access.route, {
+  const pool = dispatcherTo(server.origin, access.route, {
     connections: MAX_CONNECTIONS,
     bodyTimeout: 0,
     // Through undici HTTP/2 costs three times the CPU (kubernetes-facts.md), and its streams, cut off by the

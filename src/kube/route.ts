@@ -1,4 +1,3 @@
-import { type Dispatcher, EnvHttpProxyAgent, Pool, ProxyAgent } from "undici";
 import { KubeConfigError } from "./errors.ts";
 import { isLoopback } from "./loopback.ts";
 
@@ -34,23 +33,4 @@ export const PROXY_RULE = "it must be one that begins with http:// or socks5://"
 
 export function isProxyUrl(text: string): boolean {
   return /^(http|socks5):\/\//.test(text) && URL.canParse(text);
-}
-
-type ConnectionOptions = Pick<Pool.Options, "connections" | "bodyTimeout" | "maxResponseSize" | "allowH2"> & {
-  readonly connect: Exclude<Pool.Options["connect"], CallableFunction | undefined>;
-};
-
-/** Keep-alive connections to one server. */
-export function connectionsTo(origin: string, route: Route, options: ConnectionOptions): Dispatcher {
-  const proxied = { ...options, requestTls: options.connect };
-  switch (route.type) {
-    case "direct":
-      return new Pool(origin, options);
-    case "proxy":
-      return new ProxyAgent({ ...proxied, uri: route.url });
-    case "environment": {
-      const { httpsProxy, noProxy } = route;
-      return new EnvHttpProxyAgent({ ...proxied, httpProxy: "", httpsProxy, noProxy });
-    }
-  }
 }

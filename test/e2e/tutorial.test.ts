@@ -15,6 +15,7 @@ const HOW_TO = [
   "suspend",
   "find-out-why",
   "back-up-and-restore",
+  "trace-a-rescale",
   "size-in-git",
   "behind-a-proxy",
   "change-limits-and-tiers",

@@ -1,4 +1,5 @@
-import { connectionsTo, type Environment, type Route, routeOf } from "../../kube/route.ts";
+import { dispatcherTo } from "../../kube/dispatcher.ts";
+import { type Environment, type Route, routeOf } from "../../kube/route.ts";
 import type { Access } from "./access.ts";
 import { NoAnswer, noAnswerSentence } from "./no-answer.ts";
 import type { ApiRequest } from "./request.ts";
@@ -31,7 +32,7 @@ export function openTransport(
   const { origin, pathname } = new URL(url);
   const base = pathname.replace(/\/$/, "");
   const route = routeOf(env, origin);
-  const pool = connectionsTo(origin, route, {
+  const pool = dispatcherTo(origin, route, {
     connections: 1,
     allowH2: false,
     maxResponseSize: MOST_BYTES,
