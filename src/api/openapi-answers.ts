@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { ZodOpenApiResponseObject } from "zod-openapi";
+import { emptyEnvelope, errorEnvelope, successEnvelope } from "./envelopes.ts";
 import type { Operation, Route } from "./routes.ts";
-import { emptyEnvelope, errorEnvelope, successEnvelope } from "./schemas.ts";
 
 /** What every answer of the API has, and what some have besides. */
 

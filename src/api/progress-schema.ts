@@ -1,9 +1,10 @@
 import * as z from "zod";
 import { MAX_FAILURES } from "../crd/pipe-scaling.ts";
 import type { Size } from "../domain/size.ts";
+import { pipeScaling, toPipeScaling } from "./pipe-scaling-schema.ts";
 import type { Progress } from "./progress.ts";
 import { REASONS, sentenceOf } from "./reasons.ts";
-import { instant, pipeScaling, toPipeScaling } from "./schemas.ts";
+import { instant } from "./schema-parts.ts";
 
 /** How far a rescale has come, on the wire (docs/adr/0017). */
 

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import * as z from "zod";
+import { apiKey } from "../../src/api/api-key-schema.ts";
 import { Caches } from "../../src/api/caches.ts";
+import { successEnvelope } from "../../src/api/envelopes.ts";
 import { KeyUsageWriter } from "../../src/api/key-usage-writer.ts";
-import { apiKey, successEnvelope } from "../../src/api/schemas.ts";
 import { KubeClient, type KubeRequest } from "../../src/kube/client.ts";
 import { connect } from "../../src/kube/connection.ts";
 import type { ConfigMap } from "../../src/kube/objects.ts";

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
-import { apiKey, successEnvelope } from "../../src/api/schemas.ts";
+import { apiKey } from "../../src/api/api-key-schema.ts";
+import { successEnvelope } from "../../src/api/envelopes.ts";
 import { recordLabels } from "../../src/records/labels.ts";
 import { waitFor } from "../cluster/wait.ts";
 import { type KeyFields, type KeyRecord, keyRecord } from "../gen/records.ts";

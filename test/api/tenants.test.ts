@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
-import { errorEnvelope, organization, successEnvelope } from "../../src/api/schemas.ts";
+import { errorEnvelope, successEnvelope } from "../../src/api/envelopes.ts";
+import { organization } from "../../src/api/organization-schema.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, collectionPath, type Resource, SECRETS } from "../../src/kube/paths.ts";
 import { backupConfigMap } from "../../src/records/backup.ts";

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { decodeJson, validate } from "../../src/api/body.ts";
+import { pipeScalingPatch } from "../../src/api/pipe-scaling-schema.ts";
 import { Problem } from "../../src/api/problem.ts";
-import { pipeScalingPatch } from "../../src/api/schemas.ts";
 
 function decode(text: string): unknown {
   return decodeJson(Buffer.from(text));

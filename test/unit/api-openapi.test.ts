@@ -2,16 +2,12 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
 import * as z from "zod";
+import { apiKey } from "../../src/api/api-key-schema.ts";
+import { backupConfiguration, backupConfigurationPatch } from "../../src/api/backup-schema.ts";
 import { openApiDocument } from "../../src/api/openapi.ts";
+import { organization } from "../../src/api/organization-schema.ts";
+import { pipeScaling, pipeScalingPatch } from "../../src/api/pipe-scaling-schema.ts";
 import type { Operation, Route } from "../../src/api/routes.ts";
-import {
-  apiKey,
-  backupConfiguration,
-  backupConfigurationPatch,
-  organization,
-  pipeScaling,
-  pipeScalingPatch,
-} from "../../src/api/schemas.ts";
 
 const operation: Operation = {
   id: "changeService",

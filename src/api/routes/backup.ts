@@ -1,14 +1,14 @@
 import { START_TIME_RULE } from "../../domain/backup-policy.ts";
 import { type BackupDeps, backupPolicy, updateBackupPolicy } from "../backup.ts";
-import { readBody } from "../body.ts";
-import { type Records, serviceAt } from "../places.ts";
-import type { Operation, Route } from "../routes.ts";
 import {
   type BackupConfigurationObject,
   backupConfiguration,
   backupConfigurationPatch,
   toBackupConfiguration,
-} from "../schemas.ts";
+} from "../backup-schema.ts";
+import { readBody } from "../body.ts";
+import { type Records, serviceAt } from "../places.ts";
+import type { Operation, Route } from "../routes.ts";
 
 const path = "/v1/organizations/{organizationId}/services/{serviceId}/backupConfiguration";
 

@@ -1,9 +1,9 @@
 import * as z from "zod";
 import type { ApiKey } from "../../records/api-key.ts";
+import { type ApiKeyObject, apiKey, toApiKey } from "../api-key-schema.ts";
 import type { Caches } from "../caches.ts";
 import { organizationAt, type Records } from "../places.ts";
 import type { Operation, Route } from "../routes.ts";
-import { type ApiKeyObject, apiKey, toApiKey } from "../schemas.ts";
 
 /** As many keys as an organization may have (api-contract, part 2). */
 const LIMIT = 100;

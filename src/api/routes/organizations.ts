@@ -1,7 +1,7 @@
 import * as z from "zod";
+import { type OrganizationObject, organization, toOrganization } from "../organization-schema.ts";
 import { ownOrganization, type Records } from "../places.ts";
 import type { Operation, Route } from "../routes.ts";
-import { type OrganizationObject, organization, toOrganization } from "../schemas.ts";
 
 const list = {
   id: "listOrganizations",

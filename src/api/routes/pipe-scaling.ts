@@ -1,5 +1,11 @@
 import type { Clock } from "../../runtime/clock.ts";
 import { readBody } from "../body.ts";
+import {
+  type PipeScalingObject,
+  pipeScaling,
+  pipeScalingPatch,
+  toPipeScaling,
+} from "../pipe-scaling-schema.ts";
 import { type Records, serviceAt } from "../places.ts";
 import {
   type PipeScalingProgressObject,
@@ -8,7 +14,6 @@ import {
 } from "../progress-schema.ts";
 import type { Operation, Route } from "../routes.ts";
 import { reachedSize, requestSize, type ScalingDeps, scalingProgress } from "../scaling.ts";
-import { type PipeScalingObject, pipeScaling, pipeScalingPatch, toPipeScaling } from "../schemas.ts";
 
 export const SCALING_PATH = "/v1/organizations/{organizationId}/services/{serviceId}/pipesCdcScaling";
 
