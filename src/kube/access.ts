@@ -5,6 +5,7 @@ export interface Access {
   /** What it was read from, as the subject of a sentence. */
   readonly origin: string;
   readonly server: string;
+  /** The proxy on the way. */
   readonly route: Route;
   /** As they are now: tokens and certificates are renewed behind our back. */
   credentials(): Promise<Credentials>;

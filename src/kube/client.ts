@@ -118,7 +118,7 @@ export class KubeClient {
     } catch (cause) {
       request.signal?.throwIfAborted();
       ended(0);
-      throw unreachable(request, this.server, cause);
+      throw this.#unreachable(request, cause);
     }
     ended(response.statusCode);
     if (response.statusCode >= 200 && response.statusCode < 300) return response;
@@ -131,23 +131,25 @@ export class KubeClient {
     );
   }
 
+  #unreachable(request: KubeRequest, cause: unknown): KubeUnreachableError {
+    const { server, proxy } = this.#connection;
+    const way = proxy === undefined ? server : `${server} by the proxy ${proxy}`;
+    const why = cause instanceof Error ? cause.message || cause.name : String(cause);
+    return new KubeUnreachableError(`${label(request)}: no answer from ${way}: ${why}`, { cause });
+  }
+
   async #text(request: KubeRequest, response: Dispatcher.ResponseData): Promise<string> {
     try {
       return await response.body.text();
     } catch (cause) {
       request.signal?.throwIfAborted();
-      throw unreachable(request, this.server, cause);
+      throw this.#unreachable(request, cause);
     }
   }
 }
 
 function label(request: KubeRequest): string {
   return `${request.method ?? "GET"} ${request.path}`;
-}
-
-function unreachable(request: KubeRequest, server: string, cause: unknown): KubeUnreachableError {
-  const why = cause instanceof Error ? cause.message || cause.name : String(cause);
-  return new KubeUnreachableError(`${label(request)}: no answer from ${server}: ${why}`, { cause });
 }
 
 function queryString(query: KubeRequest["query"]): string {

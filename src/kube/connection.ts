@@ -15,6 +15,8 @@ const MAX_CONNECTIONS = 128;
  */
 export interface Connection {
   readonly server: string;
+  /** Host of the proxy on the way, for people. */
+  readonly proxy: string | undefined;
   readonly pool: Dispatcher;
   authorization(): Promise<string | undefined>;
   close(): Promise<void>;
@@ -44,6 +46,7 @@ export async function connect(
   let cached = { at: performance.now(), authorization };
   return {
     server: server.href.replace(/\/$/, ""),
+    proxy: access.route?.host,
     pool,
     async authorization() {
       if (performance.now() - cached.at > CREDENTIALS_FRESH_MS) {

@@ -3,7 +3,7 @@ import type { RequestOptions } from "node:https";
 import { KubeConfig } from "@kubernetes/client-node";
 import type { Access, Credentials } from "./access.ts";
 import { KubeConfigError } from "./errors.ts";
-import { type Environment, isProxyUrl, PROXY_RULE, routeOf } from "./route.ts";
+import { type Environment, PROXY_RULE, proxyUrl, routeOf } from "./route.ts";
 
 /**
  * @param path of a kubeconfig; without one, the user's default
@@ -17,17 +17,25 @@ export function kubeconfigAccess(path: string | undefined, env: Environment): Ac
   if (!cluster?.server) {
     throw new KubeConfigError(`${origin} names no cluster: set current-context to a context that does.`);
   }
-  const { server, proxyUrl } = cluster;
+  const { server } = cluster;
   if (!URL.canParse(server))
     throw new KubeConfigError(`${origin} has "${server}" as server, which is not a URL.`);
-  if (proxyUrl && !isProxyUrl(proxyUrl))
-    throw new KubeConfigError(`${origin} has a proxy-url that is no address of a proxy: ${PROXY_RULE}.`);
   return {
     origin,
     server,
-    route: proxyUrl ? { type: "proxy", url: proxyUrl } : routeOf(env, server),
+    route: cluster.proxyUrl ? ownRoute(cluster.proxyUrl, server, origin) : routeOf(env, new URL(server)),
     credentials: () => credentialsIn(config, origin),
   };
+}
+
+function ownRoute(text: string, server: string, origin: string): URL {
+  const proxy = proxyUrl(text);
+  if (!proxy)
+    throw new KubeConfigError(`${origin} has a proxy-url that is no address of a proxy: ${PROXY_RULE}.`);
+  if (server.startsWith("https:")) return proxy;
+  throw new KubeConfigError(
+    `${origin} has a proxy-url for a server without TLS: the proxy could read the credentials. Give the server an address that begins with https://.`,
+  );
 }
 
 function load(path: string | undefined, origin: string): KubeConfig {

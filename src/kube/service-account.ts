@@ -4,7 +4,6 @@ import { isIPv6 } from "node:net";
 import { join } from "node:path";
 import type { Access } from "./access.ts";
 import { KubeConfigError } from "./errors.ts";
-import { DIRECT } from "./route.ts";
 
 /** Where the kubelet puts a Pod's token and the cluster's CA certificate. */
 export const SERVICE_ACCOUNT_DIR = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -23,7 +22,7 @@ export function serviceAccountAccess(dir: string, env: Environment): Access | un
   return {
     origin,
     // A proxy that is meant for what is outside must not come between.
-    route: DIRECT,
+    route: undefined,
     server: `https://${isIPv6(host) ? `[${host}]` : host}:${port}`,
     credentials: async () => {
       try {

@@ -1,7 +1,9 @@
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { createServer, type RequestListener } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import { connect } from "node:net";
 import { onTestFinished } from "vitest";
+import type { CertificatePair } from "./certificate.ts";
 
 export interface ConnectProxy {
   readonly url: string;
@@ -9,12 +11,19 @@ export interface ConnectProxy {
   readonly tunnels: readonly { readonly to: string; readonly authorization: string | undefined }[];
 }
 
-/** A proxy as companies have them, to whose own machine all names lead. It ends with the test. @param refusal of tunnels */
-export async function startConnectProxy(refusal?: number): Promise<ConnectProxy> {
+/** A proxy as companies have them, to whose own machine all names lead. It ends with the test. @param options `refusal`: the status that it answers in place of making a tunnel */
+export async function startConnectProxy({
+  refusal,
+  tls,
+}: {
+  readonly refusal?: number;
+  readonly tls?: CertificatePair;
+} = {}): Promise<ConnectProxy> {
   const tunnels: { to: string; authorization: string | undefined }[] = [];
-  const server = createServer((_, response) => {
+  const refuse: RequestListener = (_, response) => {
     response.writeHead(500).end("it only makes tunnels");
-  });
+  };
+  const server = tls ? createTlsServer({ ...tls }, refuse) : createServer(refuse);
   server.on("connect", ({ url = "", headers }, near) => {
     tunnels.push({ to: url, authorization: headers["proxy-authorization"] });
     near.on("error", () => undefined);
@@ -39,5 +48,8 @@ export async function startConnectProxy(refusal?: number): Promise<ConnectProxy>
     server.closeAllConnections();
   });
   const address = server.address();
-  return { url: `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`, tunnels };
+  return {
+    url: `${tls ? "https" : "http"}://127.0.0.1:${typeof address === "object" ? address?.port : ""}`,
+    tunnels,
+  };
 }

@@ -1,4 +1,5 @@
 import { createServer } from "node:net";
+import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { openTransport, type Transport } from "../../src/cli/http/transport.ts";
 import { Interruption } from "../../src/cli/io.ts";
@@ -161,8 +162,8 @@ describe("with HTTPS_PROXY", () => {
   /** As it is called from elsewhere than its own machine. */
   const fromAfar = ({ url }: { readonly url: string }) => url.replace("127.0.0.1", "api.example");
 
-  async function asked(env: (proxy: string) => Record<string, string>, refusal?: number) {
-    const proxy = await startConnectProxy(refusal);
+  async function asked(env: (proxy: string) => Record<string, string>) {
+    const proxy = await startConnectProxy();
     const api = await startStubApi(() => done(1), pair);
     const transport = transportTo(fromAfar(api), pair.cert, { env: env(proxy.url) });
     const answer = transport.send({ method: "GET", path: "/v1/x" });
@@ -212,18 +213,62 @@ describe("with HTTPS_PROXY", () => {
     await expect(transport.send({ method: "GET", path: "/v1/x" })).rejects.toThrow("is not known");
   });
 
-  test("a proxy that refuses is named, without its password", async () => {
-    const { answer } = await asked((url) => ({ HTTPS_PROXY: url.replace("//", "//me:secret@") }), 407);
-    const error = await answer.then(String, String);
-    expect(error).toMatch(
-      /407.* HTTPS_PROXY names the proxy 127\.0\.0\.1:\d+: see that it is right, or name/,
+  test.each([
+    [407, /^The proxy 127\.0\.0\.1:\d+, which HTTPS_PROXY names, wants other credentials/],
+    [403, /^The proxy .* did not let through to https:\/\/api\.example:\d+ \(403\): see that the address/],
+  ])(
+    "a proxy that refuses with %i is named, without its password, and nothing was done",
+    async (status, sentence) => {
+      const proxy = await startConnectProxy({ refusal: status });
+      const env = { HTTPS_PROXY: proxy.url.replace("//", "//me:secret@") };
+      const transport = transportTo("https://api.example:1", undefined, { env });
+      const error = await transport.send({ method: "PATCH", path: "/v1/x", body: {} }).catch(messageOf);
+      expect(error).toMatch(sentence);
+      expect(error).not.toContain("secret");
+      expect(error).not.toContain(UNKNOWN);
+    },
+  );
+
+  test("a proxy that is not there is named, and the way without it", async () => {
+    const transport = transportTo("https://api.example", undefined, { env: { HTTPS_PROXY: "127.0.0.1:1" } });
+    expect(await transport.send({ method: "GET", path: "/v1/x" }).catch(messageOf)).toBe(
+      "The proxy 127.0.0.1:1, which HTTPS_PROXY names, cannot be reached: see that it is right, or name api.example in NO_PROXY.",
     );
-    expect(error).not.toContain("secret");
   });
 
-  test.each(["ftp://proxy", "http://", "my proxy"])("that is no address is told: %j", async (text) => {
-    expect(() => transportTo("https://api", undefined, { env: { HTTPS_PROXY: text } })).toThrow(
-      /^HTTPS_PROXY is no address of a proxy: it must be one that begins with/,
-    );
+  test("a proxy that takes connections and says nothing is given up", { timeout: 20_000 }, async () => {
+    const proxy = await talker("", { stays: true });
+    const transport = transportTo("https://api.example", undefined, { env: { HTTPS_PROXY: proxy } });
+    const asked = transport.send({ method: "GET", path: "/v1/x" });
+    await expect(asked).rejects.toThrow("https://api.example has not answered in time");
   });
+
+  test("a proxy may speak TLS itself", async () => {
+    const authorities = getCACertificates();
+    onTestFinished(() => setDefaultCACertificates(authorities));
+    const own = certificatePair("proxy");
+    setDefaultCACertificates([...authorities, own.cert]);
+    const proxy = await startConnectProxy({ tls: own });
+    const api = await startStubApi(() => done(1), pair);
+    const env = { HTTPS_PROXY: proxy.url.replace("127.0.0.1", "localhost") };
+    const transport = transportTo(fromAfar(api), pair.cert, { env });
+    expect(await transport.send({ method: "GET", path: "/v1/x" })).toMatchObject({ status: 200 });
+    expect(proxy.tunnels).toHaveLength(1);
+  });
+
+  test.each(["ftp://proxy", "http://", "my proxy", "socks5://proxy", "http://me:50%@proxy"])(
+    "that is no address is told: %j",
+    (HTTPS_PROXY) => {
+      expect(() => transportTo("https://api", undefined, { env: { HTTPS_PROXY } })).toThrow(
+        /^HTTPS_PROXY is no address of a proxy: it must be one that begins with/,
+      );
+      // Where it is not on the way it is nobody's matter.
+      transportTo("https://api", undefined, { env: { HTTPS_PROXY, NO_PROXY: "*" } });
+      transportTo("http://api", undefined, { env: { HTTPS_PROXY } });
+    },
+  );
 });
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

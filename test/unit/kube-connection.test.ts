@@ -11,7 +11,6 @@ import { serviceAccountAccess } from "../../src/kube/service-account.ts";
 import { listen, urlOf } from "../../src/telemetry/ops-server.ts";
 import { certificatePair } from "../gen/certificate.ts";
 import { startConnectProxy } from "../gen/connect-proxy.ts";
-import { startSocksProxy } from "../gen/socks-proxy.ts";
 import { done, startStubApi } from "../gen/stub-api.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "kubeconfig-"));
@@ -64,7 +63,7 @@ describe("a kubeconfig", () => {
     [
       "whose proxy is no address of one",
       () => kubeconfig("https://127.0.0.1:1", {}, "proxy:3128"),
-      /has a proxy-url that is no address of a proxy: it must be one that begins with http:\/\/ or socks5:\/\//,
+      /has a proxy-url that is no address of a proxy: it must be one that begins with http:\/\//,
     ],
     ["whose server is no URL", () => kubeconfig("nonsense"), /"nonsense" as server, which is not a URL/],
   ])("%s is told with what to do", async (_, path, sentence) => {
@@ -110,14 +109,18 @@ describe("a proxy", () => {
     expect(server.requests).toEqual([expect.objectContaining({ authorization: "Bearer t" })]);
   });
 
-  it("may speak SOCKS, as `ssh -D` does", async () => {
-    const [proxy, server] = [
-      await startSocksProxy(),
-      await startStubApi(() => done(1), certificatePair("c")),
-    ];
-    const afar = server.url.replace("127.0.0.1", "api.example");
-    expect(await ask(kubeconfig(afar, {}, proxy.url))).toMatchObject({ result: 1 });
-    expect(proxy.tunnels).toEqual([new URL(afar).host]);
+  it("is not given the credentials for a server without TLS", async () => {
+    const proxy = await startConnectProxy();
+    await expect(connect(kubeconfig("http://api.example", { token: "t" }, proxy.url))).rejects.toThrow(
+      /has a proxy-url for a server without TLS: the proxy could read the credentials/,
+    );
+  });
+
+  it("that is not there is named", async () => {
+    const asked = ask(kubeconfig("https://api.example", {}, "http://127.0.0.1:1"));
+    await expect(asked).rejects.toThrow(
+      /no answer from https:\/\/api\.example by the proxy 127\.0\.0\.1:1: /,
+    );
   });
 
   it("that HTTPS_PROXY names is, unless NO_PROXY excepts it, the kubeconfig names another, or it is here", async () => {
@@ -153,7 +156,7 @@ describe("a Pod's own service account", () => {
 
   it("is read anew each time, for tokens are renewed", async () => {
     const access = serviceAccountAccess(dir, inPod);
-    expect(access).toMatchObject({ server: "https://10.0.0.1:6443", route: { type: "direct" } });
+    expect(access).toMatchObject({ server: "https://10.0.0.1:6443", route: undefined });
     expect(await access?.credentials()).toEqual({
       ca: Buffer.from("certificate"),
       authorization: "Bearer t0ken",

@@ -10,7 +10,7 @@ const OTHERS = "Others:";
 const VARIABLES = [
   [
     "`HTTPS_PROXY`, `NO_PROXY`",
-    "the proxy on the way to the API, or to a cluster whose kubeconfig has no `proxy-url`, and the hosts that are reached without it. Both may be written small. Proxies that are spoken to by `http://` and `socks5://` will do. What speaks plain HTTP, this machine itself, and the cluster of a pod are reached without a proxy",
+    "the proxy (`http://` or `https://`) on the way to the API, or to a cluster whose kubeconfig has no `proxy-url`; and who is reached without it: names, addresses, CIDRs, as kubectl reads them. Both may be written small. What speaks plain HTTP, this machine itself, and the cluster of a pod are reached without a proxy",
   ],
   ["`KUBECONFIG`", "kubeconfigs, as for kubectl, where `--kubeconfig` is not given"],
   ["`NO_COLOR`", "if it is set, there are no colours on a terminal either"],

@@ -95,6 +95,25 @@ export function noAnswerSentence(url: string, method: Method, error: unknown): s
   return method !== "GET" && mayHaveArrived ? `${why} ${DOUBT}` : why;
 }
 
+/** Codes of what comes before a request is sent. With a proxy between, names and addresses are the proxy's matter. */
+const NO_CONNECTION =
+  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|UND_ERR_PRX_.*)$/;
+
+/** What undici says of a proxy's answer to CONNECT, which no code tells apart. */
+const REFUSED_TUNNEL = /^Proxy response \((\d+)\)/;
+
+/** For people: that the proxy on the way was not reached, or would not go on; `undefined` for any other cause. */
+export function noTunnelSentence(url: string, proxy: URL, error: unknown): string | undefined {
+  const { origin, hostname } = new URL(url);
+  const named = `The proxy ${proxy.host}, which HTTPS_PROXY names,`;
+  const [, status] = REFUSED_TUNNEL.exec(messageOf(error)) ?? [];
+  if (status === "407")
+    return `${named} wants other credentials: HTTPS_PROXY has them as http://user:password@host.`;
+  if (status) return `${named} did not let through to ${origin} (${status}): see that the address is right.`;
+  if (!codesOf(error).some((code) => NO_CONNECTION.test(code))) return undefined;
+  return `${named} cannot be reached: see that it is right, or name ${hostname} in NO_PROXY.`;
+}
+
 /** Of a write (api-contract: a 5xx is safe to repeat, and so is what was never answered). */
 export const DOUBT = "Whether the change was made is not known; it is safe to ask for it again.";
 

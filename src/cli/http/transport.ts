@@ -1,7 +1,7 @@
 import { dispatcherTo } from "../../kube/dispatcher.ts";
-import { type Environment, type Route, routeOf } from "../../kube/route.ts";
+import { type Environment, routeOf } from "../../kube/route.ts";
 import type { Access } from "./access.ts";
-import { NoAnswer, noAnswerSentence } from "./no-answer.ts";
+import { NoAnswer, noAnswerSentence, noTunnelSentence } from "./no-answer.ts";
 import type { ApiRequest } from "./request.ts";
 
 /** An answer as it came. */
@@ -31,7 +31,7 @@ export function openTransport(
 ): Transport {
   const { origin, pathname } = new URL(url);
   const base = pathname.replace(/\/$/, "");
-  const route = routeOf(env, origin);
+  const route = routeOf(env, new URL(url));
   const pool = dispatcherTo(origin, route, {
     connections: 1,
     allowH2: false,
@@ -59,18 +59,12 @@ export function openTransport(
         return { status: answer.statusCode, headers: single(answer.headers), text };
       } catch (cause) {
         signal?.throwIfAborted();
-        throw new NoAnswer(`${noAnswerSentence(url, method, cause)}${hintOf(route, origin)}`, { cause });
+        const refusal = route && noTunnelSentence(url, route, cause);
+        throw new NoAnswer(refusal ?? noAnswerSentence(url, method, cause), { cause });
       }
     },
     close: () => pool.destroy(),
   };
-}
-
-/** It may be the proxy that was not reached, or that refused. */
-function hintOf(route: Route, origin: string): string {
-  if (route.type !== "environment" || !origin.startsWith("https:")) return "";
-  const { host } = new URL(route.httpsProxy);
-  return ` HTTPS_PROXY names the proxy ${host}: see that it is right, or name ${new URL(origin).hostname} in NO_PROXY.`;
 }
 
 function single(headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> {
