@@ -225,7 +225,7 @@ function shared(values: z.output<typeof apiOptions> | z.output<typeof controller
     kubeconfig,
     serviceAccount,
     namespace,
-    pipeNamespaces,
+    pipeNamespaces: [...new Set(pipeNamespaces)],
     otlpEndpoint,
     tiers: readTiers(tiersFile),
   };

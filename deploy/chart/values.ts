@@ -397,7 +397,7 @@ export const chartValues = z.strictObject({
   tracing: group("Traces of rescales, by OpenTelemetry.", {
     otlpEndpoint: z
       .string()
-      .regex(/^(https?:\/\/[^\s?#@]+)?$/)
+      .regex(/^(https?:\/\/[^\s?#@/:][^\s?#@]*)?$/)
       .default("")
       .describe(
         "Collector that takes OTLP over HTTP, such as `http://otel-collector.observability:4318`; empty for no traces.",

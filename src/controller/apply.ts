@@ -119,9 +119,9 @@ async function confirmGeneration(
     caches.scalings.observe(current);
     return;
   }
-  applier.assertMayWrite();
   for (const pipe of pipes) {
     if (!pipe.attempt) continue;
+    applier.assertMayWrite();
     await patchPipe(applier, pipe, { [ATTEMPT_ANNOTATION]: formatAttempt({ ...pipe.attempt, generation }) });
   }
 }

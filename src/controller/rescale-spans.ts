@@ -15,6 +15,9 @@ interface Step {
   readonly nowMs: number;
 }
 
+/** A controller picks a request up within this time, or it was away. */
+const PICK_UP_MS = 60_000;
+
 /**
  * What is over with the step from one status to the next, for the trace of the request that caused it: a pipe
  * that has come up or failed, the whole rescale, or one that another took the place of. Derived from the statuses,
@@ -40,7 +43,7 @@ function cameUp({ scaling, after, pipes, nowMs }: Step): Span[] {
       const { requestId, attempts, startedAtMs } = attempt;
       const work = `${metadata.uid} ${attempt.pipeGeneration}`;
       const what = { pipe: metadata.name, size: formatSize(attempt.size), attempts };
-      return pipeSpan(requestId, work, what, startedAtMs, nowMs);
+      return pipeSpan(requestId, after, work, what, startedAtMs, nowMs);
     });
 }
 
@@ -53,12 +56,16 @@ function failed({ scaling, after, pipes, nowMs }: Step): Span[] {
     // One that was refused was never begun.
     const startMs = isOfThis ? attempt.startedAtMs : Date.parse(failure.at);
     const work = `${failure.pipe} ${failure.reason} ${failure.attempts} ${failure.at}`;
-    return { ...pipeSpan(requestId, work, failure, startMs, nowMs), failure: describeFailure(failure) };
+    return {
+      ...pipeSpan(requestId, after, work, failure, startMs, nowMs),
+      failure: describeFailure(failure),
+    };
   });
 }
 
 function pipeSpan(
   requestId: string,
+  { propagation }: PipeScalingStatus,
   work: string,
   { pipe, size, attempts }: { readonly pipe: string; readonly size: string; readonly attempts: number },
   startMs: number,
@@ -67,7 +74,7 @@ function pipeSpan(
   return {
     requestId,
     id: spanIdOf(requestId, work),
-    parentId: rescaleSpanId(requestId),
+    parentId: rescaleSpanId(requestId, propagation?.startedAt),
     kind: "internal",
     name: "roll out",
     startMs,
@@ -84,10 +91,13 @@ function completed({ scaling, after, nowMs }: Step): Span | undefined {
     return undefined;
   const size = requestedSize(scaling);
   const request = size && scalingRequestFor(size, scaling.requestAnnotation);
-  // To the millisecond, where it is known so well.
-  const since = request?.requestId === requestId ? request.requestedAt : startedAt;
+  const startedAtMs = Date.parse(startedAt);
+  // To the millisecond, where it is known so well. A size that was set back by hand to what a request had asked for
+  // long ago is credited to it again, and has not been on its way since then.
+  const requestedAtMs = request?.requestId === requestId ? Date.parse(request.requestedAt) : Number.NaN;
+  const isOfNow = Math.abs(startedAtMs - requestedAtMs) < PICK_UP_MS;
   const { desired, pipes } = after;
-  return rescaleSpan(requestId, "completed", Date.parse(since), nowMs, {
+  return rescaleSpan(requestId, startedAt, "completed", isOfNow ? requestedAtMs : startedAtMs, nowMs, {
     ...(desired ? { "pipe_scaling.size": desired.summary } : {}),
     "pipe_scaling.pipes": pipes?.total ?? 0,
   });
@@ -97,11 +107,12 @@ function superseded({ scaling, after, nowMs }: Step): Span | undefined {
   const { requestId, startedAt, completedAt } = scaling.status.propagation ?? {};
   const isOver = completedAt !== undefined || after.propagation?.requestId === requestId;
   if (requestId === undefined || startedAt === undefined || isOver) return undefined;
-  return rescaleSpan(requestId, "superseded", Date.parse(startedAt), nowMs, {});
+  return rescaleSpan(requestId, startedAt, "superseded", Date.parse(startedAt), nowMs, {});
 }
 
 function rescaleSpan(
   requestId: string,
+  startedAt: string,
   outcome: "completed" | "superseded",
   startMs: number,
   endMs: number,
@@ -109,7 +120,7 @@ function rescaleSpan(
 ): Span {
   return {
     requestId,
-    id: rescaleSpanId(requestId),
+    id: rescaleSpanId(requestId, startedAt),
     parentId: requestSpanId(requestId),
     kind: "internal",
     name: "rescale",
@@ -119,6 +130,6 @@ function rescaleSpan(
   };
 }
 
-function rescaleSpanId(requestId: string): string {
-  return spanIdOf(requestId, "rescale");
+function rescaleSpanId(requestId: string, startedAt: string | undefined): string {
+  return spanIdOf(requestId, `rescale ${startedAt}`);
 }

@@ -135,11 +135,14 @@ export class Store<T extends KubeObject> {
   /** Whether the list, or an object in it, is older than what is known: nothing of the kind happens in one history. */
   isTakenBackBy(list: ListInFlight, objects: readonly T[], listVersion: string): boolean {
     const told = list.namespace === undefined ? [...this.#told.values()] : [this.#told.get(list.namespace)];
-    if (told.some((version = "") => compareResourceVersions(listVersion, version) < 0)) return true;
-    return objects.some((object) => {
-      const key = keyOf(object);
-      const known = this.#objects.get(key);
-      return known !== undefined && isNewer(known, object) && !list.written.has(key);
+    const isBeforeList = (version = "") => compareResourceVersions(version, listVersion) <= 0;
+    if (!told.every(isBeforeList)) return true;
+    const listed = new Map(objects.map((object) => [keyOf(object), object]));
+    return [...this.#objects].some(([key, known]) => {
+      const isCovered = list.namespace === undefined || known.metadata.namespace === list.namespace;
+      if (!isCovered || list.written.has(key)) return false;
+      const object = listed.get(key);
+      return object ? isNewer(known, object) : !isBeforeList(known.metadata.resourceVersion);
     });
   }
 

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { type Attributes, type HrTime, SpanKind, SpanStatusCode, TraceFlags } from "@opentelemetry/api";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { resourceFromAttributes } from "@opentelemetry/resources";
@@ -18,8 +19,9 @@ const BATCH_MS = 1000;
 const BATCH_MOST = 512;
 /** Beyond this many spans that wait, new ones are dropped: a collector that is slow costs no memory. */
 const WAITING_MOST = 4096;
-/** With all tries: a process that ends waits no longer for its last spans. */
 const CALL_MS = 2000;
+/** A process that ends waits no longer for its last spans. */
+const ENDING_MS = 3000;
 
 /**
  * Sends spans to a collector, many at a time. Whatever the collector does, telling a span takes no time and
@@ -31,7 +33,9 @@ export class SpanSender {
 
   constructor({ endpoint, resource, onLost }: SpanSenderOptions) {
     const url = `${endpoint.replace(/\/+$/, "")}/v1/traces`;
-    const exporter = new OTLPTraceExporter({ url, timeoutMillis: CALL_MS });
+    // Its own timeout begins only with the connection.
+    const httpAgentOptions = { keepAlive: true, timeout: CALL_MS };
+    const exporter = new OTLPTraceExporter({ url, timeoutMillis: CALL_MS, httpAgentOptions });
     this.#resource = resourceFromAttributes(resource);
     this.#processor = new BatchSpanProcessor({
       exporter: telling(exporter, onLost),
@@ -44,13 +48,20 @@ export class SpanSender {
 
   readonly tell: TellSpan = (span) => {
     const traceId = traceIdOf(span.requestId);
-    if (traceId !== undefined) this.#processor.onEnd(readable(span, traceId, this.#resource));
+    // Times come from annotations, which somebody may have edited: one that is none would spoil the others too.
+    if (traceId === undefined || !isTime(span.startMs) || !isTime(span.endMs)) return;
+    this.#processor.onEnd(readable(span, traceId, this.#resource));
   };
 
-  /** Sends what waits, and resolves when it is sent or given up. */
+  /** Sends what waits, and resolves when it is sent, or given up after a few seconds. */
   async end(): Promise<void> {
+    const ending = new AbortController();
+    const { signal } = ending;
+    const givenUp = delay(ENDING_MS, undefined, { signal }).catch(() => undefined);
     // What is lost has been told of.
-    await this.#processor.shutdown().catch(() => undefined);
+    const sent = this.#processor.shutdown().catch(() => undefined);
+    await Promise.race([sent, givenUp]);
+    ending.abort();
   }
 }
 
@@ -91,6 +102,11 @@ function readable(span: Span, traceId: string, resource: ReadableSpan["resource"
     droppedEventsCount: 0,
     droppedLinksCount: 0,
   };
+}
+
+/** Since 1970, in milliseconds. */
+function isTime(ms: number): boolean {
+  return Number.isFinite(ms) && ms >= 0;
 }
 
 function hrTime(ms: number): HrTime {

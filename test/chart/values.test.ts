@@ -128,6 +128,12 @@ describe("values that are wrong are refused, with the field and the reason:", ()
     ],
     ["an Ingress without a host", ["api.ingress.enabled=true"], /api\.ingress\.host is empty/],
     ["a collector that is no URL", ["tracing.otlpEndpoint=collector:4318"], /'\/tracing\/otlpEndpoint'/],
+    ["a collector without a host", ["tracing.otlpEndpoint=http://:4318"], /'\/tracing\/otlpEndpoint'/],
+    [
+      "a collector with the path that is added to it",
+      ["tracing.otlpEndpoint=http://collector:4318/v1/traces"],
+      /tracing\.otlpEndpoint \(http:\/\/collector:4318\/v1\/traces\) ends with \/v1\/traces/,
+    ],
     [
       "a way to no collector",
       ["tracing.headersSecretName=otel"],

@@ -66,7 +66,7 @@ describe("what is written is read", () => {
     const flags = {
       port: "0",
       opsPort: "1",
-      pipeNamespaces: "a, b-2",
+      pipeNamespaces: "a, b-2, a",
       kubeconfig: "k",
       namespace: "records",
     };

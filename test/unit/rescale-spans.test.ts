@@ -92,6 +92,16 @@ describe("the spans of a rescale", () => {
     expect(rescale?.startMs).toBe(Date.parse(requestedAt));
   });
 
+  it("begin anew where a size was set back by hand to what the request had asked for long ago", () => {
+    const request = { requestId: REQUEST_ID, apiKey: "key", requestedAt: "2026-05-01T00:00:00.000Z" };
+    const annotation = formatScalingRequest({ ...request, replicaCpuMillicores: 4000, replicaMemoryGb: 16 });
+    const [rescale] = spans({}, statusOf([a, b], { ...underWay, completedAt: COMPLETED }), [], annotation);
+    expect(rescale?.startMs).toBe(Date.parse(STARTED));
+    const earlier = { requestId: REQUEST_ID, startedAt: "2026-05-01T00:00:00Z" };
+    const [first] = spans({}, statusOf([a, b], { ...earlier, completedAt: COMPLETED }), [], annotation);
+    expect(first?.id).not.toBe(rescale?.id);
+  });
+
   it("tell of a failure, and of what comes after it as another", () => {
     const failure = {
       pipe: "a",

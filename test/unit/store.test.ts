@@ -176,6 +176,15 @@ describe("a list tells a store that the history was taken back", () => {
     expect(store.isTakenBackBy(inFlight, [thing("a", 4)], "11")).toBe(false);
   });
 
+  it("when it has not what a write of ours made before it was asked for", () => {
+    const { store } = setup();
+    list(store, 5, []);
+    store.observe(thing("a", 12));
+    expect(store.isTakenBackBy(store.beginList(undefined), [], "11")).toBe(true);
+    expect(store.isTakenBackBy(store.beginList("other"), [], "11")).toBe(false);
+    expect(store.isTakenBackBy(store.beginList(undefined), [], "13"), "deleted since").toBe(false);
+  });
+
   it("each namespace by what was told of it", () => {
     const { store } = setup();
     list(store, 5, [], "one");

@@ -5,6 +5,7 @@ import { createLogger } from "../../src/telemetry/log.ts";
 import { requestSpanId, type Span, spanIdOf, traceIdOf } from "../../src/telemetry/span.ts";
 import { SpanSender } from "../../src/telemetry/span-sender.ts";
 import { startTracing } from "../../src/telemetry/tracing.ts";
+import { waitFor } from "../cluster/wait.ts";
 import { startCollector } from "../gen/collector.ts";
 
 const REQUEST_ID = "0b7f6c1e-3a52-4d0a-9c1b-5f0e7a7d2c11";
@@ -101,6 +102,16 @@ describe("spans", () => {
     expect(collector.spans).toEqual([expect.objectContaining({ startMs: 2000, endMs: 2000 })]);
   });
 
+  it("that have no time, as an edited annotation may leave them, are left out, and the others are not lost", async () => {
+    const collector = await startCollector();
+    const { sender: sending, lost } = sender(collector.url);
+    for (const startMs of [Number.NaN, -1]) sending.tell(aSpan({ startMs }));
+    sending.tell(aSpan({ name: "good" }));
+    await sending.end();
+    expect(collector.spans.map(({ name }) => name)).toEqual(["good"]);
+    expect(lost).toEqual([]);
+  });
+
   it("go with the headers that the usual variable names", async () => {
     vi.stubEnv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20token");
     onTestFinished(() => {
@@ -136,6 +147,16 @@ describe("spans", () => {
     for (let at = 0; at < 10_000; at += 1) sending.tell(aSpan());
     await sending.end();
     expect(lost.reduce((sum, each) => sum + each, 0)).toBeLessThan(6000);
+  });
+
+  it("are lost, and told to be, also where no connection is made, and the end comes all the same", async () => {
+    // Of the addresses for documentation: nobody answers there, or the network says so at once.
+    const { sender: sending, lost } = sender("http://192.0.2.1:4318");
+    sending.tell(aSpan());
+    // Sent by itself, so that the end finds nothing to send.
+    await waitFor(() => lost.length > 0, { what: "the span to be lost" });
+    sending.tell(aSpan());
+    await sending.end();
   });
 });
 

@@ -42,6 +42,9 @@ api.autoscaling: minReplicas ({{ int .minReplicas }}) is above maxReplicas ({{ i
 {{- if and .Values.api.ingress.enabled (not .Values.api.ingress.host) }}
 api.ingress.host is empty: give the name by which clients reach the API.
 {{- end }}
+{{- if regexMatch "/v1/traces/*$" .Values.tracing.otlpEndpoint }}
+tracing.otlpEndpoint ({{ .Values.tracing.otlpEndpoint }}) ends with /v1/traces, which is added to it: leave that out.
+{{- end }}
 {{- if and (or .Values.tracing.headersSecretName .Values.tracing.to) (not .Values.tracing.otlpEndpoint) }}
 tracing.otlpEndpoint is empty: give the collector's address, or leave the rest of tracing out.
 {{- end }}
