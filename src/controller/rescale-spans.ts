@@ -74,7 +74,11 @@ function pipeSpan(
   return {
     requestId,
     id: spanIdOf(requestId, work),
-    parentId: rescaleSpanId(requestId, propagation?.startedAt),
+    // One that another request took the place of meanwhile has told of its end already.
+    parentId:
+      propagation?.requestId === requestId
+        ? rescaleSpanId(requestId, propagation.startedAt)
+        : requestSpanId(requestId),
     kind: "internal",
     name: "roll out",
     startMs,
@@ -130,6 +134,6 @@ function rescaleSpan(
   };
 }
 
-function rescaleSpanId(requestId: string, startedAt: string | undefined): string {
+function rescaleSpanId(requestId: string, startedAt: string): string {
   return spanIdOf(requestId, `rescale ${startedAt}`);
 }

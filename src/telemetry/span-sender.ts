@@ -14,7 +14,7 @@ export interface SpanSenderOptions {
   readonly onLost: (spans: number, error: unknown) => void;
 }
 
-/** Spans wait so long for others to go with; a test that waits for them waits no longer. */
+/** Spans wait so long for others to go with. */
 const BATCH_MS = 1000;
 const BATCH_MOST = 512;
 /** Beyond this many spans that wait, new ones are dropped: a collector that is slow costs no memory. */

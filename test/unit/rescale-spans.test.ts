@@ -136,6 +136,13 @@ describe("the spans of a rescale", () => {
     expect(spans(over, after, [])).toEqual([]);
   });
 
+  it("are part of the request itself where another took the place of its rescale meanwhile", () => {
+    const other = { requestId: OTHER_ID, startedAt: COMPLETED };
+    expect(spans(statusOf([], other), statusOf([a], other), [a])).toEqual([
+      expect.objectContaining({ requestId: REQUEST_ID, parentId: requestSpanId(REQUEST_ID) }),
+    ]);
+  });
+
   it("are none where no request asked, and none for what a PipeScaling that is no more has done", () => {
     const anonymous = grown("a", { requestId: undefined });
     const completed = { startedAt: STARTED, completedAt: COMPLETED };
