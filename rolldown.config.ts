@@ -17,6 +17,28 @@ const embedDocsAssets: Plugin = {
   },
 };
 
+const HTTP = /^(?:node:)?(https?)$/;
+const BUILT_IN = "\0built-in:";
+
+/**
+ * To import node:http is to ask for all that it exports, of which some is Node's own copy of undici: memory and
+ * time that no process here has a use for. Asked for as an object, it loads what is used.
+ */
+const lazyHttp: Plugin = {
+  name: "lazy-http",
+  resolveId: {
+    filter: { id: HTTP },
+    handler: (id) => BUILT_IN + id.replace(HTTP, "$1"),
+  },
+  load: {
+    filter: { id: new RegExp(`^${BUILT_IN}`) },
+    handler: (id) => ({
+      code: `module.exports = process.getBuiltinModule("node:${id.slice(BUILT_IN.length)}");`,
+      moduleType: "js",
+    }),
+  },
+};
+
 /** What `charset` leaves as it is: authors' names in licenses. */
 const escapeLegalComments: Plugin = {
   name: "escape-legal-comments",
@@ -31,8 +53,12 @@ function escapeNonAscii(text: string): string {
 export default defineConfig({
   input: "src/main.ts",
   platform: "node",
-  treeshake: true,
-  plugins: [embedDocsAssets, escapeLegalComments],
+  // The client library is one module for each kind of Kubernetes, of which kubeconfigs need none; none does
+  // anything when it is loaded.
+  treeshake: { moduleSideEffects: (id) => !id.includes("/node_modules/@kubernetes/client-node/") },
+  // Else V8 compiles at once, and keeps, what is only run when it is asked for.
+  optimization: { pifeForModuleWrappers: false },
+  plugins: [embedDocsAssets, lazyHttp, escapeLegalComments],
   output: {
     file: "dist/pipe-scaling.js",
     format: "esm",
