@@ -137,6 +137,8 @@ export class Store<T extends KubeObject> {
     const told = list.namespace === undefined ? [...this.#told.values()] : [this.#told.get(list.namespace)];
     const isBeforeList = (version = "") => compareResourceVersions(version, listVersion) <= 0;
     if (!told.every(isBeforeList)) return true;
+    // The first list has nothing to be held against, and may be long.
+    if (this.#objects.size === 0) return false;
     const listed = new Map(objects.map((object) => [keyOf(object), object]));
     return [...this.#objects].some(([key, known]) => {
       const isCovered = list.namespace === undefined || known.metadata.namespace === list.namespace;
