@@ -86,13 +86,11 @@ export class Invariants {
   /** Watches for a while that the controller writes nothing; if it does, `end` will tell. */
   async quiet(quietMs: number): Promise<void> {
     await this.#observer.caughtUp();
-    const before = this.#judge().writes.length;
+    const before = new Set(this.#judge().writes);
     await delay(quietMs);
     await this.#observer.caughtUp();
     // An event is written behind the status that it tells of.
-    const more = this.#judge()
-      .writes.slice(before)
-      .filter((write) => !write.startsWith("Event "));
+    const more = this.#judge().writes.filter((write) => !before.has(write) && !write.startsWith("Event "));
     if (more.length > 0)
       this.#unsettled.push(`Nothing was left to do, and the controller wrote: ${more.join(", ")}.`);
   }

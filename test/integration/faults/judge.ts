@@ -1,4 +1,5 @@
 import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
+import { mergePatch } from "../../../src/runtime/merge-patch.ts";
 import { type Entry, inOrder, type Kind, type Kinds, versionOf } from "./history.ts";
 import { PipeRecord } from "./pipe-record.ts";
 import {
@@ -197,7 +198,8 @@ class Judge {
       before === undefined &&
       (object.metadata.managedFields ?? []).some(({ manager }) => manager === CONTROLLER_FIELD_MANAGER);
     if (!isOurStatus && !isMadeByUs) return;
-    this.writes.push(`PipeScaling ${nameAt(object)}`);
+    const change = mergePatch(before?.status ?? {}, object.status ?? {});
+    this.writes.push(`PipeScaling ${nameAt(object)} (${JSON.stringify(change)})`);
     this.#mustLead("PipeScaling", object, version);
     if (!before) return;
     // Guarded by the version that it was decided on: whatever it says held at some moment since then.
