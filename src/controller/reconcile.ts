@@ -22,6 +22,7 @@ import { type Scaling, scalingOf } from "./scaling.ts";
 import type { RolloutSlots } from "./slots.ts";
 import type { Snapshot } from "./snapshot.ts";
 import { statusOf, strayStatus } from "./status.ts";
+import { StrayReports } from "./stray-reports.ts";
 
 export interface ReconcilerOptions extends Applier {
   readonly clock: Clock;
@@ -40,9 +41,11 @@ export interface ReconcilerOptions extends Applier {
 /** One pass over a service: observe → decide → apply → report. */
 export class Reconciler {
   readonly #options: ReconcilerOptions;
+  readonly #strays: StrayReports;
 
   constructor(options: ReconcilerOptions) {
     this.#options = options;
+    this.#strays = new StrayReports(options.caches.scalings);
   }
 
   async reconcile(serviceId: string): Promise<Outcome> {
@@ -102,14 +105,31 @@ export class Reconciler {
 
   async #reportAll(snapshot: Snapshot, sizing: Sizing | undefined): Promise<void> {
     const { serviceId, scaling, strays } = snapshot;
-    const reports = strays.map((stray) => this.#report(stray, strayStatus(snapshot, stray)));
+    const reports = strays.map((stray) => this.#reportStray(stray, strayStatus(snapshot, stray)));
     const status = scaling
       ? statusOf(snapshot, scaling, sizing)
       : strays[0] && strayStatus(snapshot, strays[0]);
-    if (scaling && status) reports.push(this.#report(scaling, status, snapshot));
+    if (scaling && status) {
+      this.#strays.forget(scaling);
+      reports.push(this.#report(scaling, status, snapshot));
+    }
     const states = sizing?.assessments.map(({ state }) => state) ?? [];
     this.#options.metrics.passed(serviceId, status, states);
     await Promise.all(reports);
+  }
+
+  async #reportStray(stray: Scaling, status: PipeScalingStatus): Promise<void> {
+    if (!mergePatch(stray.status, status)) return;
+    const { namespace, name } = stray.metadata;
+    switch (this.#strays.next(stray, status)) {
+      case "say":
+        await this.#report(stray, status);
+        return this.#strays.said(stray, status);
+      case "yield":
+        return this.#options.log.error({ namespace, name }, OVERLAP);
+      case "keep quiet":
+        return;
+    }
   }
 
   /** Writes the status if it differs from what is there. */
@@ -133,6 +153,9 @@ export class Reconciler {
     if (tellSpan && snapshot) rescaleSpans({ ...snapshot, scaling, after: status }).forEach(tellSpan);
   }
 }
+
+const OVERLAP =
+  "another controller reports on this PipeScaling: no two may have a namespace of pipes in common; it is left to that one";
 
 /** For so long a write whose answer was lost counts as a rollout: by then the watch has told whether it is one. */
 const UNKNOWN_OUTCOME_MS = 10_000;

@@ -27,7 +27,9 @@ describe.each(WAYS)("%s", (way) => {
     ["api", ["--port", "0"]],
     ["controller", []],
   ])("%s runs until Ctrl-C, and ends in peace", async (name, flags) => {
+    // Of all namespaces it would report on the PipeScalings of tests beside this one.
     const where = ["--kubeconfig", world.cluster.kubeconfig, "--namespace", world.records];
+    where.push("--pipe-namespaces", world.pipes);
     const running = start(way, [name, ...flags, ...where, "--ops-port", "0"], {});
     await running.waitFor(/"msg":"listening"/);
     if ("write" in running) running.write("\x03");
