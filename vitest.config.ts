@@ -26,8 +26,9 @@ export default defineConfig({
           include: ["test/{api,integration,e2e,cluster,chart,cli}/**/*.test.ts"],
           // One real cluster for all of them, only when one of them is to run.
           globalSetup: ["test/cluster/global-setup.ts"],
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          // A test waits for conditions with limits of their own; these are for what hangs beside.
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
           // Most wait most of the time; the cluster's own processes need the machine too.
           maxWorkers: 3,
         },

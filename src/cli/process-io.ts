@@ -35,11 +35,13 @@ export function processIo(env: Environment): Io {
   }
 
   async function ask(question: string): Promise<string | undefined> {
+    // First of all: who is fast presses Ctrl-C as soon as the question is there.
+    const interrupted = signal();
     err(question);
     readLine ??= lineReader(process.stdin);
     let answer: string | undefined;
     try {
-      answer = await readLine(signal());
+      answer = await readLine(interrupted);
       return answer;
     } finally {
       // Nobody has pressed Enter: what is said next would stand behind the question.

@@ -84,7 +84,7 @@ async function operate({ settings, ...parts }: Parts, signal: AbortSignal): Prom
     });
     outdated.throwIfAborted();
     if (wasLost && !signal.aborted) {
-      throw new LeadershipLostError("the lease was lost to another controller: ending, to start anew");
+      throw new LeadershipLostError("the lease was lost, and may be another's: ending, to start anew");
     }
   } finally {
     stopping.abort();

@@ -5,6 +5,7 @@ import * as z from "zod";
 import { sizeOfCores } from "../../src/domain/size.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, collectionPath } from "../../src/kube/paths.ts";
+import { RESOURCE_LABEL } from "../../src/records/labels.ts";
 import { membersConfigMapName } from "../../src/records/members.ts";
 import { waitFor } from "../cluster/wait.ts";
 import { type JsonSchema, jsonSchema, Schemas } from "../gen/json-schema.ts";
@@ -150,7 +151,10 @@ function expectRefused(operation: Operation, answer: Answer, statuses: readonly 
 /** Every object that the API could write, by its version; when keys were used is written whenever it likes. */
 async function versions(): Promise<string[]> {
   const lists = await Promise.all([
-    world.admin.json<{ items: KubeObject[] }>({ path: collectionPath(CONFIG_MAPS, world.records) }),
+    world.admin.json<{ items: KubeObject[] }>({
+      path: collectionPath(CONFIG_MAPS, world.records),
+      query: { labelSelector: RESOURCE_LABEL },
+    }),
     world.admin.json<{ items: KubeObject[] }>({ path: collectionPath(PIPE_SCALINGS, world.pipes) }),
   ]);
   return lists

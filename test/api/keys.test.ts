@@ -149,8 +149,8 @@ describe("GET keys", () => {
   it("answers at most 100, the oldest", async () => {
     const organizationId = await world.addOrganization();
     const own = await addKey({ organizationId, data: { createdAt: "2025-01-01T00:00:00Z" } });
-    const many = Array.from({ length: 100 }, () => addKey({ organizationId }));
-    await Promise.all(many);
+    for (let tens = 0; tens < 10; tens++)
+      await Promise.all(Array.from({ length: 10 }, () => addKey({ organizationId })));
     const last = await addKey({ organizationId, data: { createdAt: "2027-01-01T00:00:00Z" } });
     // The last one was made after all others, so with it they are all known.
     await api.admits(last.authorization);

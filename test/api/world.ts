@@ -6,13 +6,13 @@ import { API_VERSION, KIND, PLURAL } from "../../src/crd/names.ts";
 import type { PipeScalingSpec, PipeScalingStatus } from "../../src/crd/pipe-scaling.ts";
 import { describeSize, sizeOfCores } from "../../src/domain/size.ts";
 import { BUILT_IN_TIERS } from "../../src/domain/tier.ts";
-import { KubeClient } from "../../src/kube/client.ts";
-import { connect } from "../../src/kube/connection.ts";
+import type { KubeClient } from "../../src/kube/client.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import { collectionPath, objectPath } from "../../src/kube/paths.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import type { Cluster } from "../cluster/cluster.ts";
 import { apply, kubectl } from "../cluster/kubectl.ts";
+import { PatientClient } from "../cluster/patient-client.ts";
 import { serviceAccountKubeconfig } from "../cluster/service-account.ts";
 import { sharedCluster } from "../cluster/shared.ts";
 import { waitFor } from "../cluster/wait.ts";
@@ -219,7 +219,7 @@ export async function createWorld(name: string, own?: Cluster): Promise<World> {
   await apply(cluster, [readCrd(), ...namespaces, ...shippedAccount("api", records)]);
   await kubectl(cluster, ["wait", "--for=condition=Established", `crd/${PLURAL}.pipes.clouddb.dev`]);
   const kubeconfig = await serviceAccountKubeconfig(cluster, records, accountName("api"));
-  return new World(cluster, new KubeClient(await connect(cluster.kubeconfig)), {
+  return new World(cluster, await PatientClient.of(cluster), {
     records,
     pipes,
     kubeconfig,

@@ -8,6 +8,7 @@ import { API_VERSION, GROUP, KIND } from "../../src/crd/names.ts";
 import { type Cluster, startCluster } from "../cluster/cluster.ts";
 import { apply, kubectl } from "../cluster/kubectl.ts";
 import { scratch } from "../cluster/testing/scratch.ts";
+import { waitFor } from "../cluster/wait.ts";
 import { Simulation } from "../gen/simulation.ts";
 import { type GitOps, gitOps } from "./checkers/gitops.ts";
 import { CHART, helm, type Manifest } from "./tools.ts";
@@ -81,13 +82,16 @@ describe("the examples", () => {
       cluster,
       ["argocd", "flux-system"].map((name) => ({ apiVersion: "v1", kind: "Namespace", metadata: { name } })),
     );
+    for (const name of ["argo-cd", "flux"] as const)
+      await waitFor(() => take(example(name)), { what: `the definitions of ${name} to be served` });
   });
   afterAll(() => cluster?.stop());
 
-  const take = (input: string) => {
+  /** Changes nothing. */
+  function take(input: string): Promise<string> {
     const strictly = ["--server-side", "--dry-run=server", "--validate=strict", "--warnings-as-errors"];
     return kubectl(cluster, ["apply", ...strictly, "-f", "-"], { input });
-  };
+  }
 
   it.each(["argo-cd", "flux"] as const)("for %s is taken by its own definitions", async (name) => {
     const said = await take(example(name));

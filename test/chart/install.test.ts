@@ -2,8 +2,7 @@ import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { GROUP, PIPE_SCALINGS, PLURAL } from "../../src/crd/names.ts";
-import { KubeClient } from "../../src/kube/client.ts";
-import { connect } from "../../src/kube/connection.ts";
+import type { KubeClient } from "../../src/kube/client.ts";
 import { isCode } from "../../src/kube/errors.ts";
 import type { KubeObject, Lease } from "../../src/kube/objects.ts";
 import {
@@ -17,6 +16,7 @@ import {
 } from "../../src/kube/paths.ts";
 import { type Cluster, startCluster } from "../cluster/cluster.ts";
 import { apply, kubectl } from "../cluster/kubectl.ts";
+import { PatientClient } from "../cluster/patient-client.ts";
 import { waitFor } from "../cluster/wait.ts";
 import { shippedAccount } from "../gen/shipped-account.ts";
 import { VERTICAL_CRD } from "../gen/vertical-autoscaler.ts";
@@ -51,7 +51,7 @@ describe("a release", { timeout: 120_000 }, () => {
 
   beforeAll(async () => {
     cluster = await startCluster({ podStartMs: POD_START_MS, apiServerArgs: audit.apiServerArgs });
-    admin = new KubeClient(await connect(cluster.kubeconfig));
+    admin = await PatientClient.of(cluster);
     await apply(cluster, [VERTICAL_CRD]);
     image = await UnpackedImage.build();
     release = await prepareRelease(cluster);

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { KubeClient } from "../../src/kube/client.ts";
-import { connect } from "../../src/kube/connection.ts";
+import type { KubeClient } from "../../src/kube/client.ts";
 import { KubeApiError } from "../../src/kube/errors.ts";
 import { CONFIG_MAPS, collectionPath, DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
 import type { Cluster } from "../cluster/cluster.ts";
 import { apply, kubectl } from "../cluster/kubectl.ts";
+import { PatientClient } from "../cluster/patient-client.ts";
 import { sharedCluster } from "../cluster/shared.ts";
 import { waitFor } from "../cluster/wait.ts";
 import { pipeDeployment } from "../gen/pipe.ts";
@@ -27,11 +27,12 @@ beforeAll(async () => {
     lonePipe(),
     { ...pipe(), metadata: { ...pipe().metadata, name: "other", labels: {} } },
   ]);
-  // A new policy is in force within a second or so.
-  await waitFor(async () => (await patchedAs(controller, { spec: { replicas: 2 } })) !== "accepted", {
+  // A new policy is in force within a second or so, and a new right too.
+  const isHeld = (said: string) => said.includes("ValidatingAdmissionPolicy");
+  await waitFor(async () => isHeld(await patchedAs(controller, { spec: { replicas: 2 } })), {
     what: "the controller's policy to be in force",
   });
-  await waitFor(async () => (await writeRecord(api, "organization-a", "organization")) !== "accepted", {
+  await waitFor(async () => isHeld(await writeRecord(api, "organization-a", "organization")), {
     what: "the API's policy to be in force",
   });
 });
@@ -270,12 +271,15 @@ describe("with the controller's token", () => {
   });
 
   it("nothing but the policy stands against it, and nobody else is held by it", async () => {
-    const admin = new KubeClient(await connect(cluster.kubeconfig));
+    const admin = await PatientClient.of(cluster);
     expect(await patchedAs(admin, container({ image: "registry.example/pipe:2" }))).toBe("accepted");
     await admin.close();
     const name = `${release.name}-pipe-scaling-operator-controller.${release.namespace}`;
-    const policy = await kubectl(cluster, ["get", "validatingadmissionpolicy", name, "-o", "json"]);
-    expect(JSON.parse(policy).status.typeChecking).toEqual({});
+    const checked = async () => {
+      const policy = await kubectl(cluster, ["get", "validatingadmissionpolicy", name, "-o", "json"]);
+      return JSON.parse(policy).status?.typeChecking;
+    };
+    expect(await waitFor(checked, { what: "the types in the policy to be checked" })).toEqual({});
   });
 });
 

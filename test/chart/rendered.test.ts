@@ -4,6 +4,7 @@ import { stringify } from "yaml";
 import type { Cluster } from "../cluster/cluster.ts";
 import { apply, kubectl } from "../cluster/kubectl.ts";
 import { sharedCluster } from "../cluster/shared.ts";
+import { waitFor } from "../cluster/wait.ts";
 import { rendered, VALUE_SETS, valuesFile } from "./tools.ts";
 
 /** Of add-ons that the local cluster has not. */
@@ -29,6 +30,8 @@ describe("what the chart makes", () => {
         metadata: { ...metadata, name },
       })),
     );
+    const account = ["get", "serviceaccount", "default", "--namespace", namespaces.own];
+    await waitFor(() => kubectl(cluster, account), { what: "the account of pods without one" });
   });
   afterAll(async () => {
     await kubectl(cluster, ["delete", "namespace", ...Object.values(namespaces), "--wait=false"]);

@@ -1,8 +1,8 @@
-import { KubeClient } from "../../src/kube/client.ts";
-import { connect } from "../../src/kube/connection.ts";
+import type { KubeClient } from "../../src/kube/client.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import { collectionPath, objectPath, type Resource } from "../../src/kube/paths.ts";
 import type { Cluster } from "../cluster/cluster.ts";
+import { PatientClient } from "../cluster/patient-client.ts";
 import { waitFor } from "../cluster/wait.ts";
 import { accountName, type Component, clusterRoleName, recordsRoleName } from "../gen/shipped-account.ts";
 
@@ -109,7 +109,7 @@ export class Rights {
   }
 
   static async of(component: Component, { cluster, records }: Place): Promise<Rights> {
-    const admin = new KubeClient(await connect(cluster.kubeconfig));
+    const admin = await PatientClient.of(cluster);
     const roles = new Map<string, Role>();
     for (const path of [
       objectPath(ROLES, records, recordsRoleName(component)),

@@ -87,8 +87,13 @@ function expectFinding({ findings }: Examined, severity: Finding["severity"], me
   return found;
 }
 
+/** Of the machine that runs the tests, not of what is installed on it. */
+const SLOW = /^It takes \d+ ms to answer/;
+
 function ill({ findings }: Examined): readonly Finding[] {
-  return findings.filter(({ severity }) => severity === "error" || severity === "warning");
+  return findings.filter(
+    ({ severity, message }) => (severity === "error" || severity === "warning") && !SLOW.test(message),
+  );
 }
 
 /** Once the status of what is looked at has come to that. */
@@ -114,7 +119,9 @@ describe("a healthy installation", () => {
     expect(ill(all)).toEqual([]);
     expect(all.code).toBe(0);
     expectFinding(all, "ok", /is reached; it is Kubernetes v1\.\d+/);
-    expectFinding(all, "ok", /^It answers in \d+ ms\.$/);
+    expect(all.findings.map(({ message }) => message)).toContainEqual(
+      expect.stringMatching(/^It (answers in \d+ ms\.$|takes \d+ ms to answer)/),
+    );
     expectFinding(all, "ok", /clocks .* agree/);
     expectFinding(all, "ok", /definition of PipeScaling is that of this release/);
     for (const component of ["api", "controller"]) {
@@ -353,11 +360,8 @@ describe("the two processes", () => {
 
   it("that lack a right are named with what does not work without it", async () => {
     await kubectl(cluster, ["delete", "rolebinding", recordsRoleName("api"), "-n", world.records]);
-    const found = expectFinding(
-      await examined(),
-      "error",
-      /^The account of the api, .* may not list, watch secrets in .*, so no key is known/,
-    );
+    const lacking = /^The account of the api, .* may not list, watch secrets in .*, so no key is known/;
+    const found = expectFinding(await examinedUntil(lacking), "error", lacking);
     expect(found.remedy).toContain("helm upgrade");
   });
 

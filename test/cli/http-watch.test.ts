@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished }
 import { type SpawnedApi, spawnApi } from "../api/spawned-api.ts";
 import { onTheWayTo, refusedAt, reportStatus, scaledTo } from "../api/statuses.ts";
 import { createWorld, type World } from "../api/world.ts";
+import { reservePorts } from "../cluster/ports.ts";
 import type { KeyRecord } from "../gen/records.ts";
 import { accessTo, serviceOf, start, textOf, WAYS, type Way } from "./http-world.ts";
 import type { RunningProgram } from "./program.ts";
@@ -139,14 +140,18 @@ describe.each(WAYS)("%s a watch", (way) => {
   });
 
   it("outlasts the end of the API, and goes on with the next", async () => {
-    const mortal = await spawnApi(world, { flags: [] });
+    // One that no test beside this one can get between the two.
+    const { ports, release } = await reservePorts();
+    onTestFinished(release);
+    const port = ports.apiServer;
+    const mortal = await spawnApi(world, { port, flags: [] });
     onTestFinished(mortal.stop);
     const { running, requestId } = await rescale(way, mortal.url);
     await running.waitFor("no pipe has been given it yet");
     await mortal.stop();
-    await running.waitFor("Nothing listens at");
+    await running.waitFor("Trying again");
     await reportStatus(world, service, scaledTo(4, requestId));
-    const next = await spawnApi(world, { port: Number(new URL(mortal.url).port), flags: [] });
+    const next = await spawnApi(world, { port, flags: [] });
     onTestFinished(next.stop);
     expect(await running.exitCode).toBe(0);
     expect(textOf(running)).toMatch(/Every pipe runs the size/);

@@ -174,10 +174,10 @@ describe("a rollout that takes its time", () => {
   });
 
   it("ends with 4 when the time is up, on a narrow terminal without colours too", async () => {
-    const watch = watchInPty({ columns: 24, rows: 8, env: { NO_COLOR: "1" } }, "--timeout", "2s");
+    const watch = watchInPty({ columns: 24, rows: 8, env: { NO_COLOR: "1" } }, "--timeout", "6s");
     expect(await watch.exitCode).toBe(4);
     expect(watch.output()).toContain(
-      "The watch ended after 2 s, before the outcome; what was begun goes on.",
+      "The watch ended after 6 s, before the outcome; what was begun goes on.",
     );
     expect(watch.output()).not.toContain("\u001b[1m");
     expect(watch.screen().lines.slice(0, 3)).toEqual([

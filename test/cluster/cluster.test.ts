@@ -84,9 +84,11 @@ describe("the cluster", () => {
     ]);
     const kubeconfig = await serviceAccountKubeconfig(cluster, NAMESPACE, "reader");
     expect(statSync(kubeconfig).mode & 0o077).toBe(0);
-    expect(await kubectl(cluster, ["get", "configmaps", "-o", "name"], { kubeconfig })).toContain(
-      "kube-root-ca.crt",
-    );
+    const isListed = async () =>
+      (await kubectl(cluster, ["get", "configmaps", "-o", "name"], { kubeconfig })).includes(
+        "kube-root-ca.crt",
+      );
+    await waitFor(isListed, { what: "the account to have its right, and the namespace its certificate" });
     const secrets = kubectl(cluster, ["get", "secrets"], { kubeconfig });
     await expect(secrets).rejects.toThrow(
       /User "system:serviceaccount:cluster-test:reader" cannot list resource "secrets"/,
@@ -169,7 +171,10 @@ describe("pods", () => {
     await becomes("deployment/lingering", READY, "1");
     await kubectl(cluster, ["-n", NAMESPACE, "delete", "deployment", "brief", "lingering"]);
     await becomes("pods -l app=brief", "{.items[*].metadata.name}", "");
-    expect(await value("pods -l app=lingering", "{.items[0].metadata.deletionTimestamp}")).not.toBe("");
+    const isEnding = async () =>
+      (await value("pods -l app=lingering", "{.items[0].metadata.deletionTimestamp}")) !== "";
+    await waitFor(isEnding, { what: "the other pod to be told to end" });
+    expect(await value("pods -l app=lingering", "{.items[*].metadata.name}")).not.toBe("");
   });
 
   test("that no node has room for are not scheduled", async () => {

@@ -25,7 +25,10 @@ let cluster: Cluster | undefined;
 export async function setup(project: TestProject): Promise<void> {
   // No test clears its pods away: there is room for those of all.
   const nodeSize = { cpus: 10_000, memoryGib: 100_000 };
-  cluster = await startCluster({ name: `test-${process.pid}`, nodeSize });
+  // Nor does one wait for the turn of another: by itself each of them makes 20 requests a second.
+  const limits = { "kube-api-qps": "1000", "kube-api-burst": "2000" };
+  const componentArgs = { "kube-controller-manager": limits, "kube-scheduler": limits };
+  cluster = await startCluster({ name: `test-${process.pid}`, nodeSize, componentArgs });
   project.provide("cluster", { name: cluster.name, kubeconfig: cluster.kubeconfig });
   project.provide("program", await buildProgram(cluster.dir));
 }

@@ -130,6 +130,7 @@ async function starter(said?: string) {
   else
     await waitFor(() => left().processes.some(({ program }) => program.endsWith("/etcd")), {
       what: "etcd to run",
+      timeoutMs: 60_000,
     });
   return { child, left, env };
 }

@@ -20,7 +20,7 @@ export interface WaitOptions {
  */
 export async function waitFor<T>(
   observe: () => T | Promise<T>,
-  { what, timeoutMs = 20_000, intervalMs = 50, signal }: WaitOptions,
+  { what, timeoutMs = 60_000, intervalMs = 50, signal }: WaitOptions,
 ): Promise<Exclude<T, undefined | null | false>> {
   const deadline = performance.now() + timeoutMs;
   for (;;) {

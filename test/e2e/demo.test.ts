@@ -10,7 +10,7 @@ import { waitFor } from "../cluster/wait.ts";
 
 const DEMO = fileURLToPath(new URL("demo.ts", import.meta.url));
 /** It takes 40 s on a machine that has nothing else to do. */
-const TIMEOUT_MS = 240_000;
+const TIMEOUT_MS = 400_000;
 
 /** The demo as a person runs it, but with a kubeconfig at hand that would break whoever read it. */
 function startDemo(...args: string[]) {

@@ -1,8 +1,9 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
+import { reservePorts } from "../cluster/ports.ts";
 import { sharedCluster } from "../cluster/shared.ts";
-import { desk, freePorts, type Step, stepsOf, typeAll, withoutChance } from "./tutorial.ts";
+import { desk, type Step, stepsOf, typeAll, withoutChance } from "./tutorial.ts";
 
 const DOCS = fileURLToPath(new URL("../../docs/", import.meta.url));
 /** As the tutorial has them; somebody else may listen there. */
@@ -44,7 +45,10 @@ function own(commands: string): Step {
 /** Types all steps at a new desk, and compares what is printed with what their pages show. */
 async function follow(steps: readonly Step[]): Promise<void> {
   const { binaries } = await sharedCluster();
-  const free = await freePorts(PORTS.length);
+  // Of those that no test beside this one can get while the page comes to its processes.
+  const { ports, release } = await reservePorts();
+  onTestFinished(release);
+  const free = Object.values(ports);
   const withFreePorts = (text: string) =>
     PORTS.reduce((replaced, port, index) => replaced.replaceAll(port, String(free[index])), text);
   const { code, printed } = await typeAll(

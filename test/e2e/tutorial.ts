@@ -1,5 +1,4 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
@@ -36,6 +35,7 @@ export function withoutChance(text: string): string {
     .replaceAll(/[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}/g, "<id>")
     .replaceAll(/\b\d{4}-\d\d-\d\dT[\d:.]+Z/g, "<time>")
     .replaceAll(/\b\d+:\d\d\b/g, "<time>")
+    .replaceAll(/\b\d+[dhm]\d+[hms]\b/g, "<time>")
     .replaceAll(/\b(about |less than )?\d+(\.\d+)?( ms| s| min|ms|s|m)\b/g, "<time>")
     .replaceAll(/\s+/g, " ")
     .trim();
@@ -99,20 +99,4 @@ export async function typeAll({ dir, env }: Desk, steps: readonly string[]): Pro
     rest = after;
   }
   return { code, printed };
-}
-
-/** Ports of loopback that nobody listens on. */
-export async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, "127.0.0.1"));
-  return await Promise.all(
-    servers.map(
-      (server) =>
-        new Promise<number>((resolve) => {
-          server.once("listening", () => {
-            const address = server.address();
-            server.close(() => resolve(typeof address === "object" && address ? address.port : 0));
-          });
-        }),
-    ),
-  );
 }

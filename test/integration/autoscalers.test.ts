@@ -65,8 +65,10 @@ describe("a pipe that an autoscaler acts on too", () => {
     await world.askFor(2);
     const told = await waitFor(
       async () => {
-        const ready = conditionOf(await world.scaling(), "Ready");
-        return ready?.status === "True" && ready.message.includes("by-cpu") ? ready : undefined;
+        const scaling = await world.scaling();
+        const ready = conditionOf(scaling, "Ready");
+        const isSeen = scaling.status?.observedGeneration === scaling.metadata.generation;
+        return isSeen && ready?.status === "True" && ready.message.includes("by-cpu") ? ready : undefined;
       },
       { what: "the size to be reached beside the autoscaler" },
     );

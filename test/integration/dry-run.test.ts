@@ -3,6 +3,7 @@ import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished } from "vitest";
 import { kubectl } from "../cluster/kubectl.ts";
 import { podAccount, serviceAccountKubeconfig } from "../cluster/service-account.ts";
+import { waitFor } from "../cluster/wait.ts";
 import { accountName, recordsRoleName } from "../gen/shipped-account.ts";
 import { FaultyProxy, refusal } from "./faults/faulty-proxy.ts";
 import { World } from "./world.ts";
@@ -33,8 +34,13 @@ describe("controller --dry-run", () => {
   }
 
   it("tells the first pass of a controller, and writes nothing", async () => {
-    await world.createPipe({ name: "pipe-a", cores: 1 });
-    await world.createPipe({ name: "pipe-b", cores: 1 });
+    for (const name of ["pipe-a", "pipe-b"]) {
+      await world.createPipe({ name, cores: 1 });
+      // One that runs would go before one that does not yet.
+      await waitFor(async () => (await world.pipe(name)).status?.availableReplicas === 1, {
+        what: `${name} to run`,
+      });
+    }
     const { stdout, stderr } = await dryRun();
     const lines = stdout.split("\n").map((line) => line.split(/ {2,}/));
     const about = [world.serviceId, world.pipes];

@@ -6,8 +6,7 @@ import { API_VERSION, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
 import type { Condition, PipeScaling } from "../../src/crd/pipe-scaling.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
 import { BUILT_IN_TIERS, type Tiers } from "../../src/domain/tier.ts";
-import { KubeClient } from "../../src/kube/client.ts";
-import { connect } from "../../src/kube/connection.ts";
+import type { KubeClient } from "../../src/kube/client.ts";
 import type { Deployment, KubeObject } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, collectionPath, DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
 import { organizationConfigMap, organizationConfigMapName } from "../../src/records/organization.ts";
@@ -15,6 +14,7 @@ import { serviceConfigMap } from "../../src/records/service.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import type { Cluster } from "../cluster/cluster.ts";
 import { apply } from "../cluster/kubectl.ts";
+import { PatientClient } from "../cluster/patient-client.ts";
 import { serviceAccountKubeconfig } from "../cluster/service-account.ts";
 import { sharedCluster } from "../cluster/shared.ts";
 import { waitFor } from "../cluster/wait.ts";
@@ -47,7 +47,7 @@ export class World {
   /** @param own a cluster of the test's own; the shared one by default */
   static async create(tier = "basic", own?: Cluster): Promise<World> {
     const cluster = own ?? (await sharedCluster());
-    const client = new KubeClient(await connect(cluster.kubeconfig));
+    const client = await PatientClient.of(cluster);
     const world = new World(cluster, client, `t-${randomUUID().slice(0, 8)}`);
     await apply(cluster, [
       parse(readFileSync("crds/pipes.clouddb.dev_pipescalings.yaml", "utf8")),

@@ -80,7 +80,7 @@ async function offersOfZsh(...lines: readonly string[]): Promise<string[][]> {
   const zsh = startInPty("zsh", ["-f", "-i"], { env: environment() });
   const setup = [
     ...[`cd ${folder}`, "autoload -Uz compinit", "compinit -D -u", `source ${script("zsh")}`],
-    ...["zstyle ':completion:*' verbose no", "PS1="],
+    ...["zstyle ':completion:*' verbose no", "PS1='ready> '"],
   ];
   zsh.write(`${setup.join("; ")}\r`);
   const offers: string[][] = [];
@@ -88,9 +88,11 @@ async function offersOfZsh(...lines: readonly string[]): Promise<string[][]> {
     // After the line before it, which is taken back.
     const mark = `line-${offers.length}`;
     zsh.write(`\u0015print -r ${mark}''-begins\r`);
-    await zsh.waitFor(`${mark}-begins\r\n`);
+    const answer = () => zsh.output().split(`${mark}-begins\r\n`).at(-1) ?? "";
+    // Before it asks again, the terminal is not in its hands: Ctrl-D would end it.
+    await zsh.waitFor(new RegExp(`${mark}-begins\\r\\n[^]*ready> `));
     zsh.write(`${line}\u0004`);
-    const listed = () => listedBelow(zsh.output().split(`${mark}-begins\r\n`).at(-1) ?? "");
+    const listed = () => listedBelow(answer().slice(answer().lastIndexOf("ready> ")));
     const list = await waitFor(() => listed()?.split(/\s+/), { what: `an answer to ${line}` });
     offers.push(list.filter(Boolean).sort());
   }

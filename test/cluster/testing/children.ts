@@ -9,11 +9,13 @@ import { waitFor } from "../wait.ts";
 /** A process of a test: what it says, and how it ends. */
 export class Child {
   readonly process: ChildProcess;
+  readonly #closed: Promise<unknown>;
   #stdout = "";
   #stderr = "";
 
   constructor(process: ChildProcess) {
     this.process = process;
+    this.#closed = once(process, "close");
     process.stdout?.on("data", (chunk: Buffer) => {
       this.#stdout += chunk.toString();
     });
@@ -42,7 +44,7 @@ export class Child {
   /** How it ended: the exit code, or the name of the signal. */
   async ends(): Promise<number | NodeJS.Signals | null> {
     // "close", not "exit": by then it has said all it had to say.
-    if (this.process.exitCode === null && this.process.signalCode === null) await once(this.process, "close");
+    await this.#closed;
     return this.process.exitCode ?? this.process.signalCode;
   }
 }

@@ -2,6 +2,7 @@ import * as z from "zod";
 import { formatTable } from "../../../src/cli/output.ts";
 import { sizeOfCores } from "../../../src/domain/size.ts";
 import { kubectl } from "../../cluster/kubectl.ts";
+import { waitFor } from "../../cluster/wait.ts";
 import { check } from "./check.ts";
 import type { ApiCaller, Reply } from "./http.ts";
 import { ACME_PIPES, OTHER_PIPE } from "./objects.ts";
@@ -50,15 +51,21 @@ export function organizationsStep({ narration }: Stage, caller: ApiCaller, { acm
   });
 }
 
-/** GET tells the size that every pipe has really reached. */
-export async function expectEffective(caller: ApiCaller, seeded: Seeded, cores: number): Promise<Reply> {
-  const reply = await caller.get(scalingPath(seeded.acme));
-  const { result } = scaled.parse(reply.body);
-  check(
-    result.replicaCpuMillicores === cores * 1000 && result.replicaMemoryGb === cores * 4,
-    `GET pipesCdcScaling answered ${reply.text} while every pipe has ${cores} cores`,
+/** GET tells the size that every pipe has really reached, as soon as the API's own watch has told it. */
+export function expectEffective(caller: ApiCaller, seeded: Seeded, cores: number): Promise<Reply> {
+  return waitFor(
+    async () => {
+      const reply = await caller.get(scalingPath(seeded.acme));
+      const { result } = scaled.parse(reply.body);
+      check(
+        result.replicaCpuMillicores === cores * 1000 && result.replicaMemoryGb === cores * 4,
+        `GET pipesCdcScaling answered ${reply.text} while every pipe has ${cores} cores`,
+      );
+      return reply;
+    },
+    // A key has ten requests in ten seconds.
+    { what: `GET pipesCdcScaling to tell ${cores} cores`, intervalMs: 1000, timeoutMs: 10_000 },
   );
-  return reply;
 }
 
 /** The heart of it: one PATCH, and all that follows from it until the last pipe is done. */

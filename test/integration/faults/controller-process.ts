@@ -53,8 +53,8 @@ export class ControllerProcess {
   }
 
   /** Resolves when its log has this text. */
-  async says(text: string, timeoutMs = 30_000): Promise<void> {
-    await waitFor(() => this.#output.includes(text), {
+  async says(text: string | RegExp, timeoutMs = 60_000): Promise<void> {
+    await waitFor(() => this.#output.search(text) >= 0, {
       what: `the controller to say "${text}" (it said: ${this.#output})`,
       timeoutMs,
       intervalMs: 10,

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { PIPE_SCALINGS } from "../../../src/crd/names.ts";
-import { KubeClient } from "../../../src/kube/client.ts";
-import { connect } from "../../../src/kube/connection.ts";
+import type { KubeClient } from "../../../src/kube/client.ts";
 import { collectionPath, DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
+import { PatientClient } from "../../cluster/patient-client.ts";
 import { waitFor } from "../../cluster/wait.ts";
 import type { World } from "../world.ts";
 import type { Kinds } from "./history.ts";
@@ -46,7 +46,7 @@ export class Invariants {
 
   /** To be called before a controller starts; what is there by now is not judged. */
   static async observe(world: World, options: ObserveOptions = {}): Promise<Invariants> {
-    const client = new KubeClient(await connect(world.cluster.kubeconfig));
+    const client = await PatientClient.of(world.cluster);
     const invariants = new Invariants(world, client, options);
     const namespaces = new Set([world.records, ...invariants.#services.values()]);
     await invariants.#observer.watch([...namespaces]);

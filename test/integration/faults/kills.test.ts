@@ -20,7 +20,7 @@ afterEach(async () => {
 });
 
 it(`a rescale is finished by the next, however often one is killed (seed ${seed})`, {
-  timeout: 120_000,
+  timeout: 240_000,
 }, async () => {
   const random = randomOf(seed);
   const kubeconfig = await controllerKubeconfig(world);

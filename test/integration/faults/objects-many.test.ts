@@ -29,16 +29,17 @@ afterAll(async () => {
 });
 
 it("a service of 200 pipes is rescaled one first, then a quarter at a time", {
-  timeout: 120_000,
+  timeout: 360_000,
 }, async () => {
   const names = Array.from({ length: 200 }, (_, index) => `pipe-${index}`);
   invariants.accept(1);
   await world.startController();
-  await Promise.all(names.map((name) => world.createPipe({ name, cores: 1 })));
-  await invariants.settled(1, { quietMs: 0 });
+  for (let at = 0; at < names.length; at += 20)
+    await Promise.all(names.slice(at, at + 20).map((name) => world.createPipe({ name, cores: 1 })));
+  await invariants.settled(1, { quietMs: 0, timeoutMs: 150_000 });
   invariants.accept(2);
   await world.askFor(2);
-  await invariants.settled(2, { quietMs: 1000 });
+  await invariants.settled(2, { quietMs: 1000, timeoutMs: 150_000 });
   await invariants.end();
   expect((await world.scaling()).status?.pipes?.summary).toBe("200/200");
 });

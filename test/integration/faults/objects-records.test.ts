@@ -19,7 +19,7 @@ describe("a record in mid-rescale", () => {
   beforeAll(async () => {
     world = await World.create();
     await world.startController();
-    const podAnnotations = { [START_AFTER_ANNOTATION]: "1s" };
+    const podAnnotations = { [START_AFTER_ANNOTATION]: "3s" };
     for (const name of NAMES) await world.createPipe({ name, cores, podAnnotations });
     await world.waitForCondition("Ready", "True");
   });
@@ -31,10 +31,15 @@ describe("a record in mid-rescale", () => {
 
   const service = () => serviceConfigMapName(world.serviceId);
   const organization = () => world.organizationName;
-  const deleted = (name: string) =>
-    kubectl(world.cluster, ["delete", "configmap", name, "-n", world.records]);
+  const path = (name: string) => objectPath(CONFIG_MAPS, world.records, name);
+  const deleted = (name: string) => world.client.json({ method: "DELETE", path: path(name) });
   const patched = (data: object) => (name: string) =>
-    kubectl(world.cluster, ["patch", "configmap", name, "-n", world.records, "-p", JSON.stringify({ data })]);
+    world.client.json({
+      method: "PATCH",
+      path: path(name),
+      patchType: "application/merge-patch+json",
+      body: { data },
+    });
 
   it.each([
     ["service, malformed", service, patched({ namespace: "Not A Namespace" }), "MalformedRecord"],
@@ -42,8 +47,7 @@ describe("a record in mid-rescale", () => {
     ["organization, malformed", organization, patched({ tier: null }), "MalformedRecord"],
     ["organization, deleted", organization, deleted, "UnknownOrganization"],
   ])("of the %s, stops it until it is as it was", async (_, nameOf, spoil, reason) => {
-    const path = objectPath(CONFIG_MAPS, world.records, nameOf());
-    const { metadata, ...record } = await world.client.json<ConfigMap>({ path });
+    const { metadata, ...record } = await world.client.json<ConfigMap>({ path: path(nameOf()) });
     cores += 1;
     invariants.accept(cores);
     await world.askFor(cores);
@@ -90,6 +94,7 @@ describe("a namespace of pipes that is being deleted", () => {
       await world.waitForCondition("Ready", "True");
       // What has a finalizer stays, and so does its namespace.
       await world.patchPipe("pipe-a", { metadata: { finalizers: ["test.pipes.clouddb.dev/stay"] } });
+      invariants.accept(4);
       await world.askFor(4);
       await kubectl(world.cluster, ["delete", "namespace", world.pipes, "--wait=false"]);
       await waitFor(async () => (await world.pipe("pipe-a")).metadata.deletionTimestamp, {

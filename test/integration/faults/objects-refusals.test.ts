@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { RETRY_ANNOTATION } from "../../../src/controller/names.ts";
-import { DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
+import type { Pod } from "../../../src/kube/objects.ts";
+import { collectionPath, DEPLOYMENTS, objectPath, PODS } from "../../../src/kube/paths.ts";
 import { apply, kubectl } from "../../cluster/kubectl.ts";
 import { serviceAccountKubeconfig } from "../../cluster/service-account.ts";
 import { NEVER_READY_LABEL, START_AFTER_ANNOTATION } from "../../cluster/stages.ts";
@@ -66,20 +67,24 @@ async function triedAgain(): Promise<void> {
 describe("a size", () => {
   it("whose rollout never completes is taken back, and the other pipes are held back", async () => {
     await askedForFour({
-      podAnnotations: { [START_AFTER_ANNOTATION]: "1500ms" },
-      progressDeadlineSeconds: 4,
+      podAnnotations: { [START_AFTER_ANNOTATION]: "2s" },
+      progressDeadlineSeconds: 10,
     });
-    const selector = "--field-selector=status.phase=Pending";
-    await waitFor(
+    const pod = await waitFor(
       async () => {
-        const [pod] = JSON.parse(
-          await kubectl(world.cluster, ["get", "pods", "-n", world.pipes, selector, "-o", "json"]),
-        ).items;
-        const args = ["label", "pod", pod.metadata.name, "-n", world.pipes, `${NEVER_READY_LABEL}=true`];
-        return kubectl(world.cluster, args);
+        const path = collectionPath(PODS, world.pipes);
+        const query = { fieldSelector: "status.phase=Pending" };
+        const { items } = await world.client.json<{ readonly items: readonly Pod[] }>({ path, query });
+        return items[0];
       },
       { what: "the new pod, to fail it" },
     );
+    await world.client.json({
+      method: "PATCH",
+      path: objectPath(PODS, world.pipes, pod.metadata.name),
+      patchType: "application/merge-patch+json",
+      body: { metadata: { labels: { [NEVER_READY_LABEL]: "true" } } },
+    });
     const stalled = await world.waitForCondition("Stalled", "True", "ProgressDeadlineExceeded");
     expect(stalled.status?.failures).toMatchObject([{ size: "4000m/16Gi", attempts: 1 }]);
     await keptOrPutBack();
@@ -90,16 +95,20 @@ describe("a size", () => {
 
   it("that a quota refuses a Recreate pipe, whose old pods are gone, is taken back at once", async () => {
     // Enough for one pipe to have twice what it has, and no more.
-    await askedForFour(recreated, () =>
-      apply(world.cluster, [
+    await askedForFour(recreated, async () => {
+      await apply(world.cluster, [
         {
           apiVersion: "v1",
           kind: "ResourceQuota",
           metadata: { name: "small", namespace: world.pipes },
           spec: { hard: { "requests.memory": "16Gi" } },
         },
-      ]),
-    );
+      ]);
+      // Before it is counted it refuses everything, in other words.
+      const isCounted = () =>
+        kubectl(world.cluster, ["get", "quota", "small", "-n", world.pipes, "-o", "jsonpath={.status.hard}"]);
+      await waitFor(async () => (await isCounted()) !== "", { what: "the quota to be counted" });
+    });
     const stalled = await world.waitForCondition("Stalled", "True", "FailedCreate");
     expect(conditionOf(stalled, "Stalled")?.message).toContain("exceeded quota: small");
     await keptOrPutBack();

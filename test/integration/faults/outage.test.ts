@@ -25,7 +25,7 @@ beforeEach(async () => {
   controller = new KeptController(world, await controllerKubeconfig(world));
   invariants.accept(1);
   for (const name of pipes)
-    await world.createPipe({ name, cores: 1, podAnnotations: { [START_AFTER_ANNOTATION]: "700ms" } });
+    await world.createPipe({ name, cores: 1, podAnnotations: { [START_AFTER_ANNOTATION]: "2s" } });
   await world.waitForCondition("Ready", "True");
 });
 afterEach(async () => {
@@ -50,7 +50,7 @@ async function begin(cores: number): Promise<void> {
 it.each([5, 60])(
   "the API server is gone for %i s in the middle of a rescale",
   {
-    timeout: 150_000,
+    timeout: 240_000,
   },
   async (seconds) => {
     await begin(4);
@@ -62,7 +62,7 @@ it.each([5, 60])(
   },
 );
 
-it("etcd is put back to the middle of a rescale before the last one", { timeout: 120_000 }, async () => {
+it("etcd is put back to the middle of a rescale before the last one", { timeout: 240_000 }, async () => {
   await begin(2);
   await takeSnapshot(cluster);
   await invariants.settled(2, { quietMs: 0 });
@@ -74,8 +74,9 @@ it("etcd is put back to the middle of a rescale before the last one", { timeout:
   await restoreSnapshot(cluster);
   invariants = await Invariants.observe(world);
   invariants.accept(2);
-  await before.says("the cluster is older than what was known of it");
   expect(await before.ended).toBe(1);
+  // Where the server was away for longer than one may lead, that ends it before it can look back.
+  await before.says(/the cluster is older than what was known of it|the lease was lost/);
   await invariants.settled(2, { quietMs: 2000 });
   expect((await world.scaling()).spec?.replicaCpuMillicores).toBe(2000);
   await begin(3);

@@ -64,11 +64,14 @@ describe("a call to the API server", () => {
   it("that is refused with 429 is not made again before the time that the server names", async () => {
     const { proxy, world } = service;
     const begun = proxy.seen.length;
+    const answered = proxy.count("patch", "deployments", "answer");
     await service.rescaleUnder({
       ...first(1, "patch", "deployments", refusal(429, "TooManyRequests", { "retry-after": "2" })),
       // News of the service is no reason to ask earlier.
       meanwhile: async () => {
-        await waitFor(() => proxy.count("patch", "deployments", "answer") > 0, { what: "the refusal" });
+        await waitFor(() => proxy.count("patch", "deployments", "answer") > answered, {
+          what: "the refusal",
+        });
         await world.patchPipe("pipe-b", { metadata: { annotations: { note: `${performance.now()}` } } });
       },
     });

@@ -114,6 +114,7 @@ describe("a rescale, with watches", () => {
       what: "the new pipe to have the size of the others",
     });
     let isGone = false;
+    const answered = proxy.count("watch", "deployments", "answer");
     await service.rescaleUnder({
       isOfWatches,
       fate: ({ verb, resource }) => {
@@ -130,7 +131,7 @@ describe("a rescale, with watches", () => {
         });
         isGone = true;
       },
-      isOver: () => proxy.count("watch", "deployments", "answer") > 0,
+      isOver: () => proxy.count("watch", "deployments", "answer") > answered,
     });
     expect(await summary()).toBe("3/3");
   });

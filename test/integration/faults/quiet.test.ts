@@ -13,7 +13,7 @@ afterEach(async () => {
   await invariants.close();
 });
 
-it("writes nothing for a minute once every pipe has its size", { timeout: 120_000 }, async () => {
+it("writes nothing for a minute once every pipe has its size", { timeout: 240_000 }, async () => {
   await world.startController();
   invariants.accept(1);
   for (const name of ["pipe-a", "pipe-b", "pipe-c", "pipe-d", "pipe-e"])

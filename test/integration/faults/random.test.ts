@@ -43,7 +43,7 @@ afterEach(async () => {
 });
 
 it(`holds through ${STEPS} steps of people and faults at random (seed ${seed})`, {
-  timeout: 240_000,
+  timeout: 480_000,
 }, async () => {
   const random = randomOf(seed);
   const operations = new Operations(world, invariants, random);

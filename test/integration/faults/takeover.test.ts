@@ -11,7 +11,7 @@ import { ControllerProcess, controllerKubeconfig } from "./controller-process.ts
 import { Invariants } from "./invariants.ts";
 
 /** Longer than a lease lasts, by which time another holds it. */
-const TAKEOVER_MS = 30_000;
+const TAKEOVER_MS = 60_000;
 
 let folder: string;
 let audit: Audit;
@@ -47,12 +47,12 @@ async function start(identity: string) {
 }
 
 it("one that stops longer than its lease, and wakes, finds another at work and writes nothing", {
-  timeout: 120_000,
+  timeout: 240_000,
 }, async () => {
   const first = await start("first");
   invariants.accept(1);
   for (const name of ["pipe-a", "pipe-b", "pipe-c"])
-    await world.createPipe({ name, cores: 1, podAnnotations: { [START_AFTER_ANNOTATION]: "500ms" } });
+    await world.createPipe({ name, cores: 1, podAnnotations: { [START_AFTER_ANNOTATION]: "2s" } });
   await world.waitForCondition("Ready", "True");
   const second = await start("second");
   await second.process.says('"listening"');
@@ -72,7 +72,7 @@ it("one that stops longer than its lease, and wakes, finds another at work and w
   // It wakes to a size that it has not seen, and pipes that are not as it knew them.
   first.process.signal("SIGCONT");
   expect(await first.process.ended).toBe(1);
-  await first.process.says("the lease was lost to another controller");
+  await first.process.says("the lease was lost");
   expect(first.writes()).toEqual(before);
 
   invariants.accept(3);
@@ -82,11 +82,11 @@ it("one that stops longer than its lease, and wakes, finds another at work and w
   await invariants.end();
 });
 
-it("one that is killed is followed by another once its lease has run out", { timeout: 120_000 }, async () => {
+it("one that is killed is followed by another once its lease has run out", { timeout: 240_000 }, async () => {
   const first = await start("first");
   invariants.accept(1);
   for (const name of ["pipe-a", "pipe-b", "pipe-c"])
-    await world.createPipe({ name, cores: 1, podAnnotations: { [START_AFTER_ANNOTATION]: "500ms" } });
+    await world.createPipe({ name, cores: 1, podAnnotations: { [START_AFTER_ANNOTATION]: "2s" } });
   await world.waitForCondition("Ready", "True");
   const second = await start("second");
   invariants.accept(4);
