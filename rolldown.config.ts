@@ -1,11 +1,11 @@
 import { defineConfig, type Plugin } from "rolldown";
-import { DOCS_ASSETS, gzippedAsset } from "./src/api/docs-assets.ts";
+import { DOCS_ASSETS, gzippedAsset } from "./src/api/openapi/docs-assets.ts";
 
 /** The module that reads the files of the docs page as one that has them. They are decoded when asked for. */
 const embedDocsAssets: Plugin = {
   name: "embed-docs-assets",
   load: {
-    filter: { id: /\/src\/api\/docs-assets\.ts$/ },
+    filter: { id: /\/src\/api\/openapi\/docs-assets\.ts$/ },
     handler() {
       const contents = DOCS_ASSETS.map((name) => [name, gzippedAsset(name).toString("base64")]);
       return `

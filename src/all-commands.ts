@@ -28,7 +28,7 @@ const api = defineCommand({
   run: (values) =>
     runProcess("api", values.logLevel, async (log, signal) => {
       const settings = apiSettings(values);
-      const { runApi } = await import("./api/process.ts");
+      const { runApi } = await import("./api/setup.ts");
       await runApi(settings, log, signal);
     }),
 });

@@ -205,8 +205,9 @@ export const controllerOptions = z.object({
 });
 
 export function apiSettings(values: z.output<typeof apiOptions>) {
-  const { host, port, opsPort, plainHttp, tlsCert, tlsKey, drainDelay: drainDelayMs, pathAliases } = values;
-  const { trustedProxies, rateLimit, failedLogins, rateWindow: rateWindowMs } = values;
+  const { host, port, opsPort, plainHttp, tlsCert, tlsKey, drainDelay: drainDelayMs } = values;
+  const { trustedProxies = [], rateLimit, failedLogins, rateWindow: rateWindowMs } = values;
+  const pathAliases: ReadonlyMap<string, string> = values.pathAliases ?? new Map();
   const { maxCacheAge: maxCacheAgeMs } = values;
   const limits = { trustedProxies, rateLimit, failedLogins, rateWindowMs };
   const listening = { host, port, opsPort, plainHttp, tlsCert, tlsKey, drainDelayMs };

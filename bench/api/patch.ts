@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { ScalingWriter } from "../../src/api/scaling-writer.ts";
+import { PipeScalingWriter } from "../../src/api/cluster/pipe-scaling-writer.ts";
 import { type Size, sizeOfCores } from "../../src/domain/size.ts";
 import { KubeClient } from "../../src/kube/client.ts";
 import { connect } from "../../src/kube/connection.ts";
@@ -72,7 +72,7 @@ async function patch(
 
 async function apply(client: KubeClient, { scaling }: BenchService, size: Size): Promise<void> {
   const origin = { requestId: randomUUID(), apiKey: randomUUID(), requestedAt: new Date().toISOString() };
-  await new ScalingWriter(client).write(scaling, size, origin);
+  await new PipeScalingWriter(client).write(scaling, size, origin);
 }
 
 async function timeOf(act: () => Promise<void>): Promise<number> {

@@ -1,8 +1,8 @@
 import {
-  type CachedScaling,
   type PipeScalingResource,
-  toCachedScaling,
-} from "../../src/api/cached-objects.ts";
+  type PipeScalingView,
+  toPipeScalingView,
+} from "../../src/api/cluster/views.ts";
 import { API_VERSION, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
 import { describeSize, sizeOfCores } from "../../src/domain/size.ts";
 import { KubeClient } from "../../src/kube/client.ts";
@@ -17,7 +17,7 @@ import { keyRecord, organizationRecord, serviceRecord } from "../../test/gen/rec
 const KEYS = 16;
 
 export interface BenchService {
-  readonly scaling: CachedScaling;
+  readonly scaling: PipeScalingView;
   /** Of its size, on the API. */
   readonly path: string;
 }
@@ -77,7 +77,7 @@ async function seed(admin: KubeClient) {
 }
 
 /** As the controller would have made it, with one core reached. */
-async function addScaling(admin: KubeClient, name: string): Promise<CachedScaling> {
+async function addScaling(admin: KubeClient, name: string): Promise<PipeScalingView> {
   const size = sizeOfCores(1);
   const spec = { replicaCpuMillicores: size.cpuMillicores, replicaMemoryGb: size.memoryGib };
   const made = await admin.json<PipeScalingResource>({
@@ -91,5 +91,5 @@ async function addScaling(admin: KubeClient, name: string): Promise<CachedScalin
     patchType: "application/merge-patch+json",
     body: { status: { effective: { ...spec, summary: describeSize(size) } } },
   });
-  return toCachedScaling(made);
+  return toPipeScalingView(made);
 }

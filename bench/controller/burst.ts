@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { type PipeScalingResource, toCachedScaling } from "../../src/api/cached-objects.ts";
-import { ScalingWriter } from "../../src/api/scaling-writer.ts";
+import { PipeScalingWriter } from "../../src/api/cluster/pipe-scaling-writer.ts";
+import { type PipeScalingResource, toPipeScalingView } from "../../src/api/cluster/views.ts";
 import { SERVICE_LABEL } from "../../src/controller/names.ts";
 import { sizeOf } from "../../src/controller/pipe.ts";
 import { PIPE_SCALINGS } from "../../src/crd/names.ts";
@@ -33,9 +33,9 @@ export async function measureBurst(
   controller: RunningController,
   serviceId: string,
 ): Promise<Burst> {
-  const writer = new ScalingWriter(world.admin);
+  const writer = new PipeScalingWriter(world.admin);
   const path = objectPath(PIPE_SCALINGS, PIPES, serviceId);
-  const scaling = toCachedScaling(await world.admin.json<PipeScalingResource>({ path }));
+  const scaling = toPipeScalingView(await world.admin.json<PipeScalingResource>({ path }));
   const before = await quiet(world);
   const given = controller.given;
   const startedAtMs = Date.now();

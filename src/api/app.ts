@@ -1,103 +1,64 @@
-import type { RequestListener } from "node:http";
+import express, { type Express } from "express";
 import type { Clock } from "../runtime/clock.ts";
-import type { Answers } from "./answers.ts";
-import type { BackupDeps } from "./backup.ts";
-import type { Caches } from "./caches.ts";
-import { ClientAddresses } from "./client-address.ts";
-import { docsPages } from "./docs.ts";
-import { type Exchange, openExchange } from "./exchange.ts";
-import { Gate, requireRole } from "./gate.ts";
-import { pathOf, requireOneReading } from "./http-syntax.ts";
-import type { Limits } from "./limits.ts";
-import type { MembersDeps } from "./members.ts";
-import type { Page } from "./page.ts";
-import { methodNotAllowed, nothingThere, toProblem } from "./problem.ts";
-import { backupRoutes } from "./routes/backup.ts";
-import { keyRoutes } from "./routes/keys.ts";
-import { memberRoutes } from "./routes/members.ts";
-import { organizationRoutes } from "./routes/organizations.ts";
-import { pipeScalingRoutes } from "./routes/pipe-scaling.ts";
-import { type PathAliases, type Route, Router } from "./routes.ts";
-import type { ScalingDeps } from "./scaling.ts";
+import type { Logger } from "../telemetry/log.ts";
+import type { TellSpan } from "../telemetry/span.ts";
+import type { ClusterCache } from "./cluster/cluster-cache.ts";
+import type { ApiMetrics } from "./metrics.ts";
+import { authenticate } from "./middleware/authenticate.ts";
+import { allowClientIp, type TrustedProxies } from "./middleware/client-ip.ts";
+import { errorHandler } from "./middleware/error-handler.ts";
+import { httpSyntax } from "./middleware/http-syntax.ts";
+import { methodNotAllowedError, notFound } from "./middleware/not-found.ts";
+import type { RateLimits } from "./middleware/rate-limit/limits.ts";
+import { rateLimit } from "./middleware/rate-limit.ts";
+import { requestContext } from "./middleware/request-context.ts";
+import { requestLog } from "./middleware/request-log.ts";
+import { docsRouter } from "./openapi/docs-routes.ts";
+import { requirePathAliases } from "./path-aliases.ts";
+import { OPERATIONS, type ResourceDeps, resourceRouters } from "./resources/operations.ts";
 
-/** What the operations need. */
-export interface RouteDeps extends Omit<ScalingDeps & BackupDeps & MembersDeps, "caches"> {
-  readonly caches: Omit<Caches, "run" | "notSynced">;
+export interface AppDeps extends ResourceDeps {
+  readonly cache: Omit<ClusterCache, "run" | "notSynced">;
   readonly clock: Clock;
-}
-
-export interface AppDeps extends RouteDeps {
-  readonly answers: Answers;
-  /** Shown to whoever is asked for credentials. */
-  readonly realm: string;
-  /** The same that `answers` has. */
-  readonly limits?: Limits | undefined;
-  /** Without it a client's address is the connection's. */
-  readonly addresses?: ClientAddresses | undefined;
-  readonly pathAliases?: PathAliases | undefined;
-}
-
-/** Every operation there is. */
-export function routesOf(deps: RouteDeps): readonly Route[] {
-  const { caches, clock } = deps;
-  return [
-    ...organizationRoutes(caches),
-    ...keyRoutes(caches),
-    ...memberRoutes(caches, deps),
-    ...backupRoutes(caches, deps),
-    ...pipeScalingRoutes(caches, clock, deps),
-  ];
+  readonly log: Logger;
+  readonly limits: RateLimits;
+  readonly trustedProxies: TrustedProxies;
+  readonly metrics: Pick<ApiMetrics, "requestCompleted">;
+  /** `undefined` when tracing is off. */
+  readonly recordSpan: TellSpan | undefined;
+  readonly isShuttingDown: () => boolean;
 }
 
 /**
- * The management API, as a listener for an HTTP server of any kind. Everything it touches is an argument.
+ * The management API as an express app.
  *
- * @throws Error with a sentence for the user if a path alias cannot be one
+ * The order of the checks is part of the API's contract, so that no status reveals what a
+ * later check protects: HTTP syntax, 401, source address 403, 429, route 404 and 405, role 403; and in each handler
+ * path parameters 400, organization and service 404, body 415, 413 and 400, state 400 and 409.
+ *
+ * @throws Error with a sentence for the user if a path alias is wrong
  */
-export function createApp(deps: AppDeps): RequestListener {
-  const { answers, clock, addresses = new ClientAddresses() } = deps;
-  const gate = new Gate(deps);
-  const routes = routesOf(deps);
-  const router = new Router(routes, deps.pathAliases);
-  const pages = docsPages(routes);
+export function createApp(deps: AppDeps): Express {
+  const { cache, pathAliases } = deps;
+  requirePathAliases(OPERATIONS, pathAliases);
+  const app = express();
+  app.enable("strict routing");
+  app.enable("case sensitive routing");
+  app.disable("x-powered-by");
+  app.disable("etag");
+  // No operation has a query.
+  app.set("query parser", false);
 
-  /** The order of the checks is the contract's (api-contract, part 2), so that no status leaks what a later one protects. */
-  function serve(exchange: Exchange, path: string): unknown {
-    const { request, requestId } = exchange;
-    const key = gate.admit(exchange);
-    const { route, parameters } = router.match(request.method ?? "", path);
-    exchange.route = route.path;
-    requireRole(key, route.method);
-    return route.serve({ requestId, request, key, parameters });
-  }
-
-  /** Anybody may read it; what else is asked of `/v1` is behind the gate as all that is under it. */
-  function pageAt(path: string, exchange: Exchange): Page {
-    const { method } = exchange.request;
-    const page = pages.get(path);
-    if (page && (method === "GET" || method === "HEAD")) {
-      exchange.route = page.route;
-      return page;
-    }
-    if (path === "/v1") gate.admit(exchange);
-    throw page ? methodNotAllowed("GET, HEAD") : nothingThere();
-  }
-
-  return (request, response) => {
-    const exchange = openExchange(request, response, clock.monotonic(), addresses.of(request));
-    const fail = (error: unknown) => answers.failure(exchange, toProblem(error));
-    try {
-      requireOneReading(request);
-      const path = pathOf(request.url ?? "");
-      if (!path.startsWith("/v1/")) {
-        answers.page(exchange, pageAt(path, exchange));
-        return;
-      }
-      const result = serve(exchange, path);
-      if (result instanceof Promise) result.then((value) => answers.success(exchange, value)).catch(fail);
-      else answers.success(exchange, result);
-    } catch (error) {
-      fail(error);
-    }
-  };
+  app.use(requestContext(deps));
+  app.use(requestLog(deps));
+  app.use(httpSyntax);
+  app.use(docsRouter(OPERATIONS));
+  app.use("/v1", authenticate(deps), allowClientIp, rateLimit({ ...deps, keyUsage: cache.keyUsageBuffer }));
+  app.use(resourceRouters(deps));
+  app.all("/v1", () => {
+    throw methodNotAllowedError("GET, HEAD");
+  });
+  app.use(notFound);
+  app.use(errorHandler);
+  return app;
 }

@@ -1,6 +1,7 @@
 import { Gauge, Histogram, type Registry } from "prom-client";
 import { type Count, Tally } from "../telemetry/tally.ts";
-import type { Exchange } from "./exchange.ts";
+import type { CompletedRequest } from "./middleware/completed-request.ts";
+import { DROP_REASONS, type DropReason } from "./server/connections.ts";
 
 /** Most answers come from the caches in less than a millisecond; a call to the cluster takes at most 5 s. */
 const REQUEST_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -25,12 +26,6 @@ interface RouteSeries {
   readonly count: (status: number) => void;
 }
 
-/** What is looked at of one. */
-export interface AnsweredExchange extends Pick<Exchange, "route"> {
-  readonly request: Pick<Exchange["request"], "method" | "headers">;
-  readonly key: object | undefined;
-}
-
 /** What the API tells Prometheus. Every label has a bounded set of values: none is a client's own text. */
 export class ApiMetrics {
   readonly #registry: Registry;
@@ -39,6 +34,7 @@ export class ApiMetrics {
   readonly #byRoute = new Map<string, Map<string, RouteSeries>>();
   readonly #authentications: Record<"accepted" | "absent" | "refused" | "unknown", Count>;
   readonly #limits: Record<"key" | "source", Count>;
+  readonly #drops: ReadonlyMap<DropReason, Count>;
 
   constructor(registry: Registry) {
     this.#registry = registry;
@@ -73,13 +69,20 @@ export class ApiMetrics {
       help: "Requests answered 429, by the limit: of a key, or of a source's failed authentications.",
       labels: ["limit"],
     });
+    const drops = new Tally({
+      registry,
+      name: "pipe_scaling_connections_dropped_total",
+      help: "Connections closed or refused at a limit: idle_evicted for an idle one that made room for a new one, source_limit and connection_limit for a new one that found no room.",
+      labels: ["reason"],
+    });
+    this.#drops = new Map(DROP_REASONS.map((reason) => [reason, drops.series({ reason })]));
     this.#limits = { key: limits.series({ limit: "key" }), source: limits.series({ limit: "source" }) };
   }
 
-  /** An exchange has come to its end. */
-  answered({ request, route = "none", key }: AnsweredExchange, status: number, seconds: number): void {
+  requestCompleted({ request, context, route = "none", status, durationMs }: CompletedRequest): void {
+    const { key } = context;
     const series = this.#seriesOf(methodOf(request), route);
-    series.observeSeconds(seconds);
+    series.observeSeconds(durationMs / 1000);
     series.count(status);
     // Who is not known by then was not asked for credentials, or was turned away for them.
     if (key !== undefined) {
@@ -93,9 +96,13 @@ export class ApiMetrics {
     } else if (status === 503) this.#authentications.unknown();
   }
 
-  /** What came was answered, though it never was a request. */
-  answeredNoRequest(status: number): void {
+  /** Something that was not a valid request got a response. */
+  malformedRequest(status: number): void {
     this.#seriesOf("none", "none").count(status);
+  }
+
+  connectionDropped(reason: DropReason): void {
+    this.#drops.get(reason)?.();
   }
 
   /** Shows on each scrape how the caches are then. */
@@ -151,7 +158,7 @@ export class ApiMetrics {
   }
 }
 
-function methodOf({ method = "" }: AnsweredExchange["request"]): string {
+function methodOf({ method }: CompletedRequest["request"]): string {
   return METHODS.has(method) ? method : "other";
 }
 

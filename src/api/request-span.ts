@@ -1,6 +1,6 @@
 import { requestSpanId, type Span } from "../telemetry/span.ts";
-import type { Exchange } from "./exchange.ts";
-import { SCALING_PATH } from "./routes/pipe-scaling.ts";
+import type { CompletedRequest } from "./middleware/completed-request.ts";
+import { SCALING_PATH } from "./resources/pipe-scaling/routes.ts";
 
 /**
  * The first span of the trace of a rescale: the request that asked for it. None for other requests, nor for one
@@ -9,14 +9,12 @@ import { SCALING_PATH } from "./routes/pipe-scaling.ts";
  * Names of attributes: OpenTelemetry's semantic conventions for HTTP servers.
  */
 export function requestSpan(
-  { request, requestId, route, key }: Pick<Exchange, "request" | "requestId" | "route" | "key">,
-  status: number,
+  { request, context: { requestId, key }, route, status, durationMs }: CompletedRequest,
   endMs: number,
-  durationMs: number,
 ): Span | undefined {
   if (request.method !== "PATCH" || route !== SCALING_PATH || key === undefined) return undefined;
   if (status !== 200 && status < 500) return undefined;
-  const [path] = (request.url ?? "").split("?");
+  const [path] = request.originalUrl.split("?");
   return {
     requestId,
     id: requestSpanId(requestId),
@@ -30,8 +28,8 @@ export function requestSpan(
       "http.route": SCALING_PATH,
       "http.response.status_code": status,
       ...(path ? { "url.path": path } : {}),
-      "pipe_scaling.api_key": key.id,
-      "pipe_scaling.organization": key.organizationId,
+      "pipe_scaling.api_key": key.apiKey.id,
+      "pipe_scaling.organization": key.apiKey.organizationId,
     },
     failure: status === 200 ? undefined : String(status),
   };

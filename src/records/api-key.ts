@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 import * as z from "zod";
 import { canonicalUuid } from "../domain/identifiers.ts";
 import { API_KEY_SECRET_TYPE, ORGANIZATION_LABEL, recordLabels } from "./labels.ts";
@@ -29,7 +29,7 @@ const KEY_ID_LENGTH = 20;
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
 export function sha256(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
+  return hash("sha256", text, "buffer");
 }
 
 export function apiKeySecretName(keyId: string): string {

@@ -12,7 +12,7 @@ let admin: KeyRecord;
 
 beforeAll(async () => {
   world = await createWorld("authentication");
-  api = await world.startReadyApi({ realm: 'the "pipes"' });
+  api = await world.startReadyApi();
   organizationId = await world.addOrganization();
   admin = await addKey({});
   await api.admits(admin.authorization);
@@ -66,7 +66,7 @@ describe("credentials", () => {
   ])("answers 401 to %s", async (_what, authorization) => {
     const answer = await list(authorization);
     expect(answer).toMatchObject({ status: 401, body: DENIED });
-    expect(answer.headers["www-authenticate"]).toBe('Basic realm="the \\"pipes\\"", charset="UTF-8"');
+    expect(answer.headers["www-authenticate"]).toBe('Basic realm="pipe-scaling", charset="UTF-8"');
   });
 
   it.each([

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { backupConfiguration } from "../../src/api/backup-schema.ts";
-import { successEnvelope } from "../../src/api/envelopes.ts";
+import { backupConfiguration } from "../../src/api/resources/backup/schema.ts";
+import { successEnvelope } from "../../src/api/resources/envelopes.ts";
 import { isCode } from "../../src/kube/errors.ts";
 import type { ConfigMap } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, objectPath } from "../../src/kube/paths.ts";

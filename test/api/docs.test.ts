@@ -1,19 +1,9 @@
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { OPERATIONS } from "../../src/api/resources/operations.ts";
 import { waitFor } from "../cluster/wait.ts";
 import { type RunningBrowser, startBrowser } from "./docs-browser.ts";
 import { createWorld, type RunningApi, type World } from "./world.ts";
-
-const OPERATIONS = [
-  ["Organization", "GET", "/v1/organizations"],
-  ["OpenAPI", "GET", "/v1/organizations/{organizationId}/keys"],
-  ["User management", "DELETE", "/v1/organizations/{organizationId}/members/{userId}"],
-  ["Backup", "GET", "/v1/organizations/{organizationId}/services/{serviceId}/backupConfiguration"],
-  ["Backup", "PATCH", "/v1/organizations/{organizationId}/services/{serviceId}/backupConfiguration"],
-  ["Pipes", "GET", "/v1/organizations/{organizationId}/services/{serviceId}/pipesCdcScaling"],
-  ["Pipes", "PATCH", "/v1/organizations/{organizationId}/services/{serviceId}/pipesCdcScaling"],
-  ["Pipes", "GET", "/v1/organizations/{organizationId}/services/{serviceId}/pipesCdcScaling/progress"],
-];
 
 let world: World;
 let api: RunningApi;
@@ -80,7 +70,9 @@ describe("/docs in a browser", () => {
     const { page, complaints, requests } = await visit(started, { width: 1280, height: 900 });
 
     expect(await page.title()).toBe("pipe-scaling API");
-    expect((await operationsOn(page)).sort()).toEqual(OPERATIONS.toSorted());
+    expect((await operationsOn(page)).sort()).toEqual(
+      OPERATIONS.map(({ tag, method, path }) => [tag, method, path]).toSorted(),
+    );
     for (const operation of await page.locator(".opblock").all())
       expect(await operation.isVisible()).toBe(true);
     expect(requests.length).toBeGreaterThan(4);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { errorEnvelope } from "../../src/api/envelopes.ts";
+import { errorEnvelope } from "../../src/api/resources/envelopes.ts";
 import { type Answer, exchangeRaw, parseRaw } from "./client.ts";
 import { createWorld, type RunningApi, type World } from "./world.ts";
 

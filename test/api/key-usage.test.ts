@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import * as z from "zod";
-import { apiKey } from "../../src/api/api-key-schema.ts";
-import { Caches } from "../../src/api/caches.ts";
-import { successEnvelope } from "../../src/api/envelopes.ts";
-import { KeyUsageWriter } from "../../src/api/key-usage-writer.ts";
+import { ClusterCache } from "../../src/api/cluster/cluster-cache.ts";
+import { KeyUsageWriter } from "../../src/api/cluster/key-usage/writer.ts";
+import { successEnvelope } from "../../src/api/resources/envelopes.ts";
+import { apiKey } from "../../src/api/resources/keys/schema.ts";
 import { KubeClient, type KubeRequest } from "../../src/kube/client.ts";
 import { connect } from "../../src/kube/connection.ts";
 import type { ConfigMap } from "../../src/kube/objects.ts";
@@ -74,7 +74,7 @@ describe("the use of a key", () => {
 
     for (let round = 0; round < 5; round += 1) {
       const used = processes.map(({ caches, clock }) => {
-        caches.usageNotes.note({ organizationId, id }, clock.now());
+        caches.keyUsageBuffer.note({ organizationId, id }, clock.now());
         return Math.floor(clock.now() / MINUTE) * MINUTE;
       });
       const pass = (ms: number) => Promise.all(processes.map(({ clock }) => clock.advance(ms)));
@@ -107,11 +107,11 @@ async function startWriter() {
   const clock = new VirtualClock();
   const log = createLogger("silent", "api");
   const common = { client: counting, namespace: world.records, clock, log };
-  const caches = new Caches({ ...common, pipeNamespaces: [] });
+  const caches = new ClusterCache({ ...common, pipeNamespaces: [], maxAgeMs: 5 * 60_000 });
   const ending = new AbortController();
   const running = Promise.all([
     caches.run(ending.signal),
-    new KeyUsageWriter({ caches, ...common }).run(ending.signal),
+    new KeyUsageWriter({ cache: caches, ...common }).run(ending.signal),
   ]);
   const stop = async () => {
     ending.abort();

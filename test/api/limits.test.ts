@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { ApiSettings } from "../../src/api/process.ts";
+import type { ApiSettings } from "../../src/api/setup.ts";
 import { basic, type KeyRecord } from "../gen/records.ts";
 import { type Answer, exchangeRaw, parseRaw } from "./client.ts";
 import { createWorld, type RunningApi, type World } from "./world.ts";
@@ -50,7 +50,7 @@ function list(api: RunningApi, authorization: string): Promise<Answer> {
 
 describe("by default", () => {
   it("a key may send 10 requests at once and one a second, and others are not affected", async () => {
-    const api = await start({ rateLimit: undefined, failedLogins: undefined });
+    const api = await start({ rateLimit: 10, failedLogins: 10 });
     const [key, other] = [freshKey(), freshKey()];
     const before = performance.now();
     const answers = await Promise.all(Array.from({ length: 40 }, () => list(api, key.authorization)));
@@ -81,7 +81,7 @@ describe("by default", () => {
   });
 
   it("10 authentications of one source may fail at once, and valid ones are not affected", async () => {
-    const api = await start({ rateLimit: undefined, failedLogins: undefined });
+    const api = await start({ rateLimit: 10, failedLogins: 10 });
     const key = freshKey();
     const wrong = basic(key.keyId, "wrong");
     const before = performance.now();

@@ -60,7 +60,7 @@ test("requests, credentials, caches and calls to the cluster are told, under lab
     write: requests(`method="PATCH",route="${SCALING}",code="200"`),
     unauthenticated: requests('method="GET",route="none",code="401"'),
     unmatched: requests('method="GET",route="none",code="404"'),
-    otherMethod: requests('method="other",route="none",code="405"'),
+    otherMethod: requests('method="other",route="/v1/organizations",code="405"'),
     noRequest: requests('method="none",route="none",code="400"'),
     observed: rise(`pipe_scaling_http_request_duration_seconds_count{method="PATCH",route="${SCALING}"}`),
     accepted: rise('pipe_scaling_authentications_total{result="accepted"}'),

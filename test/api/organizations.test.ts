@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
-import { successEnvelope } from "../../src/api/envelopes.ts";
-import { organization } from "../../src/api/organization-schema.ts";
+import { successEnvelope } from "../../src/api/resources/envelopes.ts";
+import { organization } from "../../src/api/resources/organizations/schema.ts";
 import { ORGANIZATION_LABEL } from "../../src/records/labels.ts";
 import { organizationConfigMapName } from "../../src/records/organization.ts";
 import { waitFor } from "../cluster/wait.ts";

@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { successEnvelope } from "../../src/api/envelopes.ts";
-import { type PipeScalingProgressObject, pipeScalingProgress } from "../../src/api/progress-schema.ts";
+import { successEnvelope } from "../../src/api/resources/envelopes.ts";
+import {
+  type PipeScalingProgressObject,
+  pipeScalingProgress,
+} from "../../src/api/resources/pipe-scaling/progress-schema.ts";
 import type { PipeScalingSpec, PipeScalingStatus } from "../../src/crd/pipe-scaling.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
 import { objectPath } from "../../src/kube/paths.ts";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { errorEnvelope } from "../../src/api/envelopes.ts";
+import { errorEnvelope } from "../../src/api/resources/envelopes.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, collectionPath, objectPath, SECRETS } from "../../src/kube/paths.ts";
 import { ORGANIZATION_LABEL, RESOURCE_LABEL, recordLabels } from "../../src/records/labels.ts";

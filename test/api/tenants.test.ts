@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
-import { errorEnvelope, successEnvelope } from "../../src/api/envelopes.ts";
-import { organization } from "../../src/api/organization-schema.ts";
+import { errorEnvelope, successEnvelope } from "../../src/api/resources/envelopes.ts";
+import { OPERATIONS } from "../../src/api/resources/operations.ts";
+import { organization } from "../../src/api/resources/organizations/schema.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, collectionPath, type Resource, SECRETS } from "../../src/kube/paths.ts";
 import { backupConfigMap } from "../../src/records/backup.ts";
@@ -78,54 +79,53 @@ interface Ids {
   readonly member: string;
 }
 
-interface Operation {
+/** A write, by the id of its operation. */
+interface Write {
+  readonly body?: string;
+  /** The one object that it changes, as `inventory` names it. */
+  readonly changes: (own: Ids) => string;
+}
+
+const WRITES_BY_ID: Readonly<Record<string, Write>> = {
+  updateBackupConfiguration: {
+    body: '{"backupPeriodInHours":12}',
+    changes: ({ service }) => `configmaps/backup-${service}`,
+  },
+  updatePipeScaling: {
+    body: '{"replicaCpuMillicores":4000}',
+    changes: ({ service }) => `pipescalings/${service}`,
+  },
+  removeMember: { changes: ({ organization: id }) => `configmaps/members-${id}` },
+};
+
+interface Operation extends Partial<Write> {
   readonly method: "GET" | "PATCH" | "DELETE";
-  /** Of the organization that a path names, and of what is inside of it. */
+  /** The path with the organization that it names, and with what is inside of it. */
   readonly path: (organization: string, inside: Ids) => string;
   /** Whether the path names something inside of the organization. */
   readonly deep: boolean;
-  readonly body?: string;
-  /** The one object that it changes, as `inventory` names it. */
-  readonly changes?: (own: Ids) => string;
 }
 
-const KEYS_OF: Operation = {
-  method: "GET",
-  path: (organizationId) => `/v1/organizations/${organizationId}/keys`,
-  deep: false,
-};
+/** Every operation on an organization, so that a new one cannot be forgotten here. */
+const OPERATIONS_ON_TENANTS: readonly Operation[] = OPERATIONS.filter(({ path }) =>
+  path.includes("{organizationId}"),
+).map(({ id, method, path }) => {
+  const write = WRITES_BY_ID[id];
+  if (method !== "GET" && !write) throw new Error(`the write ${id} has no row in WRITES_BY_ID`);
+  return {
+    method,
+    path: (organizationId, { service, member }) =>
+      path
+        .replace("{organizationId}", organizationId)
+        .replace("{serviceId}", service)
+        .replace("{userId}", member),
+    deep: path.includes("{serviceId}") || path.includes("{userId}"),
+    ...write,
+  };
+});
 
-function ofService(what: string, operation: Omit<Operation, "path" | "deep">): Operation {
-  const path = (organizationId: string, { service }: Ids) =>
-    `/v1/organizations/${organizationId}/services/${service}/${what}`;
-  return { ...operation, path, deep: true };
-}
-
-const READS: readonly Operation[] = [
-  KEYS_OF,
-  ofService("backupConfiguration", { method: "GET" }),
-  ofService("pipesCdcScaling", { method: "GET" }),
-  ofService("pipesCdcScaling/progress", { method: "GET" }),
-];
-
-const WRITES: readonly Operation[] = [
-  ofService("backupConfiguration", {
-    method: "PATCH",
-    body: '{"backupPeriodInHours":12}',
-    changes: ({ service }) => `configmaps/backup-${service}`,
-  }),
-  ofService("pipesCdcScaling", {
-    method: "PATCH",
-    body: '{"replicaCpuMillicores":4000}',
-    changes: ({ service }) => `pipescalings/${service}`,
-  }),
-  {
-    method: "DELETE",
-    path: (organizationId, { member }) => `/v1/organizations/${organizationId}/members/${member}`,
-    deep: true,
-    changes: ({ organization: id }) => `configmaps/members-${id}`,
-  },
-];
+const READS = OPERATIONS_ON_TENANTS.filter(({ method }) => method === "GET");
+const WRITES = OPERATIONS_ON_TENANTS.filter(({ method }) => method !== "GET");
 
 let world: World;
 let api: RunningApi;

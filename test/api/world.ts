@@ -1,14 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
-import { type ApiSettings, runApi } from "../../src/api/process.ts";
+import { type ApiSettings, runApi } from "../../src/api/setup.ts";
 import { API_VERSION, KIND, PLURAL } from "../../src/crd/names.ts";
 import type { PipeScalingSpec, PipeScalingStatus } from "../../src/crd/pipe-scaling.ts";
 import { describeSize, sizeOfCores } from "../../src/domain/size.ts";
 import { BUILT_IN_TIERS } from "../../src/domain/tier.ts";
 import type { KubeClient } from "../../src/kube/client.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
-import { collectionPath, objectPath } from "../../src/kube/paths.ts";
+import { CONFIG_MAPS, collectionPath, objectPath } from "../../src/kube/paths.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import type { Cluster } from "../cluster/cluster.ts";
 import { apply, kubectl } from "../cluster/kubectl.ts";
@@ -78,6 +78,11 @@ export class World {
     await this.admin.json({ method: "POST", path, body: record });
   }
 
+  async replaceRecord(record: { readonly metadata: { readonly name: string } }): Promise<void> {
+    const path = objectPath(CONFIG_MAPS, this.records, record.metadata.name);
+    await this.admin.json({ method: "PUT", path, body: record });
+  }
+
   async addKey(fields: KeyFields): Promise<KeyRecord> {
     const key = keyRecord(fields);
     await this.addRecord(key.record);
@@ -143,6 +148,11 @@ export class World {
         // Tests ask faster than people, all with the same keys and from the same address.
         rateLimit: 10_000,
         failedLogins: 10_000,
+        rateWindowMs: 10_000,
+        trustedProxies: [],
+        pathAliases: new Map(),
+        maxCacheAgeMs: 5 * 60_000,
+        drainDelayMs: 0,
         ...settings,
       },
       logger,

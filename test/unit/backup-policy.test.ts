@@ -4,7 +4,7 @@ import {
   backupConfiguration,
   backupConfigurationPatch,
   toBackupConfiguration,
-} from "../../src/api/backup-schema.ts";
+} from "../../src/api/resources/backup/schema.ts";
 import {
   BACKUP_PERIODS_HOURS,
   type BackupChange,

@@ -12,7 +12,7 @@ import { rolldown } from "rolldown";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import packageJson from "../../package.json" with { type: "json" };
 import config from "../../rolldown.config.ts";
-import { DOCS_ASSETS, gzippedAsset } from "../../src/api/docs-assets.ts";
+import { DOCS_ASSETS, gzippedAsset } from "../../src/api/openapi/docs-assets.ts";
 
 const run = promisify(execFile);
 

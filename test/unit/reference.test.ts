@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { generated } from "../../docs/reference/generated.ts";
 import { REASON_TEXTS } from "../../docs/reference/generator/reasons.ts";
 import { COMMANDS } from "../../src/all-commands.ts";
-import { REASONS } from "../../src/api/reasons.ts";
+import { REASONS } from "../../src/api/cluster/reasons.ts";
 
 const FOLDER = fileURLToPath(new URL("../../docs/reference/", import.meta.url));
 const pages = readdirSync(FOLDER).filter((name) => name.endsWith(".md"));

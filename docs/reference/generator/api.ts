@@ -1,11 +1,5 @@
-import { routesOf } from "../../../src/api/app.ts";
-import { Caches } from "../../../src/api/caches.ts";
-import { openApiDocument } from "../../../src/api/openapi.ts";
-import { RecordWriter } from "../../../src/api/record-writer.ts";
-import { ScalingWriter } from "../../../src/api/scaling-writer.ts";
-import { BUILT_IN_TIERS } from "../../../src/domain/tier.ts";
-import { systemClock } from "../../../src/runtime/clock.ts";
-import { createLogger } from "../../../src/telemetry/log.ts";
+import { openApiDocument } from "../../../src/api/openapi/document.ts";
+import { OPERATIONS } from "../../../src/api/resources/operations.ts";
 import type { Schema } from "./schema.ts";
 
 interface WithContent {
@@ -43,7 +37,7 @@ interface ApiDocument {
 
 /** The OpenAPI document as a client gets it, as far as the pages tell of it. */
 export function apiDocument(): ApiDocument {
-  return JSON.parse(JSON.stringify(openApiDocument(routes())));
+  return JSON.parse(JSON.stringify(openApiDocument(OPERATIONS)));
 }
 
 export interface NamedOperation extends Operation {
@@ -60,20 +54,4 @@ export function operationsOf({ tags, paths }: ApiDocument): NamedOperation[] {
     })),
   );
   return tags.flatMap(({ name }) => operations.filter(({ tags: [tag] }) => tag === name));
-}
-
-/** They are only described: there is no cluster, and nobody calls them. */
-function routes() {
-  const nobody = () => Promise.reject(new Error("there is no cluster behind the reference"));
-  const client = { json: nobody, stream: nobody };
-  const log = createLogger("silent", "reference");
-  const namespace = "records";
-  return routesOf({
-    caches: new Caches({ client, namespace, pipeNamespaces: [], clock: systemClock, log }),
-    clock: systemClock,
-    writer: new ScalingWriter(client),
-    recordWriter: new RecordWriter(client, namespace),
-    tiers: BUILT_IN_TIERS,
-    log,
-  });
 }

@@ -1,4 +1,4 @@
-import { REASONS, sentenceOf } from "../../../src/api/reasons.ts";
+import { REASONS, sentenceOf } from "../../../src/api/cluster/reasons.ts";
 import { apiDocument, operationsOf } from "./api.ts";
 import { code, sections, table } from "./markdown.ts";
 import { REASON_TEXTS } from "./reasons.ts";

@@ -1,4 +1,4 @@
-import { REASONS } from "../../../src/api/reasons.ts";
+import { REASONS } from "../../../src/api/cluster/reasons.ts";
 import { type Answer, apiDocument, type NamedOperation, operationsOf } from "./api.ts";
 import { REASONS_HEADING } from "./errors.ts";
 import { block, code, linkTo, sections, table } from "./markdown.ts";

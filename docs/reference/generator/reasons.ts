@@ -1,4 +1,4 @@
-import type { Reason as ApiReason } from "../../../src/api/reasons.ts";
+import type { Reason as ApiReason } from "../../../src/api/cluster/reasons.ts";
 import type { Obstacle } from "../../../src/controller/snapshot.ts";
 
 export type Reason = ApiReason | Obstacle["reason"];

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { toCachedScaling } from "../../../src/api/cached-objects.ts";
-import { ScalingWriter } from "../../../src/api/scaling-writer.ts";
+import { PipeScalingWriter } from "../../../src/api/cluster/pipe-scaling-writer.ts";
+import { toPipeScalingView } from "../../../src/api/cluster/views.ts";
 import { ATTEMPT_ANNOTATION, RETRY_ANNOTATION } from "../../../src/controller/names.ts";
 import { sizeOfCores } from "../../../src/domain/size.ts";
 import { kubectl } from "../../cluster/kubectl.ts";
@@ -193,8 +193,8 @@ describe("a service", () => {
   it("that is asked for 200 sizes in a row, while its tier changes, gets the last, for the request it came with", async () => {
     const requests = 200;
     await running(NAMES);
-    const writer = new ScalingWriter(world.client);
-    const scaling = toCachedScaling(await world.scaling());
+    const writer = new PipeScalingWriter(world.client);
+    const scaling = toPipeScalingView(await world.scaling());
     const write = async (index: number) => {
       const cores = 1 + (index % 8);
       // By the tier "small", which comes and goes at any moment, it would be at most two.

@@ -1,0 +1,216 @@
+import { PIPE_SCALINGS } from "../../crd/names.ts";
+import type { ConfigMap, KubeObject, Secret } from "../../kube/objects.ts";
+import { CONFIG_MAPS, SECRETS } from "../../kube/paths.ts";
+import type { ApiKey } from "../../records/api-key.ts";
+import { backupConfigMapName } from "../../records/backup.ts";
+import { keyUsageConfigMapName } from "../../records/key-usage.ts";
+import { API_KEY_SECRET_TYPE, RESOURCE_LABEL } from "../../records/labels.ts";
+import { membersConfigMapName } from "../../records/members.ts";
+import { organizationConfigMapName } from "../../records/organization.ts";
+import type { Service } from "../../records/service.ts";
+import { serviceConfigMapName } from "../../records/service.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { ReflectorClient } from "../../runtime/reflector.ts";
+import { keyOf } from "../../runtime/store.ts";
+import type { Logger } from "../../telemetry/log.ts";
+import type { CacheState } from "../metrics.ts";
+import { Informer } from "./informer.ts";
+import { KeyUsageBuffer } from "./key-usage/buffer.ts";
+import {
+  type BackupView,
+  type KeyUsageView,
+  type KeyView,
+  type MembersView,
+  type OrganizationView,
+  type PipeScalingResource,
+  type PipeScalingView,
+  problemOf,
+  type RecordView,
+  type ServiceView,
+  toKeyView,
+  toPipeScalingView,
+  toRecordView,
+} from "./views.ts";
+
+export interface ClusterCacheOptions {
+  readonly client: ReflectorClient;
+  /** Namespace of the records. */
+  readonly namespace: string;
+  /** Namespaces of pipes; all when empty. */
+  readonly pipeNamespaces: readonly string[];
+  /** Reads are refused while the last proof that the caches are fresh is older than this. */
+  readonly maxAgeMs: number;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/**
+ * The cluster as the API sees it: keys, records of organizations and services, and PipeScalings. Lookups go by the
+ * objects' names through Maps, so that a caller's string finds exactly that object.
+ */
+export class ClusterCache {
+  /** Uses of keys that are not written to the cluster yet. */
+  readonly keyUsageBuffer = new KeyUsageBuffer();
+
+  readonly #namespace: string;
+  readonly #keys: Informer<KeyView, Secret>;
+  readonly #records: Informer<RecordView, ConfigMap>;
+  /** By namespace; one for all of them under `undefined`. */
+  readonly #scalings: ReadonlyMap<string | undefined, Informer<PipeScalingView, PipeScalingResource>>;
+
+  constructor({ namespace, pipeNamespaces, maxAgeMs, ...others }: ClusterCacheOptions) {
+    const common = { ...others, maxAgeMs };
+    this.#namespace = namespace;
+    this.#keys = new Informer({
+      ...common,
+      what: "API keys",
+      resource: SECRETS,
+      namespace,
+      fieldSelector: `type=${API_KEY_SECRET_TYPE}`,
+      project: toKeyView,
+      problemOf,
+      indexes: { organization: ({ parsed }) => (parsed.ok ? [parsed.value.organizationId] : []) },
+    });
+    const servesNamespace = (of: string) => pipeNamespaces.length === 0 || pipeNamespaces.includes(of);
+    this.#records = new Informer({
+      ...common,
+      what: "organizations and services",
+      resource: CONFIG_MAPS,
+      namespace,
+      labelSelector: `${RESOURCE_LABEL} in (organization,service,members,backup,key-usage)`,
+      project: (raw: ConfigMap) => toRecordView(raw, servesNamespace),
+      problemOf,
+      indexes: { services: (record) => (record.kind === "service" ? [record.organizationId ?? ""] : []) },
+    });
+    const scalings = (of: string | undefined) => {
+      const what = of === undefined ? "PipeScalings" : `PipeScalings in ${of}`;
+      return new Informer({
+        ...common,
+        what,
+        resource: PIPE_SCALINGS,
+        namespace: of,
+        project: toPipeScalingView,
+      });
+    };
+    const namespaces = pipeNamespaces.length === 0 ? [undefined] : pipeNamespaces;
+    this.#scalings = new Map(namespaces.map((of) => [of, scalings(of)]));
+    logProblems(this.#keys, common.log);
+    logProblems(this.#records, common.log);
+  }
+
+  /** Keeps the caches up to date until the signal is aborted. Never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all([
+      this.#keys.run(signal),
+      this.#records.run(signal),
+      ...[...this.#scalings.values()].map((cache) => cache.run(signal)),
+    ]);
+  }
+
+  /** The kinds that have not been listed yet, in words; empty once all have. */
+  notSynced(): readonly string[] {
+    const all = [this.#keys, this.#records, ...this.#scalings.values()];
+    return all.filter(({ isSynced }) => !isSynced).map(({ what }) => what);
+  }
+
+  states(): readonly CacheState[] {
+    return [this.#keys, this.#records, ...this.#scalings.values()].map(({ state }) => state);
+  }
+
+  /** @throws UnavailableError if keys or records are too old to decide on */
+  requireFreshRecords(): void {
+    this.#keys.requireFresh();
+    this.#records.requireFresh();
+  }
+
+  key(secretName: string): KeyView | undefined {
+    return this.#keys.get(this.#namespace, secretName);
+  }
+
+  /** The well-formed keys of an organization, in no order. */
+  keysOf(organizationId: string): readonly ApiKey[] {
+    const keys = this.#keys.by("organization", organizationId);
+    return keys.flatMap(({ parsed }) => (parsed.ok ? [parsed.value] : []));
+  }
+
+  /** The last use of a key as recorded in the cluster, so that every process returns the same. */
+  usedAt({ organizationId, id }: Pick<ApiKey, "organizationId" | "id">): Date | undefined {
+    const time = this.keyUsage(organizationId)?.usage.get(id);
+    return time?.ok ? time.value : undefined;
+  }
+
+  keyUsage(organizationId: string): KeyUsageView | undefined {
+    const record = this.#records.get(this.#namespace, keyUsageConfigMapName(organizationId));
+    return record?.kind === "key-usage" ? record : undefined;
+  }
+
+  /** The well-formed services of an organization, in no order. */
+  servicesOf(organizationId: string): readonly Service[] {
+    const records = this.#records.by("services", organizationId);
+    return records.flatMap((record) =>
+      record.kind === "service" && record.parsed.ok ? [record.parsed.value] : [],
+    );
+  }
+
+  organization(id: string): OrganizationView | undefined {
+    const record = this.#records.get(this.#namespace, organizationConfigMapName(id));
+    return record?.kind === "organization" ? record : undefined;
+  }
+
+  members(organizationId: string): MembersView | undefined {
+    const record = this.#records.get(this.#namespace, membersConfigMapName(organizationId));
+    return record?.kind === "members" ? record : undefined;
+  }
+
+  service(id: string): ServiceView | undefined {
+    const record = this.#records.get(this.#namespace, serviceConfigMapName(id));
+    return record?.kind === "service" ? record : undefined;
+  }
+
+  backup(serviceId: string): BackupView | undefined {
+    const record = this.#records.get(this.#namespace, backupConfigMapName(serviceId));
+    return record?.kind === "backup" ? record : undefined;
+  }
+
+  /** Takes the response to a write of ours. */
+  observeRecord(object: RecordView): void {
+    this.#records.observe(object);
+  }
+
+  /** @throws UnavailableError if the PipeScalings of that namespace are too old to decide on */
+  scaling(namespace: string, name: string): PipeScalingView | undefined {
+    const cache = this.#scalingsIn(namespace);
+    cache.requireFresh();
+    return cache.get(namespace, name);
+  }
+
+  /** Takes the response to a write of ours. */
+  observeScaling(namespace: string, object: PipeScalingView): void {
+    this.#scalingsIn(namespace).observe(object);
+  }
+
+  #scalingsIn(namespace: string): Informer<PipeScalingView, PipeScalingResource> {
+    const cache = this.#scalings.get(namespace) ?? this.#scalings.get(undefined);
+    if (!cache) throw new Error(`the PipeScalings of namespace ${namespace} are not watched`);
+    return cache;
+  }
+}
+
+/**
+ * Logs malformed records, once per version. Key usage, which we write ourselves every minute, is logged only when its
+ * problem changes.
+ */
+function logProblems<T extends KeyView | RecordView, Raw extends KubeObject>(
+  cache: Informer<T, Raw>,
+  log: Logger,
+): void {
+  cache.onChange((change) => {
+    if (change.type === "deleted") return;
+    const { object } = change;
+    const problem = problemOf(object);
+    if (problem === undefined) return;
+    if (change.type === "updated" && "usage" in object && problemOf(change.previous) === problem) return;
+    const { resourceVersion } = object.metadata;
+    log.warn({ record: keyOf(object), resourceVersion, problem }, "malformed record");
+  });
+}

@@ -1,0 +1,102 @@
+import type { KubeObject } from "../../kube/objects.ts";
+import type { Resource } from "../../kube/paths.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { Reflector, type ReflectorClient } from "../../runtime/reflector.ts";
+import { type Change, type Indexes, Store } from "../../runtime/store.ts";
+import type { Logger } from "../../telemetry/log.ts";
+import { UnavailableError } from "../errors.ts";
+import type { CacheState } from "../metrics.ts";
+
+/** Name and only value of the index of malformed objects. */
+const MALFORMED = "malformed";
+
+export interface InformerOptions<T extends KubeObject, Raw extends KubeObject> {
+  /** For people, in the plural: `API keys`. */
+  readonly what: string;
+  readonly resource: Resource;
+  /** All namespaces when absent. */
+  readonly namespace: string | undefined;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+  readonly project: (raw: Raw) => T;
+  readonly indexes?: Indexes<T>;
+  /** The problem of a malformed object. */
+  readonly problemOf?: (object: T) => string | undefined;
+  /** Requests are refused while the cache is older than this, so a revoked key works no longer either. */
+  readonly maxAgeMs: number;
+  readonly client: ReflectorClient;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** A watch of one kind with its store, and the age of what is in it. */
+export class Informer<T extends KubeObject, Raw extends KubeObject> {
+  readonly what: string;
+  readonly #of: Pick<InformerOptions<T, Raw>, "resource" | "namespace">;
+  readonly #maxAgeMs: number;
+  readonly #clock: Clock;
+  readonly #store: Store<T>;
+  readonly #reflector: Reflector<T, Raw>;
+
+  constructor({ what, log, indexes, problemOf, ...options }: InformerOptions<T, Raw>) {
+    this.what = what;
+    this.#of = options;
+    this.#maxAgeMs = options.maxAgeMs;
+    this.#clock = options.clock;
+    this.#store = new Store<T>({
+      ...indexes,
+      ...(problemOf && { [MALFORMED]: (object) => (problemOf(object) === undefined ? [] : [MALFORMED]) }),
+    });
+    this.#reflector = new Reflector<T, Raw>({
+      ...options,
+      store: this.#store,
+      onProblem: (err) => log.warn({ err }, `cannot watch ${what}; trying again`),
+    });
+  }
+
+  get isSynced(): boolean {
+    return this.#reflector.isSynced;
+  }
+
+  get state(): CacheState {
+    const { resource, namespace = "" } = this.#of;
+    const ageMs = this.#clock.monotonic() - this.#reflector.lastContact;
+    const malformed = this.by(MALFORMED, MALFORMED).length;
+    return { resource: resource.plural, namespace, isSynced: this.isSynced, ageMs, malformed };
+  }
+
+  /** Until the signal is aborted. Never rejects. */
+  run(signal: AbortSignal): Promise<void> {
+    return this.#reflector.run(signal);
+  }
+
+  /** @throws UnavailableError if the last proof that the cache is fresh is too old, or there was none yet */
+  requireFresh(): void {
+    const ageMs = this.#clock.monotonic() - this.#reflector.lastContact;
+    if (ageMs <= this.#maxAgeMs) return;
+    const cause = new Error(
+      this.isSynced
+        ? `the cache of ${this.what} is ${Math.round(ageMs / 1000)} s old`
+        : `${this.what} have not been read from the cluster yet`,
+    );
+    throw new UnavailableError("The service is temporarily unavailable. Try again shortly.", { cause });
+  }
+
+  get(namespace: string, name: string): T | undefined {
+    return this.#store.get(`${namespace}/${name}`);
+  }
+
+  /** The objects with this value in an index. */
+  by(index: string, value: string): T[] {
+    return this.#store.by(index, value);
+  }
+
+  /** Takes the response to a write of ours, so that the caller that gets the 200 sees it in the next read. */
+  observe(object: T): void {
+    this.#store.observe(object);
+  }
+
+  onChange(listener: (change: Change<T>) => void): void {
+    this.#store.onChange(listener);
+  }
+}

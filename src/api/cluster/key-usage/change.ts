@@ -1,0 +1,47 @@
+import type { KeyUsage } from "../../../records/key-usage.ts";
+import { startOf, type UsedMinutes } from "./buffer.ts";
+
+/**
+ * The record keeps the entries of deleted keys up to this many, five times the keys that an organization may have: a
+ * key may come back from a backup, or when somebody repairs its Secret.
+ */
+const MOST_ENTRIES = 500;
+
+export interface KeyUsageChange {
+  /** By the resource ids of the keys. */
+  readonly used: ReadonlyMap<string, Date>;
+  /** Entries to be removed. */
+  readonly removed: readonly string[];
+}
+
+/**
+ * The change that makes a record show these uses; `undefined` if it shows them already.
+ *
+ * Only a later minute replaces an entry, so an entry from the future, written by a wrong clock, stays until that time
+ * or until a person removes it. A malformed entry is replaced.
+ *
+ * @param keys resource ids of the organization's keys in the cache, which may be a moment behind: entries without a key
+ *   are removed in the order of their last use
+ */
+export function keyUsageChange(
+  recorded: KeyUsage,
+  uses: UsedMinutes,
+  keys: ReadonlySet<string>,
+): KeyUsageChange | undefined {
+  const used = new Map<string, Date>();
+  for (const [id, minute] of uses) {
+    const time = startOf(minute);
+    if (timeIn(recorded, id) < time.getTime()) used.set(id, time);
+  }
+  if (used.size === 0) return undefined;
+  const excess = new Set([...recorded.keys(), ...used.keys()]).size - MOST_ENTRIES;
+  if (excess <= 0) return { used, removed: [] };
+  const keyless = [...recorded.keys()].filter((id) => !keys.has(id) && !used.has(id));
+  const removed = keyless.toSorted((a, b) => timeIn(recorded, a) - timeIn(recorded, b)).slice(0, excess);
+  return { used, removed };
+}
+
+function timeIn(recorded: KeyUsage, id: string): number {
+  const entry = recorded.get(id);
+  return entry?.ok ? entry.value.getTime() : -Infinity;
+}

@@ -1,0 +1,141 @@
+import type { KubeClient } from "../../../kube/client.ts";
+import { keyUsageConfigMap, keyUsageConfigMapName, keyUsageData } from "../../../records/key-usage.ts";
+import { recordLabels } from "../../../records/labels.ts";
+import { type Clock, pause } from "../../../runtime/clock.ts";
+import type { Logger } from "../../../telemetry/log.ts";
+import type { ClusterCache } from "../cluster-cache.ts";
+import { RecordWriter } from "../record-writer.ts";
+import { retryOnConflict } from "../retry-on-conflict.ts";
+import { toKeyUsageView } from "../views.ts";
+import type { UsedMinutes } from "./buffer.ts";
+import { keyUsageChange } from "./change.ts";
+
+/** Time between rounds, random so that processes do not keep meeting; the rest of a minute is for writing. */
+const MIN_INTERVAL_MS = 30_000;
+const INTERVAL_JITTER_MS = 25_000;
+
+/** Time for the last round, part of the budget of a graceful shutdown (setup.ts). */
+export const LAST_ROUND_MS = 3000;
+
+/** Records written at once, so that a slow one holds up few others. */
+const CONCURRENCY = 8;
+
+export interface KeyUsageWriterOptions {
+  readonly cache: Pick<
+    ClusterCache,
+    "keyUsageBuffer" | "keyUsage" | "keysOf" | "organization" | "observeRecord"
+  >;
+  readonly client: Pick<KubeClient, "json">;
+  /** Namespace of the records. */
+  readonly namespace: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly random?: () => number;
+}
+
+/** The outcome of one round. */
+interface Round {
+  readonly writer: RecordWriter;
+  readonly failing: Set<string>;
+  /** The first failure that the round before did not have. */
+  newFailure: { readonly organization: string; readonly err: unknown } | undefined;
+}
+
+/**
+ * Writes to the cluster when keys were last used, never on the path of a request: in rounds at most a minute apart,
+ * with at most one patch per organization and round.
+ *
+ * Guarantees:
+ * - However many processes write, an entry changes at most once a minute, and never to an earlier time. Every write is
+ *   bound to the version that it was decided on, and a use that another process has recorded is not written again.
+ * - A round without new uses writes nothing, so an idle API makes no calls.
+ * - A use is kept until it is written or its key is gone: a graceful shutdown loses nothing while the cluster is
+ *   reachable, and a killed process loses at most a minute.
+ * - A record that cannot be written holds up no other, and is logged once.
+ */
+export class KeyUsageWriter {
+  readonly #options: KeyUsageWriterOptions;
+  /** Organizations whose record could not be written in the last round. */
+  #failing: ReadonlySet<string> = new Set();
+
+  constructor(options: KeyUsageWriterOptions) {
+    this.#options = options;
+  }
+
+  /** Runs until the signal is aborted, and then one more round of at most 3 s. Never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, client, namespace, random = Math.random } = this.#options;
+    const overdue = new AbortController();
+    const end = () => overdue.abort(new Error("the process has to end"));
+    const startLastRound = () => clock.after(LAST_ROUND_MS, end);
+    if (signal.aborted) startLastRound();
+    else signal.addEventListener("abort", startLastRound, { once: true });
+    const writer = new RecordWriter(client, namespace, overdue.signal);
+    for (let isLast = false; !isLast; ) {
+      await pause(clock, MIN_INTERVAL_MS + Math.floor(random() * INTERVAL_JITTER_MS), signal);
+      isLast = signal.aborted;
+      await this.#round(writer);
+    }
+  }
+
+  async #round(writer: RecordWriter): Promise<void> {
+    const { cache, log } = this.#options;
+    const round: Round = { writer, failing: new Set(), newFailure: undefined };
+    const organizations = cache.keyUsageBuffer.take().entries();
+    const work = async () => {
+      // All workers share the one iterator, so each organization is taken once.
+      for (const [organization, uses] of organizations) await this.#record(organization, uses, round);
+    };
+    await Promise.all(Array.from({ length: CONCURRENCY }, work));
+    this.#failing = round.failing;
+    if (round.newFailure) {
+      log.warn(
+        { ...round.newFailure, organizations: round.failing.size },
+        "the use of keys could not be recorded",
+      );
+    }
+  }
+
+  /** Never rejects: uses that could not be written go back to the buffer. */
+  async #record(organization: string, uses: UsedMinutes, round: Round): Promise<void> {
+    const { cache } = this.#options;
+    const keys = new Set(cache.keysOf(organization).map(({ id }) => id));
+    try {
+      if (await this.#write(organization, uses, keys, round.writer)) return;
+    } catch (err) {
+      round.failing.add(organization);
+      if (!this.#failing.has(organization)) round.newFailure ??= { organization, err };
+    }
+    cache.keyUsageBuffer.restore(organization, new Map([...uses].filter(([id]) => keys.has(id))));
+  }
+
+  /** @returns whether the uses are recorded; not while their organization has no record of its own */
+  async #write(
+    organizationId: string,
+    uses: UsedMinutes,
+    keys: ReadonlySet<string>,
+    writer: RecordWriter,
+  ): Promise<boolean> {
+    const { cache } = this.#options;
+    if (!cache.organization(organizationId)) return false;
+    const labels = recordLabels("key-usage", organizationId);
+    const written = await retryOnConflict({
+      cached: cache.keyUsage(organizationId),
+      read: async () => {
+        const record = await writer.read(keyUsageConfigMapName(organizationId));
+        return record && toKeyUsageView(record);
+      },
+      attempt: async (current) => {
+        const change = keyUsageChange(current?.usage ?? new Map(), uses, keys);
+        if (!change) return undefined;
+        const { used, removed } = change;
+        if (!current) return writer.create(keyUsageConfigMap(organizationId, used));
+        const data = { ...keyUsageData(used), ...Object.fromEntries(removed.map((id) => [id, null])) };
+        return writer.patch(current, { labels, data });
+      },
+      what: "this record of the use of keys",
+    });
+    if (written) cache.observeRecord(toKeyUsageView(written));
+    return true;
+  }
+}

@@ -1,0 +1,57 @@
+import { API_FIELD_MANAGER, API_VERSION, KIND, PIPE_SCALINGS } from "../../crd/names.ts";
+import { formatScalingRequest, REQUEST_ANNOTATION } from "../../crd/scaling-request.ts";
+import type { Size } from "../../domain/size.ts";
+import type { KubeClient } from "../../kube/client.ts";
+import { isCode } from "../../kube/errors.ts";
+import { objectPath } from "../../kube/paths.ts";
+import { type PipeScalingResource, type PipeScalingView, toPipeScalingView } from "./views.ts";
+
+/** The request for a size; it travels with the size as an annotation. */
+export interface SizeRequest {
+  readonly requestId: string;
+  /** Resource id of the API key. */
+  readonly apiKey: string;
+  readonly requestedAt: string;
+}
+
+/** The two calls to the cluster of a change of size. */
+export class PipeScalingWriter {
+  readonly #client: Pick<KubeClient, "json">;
+
+  constructor(client: Pick<KubeClient, "json">) {
+    this.#client = client;
+  }
+
+  /**
+   * Server-side apply of both fields and the annotation, and of nothing else. The uid keeps it from ever creating the
+   * object: only the controller may, when there is a pipe.
+   *
+   * @throws KubeApiError 409 or 422 on metadata.uid if the object is no longer the one given
+   * @throws KubeUnreachableError if there was no response; the outcome is unknown
+   */
+  async write({ metadata }: PipeScalingView, size: Size, request: SizeRequest): Promise<PipeScalingView> {
+    const { name, uid, namespace = "" } = metadata;
+    const spec = { replicaCpuMillicores: size.cpuMillicores, replicaMemoryGb: size.memoryGib };
+    const annotations = { [REQUEST_ANNOTATION]: formatScalingRequest({ ...request, ...spec }) };
+    return toPipeScalingView(
+      await this.#client.json<PipeScalingResource>({
+        method: "PATCH",
+        path: objectPath(PIPE_SCALINGS, namespace, name),
+        query: { fieldManager: API_FIELD_MANAGER, force: true, fieldValidation: "Strict" },
+        patchType: "application/apply-patch+yaml",
+        body: { apiVersion: API_VERSION, kind: KIND, metadata: { name, namespace, uid, annotations }, spec },
+      }),
+    );
+  }
+
+  /** Reads the object live, past the cache. */
+  async read(namespace: string, name: string): Promise<PipeScalingView | undefined> {
+    try {
+      const path = objectPath(PIPE_SCALINGS, namespace, name);
+      return toPipeScalingView(await this.#client.json<PipeScalingResource>({ path }));
+    } catch (error) {
+      if (isCode(error, 404)) return undefined;
+      throw error;
+    }
+  }
+}

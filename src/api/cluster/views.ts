@@ -1,0 +1,155 @@
+import type { PipeScaling } from "../../crd/pipe-scaling.ts";
+import { type AccessList, accessListOf } from "../../domain/access-list.ts";
+import type { BackupPolicy } from "../../domain/backup-policy.ts";
+import type { Size } from "../../domain/size.ts";
+import { type ConfigMap, identityOf, type KubeObject, type Secret } from "../../kube/objects.ts";
+import { type ApiKey, parseApiKey } from "../../records/api-key.ts";
+import { parseBackup } from "../../records/backup.ts";
+import { type KeyUsage, parseKeyUsage } from "../../records/key-usage.ts";
+import { ORGANIZATION_LABEL, RESOURCE_LABEL } from "../../records/labels.ts";
+import { type Members, parseMembers } from "../../records/members.ts";
+import { type Organization, parseOrganization } from "../../records/organization.ts";
+import type { Parsed } from "../../records/parse.ts";
+import { parseService, type Service } from "../../records/service.ts";
+import { type Progress, progressOf } from "./progress.ts";
+import { sizeOf } from "./resource-size.ts";
+
+/**
+ * Reduced forms of the cluster's objects that the API keeps in memory. Each object is parsed once, when it enters the
+ * cache; a malformed one stays there as its problem, so that it fails requests about itself and no others.
+ */
+
+export interface KeyView extends KubeObject {
+  readonly parsed: Parsed<ApiKey>;
+  readonly access: AccessList;
+}
+
+export interface OrganizationView extends KubeObject {
+  readonly kind: "organization";
+  readonly parsed: Parsed<Organization>;
+}
+
+export interface ServiceView extends KubeObject {
+  readonly kind: "service";
+  /** From the label, so that even a malformed service is visible to its own organization only. */
+  readonly organizationId: string | undefined;
+  readonly parsed: Parsed<Service>;
+}
+
+export interface MembersView extends KubeObject {
+  readonly kind: "members";
+  readonly members: Members;
+}
+
+export interface BackupView extends KubeObject {
+  readonly kind: "backup";
+  readonly parsed: Parsed<BackupPolicy>;
+}
+
+export interface KeyUsageView extends KubeObject {
+  readonly kind: "key-usage";
+  readonly usage: KeyUsage;
+}
+
+export type RecordView = OrganizationView | ServiceView | MembersView | BackupView | KeyUsageView;
+
+export interface PipeScalingView extends KubeObject {
+  readonly suspended: boolean;
+  /** The size in the spec, if it has one. */
+  readonly requested: Size | undefined;
+  /** The last size that every pipe had at once. */
+  readonly effective: Size | undefined;
+  readonly progress: Progress;
+}
+
+export function toKeyView(raw: Secret): KeyView {
+  const parsed = parseApiKey(raw.metadata.labels, raw.data);
+  return {
+    metadata: identityOf(raw.metadata),
+    parsed,
+    access: accessListOf(parsed.ok ? parsed.value.ipAccessList : []),
+  };
+}
+
+/** @param servesNamespace whether the PipeScalings of a namespace are watched */
+export function toRecordView(raw: ConfigMap, servesNamespace: (namespace: string) => boolean): RecordView {
+  switch (raw.metadata.labels?.[RESOURCE_LABEL]) {
+    case "organization":
+      return toOrganizationView(raw);
+    case "members":
+      return toMembersView(raw);
+    case "backup":
+      return toBackupView(raw);
+    case "key-usage":
+      return toKeyUsageView(raw);
+    default:
+      return toServiceView(raw, servesNamespace);
+  }
+}
+
+function toOrganizationView({ metadata, data }: ConfigMap): OrganizationView {
+  return {
+    kind: "organization",
+    metadata: identityOf(metadata),
+    parsed: parseOrganization(metadata.name, data),
+  };
+}
+
+export function toMembersView({ metadata, data }: ConfigMap): MembersView {
+  return { kind: "members", metadata: identityOf(metadata), members: parseMembers(data) };
+}
+
+export function toBackupView({ metadata, data }: ConfigMap): BackupView {
+  return { kind: "backup", metadata: identityOf(metadata), parsed: parseBackup(metadata.name, data) };
+}
+
+export function toKeyUsageView({ metadata, data }: ConfigMap): KeyUsageView {
+  return { kind: "key-usage", metadata: identityOf(metadata), usage: parseKeyUsage(data) };
+}
+
+function toServiceView(
+  { metadata, data }: ConfigMap,
+  servesNamespace: (namespace: string) => boolean,
+): ServiceView {
+  const { name, labels } = metadata;
+  const parsed = parseService(name, labels, data);
+  return {
+    kind: "service",
+    metadata: identityOf(metadata),
+    organizationId: labels?.[ORGANIZATION_LABEL],
+    parsed:
+      parsed.ok && !servesNamespace(parsed.value.namespace)
+        ? {
+            ok: false,
+            problem: `namespace: ${parsed.value.namespace} is not a namespace that this API watches`,
+          }
+        : parsed,
+  };
+}
+
+export type PipeScalingResource = PipeScaling & KubeObject;
+
+export function toPipeScalingView(raw: PipeScalingResource): PipeScalingView {
+  const { metadata, spec, status } = raw;
+  const { deletionTimestamp } = metadata;
+  return {
+    metadata: { ...identityOf(metadata), ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }) },
+    suspended: spec?.suspend === true,
+    requested: spec && sizeOf(spec),
+    effective: status?.effective && sizeOf(status.effective),
+    progress: progressOf(raw),
+  };
+}
+
+/** The problem of a malformed record, in words for the person who edits it. */
+export function problemOf(object: KeyView | RecordView): string | undefined {
+  if ("members" in object) return problemsIn(object.members);
+  if ("usage" in object) return problemsIn(object.usage);
+  if (!object.parsed.ok) return object.parsed.problem;
+  return "access" in object ? object.access.problem : undefined;
+}
+
+function problemsIn(entries: ReadonlyMap<string, Parsed<unknown>>): string | undefined {
+  const problems = [...entries.values()].flatMap((entry) => (entry.ok ? [] : [entry.problem]));
+  return problems.length === 0 ? undefined : problems.join("; ");
+}

@@ -1,0 +1,41 @@
+import { isCode, isReplaced, KubeApiError, KubeUnreachableError } from "../../kube/errors.ts";
+import { InvalidRequestError, UnavailableError } from "../errors.ts";
+
+/** Whether a write met another object than it was decided on: deleted, replaced, or changed at the same moment. */
+export function isConflict(error: unknown): boolean {
+  return isCode(error, 409) || isCode(error, 404) || isReplaced(error);
+}
+
+/** Whether a failed write may have been made all the same. */
+export function isOutcomeUnknown(error: unknown): boolean {
+  return error instanceof KubeUnreachableError || (error instanceof KubeApiError && error.code >= 500);
+}
+
+/**
+ * The caller's view of a write that the cluster refused or did not confirm.
+ *
+ * @param what the object of the sentence "The cluster's policy does not allow …"
+ */
+export function toWriteError(error: unknown, what: string): unknown {
+  if (error instanceof KubeUnreachableError) return unavailable(error);
+  if (!(error instanceof KubeApiError)) return error;
+  if (isDenied(error)) {
+    return new InvalidRequestError(`The cluster's policy does not allow ${what}.`, { cause: error });
+  }
+  return unavailable(error, error.retryAfterMs);
+}
+
+function unavailable(cause: Error, retryAfterMs?: number): UnavailableError {
+  return new UnavailableError("The change could not be made. It is safe to repeat it.", {
+    cause,
+    retryAfterMs,
+  });
+}
+
+/**
+ * Whether an admission policy refused the write. A 422 is never the schema's, because our own is as strict. A webhook
+ * chooses its status, possibly that of a missing permission, so the API server's words identify it.
+ */
+function isDenied({ code, message }: KubeApiError): boolean {
+  return code === 422 || (code < 500 && / admission webhook "[^"]*" denied the request\b/.test(message));
+}

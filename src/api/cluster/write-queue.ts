@@ -1,0 +1,100 @@
+import type { Clock } from "../../runtime/clock.ts";
+import { UnavailableError } from "../errors.ts";
+
+/** Writes that may wait for one object. */
+const MAX_WAITING = 256;
+/** How long a write may wait for its turn; clients wait longer for a response. */
+const MAX_WAIT_MS = 20_000;
+
+interface WaitingWrite<T> {
+  readonly write: () => Promise<T>;
+  readonly coalesceKey: string | undefined;
+  readonly promise: PromiseWithResolvers<T>;
+  readonly cancelTimeout: () => void;
+}
+
+/**
+ * The writes of this process to one kind of object: one at a time for each object, in the order of the requests.
+ * Concurrent writes to one object would only conflict in the API server, where each holds a connection and retries
+ * until it times out.
+ *
+ * Waiting writes that follow one another and have the same coalesce key are made once, by the last of them. The outcome
+ * is as if each had been made in its turn, so all callers are told the truth.
+ */
+export class WriteQueue<T> {
+  readonly #clock: Pick<Clock, "after">;
+  /** Objects with a write in flight, each with the writes that wait behind it. */
+  readonly #waiting = new Map<string, WaitingWrite<T>[]>();
+
+  constructor(clock: Pick<Clock, "after">) {
+    this.#clock = clock;
+  }
+
+  /**
+   * @param object its name, unique in this queue
+   * @param coalesceKey equal for writes with the same effect
+   * @throws UnavailableError if too many writes wait or this one has waited too long; then it was not made
+   */
+  async run(object: string, write: () => Promise<T>, coalesceKey?: string): Promise<T> {
+    const waiting = this.#waiting.get(object);
+    if (waiting) return await this.#wait(waiting, write, coalesceKey);
+    this.#waiting.set(object, []);
+    try {
+      return await write();
+    } finally {
+      this.#next(object);
+    }
+  }
+
+  async #wait(waiting: WaitingWrite<T>[], write: () => Promise<T>, coalesceKey?: string): Promise<T> {
+    if (waiting.length >= MAX_WAITING) {
+      throw new UnavailableError("Too many changes of the same object at once. Try again shortly.");
+    }
+    const promise = Promise.withResolvers<T>();
+    const cancelTimeout = this.#clock.after(MAX_WAIT_MS, () => {
+      const at = waiting.indexOf(entry);
+      if (at === -1) return;
+      waiting.splice(at, 1);
+      promise.reject(
+        new UnavailableError("Earlier changes of the same object took too long. Try again shortly."),
+      );
+    });
+    const entry = { write, coalesceKey, promise, cancelTimeout };
+    waiting.push(entry);
+    return await promise.promise;
+  }
+
+  /** Starts the next write of an object, which settles all that it stands for. */
+  #next(object: string): void {
+    const batch = takeBatch(this.#waiting.get(object) ?? []);
+    const last = batch.at(-1);
+    if (!last) {
+      this.#waiting.delete(object);
+      return;
+    }
+    for (const { cancelTimeout } of batch) cancelTimeout();
+    void this.#settle(object, batch, last.write);
+  }
+
+  /** Never rejects: the outcome goes to all that the write stands for. */
+  async #settle(object: string, batch: readonly WaitingWrite<T>[], write: () => Promise<T>): Promise<void> {
+    try {
+      const result = await write();
+      for (const { promise } of batch) promise.resolve(result);
+    } catch (error) {
+      for (const { promise } of batch) promise.reject(error);
+    } finally {
+      this.#next(object);
+    }
+  }
+}
+
+/** Removes the first write and all directly behind it that coalesce with it. */
+function takeBatch<T>(waiting: WaitingWrite<T>[]): WaitingWrite<T>[] {
+  const [first] = waiting;
+  if (!first) return [];
+  const end = waiting.findIndex(
+    ({ coalesceKey }) => coalesceKey === undefined || coalesceKey !== first.coalesceKey,
+  );
+  return waiting.splice(0, Math.max(1, end === -1 ? waiting.length : end));
+}

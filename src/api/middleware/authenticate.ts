@@ -1,0 +1,59 @@
+import type { RequestHandler } from "express";
+import createError from "http-errors";
+import type { ApiKey } from "../../records/api-key.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { ClusterCache } from "../cluster/cluster-cache.ts";
+import type { KeyView } from "../cluster/views.ts";
+import { countHeader } from "./http-syntax.ts";
+import { chargeFailedAuthentication, type RateLimits } from "./rate-limit/limits.ts";
+import type { RequestContext } from "./request-context.ts";
+import { verifyCredentials } from "./verify-credentials.ts";
+
+const CHALLENGE = 'Basic realm="pipe-scaling", charset="UTF-8"';
+
+export interface AuthenticateOptions {
+  readonly cache: Pick<ClusterCache, "key" | "requireFreshRecords">;
+  readonly clock: Pick<Clock, "now" | "monotonic">;
+  readonly limits: RateLimits;
+}
+
+/** Authenticates a request by HTTP Basic: 401, or 429 for a caller that fails too often, or 503 while the keys are stale. */
+export function authenticate({ cache, clock, limits }: AuthenticateOptions): RequestHandler {
+  const findKey = (secretName: string) => cache.key(secretName);
+
+  function failed(context: RequestContext): Error {
+    context.closeConnection = true;
+    const tooMany = chargeFailedAuthentication(context, limits, clock.monotonic());
+    return tooMany ?? unauthenticated(context);
+  }
+
+  return (request, _response, next) => {
+    const { context } = request;
+    const header = request.headers.authorization;
+    // A request without credentials is not a failed guess: many clients send them only when asked, and the guesses of
+    // their neighbors would lock them out.
+    if (header === undefined) throw unauthenticated(context);
+    if (countHeader(request, "authorization") !== 1) throw failed(context);
+    cache.requireFreshRecords();
+    const view = verifyCredentials(header, findKey);
+    const apiKey = view && usableKey(view, clock.now());
+    if (!apiKey) throw failed(context);
+    context.key = { apiKey, view };
+    next();
+  };
+}
+
+/** The connection ends with a 401, so that connections without credentials cost an attacker a handshake per request. */
+function unauthenticated(context: RequestContext): Error {
+  context.closeConnection = true;
+  // One text for every reason: the caller must not learn which one it was.
+  return createError(401, "Authentication failed: send the key's id and secret by HTTP Basic.", {
+    headers: { "WWW-Authenticate": CHALLENGE },
+  });
+}
+
+function usableKey({ parsed }: KeyView, now: number): ApiKey | undefined {
+  if (!parsed.ok || parsed.value.state !== "enabled") return undefined;
+  const { expireAt } = parsed.value;
+  return expireAt !== undefined && expireAt.getTime() <= now ? undefined : parsed.value;
+}

@@ -1,0 +1,63 @@
+import type { IncomingMessage } from "node:http";
+import type { RequestHandler } from "express";
+import createError from "http-errors";
+import proxyAddr from "proxy-addr";
+import { AddressSet, isAddress } from "../../domain/address-set.ts";
+
+/** The proxies whose `X-Forwarded-For` is trusted. */
+export class TrustedProxies {
+  readonly #proxies: AddressSet | undefined;
+
+  /**
+   * @param sources addresses and CIDRs; without any, a client's address is that of its connection
+   * @throws Error with a sentence for the user
+   */
+  constructor(sources: readonly string[]) {
+    if (sources.length === 0) return;
+    this.#proxies = new AddressSet();
+    for (const source of sources) {
+      if (this.#proxies.add(source)) continue;
+      throw new Error(
+        `The trusted proxy ${JSON.stringify(source)} is neither an IP address nor a CIDR, such as 10.0.0.0/8 or 2001:db8::1.`,
+      );
+    }
+  }
+
+  has(address: string): boolean {
+    return this.#proxies?.has(address) === true;
+  }
+
+  /**
+   * The address of the client that a request comes from. Each proxy appends the address that it was called from to
+   * `X-Forwarded-For`, so the list counts only as far from its end as trusted proxies wrote it. The `Forwarded`
+   * header is ignored: a proxy that maintains only one of the two passes the other on unchanged.
+   *
+   * @returns `undefined` if the connection is gone, or if the last trusted proxy sent something that is no address:
+   * its own address in that place would let everybody pass an access list that covers the proxy
+   */
+  clientIp(request: IncomingMessage): string | undefined {
+    const { remoteAddress } = request.socket;
+    const proxies = this.#proxies;
+    if (!proxies || remoteAddress === undefined) return remoteAddress;
+    const client = proxyAddr(request, (entry) => {
+      const address = addressIn(entry);
+      return address !== undefined && proxies.has(address);
+    });
+    return addressIn(client);
+  }
+}
+
+/** `203.0.113.7`, `203.0.113.7:443`, `2001:db8::1`, `[2001:db8::1]` and `[2001:db8::1]:443` name an address. */
+const ENTRY = /^[ \t]*(?:([\d.]+)(?::\d{1,5})?|([\da-fA-F:.]+)|\[([\da-fA-F:.]+)\](?::\d{1,5})?)[ \t]*$/;
+
+function addressIn(entry: string): string | undefined {
+  const [, v4, v6, bracketed] = ENTRY.exec(entry) ?? [];
+  const address = v4 ?? v6 ?? bracketed;
+  return address !== undefined && isAddress(address) ? address : undefined;
+}
+
+/** Refuses a key from an address that is not in its access list. */
+export const allowClientIp: RequestHandler = ({ context }, _response, next) => {
+  const isAllowed = context.key?.view.access.allows(context.clientIp) === true;
+  next(isAllowed ? undefined : createError(403, "This key may not be used from this address."));
+};

@@ -1,0 +1,12 @@
+import type { Request } from "express";
+import type { RequestContext } from "./request-context.ts";
+
+/** A request whose response is out, or whose client is gone. */
+export interface CompletedRequest {
+  readonly request: Pick<Request, "method" | "originalUrl" | "headers">;
+  readonly context: Pick<RequestContext, "requestId" | "key" | "clientIp" | "error">;
+  /** Template of its path; `undefined` if no route matched. */
+  readonly route: string | undefined;
+  readonly status: number;
+  readonly durationMs: number;
+}

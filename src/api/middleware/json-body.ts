@@ -1,0 +1,135 @@
+import { MIMEType } from "node:util";
+import type { Request, Response } from "express";
+import createError from "http-errors";
+import { parse } from "lossless-json";
+import getRawBody from "raw-body";
+import type * as z from "zod";
+import { InvalidRequestError } from "../errors.ts";
+import { countHeader } from "./http-syntax.ts";
+import { announcesBody } from "./unread-body.ts";
+import { describeValidationErrors, quote } from "./validation-errors.ts";
+
+const LIMIT_BYTES = 65_536;
+
+/**
+ * A chunk costs memory and time for itself, however short it is: 64,000 chunks of one byte take a hundred times the
+ * memory of their bytes. HTTP libraries send chunks of kilobytes.
+ */
+const MAX_CHUNKS = 1024;
+
+export const MEDIA_TYPES = ["application/json", "application/merge-patch+json"];
+
+/**
+ * The validated body of a request. Called by a route's handler after the path has been resolved, so that the order of
+ * checks is the documented one.
+ *
+ * @throws HttpError 415, 413, 400, in this order
+ */
+export async function readJsonBody<T>(
+  request: Request,
+  response: Response,
+  schema: z.ZodType<T>,
+): Promise<T> {
+  if (!announcesBody(request)) throw new InvalidRequestError("The request must have a body, a JSON object.");
+  requireJsonType(request);
+  return validate(decodeJson(await receive(request, response)), schema);
+}
+
+function requireJsonType(request: Request): void {
+  const encoding = request.headers["content-encoding"];
+  if (encoding !== undefined && encoding.toLowerCase() !== "identity") {
+    throw unsupported("The body must not be compressed.");
+  }
+  if (countHeader(request, "content-type") !== 1 || !isJson(request.headers["content-type"] ?? "")) {
+    throw unsupported(`The body's Content-Type must be ${MEDIA_TYPES.join(" or ")}, in UTF-8.`);
+  }
+}
+
+function isJson(contentType: string): boolean {
+  let type: MIMEType;
+  try {
+    type = new MIMEType(contentType);
+  } catch {
+    return false;
+  }
+  const charset = (type.params.get("charset") ?? "utf-8").toLowerCase();
+  // `utf8` is no registered name, but some clients send it (https://encoding.spec.whatwg.org/#names-and-labels).
+  return MEDIA_TYPES.includes(type.essence) && (charset === "utf-8" || charset === "utf8");
+}
+
+function unsupported(message: string): Error {
+  return createError(415, message, { headers: { "Accept-Patch": MEDIA_TYPES.join(", ") } });
+}
+
+/** The raw bytes, not inflated. */
+async function receive(request: Request, response: Response): Promise<Buffer> {
+  const length = request.headers["content-length"] ?? null;
+  if (Number(length) > LIMIT_BYTES) throw tooLarge();
+  if (request.headers.expect !== undefined) response.writeContinue();
+  let chunks = 0;
+  const countChunk = () => {
+    chunks += 1;
+    // raw-body stops reading at an error of the stream.
+    if (chunks === MAX_CHUNKS + 1) request.emit("error", tooManyChunks());
+  };
+  request.on("data", countChunk);
+  try {
+    const body: Promise<Buffer> = getRawBody(request, { length, limit: LIMIT_BYTES });
+    return await body;
+  } catch (error) {
+    throw toBodyError(error);
+  } finally {
+    request.off("data", countChunk);
+  }
+}
+
+function toBodyError(error: unknown): unknown {
+  if (!createError.isHttpError(error)) return error;
+  if (error["type"] === "entity.too.large") return tooLarge();
+  // raw-body's own words for a client that is gone, or a length that does not agree.
+  if (error.status === 400) return new InvalidRequestError("The request's body broke off.", { cause: error });
+  return error;
+}
+
+function tooLarge(): Error {
+  return createError(413, `The body must not be longer than ${LIMIT_BYTES} bytes.`);
+}
+
+function tooManyChunks(): Error {
+  return createError(413, `The body must not be sent in more than ${MAX_CHUNKS} chunks.`);
+}
+
+/**
+ * Strict JSON: UTF-8 without a byte order mark, and no key twice with different values, because two readers of such a
+ * body would act on different ones.
+ *
+ * @throws InvalidRequestError
+ */
+export function decodeJson(bytes: Buffer): unknown {
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch (cause) {
+    throw new InvalidRequestError("The body is not UTF-8.", { cause });
+  }
+  try {
+    return parse(text, null, {
+      parseNumber: Number,
+      onDuplicateKey: ({ key }) => {
+        throw new SyntaxError(`the key ${quote(key)} comes twice, with different values`);
+      },
+    });
+  } catch (cause) {
+    if (cause instanceof RangeError)
+      throw new InvalidRequestError("The body is nested too deeply.", { cause });
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new InvalidRequestError(`The body is not JSON: ${why}`, { cause });
+  }
+}
+
+/** @throws InvalidRequestError that names the fields and the rules */
+export function validate<T>(value: unknown, schema: z.ZodType<T>): T {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  throw new InvalidRequestError(describeValidationErrors(result.error));
+}

@@ -1,0 +1,22 @@
+import type { RequestHandler } from "express";
+import type { Clock } from "../../runtime/clock.ts";
+import type { KeyUsageBuffer } from "../cluster/key-usage/buffer.ts";
+import { chargeKey, type RateLimits } from "./rate-limit/limits.ts";
+
+export interface RateLimitOptions {
+  readonly limits: RateLimits;
+  readonly clock: Pick<Clock, "now" | "monotonic">;
+  readonly keyUsage: Pick<KeyUsageBuffer, "note">;
+}
+
+/** Charges each request to its key, and notes when the key was used. */
+export function rateLimit({ limits, clock, keyUsage }: RateLimitOptions): RequestHandler {
+  return ({ context }, _response, next) => {
+    const { key } = context;
+    if (!key) throw new Error("the request is not authenticated");
+    // A request over the limit is a use as well: whoever reads `usedAt` wants to know whether the key is still needed.
+    // A request from a forbidden address is not: a thief must not make a key look alive.
+    keyUsage.note(key.apiKey, clock.now());
+    next(chargeKey(context, key.view.metadata.name, limits, clock.monotonic()));
+  };
+}

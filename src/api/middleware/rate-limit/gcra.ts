@@ -1,0 +1,68 @@
+/** A number of requests per time, both as a burst and as a rate. */
+export interface Quota {
+  /** At most 10,000, so that ticks stay exact for a century of uptime. */
+  readonly requests: number;
+  /** A whole number. */
+  readonly windowMs: number;
+}
+
+/**
+ * The remaining quota of one caller, by the generic cell rate algorithm: a bucket that holds `requests` and refills
+ * evenly, one every `windowMs / requests`. In any stretch of time it admits at most a whole bucket plus the refill of
+ * that time. It never owes more than a window: a bucket that was not charged for that long is full, like a new one.
+ *
+ * Its whole state is the moment when it will be full again. That is kept in ticks, `requests` of them to a
+ * millisecond, because in ticks the price of a request is a whole number whatever the quota.
+ *
+ * Every `now` is in monotonic milliseconds; fractions do not count.
+ */
+export class Bucket<Q extends Quota = Quota> {
+  readonly quota: Q;
+  #fullAt = 0;
+
+  constructor(quota: Q) {
+    this.quota = quota;
+  }
+
+  /** Returns whether the request is admitted; a refused one costs nothing. */
+  take(now: number): boolean {
+    const { requests, windowMs } = this.quota;
+    const owed = this.#owed(now);
+    if (owed > (requests - 1) * windowMs) return false;
+    this.#fullAt = this.#ticks(now) + owed + windowMs;
+    return true;
+  }
+
+  /** Number of requests that would be admitted at once. */
+  remaining(now: number): number {
+    return this.quota.requests - this.#unitsOwed(now);
+  }
+
+  msUntilFull(now: number): number {
+    return this.#owed(now) / this.quota.requests;
+  }
+
+  /** Time until one more request would be admitted than now; of a full bucket, the time of one refill. */
+  msUntilNext(now: number): number {
+    const { requests, windowMs } = this.quota;
+    return (this.#owed(now) - (this.#unitsOwed(now) - 1) * windowMs) / requests;
+  }
+
+  /** Empties the bucket. */
+  drain(now: number): void {
+    const { requests, windowMs } = this.quota;
+    this.#fullAt = this.#ticks(now) + requests * windowMs;
+  }
+
+  #owed(now: number): number {
+    return Math.max(0, this.#fullAt - this.#ticks(now));
+  }
+
+  #unitsOwed(now: number): number {
+    return Math.ceil(this.#owed(now) / this.quota.windowMs);
+  }
+
+  #ticks(now: number): number {
+    return Math.floor(now) * this.quota.requests;
+  }
+}

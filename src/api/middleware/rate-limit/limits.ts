@@ -1,0 +1,142 @@
+import createError from "http-errors";
+import type { RequestContext } from "../request-context.ts";
+import { Buckets } from "./buckets.ts";
+import type { Bucket, Quota } from "./gcra.ts";
+import { rateLimitKey } from "./rate-limit-key.ts";
+
+export interface RateLimitSettings {
+  /** Requests of one key in a window, which is also the burst; 0 for no limit. */
+  readonly rateLimit: number;
+  /** At most 55 s: clients of this family of APIs give up on a reset that is further away. */
+  readonly rateWindowMs: number;
+  /** Failed authentications of one source address in a window; 0 for no limit. */
+  readonly failedLogins: number;
+}
+
+/** More keys than one process serves in a window: a key beyond them would be refused. */
+const MAX_KEYS = 65_536;
+
+/** Failed authentications from more sources than these get a 429 at once; a bucket is some 150 bytes. */
+const MAX_SOURCES = 16_384;
+
+/** A quota and its texts. */
+interface Policy extends Quota {
+  /** An RFC 9651 string. */
+  readonly name: string;
+  /** Header fields that are the same in every response about it, names and values in turn. */
+  readonly fields: readonly string[];
+  readonly refusal: string;
+}
+
+/** The limits of this process: requests per key, and failed authentications per source address. */
+export class RateLimits {
+  readonly #keys: Buckets<Policy> | undefined;
+  readonly #sources: Buckets<Policy> | undefined;
+
+  /**
+   * Fields of a response that no bucket was charged for: no credentials, a key from a forbidden address, a path
+   * outside /v1. Clients expect the headers on every response, so these tell the limit and that nothing was used.
+   */
+  readonly uncharged: readonly string[];
+
+  constructor({ rateLimit, rateWindowMs: windowMs, failedLogins }: RateLimitSettings) {
+    const perKey = policy("key", rateLimit, windowMs, "Too many requests with this key");
+    const perSource = policy(
+      "failed-logins",
+      failedLogins,
+      windowMs,
+      "Too many failed authentications from this address",
+    );
+    this.#keys = perKey && new Buckets(perKey, MAX_KEYS);
+    this.#sources = perSource && new Buckets(perSource, MAX_SOURCES);
+    this.uncharged = perKey
+      ? [...perKey.fields, "X-RateLimit-Remaining", String(rateLimit), "X-RateLimit-Reset", "0"]
+      : [];
+  }
+
+  /** @param secretName stays the same when the Secret changes, and belongs to one key */
+  ofKey(secretName: string, now: number): Bucket<Policy> | undefined {
+    return this.#keys?.of(secretName, now);
+  }
+
+  ofSource(clientIp: string | undefined, now: number): Bucket<Policy> | undefined {
+    return this.#sources?.of(rateLimitKey(clientIp), now);
+  }
+}
+
+/**
+ * Charges a request to its key.
+ *
+ * @param now monotonic, in milliseconds
+ * @returns a 429 if the key has nothing left
+ */
+export function chargeKey(
+  context: RequestContext,
+  secretName: string,
+  limits: RateLimits,
+  now: number,
+): Error | undefined {
+  return charge(context, limits.ofKey(secretName, now), now);
+}
+
+/**
+ * Charges a failed authentication to the source address, after the credentials were verified: valid ones always pass,
+ * and failures of every kind cost the same.
+ *
+ * @param now monotonic, in milliseconds
+ * @returns a 429 if the source has nothing left
+ */
+export function chargeFailedAuthentication(
+  context: RequestContext,
+  limits: RateLimits,
+  now: number,
+): Error | undefined {
+  return charge(context, limits.ofSource(context.clientIp, now), now);
+}
+
+function charge(context: RequestContext, bucket: Bucket<Policy> | undefined, now: number): Error | undefined {
+  if (!bucket) return undefined;
+  const isAdmitted = bucket.take(now);
+  context.rateLimitFields = fieldsOf(bucket, now);
+  if (isAdmitted) return undefined;
+  const wait = String(seconds(bucket.msUntilNext(now)));
+  return createError(429, `${bucket.quota.refusal}: try again in ${wait} s.`, {
+    headers: { "Retry-After": wait },
+  });
+}
+
+/**
+ * The two families of fields count differently: `X-RateLimit-Reset` says when the bucket is full, `t` for how long no
+ * more than `r` requests will be admitted, so `t` agrees with `Retry-After` (draft-ietf-httpapi-ratelimit-headers-11,
+ * sections 4.1.2 and 6).
+ */
+function fieldsOf(bucket: Bucket<Policy>, now: number): string[] {
+  const { name, fields } = bucket.quota;
+  const remaining = String(bucket.remaining(now));
+  return [
+    ...fields,
+    "X-RateLimit-Remaining",
+    remaining,
+    "X-RateLimit-Reset",
+    String(seconds(bucket.msUntilFull(now))),
+    "RateLimit",
+    `${name};r=${remaining};t=${seconds(bucket.msUntilNext(now))}`,
+  ];
+}
+
+function policy(name: string, requests: number, windowMs: number, refusal: string): Policy | undefined {
+  if (requests === 0) return undefined;
+  const limit = String(requests);
+  const fields = [
+    "X-RateLimit-Limit",
+    limit,
+    "RateLimit-Policy",
+    `"${name}";q=${limit};w=${seconds(windowMs)}`,
+  ];
+  return { name: `"${name}"`, requests, windowMs, fields, refusal };
+}
+
+/** Whole seconds, as both families of fields want them, and never too few. */
+function seconds(ms: number): number {
+  return Math.ceil(ms / 1000);
+}

@@ -1,0 +1,90 @@
+import { randomUUID } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import type { RequestHandler } from "express";
+import type { ApiKey } from "../../records/api-key.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { KeyView } from "../cluster/views.ts";
+import type { TrustedProxies } from "./client-ip.ts";
+import type { RateLimits } from "./rate-limit/limits.ts";
+import { isPathMalformed } from "./request-target.ts";
+
+declare global {
+  namespace Express {
+    interface Request {
+      /** Set by the first middleware. */
+      context: RequestContext;
+    }
+  }
+}
+
+export interface RequestContextOptions {
+  readonly clock: Pick<Clock, "monotonic">;
+  readonly trustedProxies: TrustedProxies;
+  readonly limits: Pick<RateLimits, "uncharged">;
+  /** Once true, responses tell clients to open a new connection, which reaches another process. */
+  readonly isShuttingDown: () => boolean;
+}
+
+/** What the middlewares learn about a request, for those behind them and for the log. */
+export class RequestContext {
+  readonly requestId = randomUUID();
+  /** Monotonic, in milliseconds. */
+  readonly startedAt: number;
+  /** `undefined` if it is unknown: the connection is gone, or a trusted proxy sent no address. */
+  readonly clientIp: string | undefined;
+  /** Whether the path is not percent-encoded UTF-8. */
+  readonly isPathMalformed: boolean;
+  readonly isShuttingDown: () => boolean;
+  /** The authenticated key; `undefined` before authentication and after a failed one. */
+  key: { readonly apiKey: ApiKey; readonly view: KeyView } | undefined;
+  /** Rate limit fields of the response, names and values in turn. */
+  rateLimitFields: readonly string[];
+  /** Whether the connection ends with this response. */
+  closeConnection = false;
+  /** Status of a response that was written past Node's HTTP layer (server/malformed-requests.ts). */
+  rawStatus: number | undefined;
+  /** Why the request was not served, if so. */
+  error: Error | undefined;
+
+  constructor(request: IncomingMessage, options: RequestContextOptions) {
+    this.startedAt = options.clock.monotonic();
+    this.clientIp = options.trustedProxies.clientIp(request);
+    this.isPathMalformed = isPathMalformed(request);
+    this.isShuttingDown = options.isShuttingDown;
+    this.rateLimitFields = options.limits.uncharged;
+  }
+}
+
+/** Gives every request its context. */
+export function requestContext(options: RequestContextOptions): RequestHandler {
+  return (request, _response, next) => {
+    request.context = new RequestContext(request, options);
+    next();
+  };
+}
+
+/** The context of a request as Node has it; `undefined` before the first middleware. */
+export function contextOf(request: IncomingMessage): RequestContext | undefined {
+  return "context" in request && request.context instanceof RequestContext ? request.context : undefined;
+}
+
+/**
+ * The key that the request was authenticated with.
+ *
+ * @throws Error in front of the authentication: a fault of this program
+ */
+export function authenticatedKey({ context }: { readonly context: RequestContext }): ApiKey {
+  if (context.key) return context.key.apiKey;
+  throw new Error("the request is not authenticated");
+}
+
+/** Who made a request, for audit lines and for the annotation of a rescale. */
+export interface Requester {
+  readonly requestId: string;
+  /** Resource id of the API key. */
+  readonly apiKey: string;
+}
+
+export function requesterOf(request: { readonly context: RequestContext }): Requester {
+  return { requestId: request.context.requestId, apiKey: authenticatedKey(request).id };
+}

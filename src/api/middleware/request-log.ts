@@ -1,0 +1,61 @@
+import type { RequestHandler } from "express";
+import type { Clock } from "../../runtime/clock.ts";
+import type { Logger } from "../../telemetry/log.ts";
+import type { TellSpan } from "../../telemetry/span.ts";
+import type { ApiMetrics } from "../metrics.ts";
+import { requestSpan } from "../request-span.ts";
+import type { CompletedRequest } from "./completed-request.ts";
+import type { RequestContext } from "./request-context.ts";
+import { routeTemplate } from "./route-template.ts";
+
+/** Logged when the client is gone before the response begins; never sent. nginx logs the same number. */
+const CLIENT_CLOSED_REQUEST = 499;
+
+export interface RequestLogOptions {
+  readonly log: Logger;
+  readonly clock: Pick<Clock, "now" | "monotonic">;
+  readonly metrics: Pick<ApiMetrics, "requestCompleted">;
+  /** Absent when tracing is off. */
+  readonly recordSpan: TellSpan | undefined;
+}
+
+/** Logs, counts and traces each request when its response is out, or its client gone. */
+export function requestLog({ log, clock, metrics, recordSpan }: RequestLogOptions): RequestHandler {
+  // Looking for secrets costs more than the rest of a line, and every field of these lines is chosen here.
+  const requests = log.child({}, { redact: [] });
+  return (request, response, next) => {
+    response.once("close", () => {
+      const { context } = request;
+      const sent = response.headersSent ? response.statusCode : CLIENT_CLOSED_REQUEST;
+      const status = context.rawStatus ?? sent;
+      const durationMs = clock.monotonic() - context.startedAt;
+      const completed = { request, context, route: routeTemplate(request), status, durationMs };
+      metrics.requestCompleted(completed);
+      const span = recordSpan && requestSpan(completed, clock.now());
+      if (span) recordSpan(span);
+      writeLine(requests, completed);
+    });
+    next();
+  };
+}
+
+function writeLine(log: Logger, { request, context, route, status, durationMs }: CompletedRequest): void {
+  const line = {
+    requestId: context.requestId,
+    client: context.clientIp,
+    apiKey: context.key?.apiKey.id,
+    organization: context.key?.apiKey.organizationId,
+    method: request.method,
+    route,
+    status,
+    durationMs: Math.round(durationMs * 1000) / 1000,
+  };
+  if (status === 500) log.error({ ...line, err: context.error?.cause }, "request");
+  else if (status > 500) log.warn({ ...line, because: reasonOf(context.error) }, "request");
+  else log.info(line, "request");
+}
+
+/** For the log, where the caller's text would not help. */
+function reasonOf(error: RequestContext["error"]): string | undefined {
+  return error?.cause instanceof Error ? error.cause.message : error?.message;
+}

@@ -1,0 +1,46 @@
+import type { IncomingMessage } from "node:http";
+
+/** Targets whose path is not percent-encoded UTF-8. */
+const malformed = new WeakSet<IncomingMessage>();
+
+/**
+ * Rewrites the target of a request (RFC 9112, section 3.2) to a path that express can route without an error, so that
+ * each check comes in its turn: express parses the target before any middleware runs, and decodes parameters before
+ * any handler.
+ *
+ * - The absolute form, which every server must accept, becomes its path; anything else without a path becomes one
+ *   that no route has.
+ * - The query is dropped: no operation has one.
+ * - A path that cannot be decoded stays literal, and `isPathMalformed` remembers it.
+ */
+export function normalizeTarget(request: IncomingMessage): void {
+  const target = request.url ?? "";
+  const path = pathOf(target);
+  if (isDecodable(path)) request.url = path;
+  else {
+    malformed.add(request);
+    request.url = path.replaceAll("%", "%25");
+  }
+}
+
+export function isPathMalformed(request: IncomingMessage): boolean {
+  return malformed.has(request);
+}
+
+/** Always begins with a slash, and has no character that ends a path for a URL parser. */
+export function pathOf(target: string): string {
+  const path = target.startsWith("/") ? target : target.replace(/^https?:\/\/[^/?]*/i, "");
+  const [withoutQuery = ""] = path.split("?", 1);
+  const encoded = withoutQuery.replaceAll("#", "%23");
+  return encoded.startsWith("/") ? encoded : `/-${encoded}`;
+}
+
+function isDecodable(path: string): boolean {
+  if (!path.includes("%")) return true;
+  try {
+    decodeURIComponent(path);
+    return true;
+  } catch {
+    return false;
+  }
+}

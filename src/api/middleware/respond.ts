@@ -1,0 +1,61 @@
+import type { Response } from "express";
+import type { HttpError } from "http-errors";
+import { JSON_HEADERS } from "./response-headers.ts";
+import { endAfterBody, hasUnreadBody, isShortBody } from "./unread-body.ts";
+
+/** 200 with the envelope; without a result, the envelope has only `requestId` and `status`. */
+export function sendResult(response: Response, result?: unknown): void {
+  const { requestId } = response.req.context;
+  send(response, 200, JSON_HEADERS, JSON.stringify({ requestId, status: 200, result }));
+}
+
+/** The error envelope. If the response has begun already, the error is only noted for the log. */
+export function sendError(response: Response, error: HttpError): void {
+  response.req.context.error ??= error;
+  if (response.headersSent) return;
+  const { headers = {} } = error;
+  send(response, error.status, [...JSON_HEADERS, ...Object.entries(headers).flat()], errorBody(error));
+}
+
+/**
+ * Sends a response whole, with the headers that all responses have. It is one `writeHead` with a flat array, which
+ * Node takes as it is: setting some twenty headers one by one costs more than the authentication.
+ *
+ * @param headers names and values in turn
+ */
+export function send(
+  response: Response,
+  status: number,
+  headers: readonly string[],
+  body: string | Buffer,
+): void {
+  const { req: request } = response;
+  const { context } = request;
+  // The connection has ended with a response that the server wrote itself (server/malformed-request.ts).
+  if (context.rawStatus !== undefined) return;
+  const isUnread = hasUnreadBody(request);
+  if (isUnread && !isShortBody(request)) context.closeConnection = true;
+  const closes = context.closeConnection || context.isShuttingDown();
+  const length = String(Buffer.byteLength(body));
+  response.writeHead(status, [
+    "X-Request-Id",
+    context.requestId,
+    "Content-Length",
+    length,
+    ...headers,
+    ...context.rateLimitFields,
+    ...(closes ? CLOSE : []),
+  ]);
+  if (!isUnread) {
+    response.end(body);
+    return;
+  }
+  response.write(body);
+  endAfterBody(request, response);
+}
+
+const CLOSE: readonly string[] = ["Connection", "close"];
+
+export function errorBody({ message, status }: Pick<HttpError, "message" | "status">): string {
+  return JSON.stringify({ error: message, status });
+}

@@ -1,0 +1,29 @@
+import type * as z from "zod";
+
+/** Most validation errors in one response. */
+const ERRORS_LIMIT = 5;
+
+/** The caller may send a field name of any length. */
+const NAME_LIMIT = 40;
+
+/** One sentence that names each field and its rule. */
+export function describeValidationErrors(error: z.ZodError): string {
+  // One number can break several parts of the same rule.
+  const errors = [...new Set(error.issues.flatMap(describe))];
+  const shown = errors.slice(0, ERRORS_LIMIT);
+  const more = errors.length - shown.length;
+  return `${shown.join("; ")}${more > 0 ? `; and ${more} more` : ""}.`;
+}
+
+function describe(issue: z.core.$ZodIssue): string[] {
+  if (issue.code === "unrecognized_keys") {
+    return issue.keys.map((key) => `${quote(key)} is not a field of this body`);
+  }
+  if (issue.path.length > 0) return [`${issue.path.join(".")} ${issue.message}`];
+  return [`The body ${issue.code === "invalid_type" ? "must be a JSON object" : issue.message}`];
+}
+
+/** A name from the caller, cut and escaped. */
+export function quote(name: string): string {
+  return JSON.stringify(name.length > NAME_LIMIT ? `${name.slice(0, NAME_LIMIT)}…` : name);
+}

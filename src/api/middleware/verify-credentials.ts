@@ -1,0 +1,30 @@
+import { randomBytes, timingSafeEqual } from "node:crypto";
+import { apiKeySecretName, sha256 } from "../../records/api-key.ts";
+import type { KeyView } from "../cluster/views.ts";
+import { parseBasic } from "./basic-credentials.ts";
+
+/** No secret has this hash: stands in for an unknown key, and for the second hash of a key that has only one. */
+const NO_HASH = randomBytes(32);
+
+/**
+ * The key whose id and secret an Authorization header carries; state, expiry and addresses are the caller's to check.
+ *
+ * Every header costs the same two hashes and two comparisons, whether or not its key exists, is disabled or has
+ * another secret, so that the time of a 401 says nothing.
+ *
+ * @param find the cached key by the name of its Secret
+ */
+export function verifyCredentials(
+  header: string,
+  find: (secretName: string) => KeyView | undefined,
+): KeyView | undefined {
+  const credentials = parseBasic(header);
+  if (!credentials) return undefined;
+  const key = find(apiKeySecretName(credentials.keyId));
+  const [first = NO_HASH, second = NO_HASH] = key?.parsed.ok ? key.parsed.value.secretHashes : [];
+  const presented = sha256(credentials.keySecret);
+  // Both comparisons, always: which of two secrets is being rotated out must not show in the time either.
+  const matchesFirst = timingSafeEqual(presented, first);
+  const matchesSecond = timingSafeEqual(presented, second);
+  return matchesFirst || matchesSecond ? key : undefined;
+}

@@ -1,0 +1,19 @@
+import { readFileSync } from "node:fs";
+import { gzipSync } from "node:zlib";
+
+/** Files of the page that shows the OpenAPI document: ours, and the ones of swagger-ui-dist that it uses. */
+const OURS = ["index.html", "page.css", "start.js"] as const;
+const THEIRS = ["swagger-ui.css", "swagger-ui-bundle.js"] as const;
+
+export type DocsAsset = (typeof OURS)[number] | (typeof THEIRS)[number];
+
+export const DOCS_ASSETS: readonly DocsAsset[] = [...OURS, ...THEIRS];
+
+/** The build replaces this module with one that contains the files (rolldown.config.ts): the bundle is a single file. */
+export function gzippedAsset(name: DocsAsset): Buffer {
+  const isOurs = OURS.some((file) => file === name);
+  const folder = isOurs
+    ? new URL("docs/", import.meta.url)
+    : import.meta.resolve("swagger-ui-dist/package.json");
+  return gzipSync(readFileSync(new URL(name, folder)), { level: 9 });
+}

@@ -1,0 +1,93 @@
+import * as z from "zod";
+import { createDocument } from "zod-openapi";
+import { MEDIA_TYPES } from "../middleware/json-body.ts";
+import type { Operation, Tag } from "./operation.ts";
+import { responsesOf } from "./responses.ts";
+
+/** Version of the published contract, not of the program. */
+const VERSION = "1.0";
+
+const DESCRIPTION = `
+Resizes the pipes of a service with one call, and manages the organization around it.
+
+- **Authentication** is HTTP Basic: the user name is the id of an API key, the password its secret.
+- **A 200 is the only success.** Every other response has a body with \`error\`, a sentence for people, and \`status\`. A 4xx has changed nothing. After a 5xx the outcome of a write is unknown, and it is safe to repeat.
+- **Each key has a rate limit**; the headers \`X-RateLimit-*\` of each response show how many requests are left. Responses 429 and 503 carry \`Retry-After\`.
+- **Paths** are case-sensitive and have no trailing slash. UUIDs are accepted in any case and returned in lower case. HEAD is GET without a body.
+- **Dates** are always in UTC.
+`.trim();
+
+const TAGS: Readonly<Record<Tag, string>> = {
+  Organization: "The organization that a key belongs to.",
+  "User management": "The members of an organization.",
+  Billing: "Not part of this server.",
+  Service: "Not part of this server.",
+  Backup: "When a service is backed up, and how long that is kept.",
+  OpenAPI: "The API keys of an organization.",
+  Prometheus: "Not part of this server.",
+  Pipes: "The size of the pipes of a service, which all of its database pipes share.",
+};
+
+const BETA = "**Beta**: the contract is stable.";
+
+const PARAMETERS: Readonly<Record<string, z.ZodType>> = {
+  organizationId: z.guid().meta({ description: "The id of the key's organization." }),
+  serviceId: z.guid().meta({ description: "The id of a service of the organization." }),
+  userId: z.string().min(1).meta({ description: "The id of a user, of any form." }),
+};
+
+/** The OpenAPI 3.1 document of these operations. */
+export function openApiDocument(operations: readonly Operation[]): ReturnType<typeof createDocument> {
+  const byPath = Map.groupBy(operations, ({ path }) => path);
+  const paths = [...byPath].map(([path, alternatives]) => [
+    path,
+    Object.fromEntries(alternatives.map((each) => [each.method.toLowerCase(), operationObject(each)])),
+  ]);
+  return createDocument({
+    openapi: "3.1.0",
+    info: { title: "pipe-scaling API", version: VERSION, description: DESCRIPTION },
+    servers: [{ url: "/" }],
+    security: [{ apiKey: [] }],
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+    paths: Object.fromEntries(paths),
+    components: {
+      securitySchemes: {
+        apiKey: { type: "http", scheme: "basic", description: "The id of an API key, and its secret." },
+      },
+    },
+  });
+}
+
+function operationObject(operation: Operation) {
+  const { id, tag, summary, description, isBeta = false } = operation;
+  return {
+    operationId: id,
+    tags: [tag],
+    summary,
+    description: isBeta ? `${BETA} ${description}` : description,
+    ...(isBeta ? { "x-beta": true } : {}),
+    ...parametersOf(operation.path),
+    ...requestBodyOf(operation),
+    responses: responsesOf(operation),
+  };
+}
+
+function parametersOf(path: string) {
+  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name);
+  if (names.length === 0) return {};
+  return {
+    requestParams: { path: z.object(Object.fromEntries(names.map((name) => [name, parameter(name)]))) },
+  };
+}
+
+function parameter(name: string): z.ZodType {
+  const schema = PARAMETERS[name];
+  if (!schema) throw new Error(`the path parameter ${name} has no description`);
+  return schema;
+}
+
+function requestBodyOf({ body }: Operation) {
+  if (!body) return {};
+  const content = Object.fromEntries(MEDIA_TYPES.map((type) => [type, { schema: body }]));
+  return { requestBody: { required: true, content } };
+}

@@ -1,0 +1,147 @@
+import * as z from "zod";
+import type { ZodOpenApiResponseObject } from "zod-openapi";
+import { emptyEnvelope, errorEnvelope, successEnvelope } from "../resources/envelopes.ts";
+import type { Operation } from "./operation.ts";
+
+/** Headers of every response, and those that only some have. */
+
+const count = z.int().min(0);
+/** Absent when there is no limit. */
+const rate = count.optional();
+
+const everywhere = {
+  "X-Request-Id": z.uuidv4().meta({
+    description: "Quote it when you report something. In a 200 it is also the `requestId`.",
+    header: { id: "X-Request-Id" },
+  }),
+  "X-RateLimit-Limit": rate.meta({
+    description: "Requests that a key may send per window.",
+    header: { id: "X-RateLimit-Limit" },
+  }),
+  "X-RateLimit-Remaining": rate.meta({
+    description: "Requests that are left now.",
+    header: { id: "X-RateLimit-Remaining" },
+  }),
+  "X-RateLimit-Reset": count
+    .max(55)
+    .optional()
+    .meta({
+      description: "Seconds from now until the whole limit is available again.",
+      header: { id: "X-RateLimit-Reset" },
+    }),
+};
+
+const retryAfter = {
+  "Retry-After": count.min(1).meta({
+    description: "Seconds to wait before repeating the request.",
+    header: { id: "Retry-After" },
+  }),
+};
+const challenge = {
+  "WWW-Authenticate": z
+    .string()
+    .meta({ description: "A challenge of the scheme Basic.", header: { id: "WWW-Authenticate" } }),
+};
+const acceptPatch = {
+  "Accept-Patch": z
+    .string()
+    .meta({ description: "The accepted media types.", header: { id: "Accept-Patch" } }),
+};
+const allow = {
+  Allow: z
+    .string()
+    .optional()
+    .meta({
+      description: "The methods of the path, with 405.",
+      header: { id: "Allow" },
+    }),
+};
+
+function refusal(status: number, description: string, headers = {}): ZodOpenApiResponseObject {
+  return {
+    description,
+    headers: z.object({ ...everywhere, ...headers }),
+    content: { "application/json": { schema: errorEnvelope, example: { error: description, status } } },
+  };
+}
+
+const unauthenticated = {
+  id: "Unauthenticated",
+  ...refusal(
+    401,
+    "No credentials, or invalid ones: the key is unknown, disabled or expired, or its secret is wrong.",
+    challenge,
+  ),
+};
+const forbidden = {
+  id: "Forbidden",
+  ...refusal(
+    403,
+    "The key may not be used from this address, or its roles do not allow the operation. A key with the role `developer` may only read.",
+  ),
+};
+const tooLarge = { id: "TooLarge", ...refusal(413, "The body is longer than 65,536 bytes.") };
+const unsupported = {
+  id: "UnsupportedMediaType",
+  ...refusal(415, "The Content-Type is not JSON in UTF-8, or the body is compressed.", acceptPatch),
+};
+const tooMany = {
+  id: "TooManyRequests",
+  ...refusal(
+    429,
+    "Too many requests with the key, or too many failed authentications from the address.",
+    retryAfter,
+  ),
+};
+const failed = {
+  id: "InternalError",
+  ...refusal(
+    500,
+    "An error of the server. The outcome of a write is unknown; it is safe to repeat. Quote the request id when you report it.",
+  ),
+};
+const unavailable = {
+  id: "Unavailable",
+  ...refusal(
+    503,
+    "Temporarily unavailable. The outcome of a write is unknown; it is safe to repeat.",
+    retryAfter,
+  ),
+};
+const otherwise = {
+  id: "Refused",
+  ...refusal(
+    405,
+    "Refused before an operation is found: 404 and 405 for an unknown path or method, 408 for a request that is too slow, 417 for an unknown expectation, 431 for headers longer than 16,384 bytes.",
+    allow,
+  ),
+};
+
+function success({ result }: Operation): ZodOpenApiResponseObject {
+  return {
+    description: result ? "Success." : "Success, without a result.",
+    headers: z.object(everywhere),
+    content: { "application/json": { schema: result ? successEnvelope(result) : emptyEnvelope } },
+  };
+}
+
+/** All responses of an operation, by status. */
+export function responsesOf(operation: Operation): Record<string, ZodOpenApiResponseObject> {
+  const { path, body, refusals } = operation;
+  const invalid = path.includes("{") ? "An id in the path is not a UUID." : "The request is not valid HTTP.";
+  const own = Object.entries({ 400: invalid, ...refusals }).map(([status, when]) => [
+    status,
+    refusal(Number(status), when),
+  ]);
+  return {
+    200: success(operation),
+    401: unauthenticated,
+    403: forbidden,
+    ...Object.fromEntries(own),
+    ...(body ? { 413: tooLarge, 415: unsupported } : {}),
+    429: tooMany,
+    500: failed,
+    503: unavailable,
+    default: otherwise,
+  };
+}

@@ -1,0 +1,68 @@
+import type { Router } from "express";
+import { START_TIME_RULE } from "../../../domain/backup-policy.ts";
+import { authorize } from "../../middleware/authorize.ts";
+import { readJsonBody } from "../../middleware/json-body.ts";
+import { methodNotAllowed } from "../../middleware/not-found.ts";
+import { requesterOf } from "../../middleware/request-context.ts";
+import { sendResult } from "../../middleware/respond.ts";
+import type { Operation } from "../../openapi/operation.ts";
+import { expressPaths, type PathAliases } from "../../path-aliases.ts";
+import { serviceParams, type TenantRecords } from "../path-params.ts";
+import { createRouter } from "../router.ts";
+import { backupConfiguration, backupConfigurationPatch, toBackupConfiguration } from "./schema.ts";
+import { type BackupServiceDeps, backupPolicy, updateBackupPolicy } from "./service.ts";
+
+const path = "/v1/organizations/{organizationId}/services/{serviceId}/backupConfiguration";
+
+const NOT_FOUND =
+  "The organization does not exist, or the key belongs to another one; or it has no such service.";
+
+export const getBackupConfiguration = {
+  method: "GET",
+  path,
+  id: "getBackupConfiguration",
+  tag: "Backup",
+  summary: "Get the backup configuration of a service",
+  description: "The defaults unless somebody changed them. Without a `backupStartTime`, none is set.",
+  result: backupConfiguration,
+  refusals: { 404: NOT_FOUND },
+} as const satisfies Operation;
+
+export const updateBackupConfiguration = {
+  method: "PATCH",
+  path,
+  id: "updateBackupConfiguration",
+  tag: "Backup",
+  summary: "Change the backup configuration of a service",
+  description: "For keys with the role `admin`. Returns the whole configuration after the change.",
+  body: backupConfigurationPatch,
+  result: backupConfiguration,
+  refusals: {
+    400: `An id in the path is not a UUID, or the body breaks a rule. Also: ${START_TIME_RULE}.`,
+    404: NOT_FOUND,
+  },
+} as const satisfies Operation;
+
+export interface BackupDeps extends BackupServiceDeps {
+  readonly cache: TenantRecords & BackupServiceDeps["cache"];
+  readonly pathAliases: PathAliases;
+}
+
+export function backupRouter(deps: BackupDeps): Router {
+  const { cache, pathAliases } = deps;
+  const router = createRouter();
+  router
+    .route(expressPaths(path, pathAliases))
+    .get(authorize, (request, response) => {
+      const { service } = serviceParams(request, cache);
+      sendResult(response, toBackupConfiguration(backupPolicy(service, cache)));
+    })
+    .patch(authorize, async (request, response) => {
+      const params = serviceParams(request, cache);
+      const change = await readJsonBody(request, response, backupConfigurationPatch);
+      const policy = await updateBackupPolicy(params, change, requesterOf(request), deps);
+      sendResult(response, toBackupConfiguration(policy));
+    })
+    .all(methodNotAllowed);
+  return router;
+}

@@ -1,0 +1,78 @@
+import * as z from "zod";
+import {
+  BACKUP_PERIODS_HOURS,
+  BACKUP_RETENTION_MAXIMUM_HOURS,
+  BACKUP_RETENTION_MINIMUM_HOURS,
+  BACKUP_RETENTION_STEP_HOURS,
+  BACKUP_START_TIME,
+  type BackupChange,
+  type BackupPolicy,
+  START_TIME_RULE,
+} from "../../../domain/backup-policy.ts";
+
+const PERIOD_RULE = `must be one of ${BACKUP_PERIODS_HOURS.join(", ")}`;
+const RETENTION_RULE = `must be a number from ${BACKUP_RETENTION_MINIMUM_HOURS} to ${BACKUP_RETENTION_MAXIMUM_HOURS}, a multiple of ${BACKUP_RETENTION_STEP_HOURS}`;
+const START_RULE = "must be a full hour in UTC, H:00 or HH:00";
+
+const backupFields = {
+  backupPeriodInHours: z
+    .literal(BACKUP_PERIODS_HOURS, PERIOD_RULE)
+    .meta({ description: "From one backup to the next.", examples: [24] }),
+  backupRetentionPeriodInHours: z
+    .number(RETENTION_RULE)
+    .min(BACKUP_RETENTION_MINIMUM_HOURS, RETENTION_RULE)
+    .max(BACKUP_RETENTION_MAXIMUM_HOURS, RETENTION_RULE)
+    .multipleOf(BACKUP_RETENTION_STEP_HOURS, RETENTION_RULE)
+    .refine(Number.isInteger, RETENTION_RULE)
+    .meta({ description: "How long a backup is kept.", examples: [72] }),
+  backupStartTime: z
+    .string(START_RULE)
+    .regex(BACKUP_START_TIME, START_RULE)
+    .meta({
+      description: `A full hour in UTC, \`H:00\` or \`HH:00\`. ${START_TIME_RULE}.`,
+      examples: ["2:00"],
+    }),
+};
+
+export const backupConfiguration = z
+  .strictObject({ ...backupFields, backupStartTime: backupFields.backupStartTime.optional() })
+  .meta({ id: "BackupConfiguration" });
+
+export interface BackupConfigurationObject {
+  backupPeriodInHours: number;
+  backupRetentionPeriodInHours: number;
+  backupStartTime?: string;
+}
+
+export function toBackupConfiguration(policy: BackupPolicy): BackupConfigurationObject {
+  const { periodInHours, retentionPeriodInHours, startTime } = policy;
+  return {
+    backupPeriodInHours: periodInHours,
+    backupRetentionPeriodInHours: retentionPeriodInHours,
+    ...(startTime === undefined ? {} : { backupStartTime: startTime }),
+  };
+}
+
+/** The body of a PATCH: what is absent is kept, `null` goes back to the default. */
+export const backupConfigurationPatch = z
+  .strictObject({
+    backupPeriodInHours: backupFields.backupPeriodInHours.nullish(),
+    backupRetentionPeriodInHours: backupFields.backupRetentionPeriodInHours.nullish(),
+    backupStartTime: backupFields.backupStartTime.nullish(),
+  })
+  .refine((body) => Object.keys(body).length > 0, {
+    error: "must have backupPeriodInHours, backupRetentionPeriodInHours, backupStartTime or several of them",
+  })
+  .meta({
+    id: "BackupConfigurationPatch",
+    description:
+      "What is absent is kept, `null` goes back to the default. A backupStartTime without a backupPeriodInHours brings the period back to its default, which it goes with.",
+    minProperties: 1,
+  })
+  .transform(
+    (body): BackupChange => ({
+      periodInHours: body.backupPeriodInHours,
+      retentionPeriodInHours: body.backupRetentionPeriodInHours,
+      startTime: body.backupStartTime,
+    }),
+  );

@@ -1,0 +1,93 @@
+import {
+  type BackupChange,
+  type BackupPolicy,
+  changeBackupPolicy,
+  DEFAULT_BACKUP_POLICY,
+  START_TIME_RULE,
+  startTimeFits,
+} from "../../../domain/backup-policy.ts";
+import { backupConfigMap, backupConfigMapName, backupData } from "../../../records/backup.ts";
+import { recordLabels } from "../../../records/labels.ts";
+import type { Service } from "../../../records/service.ts";
+import type { Logger } from "../../../telemetry/log.ts";
+import type { ClusterCache } from "../../cluster/cluster-cache.ts";
+import type { RecordWriter } from "../../cluster/record-writer.ts";
+import { retryOnConflict } from "../../cluster/retry-on-conflict.ts";
+import { type BackupView, toBackupView } from "../../cluster/views.ts";
+import type { WriteQueue } from "../../cluster/write-queue.ts";
+import { InvalidRequestError, UnavailableError } from "../../errors.ts";
+import type { Requester } from "../../middleware/request-context.ts";
+import { readable, type ServiceParams } from "../path-params.ts";
+
+/** A backup policy before and after a change. */
+export interface BackupWrite {
+  readonly before: BackupPolicy;
+  readonly after: BackupPolicy;
+}
+
+export interface BackupServiceDeps {
+  readonly cache: Pick<ClusterCache, "backup" | "observeRecord">;
+  readonly recordWriter: Pick<RecordWriter, "read" | "create" | "patch">;
+  readonly backupWrites: WriteQueue<BackupWrite>;
+  readonly log: Logger;
+}
+
+export function backupPolicy({ id }: Service, cache: Pick<ClusterCache, "backup">): BackupPolicy {
+  return policyOf(cache.backup(id));
+}
+
+/**
+ * Changes the properties that were sent and no others, also when somebody else changes those at the same time.
+ *
+ * @returns the policy after the change
+ * @throws InvalidRequestError if the properties do not go together, and then nothing has changed
+ * @throws UnavailableError otherwise
+ */
+export async function updateBackupPolicy(
+  { organization, service }: ServiceParams,
+  change: BackupChange,
+  { requestId, apiKey }: Requester,
+  { cache, recordWriter, backupWrites, log }: BackupServiceDeps,
+): Promise<BackupPolicy> {
+  const labels = recordLabels("backup", organization.id);
+  const write = async () => {
+    const { written, ...policies } = await retryOnConflict({
+      cached: cache.backup(service.id),
+      read: async () => {
+        const record = await recordWriter.read(backupConfigMapName(service.id));
+        return record && toBackupView(record);
+      },
+      attempt: async (current) => {
+        const before = policyOf(current);
+        const after = changeBackupPolicy(before, change);
+        if (!startTimeFits(after)) {
+          throw new InvalidRequestError(`${START_TIME_RULE}: send one of these, or backupStartTime null.`);
+        }
+        // Written even if it changes nothing: only the cluster knows whether the cached version is current.
+        const written = current
+          ? await recordWriter.patch(current, { labels, data: backupData(after) })
+          : await recordWriter.create(backupConfigMap(service.id, organization.id, after));
+        return { before, after, written };
+      },
+      what: "this backup configuration",
+    });
+    cache.observeRecord(toBackupView(written));
+    return policies;
+  };
+  const audit = { audit: "backup", requestId, apiKey, organization: organization.id, service: service.id };
+  try {
+    const { before, after } = await backupWrites.run(service.id, write);
+    log.info({ ...audit, from: before, to: after }, "backup configuration changed");
+    return after;
+  } catch (err) {
+    // It may have been changed all the same.
+    if (err instanceof UnavailableError) {
+      log.warn({ ...audit, change, err }, "change of the backup configuration not confirmed");
+    }
+    throw err;
+  }
+}
+
+function policyOf(record: BackupView | undefined): BackupPolicy {
+  return record ? readable(record.parsed) : DEFAULT_BACKUP_POLICY;
+}

@@ -1,0 +1,41 @@
+import type { Router } from "express";
+import { authorize } from "../../middleware/authorize.ts";
+import { methodNotAllowed } from "../../middleware/not-found.ts";
+import { requesterOf } from "../../middleware/request-context.ts";
+import { sendResult } from "../../middleware/respond.ts";
+import type { Operation } from "../../openapi/operation.ts";
+import { expressPaths, type PathAliases } from "../../path-aliases.ts";
+import { memberParams, type TenantRecords } from "../path-params.ts";
+import { createRouter } from "../router.ts";
+import { type MembersServiceDeps, removeMember } from "./service.ts";
+
+export const deleteMember = {
+  method: "DELETE",
+  path: "/v1/organizations/{organizationId}/members/{userId}",
+  id: "removeMember",
+  tag: "User management",
+  summary: "Remove a member from an organization",
+  description:
+    "For keys with the role `admin`. An organization always keeps one admin: the last one cannot be removed.",
+  refusals: {
+    400: "The organizationId is not a UUID, the userId is not UTF-8, or the member is the organization's last admin.",
+    404: "The organization does not exist, or the key belongs to another one; or it has no such member, perhaps because the member has been removed already.",
+  },
+} as const satisfies Operation;
+
+export interface MembersDeps extends MembersServiceDeps {
+  readonly cache: TenantRecords & MembersServiceDeps["cache"];
+  readonly pathAliases: PathAliases;
+}
+
+export function membersRouter(deps: MembersDeps): Router {
+  const router = createRouter();
+  router
+    .route(expressPaths(deleteMember.path, deps.pathAliases))
+    .delete(authorize, async (request, response) => {
+      await removeMember(memberParams(request, deps.cache), requesterOf(request), deps);
+      sendResult(response);
+    })
+    .all(methodNotAllowed);
+  return router;
+}

@@ -1,0 +1,88 @@
+import { memberKey, membersConfigMapName } from "../../../records/members.ts";
+import type { Logger } from "../../../telemetry/log.ts";
+import type { ClusterCache } from "../../cluster/cluster-cache.ts";
+import type { RecordWriter } from "../../cluster/record-writer.ts";
+import { retryOnConflict } from "../../cluster/retry-on-conflict.ts";
+import { type MembersView, toMembersView } from "../../cluster/views.ts";
+import { isOutcomeUnknown } from "../../cluster/write-errors.ts";
+import type { WriteQueue } from "../../cluster/write-queue.ts";
+import { InvalidRequestError, NotFoundError, UnavailableError } from "../../errors.ts";
+import type { Requester } from "../../middleware/request-context.ts";
+import { type MemberParams, readable } from "../path-params.ts";
+
+export interface MembersServiceDeps {
+  readonly cache: Pick<ClusterCache, "members" | "observeRecord">;
+  readonly recordWriter: Pick<RecordWriter, "read" | "patch">;
+  readonly memberWrites: WriteQueue<MembersView | undefined>;
+  readonly log: Logger;
+}
+
+/** The role that may administer an organization. */
+const ADMIN = "admin";
+
+/**
+ * Removes a member from an organization.
+ *
+ * @throws NotFoundError if there is none, InvalidRequestError for the last admin, and then nothing has changed
+ * @throws UnavailableError otherwise
+ */
+export async function removeMember(
+  { organization, userId }: MemberParams,
+  { requestId, apiKey }: Requester,
+  { cache, recordWriter, memberWrites, log }: MembersServiceDeps,
+): Promise<void> {
+  const entry = memberKey(userId);
+
+  async function read(): Promise<MembersView | undefined> {
+    const record = await recordWriter.read(membersConfigMapName(organization.id));
+    return record && toMembersView(record);
+  }
+
+  /** After a lost response the removal was made if the entry, which was there before, is gone. */
+  async function remove(current: MembersView): Promise<MembersView | undefined> {
+    try {
+      return toMembersView(await recordWriter.patch(current, { data: { [entry]: null } }));
+    } catch (error) {
+      if (!isOutcomeUnknown(error)) throw error;
+      const now = await read();
+      if (now?.members.has(entry)) throw error;
+      return now;
+    }
+  }
+
+  const audit = { audit: "members", requestId, apiKey, organization: organization.id, user: userId };
+  try {
+    const write = async () => {
+      const written = await retryOnConflict({
+        cached: cache.members(organization.id),
+        read,
+        attempt: (current) => remove(requireRemovable(current, entry)),
+        what: "this change of the members",
+      });
+      if (written) cache.observeRecord(written);
+      return written;
+    };
+    await memberWrites.run(organization.id, write);
+    log.info(audit, "member removed");
+  } catch (err) {
+    // It may have been removed all the same.
+    if (err instanceof UnavailableError) log.warn({ ...audit, err }, "removal of a member not confirmed");
+    throw err;
+  }
+}
+
+function requireRemovable(record: MembersView | undefined, entry: string): MembersView {
+  const member = record?.members.get(entry);
+  if (!record || !member) throw new NotFoundError("There is no such member in this organization.");
+  if (readable(member).role === ADMIN && countAdmins(record) === 1) {
+    throw new InvalidRequestError(
+      "This is the organization's last admin: make another member an admin first.",
+    );
+  }
+  return record;
+}
+
+/** A malformed entry is not counted: nobody can administer with it. */
+function countAdmins({ members }: MembersView): number {
+  return [...members.values()].filter((member) => member.ok && member.value.role === ADMIN).length;
+}

@@ -1,0 +1,51 @@
+import type { Router } from "express";
+import type { Operation } from "../openapi/operation.ts";
+import {
+  type BackupDeps,
+  backupRouter,
+  getBackupConfiguration,
+  updateBackupConfiguration,
+} from "./backup/routes.ts";
+import { type KeysDeps, keysRouter, listKeys } from "./keys/routes.ts";
+import { deleteMember, type MembersDeps, membersRouter } from "./members/routes.ts";
+import { listOrganizations, type OrganizationsDeps, organizationsRouter } from "./organizations/routes.ts";
+import {
+  getPipeScaling,
+  getPipeScalingProgress,
+  type PipeScalingDeps,
+  pipeScalingRouter,
+  updatePipeScaling,
+} from "./pipe-scaling/routes.ts";
+import { listServices, type ServicesDeps, servicesRouter } from "./services/routes.ts";
+
+/** Every operation of the API. The OpenAPI document and the tables of the tests are derived from this list. */
+export const OPERATIONS: readonly Operation[] = [
+  listOrganizations,
+  listKeys,
+  listServices,
+  deleteMember,
+  getBackupConfiguration,
+  updateBackupConfiguration,
+  getPipeScaling,
+  updatePipeScaling,
+  getPipeScalingProgress,
+];
+
+export type ResourceDeps = OrganizationsDeps &
+  KeysDeps &
+  ServicesDeps &
+  MembersDeps &
+  BackupDeps &
+  PipeScalingDeps;
+
+/** The routers of all resources. */
+export function resourceRouters(deps: ResourceDeps): Router[] {
+  return [
+    organizationsRouter(deps),
+    keysRouter(deps),
+    servicesRouter(deps),
+    membersRouter(deps),
+    backupRouter(deps),
+    pipeScalingRouter(deps),
+  ];
+}

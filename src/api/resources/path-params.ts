@@ -1,0 +1,104 @@
+import type { Request } from "express";
+import { canonicalUuid } from "../../domain/identifiers.ts";
+import type { Organization } from "../../records/organization.ts";
+import type { Parsed } from "../../records/parse.ts";
+import type { Service } from "../../records/service.ts";
+import type { ClusterCache } from "../cluster/cluster-cache.ts";
+import { InvalidRequestError, NotFoundError } from "../errors.ts";
+import { authenticatedKey } from "../middleware/request-context.ts";
+
+/** The records that path parameters are looked up in. */
+export type TenantRecords = Pick<ClusterCache, "organization" | "service">;
+
+export interface MemberParams {
+  readonly organization: Organization;
+  readonly userId: string;
+}
+
+export interface ServiceParams {
+  readonly organization: Organization;
+  readonly service: Service;
+}
+
+/** The organization of the request's key, if it has a record. */
+export function ownOrganization(request: Request, records: TenantRecords): Organization | undefined {
+  const view = records.organization(authenticatedKey(request).organizationId);
+  return view && readable(view.parsed);
+}
+
+/**
+ * The organization in the path.
+ *
+ * @throws InvalidRequestError if the parameter is no UUID
+ * @throws NotFoundError if it is absent or belongs to another key; both look the same
+ */
+export function organizationParam(request: Request, records: TenantRecords): Organization {
+  return requireOwn(uuidParam(request, "organizationId"), request, records);
+}
+
+/**
+ * The organization and the service in the path.
+ *
+ * @throws InvalidRequestError if a parameter is no UUID
+ * @throws NotFoundError if either is absent or belongs to another organization; both look the same
+ */
+export function serviceParams(request: Request, records: TenantRecords): ServiceParams {
+  const organizationId = uuidParam(request, "organizationId");
+  const serviceId = uuidParam(request, "serviceId");
+  const organization = requireOwn(organizationId, request, records);
+  const view = records.service(serviceId);
+  if (view?.organizationId !== organization.id) {
+    throw new NotFoundError("There is no such service in this organization.");
+  }
+  return { organization, service: readable(view.parsed) };
+}
+
+/**
+ * The organization and the user id in the path.
+ *
+ * @throws InvalidRequestError if a parameter is malformed
+ * @throws NotFoundError if the organization is absent or belongs to another key; both look the same
+ */
+export function memberParams(request: Request, records: TenantRecords): MemberParams {
+  const organizationId = uuidParam(request, "organizationId");
+  const userId = textParam(request, "userId");
+  if (userId === undefined) {
+    throw new InvalidRequestError("The path's userId must be UTF-8, percent-encoded.");
+  }
+  return { organization: requireOwn(organizationId, request, records), userId };
+}
+
+function requireOwn(organizationId: string, request: Request, records: TenantRecords): Organization {
+  const isOwn = organizationId === authenticatedKey(request).organizationId;
+  const organization = isOwn ? ownOrganization(request, records) : undefined;
+  if (!organization) throw new NotFoundError("There is no such organization.");
+  return organization;
+}
+
+function uuidParam(request: Request, name: string): string {
+  const id = canonicalUuid(textParam(request, name) ?? "");
+  if (id === undefined) throw new InvalidRequestError(`The path's ${name} must be a UUID.`);
+  return id;
+}
+
+/** `undefined` if the parameter is not percent-encoded UTF-8. */
+function textParam({ params, context }: Request, name: string): string | undefined {
+  const value = params[name];
+  if (typeof value !== "string") return undefined;
+  return context.isPathMalformed ? decoded(value) : value;
+}
+
+/** Parameters of a malformed path are still encoded (middleware/request-target.ts). */
+function decoded(value: string): string | undefined {
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A malformed record fails the request as our fault: to call the object absent would be a lie. */
+export function readable<T>(parsed: Parsed<T>): T {
+  if (parsed.ok) return parsed.value;
+  throw new Error(`the record is malformed: ${parsed.problem}`);
+}

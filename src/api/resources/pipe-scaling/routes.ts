@@ -1,0 +1,98 @@
+import type { Router } from "express";
+import type { Clock } from "../../../runtime/clock.ts";
+import { authorize } from "../../middleware/authorize.ts";
+import { readJsonBody } from "../../middleware/json-body.ts";
+import { methodNotAllowed } from "../../middleware/not-found.ts";
+import { requesterOf } from "../../middleware/request-context.ts";
+import { sendResult } from "../../middleware/respond.ts";
+import type { Operation } from "../../openapi/operation.ts";
+import { expressPaths, type PathAliases } from "../../path-aliases.ts";
+import { serviceParams, type TenantRecords } from "../path-params.ts";
+import { createRouter } from "../router.ts";
+import { pipeScalingProgress, toPipeScalingProgress } from "./progress-schema.ts";
+import { pipeScaling, pipeScalingPatch, toPipeScaling } from "./schema.ts";
+import { reachedSize, requestSize, type ScalingServiceDeps, scalingProgress } from "./service.ts";
+
+export const SCALING_PATH = "/v1/organizations/{organizationId}/services/{serviceId}/pipesCdcScaling";
+
+const NOT_FOUND =
+  "The organization does not exist, or the key belongs to another one; or it has no such service.";
+const NO_PIPE = "no database pipe has ever been provisioned on the service";
+
+export const getPipeScaling = {
+  method: "GET",
+  path: SCALING_PATH,
+  id: "getPipeScaling",
+  tag: "Pipes",
+  summary: "Get the size of the pipes of a service",
+  description:
+    "The size that every database pipe of the service really runs, not the size that was requested last: during a change, the last size that all pipes had.",
+  isBeta: true,
+  result: pipeScaling,
+  refusals: { 400: `An id in the path is not a UUID, or ${NO_PIPE}.`, 404: NOT_FOUND },
+} as const satisfies Operation;
+
+export const updatePipeScaling = {
+  method: "PATCH",
+  path: SCALING_PATH,
+  id: "updatePipeScaling",
+  tag: "Pipes",
+  summary: "Scale the pipes of a service",
+  description:
+    "For keys with the role `admin`. Changes the size of all database pipes of the service, for the initial load and for change data capture alike. Send one field, and the other follows from it, or both. Returns the accepted size; a GET shows when every pipe has it, which takes a few minutes. Scaling is available once a database pipe has been provisioned on the service.",
+  isBeta: true,
+  body: pipeScalingPatch,
+  result: pipeScaling,
+  refusals: {
+    400: `An id in the path is not a UUID, the body breaks a rule, the size is above the limit of the organization's tier, or ${NO_PIPE}.`,
+    404: NOT_FOUND,
+    409: "Scaling of the service is suspended.",
+  },
+} as const satisfies Operation;
+
+export const getPipeScalingProgress = {
+  method: "GET",
+  path: `${SCALING_PATH}/progress`,
+  id: "getPipeScalingProgress",
+  tag: "Pipes",
+  summary: "See how far a rescale has come",
+  description:
+    "How many pipes of the service run the size that was requested last, which of them cannot get it and why, and which request asked for it. Reflects a PATCH at once. Poll it every few seconds: it is served from memory, but counts as a request of the key.",
+  isBeta: true,
+  result: pipeScalingProgress,
+  refusals: { 400: `An id in the path is not a UUID, or ${NO_PIPE}.`, 404: NOT_FOUND },
+} as const satisfies Operation;
+
+export interface PipeScalingDeps extends ScalingServiceDeps {
+  readonly cache: TenantRecords & ScalingServiceDeps["cache"];
+  readonly clock: Pick<Clock, "now">;
+  readonly pathAliases: PathAliases;
+}
+
+export function pipeScalingRouter(deps: PipeScalingDeps): Router {
+  const { cache, clock, pathAliases } = deps;
+  const router = createRouter();
+  router
+    .route(expressPaths(SCALING_PATH, pathAliases))
+    .get(authorize, (request, response) => {
+      const { service } = serviceParams(request, cache);
+      sendResult(response, toPipeScaling(reachedSize(service, cache)));
+    })
+    .patch(authorize, async (request, response) => {
+      const params = serviceParams(request, cache);
+      const size = await readJsonBody(request, response, pipeScalingPatch);
+      const requestedAt = new Date(clock.now()).toISOString();
+      const accepted = await requestSize(params, size, { ...requesterOf(request), requestedAt }, deps);
+      sendResult(response, toPipeScaling(accepted));
+    })
+    .all(methodNotAllowed);
+  router
+    .route(expressPaths(getPipeScalingProgress.path, pathAliases))
+    .get(authorize, (request, response) => {
+      const { service } = serviceParams(request, cache);
+      const { progress, effective } = scalingProgress(service, cache);
+      sendResult(response, toPipeScalingProgress(progress, effective));
+    })
+    .all(methodNotAllowed);
+  return router;
+}

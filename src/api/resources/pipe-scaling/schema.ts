@@ -1,0 +1,76 @@
+import * as z from "zod";
+import {
+  CPU_MAXIMUM_MILLICORES,
+  CPU_MINIMUM_MILLICORES,
+  CPU_STEP_MILLICORES,
+  cpuMillicoresFor,
+  GIB_PER_CORE,
+  MEMORY_MAXIMUM_GIB,
+  MEMORY_MINIMUM_GIB,
+  MEMORY_STEP_GIB,
+  memoryGibFor,
+  type Size,
+} from "../../../domain/size.ts";
+
+const CPU_RULE = `must be an integer from ${CPU_MINIMUM_MILLICORES} to ${CPU_MAXIMUM_MILLICORES}, a multiple of ${CPU_STEP_MILLICORES}`;
+const MEMORY_RULE = `must be a number from ${MEMORY_MINIMUM_GIB} to ${MEMORY_MAXIMUM_GIB}, a multiple of ${MEMORY_STEP_GIB}`;
+
+// zod forgives a multiple of something a rounding error; what is written to the cluster must be exact.
+const sizeFields = {
+  replicaCpuMillicores: z
+    .int(CPU_RULE)
+    .min(CPU_MINIMUM_MILLICORES, CPU_RULE)
+    .max(CPU_MAXIMUM_MILLICORES, CPU_RULE)
+    .multipleOf(CPU_STEP_MILLICORES, CPU_RULE)
+    .meta({ description: "CPU of one replica, in thousandths of a core.", examples: [4000] }),
+  replicaMemoryGb: z
+    .number(MEMORY_RULE)
+    .min(MEMORY_MINIMUM_GIB, MEMORY_RULE)
+    .max(MEMORY_MAXIMUM_GIB, MEMORY_RULE)
+    .multipleOf(MEMORY_STEP_GIB, MEMORY_RULE)
+    .refine(Number.isInteger, MEMORY_RULE)
+    .meta({
+      description: `Memory of one replica, in GiB: exactly ${GIB_PER_CORE} times the number of cores.`,
+      examples: [memoryGibFor(4000)],
+    }),
+};
+
+export const pipeScaling = z.strictObject(sizeFields).meta({
+  id: "PipeScaling",
+  description: `The size of one replica of each pipe of a service. Two cores with ${2 * GIB_PER_CORE} GiB are one compute unit.`,
+});
+
+export type PipeScalingObject = z.infer<typeof pipeScaling>;
+
+export function toPipeScaling(size: Size): PipeScalingObject {
+  return { replicaCpuMillicores: size.cpuMillicores, replicaMemoryGb: size.memoryGib };
+}
+
+/** What JSON Schema can say of the body of a PATCH. */
+const pipeScalingFields = pipeScaling.partial().meta({
+  id: "PipeScalingPatch",
+  description: `One of the fields, from which the other follows, or both, and then replicaMemoryGb must be exactly ${GIB_PER_CORE} × replicaCpuMillicores / 1000.`,
+  minProperties: 1,
+});
+
+/** The body of a PATCH: one field derives the other, both must agree (api-contract, part 2). */
+export const pipeScalingPatch = pipeScalingFields.transform((body, context): Size => {
+  const { replicaCpuMillicores, replicaMemoryGb } = body;
+  const cpuMillicores = replicaCpuMillicores ?? cpuOf(replicaMemoryGb);
+  if (cpuMillicores === undefined) {
+    const message = "must have replicaCpuMillicores, replicaMemoryGb or both";
+    context.addIssue({ code: "custom", message });
+    return z.NEVER;
+  }
+  const memoryGib = memoryGibFor(cpuMillicores);
+  if (replicaMemoryGb !== undefined && replicaMemoryGb !== memoryGib) {
+    const message = `must be exactly ${GIB_PER_CORE} times the number of cores: ${memoryGib} for replicaCpuMillicores ${cpuMillicores}`;
+    context.addIssue({ code: "custom", path: ["replicaMemoryGb"], message });
+    return z.NEVER;
+  }
+  return { cpuMillicores, memoryGib };
+});
+
+function cpuOf(memoryGib: number | undefined): number | undefined {
+  return memoryGib === undefined ? undefined : cpuMillicoresFor(memoryGib);
+}

@@ -1,0 +1,114 @@
+import { describeSize, type Size } from "../../../domain/size.ts";
+import type { Tiers } from "../../../domain/tier.ts";
+import type { Service } from "../../../records/service.ts";
+import type { Logger } from "../../../telemetry/log.ts";
+import type { ClusterCache } from "../../cluster/cluster-cache.ts";
+import type { PipeScalingWriter, SizeRequest } from "../../cluster/pipe-scaling-writer.ts";
+import { retryOnConflict } from "../../cluster/retry-on-conflict.ts";
+import type { PipeScalingView } from "../../cluster/views.ts";
+import type { WriteQueue } from "../../cluster/write-queue.ts";
+import { ConflictError, InvalidRequestError, UnavailableError } from "../../errors.ts";
+import type { ServiceParams } from "../path-params.ts";
+
+type ScalingCache = Pick<ClusterCache, "scaling" | "observeScaling">;
+
+/** A size as it was accepted, and the one that was requested before it. */
+export interface ScalingWrite {
+  readonly from: Size | undefined;
+  readonly written: PipeScalingView;
+}
+
+export interface ScalingServiceDeps {
+  readonly cache: ScalingCache;
+  readonly scalingWriter: Pick<PipeScalingWriter, "write" | "read">;
+  readonly scalingWrites: WriteQueue<ScalingWrite>;
+  readonly tiers: Tiers;
+  readonly log: Logger;
+}
+
+/** The size that every pipe of a service really runs: the last one that all had at once. */
+export function reachedSize({ namespace, id }: Service, cache: Pick<ScalingCache, "scaling">): Size {
+  const { effective } = requireProvisioned(cache.scaling(namespace, id));
+  if (effective) return effective;
+  throw new UnavailableError("The size of this service's pipes is not known yet. Try again shortly.");
+}
+
+/** How far the pipes of a service have come on their way to the size that was requested last. */
+export function scalingProgress(
+  { namespace, id }: Service,
+  cache: Pick<ScalingCache, "scaling">,
+): Pick<PipeScalingView, "progress" | "effective"> {
+  return requireProvisioned(cache.scaling(namespace, id));
+}
+
+/**
+ * Requests a size: normally exactly one call to the cluster.
+ *
+ * @returns the accepted size
+ * @throws InvalidRequestError, ConflictError if the state does not allow it, and then nothing has changed
+ * @throws UnavailableError otherwise
+ */
+export async function requestSize(
+  { organization, service }: ServiceParams,
+  size: Size,
+  request: SizeRequest,
+  { cache, scalingWriter, scalingWrites, tiers, log }: ScalingServiceDeps,
+): Promise<Size> {
+  requireWithinTier(size, organization.tier, tiers);
+  const { namespace, id } = service;
+  const { requestId, apiKey } = request;
+  const to = describeSize(size);
+  const audit = { audit: "scaling", requestId, apiKey, organization: organization.id, service: id, to };
+  const write = async () => {
+    const change = await retryOnConflict({
+      cached: cache.scaling(namespace, id),
+      read: () => scalingWriter.read(namespace, id),
+      attempt: async (target) => {
+        const current = requireProvisioned(target);
+        requireChangeable(current);
+        return { from: current.requested, written: await scalingWriter.write(current, size, request) };
+      },
+      what: "this size",
+    });
+    cache.observeScaling(namespace, change.written);
+    return change;
+  };
+  try {
+    const { from } = await scalingWrites.run(`${namespace}/${id}`, write, to);
+    log.info({ ...audit, from: from && describeSize(from) }, "size accepted");
+    return size;
+  } catch (err) {
+    // It may have been accepted all the same.
+    if (err instanceof UnavailableError) log.warn({ ...audit, err }, "size not confirmed");
+    throw err;
+  }
+}
+
+function requireProvisioned(scaling: PipeScalingView | undefined): PipeScalingView {
+  if (scaling) return scaling;
+  throw new InvalidRequestError(
+    "No database pipe has been provisioned on this service yet: scaling is available once there is one.",
+  );
+}
+
+function requireWithinTier(size: Size, tierName: string, tiers: Tiers): void {
+  const tier = tiers.get(tierName);
+  if (!tier) throw new Error(`the organization's tier, ${tierName}, is not in this API's tiers`);
+  const { cpuMillicores, memoryGib } = tier.maximumSize;
+  if (size.cpuMillicores <= cpuMillicores && size.memoryGib <= memoryGib) return;
+  throw new InvalidRequestError(
+    `The size is above what the organization's tier allows: replicaCpuMillicores at most ${cpuMillicores}, replicaMemoryGb at most ${memoryGib}.`,
+  );
+}
+
+function requireChangeable({ suspended, metadata }: PipeScalingView): void {
+  if (suspended) {
+    throw new ConflictError(
+      "Scaling of this service is suspended: the size cannot be changed until it is resumed.",
+    );
+  }
+  // A change of an object that is being deleted would be lost with it.
+  if (metadata.deletionTimestamp !== undefined) {
+    throw new UnavailableError("The service is being set up anew. Try again shortly.");
+  }
+}

@@ -1,0 +1,48 @@
+import { X509Certificate } from "node:crypto";
+import { type Clock, pause } from "../../runtime/clock.ts";
+import type { Logger } from "../../telemetry/log.ts";
+import type { TlsFiles } from "./tls-files.ts";
+
+/** Interval at which the files are compared by content: swapping a symbolic link changes no file's time. */
+const CHECK_MS = 5000;
+
+export interface CertificateReloadOptions {
+  readonly served: TlsFiles;
+  /** @throws Error with a sentence if the files cannot be served */
+  readonly read: () => TlsFiles;
+  /** For new connections; open ones keep theirs. */
+  readonly install: (files: TlsFiles) => void;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/**
+ * Installs the certificate from the files whenever they change, until the signal is aborted.
+ *
+ * The two files cannot be read in one instant, and their writer may be half way through: a pair that cannot be served
+ * is logged once and read again later; until then the old certificate stays.
+ */
+export async function reloadCertificate(
+  options: CertificateReloadOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  const { read, install, clock, log } = options;
+  let { served } = options;
+  let logged: string | undefined;
+  while (!signal.aborted) {
+    await pause(clock, CHECK_MS, signal);
+    if (signal.aborted) break;
+    try {
+      const found = read();
+      logged = undefined;
+      if (found.cert.equals(served.cert) && found.key.equals(served.key)) continue;
+      install(found);
+      served = found;
+      log.info({ notAfter: new X509Certificate(found.cert).validTo }, "serving a new certificate");
+    } catch (err) {
+      const problem = String(err);
+      if (problem !== logged) log.warn({ err }, "the new certificate cannot be served: keeping the old one");
+      logged = problem;
+    }
+  }
+}

@@ -1,0 +1,173 @@
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { rateLimitKey } from "../middleware/rate-limit/rate-limit-key.ts";
+import { contextOf } from "../middleware/request-context.ts";
+
+/** Reasons for closing or refusing a connection: labels of a metric. */
+export const DROP_REASONS = ["idle_evicted", "source_limit", "connection_limit"] as const;
+export type DropReason = (typeof DROP_REASONS)[number];
+
+export interface ConnectionLimits {
+  /** An idle connection costs some 80 KB with TLS; a few replicas behind an ingress need far fewer than 1000. */
+  readonly total: number;
+  /** Of one source address, or IPv6 /64. */
+  readonly perSource: number;
+}
+
+export const CONNECTION_LIMITS: ConnectionLimits = { total: 1000, perSource: 250 };
+
+/** A request and its response. */
+export interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+interface Connection {
+  /** Requests come on this one; with TLS it replaces the TCP socket after the handshake. */
+  socket: Socket;
+  readonly source: string;
+  latest: Exchange | undefined;
+}
+
+export interface ConnectionsOptions {
+  readonly server: Server;
+  /** Proxies have no limit per source, because many clients share their addresses. */
+  readonly isTrustedProxy: (address: string) => boolean;
+  readonly onDrop: (reason: DropReason, source: string) => void;
+  readonly limits?: ConnectionLimits;
+}
+
+/**
+ * The open connections of a server, and their limits. At a limit, a new connection replaces an idle one, so that
+ * clients without credentials cannot occupy the server: first the one that was unused for longest among those whose
+ * last request was not authenticated, then among all. A connection is idle while no response is owed on it, even if a
+ * request is arriving slowly.
+ */
+export class Connections {
+  readonly #options: ConnectionsOptions;
+  readonly #limits: ConnectionLimits;
+  /** By remote address and port, in the order of their last use. */
+  readonly #open = new Map<string, Connection>();
+  readonly #perSource = new Map<string, number>();
+  readonly #bySocket = new WeakMap<Duplex, Connection>();
+  #isShuttingDown = false;
+
+  /** To be created before the server listens. */
+  constructor(options: ConnectionsOptions) {
+    this.#options = options;
+    this.#limits = options.limits ?? CONNECTION_LIMITS;
+    // With TLS, the first event has the TCP socket before the handshake, and the second the TLS socket after it.
+    options.server.on("connection", (socket: Socket) => this.#accept(socket));
+    options.server.on("secureConnection", (socket: Socket) => this.#secure(socket));
+  }
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  /** To be called for each request, before it is served. */
+  begin(exchange: Exchange): void {
+    const { socket } = exchange.request;
+    const connection = this.#bySocket.get(socket);
+    if (!connection) return;
+    connection.latest = exchange;
+    const key = keyOf(socket);
+    // A deleted and reinserted entry is the last one of a Map.
+    if (this.#open.delete(key)) this.#open.set(key, connection);
+  }
+
+  /** The last request on a connection. */
+  latest(socket: Duplex): Exchange | undefined {
+    return this.#bySocket.get(socket)?.latest;
+  }
+
+  /** Closes connections that have not sent a byte, and from now on each new one. */
+  shutDown(): void {
+    this.#isShuttingDown = true;
+    this.#close(({ socket }) => socket.bytesRead === 0);
+  }
+
+  closeIdle(): void {
+    this.#close(isIdle);
+  }
+
+  closeAll(): void {
+    this.#close(() => true);
+  }
+
+  #accept(socket: Socket): void {
+    const { remoteAddress } = socket;
+    // The client is gone already.
+    if (this.#isShuttingDown || remoteAddress === undefined) {
+      socket.destroy();
+      return;
+    }
+    const source = rateLimitKey(remoteAddress);
+    if (!this.#makeRoom(source, this.#options.isTrustedProxy(remoteAddress))) {
+      socket.destroy();
+      return;
+    }
+    const key = keyOf(socket);
+    const connection = { socket, source, latest: undefined };
+    this.#open.set(key, connection);
+    this.#bySocket.set(socket, connection);
+    this.#perSource.set(source, (this.#perSource.get(source) ?? 0) + 1);
+    socket.once("close", () => {
+      if (this.#open.get(key) === connection) this.#open.delete(key);
+      const count = (this.#perSource.get(source) ?? 1) - 1;
+      if (count === 0) this.#perSource.delete(source);
+      else this.#perSource.set(source, count);
+    });
+  }
+
+  #secure(socket: Socket): void {
+    const connection = this.#open.get(keyOf(socket));
+    if (!connection || this.#isShuttingDown) {
+      socket.destroy();
+      return;
+    }
+    connection.socket = socket;
+    this.#bySocket.set(socket, connection);
+  }
+
+  /** @returns whether a connection from this source may be accepted */
+  #makeRoom(source: string, isTrustedProxy: boolean): boolean {
+    const { total, perSource } = this.#limits;
+    if (!isTrustedProxy && (this.#perSource.get(source) ?? 0) >= perSource) {
+      if (this.#evict((connection) => connection.source === source)) return true;
+      this.#options.onDrop("source_limit", source);
+      return false;
+    }
+    if (this.#open.size < total || this.#evict(() => true)) return true;
+    this.#options.onDrop("connection_limit", source);
+    return false;
+  }
+
+  #evict(isCandidate: (connection: Connection) => boolean): boolean {
+    const idle = [...this.#open].filter(([, each]) => isCandidate(each) && isIdle(each));
+    const [key, connection] = idle.find(([, each]) => !hasAuthenticated(each)) ?? idle[0] ?? [];
+    if (key === undefined || !connection) return false;
+    // At once, so that the next connection does not count it: `close` comes later.
+    this.#open.delete(key);
+    connection.socket.destroy();
+    this.#options.onDrop("idle_evicted", connection.source);
+    return true;
+  }
+
+  #close(isMeant: (connection: Connection) => boolean): void {
+    for (const connection of [...this.#open.values()]) if (isMeant(connection)) connection.socket.destroy();
+  }
+}
+
+function keyOf({ remoteAddress = "", remotePort = 0 }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
+}
+
+function isIdle({ latest }: Connection): boolean {
+  return latest === undefined || latest.response.writableFinished;
+}
+
+function hasAuthenticated({ latest }: Connection): boolean {
+  return latest !== undefined && contextOf(latest.request)?.key !== undefined;
+}

@@ -1,0 +1,29 @@
+import { once } from "node:events";
+import type { Server } from "node:http";
+import type { Clock } from "../../runtime/clock.ts";
+import type { Connections } from "./connections.ts";
+
+export interface ShutdownOptions {
+  readonly server: Server;
+  readonly connections: Pick<Connections, "shutDown" | "closeIdle" | "closeAll">;
+  readonly clock: Pick<Clock, "after">;
+  /** How long a client may take to send its headers: a closed server no longer enforces it. */
+  readonly headersMs: number;
+  /** How long requests in flight may take. */
+  readonly maxMs: number;
+}
+
+/** Accepts no new connections, and resolves when the last open one has ended: after its response, or its time. */
+export async function shutDownGracefully(options: ShutdownOptions): Promise<void> {
+  const { server, connections, clock, headersMs, maxMs } = options;
+  const closed = once(server, "close");
+  // Node closes connections that wait for their next request, but not those that never had one.
+  server.close();
+  connections.shutDown();
+  const cancels = [
+    clock.after(headersMs, () => connections.closeIdle()),
+    clock.after(maxMs, () => connections.closeAll()),
+  ];
+  await closed;
+  for (const cancel of cancels) cancel();
+}

@@ -1,0 +1,85 @@
+import { createServer, type RequestListener, type Server, type ServerOptions } from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import { normalizeTarget } from "../middleware/request-target.ts";
+import { Connections, type ConnectionsOptions } from "./connections.ts";
+import { MAX_HEADER_BYTES } from "./limits.ts";
+import { MalformedRequests, type MalformedRequestsOptions } from "./malformed-requests.ts";
+import { limitPipelining } from "./pipelining.ts";
+import type { TlsFiles } from "./tls-files.ts";
+
+export interface Timeouts {
+  /** Until the last header has arrived. */
+  readonly headersMs: number;
+  /** Until the last byte of the body has arrived. */
+  readonly requestMs: number;
+  /** How long a connection may wait for its next request. */
+  readonly keepAliveMs: number;
+  /** How long nothing may move on a connection, although a response is owed on it or not read. */
+  readonly stalledMs: number;
+  /** Interval at which the first two are checked. */
+  readonly checkMs: number;
+}
+
+export const TIMEOUTS: Timeouts = {
+  headersMs: 10_000,
+  requestMs: 30_000,
+  keepAliveMs: 75_000,
+  // The slowest response takes 100 s: a write that always meets another writer (cluster/retry-on-conflict.ts).
+  stalledMs: 120_000,
+  checkMs: 1000,
+};
+
+export interface HttpServerOptions
+  extends Omit<MalformedRequestsOptions, "connections">,
+    Omit<ConnectionsOptions, "server" | "limits"> {
+  readonly app: RequestListener;
+  /** Plain HTTP without. */
+  readonly tls: TlsFiles | undefined;
+  readonly timeouts?: Timeouts;
+  readonly connectionLimits?: ConnectionsOptions["limits"];
+}
+
+export interface HttpServer {
+  readonly server: Server;
+  readonly connections: Connections;
+}
+
+/** The HTTP server in front of the app. It handles what the app never sees: limits of time, size and connections. */
+export function createHttpServer(options: HttpServerOptions): HttpServer {
+  const { app, tls, timeouts = TIMEOUTS } = options;
+  const serverOptions: ServerOptions = {
+    maxHeaderSize: MAX_HEADER_BYTES,
+    headersTimeout: timeouts.headersMs,
+    requestTimeout: timeouts.requestMs,
+    keepAliveTimeout: timeouts.keepAliveMs,
+    connectionsCheckingInterval: timeouts.checkMs,
+    // middleware/http-syntax.ts checks Host: Node's response would have no body.
+    requireHostHeader: false,
+  };
+  const server = tls
+    ? createTlsServer({ ...serverOptions, ...tls, handshakeTimeout: timeouts.headersMs })
+    : createServer(serverOptions);
+  server.timeout = timeouts.stalledMs;
+  // Node silently drops headers beyond a number, a second Authorization among them; the limit is in bytes.
+  server.maxHeadersCount = 0;
+
+  const connections = new Connections({
+    server,
+    isTrustedProxy: options.isTrustedProxy,
+    onDrop: options.onDrop,
+    ...(options.connectionLimits ? { limits: options.connectionLimits } : {}),
+  });
+  const malformed = new MalformedRequests({ ...options, connections });
+  const serve = limitPipelining((request, response) => {
+    connections.begin({ request, response });
+    normalizeTarget(request);
+    app(request, response);
+  });
+  server.on("request", serve);
+  // The app decides whether the body is wanted (middleware/json-body.ts); Node would ask for it before authentication.
+  server.on("checkContinue", serve);
+  server.on("checkExpectation", serve);
+  server.on("clientError", (error, socket) => malformed.onClientError(error, socket));
+  server.on("connect", (_request, socket) => malformed.onConnect(socket));
+  return { server, connections };
+}

@@ -1,0 +1,112 @@
+import { randomUUID } from "node:crypto";
+import { STATUS_CODES } from "node:http";
+import { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import createError, { type HttpError } from "http-errors";
+import type { Clock } from "../../runtime/clock.ts";
+import type { Logger } from "../../telemetry/log.ts";
+import type { ApiMetrics } from "../metrics.ts";
+import type { RateLimits } from "../middleware/rate-limit/limits.ts";
+import { contextOf } from "../middleware/request-context.ts";
+import { errorBody } from "../middleware/respond.ts";
+import { JSON_HEADERS } from "../middleware/response-headers.ts";
+import type { Connections, Exchange } from "./connections.ts";
+import { MAX_HEADER_BYTES } from "./limits.ts";
+
+export interface MalformedRequestsOptions {
+  readonly connections: Pick<Connections, "latest">;
+  readonly clock: Pick<Clock, "now">;
+  readonly log: Logger;
+  readonly metrics: Pick<ApiMetrics, "malformedRequest">;
+  readonly limits: Pick<RateLimits, "uncharged">;
+}
+
+/**
+ * Responds to everything that never becomes a request for the app, or breaks off in the middle: Node's own response
+ * would have no body. The connection ends with it.
+ */
+export class MalformedRequests {
+  readonly #options: MalformedRequestsOptions;
+
+  constructor(options: MalformedRequestsOptions) {
+    this.#options = options;
+  }
+
+  /** For the parser's errors. */
+  onClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
+    const httpError = toHttpError(error);
+    if (httpError) this.refuse(socket, httpError);
+    else socket.destroy();
+  }
+
+  onConnect(socket: Duplex): void {
+    // Node has removed its own listener: without one, a client that is gone by now would end the process.
+    socket.on("error", () => socket.destroy());
+    this.refuse(socket, createError(400, "This is not a proxy."));
+  }
+
+  refuse(socket: Duplex, error: HttpError): void {
+    const latest = this.#options.connections.latest(socket);
+    if (!socket.writable || !canRespond(latest)) {
+      // After the bytes of an earlier response that are on their way.
+      socket.end(() => socket.destroy());
+      return;
+    }
+    // The parser may have given up in the body of a request that the app is serving: then both have one id.
+    const unfinished = latest && !latest.request.complete ? contextOf(latest.request) : undefined;
+    const requestId = unfinished?.requestId ?? randomUUID();
+    const head = this.#head(error, requestId, unfinished?.rateLimitFields ?? this.#options.limits.uncharged);
+    socket.end(`${head}\r\n\r\n${errorBody(error)}`, () => socket.destroy());
+    if (unfinished) {
+      unfinished.rawStatus = error.status;
+      unfinished.error = error;
+      return;
+    }
+    this.#options.metrics.malformedRequest(error.status);
+    const client = socket instanceof Socket ? socket.remoteAddress : undefined;
+    this.#options.log.info({ requestId, client, status: error.status }, "request");
+  }
+
+  #head(error: HttpError, requestId: string, rateLimitFields: readonly string[]): string {
+    const headers = [
+      "X-Request-Id",
+      requestId,
+      "Content-Length",
+      String(Buffer.byteLength(errorBody(error))),
+      ...JSON_HEADERS,
+      ...rateLimitFields,
+      "Date",
+      new Date(this.#options.clock.now()).toUTCString(),
+      "Connection",
+      "close",
+    ];
+    const lines = [`HTTP/1.1 ${error.status} ${STATUS_CODES[error.status] ?? ""}`];
+    for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`);
+    return lines.join("\r\n");
+  }
+}
+
+/**
+ * Whether a response written past Node's HTTP layer would be read as what it is. Behind a response that is still owed
+ * it would be read as that one; behind one that has begun it would be garbage.
+ */
+function canRespond(latest: Exchange | undefined): boolean {
+  if (latest === undefined) return true;
+  const { request, response } = latest;
+  // A response gets its socket when those before it are out.
+  return request.complete ? response.writableFinished : response.socket !== null && !response.headersSent;
+}
+
+/** The HTTP status of a parser's error; `undefined` if the client is gone, or this is not HTTP. */
+function toHttpError({ code = "" }: NodeJS.ErrnoException): HttpError | undefined {
+  switch (code) {
+    case "HPE_HEADER_OVERFLOW":
+      return createError(431, `The headers must not be longer than ${MAX_HEADER_BYTES} bytes.`);
+    case "HPE_CHUNK_EXTENSIONS_OVERFLOW":
+      return createError(413, "The chunk extensions of the body are too long.");
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return createError(408, "The request did not arrive in time.");
+    default:
+      return code.startsWith("HPE_") ? createError(400, "The request is not valid HTTP.") : undefined;
+  }
+}

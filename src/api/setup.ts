@@ -1,0 +1,176 @@
+import { once } from "node:events";
+import type { Server } from "node:http";
+import { isIPv6 } from "node:net";
+import { hostname } from "node:os";
+import { Server as TlsServer } from "node:tls";
+import { collectDefaultMetrics, Registry } from "prom-client";
+import type { Tiers } from "../domain/tier.ts";
+import { KubeClient } from "../kube/client.ts";
+import { connect } from "../kube/connection.ts";
+import { checkReachable } from "../kube/reachable.ts";
+import { type Clock, pause, systemClock } from "../runtime/clock.ts";
+import { clusterMetrics } from "../telemetry/cluster-metrics.ts";
+import type { Logger } from "../telemetry/log.ts";
+import { listen, type Readiness, startOpsServer } from "../telemetry/ops-server.ts";
+import { startTracing, type TracingSettings } from "../telemetry/tracing.ts";
+import { createApp } from "./app.ts";
+import { ClusterCache } from "./cluster/cluster-cache.ts";
+import { KeyUsageWriter } from "./cluster/key-usage/writer.ts";
+import { PipeScalingWriter } from "./cluster/pipe-scaling-writer.ts";
+import { RecordWriter } from "./cluster/record-writer.ts";
+import { WriteQueue } from "./cluster/write-queue.ts";
+import { ApiMetrics } from "./metrics.ts";
+import { TrustedProxies } from "./middleware/client-ip.ts";
+import { type RateLimitSettings, RateLimits } from "./middleware/rate-limit/limits.ts";
+import type { PathAliases } from "./path-aliases.ts";
+import { reloadCertificate } from "./server/certificate-reload.ts";
+import { dropLog } from "./server/drop-log.ts";
+import { shutDownGracefully } from "./server/graceful-shutdown.ts";
+import { createHttpServer, TIMEOUTS } from "./server/http-server.ts";
+import { readTlsFiles, type TlsFiles, type TlsSettings } from "./server/tls-files.ts";
+
+export interface ApiSettings extends TlsSettings, RateLimitSettings, TracingSettings {
+  /** Path; without one, the Pod's own ServiceAccount or the user's default. */
+  readonly kubeconfig: string | undefined;
+  /** Path of the folder with the Pod's own token, if it is not the usual one. */
+  readonly serviceAccount?: string;
+  /** Namespace of the records. */
+  readonly namespace: string;
+  /** Namespaces of pipes; all when empty. */
+  readonly pipeNamespaces: readonly string[];
+  /** 0 for any free one. */
+  readonly port: number;
+  readonly opsPort: number;
+  /** Addresses and CIDRs of the proxies whose `X-Forwarded-For` is trusted. */
+  readonly trustedProxies: readonly string[];
+  /** Reads are refused while the last proof that the caches are fresh is older than this. */
+  readonly maxCacheAgeMs: number;
+  readonly pathAliases: PathAliases;
+  /** How long new connections are still accepted after the signal. */
+  readonly drainDelayMs: number;
+  readonly tiers: Tiers;
+}
+
+/**
+ * From the signal to the last response. A Pod has 30 s by default; 3 s for the last key usage and the last spans, which
+ * are sent at the same time, and some for closing leave room for a slow machine.
+ */
+const LAST_RESPONSE_MS = 23_000;
+
+/**
+ * Runs the API until the signal is aborted, lets the requests in flight finish, and resolves. Losing the cluster later
+ * does not end it; that shows in the log and on `/readyz`.
+ *
+ * @throws Error with a sentence for the user when it cannot start
+ */
+export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSignal): Promise<void> {
+  const { host, namespace, pipeNamespaces, maxCacheAgeMs: maxAgeMs, drainDelayMs } = settings;
+  const tls = readTlsFiles(settings);
+  const limits = new RateLimits(settings);
+  const trustedProxies = new TrustedProxies(settings.trustedProxies);
+  const clock = systemClock;
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const metrics = new ApiMetrics(registry);
+  const client = new KubeClient(
+    await connect(settings.kubeconfig, settings.serviceAccount),
+    clusterMetrics(registry),
+  );
+  await checkReachable(client, signal);
+  const cache = new ClusterCache({ client, namespace, pipeNamespaces, maxAgeMs, clock, log });
+  metrics.watchCaches(() => cache.states());
+  const tracing = await startTracing(settings, "pipe-scaling-api", hostname(), log);
+  const keyUsageWriter = new KeyUsageWriter({ cache, client, namespace, clock, log });
+  const app = createApp({
+    cache,
+    clock,
+    log,
+    limits,
+    trustedProxies,
+    metrics,
+    recordSpan: tracing.tell,
+    isShuttingDown: () => signal.aborted,
+    tiers: settings.tiers,
+    pathAliases: settings.pathAliases,
+    scalingWriter: new PipeScalingWriter(client),
+    scalingWrites: new WriteQueue(clock),
+    recordWriter: new RecordWriter(client, namespace),
+    memberWrites: new WriteQueue(clock),
+    backupWrites: new WriteQueue(clock),
+  });
+
+  const { server, connections } = createHttpServer({
+    app,
+    tls,
+    clock,
+    log,
+    metrics,
+    limits,
+    isTrustedProxy: (address) => trustedProxies.has(address),
+    onDrop: dropLog({ log, clock, metrics }),
+  });
+  const serving = new AbortController();
+  const background: Promise<void>[] = [];
+  let ops: Server | undefined;
+  try {
+    const readiness = () => readinessOf(cache, signal);
+    ops = await startOpsServer({ host, port: settings.opsPort, metrics: registry, readiness });
+    await listen(server, host, settings.port);
+    background.push(cache.run(serving.signal), keyUsageWriter.run(serving.signal));
+    if (tls) background.push(reloadTlsFiles({ settings, served: tls, server, clock, log }, serving.signal));
+    log.info({ url: url(tls ? "https" : "http", host, server), opsUrl: url("http", host, ops) }, "listening");
+    if (!signal.aborted) await once(signal, "abort");
+    log.info({ drainDelayMs }, "draining");
+    await pause(clock, drainDelayMs, serving.signal);
+  } finally {
+    // The API first: its last responses still need the caches, and the operations port reports on them.
+    if (server.listening) {
+      const maxMs = LAST_RESPONSE_MS - drainDelayMs;
+      await shutDownGracefully({ server, connections, clock, headersMs: TIMEOUTS.headersMs, maxMs });
+    }
+    ops?.close();
+    ops?.closeAllConnections();
+    serving.abort();
+    await Promise.all([...background, tracing.end()]);
+    await client.close();
+  }
+  log.info("stopped");
+}
+
+interface TlsReloadOptions {
+  readonly settings: TlsSettings;
+  readonly served: TlsFiles;
+  readonly server: Server;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+function reloadTlsFiles(
+  { settings, server, ...options }: TlsReloadOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  return reloadCertificate(
+    {
+      ...options,
+      read: () => readTlsFiles(settings) ?? options.served,
+      install: (files) => {
+        if (server instanceof TlsServer) server.setSecureContext(files);
+      },
+    },
+    signal,
+  );
+}
+
+function readinessOf(cache: ClusterCache, signal: AbortSignal): Readiness {
+  if (signal.aborted) return { ready: false, problem: "draining" };
+  const missing = cache.notSynced();
+  return missing.length === 0
+    ? { ready: true }
+    : { ready: false, problem: `not read from the cluster yet: ${missing.join(", ")}` };
+}
+
+function url(scheme: string, host: string, server: Server): string {
+  const address = server.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
+  return `${scheme}://${isIPv6(host) ? `[${host}]` : host}:${port}`;
+}

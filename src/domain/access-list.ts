@@ -1,0 +1,26 @@
+import { AddressSet } from "./address-set.ts";
+
+/** The addresses that a key may be used from. */
+export interface AccessList {
+  allows(address: string | undefined): boolean;
+  /** Why the list denies every address, if it does. */
+  readonly problem?: string;
+}
+
+const EVERYWHERE: AccessList = { allows: () => true };
+
+/**
+ * An empty list allows every address. One malformed entry denies every address, because nobody knows what its author
+ * meant to allow.
+ */
+export function accessListOf(entries: readonly { readonly source: string }[]): AccessList {
+  if (entries.length === 0) return EVERYWHERE;
+  const allowed = new AddressSet();
+  for (const [at, { source }] of entries.entries()) {
+    if (!allowed.add(source)) {
+      const problem = `ipAccessList: entry ${at + 1} is neither an address nor a CIDR, so the key is denied everywhere`;
+      return { allows: () => false, problem };
+    }
+  }
+  return { allows: (address) => address !== undefined && allowed.has(address) };
+}

@@ -1,0 +1,369 @@
+import { Registry } from "prom-client";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createApp } from "../../../src/api/app.ts";
+import { ClusterCache } from "../../../src/api/cluster/cluster-cache.ts";
+import { PipeScalingWriter } from "../../../src/api/cluster/pipe-scaling-writer.ts";
+import { RecordWriter } from "../../../src/api/cluster/record-writer.ts";
+import { WriteQueue } from "../../../src/api/cluster/write-queue.ts";
+import { ApiMetrics } from "../../../src/api/metrics.ts";
+import { TrustedProxies } from "../../../src/api/middleware/client-ip.ts";
+import { RateLimits } from "../../../src/api/middleware/rate-limit/limits.ts";
+import type { PathAliases } from "../../../src/api/path-aliases.ts";
+import { BUILT_IN_TIERS } from "../../../src/domain/tier.ts";
+import type { KubeRequest } from "../../../src/kube/client.ts";
+import { KubeUnreachableError } from "../../../src/kube/errors.ts";
+import { createLogger } from "../../../src/telemetry/log.ts";
+import { type Answer, type Client, clientOf } from "../../api/client.ts";
+import { refusal, StubCluster } from "../../api/stub-cluster.ts";
+import { VirtualClock } from "../../gen/clock.ts";
+import { type KeyFields, keyRecord, organizationRecord, serviceRecord } from "../../gen/records.ts";
+import { DEFAULT_LIMITS, serve } from "../../support/express-app.ts";
+
+const RECORDS = "records";
+const PIPES = "pipes";
+const ORGANIZATION = "11111111-1111-4111-8111-111111111111";
+const SERVICE = "22222222-2222-4222-8222-222222222222";
+const PATH = `/v1/organizations/${ORGANIZATION}/services/${SERVICE}/pipesCdcScaling`;
+const MINUTE_MS = 60_000;
+
+let cluster: StubCluster;
+let clock: VirtualClock;
+let ending: AbortController;
+let lines: Record<string, unknown>[];
+
+beforeEach(() => {
+  cluster = new StubCluster();
+  clock = new VirtualClock();
+  ending = new AbortController();
+  lines = [];
+  const organization = organizationRecord({ id: ORGANIZATION, tier: "scale" });
+  cluster.add("configmaps", RECORDS, organization);
+  cluster.add(
+    "configmaps",
+    RECORDS,
+    serviceRecord({ id: SERVICE, organizationId: ORGANIZATION, namespace: PIPES }),
+  );
+});
+
+afterEach(() => ending.abort());
+
+function addKey(fields: Partial<KeyFields> = {}): string {
+  const { record, authorization } = keyRecord({ organizationId: ORGANIZATION, ...fields });
+  const data = Object.fromEntries(
+    Object.entries(record.stringData).map(([key, text]) => [
+      key,
+      Buffer.from(String(text)).toString("base64"),
+    ]),
+  );
+  cluster.add("secrets", RECORDS, { ...record, ...{ data } });
+  return authorization;
+}
+
+const SIZE = { replicaCpuMillicores: 2000, replicaMemoryGb: 8 };
+
+function addScaling(fields: object = { status: { effective: SIZE } }) {
+  return cluster.add("pipescalings", PIPES, { metadata: { name: SERVICE }, ...fields });
+}
+
+/** The app on a port, with its caches filled unless the cluster cannot be reached. */
+async function start(
+  pipeNamespaces: readonly string[] = [],
+  pathAliases: PathAliases = new Map(),
+): Promise<Client> {
+  const log = createLogger("info", "api", { write: (line) => lines.push(JSON.parse(line)) });
+  const maxAgeMs = 5 * MINUTE_MS;
+  const cache = new ClusterCache({
+    client: cluster,
+    namespace: RECORDS,
+    pipeNamespaces,
+    maxAgeMs,
+    clock,
+    log,
+  });
+  void cache.run(ending.signal);
+  await clock.advance(0);
+  const app = createApp({
+    cache,
+    clock,
+    log,
+    limits: new RateLimits({ ...DEFAULT_LIMITS, rateLimit: 1000 }),
+    trustedProxies: new TrustedProxies([]),
+    metrics: new ApiMetrics(new Registry()),
+    recordSpan: undefined,
+    isShuttingDown: () => ending.signal.aborted,
+    tiers: BUILT_IN_TIERS,
+    pathAliases,
+    scalingWriter: new PipeScalingWriter(cluster),
+    scalingWrites: new WriteQueue(clock),
+    recordWriter: new RecordWriter(cluster, RECORDS),
+    memberWrites: new WriteQueue(clock),
+    backupWrites: new WriteQueue(clock),
+  });
+  return clientOf(await serve(app));
+}
+
+function patch(ask: Client, authorization: string): Promise<Answer> {
+  const headers = { "Content-Type": "application/json" };
+  return ask({ method: "PATCH", path: PATH, authorization, headers, body: '{"replicaCpuMillicores":4000}' });
+}
+
+/** What the API server would answer to our apply: the object with what was asked for, one version later. */
+function applied({ body }: KubeRequest): object {
+  const written = Object(body);
+  return { ...written, metadata: { ...written.metadata, namespace: PIPES, resourceVersion: "2" } };
+}
+
+function expectUnavailable(answer: Answer): void {
+  expect(answer).toMatchObject({ status: 503, body: { status: 503 } });
+  expect(answer.headers["retry-after"]).toMatch(/^[1-9]\d*$/);
+}
+
+describe("before the caches are filled", () => {
+  it("answers 503 to credentials that it cannot judge, and 401 to none", async () => {
+    const authorization = addKey();
+    cluster.reachable = false;
+    const ask = await start();
+    expectUnavailable(await ask({ path: "/v1/organizations", authorization }));
+    expect((await ask({ path: "/v1/organizations" })).status).toBe(401);
+    expect((await ask({ path: "/" })).status).toBe(404);
+    expect(lines).toContainEqual(
+      expect.objectContaining({ msg: expect.stringContaining("cannot watch API keys") }),
+    );
+  });
+
+  it("answers as soon as they are", async () => {
+    const authorization = addKey();
+    cluster.reachable = false;
+    const ask = await start();
+    expectUnavailable(await ask({ path: "/v1/organizations", authorization }));
+    cluster.reachable = true;
+    await clock.advance(1000);
+    expect((await ask({ path: "/v1/organizations", authorization })).status).toBe(200);
+  });
+});
+
+describe("while the PipeScalings alone cannot be read", () => {
+  it("answers 503 to what is about them, rather than that there are none, and serves the rest", async () => {
+    const authorization = addKey();
+    cluster.unreadable = "pipescalings";
+    const ask = await start();
+    expectUnavailable(await ask({ path: PATH, authorization }));
+    expectUnavailable(await patch(ask, authorization));
+    expect((await ask({ path: "/v1/organizations", authorization })).status).toBe(200);
+  });
+});
+
+describe("when the cluster can no longer be reached", () => {
+  it("refuses writes at once, and reads once its caches are older than 5 minutes", async () => {
+    const authorization = addKey();
+    addScaling();
+    const ask = await start();
+    cluster.reachable = false;
+
+    expectUnavailable(await patch(ask, authorization));
+    await clock.advance(5 * MINUTE_MS);
+    expect((await ask({ path: PATH, authorization })).status).toBe(200);
+    await clock.advance(1);
+    expectUnavailable(await ask({ path: PATH, authorization }));
+    expectUnavailable(await ask({ path: "/v1/organizations", authorization }));
+    cluster.reachable = true;
+    await clock.advance(MINUTE_MS);
+    expect((await ask({ path: PATH, authorization })).status).toBe(200);
+  });
+});
+
+describe("a key that was verified before", () => {
+  it("is refused from the moment when it expires", async () => {
+    const authorization = addKey({ expireAt: new Date(clock.now() + MINUTE_MS) });
+    const ask = await start();
+    expect((await ask({ path: "/v1/organizations", authorization })).status).toBe(200);
+    await clock.advance(MINUTE_MS - 1);
+    expect((await ask({ path: "/v1/organizations", authorization })).status).toBe(200);
+    await clock.advance(1);
+    expect((await ask({ path: "/v1/organizations", authorization })).status).toBe(401);
+  });
+});
+
+describe("a write", () => {
+  it("is one call, bound to the object that the cache has", async () => {
+    const authorization = addKey();
+    const { metadata } = addScaling();
+    cluster.behaviour = applied;
+    const ask = await start();
+
+    expect(await patch(ask, authorization)).toMatchObject({
+      status: 200,
+      body: { result: { replicaCpuMillicores: 4000, replicaMemoryGb: 16 } },
+    });
+
+    expect(cluster.calls).toMatchObject([
+      {
+        method: "PATCH",
+        path: `/apis/pipes.clouddb.dev/v1beta1/namespaces/${PIPES}/pipescalings/${SERVICE}`,
+        patchType: "application/apply-patch+yaml",
+        query: { fieldManager: "pipe-scaling-api", force: true },
+        body: { metadata: { name: SERVICE, uid: metadata.uid }, spec: { replicaCpuMillicores: 4000 } },
+      },
+    ]);
+  });
+
+  it.each([
+    ["was made by another at the same moment", refusal(409)],
+    ["finds the object gone", refusal(404)],
+    ["finds another object", refusal(422, { details: { causes: [{ field: "metadata.uid" }] } })],
+  ])("that %s is tried again on what is there now", async (_what, conflict) => {
+    const authorization = addKey();
+    addScaling();
+    const now = { metadata: { name: SERVICE, namespace: PIPES, uid: "another", resourceVersion: "7" } };
+    let refused = false;
+    cluster.behaviour = (request) => {
+      if (request.method !== "PATCH") return now;
+      if (refused) return applied(request);
+      refused = true;
+      throw conflict;
+    };
+    const ask = await start();
+    expect((await patch(ask, authorization)).status).toBe(200);
+    expect(cluster.calls.at(-1)).toMatchObject({ body: { metadata: { uid: "another" } } });
+  });
+
+  it("is judged anew by what is there now", async () => {
+    const authorization = addKey();
+    addScaling();
+    cluster.behaviour = (request) => {
+      if (request.method === "PATCH") throw refusal(409);
+      return {
+        metadata: { name: SERVICE, namespace: PIPES, uid: "b", resourceVersion: "7" },
+        spec: { suspend: true },
+      };
+    };
+    const ask = await start();
+    expect((await patch(ask, authorization)).status).toBe(409);
+    cluster.behaviour = (request) => {
+      throw refusal(request.method === "PATCH" ? 409 : 404);
+    };
+    expect((await patch(ask, authorization)).status).toBe(400);
+  });
+
+  it("that always comes too late ends in 503", async () => {
+    const authorization = addKey();
+    const object = addScaling();
+    cluster.behaviour = (request) => {
+      if (request.method === "PATCH") throw refusal(409);
+      return object;
+    };
+    const ask = await start();
+    expectUnavailable(await patch(ask, authorization));
+    expect(cluster.calls.length).toBeLessThan(30);
+  });
+
+  it.each([
+    ["cannot be reached", new KubeUnreachableError("PATCH: no answer from https://10.0.0.1"), "5"],
+    ["is overloaded", refusal(429, { details: { retryAfterSeconds: 7 } }), "7"],
+    ["is overloaded for a day", refusal(429, { details: { retryAfterSeconds: 86_400 } }), "60"],
+    ["has an error", refusal(500), "5"],
+    ["no longer knows us", refusal(401), "5"],
+    ["no longer lets us", refusal(403, { reason: "Forbidden" }), "5"],
+  ])("answers 503 when the cluster %s, and tells nothing of it", async (_what, error, retryAfter) => {
+    const authorization = addKey();
+    addScaling();
+    cluster.behaviour = () => {
+      throw error;
+    };
+    const ask = await start();
+    const answer = await patch(ask, authorization);
+    expectUnavailable(answer);
+    expect(answer.headers["retry-after"]).toBe(retryAfter);
+    expect(answer.text).not.toContain(error.message);
+    const requestId = answer.headers["x-request-id"];
+    expect(lines).toContainEqual(
+      expect.objectContaining({ requestId, level: "warn", status: 503, because: error.message }),
+    );
+  });
+
+  it("answers 400 when a policy of the cluster refuses the size", async () => {
+    const authorization = addKey();
+    addScaling();
+    cluster.behaviour = () => {
+      throw refusal(422, { reason: "Invalid" });
+    };
+    const ask = await start();
+    expect((await patch(ask, authorization)).status).toBe(400);
+  });
+
+  it("answers 500 without detail to what nobody foresaw, and logs it with the request id", async () => {
+    const authorization = addKey();
+    addScaling();
+    cluster.behaviour = () => {
+      throw new TypeError("cannot read properties of undefined");
+    };
+    const ask = await start();
+    const answer = await patch(ask, authorization);
+    expect(answer).toMatchObject({ status: 500, body: { status: 500 } });
+    expect(answer.text).not.toContain("undefined");
+    const requestId = answer.headers["x-request-id"];
+    const told = lines.filter((line) => line["requestId"] === requestId);
+    expect(told).toMatchObject([
+      { level: "error", status: 500, err: { message: "cannot read properties of undefined" } },
+    ]);
+  });
+});
+
+describe("a tier that the API was not told of", () => {
+  it("fails scaling, and nothing else", async () => {
+    const other = "33333333-3333-4333-8333-333333333333";
+    const service = "44444444-4444-4444-8444-444444444444";
+    cluster.add("configmaps", RECORDS, organizationRecord({ id: other, tier: "gold" }));
+    cluster.add(
+      "configmaps",
+      RECORDS,
+      serviceRecord({ id: service, organizationId: other, namespace: PIPES }),
+    );
+    cluster.add("pipescalings", PIPES, { metadata: { name: service } });
+    const authorization = addKey({ organizationId: other });
+    const ask = await start();
+    const path = PATH.replace(ORGANIZATION, other).replace(SERVICE, service);
+    const headers = { "Content-Type": "application/json" };
+    const answer = await ask({
+      method: "PATCH",
+      path,
+      authorization,
+      headers,
+      body: '{"replicaMemoryGb":4}',
+    });
+    expect(answer.status).toBe(500);
+    expect((await ask({ path: "/v1/organizations", authorization })).status).toBe(200);
+  });
+});
+
+describe("namespaces of pipes", () => {
+  it("that are named are the only ones that are watched", async () => {
+    const authorization = addKey();
+    addScaling();
+    const ask = await start([PIPES]);
+    expect((await ask({ path: PATH, authorization })).status).toBe(200);
+  });
+
+  it("that are not named fail the services in them, with a line in the log", async () => {
+    const authorization = addKey();
+    const ask = await start(["elsewhere"]);
+    expect((await ask({ path: PATH, authorization })).status).toBe(500);
+    expect(lines).toContainEqual(
+      expect.objectContaining({
+        msg: "malformed record",
+        problem: expect.stringContaining("namespace: pipes"),
+      }),
+    );
+  });
+});
+
+describe("while the process is ending", () => {
+  it("answers, and sends the client elsewhere", async () => {
+    const authorization = addKey();
+    const ask = await start();
+    const listing = { path: "/v1/organizations", authorization, headers: { Connection: "keep-alive" } };
+    expect(await ask(listing)).toMatchObject({ status: 200, headers: { connection: "keep-alive" } });
+    ending.abort();
+    expect(await ask(listing)).toMatchObject({ status: 200, headers: { connection: "close" } });
+  });
+});

@@ -1,0 +1,229 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { type Progress, progressOf } from "../../../../src/api/cluster/progress.ts";
+import { REASONS, reasonOf, sentenceOf } from "../../../../src/api/cluster/reasons.ts";
+import {
+  pipeScalingProgress,
+  toPipeScalingProgress,
+} from "../../../../src/api/resources/pipe-scaling/progress-schema.ts";
+import type { Condition, PipeScaling, PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
+import { formatScalingRequest, REQUEST_ANNOTATION } from "../../../../src/crd/scaling-request.ts";
+import { describeSize, type Size, sizeOfCores } from "../../../../src/domain/size.ts";
+import type { KubeObject } from "../../../../src/kube/objects.ts";
+
+const STARTED = "2026-01-31T12:00:00Z";
+const COMPLETED = "2026-01-31T12:04:00Z";
+
+function fieldsOf(size: Size) {
+  return { replicaCpuMillicores: size.cpuMillicores, replicaMemoryGb: size.memoryGib };
+}
+
+function sized(cores: number) {
+  const size = sizeOfCores(cores);
+  return { ...fieldsOf(size), summary: describeSize(size) };
+}
+
+function condition(type: string, status: Condition["status"], reason: string): Condition {
+  return { type, status, reason, message: "node worker-7 of tenant b is full", lastTransitionTime: STARTED };
+}
+
+const READY = [condition("Ready", "True", "Scaled")];
+const MOVING = [condition("Ready", "False", "Progressing"), condition("Reconciling", "True", "Progressing")];
+
+/** What the controller says once all five pipes have the size. */
+function done(cores: number, requestId?: string): PipeScalingStatus {
+  return {
+    observedGeneration: 2,
+    conditions: READY,
+    desired: { ...sized(cores), source: "Spec" },
+    effective: sized(cores),
+    pipes: { total: 5, updated: 5, summary: "5/5" },
+    propagation: { requestId, startedAt: STARTED, completedAt: COMPLETED },
+  };
+}
+
+/** A PipeScaling at generation 2 whose size was asked for by a request, if any. */
+function scaling(of: PipeScaling, request?: { id: string; cores: number }): PipeScaling & KubeObject {
+  const annotation =
+    request &&
+    formatScalingRequest({
+      requestId: request.id,
+      apiKey: "k",
+      requestedAt: STARTED,
+      ...fieldsOf(sizeOfCores(request.cores)),
+    });
+  const annotations = annotation === undefined ? {} : { [REQUEST_ANNOTATION]: annotation };
+  return {
+    ...of,
+    metadata: { name: "s", namespace: "n", uid: "u", resourceVersion: "1", generation: 2, annotations },
+  };
+}
+
+const askedFor = (cores: number) => fieldsOf(sizeOfCores(cores));
+
+/** As it goes out, checked against what is promised. */
+function told(progress: Progress) {
+  const object: unknown = JSON.parse(JSON.stringify(toPipeScalingProgress(progress, undefined)));
+  return pipeScalingProgress.parse(object);
+}
+
+describe("the progress of a PipeScaling", () => {
+  it("is scaled when the controller says so of this generation and this request", () => {
+    expect(
+      told(progressOf(scaling({ spec: askedFor(4), status: done(4, "r1") }, { id: "r1", cores: 4 }))),
+    ).toEqual({
+      state: "scaled",
+      reason: "Scaled",
+      message: "Every pipe runs the size.",
+      desired: { ...askedFor(4), source: "Spec" },
+      pipes: { total: 5, updated: 5 },
+      failures: [],
+      requestId: "r1",
+      startedAt: "2026-01-31T12:00:00.000Z",
+      completedAt: "2026-01-31T12:04:00.000Z",
+    });
+  });
+
+  it("tells nothing of the size before, until the controller has looked at the one asked for now", () => {
+    const status = { ...done(1, "r0"), observedGeneration: 1 };
+    const progress = progressOf(scaling({ spec: askedFor(4), status }, { id: "r1", cores: 4 }));
+    expect(told(progress)).toEqual({
+      state: "propagating",
+      reason: "Pending",
+      message: expect.any(String),
+      desired: { ...askedFor(4), source: "Spec" },
+      pipes: { total: 5, updated: 0 },
+      failures: [],
+      requestId: "r1",
+    });
+  });
+
+  it("keeps the count where the spec has changed, but not the size", () => {
+    const status = { ...done(4, "r1"), observedGeneration: 1 };
+    const progress = progressOf(scaling({ spec: askedFor(4), status }, { id: "r1", cores: 4 }));
+    expect(progress).toMatchObject({ state: "propagating", pipes: { total: 5, updated: 5 } });
+  });
+
+  it("is on its way when the same size is asked for once more, which is no new generation", () => {
+    const again = scaling({ spec: askedFor(4), status: done(4, "r1") }, { id: "r2", cores: 4 });
+    expect(progressOf(again)).toMatchObject({
+      state: "propagating",
+      reason: "Pending",
+      requestId: "r2",
+      startedAtMs: undefined,
+    });
+  });
+
+  it("credits no request with a size that came by kubectl", () => {
+    const status = { ...done(4), propagation: { startedAt: STARTED } };
+    const edited = scaling({ spec: askedFor(4), status }, { id: "r1", cores: 2 });
+    expect(progressOf(edited)).toMatchObject({ state: "scaled", requestId: undefined });
+  });
+
+  it.each([
+    ["no status", undefined],
+    ["the status that the resource is born with", { observedGeneration: -1 }],
+  ])("is on its way with %s", (_, status) => {
+    expect(told(progressOf(scaling({ spec: {}, ...(status && { status }) })))).toEqual({
+      state: "propagating",
+      reason: "Pending",
+      message: expect.any(String),
+      failures: [],
+    });
+    expect(progressOf(scaling({ spec: askedFor(2) })).desired).toEqual({
+      size: sizeOfCores(2),
+      source: "Spec",
+    });
+  });
+
+  it("is propagating while pipes roll, and was not completed, whatever was before", () => {
+    const status = {
+      ...done(4, "r1"),
+      conditions: MOVING,
+      pipes: { total: 5, updated: 2, summary: "2/5" },
+    };
+    const progress = progressOf(scaling({ spec: askedFor(4), status }, { id: "r1", cores: 4 }));
+    expect(progress).toMatchObject({
+      state: "propagating",
+      reason: "Progressing",
+      pipes: { total: 5, updated: 2 },
+      startedAtMs: Date.parse(STARTED),
+      completedAtMs: undefined,
+    });
+  });
+
+  it("is suspended by the spec's own word, also where no controller has said so", () => {
+    const spec = { ...askedFor(4), suspend: true };
+    for (const observedGeneration of [1, 2]) {
+      const status = { ...done(4), observedGeneration };
+      expect(progressOf(scaling({ spec, status }))).toMatchObject({
+        state: "suspended",
+        reason: "Suspended",
+        completedAtMs: undefined,
+      });
+    }
+  });
+
+  it("names a pipe that failed, with our words and none of the cluster's", () => {
+    const raw = "exceeded quota: tenant-b-quota, node worker-7";
+    const failure = { pipe: "orders", size: "4000m/16Gi", message: raw, attempts: 2, at: STARTED };
+    const status = {
+      ...done(4, "r1"),
+      conditions: [
+        condition("Ready", "False", "Unschedulable"),
+        condition("Stalled", "True", "Unschedulable"),
+      ],
+      failures: [
+        { ...failure, reason: "Unschedulable" },
+        { ...failure, reason: "tenant-b-quota", size: "odd" },
+      ],
+    };
+    const object = told(progressOf(scaling({ spec: askedFor(4), status }, { id: "r1", cores: 4 })));
+    expect(object).toMatchObject({ state: "failed", reason: "Unschedulable" });
+    expect(object.failures).toEqual([
+      {
+        pipe: "orders",
+        size: askedFor(4),
+        reason: "Unschedulable",
+        message: "There is no room for the pipe at this size at present.",
+        attempts: 2,
+        at: "2026-01-31T12:00:00.000Z",
+      },
+      expect.objectContaining({ reason: "Failed" }),
+    ]);
+    expect(JSON.stringify(object)).not.toMatch(/tenant-b|worker-7|odd/);
+  });
+
+  it("is failed where no pipe is to blame", () => {
+    const conditions = [
+      condition("Ready", "False", "MalformedRecord"),
+      condition("Stalled", "True", "MalformedRecord"),
+    ];
+    const status = { ...done(4), conditions };
+    // The controller keeps what it knew of the last propagation, whoever asks meanwhile.
+    const progress = progressOf(scaling({ spec: askedFor(4), status }, { id: "r2", cores: 4 }));
+    expect(progress).toMatchObject({ state: "failed", reason: "MalformedRecord", requestId: "r2" });
+    expect(progress.startedAtMs).toBeUndefined();
+  });
+});
+
+describe("the reasons", () => {
+  it("have a sentence each, and no other word is passed on", () => {
+    for (const reason of REASONS) {
+      expect(reasonOf(reason)).toBe(reason);
+      expect(sentenceOf(reason)).toMatch(/^[A-Z].*\.$/);
+    }
+    for (const text of ["", "constructor", "__proto__", "scaled"]) expect(reasonOf(text)).toBe("Failed");
+  });
+
+  it("are all that the controller has", () => {
+    const folder = new URL("../../../../src/controller/", import.meta.url);
+    const sources = readdirSync(folder).map((name) => readFileSync(new URL(name, folder), "utf8"));
+    const words = sources.flatMap((text) => [
+      ...[...text.matchAll(/reason: "(\w+)"/g)].map(([, word = ""]) => word),
+      ...[...text.matchAll(/^(?:export )?const [A-Z_]+ = "([A-Z][a-z]\w+)";/gm)].map(([, word = ""]) => word),
+    ]);
+    expect(words).toEqual(expect.arrayContaining(["Progressing", "Unschedulable", "FieldContest"]));
+    expect(words.filter((word) => !REASONS.some((reason) => reason === word))).toEqual([]);
+  });
+});

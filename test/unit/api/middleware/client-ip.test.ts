@@ -1,0 +1,143 @@
+import { IncomingMessage } from "node:http";
+import { isIP, Socket } from "node:net";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { TrustedProxies } from "../../../../src/api/middleware/client-ip.ts";
+import { rateLimitKey } from "../../../../src/api/middleware/rate-limit/rate-limit-key.ts";
+
+const PROXIES = ["10.0.0.0/8", "2001:db8::/32", "192.0.2.1"];
+
+function addressOf(remoteAddress: string | undefined, forwarded?: string, trustedProxies = PROXIES) {
+  const socket = new Socket();
+  Object.defineProperty(socket, "remoteAddress", { value: remoteAddress });
+  const request = new IncomingMessage(socket);
+  if (forwarded !== undefined) request.headers["x-forwarded-for"] = forwarded;
+  return new TrustedProxies(trustedProxies).clientIp(request);
+}
+
+describe("the client's address", () => {
+  it.each([
+    ["without a trusted proxy", "10.0.0.1", "203.0.113.7", []],
+    ["from a connection that is not a trusted proxy's", "203.0.113.9", "203.0.113.7", PROXIES],
+    ["when the proxy says nothing", "10.0.0.1", undefined, PROXIES],
+    ["when the proxy says nothing in so many words", "10.0.0.1", "", PROXIES],
+  ])("is the connection's %s", (_when, peer, forwarded, trusted) => {
+    expect(addressOf(peer, forwarded, [...trusted])).toBe(peer);
+  });
+
+  it.each([
+    ["10.0.0.1", "203.0.113.7", "203.0.113.7"],
+    ["::ffff:10.0.0.1", "203.0.113.7", "203.0.113.7"],
+    ["2001:db8::1", "2001:0DB9::7", "2001:0DB9::7"],
+    ["192.0.2.1", "198.51.100.1, 203.0.113.7", "203.0.113.7"],
+    ["192.0.2.1", "198.51.100.1,203.0.113.7 ,\t10.9.9.9,2001:db8::2", "203.0.113.7"],
+    ["10.0.0.1", "192.0.2.1, 203.0.113.7, 192.0.2.1", "203.0.113.7"],
+    ["10.0.0.1", "10.0.0.3, 10.0.0.2", "10.0.0.3"],
+    ["10.0.0.1", "::ffff:203.0.113.7, ::ffff:10.0.0.2", "::ffff:203.0.113.7"],
+  ])("from %s that says %j is %s", (peer, forwarded, address) => {
+    expect(addressOf(peer, forwarded)).toBe(address);
+  });
+
+  it.each([
+    ["203.0.113.7:51234", "203.0.113.7"],
+    ["[2001:db9::7]:51234", "2001:db9::7"],
+    ["[2001:db9::7]", "2001:db9::7"],
+    ["198.51.100.1:80, 203.0.113.7:51234, 10.0.0.2:80, [2001:db8::2]:443", "203.0.113.7"],
+  ])("is read from %j, where proxies add ports", (forwarded, address) => {
+    expect(addressOf("10.0.0.1", forwarded)).toBe(address);
+  });
+
+  it.each([
+    "unknown",
+    "_hidden",
+    "203.0.113.07",
+    "0x0a.0.0.1",
+    "203.0.113.0/24",
+    "fe80::1%eth0",
+    '"203.0.113.7"',
+    "203.0.113.7\u00a0",
+    "203.0.113.7 198.51.100.1",
+    "203.0.113.7:",
+    "203.0.113.7:port",
+    "2001:db9::7]:80",
+    "[203.0.113.7]x",
+  ])("is unknown when the last trusted proxy wrote %j", (malformed) => {
+    expect(addressOf("10.0.0.1", malformed)).toBeUndefined();
+    expect(addressOf("10.0.0.1", `198.51.100.1, ${malformed}, 10.0.0.2`)).toBeUndefined();
+    expect(addressOf("10.0.0.1", `${malformed}, 203.0.113.7, 10.0.0.2`)).toBe("203.0.113.7");
+  });
+
+  it("is never that of a trusted proxy when the client's address is malformed", () => {
+    fc.assert(
+      fc.property(fc.string({ minLength: 1 }), (text) => {
+        const address = addressOf("10.0.0.1", text.replaceAll(",", ""));
+        expect(address === undefined || isIP(address) !== 0).toBe(true);
+      }),
+    );
+  });
+
+  it("is never an address that the client itself put into the header", () => {
+    fc.assert(
+      fc.property(fc.array(fc.oneof(fc.ipV4(), fc.ipV6(), fc.string())), (spoofed) => {
+        const forwarded = [...spoofed, "203.0.113.7", "10.0.0.2"].join(", ");
+        expect(addressOf("10.0.0.1", forwarded)).toBe("203.0.113.7");
+      }),
+    );
+  });
+
+  // Taking time by the square of the blanks, this would not end in a test's time.
+  it("is found quickly behind whatever blanks a caller on a proxy's network sends", () => {
+    const blanks = `203.0.113.7${" ".repeat(15_000)}x`;
+    for (let times = 0; times < 1000; times += 1) expect(addressOf("10.0.0.1", blanks)).toBeUndefined();
+  });
+
+  it("is not known of a connection that is gone", () => {
+    expect(addressOf(undefined, "203.0.113.7")).toBeUndefined();
+  });
+
+  it.each(["10.0.0.0/33", "proxy.example.org", "", "10.0.0.1/", "010.0.0.1"])(
+    "cannot be told with the proxy %j",
+    (proxy) => {
+      expect(() => new TrustedProxies(["10.0.0.1", proxy])).toThrow(
+        `The trusted proxy ${JSON.stringify(proxy)} is neither an IP address nor a CIDR`,
+      );
+    },
+  );
+});
+
+describe("the source of failed authentications", () => {
+  it.each([
+    ["203.0.113.7", "203.0.113.7"],
+    ["::ffff:203.0.113.7", "203.0.113.7"],
+    ["::FFFF:cb00:7107", "203.0.113.7"],
+    ["0:0:0:0:0:ffff:203.0.113.7", "203.0.113.7"],
+    ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2"],
+    ["2001:0DB8:0001:0002::", "2001:db8:1:2"],
+    ["2001:db8:1:2::203.0.113.7", "2001:db8:1:2"],
+    ["2001:db8::1", "2001:db8:0:0"],
+    ["::1", "0:0:0:0"],
+    ["::", "0:0:0:0"],
+    ["fe80::1%eth0", "fe80:0:0:0"],
+    ["64:ff9b::203.0.113.7", "64:ff9b:0:0"],
+    [undefined, ""],
+  ])("of %s is %s", (address, source) => {
+    expect(rateLimitKey(address)).toBe(source);
+  });
+
+  it("is one for all of a /64, however it is written, and another for its neighbour", () => {
+    const group = fc.integer({ min: 0, max: 0xffff });
+    const groups = fc.array(group, { minLength: 4, maxLength: 4 });
+    fc.assert(
+      fc.property(groups, groups, groups, (network, a, b) => {
+        fc.pre(network[0] !== 0);
+        const write = (parts: number[], pad: number) =>
+          parts.map((part) => part.toString(16).padStart(pad, "0")).join(":");
+        const source = rateLimitKey(write([...network, ...a], 4));
+        expect(rateLimitKey(write([...network, ...b], 1).toUpperCase())).toBe(source);
+        expect(rateLimitKey(`${write(network, 1)}::`)).toBe(source);
+        const neighbour = network.with(3, (network[3] ?? 0) ^ 1);
+        expect(rateLimitKey(write([...neighbour, ...a], 1))).not.toBe(source);
+      }),
+    );
+  });
+});

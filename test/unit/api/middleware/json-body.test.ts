@@ -1,0 +1,106 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { InvalidRequestError } from "../../../../src/api/errors.ts";
+import { decodeJson, validate } from "../../../../src/api/middleware/json-body.ts";
+import { pipeScalingPatch } from "../../../../src/api/resources/pipe-scaling/schema.ts";
+
+function decode(text: string): unknown {
+  return decodeJson(Buffer.from(text));
+}
+
+function refusalOf(run: () => unknown): InvalidRequestError {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof InvalidRequestError) return error;
+    throw error;
+  }
+  throw new Error("nothing was refused");
+}
+
+describe("JSON", () => {
+  it("means what it means to everybody, whatever it says", () => {
+    // JSON.stringify, because -0 is 0 to it and to us.
+    fc.assert(
+      fc.property(fc.json(), (text) => {
+        expect(JSON.stringify(decode(text))).toBe(JSON.stringify(JSON.parse(text)));
+      }),
+    );
+  });
+
+  it("is refused where everybody else refuses it, and only with an InvalidRequestError", () => {
+    const alphabet = fc.constantFrom(
+      ...'{}[]",:\\u0061tfn-+.eE19 \t\n/*\u00a0\ufeff\u2028'.split(""),
+      "true",
+      "null",
+    );
+    fc.assert(
+      fc.property(fc.string({ unit: alphabet, maxLength: 30 }), (text) => {
+        let expected: unknown;
+        try {
+          expected = JSON.parse(text);
+        } catch {
+          refusalOf(() => decode(text));
+          return;
+        }
+        // What remains may only be refused for its keys.
+        try {
+          expect(JSON.stringify(decode(text))).toBe(JSON.stringify(expected));
+        } catch (error) {
+          expect(String(error)).toContain("comes twice");
+        }
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it("is refused in few words, whatever bytes came", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 2000 }), (bytes) => {
+        try {
+          validate(decodeJson(Buffer.from(bytes)), pipeScalingPatch);
+        } catch (error) {
+          expect(error).toBeInstanceOf(InvalidRequestError);
+          expect(String(error).length).toBeLessThan(520);
+        }
+      }),
+    );
+  });
+});
+
+describe("a size", () => {
+  it("is accepted exactly where the contract accepts it, from one field or from both", () => {
+    const cpu = fc.oneof(
+      fc.integer({ min: -1, max: 26 }).map((cores) => cores * 1000),
+      fc.integer(),
+      fc.double(),
+    );
+    const memory = fc.oneof(
+      fc.integer({ min: -1, max: 26 }).map((cores) => cores * 4),
+      fc.integer(),
+      fc.double(),
+    );
+    const body = fc.record({ replicaCpuMillicores: cpu, replicaMemoryGb: memory }, { requiredKeys: [] });
+    fc.assert(
+      fc.property(body, (sent) => {
+        const { replicaCpuMillicores, replicaMemoryGb } = sent;
+        const cores =
+          replicaCpuMillicores === undefined ? (replicaMemoryGb ?? 0) / 4 : replicaCpuMillicores / 1000;
+        const legal =
+          Number.isInteger(cores) &&
+          cores >= 1 &&
+          cores <= 24 &&
+          (replicaMemoryGb === undefined || replicaMemoryGb === cores * 4);
+        if (legal) {
+          expect(validate(sent, pipeScalingPatch)).toEqual({
+            cpuMillicores: cores * 1000,
+            memoryGib: cores * 4,
+          });
+        } else {
+          refusalOf(() => validate(sent, pipeScalingPatch));
+        }
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});

@@ -1,0 +1,279 @@
+import type { Request, Response } from "express";
+import { beforeEach, describe, expect, it } from "vitest";
+import { KeyUsageBuffer } from "../../../../src/api/cluster/key-usage/buffer.ts";
+import { toKeyView } from "../../../../src/api/cluster/views.ts";
+import { authenticate } from "../../../../src/api/middleware/authenticate.ts";
+import { allowClientIp } from "../../../../src/api/middleware/client-ip.ts";
+import { type RateLimitSettings, RateLimits } from "../../../../src/api/middleware/rate-limit/limits.ts";
+import { rateLimit } from "../../../../src/api/middleware/rate-limit.ts";
+import { sendResult } from "../../../../src/api/middleware/respond.ts";
+import { type Answer, type Client, clientOf } from "../../../api/client.ts";
+import { VirtualClock } from "../../../gen/clock.ts";
+import { basic, type KeyFields, keyRecord } from "../../../gen/records.ts";
+import { appOf, DEFAULT_LIMITS, serve } from "../../../support/express-app.ts";
+
+const ORGANIZATION = "11111111-1111-4111-8111-111111111111";
+const WRONG = basic("A".repeat(20), "wrong");
+
+let keys: Map<string, ReturnType<typeof toKeyView>>;
+let clock: VirtualClock;
+let keyUsageBuffer: KeyUsageBuffer;
+
+beforeEach(() => {
+  keys = new Map();
+  clock = new VirtualClock();
+  keyUsageBuffer = new KeyUsageBuffer();
+});
+
+function addKey(fields: Partial<KeyFields> = {}) {
+  const key = keyRecord({ organizationId: ORGANIZATION, ...fields });
+  update(key);
+  return key;
+}
+
+/** The Secret as a watch brings it: a new object, whether or not anything in it is. */
+function update({ record }: ReturnType<typeof keyRecord>): void {
+  const { name } = record.metadata;
+  const data = Object.entries(record.stringData).map(([field, text]) => [
+    field,
+    Buffer.from(String(text)).toString("base64"),
+  ]);
+  const metadata = { ...record.metadata, namespace: "records", uid: name, resourceVersion: "1" };
+  keys.set(name, toKeyView({ ...record, metadata, data: Object.fromEntries(data) }));
+}
+
+/** Authentication and rate limits on a port, with nothing behind them; every connection is a trusted proxy's. */
+async function start(settings: Partial<RateLimitSettings> = {}): Promise<Client> {
+  const limits = new RateLimits({ ...DEFAULT_LIMITS, ...settings });
+  const cache = { key: (name: string) => keys.get(name), requireFreshRecords: () => undefined };
+  const handlers = [
+    authenticate({ cache, clock, limits }),
+    allowClientIp,
+    rateLimit({ limits, clock, keyUsage: keyUsageBuffer }),
+    (_request: Request, response: Response) => sendResult(response),
+  ];
+  return clientOf(await serve(appOf(handlers, { clock, limits, trustedProxies: ["127.0.0.1"] })));
+}
+
+function send(ask: Client, authorization?: string, from = "203.0.113.7"): Promise<Answer> {
+  return ask({ path: "/v1", authorization, headers: { "X-Forwarded-For": from } });
+}
+
+async function statuses(times: number, one: () => Promise<Answer>): Promise<number[]> {
+  const seen: number[] = [];
+  for (let i = 0; i < times; i += 1) seen.push((await one()).status);
+  return seen;
+}
+
+/** The six fields that tell of limits. */
+function fields({ headers }: Answer): unknown[] {
+  return ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"]
+    .map((name): unknown => headers[name])
+    .concat(["ratelimit-policy", "ratelimit", "retry-after"].map((name) => headers[name]));
+}
+
+const times = (count: number, status: number) => Array<number>(count).fill(status);
+
+describe("a key", () => {
+  it("is told with every answer what it has left, and after the tenth when to come back", async () => {
+    const { authorization } = addKey();
+    const ask = await start();
+    const policy = '"key";q=10;w=10';
+    expect(fields(await send(ask, authorization))).toEqual([
+      ...["10", "9", "1", policy],
+      ...['"key";r=9;t=1', undefined],
+    ]);
+    await statuses(8, () => send(ask, authorization));
+    await clock.advance(400);
+    expect(fields(await send(ask, authorization))).toEqual([
+      ...["10", "0", "10", policy],
+      ...['"key";r=0;t=1', undefined],
+    ]);
+    const refused = await send(ask, authorization);
+    expect(refused).toMatchObject({
+      status: 429,
+      body: { error: "Too many requests with this key: try again in 1 s.", status: 429 },
+    });
+    expect(fields(refused)).toEqual([...["10", "0", "10", policy], ...['"key";r=0;t=1', "1"]]);
+  });
+
+  it("is admitted when Retry-After has passed, and wholly when the reset has", async () => {
+    const { authorization } = addKey();
+    const ask = await start({ rateLimit: 4, rateWindowMs: 10_000 });
+    expect(await statuses(5, () => send(ask, authorization))).toEqual([...times(4, 200), 429]);
+    const { headers } = await send(ask, authorization);
+    expect(headers).toMatchObject({ "retry-after": "3", "x-ratelimit-reset": "10" });
+    await clock.advance(3000);
+    expect(await statuses(2, () => send(ask, authorization))).toEqual([200, 429]);
+    const later = await send(ask, authorization);
+    await clock.advance(Number(later.headers["x-ratelimit-reset"]) * 1000);
+    expect(await statuses(5, () => send(ask, authorization))).toEqual([...times(4, 200), 429]);
+  });
+
+  it("keeps its bucket when its Secret is changed, and has it alone", async () => {
+    const [key, other] = [addKey(), addKey()];
+    const ask = await start();
+    expect(await statuses(11, () => send(ask, key.authorization))).toEqual([...times(10, 200), 429]);
+    update(key);
+    expect((await send(ask, key.authorization)).status).toBe(429);
+    expect((await send(ask, other.authorization)).headers["x-ratelimit-remaining"]).toBe("9");
+  });
+
+  it("has one bucket, whatever it is used from and however its header is spelled", async () => {
+    const { authorization } = addKey();
+    const ask = await start({ rateLimit: 2 });
+    expect((await send(ask, authorization, "203.0.113.8")).status).toBe(200);
+    expect((await send(ask, authorization.replace("Basic", "basic"))).status).toBe(200);
+    expect((await send(ask, authorization.replace(" ", "  "))).status).toBe(429);
+  });
+
+  it("at an address that is not allowed is neither charged nor told of its use", async () => {
+    const { authorization } = addKey({ ipAccessList: [{ description: "", source: "203.0.113.7" }] });
+    const ask = await start({ rateLimit: 2 });
+    expect((await send(ask, authorization)).status).toBe(200);
+    const denied = await send(ask, authorization, "198.51.100.1");
+    expect(denied).toMatchObject({ status: 403, headers: { "x-ratelimit-remaining": "2" } });
+    expect(denied.headers).not.toHaveProperty("ratelimit");
+    expect(await statuses(2, () => send(ask, authorization))).toEqual([200, 429]);
+    expect((await send(ask, authorization, "198.51.100.1")).status).toBe(403);
+  });
+
+  it("is not limited by 0", async () => {
+    const { authorization } = addKey();
+    const ask = await start({ rateLimit: 0 });
+    expect(await statuses(30, () => send(ask, authorization))).toEqual(times(30, 200));
+    expect(fields(await send(ask, authorization))).toEqual(times(6, 0).map(() => undefined));
+  });
+
+  it("never sees a reset of more than 55 s", async () => {
+    const { authorization } = addKey();
+    const ask = await start({ rateLimit: 3, rateWindowMs: 55_000 });
+    await statuses(5, () => send(ask, authorization));
+    expect((await send(ask, authorization)).headers["x-ratelimit-reset"]).toBe("55");
+  });
+});
+
+describe("authentications that fail", () => {
+  it("are answered 429 when there are too many from one source, and 401 again later", async () => {
+    const ask = await start({ failedLogins: 3, rateWindowMs: 9000 });
+    const first = await send(ask, WRONG);
+    expect(first).toMatchObject({ status: 401, headers: { "www-authenticate": expect.any(String) } });
+    const policy = '"failed-logins";q=3;w=9';
+    expect(fields(first)).toEqual(["3", "2", "3", policy, '"failed-logins";r=2;t=3', undefined]);
+    expect(await statuses(3, () => send(ask, WRONG))).toEqual([401, 401, 429]);
+    const refused = await send(ask, WRONG);
+    expect(refused.body).toEqual({
+      error: "Too many failed authentications from this address: try again in 3 s.",
+      status: 429,
+    });
+    expect(fields(refused)).toEqual(["3", "0", "9", policy, '"failed-logins";r=0;t=3', "3"]);
+    await clock.advance(3000);
+    expect(await statuses(2, () => send(ask, WRONG))).toEqual([401, 429]);
+  });
+
+  it("never stand in the way of valid credentials, nor are charged to the key that they name", async () => {
+    const key = addKey();
+    const ask = await start({ failedLogins: 3, rateLimit: 5 });
+    const guess = basic(key.keyId, "guess");
+    expect(await statuses(6, () => send(ask, guess))).toEqual([...times(3, 401), ...times(3, 429)]);
+    expect(await statuses(6, () => send(ask, key.authorization))).toEqual([...times(5, 200), 429]);
+    expect((await send(ask, guess)).headers["ratelimit"]).toMatch(/^"failed-logins";r=0/);
+  });
+
+  it("are not what valid credentials are charged to", async () => {
+    const { authorization } = addKey();
+    const ask = await start({ failedLogins: 3, rateLimit: 5 });
+    await statuses(8, () => send(ask, authorization));
+    expect(await statuses(4, () => send(ask, WRONG))).toEqual([...times(3, 401), 429]);
+  });
+
+  it.each([
+    ["an unknown key", () => WRONG],
+    ["a wrong secret", () => basic(addKey().keyId, "wrong")],
+    ["a disabled key", () => addKey({ state: "disabled" }).authorization],
+    ["an expired key", () => addKey({ expireAt: new Date(clock.now()) }).authorization],
+    ["a malformed header", () => "Basic ***"],
+    ["another scheme", () => "Bearer abc"],
+    ["an empty header", () => ""],
+  ])("are counted for %s", async (_what, given) => {
+    const authorization = given();
+    const ask = await start({ failedLogins: 1 });
+    expect(await statuses(2, () => send(ask, authorization))).toEqual([401, 429]);
+    expect((await send(ask, WRONG)).status).toBe(429);
+  });
+
+  it("are not requests without credentials, which are always asked for them", async () => {
+    const ask = await start({ failedLogins: 1 });
+    expect(await statuses(5, () => send(ask))).toEqual(times(5, 401));
+    expect(await statuses(2, () => send(ask, WRONG))).toEqual([401, 429]);
+    const asked = await send(ask);
+    expect(asked).toMatchObject({ status: 401, headers: { "www-authenticate": expect.any(String) } });
+    expect(fields(asked)).toEqual(["10", "10", "0", '"key";q=10;w=10', undefined, undefined]);
+  });
+
+  it.each([
+    ["203.0.113.7", "203.0.113.8", false],
+    ["203.0.113.7", "::ffff:203.0.113.7", true],
+    ["::ffff:203.0.113.7", "::ffff:203.0.113.8", false],
+    ["2001:db8:1:2::1", "2001:db8:1:2:ffff::9", true],
+    ["2001:db8:1:2::1", "2001:db8:1:3::1", false],
+  ])("from %s and from %s have one bucket: %s", async (one, another, same) => {
+    const ask = await start({ failedLogins: 1 });
+    await send(ask, WRONG, one);
+    expect((await send(ask, WRONG, another)).status).toBe(same ? 429 : 401);
+  });
+
+  it("are not limited by 0", async () => {
+    const ask = await start({ failedLogins: 0 });
+    expect(await statuses(30, () => send(ask, WRONG))).toEqual(times(30, 401));
+  });
+});
+
+describe("a use of a key", () => {
+  /** The minute of each key's last use, by its resource id. */
+  function noted() {
+    return new Map(keyUsageBuffer.take().get(ORGANIZATION));
+  }
+
+  const minute = () => Math.floor(clock.now() / 60_000);
+
+  it("is noted to the minute, once a key", async () => {
+    const [key, other] = [addKey(), addKey()];
+    const ask = await start();
+    await statuses(2, () => send(ask, key.authorization));
+    await clock.advance(60_000);
+    await statuses(2, () => send(ask, key.authorization));
+    await send(ask, other.authorization);
+    expect(noted()).toEqual(
+      new Map([
+        [key.id, minute()],
+        [other.id, minute()],
+      ]),
+    );
+  });
+
+  it("is one also when the answer is 429", async () => {
+    const key = addKey();
+    const ask = await start({ rateLimit: 1 });
+    await send(ask, key.authorization);
+    keyUsageBuffer.take();
+    expect((await send(ask, key.authorization)).status).toBe(429);
+    expect(noted()).toEqual(new Map([[key.id, minute()]]));
+  });
+
+  it("is none at an address that is not allowed", async () => {
+    const { authorization } = addKey({ ipAccessList: [{ description: "", source: "198.51.100.1" }] });
+    expect((await send(await start(), authorization)).status).toBe(403);
+    expect(noted().size).toBe(0);
+  });
+
+  it.each([
+    ["a wrong secret", () => basic(addKey().keyId, "wrong")],
+    ["a disabled key", () => addKey({ state: "disabled" }).authorization],
+    ["an expired key", () => addKey({ expireAt: new Date(clock.now()) }).authorization],
+  ])("is none with %s", async (_what, given) => {
+    const authorization = given();
+    expect((await send(await start(), authorization)).status).toBe(401);
+    expect(noted().size).toBe(0);
+  });
+});

@@ -1,0 +1,71 @@
+import { describe, expect, it } from "vitest";
+import { expressPaths, requirePathAliases } from "../../../src/api/path-aliases.ts";
+import { OPERATIONS } from "../../../src/api/resources/operations.ts";
+import { readOptions } from "../../../src/cli/option.ts";
+import { apiOptions, apiSettings } from "../../../src/config.ts";
+
+describe("a path alias", () => {
+  it("adds a path behind the operation's own, which comes first", () => {
+    expect(expressPaths("/v1/things/{thingId}/parts", new Map([["items", "things"]]))).toEqual([
+      "/v1/things/:thingId/parts",
+      "/v1/items/:thingId/parts",
+    ]);
+  });
+
+  it("is combined with the aliases of other segments", () => {
+    const aliases = new Map([
+      ["items", "things"],
+      ["objects", "things"],
+      ["pieces", "parts"],
+    ]);
+    expect(expressPaths("/v1/things/parts", aliases)).toHaveLength(6);
+  });
+
+  it("leaves paths without its segment alone", () => {
+    expect(expressPaths("/v1/others", new Map([["items", "things"]]))).toEqual(["/v1/others"]);
+  });
+
+  it.each([
+    [
+      ["items", "thing"],
+      /^The path alias "items" cannot stand for "thing", which is no segment of any operation's path; those are organizations, /,
+    ],
+    [["items", "{serviceId}"], /which is no segment/],
+    [["v2", "v1"], /which is no segment/],
+    [["keys", "services"], /it is a segment of an operation's path itself\.$/],
+  ] as const)("cannot be %j", (alias, sentence) => {
+    expect(() => requirePathAliases(OPERATIONS, new Map([alias]))).toThrow(sentence);
+  });
+
+  const settings = (pathAliases: string) => apiSettings(readOptions(apiOptions, { pathAliases }, {}));
+
+  it("is written as name=name, with commas between", () => {
+    expect(settings("a.b-c_~=things, ...=B2").pathAliases).toEqual(
+      new Map([
+        ["a.b-c_~", "things"],
+        ["...", "B2"],
+      ]),
+    );
+    expect(apiSettings(readOptions(apiOptions, {}, {})).pathAliases).toEqual(new Map());
+  });
+
+  it.each([
+    "items",
+    "=things",
+    "items=",
+    "a=b=c",
+    "a/b=things",
+    "a%2F=things",
+    "ä=things",
+    ".=things",
+    "..=things",
+  ])("cannot be written %j", (text) => {
+    expect(() => settings(text)).toThrow(
+      `--path-aliases (or PIPE_SCALING_PATH_ALIASES) is ${JSON.stringify(text)}, but each of its values must be alias=segment`,
+    );
+  });
+
+  it("cannot be given twice", () => {
+    expect(() => settings("a=things,a=others")).toThrow("but no alias may come twice.");
+  });
+});

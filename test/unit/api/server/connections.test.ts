@@ -1,0 +1,103 @@
+import { once } from "node:events";
+import { connect as connectTls } from "node:tls";
+import type { RequestHandler } from "express";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { sendResult } from "../../../../src/api/middleware/respond.ts";
+import { certificatePair } from "../../../gen/certificate.ts";
+import { type OpenSocket, open, startServer } from "../../../support/http-server.ts";
+
+const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+const LIMITS = { total: 3, perSource: 100 };
+const TRUSTED = { trustedProxies: ["127.0.0.1"] };
+
+const respond: RequestHandler = (_request, response) => sendResult(response);
+
+/** A connection that waits for its next request. */
+async function idle(port: number): Promise<OpenSocket> {
+  const connection = await open(port);
+  connection.socket.write(GET);
+  await connection.until("200 OK");
+  return connection;
+}
+
+describe("the limit of connections", () => {
+  it("closes the connection that was unused for longest to make room for a new one", async () => {
+    const { port, drops } = await startServer([respond], { connectionLimits: LIMITS, ...TRUSTED });
+    const [first, second, third] = [await idle(port), await idle(port), await idle(port)];
+    first.socket.write(GET);
+    await expect.poll(() => first.received().match(/200 OK/g)?.length).toBe(2);
+    const fourth = await idle(port);
+    await second.closed;
+    expect(drops).toEqual(["idle_evicted"]);
+    for (const { socket } of [first, third, fourth]) expect(socket.destroyed).toBe(false);
+  });
+
+  it("counts a connection as idle while its first request is still arriving", async () => {
+    const { port, drops, connections } = await startServer([respond], {
+      connectionLimits: LIMITS,
+      ...TRUSTED,
+    });
+    const slow = await open(port);
+    slow.socket.write("GET / HTTP/1.1\r\nHost");
+    await expect.poll(() => connections.size).toBe(1);
+    await Promise.all([idle(port), idle(port)]);
+    await idle(port);
+    await slow.closed;
+    expect(drops).toEqual(["idle_evicted"]);
+  });
+
+  it("refuses a new connection while a response is owed on every other", async () => {
+    let requests = 0;
+    const count: RequestHandler = () => {
+      requests += 1;
+    };
+    const { port, drops, connections } = await startServer([count], { connectionLimits: LIMITS, ...TRUSTED });
+    for (const { socket } of [await open(port), await open(port), await open(port)]) socket.write(GET);
+    await expect.poll(() => requests).toBe(3);
+    const refused = await open(port);
+    await refused.closed;
+    expect(drops).toEqual(["connection_limit"]);
+    expect(connections.size).toBe(3);
+  });
+
+  it("holds for each source address, so that one source cannot occupy all", async () => {
+    const limits = { total: 100, perSource: 2 };
+    const { port, drops } = await startServer([respond], { connectionLimits: limits });
+    const first = await idle(port);
+    await idle(port);
+    await idle(port);
+    await first.closed;
+    expect(drops).toEqual(["idle_evicted"]);
+  });
+
+  it("holds for connections under TLS, also before their handshake", async () => {
+    const { cert, key } = certificatePair("localhost");
+    const tls = { cert: Buffer.from(cert), key: Buffer.from(key) };
+    const { port, connections } = await startServer([respond], { connectionLimits: LIMITS, tls, ...TRUSTED });
+    const silent = await open(port);
+    await expect.poll(() => connections.size).toBe(1);
+    const secure = await Promise.all(
+      [1, 2, 3].map(async () => {
+        const socket = connectTls({ port, host: "127.0.0.1", ca: cert });
+        onTestFinished(() => {
+          socket.destroy();
+        });
+        await once(socket, "secureConnect");
+        return socket;
+      }),
+    );
+    await silent.closed;
+    expect(connections.size).toBe(3);
+    for (const socket of secure) {
+      socket.write(GET);
+      expect(String(await once(socket, "data"))).toContain("200 OK");
+    }
+  });
+
+  it("forgets connections that their clients close", async () => {
+    const { port, connections } = await startServer([respond], { connectionLimits: LIMITS, ...TRUSTED });
+    const clients = [await idle(port), await idle(port)];
+    for (const { socket } of clients) socket.destroy();
+    await expect.poll(() => connections.size).toBe(0);
+  });
+});

@@ -1,0 +1,127 @@
+import { once } from "node:events";
+import type { Server } from "node:http";
+import { connect, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
+import type { RequestHandler } from "express";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { shutDownGracefully } from "../../../../src/api/server/graceful-shutdown.ts";
+import { certificatePair } from "../../../gen/certificate.ts";
+import { VirtualClock } from "../../../gen/clock.ts";
+import { type ServerOptions, startServer } from "../../../support/http-server.ts";
+
+const HEADERS_MS = 10_000;
+const MAX_MS = 25_000;
+const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+const PATCH = "PATCH / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n";
+
+/** Responds once the body is there. */
+const respondAfterBody: RequestHandler = (request, response) => {
+  if (request.headers.expect !== undefined) response.writeContinue();
+  request.resume().once("end", () => response.writeHead(200, { Connection: "close" }).end("done"));
+};
+
+async function start(options: ServerOptions = {}) {
+  const { server, port, connections } = await startServer([respondAfterBody], options);
+  const clock = new VirtualClock();
+  let ended = false;
+  return {
+    server,
+    port,
+    clock,
+    hasEnded: () => ended,
+    async shutDown() {
+      await shutDownGracefully({ server, connections, clock, headersMs: HEADERS_MS, maxMs: MAX_MS });
+      ended = true;
+    },
+  };
+}
+
+async function open(server: Server, port: number, text = ""): Promise<Socket> {
+  const accepted = once(server, "connection");
+  const socket = connect(port, "127.0.0.1");
+  onTestFinished(() => {
+    socket.destroy();
+  });
+  socket.on("error", () => undefined);
+  await Promise.all([once(socket, "connect"), accepted]);
+  if (text !== "") socket.write(text);
+  return socket;
+}
+
+/** All bytes until the server closes the connection. */
+async function rest(socket: Socket): Promise<string> {
+  const chunks: Buffer[] = [];
+  socket.on("data", (chunk: Buffer) => chunks.push(chunk));
+  await once(socket, "close");
+  return Buffer.concat(chunks).toString();
+}
+
+describe("a graceful shutdown", () => {
+  test("closes at once a connection that waits for its next request", async () => {
+    const { server, port, shutDown } = await start();
+    const socket = await open(server, port, GET.replace("\r\n\r\n", "\r\nConnection: keep-alive\r\n\r\n"));
+    await once(socket, "data");
+    const ended = shutDown();
+    expect(await rest(socket)).toBe("");
+    await ended;
+  });
+
+  test("closes at once a connection that has never sent a request", async () => {
+    const { server, port, shutDown } = await start();
+    const socket = await open(server, port);
+    const ended = shutDown();
+    expect(await rest(socket)).toBe("");
+    await ended;
+  });
+
+  test("closes an unused connection under TLS as well", async () => {
+    const { cert, key } = certificatePair("localhost");
+    const { server, port, shutDown } = await start({
+      tls: { cert: Buffer.from(cert), key: Buffer.from(key) },
+    });
+    const accepted = once(server, "secureConnection");
+    const socket = connectTls({ port, host: "127.0.0.1", ca: cert });
+    await Promise.all([once(socket, "secureConnect"), accepted]);
+    const ended = shutDown();
+    expect(await rest(socket)).toBe("");
+    await ended;
+  });
+
+  test("lets a request end whose body is still arriving", async () => {
+    const { server, port, clock, shutDown, hasEnded } = await start();
+    const socket = await open(server, port, PATCH);
+    await once(socket, "data");
+    const ended = shutDown();
+    await clock.advance(MAX_MS - 1);
+    expect(hasEnded()).toBe(false);
+    socket.write("12345");
+    expect(await rest(socket)).toContain("done");
+    await ended;
+  });
+
+  test("closes a request's connection when its time is over", async () => {
+    const { server, port, clock, shutDown } = await start();
+    const socket = await open(server, port, PATCH);
+    await once(socket, "data");
+    const received = rest(socket);
+    const ended = shutDown();
+    await clock.advance(MAX_MS);
+    expect(await received).toBe("");
+    await ended;
+  });
+
+  test("gives headers that are still arriving their usual time", async () => {
+    const { server, port, clock, shutDown, hasEnded } = await start();
+    const arrived = once(server, "connection").then(([socket]) => socket);
+    const socket = await open(server, port, "GET / HT");
+    const theirs: Socket = await arrived;
+    while (theirs.bytesRead === 0) await new Promise((resolve) => setImmediate(resolve));
+    const received = rest(socket);
+    const ended = shutDown();
+    await clock.advance(HEADERS_MS - 1);
+    expect(hasEnded()).toBe(false);
+    await clock.advance(1);
+    expect(await received).toBe("");
+    await ended;
+  });
+});

@@ -1,0 +1,172 @@
+import { once } from "node:events";
+import type { Socket } from "node:net";
+import type { Request, RequestHandler, Response } from "express";
+import { describe, expect, it } from "vitest";
+import { httpSyntax } from "../../../../src/api/middleware/http-syntax.ts";
+import { sendResult } from "../../../../src/api/middleware/respond.ts";
+import { TIMEOUTS } from "../../../../src/api/server/http-server.ts";
+import { exchangeRaw, parseRaw } from "../../../api/client.ts";
+import { open, PATIENT, QUICK, startServer } from "../../../support/http-server.ts";
+
+const REQUEST = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+const sendUrl: RequestHandler = (request, response) => sendResult(response, request.url);
+const neverRespond: RequestHandler = () => undefined;
+
+describe("the API's server", () => {
+  it("has the timeouts of the contract", () => {
+    expect(TIMEOUTS).toMatchObject({ headersMs: 10_000, requestMs: 30_000, keepAliveMs: 75_000 });
+  });
+
+  it("closes the connection of a client that does not read its response", async () => {
+    const body = Buffer.alloc(32 * 1024 * 1024);
+    const { server, port } = await startServer([(_request, response) => void response.end(body)], {
+      timeouts: { ...PATIENT, stalledMs: 100 },
+    });
+    const arrived = once(server, "connection");
+    const { socket } = await open(port);
+    socket.pause();
+    const [theirs]: Socket[] = await arrived;
+    socket.write(REQUEST);
+    await new Promise((resolve) => theirs?.once("close", resolve));
+  });
+
+  it("responds to dozens of pipelined requests in their order", async () => {
+    const { port } = await startServer([sendUrl]);
+    const { socket, received, until } = await open(port);
+    const paths = Array.from({ length: 50 }, (_, at) => `/${at}`);
+    socket.write(paths.map((path) => REQUEST.replace("/", path)).join(""));
+    await until('"result":"/49"');
+    expect([...received().matchAll(/"result":"(.*?)"/g)].map(([, result]) => result)).toEqual(paths);
+  });
+
+  it.each([
+    ["requests", REQUEST],
+    ["requests with an expectation", "GET / HTTP/1.1\r\nHost: a\r\nExpect: tea\r\n\r\n"],
+  ])("closes a connection on which hundreds of %s wait for a response", async (_what, request) => {
+    const { port, lines } = await startServer([neverRespond]);
+    const { socket, received, closed } = await open(port);
+    socket.write(`${REQUEST}${request.repeat(500)}`);
+    await closed;
+    expect(received()).toBe("");
+    expect(lines.length).toBeLessThan(100);
+  });
+
+  it("responds 408 to headers that arrive too slowly", async () => {
+    const { url } = await startServer([neverRespond], { timeouts: { ...QUICK, requestMs: 60_000 } });
+    const answer = parseRaw(await exchangeRaw(url, "GET / HTTP/1.1\r\nHost: a\r\n"));
+    expect(answer).toMatchObject({ status: 408, body: { status: 408 } });
+  });
+
+  it("responds 408 to a body that arrives too slowly, with the request's own id, and logs it once", async () => {
+    let requestId: string | undefined;
+    const late = (request: Request, response: Response) => {
+      requestId = request.context.requestId;
+      request.once("error", () => sendResult(response, "too late"));
+    };
+    const { url, lines } = await startServer([late], { timeouts: { ...QUICK, headersMs: 150 } });
+
+    const answer = parseRaw(
+      await exchangeRaw(url, "PATCH / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n{"),
+    );
+
+    expect(answer).toMatchObject({ status: 408, headers: { "x-request-id": requestId } });
+    expect(lines).toMatchObject([{ requestId, status: 408, method: "PATCH" }]);
+  });
+
+  it("responds 431 to more than 16 KiB of headers, and accepts fewer", async () => {
+    const { url } = await startServer([sendUrl]);
+    const headers = (bytes: number) =>
+      `GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX-Long: ${"a".repeat(bytes)}\r\n\r\n`;
+    expect(parseRaw(await exchangeRaw(url, headers(16_000))).status).toBe(200);
+    expect(parseRaw(await exchangeRaw(url, headers(17_000))).status).toBe(431);
+  });
+
+  it.each([
+    ["short headers", `${"a: b\r\n".repeat(8000)}`],
+    ["headers without a value", `${"a:\r\n".repeat(12_000)}`],
+  ])("responds 431 to 48 KB of %s, although Node counts only names and values", async (_what, headers) => {
+    const { url } = await startServer([httpSyntax, sendUrl]);
+    const answer = parseRaw(await exchangeRaw(url, `GET / HTTP/1.1\r\nHost: a\r\n${headers}\r\n`));
+    expect(answer).toMatchObject({ status: 431, headers: { connection: "close" } });
+  });
+
+  it("responds 400 to HTTP/2.0 in a request line", async () => {
+    const { url } = await startServer([httpSyntax, sendUrl]);
+    const answer = parseRaw(await exchangeRaw(url, "GET / HTTP/2.0\r\nHost: a\r\n\r\n"));
+    expect(answer).toMatchObject({ status: 400, headers: { connection: "close" } });
+  });
+
+  it("closes the connection behind a request to upgrade, because Node loses what follows it", async () => {
+    const { port } = await startServer([httpSyntax, sendUrl]);
+    const { socket, received, closed } = await open(port);
+    const upgrade = "GET /first HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+    socket.write(`${upgrade}GET /second HTTP/1.1\r\nHost: a\r\n\r\n`);
+    await closed;
+    expect(received().match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 200"]);
+    expect(parseRaw(received())).toMatchObject({
+      body: { result: "/first" },
+      headers: { connection: "close" },
+    });
+  });
+
+  it("does not respond to garbage in the place of an earlier request whose response is still owed", async () => {
+    const { port } = await startServer([neverRespond]);
+    const { socket, received, closed } = await open(port);
+    socket.write(`${REQUEST}garbage\r\n\r\n`);
+    await closed;
+    expect(received()).toBe("");
+  });
+
+  it("does not respond to a broken body in the place of an earlier request whose response is still owed", async () => {
+    const { port } = await startServer([neverRespond]);
+    const { socket, received, closed } = await open(port);
+    socket.write(`${REQUEST}PATCH / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\ngarbage\r\n`);
+    await closed;
+    expect(received()).toBe("");
+  });
+
+  it("does not respond to garbage in the middle of a response", async () => {
+    const half: RequestHandler = (_request, response) => {
+      response.writeHead(200, { "Content-Length": 10 });
+      response.write("12345");
+    };
+    const { port } = await startServer([half]);
+    const { socket, received, closed } = await open(port);
+    socket.write(REQUEST);
+    await once(socket, "data");
+    socket.write("garbage\r\n\r\n");
+    await closed;
+    expect(received()).not.toContain("400");
+  });
+
+  it("survives a client that is gone before it learns that this is not a proxy", async () => {
+    const { server, port } = await startServer([neverRespond]);
+    const arrived = once(server, "connection");
+    const { socket } = await open(port);
+    const [theirs]: Socket[] = await arrived;
+    const closed = new Promise((resolve) => theirs?.once("close", resolve));
+    socket.write("CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n");
+    socket.resetAndDestroy();
+    await closed;
+  });
+
+  it("responds to garbage that comes after a response", async () => {
+    const { port } = await startServer([sendUrl]);
+    const { socket, received, closed } = await open(port);
+    socket.write(REQUEST);
+    await once(socket, "data");
+    socket.write("garbage\r\n\r\n");
+    await closed;
+    expect(received().match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 200", "HTTP/1.1 400"]);
+  });
+
+  it("logs 499 for a client that is gone before its response", async () => {
+    const { port, lines } = await startServer([neverRespond]);
+    const { socket } = await open(port);
+    socket.write(REQUEST);
+    await expect.poll(() => lines.length + socket.bytesWritten).toBeGreaterThan(0);
+    socket.destroy();
+    await expect.poll(() => lines).toMatchObject([{ msg: "request", status: 499 }]);
+  });
+});
