@@ -13,7 +13,13 @@ import { createLogger } from "../../src/telemetry/log.ts";
 import { type Answer, type Client, clientOf } from "../api/client.ts";
 import { refusal, StubCluster } from "../api/stub-cluster.ts";
 import { VirtualClock } from "../gen/clock.ts";
-import { type KeyFields, keyRecord, organizationRecord, serviceRecord } from "../gen/records.ts";
+import {
+  type KeyFields,
+  type KeyRecord,
+  keyRecord,
+  organizationRecord,
+  serviceRecord,
+} from "../gen/records.ts";
 
 const RECORDS = "records";
 const PIPES = "pipes";
@@ -49,15 +55,30 @@ afterEach(async () => {
 });
 
 function addKey(fields: Partial<KeyFields> = {}): string {
-  const { record, authorization } = keyRecord({ organizationId: ORGANIZATION, ...fields });
+  return addReplaceableKey(fields).authorization;
+}
+
+/** A key whose record can be replaced by the same key with other fields. */
+function addReplaceableKey(fields: Partial<KeyFields> = {}) {
+  const { keyId, keySecret, authorization, record } = keyRecord({ organizationId: ORGANIZATION, ...fields });
+  const added = cluster.add("secrets", RECORDS, asRead(record));
+  const replace = (changed: Partial<KeyFields>) => {
+    const key = keyRecord({ organizationId: ORGANIZATION, ...fields, ...changed, keyId, keySecret });
+    const metadata = { ...added.metadata, resourceVersion: "2" };
+    cluster.replace("secrets", { ...asRead(key.record), metadata });
+  };
+  return { authorization, replace };
+}
+
+/** A Secret as the API server returns it. */
+function asRead(record: KeyRecord["record"]) {
   const data = Object.fromEntries(
     Object.entries(record.stringData).map(([key, text]) => [
       key,
       Buffer.from(String(text)).toString("base64"),
     ]),
   );
-  cluster.add("secrets", RECORDS, { ...record, ...{ data } });
-  return authorization;
+  return { ...record, data };
 }
 
 const SIZE = { replicaCpuMillicores: 2000, replicaMemoryGb: 8 };
@@ -152,6 +173,38 @@ describe("when the cluster can no longer be reached", () => {
     cluster.reachable = true;
     await clock.advance(MINUTE_MS);
     expect((await ask({ path: PATH, authorization })).status).toBe(200);
+  });
+});
+
+describe("after an outage of 10 minutes, while the API keys are listed again", () => {
+  /** The response before the outage, during it, with half of the list received, and with all of it. */
+  async function statuses(before: Partial<KeyFields>, after: Partial<KeyFields>): Promise<number[]> {
+    cluster.canStreamLists = true;
+    // The event of this key arrives before the list is held.
+    addKey();
+    const { authorization, replace } = addReplaceableKey(before);
+    const ask = await start();
+    const status = async () => (await ask({ path: "/v1/organizations", authorization })).status;
+    const seen = [await status()];
+    cluster.reachable = false;
+    replace(after);
+    await clock.advance(10 * MINUTE_MS);
+    seen.push(await status());
+    const { release } = cluster.holdList("secrets", 1);
+    cluster.reachable = true;
+    await clock.advance(MINUTE_MS);
+    seen.push(await status());
+    release();
+    await clock.advance(0);
+    return [...seen, await status()];
+  }
+
+  it("a key that was disabled meanwhile gets 503 until the list is complete, then 401", async () => {
+    expect(await statuses({ state: "enabled" }, { state: "disabled" })).toEqual([200, 503, 503, 401]);
+  });
+
+  it("a key that was enabled meanwhile gets 503 until the list is complete, then 200", async () => {
+    expect(await statuses({ state: "disabled" }, { state: "enabled" })).toEqual([401, 503, 503, 200]);
   });
 });
 
