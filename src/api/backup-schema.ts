@@ -7,6 +7,7 @@ import {
   BACKUP_START_TIME,
   type BackupChange,
   type BackupPolicy,
+  START_TIME_ALONE_RULE,
   START_TIME_RULE,
 } from "../domain/backup-policy.ts";
 
@@ -53,7 +54,7 @@ export function toBackupConfiguration(policy: BackupPolicy): BackupConfiguration
   };
 }
 
-/** The body of a PATCH: what is absent is kept, `null` goes back to the default. */
+/** The body of a PATCH: an absent field keeps its value, `null` resets it to the default. */
 export const backupConfigurationPatch = z
   .strictObject({
     backupPeriodInHours: backupFields.backupPeriodInHours.nullish(),
@@ -65,8 +66,7 @@ export const backupConfigurationPatch = z
   })
   .meta({
     id: "BackupConfigurationPatch",
-    description:
-      "What is absent is kept, `null` goes back to the default. A backupStartTime without a backupPeriodInHours brings the period back to its default, which it goes with.",
+    description: `An absent field keeps its value, \`null\` resets it to its default. ${START_TIME_RULE}. ${START_TIME_ALONE_RULE}.`,
     minProperties: 1,
   })
   .transform(
