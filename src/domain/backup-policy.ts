@@ -15,7 +15,7 @@ export const BACKUP_RETENTION_STEP_HOURS = 24;
 export const BACKUP_START_TIME = /^(?:[01]?[0-9]|2[0-3]):00$/;
 
 /** With any other period the hour of the backup changes from day to day, so a start time would have no meaning. */
-const PERIODS_WITH_START_TIME_HOURS: readonly number[] = [24, 48];
+export const BACKUP_PERIODS_WITH_START_TIME_HOURS: readonly number[] = [24, 48];
 
 export const DEFAULT_BACKUP_POLICY = {
   periodInHours: 24,
@@ -62,13 +62,14 @@ export function startTimeFits({ startTime, periodInHours }: BackupPolicy): boole
 }
 
 function allowsStartTime(periodInHours: number): boolean {
-  return PERIODS_WITH_START_TIME_HOURS.includes(periodInHours);
+  return BACKUP_PERIODS_WITH_START_TIME_HOURS.includes(periodInHours);
 }
 
-const PERIODS_WITH_START_TIME = PERIODS_WITH_START_TIME_HOURS.join(" or ");
+const PERIODS_WITH_START_TIME = BACKUP_PERIODS_WITH_START_TIME_HOURS.join(" or ");
 
-/** The rule that {@link startTimeFits} checks, for people. */
-export const START_TIME_RULE = `backupStartTime is allowed only with a backupPeriodInHours of ${PERIODS_WITH_START_TIME}`;
+/** The rule that {@link startTimeFits} checks, for people, as the predicate of a sentence about the start time. */
+export const START_TIME_CONDITION = `is allowed only with a backupPeriodInHours of ${PERIODS_WITH_START_TIME}`;
+export const START_TIME_RULE = `backupStartTime ${START_TIME_CONDITION}`;
 
 /** The effect of {@link changeBackupPolicy} on the period, for people. */
 export const START_TIME_ALONE_RULE = `A backupStartTime without a backupPeriodInHours keeps a stored period of ${PERIODS_WITH_START_TIME} and resets any other to ${DEFAULT_BACKUP_POLICY.periodInHours}`;

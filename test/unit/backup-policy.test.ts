@@ -148,6 +148,19 @@ function text([key, value]: [string, string | null]): [string, string] {
 }
 
 describe("the backup configuration on the wire", () => {
+  it.each([6, 8, 12, 16, 20, 36])("rejects a start time together with a period of %i hours", (hours) => {
+    const { error } = backupConfigurationPatch.safeParse({
+      backupPeriodInHours: hours,
+      backupStartTime: "3:00",
+    });
+    expect(error?.issues).toEqual([
+      expect.objectContaining({
+        path: ["backupStartTime"],
+        message: "is allowed only with a backupPeriodInHours of 24 or 48",
+      }),
+    ]);
+  });
+
   it("of any policy fits its own schema, and is taken as a change", () => {
     fc.assert(
       fc.property(policy, (given) => {
