@@ -1,9 +1,10 @@
 import type * as z from "zod";
+import { prefixOf } from "./error-text.ts";
 
 /** What is wrong with a body, at most (api-contract, part 2). */
 const FINDINGS_LIMIT = 5;
 
-/** A field's name as it came from the caller, so: of any length. */
+/** Longest quoted name, in UTF-16 code units: a caller's field name can have any length. */
 const NAME_LIMIT = 40;
 
 /** The issues as sentences that name the field and the rule. */
@@ -23,7 +24,7 @@ function describe(issue: z.core.$ZodIssue): string[] {
   return [`The body ${issue.code === "invalid_type" ? "must be a JSON object" : issue.message}`];
 }
 
-/** A name from the caller, short and with nothing in it that could break a line. */
+/** A name from the caller as a JSON string, cut if it is too long. */
 export function quote(name: string): string {
-  return JSON.stringify(name.length > NAME_LIMIT ? `${name.slice(0, NAME_LIMIT)}…` : name);
+  return JSON.stringify(name.length > NAME_LIMIT ? `${prefixOf(name, NAME_LIMIT)}…` : name);
 }

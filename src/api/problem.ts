@@ -1,5 +1,4 @@
-/** Longest text of an error, so that nobody's input comes back at length (api-contract, part 2). */
-const TEXT_LIMIT = 500;
+import { errorText } from "./error-text.ts";
 
 /** What a client is to wait, in seconds, before it repeats a request that met a 503. */
 const RETRY_AFTER_SECONDS = 5;
@@ -21,7 +20,7 @@ export class Problem extends Error {
     message: string,
     { headers = [], cause }: { headers?: readonly string[]; cause?: unknown } = {},
   ) {
-    super(message.length > TEXT_LIMIT ? `${message.slice(0, TEXT_LIMIT - 1)}…` : message, { cause });
+    super(errorText(message), { cause });
     this.status = status;
     this.headers = headers;
   }

@@ -317,6 +317,17 @@ describe("a write", () => {
     );
   });
 
+  it("rejects a body that is an emoji with an error that every JSON parser accepts", async () => {
+    const authorization = addKey();
+    addScaling();
+    const ask = await start();
+    const headers = { "Content-Type": "application/json" };
+    const answer = await ask({ method: "PATCH", path: PATH, authorization, headers, body: "😀" });
+    expect(answer).toMatchObject({ status: 400, body: { error: expect.stringContaining("not JSON") } });
+    // JSON.parse accepts half of a surrogate pair, other parsers do not.
+    expect(answer.text).not.toMatch(/\\ud[89a-f]/i);
+  });
+
   it("answers 400 when a policy of the cluster refuses the size", async () => {
     const authorization = addKey();
     addScaling();
