@@ -1,6 +1,6 @@
 /**
- * When a service is backed up, and for how long that is kept. Hours are whole; the start time is `H:00` or
- * `HH:00` in UTC, kept as it was given (api-contract, part 2).
+ * The schedule of a service's backups and how long each is kept. Hours are whole; the start time is `H:00` or
+ * `HH:00` in UTC, stored as sent.
  */
 export interface BackupPolicy {
   readonly periodInHours: number;
@@ -14,8 +14,8 @@ export const BACKUP_RETENTION_MAXIMUM_HOURS = 1080;
 export const BACKUP_RETENTION_STEP_HOURS = 24;
 export const BACKUP_START_TIME = /^(?:[01]?[0-9]|2[0-3]):00$/;
 
-/** With any other period each day's backups begin at other hours, so a start time would mean nothing. */
-const PERIODS_WITH_START_TIME: readonly number[] = [24, 48];
+/** With any other period the hour of the backup changes from day to day, so a start time would have no meaning. */
+export const BACKUP_PERIODS_WITH_START_TIME_HOURS: readonly number[] = [24, 48];
 
 export const DEFAULT_BACKUP_POLICY = {
   periodInHours: 24,
@@ -23,20 +23,23 @@ export const DEFAULT_BACKUP_POLICY = {
   startTime: undefined,
 } as const satisfies BackupPolicy;
 
-/** What is absent is kept, `null` goes back to the default. */
+/** An absent field keeps its value, `null` resets it to the default. */
 export interface BackupChange {
   readonly periodInHours?: number | null | undefined;
   readonly retentionPeriodInHours?: number | null | undefined;
   readonly startTime?: string | null | undefined;
 }
 
-/** The policy after a change of values that are allowed by themselves. It may break {@link startTimeFits}. */
+/**
+ * The policy after a change whose values are valid by themselves. A start time sent without a period resets a stored
+ * period that does not allow one. The result can still break {@link startTimeFits}.
+ */
 export function changeBackupPolicy(current: BackupPolicy, change: BackupChange): BackupPolicy {
-  // A start time alone brings the period back to the default, which goes with it.
   const isStartTimeAlone = typeof change.startTime === "string" && change.periodInHours === undefined;
+  const resetsPeriod = isStartTimeAlone && !allowsStartTime(current.periodInHours);
   return {
     periodInHours: changed(
-      isStartTimeAlone ? null : change.periodInHours,
+      resetsPeriod ? null : change.periodInHours,
       current.periodInHours,
       DEFAULT_BACKUP_POLICY.periodInHours,
     ),
@@ -55,8 +58,18 @@ function changed<T>(sent: T | null | undefined, current: T, standard: T): T {
 }
 
 export function startTimeFits({ startTime, periodInHours }: BackupPolicy): boolean {
-  return startTime === undefined || PERIODS_WITH_START_TIME.includes(periodInHours);
+  return startTime === undefined || allowsStartTime(periodInHours);
 }
 
-/** The rule that {@link startTimeFits} checks, for people. */
-export const START_TIME_RULE = `backupStartTime goes only with a backupPeriodInHours of ${PERIODS_WITH_START_TIME.join(" or ")}`;
+function allowsStartTime(periodInHours: number): boolean {
+  return BACKUP_PERIODS_WITH_START_TIME_HOURS.includes(periodInHours);
+}
+
+const PERIODS_WITH_START_TIME = BACKUP_PERIODS_WITH_START_TIME_HOURS.join(" or ");
+
+/** The rule that {@link startTimeFits} checks, for people, as the predicate of a sentence about the start time. */
+export const START_TIME_CONDITION = `is allowed only with a backupPeriodInHours of ${PERIODS_WITH_START_TIME}`;
+export const START_TIME_RULE = `backupStartTime ${START_TIME_CONDITION}`;
+
+/** The effect of {@link changeBackupPolicy} on the period, for people. */
+export const START_TIME_ALONE_RULE = `A backupStartTime without a backupPeriodInHours keeps a stored period of ${PERIODS_WITH_START_TIME} and resets any other to ${DEFAULT_BACKUP_POLICY.periodInHours}`;

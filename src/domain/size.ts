@@ -27,6 +27,15 @@ export function cpuMillicoresFor(memoryGib: number): number {
   return (memoryGib / GIB_PER_CORE) * 1000;
 }
 
+/** Every size that a customer can request, in ascending order. */
+export function allSizes(): Size[] {
+  const count = (CPU_MAXIMUM_MILLICORES - CPU_MINIMUM_MILLICORES) / CPU_STEP_MILLICORES + 1;
+  return Array.from({ length: count }, (_, step) => {
+    const cpuMillicores = CPU_MINIMUM_MILLICORES + step * CPU_STEP_MILLICORES;
+    return { cpuMillicores, memoryGib: memoryGibFor(cpuMillicores) };
+  });
+}
+
 export function sizeOfCores(cores: number): Size {
   return { cpuMillicores: cores * 1000, memoryGib: cores * GIB_PER_CORE };
 }

@@ -1,21 +1,31 @@
 import type { KubeObject } from "../kube/objects.ts";
 import { keyOf, type ListInFlight, type Store } from "./store.ts";
 
-/** Asks a watch to begin with all that there is, as a list without a resource version would have it. */
+/** Query of a watch that begins with every existing object, as a list without a resource version returns them. */
 export const LIST_AS_EVENTS = { sendInitialEvents: true, resourceVersionMatch: "NotOlderThan" };
 
-/** Annotation of the bookmark of a watch that has told all that there was when it began: `true`. */
+/** Annotation of the bookmark that ends the initial events of a watch: `true`. */
 export const ENDED_LIST = "k8s.io/initial-events-end";
 
-/** A list that comes as the first events of a watch: nothing of it is in the store before all of it is here. */
-export class InitialList<T extends KubeObject> {
+/** A list that the store can be replaced with. */
+export interface CompleteList<T extends KubeObject> {
+  readonly list: ListInFlight;
+  readonly objects: readonly T[];
+  /** Monotonic time of the request: the list shows the server's state at that time or later. */
+  readonly requestedAt: number;
+}
+
+/** A list that arrives as the first events of a watch; the store shows none of it until it is complete. */
+export class InitialList<T extends KubeObject> implements CompleteList<T> {
   readonly #store: Store<T>;
   readonly list: ListInFlight;
+  readonly requestedAt: number;
   readonly #objects = new Map<string, T>();
 
-  /** Every beginning has its end: `list` is given to the store, or `abandon`. */
-  constructor(store: Store<T>, namespace: string | undefined) {
+  /** Each list must end: pass it to `Store.replace`, or call `abandon`. */
+  constructor(store: Store<T>, namespace: string | undefined, requestedAt: number) {
     this.#store = store;
+    this.requestedAt = requestedAt;
     this.list = store.beginList(namespace);
   }
 

@@ -4,23 +4,23 @@ import type { KubeObject } from "../kube/objects.ts";
 import { collectionPath, type Resource } from "../kube/paths.ts";
 import { Backoff } from "./backoff.ts";
 import { type Clock, pause } from "./clock.ts";
-import { ENDED_LIST, InitialList, LIST_AS_EVENTS } from "./initial-list.ts";
+import { type CompleteList, ENDED_LIST, InitialList, LIST_AS_EVENTS } from "./initial-list.ts";
 import { type ListPage, listPages } from "./list-pages.ts";
 import { compareResourceVersions } from "./resource-version.ts";
-import type { ListInFlight, Store } from "./store.ts";
+import type { Store } from "./store.ts";
 import { type KnownEvent, type WatchEvent, watchEvents } from "./watch-stream.ts";
 
-/** A watch is asked to end by itself after 10 to 20 minutes, at random, so that watches do not end together. */
+/** A watch ends by itself after 10 to 20 minutes, at random, so that not all watches end at the same time. */
 const WATCH_SECONDS_LEAST = 600;
 const WATCH_SECONDS_SPREAD = 600;
 
-/** The API server sends a bookmark a minute; silence of three means that the connection is dead. */
+/** The API server sends a bookmark every minute; after three minutes of silence the connection is dead. */
 const SILENCE_MS = 180_000;
 
 const BACKOFF_FIRST_MS = 200;
 const BACKOFF_MOST_MS = 10_000;
 
-/** What a reflector needs of the client. */
+/** The client methods that a reflector calls. */
 export type ReflectorClient = Pick<KubeClient, "json" | "stream">;
 
 export interface ReflectorOptions<T extends KubeObject, Raw extends KubeObject = KubeObject> {
@@ -31,47 +31,53 @@ export interface ReflectorOptions<T extends KubeObject, Raw extends KubeObject =
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
   readonly store: Store<T>;
-  /** Keeps what is read of an object, and nothing else in memory. */
+  /** Reduces an object to the fields that the store keeps. */
   readonly project: (raw: Raw) => T;
   readonly clock: Clock;
   readonly random?: () => number;
   /** A problem with the API server, already being retried. */
   readonly onProblem: (problem: unknown) => void;
   /**
-   * The cluster's history was taken back (etcd put back from a snapshot). Called before the store shows it; what
-   * is known of other kinds may still be of the future that is no more.
+   * etcd was restored from a snapshot. Called before the store shows it; the stores of other kinds may still hold
+   * objects from after the snapshot.
    */
   readonly onTakenBack?: (() => void) | undefined;
 }
 
-/** A reflector as its owner sees it, whatever it reflects. */
+/** A reflector of any kind, as its owner sees it. */
 export interface Informer {
   /** Resolves when the store has been filled for the first time. */
   readonly synced: Promise<void>;
   readonly isSynced: boolean;
-  /** Monotonic time of the last proof that the store is fresh: a list, an event or a bookmark. */
+  /**
+   * Monotonic time at which the store was last known to show the server's present state. A list proves it for the
+   * time of its request, once it is complete and in the store. A bookmark or the event of a change proves it for the
+   * time of its arrival, unless it belongs to the backlog of a watch that was interrupted.
+   */
   readonly lastContact: number;
   /** Runs until the signal is aborted. Never rejects. */
   run(signal: AbortSignal): Promise<void>;
 }
 
 /**
- * Keeps a store equal to what the API server has of one kind: list, then watch from there, for ever.
+ * Keeps a store equal to the API server's objects of one kind: lists them, then watches from there, for ever.
  *
  *     list ──▶ watch ──ended──▶ watch from the last version seen
  *       ▲        └─ 410, silence, or the server's history is older than ours ─┐
  *       └─────────────────────────────────────────────────────────────────────┘
  *
  * Guarantees:
- * - No error ends it; only the signal does. Errors are backed off (0.2 to 10 s, anew after each event) and
- *   told to `onProblem`.
- * - A list asks for no resource version, so it is a consistent read: the truth, which starts a new epoch,
- *   also when it is older than what was known (etcd put back from a snapshot: `onTakenBack`). It comes as the
+ * - Only the signal ends it. After an error it calls `onProblem` and retries with a backoff of 0.2 to 10 s, which
+ *   starts over with each event.
+ * - A list asks for no resource version, so it is a consistent read. It replaces the store's contents and starts a
+ *   new epoch, even if it is older than they are (etcd restored from a snapshot: `onTakenBack`). It arrives as the
  *   first events of the watch (Kubernetes 1.32), one object in memory at a time, or else page by page.
- * - The event of a write of ours whose answer is in the store already is passed over, unread.
- * - A watch that the server ends, even after an instant, goes on from the last version: that is normal.
- * - After an outage it lists anew. After any other error, and after silence (a half-open connection), it does
- *   not trust its position before it has compared it.
+ * - It skips, unread, the event of our own write if the store already has the response to that write.
+ * - If the server ends a watch, even at once, the next one continues from the last version: that is normal.
+ * - After an outage it lists again. After any other error, and after silence (a half-open connection), it compares
+ *   its position with the server's before it continues.
+ * - `lastContact` never advances while the store is older than that: neither during a list nor during the backlog
+ *   of an interrupted watch.
  */
 export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject> implements Informer {
   readonly #options: ReflectorOptions<T, Raw>;
@@ -79,7 +85,9 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   readonly #synced = Promise.withResolvers<void>();
   #position: string | undefined;
   #isDoubtful = false;
-  /** Whether the server can tell a list as events: asked once. */
+  /** The server's version when the position was last checked; older events are backlog and prove no freshness. */
+  #backlogEnd = "";
+  /** False once the server has refused to send a list as events. */
   #canStream = true;
   #lastContact = Number.NEGATIVE_INFINITY;
   #isSynced = false;
@@ -112,7 +120,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     }
   }
 
-  /** One watch, and before it whatever it needs to know where to begin. */
+  /** One watch, after the check or the list that tells where it begins. */
   async #follow(backoff: Backoff, signal: AbortSignal): Promise<void> {
     if (this.#isDoubtful) await this.#checkPosition(signal);
     this.#isDoubtful = false;
@@ -135,38 +143,42 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   async #list(signal: AbortSignal): Promise<void> {
     const { client, store, namespace } = this.#options;
     const list = store.beginList(namespace);
+    const requestedAt = this.#options.clock.monotonic();
     try {
       const read = (raw: Raw) => this.#read(raw);
       const { objects, version } = await listPages(client, this.#request({}, signal), read);
-      this.#fill(list, objects, version);
+      this.#fill({ list, objects, requestedAt }, version);
     } finally {
       store.abandon(list);
     }
   }
 
-  #fill(list: ListInFlight, objects: readonly T[], version: string): void {
+  #fill({ list, objects, requestedAt }: CompleteList<T>, version: string): void {
     const { store, onTakenBack } = this.#options;
     if (store.isTakenBackBy(list, objects, version)) onTakenBack?.();
     store.replace(list, objects, version);
-    this.#moveTo(version);
+    this.#position = version;
+    this.#backlogEnd = "";
+    this.#lastContact = requestedAt;
     this.#isSynced = true;
     this.#synced.resolve();
   }
 
   #moveTo(version: string): void {
     this.#position = version;
+    if (compareResourceVersions(version, this.#backlogEnd) < 0) return;
     this.#lastContact = this.#options.clock.monotonic();
   }
 
-  /** Gives the position up if the server's present is before it. */
+  /** Drops the position if the server's version is older. */
   async #checkPosition(signal: AbortSignal): Promise<void> {
     if (this.#position === undefined) return;
     const head = await this.#options.client.json<ListPage<Raw>>(this.#request({ limit: 1 }, signal));
-    if (compareResourceVersions(head.metadata.resourceVersion, this.#position) < 0)
-      this.#position = undefined;
+    this.#backlogEnd = head.metadata.resourceVersion;
+    if (compareResourceVersions(this.#backlogEnd, this.#position) < 0) this.#position = undefined;
   }
 
-  /** @returns how many events came until the server ended the watch */
+  /** @returns the number of events until the server ended the watch */
   async #watch(signal: AbortSignal, backoff: Backoff): Promise<number> {
     const { client, clock, store, namespace, random = Math.random } = this.#options;
     const silence = new AbortController();
@@ -174,7 +186,8 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
       clock.after(SILENCE_MS, () => silence.abort(new Error(`watch of ${this.#path} fell silent`)));
     let cancelSilence = expectEvent();
     let events = 0;
-    let initial = this.#position === undefined ? new InitialList(store, namespace) : undefined;
+    let initial =
+      this.#position === undefined ? new InitialList(store, namespace, clock.monotonic()) : undefined;
     try {
       const query = {
         watch: true,
@@ -184,7 +197,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
       };
       const abort = AbortSignal.any([signal, silence.signal]);
       const body = await client.stream({ ...this.#request(query, abort), signal: abort });
-      // A list in flight has to be told of everything.
+      // A list in flight needs every event: the store's own copy does not count toward it.
       const isKnown = (version: string) => initial === undefined && store.isOurs(version);
       for await (const event of watchEvents<Raw>(body, { path: this.#path, isKnown })) {
         cancelSilence();
@@ -202,16 +215,15 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     }
   }
 
-  /** @returns undefined when that was the last of them */
+  /** @returns undefined if the event completes the list */
   #handleInitial(event: WatchEvent<Raw>, initial: InitialList<T>): InitialList<T> | undefined {
     if (event.type !== "BOOKMARK") {
       for (const object of this.#read(event.object)) initial.take(event.type, object);
-      this.#lastContact = this.#options.clock.monotonic();
       return initial;
     }
     const { annotations, resourceVersion } = event.object.metadata;
     if (annotations?.[ENDED_LIST] !== "true") return initial;
-    this.#fill(initial.list, initial.objects, resourceVersion);
+    this.#fill(initial, resourceVersion);
     return undefined;
   }
 
@@ -230,7 +242,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     this.#moveTo(resourceVersion);
   }
 
-  /** None where it cannot be read: one object must not stand between us and all others. */
+  /** Empty if the object cannot be read: one malformed object must not block all others. */
   #read(raw: Raw): readonly T[] {
     try {
       return [this.#options.project(raw)];
@@ -247,7 +259,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   }
 }
 
-/** Nobody was there, or nobody behind a balancer: etcd may have been put back, and by now be past our position again. */
+/** No API server responded: meanwhile etcd may have been restored, and its version may have passed our position again. */
 function isOutage(error: unknown): boolean {
   return error instanceof KubeUnreachableError || (error instanceof KubeApiError && error.code >= 500);
 }

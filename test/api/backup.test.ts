@@ -182,15 +182,18 @@ describe("PATCH backupConfiguration", () => {
     expect(resultOf(await get(service))).toEqual(DEFAULTS);
   });
 
-  it("brings the period back to 24 where a start time comes without one", async () => {
+  it.each([
+    [12, 24],
+    [24, 24],
+    [48, 48],
+  ])("turns a stored period of %i hours into %i if only a start time is sent", async (before, after) => {
     const service = await addService();
-    for (const before of [12, 48]) {
-      await patch(service, { backupPeriodInHours: before, backupStartTime: null });
-      expect(resultOf(await patch(service, { backupStartTime: "3:00" }))).toEqual({
-        ...DEFAULTS,
-        backupStartTime: "3:00",
-      });
-    }
+    await patch(service, { backupPeriodInHours: before });
+    expect(resultOf(await patch(service, { backupStartTime: "3:00" }))).toEqual({
+      ...DEFAULTS,
+      backupPeriodInHours: after,
+      backupStartTime: "3:00",
+    });
   });
 
   it("refuses a start time beside any other period, and changes nothing", async () => {

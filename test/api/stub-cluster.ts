@@ -3,17 +3,25 @@ import type { KubeRequest } from "../../src/kube/client.ts";
 import { KubeApiError, KubeUnreachableError } from "../../src/kube/errors.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
 
-/** What the cluster answers to a call that is neither a list nor a watch. */
+/** Responds to a call that is neither a list nor a watch. */
 export type Behaviour = (request: KubeRequest) => unknown;
 
+interface Hold {
+  readonly count: number;
+  readonly released: Promise<void>;
+}
+
 /**
- * A cluster of a few lists, for what the real one cannot be made to show cheaply. Its watches see no change;
- * whether it can be reached, and what it says to other calls, is up to the test.
+ * A fake cluster of a few lists, for situations that are expensive to create in a real one. Its watches deliver
+ * no changes; the test decides whether it is reachable, how it sends lists, and how it responds to other calls.
  */
 export class StubCluster {
   readonly #lists = new Map<string, KubeObject[]>();
+  readonly #holds = new Map<string, Hold>();
   readonly calls: KubeRequest[] = [];
   reachable = true;
+  /** Sends a list as the first events of a watch; otherwise it rejects that with 422, as Kubernetes 1.31 does. */
+  canStreamLists = false;
   /** A kind that we have no rights to. */
   unreadable: string | undefined;
   behaviour: Behaviour = () => {
@@ -29,6 +37,21 @@ export class StubCluster {
     const added = { ...object, metadata };
     this.#lists.set(plural, [...(this.#lists.get(plural) ?? []), added]);
     return added;
+  }
+
+  /** Changes an object without an event, as if all watches had been down. */
+  replace(plural: string, object: KubeObject): void {
+    const others = (this.#lists.get(plural) ?? []).filter(
+      ({ metadata }) => metadata.name !== object.metadata.name,
+    );
+    this.#lists.set(plural, [...others, object]);
+  }
+
+  /** Streamed lists of this kind stop after `count` initial events until `release` is called. */
+  holdList(plural: string, count: number): { readonly release: () => void } {
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    this.#holds.set(plural, { count, released });
+    return { release };
   }
 
   async json<T>(request: KubeRequest): Promise<T>;
@@ -48,9 +71,21 @@ export class StubCluster {
     ...request
   }: KubeRequest & { readonly signal: AbortSignal }): Promise<AsyncIterable<Buffer>> {
     this.#requireReachable(request);
-    // It has no lists as events, as Kubernetes 1.31.
-    if (request.query?.["sendInitialEvents"]) throw refusal(422);
-    return quietWatch(signal);
+    const plural = request.path.split("/").at(-1) ?? "";
+    if (!request.query?.["sendInitialEvents"]) return watch([bookmark()], signal);
+    if (!this.canStreamLists) throw refusal(422);
+    return watch(this.#initialEvents(plural), signal);
+  }
+
+  async *#initialEvents(plural: string): AsyncGenerator<object> {
+    const hold = this.#holds.get(plural);
+    const objects = this.#lists.get(plural) ?? [];
+    for (const [at, object] of objects.entries()) {
+      if (at === hold?.count) await hold.released;
+      yield { type: "ADDED", object };
+    }
+    await hold?.released;
+    yield bookmark({ "k8s.io/initial-events-end": "true" });
   }
 
   #requireReachable({ method = "GET", path }: KubeRequest): void {
@@ -58,11 +93,16 @@ export class StubCluster {
   }
 }
 
-/** One bookmark, and then nothing. */
-async function* quietWatch(signal: AbortSignal): AsyncGenerator<Buffer> {
-  yield Buffer.from(
-    `${JSON.stringify({ type: "BOOKMARK", object: { metadata: { resourceVersion: "1" } } })}\n`,
-  );
+function bookmark(annotations = {}): object {
+  return { type: "BOOKMARK", object: { metadata: { resourceVersion: "1", annotations } } };
+}
+
+/** These events, and then silence until the signal is aborted. */
+async function* watch(
+  events: Iterable<object> | AsyncIterable<object>,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer> {
+  for await (const event of events) yield Buffer.from(`${JSON.stringify(event)}\n`);
   await new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
 }
 

@@ -1,13 +1,15 @@
 import fc from "fast-check";
 import * as z from "zod";
 
-/** As much of JSON Schema as the OpenAPI document uses; anything else is refused, so that nothing is overlooked. */
+/** The part of JSON Schema that the OpenAPI document uses; anything else is rejected, so that nothing is overlooked. */
 export interface JsonSchema {
   readonly $ref?: string | undefined;
   readonly type?: "object" | "array" | "string" | "number" | "integer" | "boolean" | "null" | undefined;
   readonly const?: unknown;
   readonly enum?: readonly unknown[] | undefined;
   readonly anyOf?: readonly JsonSchema[] | undefined;
+  readonly if?: JsonSchema | undefined;
+  readonly then?: JsonSchema | undefined;
   readonly properties?: Readonly<Record<string, JsonSchema>> | undefined;
   readonly required?: readonly string[] | undefined;
   readonly additionalProperties?: false | undefined;
@@ -28,6 +30,9 @@ export const jsonSchema: z.ZodType<JsonSchema> = z.lazy(() =>
     const: z.unknown().optional(),
     enum: z.array(z.unknown()).optional(),
     anyOf: z.array(jsonSchema).optional(),
+    if: jsonSchema.optional(),
+    // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema.
+    then: jsonSchema.optional(),
     properties: z.record(z.string(), jsonSchema).optional(),
     required: z.array(z.string()).optional(),
     additionalProperties: z.literal(false).optional(),
@@ -39,7 +44,7 @@ export const jsonSchema: z.ZodType<JsonSchema> = z.lazy(() =>
     multipleOf: z.number().optional(),
     pattern: z.string().optional(),
     minLength: z.int().optional(),
-    // What these say is in the pattern too, or for people.
+    // Annotations: the pattern says the same as the format, and the others are for people.
     format: z.string().optional(),
     title: z.string().optional(),
     description: z.string().optional(),
@@ -58,25 +63,25 @@ export class Schemas {
   }
 
   conforms(schema: JsonSchema, value: unknown): boolean {
-    const { anyOf, enum: values, properties = {}, required = [], items } = this.#resolved(schema);
-    const { type, minimum, maximum, multipleOf, pattern, minLength, minProperties, maxItems } =
-      this.#resolved(schema);
+    const resolved = this.#resolved(schema);
+    const { anyOf, enum: values } = resolved;
     if (anyOf) return anyOf.some((each) => this.conforms(each, value));
-    if ("const" in this.#resolved(schema)) return value === this.#resolved(schema).const;
+    if ("const" in resolved) return value === resolved.const;
     if (values && !values.includes(value)) return false;
+    return this.#hasType(resolved, value) && this.#meetsCondition(resolved, value);
+  }
+
+  #meetsCondition({ if: condition, then: consequence }: JsonSchema, value: unknown): boolean {
+    if (!condition || !consequence || !this.conforms(condition, value)) return true;
+    return this.conforms(consequence, value);
+  }
+
+  /** The type, and the keywords that go with it. */
+  #hasType(schema: JsonSchema, value: unknown): boolean {
+    const { type, items, maxItems, pattern, minLength, minimum, maximum, multipleOf } = schema;
     switch (type) {
-      case "object": {
-        if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
-        const entries = new Map<string, unknown>(Object.entries(value));
-        return (
-          required.every((name) => entries.has(name)) &&
-          entries.size >= (minProperties ?? 0) &&
-          [...entries].every(([name, each]) => {
-            const property = Object.hasOwn(properties, name) ? properties[name] : undefined;
-            return property !== undefined && this.conforms(property, each);
-          })
-        );
-      }
+      case "object":
+        return isObject(value) && this.#hasProperties(schema, value);
       case "array":
         return (
           Array.isArray(value) &&
@@ -104,22 +109,38 @@ export class Schemas {
       case "null":
         return value === null;
       case undefined:
-        return true;
+        return !isObject(value) || this.#hasProperties(schema, value);
     }
+  }
+
+  #hasProperties(schema: JsonSchema, value: object): boolean {
+    const { properties = {}, required = [], minProperties = 0, additionalProperties } = schema;
+    const entries = new Map<string, unknown>(Object.entries(value));
+    return (
+      required.every((name) => entries.has(name)) &&
+      entries.size >= minProperties &&
+      [...entries].every(([name, each]) => {
+        const property = Object.hasOwn(properties, name) ? properties[name] : undefined;
+        return property ? this.conforms(property, each) : additionalProperties !== false;
+      })
+    );
   }
 
   /** Values that the schema allows. */
   valid(schema: JsonSchema): fc.Arbitrary<unknown> {
-    const {
-      anyOf,
-      enum: values,
-      type,
-      properties = {},
-      required = [],
-      minProperties = 0,
-    } = this.#resolved(schema);
-    const { minimum = -1e9, maximum = 1e9, multipleOf = 1, pattern, minLength = 0 } = this.#resolved(schema);
+    const { unconditional, conditional } = split(this.#resolved(schema));
+    const any = this.#unconditionallyValid(unconditional);
+    if (conditional.length === 0) return any;
+    // Few values would fulfill both the condition and its consequence by chance.
+    const fulfilling = fc.oneof(...conditional.map((each) => this.#unconditionallyValid(each)));
+    return fc.oneof(any, fulfilling).filter((value) => this.conforms(schema, value));
+  }
+
+  #unconditionallyValid(schema: JsonSchema): fc.Arbitrary<unknown> {
+    const { anyOf, enum: values, type, properties = {}, required = [], minProperties = 0 } = schema;
+    const { minimum = -1e9, maximum = 1e9, multipleOf = 1, pattern, minLength = 0 } = schema;
     if (anyOf) return fc.oneof(...anyOf.map((each) => this.valid(each)));
+    if ("const" in schema) return fc.constant(schema.const);
     if (values) return fc.constantFrom(...values);
     switch (type) {
       case "object":
@@ -141,11 +162,11 @@ export class Schemas {
       case "null":
         return fc.constant(null);
       default:
-        throw new Error(`no request has had a ${type} in it yet: teach this file`);
+        throw new Error(`no generator for ${type}: add it here`);
     }
   }
 
-  /** Values that the schema does not allow, most of them only just. */
+  /** Values that the schema does not allow, most of them close to one that it allows. */
   invalid(schema: JsonSchema): fc.Arbitrary<unknown> {
     return fc
       .oneof(...this.#spoilt(schema), fc.constantFrom(...STRANGERS), fc.jsonValue({ maxDepth: 3 }))
@@ -153,7 +174,8 @@ export class Schemas {
   }
 
   #spoilt(schema: JsonSchema): fc.Arbitrary<unknown>[] {
-    const { anyOf, type, properties = {}, minimum = 0, maximum = 0, multipleOf = 1 } = this.#resolved(schema);
+    const resolved = this.#resolved(schema);
+    const { anyOf, type, properties = {}, minimum = 0, maximum = 0, multipleOf = 1 } = resolved;
     if (anyOf) return anyOf.flatMap((each) => this.#spoilt(each));
     switch (type) {
       case "object": {
@@ -162,7 +184,10 @@ export class Schemas {
           fc
             .tuple(valid, name, value)
             .map(([all, key, other]) => ownProperties(new Map(all).set(key, other)));
+        const { required = [], ...unconditional } = split(resolved).unconditional;
+        const names = [...required, ...(resolved.if?.required ?? [])];
         return [
+          this.#unconditionallyValid({ ...unconditional, required: names }),
           ...Object.entries(properties).map(([name, each]) =>
             withOther(fc.constant(name), this.invalid(each)),
           ),
@@ -228,7 +253,25 @@ const STRANGERS = [
   { a: { b: [] } },
 ];
 
-/** Also `__proto__` is a property of its own here, as it is in JSON. */
+/** The schema without its condition, and with each alternative of the condition's consequence merged into it. */
+function split({ if: condition, then: consequence, ...unconditional }: JsonSchema) {
+  const alternatives = condition && consequence ? (consequence.anyOf ?? [consequence]) : [];
+  const conditional = alternatives.map(
+    (alternative): JsonSchema => ({
+      ...unconditional,
+      ...alternative,
+      properties: { ...unconditional.properties, ...alternative.properties },
+      required: [...(unconditional.required ?? []), ...(condition?.required ?? [])],
+    }),
+  );
+  return { unconditional, conditional };
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Sets `__proto__` as an own property too, as JSON.parse does. */
 function ownProperties(entries: ReadonlyMap<string, unknown>): object {
   const object = {};
   for (const [key, value] of entries) {

@@ -44,7 +44,7 @@ const change: fc.Arbitrary<BackupChange> = fc.record({
 const FIELDS = ["periodInHours", "retentionPeriodInHours", "startTime"] as const;
 
 describe("a change of the backup policy", () => {
-  it("takes what is sent, resets what is null, and keeps the rest but for the one rule", () => {
+  it("sets the fields that are sent, resets those that are null, and keeps the others except a period that does not allow the start time", () => {
     fc.assert(
       fc.property(policy, change, (before, wanted) => {
         const after = changeBackupPolicy(before, wanted);
@@ -53,11 +53,24 @@ describe("a change of the backup policy", () => {
           const value = wanted[field];
           if (value === null) expect(after[field]).toBe(DEFAULT_BACKUP_POLICY[field]);
           else if (value !== undefined) expect(after[field]).toBe(value);
-          else if (field === "periodInHours" && isStartTimeAlone) expect(after[field]).toBe(24);
+          else if (field === "periodInHours" && isStartTimeAlone)
+            expect(after[field]).toBe(before[field] === 48 ? 48 : 24);
           else expect(after[field]).toBe(before[field]);
         }
       }),
     );
+  });
+
+  it.each([
+    ...[6, 8, 12, 16, 20, 36].map((stored) => [stored, 24] as const),
+    ...([
+      [24, 24],
+      [48, 48],
+    ] as const),
+  ])("of the start time alone turns a stored period of %i hours into %i", (stored, expected) => {
+    const before = { ...DEFAULT_BACKUP_POLICY, periodInHours: stored };
+    const after = changeBackupPolicy(before, { startTime: "3:00" });
+    expect(after).toEqual({ ...before, periodInHours: expected, startTime: "3:00" });
   });
 
   it("leads to a start time beside another period only where one of the two was sent", () => {
@@ -135,6 +148,19 @@ function text([key, value]: [string, string | null]): [string, string] {
 }
 
 describe("the backup configuration on the wire", () => {
+  it.each([6, 8, 12, 16, 20, 36])("rejects a start time together with a period of %i hours", (hours) => {
+    const { error } = backupConfigurationPatch.safeParse({
+      backupPeriodInHours: hours,
+      backupStartTime: "3:00",
+    });
+    expect(error?.issues).toEqual([
+      expect.objectContaining({
+        path: ["backupStartTime"],
+        message: "is allowed only with a backupPeriodInHours of 24 or 48",
+      }),
+    ]);
+  });
+
   it("of any policy fits its own schema, and is taken as a change", () => {
     fc.assert(
       fc.property(policy, (given) => {

@@ -2,12 +2,21 @@ import { describe, expect, it } from "vitest";
 import type { KubeRequest } from "../../src/kube/client.ts";
 import { KubeApiError, KubeUnreachableError } from "../../src/kube/errors.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
+import { pause } from "../../src/runtime/clock.ts";
 import { Reflector } from "../../src/runtime/reflector.ts";
 import { Store } from "../../src/runtime/store.ts";
 import type { WatchEvent } from "../../src/runtime/watch-stream.ts";
 import { settled, VirtualClock } from "../gen/clock.ts";
 
-type Step = { readonly list?: unknown; readonly watch?: FakeWatch; readonly error?: Error };
+const MINUTE_MS = 60_000;
+
+interface Step {
+  readonly list?: unknown;
+  readonly watch?: FakeWatch;
+  readonly error?: Error;
+  /** Delay of the response to a list. */
+  readonly takesMs?: number;
+}
 
 /** A watch whose lines the test sends, cut wherever it likes. */
 class FakeWatch implements AsyncIterable<Buffer> {
@@ -63,7 +72,20 @@ function listOf(version: number, items: KubeObject[], next?: string) {
   return { metadata: { resourceVersion: String(version), ...(next ? { continue: next } : {}) }, items };
 }
 
-/** A server that cannot tell a list as events has the words of Kubernetes 1.31 for it. */
+function added(name: string, version: number): WatchEvent<KubeObject> {
+  return { type: "ADDED", object: object(name, version) };
+}
+
+/** @param isEnd marks the end of the initial events */
+function bookmark(version: number, isEnd: boolean): WatchEvent<KubeObject> {
+  const annotations = isEnd ? { "k8s.io/initial-events-end": "true" } : {};
+  return {
+    type: "BOOKMARK",
+    object: { metadata: { name: "", uid: "", resourceVersion: String(version), annotations } },
+  };
+}
+
+/** The response of Kubernetes 1.31, which cannot send a list as events. */
 const NO_INITIAL_EVENTS = new KubeApiError(
   "GET",
   422,
@@ -72,6 +94,7 @@ const NO_INITIAL_EVENTS = new KubeApiError(
 
 function setup(script: Step[], { canStream = false } = {}) {
   const clock = new VirtualClock();
+  const abort = new AbortController();
   const calls: string[] = [];
   const problems: unknown[] = [];
   const takenBack: string[] = [];
@@ -92,8 +115,11 @@ function setup(script: Step[], { canStream = false } = {}) {
   };
   const reflector = new Reflector({
     client: {
-      // The script holds what the test means the server to say.
-      json: async <T>(request: KubeRequest): Promise<T> => JSON.parse(JSON.stringify(step(request).list)),
+      json: async <T>(request: KubeRequest): Promise<T> => {
+        const { list, takesMs = 0 } = step(request);
+        if (takesMs > 0) await pause(clock, takesMs, abort.signal);
+        return JSON.parse(JSON.stringify(list));
+      },
       stream: async (request: KubeRequest & { readonly signal: AbortSignal }) =>
         (step(request).watch ?? new FakeWatch()).listen(request.signal),
     },
@@ -108,7 +134,6 @@ function setup(script: Step[], { canStream = false } = {}) {
     onProblem: (problem) => problems.push(problem),
     onTakenBack: () => takenBack.push(names().join()),
   });
-  const abort = new AbortController();
   const running = reflector.run(abort.signal);
   const end = async () => {
     abort.abort();
@@ -337,24 +362,91 @@ describe("a reflector", () => {
   });
 });
 
-describe("a reflector whose server tells lists as events", () => {
-  const canStream = true;
-  const bookmark = (version: number, isEnd: boolean): WatchEvent<KubeObject> => ({
-    type: "BOOKMARK",
-    object: {
-      metadata: {
-        name: "",
-        uid: "",
-        resourceVersion: String(version),
-        ...(isEnd ? { annotations: { "k8s.io/initial-events-end": "true" } } : {}),
-      },
-    },
-  });
-  const added = (name: string, version: number): WatchEvent<KubeObject> => ({
-    type: "ADDED",
-    object: object(name, version),
+describe("the last contact of a reflector", () => {
+  it("is the time at which a paged list was requested, once its last page is in the store", async () => {
+    const world = setup([
+      { list: listOf(10, [object("a", 1)], "more"), takesMs: 3000 },
+      { list: listOf(10, [object("b", 2)]), takesMs: 4000 },
+      { watch: new FakeWatch() },
+    ]);
+    await world.clock.advance(6999);
+    expect(world.reflector.lastContact).toBe(Number.NEGATIVE_INFINITY);
+    await world.clock.advance(1);
+    expect(world.reflector.lastContact).toBe(0);
+    await world.end();
   });
 
+  it("does not advance while a streamed list is incomplete and the store still shows the list before it", async () => {
+    const first = new FakeWatch();
+    const second = new FakeWatch();
+    const world = setup([{ watch: first }, { watch: second }], { canStream: true });
+    await settled();
+    for (const event of [added("a", 1), bookmark(2, true)]) first.send(event);
+    first.send({ type: "ERROR", object: { code: 410, reason: "Expired" } });
+    await world.clock.advance(200);
+    const requestedAt = world.clock.monotonic();
+    expect(world.calls).toEqual(["watch all", "watch all"]);
+    for (const event of [added("a", 1), added("b", 3), bookmark(3, false)]) {
+      second.send(event);
+      await world.clock.advance(10_000);
+      expect(world.reflector.lastContact).toBe(0);
+    }
+    second.send(bookmark(3, true));
+    await settled();
+    expect(world.names()).toEqual(["a", "b"]);
+    expect(world.reflector.lastContact).toBe(requestedAt);
+    await world.end();
+  });
+
+  it("does not advance during the backlog of an interrupted watch, and advances with its end", async () => {
+    const first = new FakeWatch();
+    const second = new FakeWatch();
+    const refused = { error: new KubeApiError("GET", 429, "{}", "300") };
+    const world = setup([
+      ...[{ list: listOf(10, []) }, { watch: first }],
+      ...[refused, refused, { list: listOf(30, []) }, { watch: second }],
+    ]);
+    await settled();
+    first.fail(new Error("reset"));
+    await world.clock.advance(10 * MINUTE_MS + 1000);
+    expect(world.calls.slice(2)).toEqual(["list head", "list head", "list head", "watch 10"]);
+    world.store.observe(object("ours", 12));
+    const backlog = [
+      added("a", 11),
+      { type: "MODIFIED", object: object("ours", 12) },
+      { type: "DELETED", object: object("a", 13) },
+      bookmark(29, false),
+    ];
+    for (const event of backlog) {
+      second.send(event);
+      await settled();
+      expect(world.reflector.lastContact, JSON.stringify(event)).toBe(0);
+    }
+    second.send(added("b", 30));
+    await settled();
+    expect(world.names()).toEqual(["b", "ours"]);
+    expect(world.reflector.lastContact).toBe(world.clock.monotonic());
+    await world.end();
+  });
+
+  it.each<[string, object]>([
+    ["an event", added("a", 11)],
+    ["a bookmark", bookmark(10, false)],
+    ["the event of our own write", { type: "MODIFIED", object: object("ours", 11) }],
+  ])("is the time of arrival of %s of a watch that is in sync", async (_, event) => {
+    const watch = new FakeWatch();
+    const world = setup([{ list: listOf(10, []) }, { watch }]);
+    await world.clock.advance(MINUTE_MS);
+    world.store.observe(object("ours", 11));
+    watch.send(event);
+    await settled();
+    expect(world.reflector.lastContact).toBe(MINUTE_MS);
+    await world.end();
+  });
+});
+
+describe("a reflector whose server sends lists as events", () => {
+  const canStream = true;
   it("reads all that comes while a list is in flight, also what a write of ours has made", async () => {
     const watch = new FakeWatch();
     const world = setup([{ watch }], { canStream });

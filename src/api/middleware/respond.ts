@@ -1,5 +1,6 @@
 import type { Response } from "express";
 import type { HttpError } from "http-errors";
+import { errorText } from "./error-text.ts";
 import { JSON_HEADERS } from "./response-headers.ts";
 import { endAfterBody, hasUnreadBody, isShortBody } from "./unread-body.ts";
 
@@ -57,5 +58,5 @@ export function send(
 const CLOSE: readonly string[] = ["Connection", "close"];
 
 export function errorBody({ message, status }: Pick<HttpError, "message" | "status">): string {
-  return JSON.stringify({ error: message, status });
+  return JSON.stringify({ error: errorText(message), status });
 }

@@ -1,9 +1,10 @@
 import type * as z from "zod";
+import { prefixOf } from "./error-text.ts";
 
 /** Most validation errors in one response. */
 const ERRORS_LIMIT = 5;
 
-/** The caller may send a field name of any length. */
+/** Longest quoted name, in UTF-16 code units: a caller's field name can have any length. */
 const NAME_LIMIT = 40;
 
 /** One sentence that names each field and its rule. */
@@ -23,7 +24,7 @@ function describe(issue: z.core.$ZodIssue): string[] {
   return [`The body ${issue.code === "invalid_type" ? "must be a JSON object" : issue.message}`];
 }
 
-/** A name from the caller, cut and escaped. */
+/** A name from the caller as a JSON string, cut if it is too long. */
 export function quote(name: string): string {
-  return JSON.stringify(name.length > NAME_LIMIT ? `${name.slice(0, NAME_LIMIT)}…` : name);
+  return JSON.stringify(name.length > NAME_LIMIT ? `${prefixOf(name, NAME_LIMIT)}…` : name);
 }

@@ -5,6 +5,7 @@ import {
   BACKUP_RETENTION_MINIMUM_HOURS,
   BACKUP_RETENTION_STEP_HOURS,
   BACKUP_START_TIME,
+  START_TIME_ALONE_RULE,
   START_TIME_RULE,
 } from "../../domain/backup-policy.ts";
 import { type CommandGroup, defineCommand } from "../command.ts";
@@ -58,7 +59,7 @@ const get = defineCommand({
 const set = defineCommand({
   name: "set",
   summary: "change when a service is backed up, and how long that is kept",
-  details: `What is not given stays; the word ${DEFAULT} brings a setting back to its default.\n${START_TIME_RULE}.`,
+  details: `A setting that is not given keeps its value; the word ${DEFAULT} resets it to its default.\n${START_TIME_RULE}. ${START_TIME_ALONE_RULE}.`,
   examples: [
     "backup set <uuid> --period 12 --retention 72",
     "backup set <uuid> --period 24 --start-time 2:00",

@@ -16,7 +16,13 @@ import { createLogger } from "../../../src/telemetry/log.ts";
 import { type Answer, type Client, clientOf } from "../../api/client.ts";
 import { refusal, StubCluster } from "../../api/stub-cluster.ts";
 import { VirtualClock } from "../../gen/clock.ts";
-import { type KeyFields, keyRecord, organizationRecord, serviceRecord } from "../../gen/records.ts";
+import {
+  type KeyFields,
+  type KeyRecord,
+  keyRecord,
+  organizationRecord,
+  serviceRecord,
+} from "../../gen/records.ts";
 import { DEFAULT_LIMITS, serve } from "../../support/express-app.ts";
 
 const RECORDS = "records";
@@ -48,15 +54,30 @@ beforeEach(() => {
 afterEach(() => ending.abort());
 
 function addKey(fields: Partial<KeyFields> = {}): string {
-  const { record, authorization } = keyRecord({ organizationId: ORGANIZATION, ...fields });
+  return addReplaceableKey(fields).authorization;
+}
+
+/** A key whose record can be replaced by the same key with other fields. */
+function addReplaceableKey(fields: Partial<KeyFields> = {}) {
+  const { keyId, keySecret, authorization, record } = keyRecord({ organizationId: ORGANIZATION, ...fields });
+  const added = cluster.add("secrets", RECORDS, asRead(record));
+  const replace = (changed: Partial<KeyFields>) => {
+    const key = keyRecord({ organizationId: ORGANIZATION, ...fields, ...changed, keyId, keySecret });
+    const metadata = { ...added.metadata, resourceVersion: "2" };
+    cluster.replace("secrets", { ...asRead(key.record), metadata });
+  };
+  return { authorization, replace };
+}
+
+/** A Secret as the API server returns it. */
+function asRead(record: KeyRecord["record"]) {
   const data = Object.fromEntries(
     Object.entries(record.stringData).map(([key, text]) => [
       key,
       Buffer.from(String(text)).toString("base64"),
     ]),
   );
-  cluster.add("secrets", RECORDS, { ...record, ...{ data } });
-  return authorization;
+  return { ...record, data };
 }
 
 const SIZE = { replicaCpuMillicores: 2000, replicaMemoryGb: 8 };
@@ -172,6 +193,38 @@ describe("when the cluster can no longer be reached", () => {
   });
 });
 
+describe("after an outage of 10 minutes, while the API keys are listed again", () => {
+  /** The response before the outage, during it, with half of the list received, and with all of it. */
+  async function statuses(before: Partial<KeyFields>, after: Partial<KeyFields>): Promise<number[]> {
+    cluster.canStreamLists = true;
+    // The event of this key arrives before the list is held.
+    addKey();
+    const { authorization, replace } = addReplaceableKey(before);
+    const ask = await start();
+    const status = async () => (await ask({ path: "/v1/organizations", authorization })).status;
+    const seen = [await status()];
+    cluster.reachable = false;
+    replace(after);
+    await clock.advance(10 * MINUTE_MS);
+    seen.push(await status());
+    const { release } = cluster.holdList("secrets", 1);
+    cluster.reachable = true;
+    await clock.advance(MINUTE_MS);
+    seen.push(await status());
+    release();
+    await clock.advance(0);
+    return [...seen, await status()];
+  }
+
+  it("a key that was disabled meanwhile gets 503 until the list is complete, then 401", async () => {
+    expect(await statuses({ state: "enabled" }, { state: "disabled" })).toEqual([200, 503, 503, 401]);
+  });
+
+  it("a key that was enabled meanwhile gets 503 until the list is complete, then 200", async () => {
+    expect(await statuses({ state: "disabled" }, { state: "enabled" })).toEqual([401, 503, 503, 200]);
+  });
+});
+
 describe("a key that was verified before", () => {
   it("is refused from the moment when it expires", async () => {
     const authorization = addKey({ expireAt: new Date(clock.now() + MINUTE_MS) });
@@ -279,6 +332,17 @@ describe("a write", () => {
     expect(lines).toContainEqual(
       expect.objectContaining({ requestId, level: "warn", status: 503, because: error.message }),
     );
+  });
+
+  it("rejects a body that is an emoji with an error that every JSON parser accepts", async () => {
+    const authorization = addKey();
+    addScaling();
+    const ask = await start();
+    const headers = { "Content-Type": "application/json" };
+    const answer = await ask({ method: "PATCH", path: PATH, authorization, headers, body: "😀" });
+    expect(answer).toMatchObject({ status: 400, body: { error: expect.stringContaining("not JSON") } });
+    // JSON.parse accepts half of a surrogate pair, other parsers do not.
+    expect(answer.text).not.toMatch(/\\ud[89a-f]/i);
   });
 
   it("answers 400 when a policy of the cluster refuses the size", async () => {

@@ -1,13 +1,19 @@
 import * as z from "zod";
 import {
   BACKUP_PERIODS_HOURS,
+  BACKUP_PERIODS_WITH_START_TIME_HOURS,
   BACKUP_RETENTION_MAXIMUM_HOURS,
   BACKUP_RETENTION_MINIMUM_HOURS,
   BACKUP_RETENTION_STEP_HOURS,
   BACKUP_START_TIME,
   type BackupChange,
   type BackupPolicy,
+  changeBackupPolicy,
+  DEFAULT_BACKUP_POLICY,
+  START_TIME_ALONE_RULE,
+  START_TIME_CONDITION,
   START_TIME_RULE,
+  startTimeFits,
 } from "../../../domain/backup-policy.ts";
 
 const PERIOD_RULE = `must be one of ${BACKUP_PERIODS_HOURS.join(", ")}`;
@@ -53,7 +59,23 @@ export function toBackupConfiguration(policy: BackupPolicy): BackupConfiguration
   };
 }
 
-/** The body of a PATCH: what is absent is kept, `null` goes back to the default. */
+/** JSON Schema of the rule that {@link startTimeFits} checks: an absent or null period is the default or a valid one. */
+const startTimeRule = {
+  if: {
+    type: "object",
+    description: "A start time is sent.",
+    required: ["backupStartTime"],
+    properties: { backupStartTime: { type: "string" } },
+  },
+  // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema.
+  then: {
+    type: "object",
+    description: "The period is absent, null or one that allows a start time.",
+    properties: { backupPeriodInHours: { enum: [...BACKUP_PERIODS_WITH_START_TIME_HOURS, null] } },
+  },
+};
+
+/** The body of a PATCH: an absent field keeps its value, `null` resets it to the default. */
 export const backupConfigurationPatch = z
   .strictObject({
     backupPeriodInHours: backupFields.backupPeriodInHours.nullish(),
@@ -63,16 +85,24 @@ export const backupConfigurationPatch = z
   .refine((body) => Object.keys(body).length > 0, {
     error: "must have backupPeriodInHours, backupRetentionPeriodInHours, backupStartTime or several of them",
   })
+  .refine((body) => startTimeFits(changeBackupPolicy(DEFAULT_BACKUP_POLICY, toChange(body))), {
+    error: START_TIME_CONDITION,
+    path: ["backupStartTime"],
+  })
   .meta({
     id: "BackupConfigurationPatch",
-    description:
-      "What is absent is kept, `null` goes back to the default. A backupStartTime without a backupPeriodInHours brings the period back to its default, which it goes with.",
+    description: `An absent field keeps its value, \`null\` resets it to its default. ${START_TIME_RULE}. ${START_TIME_ALONE_RULE}.`,
     minProperties: 1,
+    ...startTimeRule,
   })
-  .transform(
-    (body): BackupChange => ({
-      periodInHours: body.backupPeriodInHours,
-      retentionPeriodInHours: body.backupRetentionPeriodInHours,
-      startTime: body.backupStartTime,
-    }),
-  );
+  .transform(toChange);
+
+function toChange(body: Nullish<BackupConfigurationObject>): BackupChange {
+  return {
+    periodInHours: body.backupPeriodInHours,
+    retentionPeriodInHours: body.backupRetentionPeriodInHours,
+    startTime: body.backupStartTime,
+  };
+}
+
+type Nullish<T> = { readonly [Key in keyof T]?: T[Key] | null | undefined };

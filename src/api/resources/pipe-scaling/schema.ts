@@ -1,5 +1,6 @@
 import * as z from "zod";
 import {
+  allSizes,
   CPU_MAXIMUM_MILLICORES,
   CPU_MINIMUM_MILLICORES,
   CPU_STEP_MILLICORES,
@@ -46,14 +47,32 @@ export function toPipeScaling(size: Size): PipeScalingObject {
   return { replicaCpuMillicores: size.cpuMillicores, replicaMemoryGb: size.memoryGib };
 }
 
-/** What JSON Schema can say of the body of a PATCH. */
+/** JSON Schema of the rule between the fields: together they must be one of the sizes. */
+const ratioRule = {
+  if: {
+    type: "object",
+    description: "Both fields are sent.",
+    required: ["replicaCpuMillicores", "replicaMemoryGb"],
+  },
+  // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema.
+  then: {
+    type: "object",
+    description: "They are one of the sizes.",
+    anyOf: allSizes().map(({ cpuMillicores, memoryGib }) => ({
+      properties: { replicaCpuMillicores: { const: cpuMillicores }, replicaMemoryGb: { const: memoryGib } },
+    })),
+  },
+};
+
+/** The body of a PATCH without the rule between its fields, which `pipeScalingPatch` checks. */
 const pipeScalingFields = pipeScaling.partial().meta({
   id: "PipeScalingPatch",
-  description: `One of the fields, from which the other follows, or both, and then replicaMemoryGb must be exactly ${GIB_PER_CORE} × replicaCpuMillicores / 1000.`,
+  description: `One of the fields, from which the API derives the other, or both; then replicaMemoryGb must be exactly ${GIB_PER_CORE} × replicaCpuMillicores / 1000.`,
   minProperties: 1,
+  ...ratioRule,
 });
 
-/** The body of a PATCH: one field derives the other, both must agree (api-contract, part 2). */
+/** The body of a PATCH: the API derives an absent field from the other; if both are sent, they must agree. */
 export const pipeScalingPatch = pipeScalingFields.transform((body, context): Size => {
   const { replicaCpuMillicores, replicaMemoryGb } = body;
   const cpuMillicores = replicaCpuMillicores ?? cpuOf(replicaMemoryGb);

@@ -1,0 +1,112 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { errorText } from "../../../../src/api/middleware/error-text.ts";
+import { decodeJson } from "../../../../src/api/middleware/json-body.ts";
+import { errorBody } from "../../../../src/api/middleware/respond.ts";
+import { quote } from "../../../../src/api/middleware/validation-errors.ts";
+
+/** Any sequence of UTF-16 code units, with many surrogates, control characters and separators. */
+const anyText = fc
+  .array(
+    fc.oneof(
+      fc.integer({ min: 0, max: 0xffff }),
+      fc.integer({ min: 0xd800, max: 0xdfff }),
+      fc.integer({ min: 0, max: 0xa0 }),
+      fc.constantFrom(0x2028, 0x2029),
+    ),
+    { maxLength: 600, size: "max" },
+  )
+  .map((units) => String.fromCharCode(...units));
+
+const X = "x".repeat(600);
+
+/** Printable text without an escape of its own. */
+const ordinaryText = fc.string({ unit: "grapheme-composite", maxLength: 100 }).filter(isOrdinary);
+
+function isOrdinary(text: string): boolean {
+  return text.isWellFormed() && !/[\p{Cc}\u2028\u2029]/u.test(text);
+}
+
+describe("the text of an error", () => {
+  it("is well-formed, has no control characters and line separators, and is at most 500 code units long", () => {
+    fc.assert(
+      fc.property(anyText, (message) => {
+        const text = errorText(message);
+        expect(text.length).toBeLessThanOrEqual(500);
+        expect(isOrdinary(text), JSON.stringify(text)).toBe(true);
+      }),
+    );
+  });
+
+  it("does not change if it is converted twice", () => {
+    fc.assert(
+      fc.property(anyText, (message) => {
+        expect(errorText(errorText(message))).toBe(errorText(message));
+      }),
+    );
+  });
+
+  it("is the message itself if that is short and ordinary", () => {
+    fc.assert(
+      fc.property(ordinaryText, (message) => {
+        expect(errorText(message)).toBe(message);
+      }),
+    );
+  });
+
+  it.each([
+    ["escapes control characters", "a\u0007\r\nb\u007f\u009bc", "a\\u0007\\u000d\\u000ab\\u007f\\u009bc"],
+    ["escapes line separators", "a\u2028b\u2029c", "a\\u2028b\\u2029c"],
+    ["replaces half of a surrogate pair", "a\ud83d b\ude00", "a\ufffd b\ufffd"],
+    ["keeps a whole surrogate pair", "a 😀", "a 😀"],
+    ["keeps 500 code units", X.slice(0, 500), X.slice(0, 500)],
+    ["cuts 501 code units", X.slice(0, 501), `${X.slice(0, 499)}…`],
+    ["keeps a surrogate pair at the limit", `${X.slice(0, 498)}😀`, `${X.slice(0, 498)}😀`],
+    ["keeps a surrogate pair before the cut", `${X.slice(0, 497)}😀xx`, `${X.slice(0, 497)}😀…`],
+    ["does not cut within a surrogate pair", `${X.slice(0, 498)}😀x`, `${X.slice(0, 498)}…`],
+  ])("%s", (_, message, text) => {
+    expect(errorText(message)).toBe(text);
+  });
+
+  it("is the text of every error body", () => {
+    fc.assert(
+      fc.property(anyText, (message) => {
+        const body = JSON.parse(errorBody({ message, status: 400 }));
+        expect(body).toEqual({ error: errorText(message), status: 400 });
+      }),
+    );
+  });
+
+  it.each([
+    ["an emoji", "😀"],
+    ["an emoji after a value", "[1😀"],
+    ["a control character", "\u0007"],
+    ["a control character in a string", '{"a":"\u0000"}'],
+  ])("is well-formed and has no control characters if the body is not JSON because of %s", (_, body) => {
+    let message = "";
+    try {
+      decodeJson(Buffer.from(body));
+    } catch (error) {
+      message = String(error);
+    }
+    expect(message).toMatch(/The body is not JSON/);
+    expect(JSON.parse(errorBody({ message, status: 400 })).error).toSatisfy(isOrdinary);
+  });
+});
+
+describe("a name that an error quotes", () => {
+  it("is cut after 40 code units, but not within a surrogate pair", () => {
+    expect(quote("x".repeat(40))).toBe(`"${"x".repeat(40)}"`);
+    expect(quote("x".repeat(41))).toBe(`"${"x".repeat(40)}…"`);
+    expect(quote(`${"x".repeat(38)}😀y`)).toBe(`"${"x".repeat(38)}😀…"`);
+    expect(quote(`${"x".repeat(39)}😀`)).toBe(`"${"x".repeat(39)}…"`);
+  });
+
+  it("is well-formed, whatever the name is", () => {
+    fc.assert(
+      fc.property(anyText, (name) => {
+        expect(quote(name).isWellFormed()).toBe(true);
+      }),
+    );
+  });
+});
