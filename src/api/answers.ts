@@ -4,7 +4,7 @@ import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Clock } from "../runtime/clock.ts";
 import type { Logger } from "../telemetry/log.ts";
-import type { TellSpan } from "../telemetry/span.ts";
+import type { RecordSpan } from "../telemetry/span.ts";
 import { canAnswerRaw, type Exchange, unfinishedExchange } from "./exchange.ts";
 import { type LimitedBucket, type Limits, pushLimitFields } from "./limits.ts";
 import type { ApiMetrics } from "./metrics.ts";
@@ -20,8 +20,8 @@ export interface AnswersOptions {
   readonly draining: () => boolean;
   readonly limits?: Limits | undefined;
   readonly metrics?: Pick<ApiMetrics, "answered" | "answeredNoRequest">;
-  /** Absent where nothing is traced. */
-  readonly tellSpan?: TellSpan | undefined;
+  /** Absent if tracing is off. */
+  readonly recordSpan?: RecordSpan | undefined;
 }
 
 /**
@@ -113,11 +113,11 @@ export class Answers {
   #close(exchange: Exchange, status: number, problem: Problem | undefined): void {
     exchange.closed = true;
     const { requestId, client, request, key, route, startedAt } = exchange;
-    const { log, clock, metrics, tellSpan } = this.#options;
+    const { log, clock, metrics, recordSpan } = this.#options;
     const durationMs = clock.monotonic() - startedAt;
     metrics?.answered(exchange, status, durationMs / 1000);
-    const span = tellSpan && requestSpan(exchange, status, clock.now(), durationMs);
-    if (span) tellSpan(span);
+    const span = recordSpan && requestSpan(exchange, status, clock.now(), durationMs);
+    if (span) recordSpan(span);
     const line = {
       requestId,
       client,

@@ -82,7 +82,7 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
   metrics.watchCaches(() => caches.states());
   const tracing = await startTracing(settings, "pipe-scaling-api", hostname(), log);
   const draining = () => signal.aborted;
-  const answers = new Answers({ log, clock, draining, limits, metrics, tellSpan: tracing.tell });
+  const answers = new Answers({ log, clock, draining, limits, metrics, recordSpan: tracing.recordSpan });
   const writer = new ScalingWriter(client);
   const recordWriter = new RecordWriter(client, namespace);
   const keyUsageWriter = new KeyUsageWriter({ caches, client, namespace, clock, log });
