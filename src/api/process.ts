@@ -107,8 +107,8 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
   let ops: Server | undefined;
   try {
     const readiness = () => readinessOf(caches, signal);
-    ops = await startOpsServer({ host, port: settings.opsPort, metrics: registry, readiness });
-    await listen(server, host, settings.port);
+    ops = await startOpsServer({ host, port: settings.opsPort, metrics: registry, readiness, log });
+    await listen(server, host, settings.port, log);
     background.push(caches.run(serving.signal), keyUsageWriter.run(serving.signal));
     if (tls) background.push(followTlsFiles({ settings, served: tls, server, clock, log }, serving.signal));
     log.info({ url: url(tls ? "https" : "http", host, server), opsUrl: url("http", host, ops) }, "listening");

@@ -73,6 +73,7 @@ async function operate({ settings, ...parts }: Parts, signal: AbortSignal): Prom
     port: settings.opsPort,
     metrics: registry,
     readiness,
+    log,
   });
   log.info({ opsUrl: urlOf(ops), server: client.server, identity: settings.identity }, "listening");
 
