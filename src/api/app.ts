@@ -1,7 +1,7 @@
 import express, { type Express } from "express";
 import type { Clock } from "../runtime/clock.ts";
 import type { Logger } from "../telemetry/log.ts";
-import type { TellSpan } from "../telemetry/span.ts";
+import type { RecordSpan } from "../telemetry/span.ts";
 import type { ClusterCache } from "./cluster/cluster-cache.ts";
 import type { ApiMetrics } from "./metrics.ts";
 import { authenticate } from "./middleware/authenticate.ts";
@@ -25,7 +25,7 @@ export interface AppDeps extends ResourceDeps {
   readonly trustedProxies: TrustedProxies;
   readonly metrics: Pick<ApiMetrics, "requestCompleted">;
   /** `undefined` when tracing is off. */
-  readonly recordSpan: TellSpan | undefined;
+  readonly recordSpan: RecordSpan | undefined;
   readonly isShuttingDown: () => boolean;
 }
 

@@ -88,7 +88,7 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
     limits,
     trustedProxies,
     metrics,
-    recordSpan: tracing.tell,
+    recordSpan: tracing.recordSpan,
     isShuttingDown: () => signal.aborted,
     tiers: settings.tiers,
     pathAliases: settings.pathAliases,
@@ -114,8 +114,8 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
   let ops: Server | undefined;
   try {
     const readiness = () => readinessOf(cache, signal);
-    ops = await startOpsServer({ host, port: settings.opsPort, metrics: registry, readiness });
-    await listen(server, host, settings.port);
+    ops = await startOpsServer({ host, port: settings.opsPort, metrics: registry, readiness, log });
+    await listen(server, host, settings.port, log);
     background.push(cache.run(serving.signal), keyUsageWriter.run(serving.signal));
     if (tls) background.push(reloadTlsFiles({ settings, served: tls, server, clock, log }, serving.signal));
     log.info({ url: url(tls ? "https" : "http", host, server), opsUrl: url("http", host, ops) }, "listening");

@@ -13,7 +13,10 @@ import { type AssemblyOptions, assemble } from "./assemble.ts";
 import { hasVerticalAutoscalers } from "./autoscaler.ts";
 
 export interface ControllerSettings
-  extends Omit<AssemblyOptions, "client" | "clock" | "log" | "registry" | "tellSpan" | "verticalAutoscalers">,
+  extends Omit<
+      AssemblyOptions,
+      "client" | "clock" | "log" | "registry" | "recordSpan" | "verticalAutoscalers"
+    >,
     TracingSettings {
   /** Path; without one, the Pod's own ServiceAccount or the user's default. */
   readonly kubeconfig: string | undefined;
@@ -44,14 +47,14 @@ export async function runController(
   const tracing = await startTracing(settings, "pipe-scaling-controller", settings.identity, log);
   try {
     await checkReachable(client, signal);
-    await operate({ client, settings, registry, log, tellSpan: tracing.tell }, signal);
+    await operate({ client, settings, registry, log, recordSpan: tracing.recordSpan }, signal);
   } finally {
     await tracing.end();
     await client.close();
   }
 }
 
-interface Parts extends Pick<AssemblyOptions, "client" | "registry" | "log" | "tellSpan"> {
+interface Parts extends Pick<AssemblyOptions, "client" | "registry" | "log" | "recordSpan"> {
   readonly settings: ControllerSettings;
 }
 
@@ -70,6 +73,7 @@ async function operate({ settings, ...parts }: Parts, signal: AbortSignal): Prom
     port: settings.opsPort,
     metrics: registry,
     readiness,
+    log,
   });
   log.info({ opsUrl: urlOf(ops), server: client.server, identity: settings.identity }, "listening");
 

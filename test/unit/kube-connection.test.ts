@@ -8,6 +8,7 @@ import { connect } from "../../src/kube/connection.ts";
 import { KubeApiError, KubeConfigError, KubeUnreachableError } from "../../src/kube/errors.ts";
 import { checkReachable } from "../../src/kube/reachable.ts";
 import { serviceAccountAccess } from "../../src/kube/service-account.ts";
+import { createLogger } from "../../src/telemetry/log.ts";
 import { listen, urlOf } from "../../src/telemetry/ops-server.ts";
 import { certificatePair } from "../gen/certificate.ts";
 import { startConnectProxy } from "../gen/connect-proxy.ts";
@@ -206,6 +207,7 @@ describe("the client", () => {
       }),
       "127.0.0.1",
       0,
+      createLogger("silent", "test"),
     );
     url = urlOf(server);
   });
