@@ -30,10 +30,8 @@ import { createHttpServer, TIMEOUTS } from "./server/http-server.ts";
 import { readTlsFiles, type TlsFiles, type TlsSettings } from "./server/tls-files.ts";
 
 export interface ApiSettings extends TlsSettings, RateLimitSettings, TracingSettings {
-  /** Path; without one, the Pod's own ServiceAccount or the user's default. */
+  /** Path; without one, the user's default, or the service account of the pod. */
   readonly kubeconfig: string | undefined;
-  /** Path of the folder with the Pod's own token, if it is not the usual one. */
-  readonly serviceAccount?: string;
   /** Namespace of the records. */
   readonly namespace: string;
   /** Namespaces of pipes; all when empty. */
@@ -72,10 +70,7 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const metrics = new ApiMetrics(registry);
-  const client = new KubeClient(
-    await connect(settings.kubeconfig, settings.serviceAccount),
-    clusterMetrics(registry),
-  );
+  const client = new KubeClient(await connect(settings.kubeconfig), clusterMetrics(registry));
   await checkReachable(client, signal);
   const cache = new ClusterCache({ client, namespace, pipeNamespaces, maxAgeMs, clock, log });
   metrics.watchCaches(() => cache.states());

@@ -18,10 +18,8 @@ export interface ControllerSettings
       "client" | "clock" | "log" | "registry" | "recordSpan" | "verticalAutoscalers"
     >,
     TracingSettings {
-  /** Path; without one, the Pod's own ServiceAccount or the user's default. */
+  /** Path; without one, the user's default or the pod's service account. */
   readonly kubeconfig: string | undefined;
-  /** Path of the folder with the Pod's own token, if it is not the usual one. */
-  readonly serviceAccount?: string;
   readonly host: string;
   /** 0 for any free one. */
   readonly opsPort: number;
@@ -40,10 +38,7 @@ export async function runController(
 ): Promise<void> {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-  const client = new KubeClient(
-    await connect(settings.kubeconfig, settings.serviceAccount),
-    clusterMetrics(registry),
-  );
+  const client = new KubeClient(await connect(settings.kubeconfig), clusterMetrics(registry));
   const tracing = await startTracing(settings, "pipe-scaling-controller", settings.identity, log);
   try {
     await checkReachable(client, signal);
