@@ -79,7 +79,7 @@ export class ApiMetrics {
     this.#limits = { key: limits.labels("key"), source: limits.labels("source") };
     this.#drops = new Counter({
       name: "pipe_scaling_connections_dropped_total",
-      help: "Connections closed or refused at a limit: idle_evicted for an idle one that made room for a new one, source_limit and connection_limit for a new one that found no room.",
+      help: "Connections closed or refused at a limit: evicted for one that made room for a new one, source_limit and connection_limit for a new one that found no room.",
       labelNames: ["reason"],
       registers,
     });

@@ -44,7 +44,7 @@ export interface ApiSettings extends TlsSettings, RateLimitSettings, TracingSett
   /** Reads are refused while the last proof that the caches are fresh is older than this. */
   readonly maxCacheAgeMs: number;
   readonly pathAliases: PathAliases;
-  /** How long new connections are still accepted after the signal. */
+  /** Time after the signal during which new connections are still accepted. */
   readonly drainDelayMs: number;
   readonly tiers: Tiers;
 }

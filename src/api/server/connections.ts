@@ -5,13 +5,13 @@ import { rateLimitKey } from "../middleware/rate-limit/rate-limit-key.ts";
 import { contextOf } from "../middleware/request-context.ts";
 
 /** Reasons for closing or refusing a connection: labels of a metric. */
-export const DROP_REASONS = ["idle_evicted", "source_limit", "connection_limit"] as const;
+export const DROP_REASONS = ["evicted", "source_limit", "connection_limit"] as const;
 export type DropReason = (typeof DROP_REASONS)[number];
 
 export interface ConnectionLimits {
   /** An idle connection costs some 80 KB with TLS; a few replicas behind an ingress need far fewer than 1000. */
   readonly total: number;
-  /** Of one source address, or IPv6 /64. */
+  /** Per source address, or IPv6 /64. */
   readonly perSource: number;
 }
 
@@ -24,6 +24,8 @@ export interface Exchange {
 }
 
 interface Connection {
+  /** Remote address and port. */
+  readonly key: string;
   /** Requests come on this one; with TLS it replaces the TCP socket after the handshake. */
   socket: Socket;
   readonly source: string;
@@ -39,10 +41,10 @@ export interface ConnectionsOptions {
 }
 
 /**
- * The open connections of a server, and their limits. At a limit, a new connection replaces an idle one, so that
- * clients without credentials cannot occupy the server: first the one that was unused for longest among those whose
- * last request was not authenticated, then among all. A connection is idle while no response is owed on it, even if a
- * request is arriving slowly.
+ * The open connections of a server, and their limits. At a limit, a new connection replaces an open one, so that
+ * clients without credentials cannot occupy the server: the one that was unused for longest among those whose last
+ * request was not authenticated, or else among the idle ones. A connection is idle while no response is owed on it,
+ * even if a request is arriving slowly.
  */
 export class Connections {
   readonly #options: ConnectionsOptions;
@@ -72,9 +74,8 @@ export class Connections {
     const connection = this.#bySocket.get(socket);
     if (!connection) return;
     connection.latest = exchange;
-    const key = keyOf(socket);
     // A deleted and reinserted entry is the last one of a Map.
-    if (this.#open.delete(key)) this.#open.set(key, connection);
+    if (this.#open.delete(connection.key)) this.#open.set(connection.key, connection);
   }
 
   /** The last request on a connection. */
@@ -109,7 +110,7 @@ export class Connections {
       return;
     }
     const key = keyOf(socket);
-    const connection = { socket, source, latest: undefined };
+    const connection: Connection = { key, socket, source, latest: undefined };
     this.#open.set(key, connection);
     this.#bySocket.set(socket, connection);
     this.#perSource.set(source, (this.#perSource.get(source) ?? 0) + 1);
@@ -145,14 +146,24 @@ export class Connections {
   }
 
   #evict(isCandidate: (connection: Connection) => boolean): boolean {
-    const idle = [...this.#open].filter(([, each]) => isCandidate(each) && isIdle(each));
-    const [key, connection] = idle.find(([, each]) => !hasAuthenticated(each)) ?? idle[0] ?? [];
-    if (key === undefined || !connection) return false;
+    let idle: Connection | undefined;
+    for (const connection of this.#open.values()) {
+      if (!isCandidate(connection)) continue;
+      if (!hasAuthenticated(connection)) {
+        this.#drop(connection);
+        return true;
+      }
+      if (isIdle(connection)) idle ??= connection;
+    }
+    if (idle) this.#drop(idle);
+    return idle !== undefined;
+  }
+
+  #drop(connection: Connection): void {
     // At once, so that the next connection does not count it: `close` comes later.
-    this.#open.delete(key);
+    this.#open.delete(connection.key);
     connection.socket.destroy();
-    this.#options.onDrop("idle_evicted", connection.source);
-    return true;
+    this.#options.onDrop("evicted", connection.source);
   }
 
   #close(isMeant: (connection: Connection) => boolean): void {

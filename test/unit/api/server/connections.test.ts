@@ -1,9 +1,13 @@
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { connect as connectTls } from "node:tls";
 import type { RequestHandler } from "express";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { toKeyView } from "../../../../src/api/cluster/views.ts";
+import type { RequestContext } from "../../../../src/api/middleware/request-context.ts";
 import { sendResult } from "../../../../src/api/middleware/respond.ts";
 import { certificatePair } from "../../../gen/certificate.ts";
+import { keyRecord } from "../../../gen/records.ts";
 import { type OpenSocket, open, startServer } from "../../../support/http-server.ts";
 
 const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -11,6 +15,15 @@ const LIMITS = { total: 3, perSource: 100 };
 const TRUSTED = { trustedProxies: ["127.0.0.1"] };
 
 const respond: RequestHandler = (_request, response) => sendResult(response);
+
+function anyKey(): NonNullable<RequestContext["key"]> {
+  const { record } = keyRecord({ organizationId: randomUUID() });
+  const data = Object.entries(record.stringData).map(([name, text]) => [name, btoa(String(text))]);
+  const metadata = { ...record.metadata, uid: "u", resourceVersion: "1" };
+  const view = toKeyView({ metadata, data: Object.fromEntries(data) });
+  if (!view.parsed.ok) throw new Error(view.parsed.problem);
+  return { apiKey: view.parsed.value, view };
+}
 
 /** A connection that waits for its next request. */
 async function idle(port: number): Promise<OpenSocket> {
@@ -28,7 +41,7 @@ describe("the limit of connections", () => {
     await expect.poll(() => first.received().match(/200 OK/g)?.length).toBe(2);
     const fourth = await idle(port);
     await second.closed;
-    expect(drops).toEqual(["idle_evicted"]);
+    expect(drops).toEqual(["evicted"]);
     for (const { socket } of [first, third, fourth]) expect(socket.destroyed).toBe(false);
   });
 
@@ -43,21 +56,56 @@ describe("the limit of connections", () => {
     await Promise.all([idle(port), idle(port)]);
     await idle(port);
     await slow.closed;
-    expect(drops).toEqual(["idle_evicted"]);
+    expect(drops).toEqual(["evicted"]);
   });
 
-  it("refuses a new connection while a response is owed on every other", async () => {
+  it("refuses a new connection while an authenticated response is owed on every other", async () => {
     let requests = 0;
-    const count: RequestHandler = () => {
+    const authenticateAndWait: RequestHandler = (request) => {
+      request.context.key = anyKey();
       requests += 1;
     };
-    const { port, drops, connections } = await startServer([count], { connectionLimits: LIMITS, ...TRUSTED });
+    const { port, drops, connections } = await startServer([authenticateAndWait], {
+      connectionLimits: LIMITS,
+      ...TRUSTED,
+    });
     for (const { socket } of [await open(port), await open(port), await open(port)]) socket.write(GET);
     await expect.poll(() => requests).toBe(3);
     const refused = await open(port);
     await refused.closed;
     expect(drops).toEqual(["connection_limit"]);
     expect(connections.size).toBe(3);
+  });
+
+  it("closes a connection that was not authenticated even while it does not read its response", async () => {
+    const big = Buffer.alloc(32 * 1024 * 1024);
+    let stuckRequests = 0;
+    const authenticateSome: RequestHandler = (request, response) => {
+      if (request.url !== "/with-key") {
+        stuckRequests += 1;
+        response.end(big);
+        return;
+      }
+      request.context.key = anyKey();
+      sendResult(response);
+    };
+    const { port, drops } = await startServer([authenticateSome], {
+      connectionLimits: LIMITS,
+      ...TRUSTED,
+    });
+    const stuck = await open(port);
+    stuck.socket.pause();
+    stuck.socket.write(GET);
+    await expect.poll(() => stuckRequests).toBe(1);
+    const withKey: OpenSocket[] = [];
+    for (let count = 0; count < 3; count += 1) {
+      const connection = await open(port);
+      withKey.push(connection);
+      connection.socket.write(GET.replace("/", "/with-key"));
+      await connection.until("200 OK");
+    }
+    expect(drops).toEqual(["evicted"]);
+    for (const { socket } of withKey) expect(socket.destroyed).toBe(false);
   });
 
   it("holds for each source address, so that one source cannot occupy all", async () => {
@@ -67,7 +115,7 @@ describe("the limit of connections", () => {
     await idle(port);
     await idle(port);
     await first.closed;
-    expect(drops).toEqual(["idle_evicted"]);
+    expect(drops).toEqual(["evicted"]);
   });
 
   it("holds for connections under TLS, also before their handshake", async () => {
