@@ -39,8 +39,12 @@ export function docsRouter(operations: readonly Operation[]): Router {
 
   const router = createRouter();
   router.route("/openapi.json").get(document).all(methodNotAllowed);
-  // Other methods of /v1 are below the authentication (app.ts).
-  router.get("/v1", document);
+  // Other methods of /v1 are below the authentication (app.ts). Without a handler for them express itself would
+  // respond to OPTIONS.
+  router
+    .route("/v1")
+    .get(document)
+    .all((_request, _response, next) => next());
   router.route("/docs").get(sendPage(index)).all(methodNotAllowed);
   router.route("/docs/:asset").all((request, response, next) => {
     const page = assets.get(request.params.asset);
