@@ -38,7 +38,8 @@ export class TrustedProxies {
   clientIp(request: IncomingMessage): string | undefined {
     const { remoteAddress } = request.socket;
     const proxies = this.#proxies;
-    if (!proxies || remoteAddress === undefined) return remoteAddress;
+    const isForwarded = request.headers["x-forwarded-for"] !== undefined;
+    if (!proxies || !isForwarded || remoteAddress === undefined) return remoteAddress;
     const client = proxyAddr(request, (entry) => {
       const address = addressIn(entry);
       return address !== undefined && proxies.has(address);
