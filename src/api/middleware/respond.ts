@@ -6,8 +6,24 @@ import { endAfterBody, hasUnreadBody, isShortBody } from "./unread-body.ts";
 
 /** 200 with the envelope; without a result, the envelope has only `requestId` and `status`. */
 export function sendResult(response: Response, result?: unknown): void {
-  const { requestId } = response.req.context;
-  send(response, 200, JSON_HEADERS, JSON.stringify({ requestId, status: 200, result }));
+  sendJsonResult(response, JSON.stringify(result));
+}
+
+/** 200 with the envelope around a result that is JSON already. */
+export function sendJsonResult(response: Response, json: string | undefined): void {
+  const result = json === undefined ? "" : `,"result":${json}`;
+  const body = `{"requestId":"${response.req.context.requestId}","status":200${result}}`;
+  send(response, 200, JSON_HEADERS, body);
+}
+
+/** Remembers the JSON of each object: cached objects never change, and clients poll them. */
+export function memoizeJson<T extends object>(toWire: (object: T) => unknown): (object: T) => string {
+  const known = new WeakMap<T, string>();
+  return (object) => {
+    const json = known.get(object) ?? JSON.stringify(toWire(object));
+    known.set(object, json);
+    return json;
+  };
 }
 
 /** The error envelope. If the response has begun already, the error is only noted for the log. */

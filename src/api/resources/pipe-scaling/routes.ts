@@ -4,7 +4,7 @@ import { authorize } from "../../middleware/authorize.ts";
 import { readJsonBody } from "../../middleware/json-body.ts";
 import { methodNotAllowed } from "../../middleware/not-found.ts";
 import { requesterOf } from "../../middleware/request-context.ts";
-import { sendResult } from "../../middleware/respond.ts";
+import { memoizeJson, sendJsonResult, sendResult } from "../../middleware/respond.ts";
 import type { Operation } from "../../openapi/operation.ts";
 import { expressPaths, type PathAliases } from "../../path-aliases.ts";
 import { serviceParams, type TenantRecords } from "../path-params.ts";
@@ -63,6 +63,8 @@ export const getPipeScalingProgress = {
   refusals: { 400: `An id in the path is not a UUID, or ${NO_PIPE}.`, 404: NOT_FOUND },
 } as const satisfies Operation;
 
+const sizeJson = memoizeJson(toPipeScaling);
+
 export interface PipeScalingDeps extends ScalingServiceDeps {
   readonly cache: TenantRecords & ScalingServiceDeps["cache"];
   readonly clock: Pick<Clock, "now">;
@@ -76,7 +78,7 @@ export function pipeScalingRouter(deps: PipeScalingDeps): Router {
     .route(expressPaths(SCALING_PATH, pathAliases))
     .get(authorize, (request, response) => {
       const { service } = serviceParams(request, cache);
-      sendResult(response, toPipeScaling(reachedSize(service, cache)));
+      sendJsonResult(response, sizeJson(reachedSize(service, cache)));
     })
     .patch(authorize, async (request, response) => {
       const params = serviceParams(request, cache);
