@@ -3,7 +3,7 @@ import { UnavailableError } from "../errors.ts";
 
 /** Writes that may wait for one object. */
 const MAX_WAITING = 256;
-/** How long a write may wait for its turn; clients wait longer for a response. */
+/** Longest wait of a write for its turn; clients wait longer for a response. */
 const MAX_WAIT_MS = 20_000;
 
 interface WaitingWrite<T> {
@@ -19,7 +19,7 @@ interface WaitingWrite<T> {
  * until it times out.
  *
  * Waiting writes that follow one another and have the same coalesce key are made once, by the last of them. The outcome
- * is as if each had been made in its turn, so all callers are told the truth.
+ * is as if each had been made in its turn, so every caller gets a true response.
  */
 export class WriteQueue<T> {
   readonly #clock: Pick<Clock, "after">;

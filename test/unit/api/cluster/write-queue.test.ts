@@ -12,7 +12,7 @@ interface Request {
   readonly number: number;
   readonly object: string;
   readonly coalesceKey: string | undefined;
-  /** The write that the caller was told of, or the error. */
+  /** Number of the write whose result the caller got, or the error. */
   outcome: number | Error | undefined;
 }
 
