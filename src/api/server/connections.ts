@@ -24,6 +24,8 @@ export interface Exchange {
 }
 
 interface Connection {
+  /** Remote address and port, which a closed socket no longer has. */
+  readonly key: string;
   /** Requests come on this one; with TLS it replaces the TCP socket after the handshake. */
   socket: Socket;
   readonly source: string;
@@ -42,7 +44,7 @@ export interface ConnectionsOptions {
  * The open connections of a server, and their limits. At a limit, a new connection replaces an idle one, so that
  * clients without credentials cannot occupy the server: first the one that was unused for longest among those whose
  * last request was not authenticated, then among all. A connection is idle while no response is owed on it, even if a
- * request is arriving slowly.
+ * request is arriving slowly or its client does not read the last response.
  */
 export class Connections {
   readonly #options: ConnectionsOptions;
@@ -72,9 +74,8 @@ export class Connections {
     const connection = this.#bySocket.get(socket);
     if (!connection) return;
     connection.latest = exchange;
-    const key = keyOf(socket);
     // A deleted and reinserted entry is the last one of a Map.
-    if (this.#open.delete(key)) this.#open.set(key, connection);
+    if (this.#open.delete(connection.key)) this.#open.set(connection.key, connection);
   }
 
   /** The last request on a connection. */
@@ -109,7 +110,7 @@ export class Connections {
       return;
     }
     const key = keyOf(socket);
-    const connection = { socket, source, latest: undefined };
+    const connection = { key, socket, source, latest: undefined };
     this.#open.set(key, connection);
     this.#bySocket.set(socket, connection);
     this.#perSource.set(source, (this.#perSource.get(source) ?? 0) + 1);
@@ -145,14 +146,24 @@ export class Connections {
   }
 
   #evict(isCandidate: (connection: Connection) => boolean): boolean {
-    const idle = [...this.#open].filter(([, each]) => isCandidate(each) && isIdle(each));
-    const [key, connection] = idle.find(([, each]) => !hasAuthenticated(each)) ?? idle[0] ?? [];
-    if (key === undefined || !connection) return false;
+    const connection = this.#leastUsed(isCandidate);
+    if (!connection) return false;
     // At once, so that the next connection does not count it: `close` comes later.
-    this.#open.delete(key);
+    this.#open.delete(connection.key);
     connection.socket.destroy();
     this.#options.onDrop("idle_evicted", connection.source);
     return true;
+  }
+
+  /** Makes no array of all connections: an attacker's next connection is not far. */
+  #leastUsed(isCandidate: (connection: Connection) => boolean): Connection | undefined {
+    let authenticated: Connection | undefined;
+    for (const connection of this.#open.values()) {
+      if (!isCandidate(connection) || isOwedResponse(connection)) continue;
+      if (!hasAuthenticated(connection)) return connection;
+      authenticated ??= connection;
+    }
+    return authenticated;
   }
 
   #close(isMeant: (connection: Connection) => boolean): void {
@@ -166,6 +177,14 @@ function keyOf({ remoteAddress = "", remotePort = 0 }: Socket): string {
 
 function isIdle({ latest }: Connection): boolean {
   return latest === undefined || latest.response.writableFinished;
+}
+
+/** Not while its client does not read the response or still sends a body that nobody reads. */
+function isOwedResponse(connection: Connection): boolean {
+  const { latest } = connection;
+  if (latest === undefined || isIdle(connection)) return false;
+  // A response gets its socket when those before it are out, and is written whole.
+  return latest.response.socket === null || !latest.response.headersSent;
 }
 
 function hasAuthenticated({ latest }: Connection): boolean {
