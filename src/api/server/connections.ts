@@ -179,7 +179,7 @@ function isIdle({ latest }: Connection): boolean {
   return latest === undefined || latest.response.writableFinished;
 }
 
-/** Not while its client does not read the response or still sends a body that nobody reads. */
+/** A response that is written is not owed, even if its client does not read it, or still sends an unwanted body. */
 function isOwedResponse(connection: Connection): boolean {
   const { latest } = connection;
   if (latest === undefined || isIdle(connection)) return false;
