@@ -18,7 +18,6 @@ import {
   written,
 } from "./cli/values.ts";
 import { isLoopback } from "./kube/loopback.ts";
-import { SERVICE_ACCOUNT_DIR } from "./kube/service-account.ts";
 import { LOG_LEVELS } from "./telemetry/log.ts";
 
 const readableFile = written("it must be a file that can be read", (path) => {
@@ -59,11 +58,6 @@ const pathAliases = listOf(pathAlias).transform((pairs, context): ReadonlyMap<st
 });
 
 const processOptions = {
-  serviceAccount: option(nonEmptyText, {
-    placeholder: "folder",
-    description: "the pod's own token and the CA certificate, used in a pod that is given no kubeconfig",
-    default: SERVICE_ACCOUNT_DIR,
-  }),
   pipeNamespaces: option(listOf(namespaceName).optional(), {
     placeholder: "names",
     description: "namespaces where pipes run, with commas between; without it all",
@@ -221,10 +215,9 @@ export function controllerSettings(values: z.output<typeof controllerOptions>) {
 }
 
 function shared(values: z.output<typeof apiOptions> | z.output<typeof controllerOptions>) {
-  const { kubeconfig, serviceAccount, namespace, pipeNamespaces = [], tiersFile, otlpEndpoint } = values;
+  const { kubeconfig, namespace, pipeNamespaces = [], tiersFile, otlpEndpoint } = values;
   return {
     kubeconfig,
-    serviceAccount,
     namespace,
     pipeNamespaces: [...new Set(pipeNamespaces)],
     otlpEndpoint,

@@ -1,15 +1,16 @@
 import { stackOf } from "./cli/program.ts";
 import { StartAnewError } from "./runtime/start-anew.ts";
-import { createProcessLog, type Logger, type LogLevel } from "./telemetry/log.ts";
+import type { Logger, LogLevel } from "./telemetry/log.ts";
+import { createProcessLog } from "./telemetry/process-log.ts";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
+/** After `run` has returned, the process ends within this time even if something still keeps it alive. */
 const LINGER_MS = 3000;
 
 /**
- * Runs one of the long-lived processes until it ends by itself or is told to by a signal. The first signal
- * lets it finish what is under way; a second one ends it there and then. Whichever way it ends, the log is
- * written out first.
+ * Runs a long-lived process until it returns or a signal arrives. The first signal starts a graceful shutdown; a
+ * second one ends the process at once. In each case the buffered log lines are written first.
  */
 export async function runProcess(
   name: string,
@@ -26,17 +27,17 @@ export async function runProcess(
   };
   for (const signal of SIGNALS) process.on(signal, onSignal);
   process.on("unhandledRejection", (err) => {
-    log.fatal({ err }, "a promise was rejected and nobody listened: a fault of this program");
+    log.fatal({ err }, "unhandled promise rejection: this is a bug");
     process.exit(1);
   });
-  // Only watches: Node goes on to end the process, with the stack on standard error.
+  // The monitor does not handle the error: Node prints the stack to standard error and ends the process.
   process.on("uncaughtExceptionMonitor", (err) => {
-    log.fatal({ err }, "an error that nobody caught: a fault of this program");
+    log.fatal({ err }, "uncaught error: this is a bug");
   });
   try {
     await run(log, stop.signal);
   } catch (error) {
-    // Told to stop before it had begun: that is no failure.
+    // A signal during the startup is no failure.
     if (stop.signal.aborted && error === stop.signal.reason) return;
     if (error instanceof StartAnewError) {
       log.error(error.message);
@@ -46,9 +47,9 @@ export async function runProcess(
     if (log.isLevelEnabled("debug")) process.stderr.write(`${stackOf(error)}\n`);
     throw error;
   } finally {
-    // Whatever was forgotten must not keep alive a process that is done. Unreferenced, it waits for nothing.
+    // A forgotten timer or socket must not keep the process alive. The timer itself is unreferenced.
     setTimeout(() => {
-      log.warn("something was still running at the end: a fault of this program");
+      log.warn("something still kept the process alive after its end: this is a bug");
       process.exit();
     }, LINGER_MS).unref();
   }

@@ -11,7 +11,7 @@ import { RESOURCE_LABEL } from "../../src/records/labels.ts";
  * controller begins with (src/controller/caches.ts), all at once as it does, keeps nothing of them, says when
  * it was done, and ends.
  */
-const [serviceAccount = "", records = "", pipes = ""] = process.argv.slice(2);
+const [kubeconfig, records = "", pipes = ""] = process.argv.slice(2);
 
 /** As the controller asks for them (src/runtime/reflector.ts). */
 const PAGE_SIZE = 500;
@@ -33,7 +33,7 @@ const LISTS = [
   { path: collectionPath(HORIZONTAL_AUTOSCALERS, pipes) },
 ];
 
-const client = new KubeClient(await connect(undefined, serviceAccount));
+const client = new KubeClient(await connect(kubeconfig));
 const listed = await Promise.all(
   LISTS.map(async ({ path, ...selectors }) => {
     let count = 0;

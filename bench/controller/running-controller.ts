@@ -24,9 +24,8 @@ export class RunningController {
   readonly #givenAtMs: number[] = [];
   #ledAtMs: number | undefined;
 
-  private constructor({ cluster, account }: ControllerWorld, program: string) {
-    const { dir, env } = account;
-    const options = { name: "controller", file: program, args: [...ARGS, "--service-account", dir], env };
+  private constructor({ cluster, kubeconfig }: ControllerWorld, program: string) {
+    const options = { name: "controller", file: program, args: [...ARGS, "--kubeconfig", kubeconfig] };
     this.process = new MeasuredProcess(cluster, options, (line) => this.#read(line));
   }
 

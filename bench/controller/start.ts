@@ -59,10 +59,9 @@ async function startController(world: ControllerWorld, program: string) {
 
 const lineSchema = z.object({ msg: z.literal("listed"), time: z.iso.datetime() });
 
-async function runLists({ cluster, account }: ControllerWorld, program: string): Promise<number> {
+async function runLists({ cluster, kubeconfig }: ControllerWorld, program: string): Promise<number> {
   let listedAtMs: number | undefined;
-  const { dir, env } = account;
-  const options = { name: "lists", file: program, args: [dir, RECORDS_NAMESPACE, PIPES], env };
+  const options = { name: "lists", file: program, args: [kubeconfig, RECORDS_NAMESPACE, PIPES] };
   const lists = new MeasuredProcess(cluster, options, (line) => {
     listedAtMs = Date.parse(lineSchema.parse(JSON.parse(line)).time);
   });

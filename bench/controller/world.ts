@@ -2,8 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { KubeClient } from "../../src/kube/client.ts";
 import { connect } from "../../src/kube/connection.ts";
 import { type Cluster, startCluster } from "../../test/cluster/cluster.ts";
-import type { PodAccount } from "../../test/cluster/service-account.ts";
-import { controllerPod, install } from "../../test/e2e/demo/install.ts";
+import { accounts, install } from "../../test/e2e/demo/install.ts";
 import { parseRequestCounts, type RequestCounts, sumOf, writesOf } from "./request-counts.ts";
 
 /** Where the pipes of the controller are. */
@@ -19,19 +18,19 @@ const LOOK_MS = 500;
 export interface ControllerWorld {
   readonly cluster: Cluster;
   readonly admin: KubeClient;
-  /** The controller's own. */
-  readonly account: PodAccount;
+  /** Path of one for the controller's own service account. */
+  readonly kubeconfig: string;
 }
 
 /** The cluster goes when this process ends. */
 export async function createControllerWorld(): Promise<ControllerWorld> {
   const cluster = await startCluster({ controllerManager: false, nodes: 0 });
   await install(cluster, [PIPES, BASELINE_PIPES], new AbortController().signal);
-  const account = await controllerPod(cluster);
+  const { controller: kubeconfig } = await accounts(cluster);
   // They have nothing to do here, and would only add their own calls to those that are counted.
   await cluster.kill("kube-scheduler");
   await cluster.kill("kwok-controller");
-  return { cluster, account, admin: new KubeClient(await connect(cluster.kubeconfig)) };
+  return { cluster, kubeconfig, admin: new KubeClient(await connect(cluster.kubeconfig)) };
 }
 
 /** From the API server's own metrics: what it has answered so far, to whomever. */

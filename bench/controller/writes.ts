@@ -15,7 +15,7 @@ import { inParallel } from "./in-parallel.ts";
  * byte for byte alike, by the same client and as many at a time, and decides and watches nothing. It lists
  * what is there once, says that it is ready, and rescales everything each time that it is told a size.
  */
-const [serviceAccount = "", namespace = ""] = process.argv.slice(2);
+const [kubeconfig, namespace = ""] = process.argv.slice(2);
 
 export interface Rescale {
   readonly cores: number;
@@ -30,7 +30,7 @@ interface Service {
   pipes: ObjectMeta[];
 }
 
-const client = new KubeClient(await connect(undefined, serviceAccount));
+const client = new KubeClient(await connect(kubeconfig));
 const services = await list();
 say("ready");
 for await (const [order] of on(process, "message")) {

@@ -13,9 +13,8 @@ export class WritingLoop {
   readonly process: MeasuredProcess;
   readonly #said = new Map<string, number>();
 
-  private constructor({ cluster, account }: ControllerWorld, program: string) {
-    const { dir, env } = account;
-    const options = { name: "writes", file: program, args: [dir, BASELINE_PIPES], env };
+  private constructor({ cluster, kubeconfig }: ControllerWorld, program: string) {
+    const options = { name: "writes", file: program, args: [kubeconfig, BASELINE_PIPES] };
     this.process = new MeasuredProcess(cluster, options, (line) => {
       const { msg, time } = lineSchema.parse(JSON.parse(line));
       this.#said.set(msg, Date.parse(time));

@@ -1,7 +1,7 @@
 import express, { type Express } from "express";
 import type { Clock } from "../runtime/clock.ts";
 import type { Logger } from "../telemetry/log.ts";
-import type { TellSpan } from "../telemetry/span.ts";
+import type { RecordSpan } from "../telemetry/span.ts";
 import type { ClusterCache } from "./cluster/cluster-cache.ts";
 import type { ApiMetrics } from "./metrics.ts";
 import { authenticate } from "./middleware/authenticate.ts";
@@ -13,7 +13,7 @@ import type { RateLimits } from "./middleware/rate-limit/limits.ts";
 import { rateLimit } from "./middleware/rate-limit.ts";
 import { requestContext } from "./middleware/request-context.ts";
 import { requestLog } from "./middleware/request-log.ts";
-import { docsRouter } from "./openapi/docs-routes.ts";
+import { docsRouter, openApiHandler } from "./openapi/docs-routes.ts";
 import { requirePathAliases } from "./path-aliases.ts";
 import { OPERATIONS, type ResourceDeps, resourceRouters } from "./resources/operations.ts";
 
@@ -25,7 +25,7 @@ export interface AppDeps extends ResourceDeps {
   readonly trustedProxies: TrustedProxies;
   readonly metrics: Pick<ApiMetrics, "requestCompleted">;
   /** `undefined` when tracing is off. */
-  readonly recordSpan: TellSpan | undefined;
+  readonly recordSpan: RecordSpan | undefined;
   readonly isShuttingDown: () => boolean;
 }
 
@@ -52,12 +52,15 @@ export function createApp(deps: AppDeps): Express {
   app.use(requestContext(deps));
   app.use(requestLog(deps));
   app.use(httpSyntax);
-  app.use(docsRouter(OPERATIONS));
+  const document = openApiHandler(OPERATIONS);
+  // In front of the authentication: anybody may read the document.
+  app.get("/v1", document);
   app.use("/v1", authenticate(deps), allowClientIp, rateLimit({ ...deps, keyUsage: cache.keyUsageBuffer }));
   app.use(resourceRouters(deps));
   app.all("/v1", () => {
     throw methodNotAllowedError("GET, HEAD");
   });
+  app.use(docsRouter(document));
   app.use(notFound);
   app.use(errorHandler);
   return app;

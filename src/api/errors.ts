@@ -21,7 +21,7 @@ export class ConflictError extends ApiError {
 }
 
 export interface UnavailableOptions {
-  /** How long the caller should wait before it repeats the request. */
+  /** Suggested delay before the caller repeats the request. */
   readonly retryAfterMs?: number | undefined;
   readonly cause?: unknown;
 }

@@ -1,117 +1,127 @@
-import { Gauge, Histogram, type Registry } from "prom-client";
-import { type Count, Tally } from "../telemetry/tally.ts";
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import type { CompletedRequest } from "./middleware/completed-request.ts";
 import { DROP_REASONS, type DropReason } from "./server/connections.ts";
 
-/** Most answers come from the caches in less than a millisecond; a call to the cluster takes at most 5 s. */
+/** Most responses come from the caches within a millisecond; a call to the cluster takes at most 5 s. */
 const REQUEST_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** A client may send any word as a method: those that it has no business with are one. */
+/** A client may send any word as the method; all others share one label value. */
 const METHODS = new Set(["GET", "HEAD", "PATCH", "DELETE", "POST", "PUT", "OPTIONS"]);
 
-/** How far a cache can be believed. */
+/** The state of the cache of one resource. */
 export interface CacheState {
   readonly resource: string;
-  /** Empty for all. */
+  /** Empty if the cache covers all namespaces. */
   readonly namespace: string;
   readonly isSynced: boolean;
-  /** Since the last proof that it is fresh. */
+  /** Since the cluster last confirmed that the cache is current. */
   readonly ageMs: number;
-  /** How many of its objects cannot be read. */
+  /** The number of cached objects that cannot be read. */
   readonly malformed: number;
 }
 
+/** The children of the request metrics for one method and route, made once. */
 interface RouteSeries {
-  readonly observeSeconds: (seconds: number) => void;
-  readonly count: (status: number) => void;
+  readonly duration: Histogram.Internal<"method" | "route">;
+  readonly requests: (status: number) => Counter.Internal;
 }
 
-/** What the API tells Prometheus. Every label has a bounded set of values: none is a client's own text. */
+/** The part of a completed request that the metrics depend on. */
+interface CountedRequest extends Pick<CompletedRequest, "route" | "status" | "durationMs"> {
+  readonly request: Pick<CompletedRequest["request"], "method" | "headers">;
+  readonly context: { readonly key: object | undefined };
+}
+
+/** The metrics of the API. Every label has a bounded set of values: none is the client's own text. */
 export class ApiMetrics {
   readonly #registry: Registry;
-  readonly #requests: Tally<"method" | "route" | "code">;
+  readonly #requests: Counter<"method" | "route" | "code">;
   readonly #duration: Histogram<"method" | "route">;
   readonly #byRoute = new Map<string, Map<string, RouteSeries>>();
-  readonly #authentications: Record<"accepted" | "absent" | "refused" | "unknown", Count>;
-  readonly #limits: Record<"key" | "source", Count>;
-  readonly #drops: ReadonlyMap<DropReason, Count>;
+  readonly #authentications: Record<"accepted" | "absent" | "refused" | "unknown", Counter.Internal>;
+  readonly #limits: Record<"key" | "source", Counter.Internal>;
+  readonly #drops: Counter<"reason">;
 
   constructor(registry: Registry) {
     this.#registry = registry;
-    this.#requests = new Tally({
-      registry,
+    const registers = [registry];
+    this.#requests = new Counter({
       name: "pipe_scaling_http_requests_total",
-      help: "Requests answered. route is the template, or none where it did not come to that.",
-      labels: ["method", "route", "code"],
+      help: "HTTP requests by method, route template and status code; route is none if the request was rejected before routing.",
+      labelNames: ["method", "route", "code"],
+      registers,
     });
     this.#duration = new Histogram({
       name: "pipe_scaling_http_request_duration_seconds",
-      help: "From the end of a request's headers until its answer was written.",
+      help: "Time from the end of the request headers until the response was written, in seconds.",
       labelNames: ["method", "route"],
       buckets: REQUEST_SECONDS,
-      registers: [registry],
+      registers,
     });
-    const authentications = new Tally({
-      registry,
+    const authentications = new Counter({
       name: "pipe_scaling_authentications_total",
-      help: "Requests by what came of their credentials; unknown while the keys are not known well enough.",
-      labels: ["result"],
+      help: "Requests by the result of authentication; unknown means that the API keys were not available or too old.",
+      labelNames: ["result"],
+      registers,
     });
     this.#authentications = {
-      accepted: authentications.series({ result: "accepted" }),
-      absent: authentications.series({ result: "absent" }),
-      refused: authentications.series({ result: "refused" }),
-      unknown: authentications.series({ result: "unknown" }),
+      accepted: authentications.labels("accepted"),
+      absent: authentications.labels("absent"),
+      refused: authentications.labels("refused"),
+      unknown: authentications.labels("unknown"),
     };
-    const limits = new Tally({
-      registry,
+    const limits = new Counter({
       name: "pipe_scaling_limit_hits_total",
-      help: "Requests answered 429, by the limit: of a key, or of a source's failed authentications.",
-      labels: ["limit"],
+      help: "Requests rejected with 429, by limit: requests of a key (key) or failed authentications of a client address (source).",
+      labelNames: ["limit"],
+      registers,
     });
-    const drops = new Tally({
-      registry,
+    this.#limits = { key: limits.labels("key"), source: limits.labels("source") };
+    this.#drops = new Counter({
       name: "pipe_scaling_connections_dropped_total",
-      help: "Connections closed or refused at a limit: idle_evicted for an idle one that made room for a new one, source_limit and connection_limit for a new one that found no room.",
-      labels: ["reason"],
+      help: "Connections closed or refused at a limit: evicted for one that made room for a new one, source_limit and connection_limit for a new one that found no room.",
+      labelNames: ["reason"],
+      registers,
     });
-    this.#drops = new Map(DROP_REASONS.map((reason) => [reason, drops.series({ reason })]));
-    this.#limits = { key: limits.series({ limit: "key" }), source: limits.series({ limit: "source" }) };
+    // A series that exists from the start shows its first increase as an increase.
+    for (const reason of DROP_REASONS) this.#drops.inc({ reason }, 0);
+    for (const series of [...Object.values(this.#authentications), ...Object.values(this.#limits)])
+      series.inc(0);
   }
 
-  requestCompleted({ request, context, route = "none", status, durationMs }: CompletedRequest): void {
+  requestCompleted({ request, context, route = "none", status, durationMs }: CountedRequest): void {
     const { key } = context;
     const series = this.#seriesOf(methodOf(request), route);
-    series.observeSeconds(durationMs / 1000);
-    series.count(status);
-    // Who is not known by then was not asked for credentials, or was turned away for them.
+    series.duration.observe(durationMs / 1000);
+    series.requests(status).inc();
+    // Without a key, the request needed no credentials, or was rejected because of them.
     if (key !== undefined) {
-      this.#authentications.accepted();
-      if (status === 429) this.#limits.key();
+      this.#authentications.accepted.inc();
+      if (status === 429) this.#limits.key.inc();
     } else if (status === 401) {
-      this.#authentications[request.headers.authorization === undefined ? "absent" : "refused"]();
+      this.#authentications[request.headers.authorization === undefined ? "absent" : "refused"].inc();
     } else if (status === 429) {
-      this.#authentications.refused();
-      this.#limits.source();
-    } else if (status === 503) this.#authentications.unknown();
+      this.#authentications.refused.inc();
+      this.#limits.source.inc();
+    } else if (status === 503) this.#authentications.unknown.inc();
   }
 
-  /** Something that was not a valid request got a response. */
+  /** Counts a response to bytes that were no valid HTTP request. */
   malformedRequest(status: number): void {
-    this.#seriesOf("none", "none").count(status);
+    this.#seriesOf("none", "none").requests(status).inc();
   }
 
   connectionDropped(reason: DropReason): void {
-    this.#drops.get(reason)?.();
+    this.#drops.inc({ reason });
   }
 
-  /** Shows on each scrape how the caches are then. */
+  /** Reports the state of the caches at each scrape. */
   watchCaches(states: () => readonly CacheState[]): void {
     const labelNames = ["resource", "namespace"] as const;
     const registers = [this.#registry];
     new Gauge({
       name: "pipe_scaling_cache_synced",
-      help: "Whether what is cached of a kind has been read from the cluster once; namespace is empty for all.",
+      help: "1 if the cache of the resource has been filled from the cluster, otherwise 0; namespace is empty if it covers all namespaces.",
       labelNames,
       registers,
       collect() {
@@ -120,7 +130,7 @@ export class ApiMetrics {
     });
     new Gauge({
       name: "pipe_scaling_cache_age_seconds",
-      help: "Time since the cluster last proved the cache to be fresh, which it does once a minute.",
+      help: "Time since the cluster last confirmed that the cache is current, in seconds; it does so once a minute.",
       labelNames,
       registers,
       collect() {
@@ -129,7 +139,7 @@ export class ApiMetrics {
     });
     new Gauge({
       name: "pipe_scaling_malformed_records",
-      help: "Keys and records that cannot be read, and fail what they are about; the log names them.",
+      help: "API keys and records that cannot be read; the log names them.",
       labelNames,
       registers,
       collect() {
@@ -143,14 +153,13 @@ export class ApiMetrics {
     this.#byRoute.set(route, byMethod);
     const known = byMethod.get(method);
     if (known) return known;
-    const codes = new Map<number, Count>();
-    const child = this.#duration.labels({ method, route });
+    const byStatus = new Map<number, Counter.Internal>();
     const series: RouteSeries = {
-      observeSeconds: (seconds) => child.observe(seconds),
-      count: (status) => {
-        const count = codes.get(status) ?? this.#requests.series({ method, route, code: String(status) });
-        codes.set(status, count);
-        count();
+      duration: this.#duration.labels(method, route),
+      requests: (status) => {
+        const requests = byStatus.get(status) ?? this.#requests.labels(method, route, String(status));
+        byStatus.set(status, requests);
+        return requests;
       },
     };
     byMethod.set(method, series);
@@ -158,7 +167,7 @@ export class ApiMetrics {
   }
 }
 
-function methodOf({ method }: CompletedRequest["request"]): string {
+function methodOf({ method }: CountedRequest["request"]): string {
   return METHODS.has(method) ? method : "other";
 }
 

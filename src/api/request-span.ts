@@ -3,10 +3,10 @@ import type { CompletedRequest } from "./middleware/completed-request.ts";
 import { SCALING_PATH } from "./resources/pipe-scaling/routes.ts";
 
 /**
- * The first span of the trace of a rescale: the request that asked for it. None for other requests, nor for one
- * that was refused. After an error it may have been written all the same.
+ * The first span in the trace of a rescale: the request for it. `undefined` for other requests and for a rejected
+ * one. A request that failed with a server error gets a span, because the size may have been written.
  *
- * Names of attributes: OpenTelemetry's semantic conventions for HTTP servers.
+ * Attribute names follow OpenTelemetry's semantic conventions for HTTP servers.
  */
 export function requestSpan(
   { request, context: { requestId, key }, route, status, durationMs }: CompletedRequest,

@@ -30,10 +30,8 @@ import { createHttpServer, TIMEOUTS } from "./server/http-server.ts";
 import { readTlsFiles, type TlsFiles, type TlsSettings } from "./server/tls-files.ts";
 
 export interface ApiSettings extends TlsSettings, RateLimitSettings, TracingSettings {
-  /** Path; without one, the Pod's own ServiceAccount or the user's default. */
+  /** Path; without one, the user's default, or the service account of the pod. */
   readonly kubeconfig: string | undefined;
-  /** Path of the folder with the Pod's own token, if it is not the usual one. */
-  readonly serviceAccount?: string;
   /** Namespace of the records. */
   readonly namespace: string;
   /** Namespaces of pipes; all when empty. */
@@ -46,7 +44,7 @@ export interface ApiSettings extends TlsSettings, RateLimitSettings, TracingSett
   /** Reads are refused while the last proof that the caches are fresh is older than this. */
   readonly maxCacheAgeMs: number;
   readonly pathAliases: PathAliases;
-  /** How long new connections are still accepted after the signal. */
+  /** Time after the signal during which new connections are still accepted. */
   readonly drainDelayMs: number;
   readonly tiers: Tiers;
 }
@@ -72,10 +70,7 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const metrics = new ApiMetrics(registry);
-  const client = new KubeClient(
-    await connect(settings.kubeconfig, settings.serviceAccount),
-    clusterMetrics(registry),
-  );
+  const client = new KubeClient(await connect(settings.kubeconfig), clusterMetrics(registry));
   await checkReachable(client, signal);
   const cache = new ClusterCache({ client, namespace, pipeNamespaces, maxAgeMs, clock, log });
   metrics.watchCaches(() => cache.states());
@@ -88,7 +83,7 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
     limits,
     trustedProxies,
     metrics,
-    recordSpan: tracing.tell,
+    recordSpan: tracing.recordSpan,
     isShuttingDown: () => signal.aborted,
     tiers: settings.tiers,
     pathAliases: settings.pathAliases,
@@ -114,8 +109,8 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
   let ops: Server | undefined;
   try {
     const readiness = () => readinessOf(cache, signal);
-    ops = await startOpsServer({ host, port: settings.opsPort, metrics: registry, readiness });
-    await listen(server, host, settings.port);
+    ops = await startOpsServer({ host, port: settings.opsPort, metrics: registry, readiness, log });
+    await listen(server, host, settings.port, log);
     background.push(cache.run(serving.signal), keyUsageWriter.run(serving.signal));
     if (tls) background.push(reloadTlsFiles({ settings, served: tls, server, clock, log }, serving.signal));
     log.info({ url: url(tls ? "https" : "http", host, server), opsUrl: url("http", host, ops) }, "listening");

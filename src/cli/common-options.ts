@@ -4,7 +4,7 @@ import { listOf, namespaceName, nonEmptyText, oneOf, onOff } from "./values.ts";
 
 export const STANDARD_RECORDS = "pipe-scaling-records";
 
-/** What a command must be given that is to find the same records, to follow on its other words. */
+/** The flag that makes another command find the same records, with a leading blank. */
 export function recordsFlag(namespace: string): string {
   return namespace === STANDARD_RECORDS ? "" : ` --namespace ${namespace}`;
 }
@@ -13,7 +13,8 @@ export function recordsFlag(namespace: string): string {
 export const clusterOptions = {
   kubeconfig: option(nonEmptyText.optional(), {
     placeholder: "file",
-    description: "the cluster and the credentials; without it the pod's own, or the user's default",
+    description:
+      "the cluster and the credentials; without it the user's default, or in a pod its service account",
   }),
   namespace: option(namespaceName, {
     placeholder: "name",
@@ -30,7 +31,7 @@ export const outputOption = {
   }),
 };
 
-/** Of a command that asks first; see confirm(). */
+/** For commands that ask before they act; see confirm(). */
 export const yesOption = {
   yes: option(onOff, { description: "do it without asking", default: "false" }),
 };

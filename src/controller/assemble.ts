@@ -10,7 +10,7 @@ import { WorkQueue } from "../runtime/work-queue.ts";
 import { runWorkers } from "../runtime/workers.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { RuntimeMetrics } from "../telemetry/runtime-metrics.ts";
-import type { TellSpan } from "../telemetry/span.ts";
+import type { RecordSpan } from "../telemetry/span.ts";
 import { createCaches, createInformers } from "./caches.ts";
 import { ControllerMetrics } from "./metrics.ts";
 import { LEASE_NAME } from "./names.ts";
@@ -42,8 +42,8 @@ export interface AssemblyOptions {
   readonly tiers: Tiers;
   readonly maxConcurrentRollouts: number;
   readonly rolloutTimeoutMs: number;
-  /** Absent where nothing is traced. */
-  readonly tellSpan?: TellSpan | undefined;
+  /** Absent if tracing is off. */
+  readonly recordSpan?: RecordSpan | undefined;
 }
 
 /** The parts of the controller, connected; nothing runs yet. */

@@ -19,13 +19,7 @@ export interface DryRun {
 
 type DryRunSettings = Pick<
   ControllerSettings,
-  | "kubeconfig"
-  | "serviceAccount"
-  | "namespace"
-  | "pipeNamespaces"
-  | "tiers"
-  | "rolloutTimeoutMs"
-  | "maxConcurrentRollouts"
+  "kubeconfig" | "namespace" | "pipeNamespaces" | "tiers" | "rolloutTimeoutMs" | "maxConcurrentRollouts"
 >;
 
 /** A server that says that it is busy, as it does of a definition that is new to it, is asked again for so long. */
@@ -38,7 +32,7 @@ const PATIENCE_MS = 30_000;
  * @throws Error with a sentence for the user when the cluster cannot be read
  */
 export async function dryRun(settings: DryRunSettings): Promise<DryRun> {
-  const client = new KubeClient(await connect(settings.kubeconfig, settings.serviceAccount));
+  const client = new KubeClient(await connect(settings.kubeconfig));
   const ending = new AbortController();
   const failed = Promise.withResolvers<never>();
   const caches = createCaches();

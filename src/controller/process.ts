@@ -13,12 +13,13 @@ import { type AssemblyOptions, assemble } from "./assemble.ts";
 import { hasVerticalAutoscalers } from "./autoscaler.ts";
 
 export interface ControllerSettings
-  extends Omit<AssemblyOptions, "client" | "clock" | "log" | "registry" | "tellSpan" | "verticalAutoscalers">,
+  extends Omit<
+      AssemblyOptions,
+      "client" | "clock" | "log" | "registry" | "recordSpan" | "verticalAutoscalers"
+    >,
     TracingSettings {
-  /** Path; without one, the Pod's own ServiceAccount or the user's default. */
+  /** Path; without one, the user's default or the pod's service account. */
   readonly kubeconfig: string | undefined;
-  /** Path of the folder with the Pod's own token, if it is not the usual one. */
-  readonly serviceAccount?: string;
   readonly host: string;
   /** 0 for any free one. */
   readonly opsPort: number;
@@ -37,21 +38,18 @@ export async function runController(
 ): Promise<void> {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-  const client = new KubeClient(
-    await connect(settings.kubeconfig, settings.serviceAccount),
-    clusterMetrics(registry),
-  );
+  const client = new KubeClient(await connect(settings.kubeconfig), clusterMetrics(registry));
   const tracing = await startTracing(settings, "pipe-scaling-controller", settings.identity, log);
   try {
     await checkReachable(client, signal);
-    await operate({ client, settings, registry, log, tellSpan: tracing.tell }, signal);
+    await operate({ client, settings, registry, log, recordSpan: tracing.recordSpan }, signal);
   } finally {
     await tracing.end();
     await client.close();
   }
 }
 
-interface Parts extends Pick<AssemblyOptions, "client" | "registry" | "log" | "tellSpan"> {
+interface Parts extends Pick<AssemblyOptions, "client" | "registry" | "log" | "recordSpan"> {
   readonly settings: ControllerSettings;
 }
 
@@ -70,6 +68,7 @@ async function operate({ settings, ...parts }: Parts, signal: AbortSignal): Prom
     port: settings.opsPort,
     metrics: registry,
     readiness,
+    log,
   });
   log.info({ opsUrl: urlOf(ops), server: client.server, identity: settings.identity }, "listening");
 

@@ -10,7 +10,7 @@ import type { EventRecorder } from "../runtime/event-recorder.ts";
 import { mergePatch } from "../runtime/merge-patch.ts";
 import type { Outcome } from "../runtime/workers.ts";
 import type { Logger } from "../telemetry/log.ts";
-import type { TellSpan } from "../telemetry/span.ts";
+import type { RecordSpan } from "../telemetry/span.ts";
 import { type Applier, apply } from "./apply.ts";
 import { type Action, type Decision, decide, failuresOf, type Sizing } from "./decide.ts";
 import type { ControllerMetrics } from "./metrics.ts";
@@ -33,8 +33,8 @@ export interface ReconcilerOptions extends Applier {
   readonly slots: RolloutSlots;
   readonly events: Pick<EventRecorder, "record">;
   readonly metrics: Pick<ControllerMetrics, "passed" | "reported">;
-  /** Absent where nothing is traced. */
-  readonly tellSpan?: TellSpan | undefined;
+  /** Absent if tracing is off. */
+  readonly recordSpan?: RecordSpan | undefined;
   readonly log: Logger;
 }
 
@@ -136,7 +136,7 @@ export class Reconciler {
   async #report(scaling: Scaling, status: PipeScalingStatus, snapshot?: Snapshot): Promise<void> {
     const patch = mergePatch(scaling.status, status);
     if (!patch) return;
-    const { client, caches, events, metrics, tellSpan, assertMayWrite } = this.#options;
+    const { client, caches, events, metrics, recordSpan, assertMayWrite } = this.#options;
     const { name, namespace, uid, resourceVersion } = scaling.metadata;
     assertMayWrite();
     const written = await client.json<KubeObject & PipeScaling>({
@@ -150,7 +150,7 @@ export class Reconciler {
     const news = newsOf(scaling, scaling.status, status);
     metrics.reported(scaling.status, status, news);
     for (const event of news) events.record(event);
-    if (tellSpan && snapshot) rescaleSpans({ ...snapshot, scaling, after: status }).forEach(tellSpan);
+    if (recordSpan && snapshot) rescaleSpans({ ...snapshot, scaling, after: status }).forEach(recordSpan);
   }
 }
 

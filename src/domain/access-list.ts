@@ -10,8 +10,8 @@ export interface AccessList {
 const EVERYWHERE: AccessList = { allows: () => true };
 
 /**
- * An empty list allows every address. One malformed entry denies every address, because nobody knows what its author
- * meant to allow.
+ * An empty list allows every address. One malformed entry denies every address, because the intention of its
+ * author is unknown.
  */
 export function accessListOf(entries: readonly { readonly source: string }[]): AccessList {
   if (entries.length === 0) return EVERYWHERE;

@@ -7,7 +7,7 @@ const v6 = z.ipv6();
 const v4Range = z.cidrv4();
 const v6Range = z.cidrv6();
 
-/** Whether the text is an address in a spelling that every program reads in the same way. */
+/** Returns true for an address in a spelling that every program reads in the same way. */
 export function isAddress(text: string): boolean {
   return v4.safeParse(text).success || v6.safeParse(text).success;
 }

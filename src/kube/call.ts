@@ -1,9 +1,9 @@
 import type { KubeRequest } from "./client.ts";
 
-/** What a request is in the words of RBAC. */
+/** A request in terms of RBAC. */
 export interface Action {
   readonly verb: string;
-  /** Plural of the kind, with the subresource if there is one; empty for what is no resource. */
+  /** Plural of the kind, with its subresource if there is one; empty for paths that are not resources. */
   readonly resource: string;
 }
 

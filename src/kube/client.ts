@@ -1,9 +1,10 @@
 import type { Dispatcher } from "undici";
+import { abortable } from "./abortable.ts";
 import { type Action, actionOf } from "./call.ts";
 import type { Connection } from "./connection.ts";
-import { KubeApiError, KubeUnreachableError } from "./errors.ts";
+import { KubeApiError, KubeConfigError, KubeUnreachableError } from "./errors.ts";
 
-/** Longest that a call other than a watch may take (api-contract, part 2). */
+/** Default deadline of a call, and of the first byte of a stream. */
 const CALL_TIMEOUT_MS = 5000;
 
 type PatchType =
@@ -22,64 +23,73 @@ export interface KubeRequest {
   readonly timeoutMs?: number;
 }
 
-/** A call, once it is known what came of it. */
+/** A call that has completed or failed. */
 export interface EndedCall extends Action {
   readonly method: string;
   readonly host: string;
-  /** Of the answer; 0 if there was none. */
+  /** Status code of the response; 0 if there was none. */
   readonly code: number;
-  /** Until the answer began. */
+  /** Until the response's headers. */
   readonly seconds: number;
 }
 
 /**
  * Calls to the API server as plain JSON.
  *
- * Every call has a deadline. A refusal is a {@link KubeApiError}; no answer, or half of one, is a
- * {@link KubeUnreachableError}, after which the outcome of a write is unknown. Nothing is retried here:
- * who calls knows what is safe to repeat.
+ * Every call has a deadline, which also covers obtaining credentials and waiting for a free connection. An error
+ * response is a {@link KubeApiError}; no response, half of one, or no credentials is a {@link KubeUnreachableError},
+ * after which the outcome of a write is unknown. A request that is still queued at its deadline is never sent. This
+ * class retries nothing: the caller knows what is safe to repeat.
  */
 export class KubeClient {
   readonly #connection: Connection;
   readonly #onCall: (call: EndedCall) => void;
+  readonly #origin: string;
+  readonly #host: string;
+  readonly #basePath: string;
 
-  /** @param onCall is told of each call; must not throw */
+  /** @param onCall is called once per call; must not throw */
   constructor(connection: Connection, onCall: (call: EndedCall) => void = () => undefined) {
+    const { origin, host, pathname } = connection.server;
     this.#connection = connection;
     this.#onCall = onCall;
+    this.#origin = origin;
+    this.#host = host;
+    this.#basePath = pathname.replace(/\/$/, "");
   }
 
   get server(): string {
-    return this.#connection.server;
+    return `${this.#origin}${this.#basePath}`;
   }
 
-  /** The answer's body, typed by trust in the API server's own validation (objects.ts). */
+  /** The response's body, typed by trust in the API server's own validation (objects.ts). */
   async json<T>(request: KubeRequest): Promise<T> {
     const deadline = AbortSignal.timeout(request.timeoutMs ?? CALL_TIMEOUT_MS);
     const signal = request.signal ? AbortSignal.any([request.signal, deadline]) : deadline;
-    const response = await this.#send(request, signal);
+    const response = await this.#send("calls", request, signal);
     const body = await this.#text(request, response);
     try {
       return JSON.parse(body);
     } catch (cause) {
-      throw new KubeUnreachableError(`${label(request)}: the answer is not JSON: ${body.slice(0, 100)}`, {
+      throw new KubeUnreachableError(`${label(request)}: the response is not JSON: ${body.slice(0, 100)}`, {
         cause,
       });
     }
   }
 
   /**
-   * The body as it arrives, for watches: no deadline on the whole, only `timeoutMs` until the answer begins.
-   * Ends when `signal` is aborted; who reads must watch over silence (half-open connections).
+   * The body as it arrives, for watches, on a connection of its own. The deadline ends with the response's headers;
+   * the body ends when `signal` is aborted. The reader must detect silence itself (half-open connections).
    */
   async stream(request: KubeRequest & { readonly signal: AbortSignal }): Promise<AsyncIterable<Buffer>> {
-    const beginning = new AbortController();
+    const deadline = new AbortController();
     const timer = setTimeout(
-      () => beginning.abort(new Error("no answer in time")),
+      () => deadline.abort(new Error("no response in time")),
       request.timeoutMs ?? CALL_TIMEOUT_MS,
     );
     try {
-      const response = await this.#send(request, AbortSignal.any([request.signal, beginning.signal]));
+      const signal = AbortSignal.any([request.signal, deadline.signal]);
+      const response = await this.#send("watches", request, signal);
       return response.body;
     } finally {
       clearTimeout(timer);
@@ -90,37 +100,18 @@ export class KubeClient {
     return this.#connection.close();
   }
 
-  async #send(request: KubeRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
-    const authorization = await this.#connection.authorization();
-    const { origin, host, pathname } = new URL(this.#connection.server);
-    const base = pathname.replace(/\/$/, "");
-    const method = request.method ?? "GET";
+  async #send(pool: PoolName, request: KubeRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
     const startedAt = performance.now();
-    const ended = (code: number) => {
-      const seconds = (performance.now() - startedAt) / 1000;
-      this.#onCall({ ...actionOf(request), method, host, code, seconds });
-    };
     let response: Dispatcher.ResponseData;
     try {
-      response = await this.#connection.pool.request({
-        origin,
-        method,
-        path: `${base}${request.path}${queryString(request.query)}`,
-        headers: {
-          accept: "application/json",
-          "user-agent": "pipe-scaling",
-          ...(authorization === undefined ? {} : { authorization }),
-          ...(request.body === undefined ? {} : { "content-type": request.patchType ?? "application/json" }),
-        },
-        body: request.body === undefined ? null : JSON.stringify(request.body),
-        signal,
-      });
+      // undici follows the signal only once a connection is free for the request.
+      response = await abortable(this.#dispatch(pool, request, signal), signal);
     } catch (cause) {
       request.signal?.throwIfAborted();
-      ended(0);
+      this.#reportCall(request, startedAt, 0);
       throw this.#unreachable(request, cause);
     }
-    ended(response.statusCode);
+    this.#reportCall(request, startedAt, response.statusCode);
     if (response.statusCode >= 200 && response.statusCode < 300) return response;
     const retryAfter = response.headers["retry-after"];
     throw new KubeApiError(
@@ -131,11 +122,47 @@ export class KubeClient {
     );
   }
 
+  async #dispatch(
+    pool: PoolName,
+    request: KubeRequest,
+    signal: AbortSignal,
+  ): Promise<Dispatcher.ResponseData> {
+    const session = await this.#connection.session();
+    // Reading the credentials can outlast the deadline, and a call that was reported as failed must not be sent.
+    signal.throwIfAborted();
+    return session[pool].request({
+      origin: this.#origin,
+      method: request.method ?? "GET",
+      path: `${this.#basePath}${request.path}${queryString(request.query)}`,
+      headers: {
+        accept: "application/json",
+        "user-agent": "pipe-scaling",
+        ...session.headers,
+        ...(request.body === undefined ? {} : { "content-type": request.patchType ?? "application/json" }),
+      },
+      body: request.body === undefined ? null : JSON.stringify(request.body),
+      signal,
+    });
+  }
+
+  #reportCall(request: KubeRequest, startedAt: number, code: number): void {
+    this.#onCall({
+      ...actionOf(request),
+      method: request.method ?? "GET",
+      host: this.#host,
+      code,
+      seconds: (performance.now() - startedAt) / 1000,
+    });
+  }
+
   #unreachable(request: KubeRequest, cause: unknown): KubeUnreachableError {
-    const { server, proxy } = this.#connection;
-    const way = proxy === undefined ? server : `${server} by the proxy ${proxy}`;
     const why = cause instanceof Error ? cause.message || cause.name : String(cause);
-    return new KubeUnreachableError(`${label(request)}: no answer from ${way}: ${why}`, { cause });
+    if (cause instanceof KubeConfigError) {
+      return new KubeUnreachableError(`${label(request)}: not sent: ${why}`, { cause });
+    }
+    const proxy = this.#connection.proxyInUse;
+    const route = proxy ? `${this.server} through the proxy ${proxy.host}` : this.server;
+    return new KubeUnreachableError(`${label(request)}: no response from ${route}: ${why}`, { cause });
   }
 
   async #text(request: KubeRequest, response: Dispatcher.ResponseData): Promise<string> {
@@ -147,6 +174,8 @@ export class KubeClient {
     }
   }
 }
+
+type PoolName = "calls" | "watches";
 
 function label(request: KubeRequest): string {
   return `${request.method ?? "GET"} ${request.path}`;

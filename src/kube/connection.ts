@@ -1,70 +1,136 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Dispatcher } from "undici";
-import type { Access } from "./access.ts";
-import { dispatcherTo } from "./dispatcher.ts";
-import { SERVICE_ACCOUNT_DIR, serviceAccountAccess } from "./service-account.ts";
+import { openDispatcher } from "./dispatcher.ts";
+import { type ClusterConfig, loadClusterConfig, type TlsOptions } from "./kubeconfig.ts";
+import { type HttpProxy, proxyFromEnvironment, proxyFromKubeconfig } from "./proxy.ts";
 
-/** How long a token read from a file or an exec plugin is used before it is asked for again. */
+/** Age at which credentials are read again from their files and their exec plugin. */
 const CREDENTIALS_FRESH_MS = 10_000;
 
-/** Watches hold a connection each for minutes, so there must be room beside them. */
-const MAX_CONNECTIONS = 128;
+/** Delay before credentials are read again after a failure. */
+const CREDENTIALS_RETRY_MS = 1000;
 
-/**
- * Where the API server is and how to prove who we are. One pool of keep-alive connections serves
- * all calls: the client library would open a TLS connection for each (kubernetes-facts.md).
- */
-export interface Connection {
-  readonly server: string;
-  /** Host of the proxy on the way, for people. */
-  readonly proxy: string | undefined;
-  readonly pool: Dispatcher;
-  authorization(): Promise<string | undefined>;
-  close(): Promise<void>;
+/** Most calls in flight at once; undici queues the others. */
+export const MAX_CALL_CONNECTIONS = 128;
+
+const CONNECT_TIMEOUT_MS = 5000;
+
+/** Keep-alive connections: a new TLS connection for each call would cost fourteen times the CPU. */
+interface Dispatchers {
+  /** TLS options of all connections. */
+  readonly tls: TlsOptions;
+  readonly calls: Dispatcher;
+  /** Watches hold a connection for minutes each, so they have connections of their own, without a limit. */
+  readonly watches: Dispatcher;
+}
+
+/** Credentials and connections for one request. */
+export interface Session extends Dispatchers {
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Connections to one API server, with credentials that are kept up to date. */
+export class Connection {
+  readonly server: URL;
+  /** The proxy that connections go through; undefined until the first one does. */
+  proxyInUse: URL | undefined;
+  readonly #config: ClusterConfig;
+  readonly #proxy: HttpProxy | undefined;
+  /** The last entry is in use; the entries before it finish their requests with older TLS options. */
+  readonly #dispatchers: Dispatchers[] = [];
+  #session: Promise<Session>;
+  #staleAt = Number.POSITIVE_INFINITY;
+  #isClosed = false;
+
+  constructor(config: ClusterConfig, proxy: HttpProxy | undefined) {
+    this.server = config.server;
+    this.#config = config;
+    this.#proxy = proxy;
+    this.#session = this.#readSession();
+  }
+
+  /**
+   * Current credentials and connections. All requests share one read of the credentials.
+   *
+   * @throws KubeConfigError when the credentials cannot be read
+   */
+  session(): Promise<Session> {
+    if (performance.now() >= this.#staleAt) {
+      this.#staleAt = Number.POSITIVE_INFINITY;
+      this.#session = this.#readSession();
+    }
+    return this.#session;
+  }
+
+  /** Ends all connections, and with them all requests in flight. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all(
+      this.#dispatchers.flatMap(({ calls, watches }) => [calls.destroy(), watches.destroy()]),
+    );
+  }
+
+  async #readSession(): Promise<Session> {
+    try {
+      const { tls, headers } = await this.#config.readCredentials();
+      this.#staleAt = performance.now() + CREDENTIALS_FRESH_MS;
+      return { ...this.#dispatchersFor(tls), headers };
+    } catch (cause) {
+      this.#staleAt = performance.now() + CREDENTIALS_RETRY_MS;
+      throw cause;
+    }
+  }
+
+  /** A connection cannot change its client certificate, so new certificates need new connections. */
+  #dispatchersFor(tls: TlsOptions): Dispatchers {
+    const current = this.#dispatchers.at(-1);
+    if (current && (this.#isClosed || isDeepStrictEqual(current.tls, tls))) return current;
+    const opened = {
+      tls,
+      calls: this.#open(tls, MAX_CALL_CONNECTIONS),
+      watches: this.#open(tls, null),
+    };
+    this.#dispatchers.push(opened);
+    if (current) this.#retire(current);
+    return opened;
+  }
+
+  #open(tls: TlsOptions, connections: number | null): Dispatcher {
+    const connect = { timeout: CONNECT_TIMEOUT_MS, ...tls };
+    return openDispatcher(
+      this.server.origin,
+      this.#proxy,
+      { connections, bodyTimeout: 0, connect },
+      (proxy) => {
+        this.proxyInUse = proxy;
+      },
+    );
+  }
+
+  /** Requests in flight are completed first. */
+  #retire(dispatchers: Dispatchers): void {
+    const forget = () => {
+      this.#dispatchers.splice(this.#dispatchers.indexOf(dispatchers), 1);
+    };
+    Promise.all([dispatchers.calls.close(), dispatchers.watches.close()]).then(forget, forget);
+  }
 }
 
 /**
- * @param kubeconfig path of a kubeconfig; without one, the Pod's own ServiceAccount or the user's default
- * @param serviceAccount path of the folder with the Pod's token
+ * @param kubeconfig path; without one, the user's default or the pod's service account
  * @throws KubeConfigError
  */
-export async function connect(
-  kubeconfig: string | undefined,
-  serviceAccount = SERVICE_ACCOUNT_DIR,
-): Promise<Connection> {
-  const access = await accessBy(kubeconfig, serviceAccount);
-  const server = new URL(access.server);
-  const { authorization, ...tls } = await access.credentials();
-  const given = Object.fromEntries(Object.entries(tls).filter(([, value]) => value !== undefined));
-  const pool = dispatcherTo(server.origin, access.route, {
-    connections: MAX_CONNECTIONS,
-    bodyTimeout: 0,
-    // Through undici HTTP/2 costs three times the CPU (kubernetes-facts.md), and its streams, cut off by the
-    // pool's end, throw errors that nobody can catch.
-    allowH2: false,
-    connect: { timeout: 5000, ...given },
-  });
-  let cached = { at: performance.now(), authorization };
-  return {
-    server: server.href.replace(/\/$/, ""),
-    proxy: access.route?.host,
-    pool,
-    async authorization() {
-      if (performance.now() - cached.at > CREDENTIALS_FRESH_MS) {
-        const renewed = await access.credentials();
-        cached = { at: performance.now(), authorization: renewed.authorization };
-      }
-      return cached.authorization;
-    },
-    close: () => pool.destroy(),
-  };
+export async function connect(kubeconfig: string | undefined): Promise<Connection> {
+  const config = loadClusterConfig(kubeconfig);
+  const connection = new Connection(config, proxyOf(config));
+  await connection.session();
+  return connection;
 }
 
-async function accessBy(kubeconfig: string | undefined, serviceAccount: string): Promise<Access> {
+function proxyOf({ server, proxyUrl, isInCluster, origin }: ClusterConfig): HttpProxy | undefined {
+  if (proxyUrl) return proxyFromKubeconfig(proxyUrl, server, origin);
+  // HTTPS_PROXY is for servers outside of the cluster.
+  if (isInCluster) return undefined;
   const { env } = process;
-  const isChosen = kubeconfig !== undefined || env["KUBECONFIG"];
-  const own = isChosen ? undefined : serviceAccountAccess(serviceAccount, env);
-  if (own) return own;
-  // In a Pod the client library, which costs a process some 15 MB, is never loaded.
-  const { kubeconfigAccess } = await import("./kubeconfig.ts");
-  return kubeconfigAccess(kubeconfig, env);
+  return proxyFromEnvironment(env, server);
 }

@@ -1,22 +1,45 @@
-import { type Dispatcher, Pool, ProxyAgent } from "undici";
-import type { Route } from "./route.ts";
+import { type Dispatcher, EnvHttpProxyAgent, Pool } from "undici";
+import type { HttpProxy } from "./proxy.ts";
 
-type ConnectionOptions = Pick<Pool.Options, "connections" | "bodyTimeout" | "maxResponseSize" | "allowH2"> & {
+type ConnectionOptions = Pick<Pool.Options, "connections" | "bodyTimeout" | "maxResponseSize"> & {
   readonly connect: Exclude<Pool.Options["connect"], CallableFunction | undefined>;
 };
 
-/** Until a proxy is connected to, and again until it has made the tunnel: a request waits for both, whatever its signal. */
-const PROXY_MS = 5000;
+/** Limit for connecting to a proxy, and again for opening the tunnel. */
+const PROXY_TIMEOUT_MS = 5000;
 
-/** Keep-alive connections to one server. */
-export function dispatcherTo(origin: string, route: Route, options: ConnectionOptions): Dispatcher {
-  if (route === undefined) return new Pool(origin, options);
-  return new ProxyAgent({
-    ...options,
-    uri: route.href,
+/**
+ * Keep-alive connections to one server.
+ *
+ * @param onProxied is called when a connection is about to be opened through the proxy, which `noProxy` can prevent
+ */
+export function openDispatcher(
+  origin: string,
+  proxy: HttpProxy | undefined,
+  options: ConnectionOptions,
+  onProxied: (proxy: URL) => void = () => undefined,
+): Dispatcher {
+  // HTTP/2 costs three times the CPU in undici, and its streams throw errors that cannot be caught when their
+  // connections are destroyed.
+  const shared = { ...options, allowH2: false };
+  if (!proxy) return new Pool(origin, shared);
+  const { url, noProxy } = proxy;
+  return new EnvHttpProxyAgent({
+    ...shared,
     requestTls: options.connect,
-    proxyTls: { timeout: PROXY_MS },
-    clientFactory: (proxy, given) =>
-      new Pool(proxy, { ...given, connectTimeout: PROXY_MS, headersTimeout: PROXY_MS }),
+    proxyTls: { timeout: PROXY_TIMEOUT_MS },
+    // Empty strings, because undici would read the process's own environment instead of undefined.
+    httpProxy: "",
+    httpsProxy: url.href,
+    noProxy,
+    clientFactory: (proxyOrigin, given) =>
+      new Pool(proxyOrigin, {
+        ...given,
+        connectTimeout: PROXY_TIMEOUT_MS,
+        headersTimeout: PROXY_TIMEOUT_MS,
+      }).compose((dispatch) => (request, handler) => {
+        onProxied(url);
+        return dispatch(request, handler);
+      }),
   });
 }

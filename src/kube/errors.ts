@@ -11,13 +11,13 @@ interface StatusBody {
   };
 }
 
-/** The API server answered, and it was no. */
+/** The API server responded with an error. */
 export class KubeApiError extends Error {
   override readonly name = "KubeApiError";
   readonly code: number;
   readonly reason: string;
   readonly causes: readonly { readonly reason: string; readonly message: string; readonly field: string }[];
-  /** What the server asked to wait before trying again. */
+  /** Delay that the server asks for before a retry. */
   readonly retryAfterMs: number | undefined;
 
   constructor(request: string, code: number, body: string, retryAfterHeader?: string) {
@@ -35,17 +35,17 @@ export class KubeApiError extends Error {
   }
 }
 
-/** No answer: refused, reset, timed out, or cut short. Of a write the outcome is unknown. */
+/** No response: refused, reset, timed out, cut short, or no credentials. The outcome of a write is unknown. */
 export class KubeUnreachableError extends Error {
   override readonly name = "KubeUnreachableError";
 }
 
-/** What the user gave us to reach a server with does not serve. The message says what to do. */
+/** The configuration for reaching a server cannot be used. The message tells the user what to do. */
 export class KubeConfigError extends Error {
   override readonly name = "KubeConfigError";
 }
 
-// Not every 404 of an API server is a Status, or even JSON (kubernetes-facts: a deleted CRD).
+// Not every 404 of an API server is a Status, or even JSON: after its CRD is deleted, a resource is a plain text 404.
 function parseStatus(body: string): StatusBody {
   try {
     const parsed: unknown = JSON.parse(body);
@@ -59,17 +59,17 @@ export function isCode(error: unknown, code: number): error is KubeApiError {
   return error instanceof KubeApiError && error.code === code;
 }
 
-/** 422 because the object under that name is another one by now (kubernetes-facts.md). */
+/** 422 because the object was deleted and another one was created under its name. */
 export function isReplaced(error: unknown): boolean {
   return isCode(error, 422) && error.causes.some((cause) => cause.field === "metadata.uid");
 }
 
-/** 403 because we have no right to ask, whatever for; the words are all that tells it from a 403 of admission. */
+/** 403 for lack of permissions. Only the message distinguishes it from a 403 of admission. */
 export function isWithoutRight(error: unknown): boolean {
   return isCode(error, 403) && / is forbidden: User "[^"]*" cannot /.test(error.message);
 }
 
-/** 403 because nothing may be made any more in a namespace, or of a kind, that is on its way out. */
+/** 403 because the namespace or the CRD of a new object is being deleted. */
 export function isTerminating(error: unknown): boolean {
   if (!isCode(error, 403)) return false;
   const isOfKind = error.message.includes("custom resource definition is terminating");

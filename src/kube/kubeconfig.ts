@@ -1,90 +1,102 @@
 import { existsSync } from "node:fs";
 import type { RequestOptions } from "node:https";
 import { KubeConfig } from "@kubernetes/client-node";
-import type { Access, Credentials } from "./access.ts";
 import { KubeConfigError } from "./errors.ts";
-import { type Environment, PROXY_RULE, proxyUrl, routeOf } from "./route.ts";
+
+/** A cluster, and how to authenticate to it. */
+export interface ClusterConfig {
+  /** The source of this configuration, as the subject of a sentence. */
+  readonly origin: string;
+  readonly server: URL;
+  /** The kubeconfig's `proxy-url`. */
+  readonly proxyUrl: string | undefined;
+  /** True for the service account of the pod that this process runs in. */
+  readonly isInCluster: boolean;
+  /**
+   * Reads token and certificate files again, and runs the exec plugin if its last credentials have expired.
+   *
+   * @throws KubeConfigError
+   */
+  readCredentials(): Promise<Credentials>;
+}
+
+export interface Credentials {
+  readonly tls: TlsOptions;
+  /** `Authorization` and `Impersonate-User`, if the kubeconfig has them. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export type TlsOptions = Pick<RequestOptions, "ca" | "cert" | "key" | "servername" | "rejectUnauthorized">;
+
+/** Names that the client library gives to contexts of its own. */
+const IN_CLUSTER_CONTEXT = "inClusterContext";
+const FALLBACK_CONTEXT = "loaded-context";
+
+const HOW_TO_NAME_ONE = "give the path of one with --kubeconfig or PIPE_SCALING_KUBECONFIG";
 
 /**
- * @param path of a kubeconfig; without one, the user's default
- * @param env names the proxy to a cluster for which it names none
+ * @param path of a kubeconfig; without one, as for kubectl: `KUBECONFIG`, `~/.kube/config`, or the pod's service
+ * account, in this order
  * @throws KubeConfigError
  */
-export function kubeconfigAccess(path: string | undefined, env: Environment): Access {
-  const origin = path === undefined ? "The default kubeconfig" : `The kubeconfig ${path}`;
-  const config = load(path, origin);
+export function loadClusterConfig(path: string | undefined): ClusterConfig {
+  const config = load(path);
+  const isInCluster = path === undefined && config.getCurrentContext() === IN_CLUSTER_CONTEXT;
+  const origin = isInCluster ? "The pod's service account" : kubeconfigOrigin(path);
   const cluster = config.getCurrentCluster();
   if (!cluster?.server) {
     throw new KubeConfigError(`${origin} names no cluster: set current-context to a context that does.`);
   }
-  const { server } = cluster;
-  if (!URL.canParse(server))
+  const { server, proxyUrl } = cluster;
+  if (!URL.canParse(server)) {
     throw new KubeConfigError(`${origin} has "${server}" as server, which is not a URL.`);
-  return {
-    origin,
-    server,
-    route: cluster.proxyUrl ? ownRoute(cluster.proxyUrl, server, origin) : routeOf(env, new URL(server)),
-    credentials: () => credentialsIn(config, origin),
-  };
-}
-
-function ownRoute(text: string, server: string, origin: string): URL {
-  const proxy = proxyUrl(text);
-  if (!proxy)
-    throw new KubeConfigError(`${origin} has a proxy-url that is no address of a proxy: ${PROXY_RULE}.`);
-  if (server.startsWith("https:")) return proxy;
-  throw new KubeConfigError(
-    `${origin} has a proxy-url for a server without TLS: the proxy could read the credentials. Give the server an address that begins with https://.`,
-  );
-}
-
-function load(path: string | undefined, origin: string): KubeConfig {
-  const config = new KubeConfig();
-  if (path !== undefined && !existsSync(path)) {
-    throw new KubeConfigError(
-      `The kubeconfig ${path} does not exist: give the path of one with --kubeconfig or PIPE_SCALING_KUBECONFIG.`,
-    );
   }
+  const readCredentials = () => credentialsIn(config, origin);
+  return { origin, server: new URL(server), proxyUrl, isInCluster, readCredentials };
+}
+
+function load(path: string | undefined): KubeConfig {
+  if (path !== undefined && !existsSync(path)) {
+    throw new KubeConfigError(`The kubeconfig ${path} does not exist: ${HOW_TO_NAME_ONE}.`);
+  }
+  const config = new KubeConfig();
   try {
     if (path === undefined) config.loadFromDefault();
     else config.loadFromFile(path);
   } catch (cause) {
-    throw new KubeConfigError(
-      `${origin} cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`,
-      { cause },
-    );
+    throw new KubeConfigError(`${kubeconfigOrigin(path)} cannot be read: ${messageOf(cause)}`, { cause });
+  }
+  // The library falls back to a server on this machine, which is never meant.
+  if (path === undefined && config.getCurrentContext() === FALLBACK_CONTEXT) {
+    throw new KubeConfigError(`No kubeconfig was found: ${HOW_TO_NAME_ONE}.`);
   }
   return config;
 }
 
-/** Reads the certificates and tokens that the kubeconfig names, and runs its exec plugin if it has one. */
+function kubeconfigOrigin(path: string | undefined): string {
+  return path === undefined ? "The default kubeconfig" : `The kubeconfig ${path}`;
+}
+
 async function credentialsIn(config: KubeConfig, origin: string): Promise<Credentials> {
   const options: RequestOptions = {};
   try {
     await config.applyToHTTPSOptions(options);
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new KubeConfigError(`${origin} has credentials that cannot be used: ${why}`, { cause });
+    throw new KubeConfigError(`${origin} has credentials that cannot be used: ${messageOf(cause)}`, {
+      cause,
+    });
   }
   const { ca, cert, key, servername, rejectUnauthorized } = options;
-  return {
-    ca: pem(ca),
-    cert: pem(cert),
-    key: pem(key),
-    servername,
-    rejectUnauthorized,
-    authorization: authorizationOf(options),
-  };
+  return { tls: { ca, cert, key, servername, rejectUnauthorized }, headers: headersOf(options) };
 }
 
-/** The library gives one text or buffer of each; Node would take more. */
-function pem(value: RequestOptions["ca" | "key"]): string | Buffer | undefined {
-  return typeof value === "string" || Buffer.isBuffer(value) ? value : undefined;
+function headersOf({ auth, headers = {} }: RequestOptions): Record<string, string> {
+  const basic = auth ? [["Authorization", `Basic ${Buffer.from(auth).toString("base64")}`] as const] : [];
+  // A token file can end with a line break, which no header may contain.
+  const given = Object.entries(headers).map(([name, value]) => [name, String(value).trim()] as const);
+  return Object.fromEntries([...given, ...basic]);
 }
 
-function authorizationOf({ auth, headers }: RequestOptions): string | undefined {
-  if (typeof auth === "string") return `Basic ${Buffer.from(auth).toString("base64")}`;
-  if (headers === undefined || Array.isArray(headers)) return undefined;
-  const value = "Authorization" in headers ? headers["Authorization"] : undefined;
-  return typeof value === "string" ? value : undefined;
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

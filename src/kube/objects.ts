@@ -1,6 +1,7 @@
 /**
- * The parts of Kubernetes objects that this project reads, as they are on the wire (dates are strings).
- * The API server validates what it serves; these types are the trust we put in that.
+ * The parts of Kubernetes objects that this project reads, as they are on the wire. The client library's own types
+ * do not fit, because they have dates as Date objects. Responses are not validated: the API server validates objects
+ * before it stores them.
  */
 export interface ObjectMeta {
   readonly name: string;
@@ -20,7 +21,7 @@ export interface ObjectMeta {
   readonly managedFields?: readonly ManagedFields[];
 }
 
-/** Which fields a writer of the object owns, as the API server keeps it. */
+/** The fields that one writer of the object owns. */
 export interface ManagedFields {
   readonly manager?: string;
   readonly operation?: string;
@@ -33,7 +34,7 @@ export interface FieldsV1 {
   readonly [field: string]: FieldsV1;
 }
 
-/** What tells an object and its version; the rest of the metadata is not kept in memory. */
+/** Identifies an object and its version; caches drop the rest of the metadata. */
 export type Identity = Pick<ObjectMeta, "name" | "uid" | "resourceVersion"> & {
   readonly namespace: string;
   readonly generation: number;

@@ -2,7 +2,7 @@ import type { KubeClient } from "./client.ts";
 import { isCode, KubeConfigError } from "./errors.ts";
 
 /**
- * One call at the start, so that a kubeconfig that points nowhere is told at once, in a sentence.
+ * Makes one call, so that a process with a wrong kubeconfig fails at its start with a sentence for the user.
  *
  * @throws KubeConfigError
  */

@@ -29,11 +29,12 @@ const KEY_ID_LENGTH = 20;
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
 export function sha256(text: string): Buffer {
-  return hash("sha256", text, "buffer");
+  // By way of a string: a Buffer that node:crypto makes has memory of its own, which costs a request ten times the hash.
+  return Buffer.from(hash("sha256", text, "hex"), "hex");
 }
 
 export function apiKeySecretName(keyId: string): string {
-  return `api-key-${sha256(keyId).toString("hex")}`;
+  return `api-key-${hash("sha256", keyId, "hex")}`;
 }
 
 /** As `secretHash` of the record has them. */

@@ -1,9 +1,11 @@
-import { createServer, type Server } from "node:http";
+import { createServer, type Server, type ServerOptions } from "node:http";
 import type { Registry } from "prom-client";
+import type { Logger } from "./log.ts";
 
-/** Whether the process can serve; `problem` says why not. */
+/** The response of `/readyz`. */
 export interface Readiness {
   readonly ready: boolean;
+  /** The reason if the process is not ready. */
   readonly problem?: string;
 }
 
@@ -12,24 +14,44 @@ export interface OpsServerOptions {
   readonly port: number;
   readonly metrics: Registry;
   readonly readiness: () => Readiness;
+  readonly log: Logger;
 }
 
+/** The kubelet and Prometheus need one connection each for a moment. */
+const MAX_CONNECTIONS = 100;
+
+/** A request has no body and a few headers. */
+const REQUEST_MS = 10_000;
+
+/** Long enough for a client that sends several requests in a row; scrapes are further apart. */
+const KEEP_ALIVE_MS = 5000;
+
+/** A connection without any traffic is closed, also if its client does not read the response. */
+const INACTIVE_MS = 30_000;
+
 /**
- * The operations port: `/healthz`, `/readyz`, `/metrics`. Never public (api-contract, part 2).
- * Resolves when it listens; `close` it when the process ends.
+ * Starts the operations port: `/healthz`, `/readyz`, `/metrics`. It must not be public. Resolves when the server
+ * listens; the caller closes it at the end of the process.
  */
 export function startOpsServer(options: OpsServerOptions): Promise<Server> {
-  const server = createServer((request, response) => {
-    answer(options, request.url ?? "/").then(
+  const limits: ServerOptions = {
+    headersTimeout: REQUEST_MS,
+    requestTimeout: REQUEST_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    connectionsCheckingInterval: 1000,
+  };
+  const server = createServer(limits, (request, response) => {
+    respond(options, request.url ?? "/").then(
       ({ status, type, body }) => response.writeHead(status, { "content-type": type }).end(body),
       (error: unknown) => response.writeHead(500, { "content-type": "text/plain" }).end(`${String(error)}\n`),
     );
   });
-  server.requestTimeout = 10_000;
-  return listen(server, options.host, options.port);
+  server.timeout = INACTIVE_MS;
+  server.maxConnections = MAX_CONNECTIONS;
+  return listen(server, options.host, options.port, options.log);
 }
 
-async function answer(options: OpsServerOptions, url: string) {
+async function respond(options: OpsServerOptions, url: string) {
   switch (url.split("?", 1)[0]) {
     case "/healthz":
       return text(200, "ok");
@@ -48,22 +70,32 @@ function text(status: number, body: string) {
   return { status, type: "text/plain; charset=utf-8", body: `${body}\n` };
 }
 
-/** Resolves when the server listens, rejects with a sentence when it cannot. */
-export function listen<S extends Server>(server: S, host: string, port: number): Promise<S> {
+/**
+ * Resolves when the server listens. After that, errors of the server, such as a connection that cannot be accepted
+ * for lack of file descriptors, are logged and do not end the process.
+ *
+ * @throws Error with a sentence for the user if the server cannot listen
+ */
+export function listen<S extends Server>(server: S, host: string, port: number, log: Logger): Promise<S> {
   return new Promise((resolve, reject) => {
-    server.once("error", (cause: NodeJS.ErrnoException) => {
+    const onStartError = (cause: NodeJS.ErrnoException) => {
       const where = `${host} port ${port}`;
       const why =
         cause.code === "EADDRINUSE"
           ? `${where} is in use by another program: stop it or choose another port`
           : `cannot listen on ${where}: ${cause.message}`;
       reject(new Error(why, { cause }));
+    };
+    server.once("error", onStartError);
+    server.listen(port, host, () => {
+      server.off("error", onStartError);
+      server.on("error", (err) => log.error({ err, host, port }, "server error"));
+      resolve(server);
     });
-    server.listen(port, host, () => resolve(server));
   });
 }
 
-/** Where a server really listens: port 0 lets the system choose. */
+/** The address on which a server listens; for port 0 the system chooses a free one. */
 export function urlOf(server: Server, scheme: "http" | "https" = "http"): string {
   const address = server.address();
   if (typeof address !== "object" || address === null) return "";

@@ -1,25 +1,25 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 
-/** A pass is milliseconds of our own and some calls to the cluster; a queue may be minutes behind. */
+/** A reconcile takes milliseconds and some calls to the cluster; a key may wait in the queue for minutes. */
 const SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
-/** What is looked at of a queue on each scrape. */
+/** The part of a queue that is read at each scrape. */
 export interface QueueState {
   readonly depth: number;
-  /** For how many milliseconds each pass that has begun has been going on. */
+  /** The age of each running reconcile in milliseconds. */
   underWay(): readonly number[];
 }
 
 export interface RuntimeMetricsOptions {
   readonly registry: Registry;
-  /** Label `controller`, and `name` of the queue and of the leader election. */
+  /** The label `controller`, and the label `name` of the queue and of the leader election. */
   readonly name: string;
   readonly concurrency: number;
 }
 
 /**
- * What a controller's runtime tells Prometheus, by the names and labels that controller-runtime and
- * client-go have, so that dashboards and alerts made for any controller serve this one.
+ * The metrics of a controller's runtime, with the names and labels of controller-runtime and client-go, so that
+ * dashboards and alerts for any controller work for this one.
  */
 export class RuntimeMetrics {
   readonly #options: RuntimeMetricsOptions;
@@ -39,40 +39,40 @@ export class RuntimeMetrics {
     this.#adds = new Counter({
       ...ofQueue,
       name: "workqueue_adds_total",
-      help: "Keys that came to wait in the queue.",
+      help: "Keys added to the queue.",
     });
     this.#retries = new Counter({
       ...ofQueue,
       name: "workqueue_retries_total",
-      help: "Keys that are to be tried again after a failure.",
+      help: "Keys scheduled for a retry after a failure.",
     });
     this.#queueSeconds = new Histogram({
       ...ofQueue,
       name: "workqueue_queue_duration_seconds",
-      help: "How long a key waited in the queue before its pass began.",
+      help: "Time from adding a key to the queue until its reconcile starts, in seconds.",
       buckets: SECONDS,
     });
     this.#workSeconds = new Histogram({
       ...ofQueue,
       name: "workqueue_work_duration_seconds",
-      help: "How long a pass over a key took.",
+      help: "Duration of a reconcile, in seconds.",
       buckets: SECONDS,
     });
     this.#passes = new Counter({
       registers,
       labelNames: ["controller", "result"],
       name: "controller_runtime_reconcile_total",
-      help: "Passes by their result: success, requeue_after (time alone may change it) or error.",
+      help: "Reconciles by result: success, requeue_after (a recheck is scheduled) or error.",
     });
     this.#errors = new Counter({
       ...ofController,
       name: "controller_runtime_reconcile_errors_total",
-      help: "Passes that failed.",
+      help: "Failed reconciles.",
     });
     new Gauge({
       ...ofController,
       name: "controller_runtime_max_concurrent_reconciles",
-      help: "Passes that may be under way at once.",
+      help: "Maximum number of concurrent reconciles.",
     }).set({ controller: name }, concurrency);
     for (const result of ["success", "requeue_after", "error"])
       this.#passes.inc({ controller: name, result }, 0);
@@ -80,7 +80,7 @@ export class RuntimeMetrics {
     this.#errors.inc({ controller: name }, 0);
   }
 
-  /** For the queue: what it is to tell of its keys. */
+  /** @returns the functions that the queue calls for its keys */
   queueObserver() {
     const { name } = this.#options;
     const queueSeconds = this.#queueSeconds.labels({ name });
@@ -99,7 +99,7 @@ export class RuntimeMetrics {
     if (result === "error") this.#errors.inc({ controller });
   }
 
-  /** Shows on each scrape how the queue is then. */
+  /** Reports the state of the queue at each scrape. */
   watchQueue(queue: QueueState): void {
     const { registry, name } = this.#options;
     const gauge = (of: string, help: string, value: () => number, labels: Readonly<Record<string, string>>) =>
@@ -113,30 +113,30 @@ export class RuntimeMetrics {
         },
       });
     const seconds = () => queue.underWay().map((ms) => ms / 1000);
-    gauge("workqueue_depth", "Keys that wait in the queue.", () => queue.depth, { name });
+    gauge("workqueue_depth", "Keys waiting in the queue.", () => queue.depth, { name });
     gauge(
       "workqueue_unfinished_work_seconds",
-      "For how long all passes under way have been going on, together.",
+      "Sum of the ages of all running reconciles, in seconds.",
       () => seconds().reduce((sum, each) => sum + each, 0),
       { name },
     );
     gauge(
       "workqueue_longest_running_processor_seconds",
-      "For how long the pass that has been going on longest has.",
+      "Age of the oldest running reconcile, in seconds.",
       () => Math.max(0, ...seconds()),
       { name },
     );
-    gauge("controller_runtime_active_workers", "Passes under way.", () => queue.underWay().length, {
+    gauge("controller_runtime_active_workers", "Running reconciles.", () => queue.underWay().length, {
       controller: name,
     });
   }
 
-  /** Shows on each scrape whether this process leads then. */
+  /** Reports at each scrape whether this process is the leader. */
   watchLeader(leader: { readonly isLeader: boolean }): void {
     const { registry, name } = this.#options;
     new Gauge({
       name: "leader_election_master_status",
-      help: "Whether this process holds the lease.",
+      help: "1 if this process holds the leader election lease, otherwise 0.",
       labelNames: ["name"],
       registers: [registry],
       collect() {

@@ -1,45 +1,45 @@
 import { createHash } from "node:crypto";
 
-/** A stretch of work that is over, as a part of the trace of one request. */
+/** Finished work, as part of the trace of one request. */
 export interface Span {
-  /** Of the request that all this is about. Without one that makes a trace, nothing is told. */
+  /** The request that caused the work. A span whose request id is not one of the API's is not recorded. */
   readonly requestId: string;
-  /** 16 hexadecimal digits; equal for the same work, so that who tells of it twice tells the same. */
+  /** 16 hexadecimal digits, derived from the work: if it is recorded twice, a backend sees the same span. */
   readonly id: string;
-  /** `undefined` for the request itself. */
+  /** `undefined` for the span of the request itself. */
   readonly parentId: string | undefined;
   readonly kind: "server" | "internal";
   readonly name: string;
-  /** By the wall clock, in milliseconds since 1970. */
+  /** Wall clock time, in milliseconds since 1970. */
   readonly startMs: number;
   readonly endMs: number;
   readonly attributes: Readonly<Record<string, string | number>>;
-  /** Why it failed, if it did. */
+  /** The reason if the work failed. */
   readonly failure?: string | undefined;
 }
 
-/** Where spans go; must not throw. */
-export type TellSpan = (span: Span) => void;
+/** Records a span for export; must not wait and must not throw. */
+export type RecordSpan = (span: Span) => void;
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 /**
- * The id of the trace of a request: the request id without its dashes, so that who has the one has the other.
- * `undefined` for a request id that is not one of ours, which somebody may have written into an annotation.
+ * The id of the trace of a request: the request id without its dashes, so that the one leads to the other.
+ * `undefined` for any other text, which a person may have written into an annotation.
  */
 export function traceIdOf(requestId: string): string | undefined {
   return UUID.test(requestId) ? requestId.replaceAll("-", "") : undefined;
 }
 
 /**
- * The id of the span of the request itself: the second half of its trace id, which both processes know without
- * telling each other. It is never all zeros, as no span's may be: it begins with a UUID's variant.
+ * The id of the span of the request itself: the second half of its trace id. The API and the controller both derive
+ * it from the request id. It is never all zeros, which would be invalid: it starts with the variant of a UUID.
  */
 export function requestSpanId(requestId: string): string {
   return requestId.replaceAll("-", "").slice(16);
 }
 
-/** The id of the span of some work in a request's trace, from what tells this work from all other. */
+/** The id of the span of other work in the trace of a request; `work` identifies the work within the trace. */
 export function spanIdOf(requestId: string, work: string): string {
   const hash = createHash("sha256").update(`${requestId} ${work}`).digest("hex").slice(0, 16);
   return /^0+$/.test(hash) ? "1".padStart(16, "0") : hash;

@@ -1,22 +1,22 @@
 import type { Logger } from "./log.ts";
-import type { TellSpan } from "./span.ts";
+import type { RecordSpan } from "./span.ts";
 
 export interface TracingSettings {
-  /** Base URL of a collector that takes OTLP over HTTP; without one nothing is traced, and nothing of it loaded. */
+  /** Base URL of a collector that accepts OTLP over HTTP; without it, tracing is off and its packages are not loaded. */
   readonly otlpEndpoint?: string | undefined;
 }
 
 export interface Tracing {
-  /** Absent where nothing is traced. */
-  readonly tell: TellSpan | undefined;
-  /** Sends what waits. */
+  /** Absent if tracing is off. */
+  readonly recordSpan: RecordSpan | undefined;
+  /** Sends the waiting spans. */
   end(): Promise<void>;
 }
 
-const NO_TRACING: Tracing = { tell: undefined, end: async () => undefined };
+const NO_TRACING: Tracing = { recordSpan: undefined, end: async () => undefined };
 
 /**
- * @param service the name by which traces are found
+ * @param service the name under which a tracing backend shows the process
  * @param instance unique to this process
  */
 export async function startTracing(
@@ -26,10 +26,8 @@ export async function startTracing(
   log: Logger,
 ): Promise<Tracing> {
   if (otlpEndpoint === undefined) return NO_TRACING;
-  const { SpanSender } = await import("./span-sender.ts");
-  return new SpanSender({
-    endpoint: otlpEndpoint,
-    resource: { "service.name": service, "service.instance.id": instance },
-    onLost: (spans, err) => log.warn({ err, spans }, "spans were lost: the collector did not take them"),
-  });
+  const { SpanRecorder } = await import("./span-recorder.ts");
+  const resource = { "service.name": service, "service.instance.id": instance };
+  const recorder = new SpanRecorder({ endpoint: otlpEndpoint, resource, log });
+  return { recordSpan: recorder.record, end: () => recorder.end() };
 }

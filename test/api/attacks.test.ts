@@ -154,7 +154,7 @@ describe("connections without credentials", () => {
     expect(api.log()).toContainEqual(
       expect.objectContaining({
         level: "warn",
-        reason: "idle_evicted",
+        reason: "evicted",
         source: expect.stringMatching(/^127\.0\.0\./),
         dropped: expect.any(Number),
         msg: "connections dropped at their limit",

@@ -102,7 +102,7 @@ interface Operation extends Partial<Write> {
   readonly method: "GET" | "PATCH" | "DELETE";
   /** The path with the organization that it names, and with what is inside of it. */
   readonly path: (organization: string, inside: Ids) => string;
-  /** Whether the path names something inside of the organization. */
+  /** True if the path names something inside of the organization. */
   readonly deep: boolean;
 }
 

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import * as z from "zod";
 import type { Cluster } from "../cluster/cluster.ts";
 import { kubectl } from "../cluster/kubectl.ts";
-import { podAccount } from "../cluster/service-account.ts";
+import { serviceAccountKubeconfig } from "../cluster/service-account.ts";
 import { waitFor } from "../cluster/wait.ts";
 import { accountOf, type Component, type Release } from "./accounts.ts";
 import type { UnpackedImage } from "./image.ts";
@@ -34,11 +34,11 @@ const listening = z.object({ msg: z.literal("listening"), url: z.url().optional(
 
 /**
  * A process of the release beside the cluster, whose pods run nothing: from what its image holds, with the
- * arguments, the environment and the files of its pod and with the token of its account. Only where it listens
- * differs.
+ * arguments, the environment and the files of its pod. A kubeconfig has the token of its service account, because
+ * this process cannot have the pod's own mount. The addresses that it listens on differ, too.
  */
 export class PodProcess {
-  /** Of the API; the controller has none. */
+  /** The API's address; the controller has none. */
   url = "";
   /** Brings its files up to date, as the kubelet does some time after a ConfigMap or a Secret has changed. */
   readonly remount: () => Promise<void>;
@@ -90,15 +90,16 @@ export class PodProcess {
     await mount();
     const mounts = container.volumeMounts.map(({ mountPath }) => mountPath);
     const inFiles = (value: string) => (mounts.includes(dirname(value)) ? join(files, value) : value);
-    const account = await podAccount(cluster, release.namespace, accountOf(release, component));
-    const accountFiles = join(files, "account");
-    mkdirSync(accountFiles);
-    for (const file of ["token", "ca.crt"])
-      writeFileSync(join(accountFiles, file), readFileSync(join(account.dir, file)));
+    const account = accountOf(release, component);
+    const kubeconfig = join(files, "kubeconfig");
+    // Written by the test's user for the image's user, who may not read the folder of the cluster.
+    writeFileSync(
+      kubeconfig,
+      readFileSync(await serviceAccountKubeconfig(cluster, release.namespace, account)),
+    );
     const child = image.start(container, {
       ...Object.fromEntries(container.env.map(({ name, value }) => [name, inFiles(value)])),
-      ...account.env,
-      PIPE_SCALING_SERVICE_ACCOUNT: accountFiles,
+      PIPE_SCALING_KUBECONFIG: kubeconfig,
       PIPE_SCALING_HOST: "127.0.0.1",
       PIPE_SCALING_OPS_PORT: "0",
       ...(component === "api" ? { PIPE_SCALING_PORT: "0" } : {}),

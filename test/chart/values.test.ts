@@ -206,7 +206,7 @@ describe("what follows from the values:", () => {
     );
     const variables = [apiOptions, controllerOptions].flatMap((options) => declaredOptions(options));
     const missing = variables.filter(({ variable }) => !set.includes(`"${variable}"`)).map(({ key }) => key);
-    expect([...new Set(missing)].sort()).toEqual(["dryRun", "identity", "kubeconfig", "serviceAccount"]);
+    expect([...new Set(missing)].sort()).toEqual(["dryRun", "identity", "kubeconfig"]);
   });
 
   it.each([

@@ -66,6 +66,17 @@ describe.each(WAYS)("%s", (way) => {
     expect(code).toBe(0);
   });
 
+  it("services lists id and name of every service, and its ids are the ones that scaling get takes", async () => {
+    const service = await newService(1);
+    const env = accessTo(api.url, admin);
+    const { code, text } = await run(way, "services", env);
+    expect(text).toMatch(/^ID +NAME\s/);
+    expect(text).toMatch(new RegExp(`^${service} +orders\\s*$`, "m"));
+    expect(code).toBe(0);
+    const [id = "none"] = /[0-9a-f]{8}-[0-9a-f-]{27}/.exec(text) ?? [];
+    expect((await run(way, `scaling get ${id}`, env)).text).toContain(id);
+  });
+
   it("backup set changes what is given, and backup get shows it", async () => {
     const service = await newService();
     const env = accessTo(api.url, admin);

@@ -29,23 +29,6 @@ async function tokenOf(cluster: Cluster, namespace: string, name: string): Promi
   return tokenSchema.parse(parseJson(answer.body)).status.token;
 }
 
-/** What a Pod has of its ServiceAccount. */
-export interface PodAccount {
-  /** Path of the folder with the token and the CA certificate. */
-  readonly dir: string;
-  readonly env: Readonly<Record<string, string>>;
-}
-
-/** The files and variables by which a process in a pod of the cluster would reach the API server. */
-export async function podAccount(cluster: Cluster, namespace: string, name: string): Promise<PodAccount> {
-  const token = await tokenOf(cluster, namespace, name);
-  const dir = join(cluster.dir, "service-accounts", `${namespace}-${name}`);
-  writeWhole(join(dir, "token"), token);
-  writeWhole(join(dir, "ca.crt"), readFileSync(join(cluster.dir, "pki", "ca.crt"), "utf8"));
-  const { hostname, port } = new URL(cluster.server);
-  return { dir, env: { KUBERNETES_SERVICE_HOST: hostname, KUBERNETES_SERVICE_PORT: port } };
-}
-
 /**
  * Writes a kubeconfig by which a process acts as a ServiceAccount, as it would in
  * a pod of the cluster, so that it may do just what its RBAC rules allow.

@@ -1,6 +1,6 @@
 import { startStubApi } from "./stub-api.ts";
 
-/** A span as it is on the wire (OTLP over HTTP, in JSON), with the name of the service that told it. */
+/** A span in OTLP (JSON over HTTP), with the name of the service that sent it. */
 export interface CollectedSpan {
   readonly service: unknown;
   readonly traceId: string;
@@ -8,6 +8,7 @@ export interface CollectedSpan {
   readonly parentSpanId?: string;
   readonly name: string;
   readonly kind: number;
+  readonly flags: number;
   readonly startMs: number;
   readonly endMs: number;
   readonly attributes: Readonly<Record<string, unknown>>;
@@ -17,7 +18,7 @@ export interface CollectedSpan {
 export interface Collector {
   readonly url: string;
   readonly authorizations: readonly (string | undefined)[];
-  /** All that came so far, in that order. */
+  /** The spans received so far, in order. */
   readonly spans: readonly CollectedSpan[];
 }
 
@@ -39,13 +40,13 @@ interface WireRequest {
   }[];
 }
 
-/** Takes traces at `/v1/traces`, or answers them with another status; it ends with the test. */
-export async function startCollector(status = 200): Promise<Collector> {
+/** Accepts traces at `/v1/traces`, or responds with another status or body; it stops at the end of the test. */
+export async function startCollector(status = 200, response: object = {}): Promise<Collector> {
   const spans: CollectedSpan[] = [];
   const { url, requests } = await startStubApi(({ path, contentType, body }) => {
     if (path !== "/v1/traces" || contentType !== "application/json") return { status: 404, body: {} };
     if (status === 200) spans.push(...spansOf(JSON.parse(JSON.stringify(body))));
-    return { status, body: {} };
+    return { status, body: response };
   });
   return {
     url,

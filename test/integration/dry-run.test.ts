@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished } from "vitest";
 import { kubectl } from "../cluster/kubectl.ts";
-import { podAccount, serviceAccountKubeconfig } from "../cluster/service-account.ts";
+import { serviceAccountKubeconfig } from "../cluster/service-account.ts";
 import { waitFor } from "../cluster/wait.ts";
 import { accountName, recordsRoleName } from "../gen/shipped-account.ts";
 import { FaultyProxy, refusal } from "./faults/faulty-proxy.ts";
@@ -19,10 +19,10 @@ describe("controller --dry-run", () => {
   afterEach(() => world.end());
 
   async function dryRun(): Promise<{ stdout: string; stderr: string }> {
-    // As a Pod of the controller would find the cluster.
-    const { dir, env } = await podAccount(world.cluster, world.records, accountName("controller"));
-    const where = ["--service-account", dir, "--namespace", world.records, "--pipe-namespaces", world.pipes];
-    return run(process.execPath, [MAIN, "controller", "--dry-run", ...where], { env });
+    const { cluster, records, pipes } = world;
+    const kubeconfig = await serviceAccountKubeconfig(cluster, records, accountName("controller"));
+    const where = ["--kubeconfig", kubeconfig, "--namespace", records, "--pipe-namespaces", pipes];
+    return run(process.execPath, [MAIN, "controller", "--dry-run", ...where], { env: {} });
   }
 
   /** What there is in the world's namespaces that a controller could have made. */

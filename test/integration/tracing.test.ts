@@ -20,7 +20,7 @@ afterEach(async () => {
   await world.end();
 });
 
-/** Both processes, with a service whose pipes run; returns what asks for a size and tells the request's id. */
+/** Starts both processes and a service with running pipes. Returns a function that requests a size and returns the request id. */
 async function start(otlpEndpoint: string): Promise<(cores: number) => Promise<string>> {
   await world.startController({ otlpEndpoint });
   for (const name of pipes) await world.createPipe({ name, cores: 1 });
@@ -49,13 +49,13 @@ async function start(otlpEndpoint: string): Promise<(cores: number) => Promise<s
   };
 }
 
-it("a rescale is one trace, from the request to the last pipe, found by the request id", async () => {
+it("records a rescale as one trace, from the request to the last pipe, with the request id as its id", async () => {
   const collector = await startCollector();
   const ask = await start(collector.url);
   const requestId = await ask(4);
   await world.waitForCondition("Ready", "True");
   const spans = await waitFor(() => collector.spans.length >= 5 && collector.spans, {
-    what: "the spans to come",
+    what: "the spans to arrive",
   });
 
   const named = (name: string) => spans.filter((span) => span.name.startsWith(name));
@@ -83,7 +83,7 @@ it("a rescale is one trace, from the request to the last pipe, found by the requ
   expect(rescale?.startMs).toBeLessThanOrEqual(canary?.startMs ?? 0);
   expect(rescale?.endMs).toBeGreaterThanOrEqual(Math.max(...rollouts.map(({ endMs }) => endMs)));
 
-  // What nobody asked for by the API is in no trace.
+  // A size that was not requested through the API is in no trace.
   await world.askFor(2);
   await world.waitForCondition("Ready", "True");
   const nextId = await ask(3);
@@ -93,7 +93,7 @@ it("a rescale is one trace, from the request to the last pipe, found by the requ
   expect(new Set(collector.spans.map(({ traceId }) => traceId)).size).toBe(2);
 });
 
-it("a collector that takes connections and says nothing delays no rescale, and no end of the process", async () => {
+it("rescales and ends without delay if the collector accepts connections and never responds", async () => {
   const silent = createServer(() => undefined);
   await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
   onTestFinished(() => {

@@ -108,6 +108,7 @@ function listedBelow(output: string): string | undefined {
 
 const LINES: readonly (readonly [line: string, offers: readonly string[]])[] = [
   ["pipe-scaling org", ["organization", "organizations"]],
+  ["pipe-scaling serv", ["service", "services"]],
   ["pipe-scaling organization ", ["create", "delete", "list", "show", "update"]],
   ["pipe-scaling key ro", ["rotate"]],
   ["pipe-scaling completion ", ["bash", "fish", "zsh"]],

@@ -17,6 +17,7 @@ const ACCESS: Access = {
   profile: "prod",
 };
 const GET: ApiRequest = { method: "GET", path: "/v1/organizations" };
+const GET_SERVICE: ApiRequest = { method: "GET", path: "/v1/organizations/o/services/s/pipesCdcScaling" };
 const PATCH: ApiRequest = { method: "PATCH", path: "/v1/x", body: {} };
 
 function raw({ status = 200, headers = {}, body }: StubAnswer): RawAnswer {
@@ -178,13 +179,19 @@ describe("the sentence for", () => {
       403,
       GET,
       "The roles of this key do not allow this operation.",
-      `The roles of this key do not allow this operation. What a key may do, and from where, is in its roles and its ipAccessList: \`pipe-scaling keys --profile prod\` shows them. (status 403, ${ID})`,
+      `The roles of this key do not allow this operation. The roles of a key decide what it may do, and its ipAccessList from which addresses: \`pipe-scaling keys --profile prod\` shows both. (status 403, ${ID})`,
     ],
     [
       404,
       GET,
+      "There is no such organization.",
+      `There is no such organization. See that the id is right, and whose key it is: \`pipe-scaling organizations --profile prod\` shows that. (status 404, ${ID})`,
+    ],
+    [
+      404,
+      GET_SERVICE,
       "There is no such service in this organization.",
-      `There is no such service in this organization. See that the id is right, and whose key it is: \`pipe-scaling organizations --profile prod\` shows that. (status 404, ${ID})`,
+      `There is no such service in this organization. See that the id is right: \`pipe-scaling services --profile prod\` lists the services of the key's organization, and \`pipe-scaling organizations --profile prod\` shows which organization that is. (status 404, ${ID})`,
     ],
     [
       404,
@@ -228,7 +235,7 @@ describe("the sentence for", () => {
     const { api } = clientOf([answer]);
     const message = await messageOf(api.ask(GET, anything));
     expect(message).toMatch(
-      /^What answers at https:\/\/api\.example\.com is not this API \(status .*\): see that the address is right, that of the API without \/v1\.$/,
+      /^The server at https:\/\/api\.example\.com is not this API \(status .*\): give the address of the API without \/v1\.$/,
     );
     expect(message).toContain(part);
   });

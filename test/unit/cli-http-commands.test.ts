@@ -88,6 +88,40 @@ describe("organizations", () => {
   });
 });
 
+describe("services", () => {
+  const SERVICES = [
+    { id: ORGANIZATION, name: "Billing" },
+    { id: SERVICE, name: "orders" },
+  ];
+  const PATH = `${BASE}/services`;
+
+  test("lists the services of the organization that the key belongs to or that is given", async () => {
+    const api = await apiWith({ [`GET ${PATH}`]: done(SERVICES) });
+    expect(await run(api, "services")).toEqual({
+      code: 0,
+      out: `ID                                    NAME\n${ORGANIZATION}  Billing\n${SERVICE}  orders\n`,
+      err: "",
+    });
+    const json = await run(api, `services --organization ${ORGANIZATION} --output json`);
+    expect(JSON.parse(json.out)).toEqual(SERVICES);
+    expect(api.requests.map(({ path }) => path)).toEqual(["/v1/organizations", PATH, PATH]);
+    expect((await run(api, "services --output yaml")).out).toContain(`- id: ${SERVICE}\n  name: orders\n`);
+  });
+
+  test("passes fields of a later version of the API on to programs", async () => {
+    const later = [{ id: SERVICE, name: "orders", region: "eu" }];
+    const api = await apiWith({ [`GET ${PATH}`]: done(later) });
+    expect(JSON.parse((await run(api, "services --output json")).out)).toEqual(later);
+  });
+
+  test("names the command that shows the key's organization when the API answers 404", async () => {
+    const api = await apiWith({ [`GET ${PATH}`]: refused(404, "There is no such organization.") });
+    const { code, out, err } = await run(api, `services --organization ${ORGANIZATION}`);
+    expect({ code, out }).toEqual({ code: 1, out: "" });
+    expect(err).toContain("whose key it is: `pipe-scaling organizations` shows that.");
+  });
+});
+
 describe("keys", () => {
   const KEY = {
     id: SERVICE,
@@ -234,8 +268,11 @@ describe("scaling set", () => {
       `${SERVICE} --cores 4 --memory-gb 8`,
       "--cores 4 goes with --memory-gb 16, and --memory-gb 8 with --cores 2: give one of the two.",
     ],
-    ["orders --cores 4", '<service> is "orders", but it must be a UUID such as'],
-    ["--cores 4", "<service> is missing: id of the service."],
+    [
+      "orders --cores 4",
+      '<service> is "orders", but it must be the UUID of a service, from the list of `pipe-scaling services`.',
+    ],
+    ["--cores 4", "<service> is missing: id of the service, from the list of `pipe-scaling services`."],
     [`${SERVICE} --cores 4 --timeout 5m`, "--timeout goes with --watch."],
     [`${SERVICE} --cores 4 --key-secret x`, "Unknown option '--key-secret'"],
   ])("%s is refused before any call, with 2", async (words, sentence) => {
@@ -438,7 +475,7 @@ describe("which API, and which key", () => {
     const { err } = await run(undefined, `scaling set ${SERVICE} --cores 4 --profile staging`);
     expect(err).toContain(`see \`pipe-scaling scaling get ${SERVICE} --watch --profile staging\`.`);
     const { err: unknown } = await run(undefined, `backup get ${SERVICE} --profile staging`);
-    expect(unknown).toContain("`pipe-scaling organizations --profile staging` shows that.");
+    expect(unknown).toContain("`pipe-scaling services --profile staging` lists");
   });
 
   test("the profile's secret is not sent with another key's id", async () => {

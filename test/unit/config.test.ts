@@ -24,7 +24,6 @@ describe("without a flag or a variable", () => {
   test("the API listens on loopback, over all namespaces of pipes", () => {
     expect(api()).toEqual({
       kubeconfig: undefined,
-      serviceAccount: "/var/run/secrets/kubernetes.io/serviceaccount",
       namespace: "pipe-scaling-records",
       pipeNamespaces: [],
       tiers: BUILT_IN_TIERS,
@@ -48,7 +47,6 @@ describe("without a flag or a variable", () => {
     const { identity, ...settings } = controller();
     expect(settings).toEqual({
       kubeconfig: undefined,
-      serviceAccount: "/var/run/secrets/kubernetes.io/serviceaccount",
       namespace: "pipe-scaling-records",
       pipeNamespaces: [],
       tiers: BUILT_IN_TIERS,

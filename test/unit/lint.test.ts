@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-/** Who may import whom (docs/ARCHITECTURE.md). What is not listed is forbidden. */
+/** The import table of docs/ARCHITECTURE.md. An import that is not listed is forbidden. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   domain: [],
   crd: ["domain"],
@@ -18,6 +18,24 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 };
 
 const ROOMS = Object.keys(MAY_IMPORT);
+
+/** The wire schemas, which are all that src/cli may import of src/api. */
+const WIRE_SCHEMAS = [
+  "resources/schema-parts.ts",
+  "resources/services/schema.ts",
+  "resources/pipe-scaling/progress-schema.ts",
+];
+const OTHERS_OF_API = [
+  "app.ts",
+  "errors.ts",
+  "schema.ts",
+  "cluster/schema.ts",
+  "middleware/respond.ts",
+  "resources/envelopes.ts",
+  "resources/operations.ts",
+  "resources/services/routes.ts",
+  "resources/backup/service.ts",
+];
 
 describe("npm run lint", () => {
   it("is clean", { timeout: 120_000 }, () => {
@@ -40,6 +58,10 @@ describe("npm run lint", () => {
       for (const room of ROOMS) {
         for (const other of ROOMS) probe(`src/${room}/from-${other}.ts`, `../${other}/thing.ts`);
         probe(`src/${room}/from-main.ts`, "../main.ts");
+      }
+      for (const path of [...WIRE_SCHEMAS, ...OTHERS_OF_API]) {
+        probe(`src/cli/http/${path}`, `../../api/${path}`);
+        probe(`src/controller/api/${path}`, `../../api/${path}`);
       }
       probe("src/api/nested/from-controller.ts", "../../controller/thing.ts");
       const args = [
@@ -64,6 +86,15 @@ describe("npm run lint", () => {
       }
       expect(verdictOn(`src/${room}/from-${room}.ts`)).toBe("allowed");
       expect(verdictOn(`src/${room}/from-main.ts`)).toContain("Imports point one way");
+    });
+
+    it.each(WIRE_SCHEMAS)("lets src/cli and no other room import src/api/%s", (path) => {
+      expect(verdictOn(`src/cli/http/${path}`)).toBe("allowed");
+      expect(verdictOn(`src/controller/api/${path}`)).toContain("Imports point one way");
+    });
+
+    it.each(OTHERS_OF_API)("does not let src/cli import src/api/%s", (path) => {
+      expect(verdictOn(`src/cli/http/${path}`)).toContain("Imports point one way");
     });
 
     it("sees a forbidden import from a folder within a room", () => {

@@ -47,7 +47,7 @@ const underWay = { requestId: REQUEST_ID, startedAt: STARTED };
 describe("the spans of a rescale", () => {
   const [a, b] = [grown("a"), grown("b")];
 
-  it("are one for each pipe that has come up, when it has", () => {
+  it("have one span for each pipe, recorded when its rollout completes", () => {
     const first = spans(statusOf([], underWay), statusOf([a], underWay), [a, b]);
     expect(first).toEqual([
       expect.objectContaining({
@@ -66,7 +66,7 @@ describe("the spans of a rescale", () => {
     expect(spans(statusOf([a], underWay), statusOf([a], underWay), [a, b])).toEqual([]);
   });
 
-  it("end with the rescale itself, which is part of the request and has the pipes as its parts", () => {
+  it("end with the span of the rescale, which is a child of the request and the parent of the rollouts", () => {
     const after = statusOf([a, b], { ...underWay, completedAt: COMPLETED });
     const all = spans(statusOf([a], underWay), after, [a, b]);
     expect(all.map(({ name }) => name)).toEqual(["roll out", "rescale"]);
@@ -78,12 +78,12 @@ describe("the spans of a rescale", () => {
       attributes: { "pipe_scaling.outcome": "completed", "pipe_scaling.pipes": 2 },
     });
     expect(pipe?.parentId).toBe(rescale?.id);
-    // A new pipe makes the status say anew when all were done; that rescale is told of already.
+    // A new pipe changes completedAt again; the span of that rescale has been recorded already.
     const again = statusOf([a, b], { ...underWay, completedAt: "2026-06-01T13:00:00Z" });
     expect(spans(after, again, [a, b])).toEqual([]);
   });
 
-  it("begin with the request, to the millisecond, where that is known", () => {
+  it("start with the request, to the millisecond, if its time is known", () => {
     const requestedAt = "2026-06-01T11:57:59.750Z";
     const request = { requestId: REQUEST_ID, apiKey: "key", requestedAt };
     const annotation = formatScalingRequest({ ...request, replicaCpuMillicores: 4000, replicaMemoryGb: 16 });
@@ -92,7 +92,7 @@ describe("the spans of a rescale", () => {
     expect(rescale?.startMs).toBe(Date.parse(requestedAt));
   });
 
-  it("begin anew where a size was set back by hand to what the request had asked for long ago", () => {
+  it("start with the rescale if a person set the size back to the one of an old request", () => {
     const request = { requestId: REQUEST_ID, apiKey: "key", requestedAt: "2026-05-01T00:00:00.000Z" };
     const annotation = formatScalingRequest({ ...request, replicaCpuMillicores: 4000, replicaMemoryGb: 16 });
     const [rescale] = spans({}, statusOf([a, b], { ...underWay, completedAt: COMPLETED }), [], annotation);
@@ -102,7 +102,7 @@ describe("the spans of a rescale", () => {
     expect(first?.id).not.toBe(rescale?.id);
   });
 
-  it("tell of a failure, and of what comes after it as another", () => {
+  it("record a failed rollout, and the completed rollout after it as another span", () => {
     const failure = {
       pipe: "a",
       size: "4 cpu / 16 Gi",
@@ -120,10 +120,10 @@ describe("the spans of a rescale", () => {
     const [up] = spans(statusOf([], underWay, [failure]), statusOf([a], underWay), [a]);
     expect(up?.id).not.toBe(failed?.id);
     const [refused] = spans(before, statusOf([], underWay, [failure]), [aPipe("a")]);
-    expect(refused?.startMs, "one that was never begun").toBe(Date.parse(failure.at));
+    expect(refused?.startMs, "a refused patch, which has not started a rollout").toBe(Date.parse(failure.at));
   });
 
-  it("end a rescale that another took the place of", () => {
+  it("record a rescale that another one superseded", () => {
     const after = statusOf([], { requestId: OTHER_ID, startedAt: COMPLETED });
     expect(spans(statusOf([], underWay), after, [])).toEqual([
       expect.objectContaining({
@@ -136,14 +136,14 @@ describe("the spans of a rescale", () => {
     expect(spans(over, after, [])).toEqual([]);
   });
 
-  it("are part of the request itself where another took the place of its rescale meanwhile", () => {
+  it("are children of the request if another request superseded its rescale meanwhile", () => {
     const other = { requestId: OTHER_ID, startedAt: COMPLETED };
     expect(spans(statusOf([], other), statusOf([a], other), [a])).toEqual([
       expect.objectContaining({ requestId: REQUEST_ID, parentId: requestSpanId(REQUEST_ID) }),
     ]);
   });
 
-  it("are none where no request asked, and none for what a PipeScaling that is no more has done", () => {
+  it("do not exist for a size without a request, nor for rollouts of a deleted PipeScaling", () => {
     const anonymous = grown("a", { requestId: undefined });
     const completed = { startedAt: STARTED, completedAt: COMPLETED };
     expect(spans({}, statusOf([anonymous], completed), [anonymous])).toEqual([]);

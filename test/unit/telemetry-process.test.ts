@@ -1,12 +1,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { closeSync, openSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { waitFor } from "../cluster/wait.ts";
 
 const PROGRAM = fileURLToPath(new URL("./telemetry/logging-process.ts", import.meta.url));
 
-/** More than a pipe and the process together hold. */
+/** More lines than fit into a pipe and the buffer of the process. */
 const TOO_MANY = 20_000;
 
 type Ending = "return" | "throw" | "reject" | "wait";
@@ -25,7 +26,7 @@ function start(lines: number, ending: Ending) {
   });
   const isAlive = async () => {
     const before = said.length;
-    await waitFor(() => said.length > before, { what: "the process to go on", intervalMs: 5 });
+    await waitFor(() => said.length > before, { what: "the process to continue", intervalMs: 5 });
   };
   return { child, isAlive, log: child.stdout };
 }
@@ -43,10 +44,10 @@ async function readAll(child: ChildProcess): Promise<Line[]> {
 
 test.each<[Ending, number, object]>([
   ["return", 0, { level: "info", msg: "the end" }],
-  ["throw", 1, { level: "fatal", err: { message: "nobody catches" } }],
-  ["reject", 1, { level: "fatal", err: { message: "nobody listens" } }],
-])("a process that ends by %s has written every line, in order", async (ending, code, last) => {
-  // More than a pipe holds.
+  ["throw", 1, { level: "fatal", err: { message: "not caught" } }],
+  ["reject", 1, { level: "fatal", err: { message: "not handled" } }],
+])("a process that ends by %s writes every line first, in order", async (ending, code, last) => {
+  // More than fits into a pipe.
   const { child } = start(1000, ending);
   const lines = await readAll(child);
   expect(lines.slice(0, 1000).map(({ line }) => line)).toEqual(Array.from({ length: 1000 }, (_, at) => at));
@@ -55,7 +56,7 @@ test.each<[Ending, number, object]>([
 });
 
 test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)(
-  "a process that is ended by %s has too",
+  "a process that ends by %s writes every line first, in order",
   async (signal) => {
     const { child, isAlive } = start(10, "wait");
     await isAlive();
@@ -68,14 +69,14 @@ test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)(
   },
 );
 
-test("a line does not wait for the end of the process", async () => {
+test("a process writes a line before its end", async () => {
   const { child, log } = start(1, "wait");
   const [chunk] = await once(log, "data");
   expect(JSON.parse(String(chunk))).toMatchObject({ line: 0 });
   expect(child.exitCode).toBeNull();
 });
 
-test("a log that nobody reads neither stops a process nor keeps it from its end", async () => {
+test("a process with an unread log continues, and ends when it receives a signal", async () => {
   const { child, isAlive } = start(TOO_MANY, "wait");
   await isAlive();
   child.kill("SIGTERM");
@@ -83,15 +84,15 @@ test("a log that nobody reads neither stops a process nor keeps it from its end"
   expect(child.exitCode).toBe(0);
 });
 
-test("a reader that comes back is told how many lines it will never see", async () => {
+test("a process reports how many lines it dropped once its log is read again", async () => {
   const { child, isAlive } = start(TOO_MANY, "wait");
   await isAlive();
   const reading = readAll(child);
-  let told = false;
+  let isReported = false;
   child.stdout?.on("data", (chunk: Buffer) => {
-    told ||= chunk.includes("dropped");
+    isReported ||= chunk.includes("dropped");
   });
-  await waitFor(() => told, { what: "the gap to be told" });
+  await waitFor(() => isReported, { what: "the report of dropped lines" });
   child.kill("SIGTERM");
   const lines = await reading;
   const seen = lines.filter(({ line }) => line !== undefined);
@@ -100,7 +101,24 @@ test("a reader that comes back is told how many lines it will never see", async 
   expect(dropped).toMatchObject({ level: "warn", lines: TOO_MANY - seen.length });
 });
 
-test("a log whose reader has gone does not end the process", async () => {
+test.each<[Ending, number]>([
+  ["return", 0],
+  ["throw", 1],
+])("a process that ends by %s ends also if the disk of its log is full", async (ending, code) => {
+  const full = openSync("/dev/full", "w");
+  const child = spawn(process.execPath, [PROGRAM, "1000", ending], {
+    env: {},
+    stdio: ["ignore", full, "ignore"],
+  });
+  closeSync(full);
+  onTestFinished(() => {
+    child.kill("SIGKILL");
+  });
+  await once(child, "exit");
+  expect(child.exitCode).toBe(code);
+});
+
+test("a process continues after the reader of its log is gone", async () => {
   const { child, isAlive, log } = start(TOO_MANY, "wait");
   log.destroy();
   await isAlive();

@@ -2,8 +2,9 @@ import { createServer } from "node:http";
 import fc from "fast-check";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createLogger } from "../../src/telemetry/log.ts";
+import { urlOf } from "../../src/telemetry/ops-server.ts";
 import { requestSpanId, type Span, spanIdOf, traceIdOf } from "../../src/telemetry/span.ts";
-import { SpanSender } from "../../src/telemetry/span-sender.ts";
+import { SpanRecorder } from "../../src/telemetry/span-recorder.ts";
 import { startTracing } from "../../src/telemetry/tracing.ts";
 import { waitFor } from "../cluster/wait.ts";
 import { startCollector } from "../gen/collector.ts";
@@ -25,7 +26,7 @@ function aSpan(changes: Partial<Span> = {}): Span {
 }
 
 describe("the ids of a trace", () => {
-  it("are those of OpenTelemetry, whatever the request id", () => {
+  it("are valid ids of OpenTelemetry, derived from the request id and the work", () => {
     fc.assert(
       fc.property(fc.uuid({ version: 4 }), fc.string(), (requestId, work) => {
         expect(traceIdOf(requestId)).toBe(requestId.replaceAll("-", ""));
@@ -40,37 +41,29 @@ describe("the ids of a trace", () => {
   });
 
   it.each(["", "mine", "0B7F6C1E-3A52-4D0A-9C1B-5F0E7A7D2C11", "00000000-0000-0000-0000-000000000000"])(
-    "are none for a request id that the API does not make: %j",
+    "do not exist for %j, which is no request id of the API",
     (requestId) => expect(traceIdOf(requestId)).toBeUndefined(),
   );
 });
 
-describe("spans", () => {
-  function sender(endpoint: string) {
-    const lost: number[] = [];
-    const errors: unknown[] = [];
-    const sender = new SpanSender({
-      endpoint,
-      resource: { "service.name": "test" },
-      onLost: (spans, error) => {
-        lost.push(spans);
-        errors.push(error);
-      },
-    });
-    return { sender, lost, errors };
-  }
+/** A recorder, and the lines that it logs. */
+function startRecorder(endpoint: string) {
+  const lines: Record<string, unknown>[] = [];
+  const log = createLogger("info", "test", { write: (line) => lines.push(JSON.parse(line)) });
+  const recorder = new SpanRecorder({ endpoint, resource: { "service.name": "test" }, log });
+  return { recorder, lines };
+}
 
-  it("reach the collector as they are, many in one call", async () => {
+describe("the span recorder", () => {
+  it("sends many spans in one call, with the ids and times that they were recorded with", async () => {
     const collector = await startCollector();
-    const { sender: sending, lost } = sender(`${collector.url}/`);
+    const { recorder, lines } = startRecorder(`${collector.url}/`);
     const id = spanIdOf(REQUEST_ID, "work");
-    sending.tell(aSpan());
-    sending.tell(
+    recorder.record(aSpan());
+    recorder.record(
       aSpan({ id, parentId: requestSpanId(REQUEST_ID), kind: "internal", name: "work", failure: "why" }),
     );
-    // Of a request that made no trace.
-    sending.tell(aSpan({ requestId: "mine" }));
-    await sending.end();
+    await recorder.end();
     expect(collector.authorizations).toHaveLength(1);
     expect(collector.spans).toEqual([
       expect.objectContaining({
@@ -85,97 +78,164 @@ describe("spans", () => {
         status: { code: 0 },
       }),
       expect.objectContaining({
+        traceId: "0b7f6c1e3a524d0a9c1b5f0e7a7d2c11",
         spanId: id,
         parentSpanId: "9c1b5f0e7a7d2c11",
         kind: 1,
         status: { code: 2, message: "why" },
       }),
     ]);
-    expect(lost).toEqual([]);
+    expect(collector.spans[0]?.parentSpanId).toBeUndefined();
+    expect(lines).toEqual([]);
   });
 
-  it("that would end before they began end when they began: clocks differ", async () => {
+  it("sends the parent of a span as a remote one, because another process may have recorded it", async () => {
     const collector = await startCollector();
-    const { sender: sending } = sender(collector.url);
-    sending.tell(aSpan({ startMs: 2000, endMs: 1000 }));
-    await sending.end();
-    expect(collector.spans).toEqual([expect.objectContaining({ startMs: 2000, endMs: 2000 })]);
+    const { recorder } = startRecorder(collector.url);
+    recorder.record(aSpan({ id: spanIdOf(REQUEST_ID, "work"), parentId: requestSpanId(REQUEST_ID) }));
+    await recorder.end();
+    const [span] = collector.spans;
+    const [hasIsRemote, isRemote] = [0x100, 0x200];
+    expect((span?.flags ?? 0) & (hasIsRemote | isRemote)).toBe(hasIsRemote | isRemote);
   });
 
-  it("that have no time, as an edited annotation may leave them, are left out, and the others are not lost", async () => {
+  it("records the same work twice as the same span", async () => {
     const collector = await startCollector();
-    const { sender: sending, lost } = sender(collector.url);
-    for (const startMs of [Number.NaN, -1]) sending.tell(aSpan({ startMs }));
-    sending.tell(aSpan({ name: "good" }));
-    await sending.end();
+    for (let process = 0; process < 2; process += 1) {
+      const { recorder } = startRecorder(collector.url);
+      recorder.record(aSpan({ id: spanIdOf(REQUEST_ID, "work"), parentId: requestSpanId(REQUEST_ID) }));
+      await recorder.end();
+    }
+    const [first, second] = collector.spans;
+    expect(first?.spanId).toBe(spanIdOf(REQUEST_ID, "work"));
+    expect(second).toEqual(first);
+  });
+
+  it("leaves out a span whose request id makes no trace, and sends the others", async () => {
+    const collector = await startCollector();
+    const { recorder, lines } = startRecorder(collector.url);
+    recorder.record(aSpan({ requestId: "mine" }));
+    recorder.record(aSpan({ name: "good" }));
+    await recorder.end();
     expect(collector.spans.map(({ name }) => name)).toEqual(["good"]);
-    expect(lost).toEqual([]);
+    expect(lines).toEqual([]);
   });
 
-  it("go with the headers that the usual variable names", async () => {
+  it.each([Number.NaN, Number.POSITIVE_INFINITY, -1, 0, 1000])(
+    "leaves out a span with the time %s, as an edited annotation may have it, and sends the others",
+    async (time) => {
+      const collector = await startCollector();
+      const { recorder, lines } = startRecorder(collector.url);
+      // The process is up for longer than the smallest of these times.
+      vi.spyOn(performance, "now").mockReturnValue(5000);
+      onTestFinished(() => {
+        vi.restoreAllMocks();
+      });
+      recorder.record(aSpan({ startMs: time }));
+      recorder.record(aSpan({ endMs: time }));
+      recorder.record(aSpan({ name: "good" }));
+      await recorder.end();
+      expect(collector.spans.map(({ name }) => name)).toEqual(["good"]);
+      expect(lines).toEqual([]);
+    },
+  );
+
+  it("sends a span that ends before its start, because clocks differ, with a duration of 0", async () => {
+    const collector = await startCollector();
+    const { recorder, lines } = startRecorder(collector.url);
+    recorder.record(aSpan({ startMs: 1_780_000_002_000, endMs: 1_780_000_001_000 }));
+    await recorder.end();
+    expect(collector.spans).toEqual([
+      expect.objectContaining({ startMs: 1_780_000_002_000, endMs: 1_780_000_002_000 }),
+    ]);
+    expect(lines).toEqual([]);
+  });
+
+  it("sends the headers of OTEL_EXPORTER_OTLP_HEADERS", async () => {
     vi.stubEnv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20token");
     onTestFinished(() => {
       vi.unstubAllEnvs();
     });
     const collector = await startCollector();
-    const { sender: sending } = sender(collector.url);
-    sending.tell(aSpan());
-    await sending.end();
+    const { recorder } = startRecorder(collector.url);
+    recorder.record(aSpan());
+    await recorder.end();
     expect(collector.authorizations).toEqual(["Bearer token"]);
   });
 
-  it("that a collector refuses are lost, and that is told", async () => {
+  it("logs the number of spans that the collector refuses", async () => {
     const collector = await startCollector(400);
-    const { sender: sending, lost, errors } = sender(collector.url);
-    sending.tell(aSpan());
-    sending.tell(aSpan());
-    await sending.end();
-    expect(lost).toEqual([2]);
-    expect(String(errors[0])).toContain("Bad Request");
+    const { recorder, lines } = startRecorder(collector.url);
+    recorder.record(aSpan());
+    recorder.record(aSpan());
+    await recorder.end();
+    expect(lines).toEqual([
+      expect.objectContaining({
+        level: "warn",
+        spans: 2,
+        err: expect.objectContaining({ message: "Bad Request" }),
+        msg: expect.stringContaining("spans were lost"),
+      }),
+    ]);
   });
 
-  it("beyond what can wait are dropped, whatever the collector does", async () => {
+  it("logs the reason if the collector rejects some spans of a batch that it accepts", async () => {
+    const partialSuccess = { rejectedSpans: 1, errorMessage: "too old" };
+    const collector = await startCollector(200, { partialSuccess });
+    const { recorder, lines } = startRecorder(collector.url);
+    recorder.record(aSpan());
+    await recorder.end();
+    expect(lines).toEqual([
+      expect.objectContaining({ level: "warn", detail: expect.stringContaining("too old") }),
+    ]);
+  });
+
+  it("drops and logs spans beyond its queue if the collector does not respond, and ends within seconds", async () => {
     const server = createServer(() => undefined);
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     onTestFinished(() => {
       server.close();
       server.closeAllConnections();
     });
-    const address = server.address();
-    const port = typeof address === "object" ? address?.port : undefined;
-    const { sender: sending, lost } = sender(`http://127.0.0.1:${port}`);
-    for (let at = 0; at < 10_000; at += 1) sending.tell(aSpan());
-    await sending.end();
-    expect(lost.reduce((sum, each) => sum + each, 0)).toBeLessThan(6000);
+    const { recorder, lines } = startRecorder(urlOf(server));
+    for (let at = 0; at < 10_000; at += 1) recorder.record(aSpan());
+    const lost = () => lines.reduce((sum, { spans }) => sum + Number(spans ?? 0), 0);
+    // The first batch times out, which makes room in the queue for the next span.
+    await waitFor(() => lost() > 0, { what: "the first batch to time out" });
+    recorder.record(aSpan());
+    expect(lines).toContainEqual(
+      expect.objectContaining({ level: "warn", detail: expect.stringMatching(/^Dropped 5\d+ spans/) }),
+    );
+    const start = performance.now();
+    await recorder.end();
+    expect(performance.now() - start).toBeLessThan(4000);
+    expect(lost()).toBeLessThan(6000);
   });
 
-  it("are lost, and told to be, also where no connection is made, and the end comes all the same", async () => {
-    // Of the addresses for documentation: nobody answers there, or the network says so at once.
-    const { sender: sending, lost } = sender("http://192.0.2.1:4318");
-    sending.tell(aSpan());
-    // Sent by itself, so that the end finds nothing to send.
-    await waitFor(() => lost.length > 0, { what: "the span to be lost" });
-    sending.tell(aSpan());
-    await sending.end();
+  it("logs lost spans and ends if no connection to the collector can be made", async () => {
+    // An address for documentation: no host answers there, or the network rejects it at once.
+    const { recorder, lines } = startRecorder("http://192.0.2.1:4318");
+    recorder.record(aSpan());
+    // The batch timer sends the span, so that nothing is left at the end.
+    await waitFor(() => lines.length > 0, { what: "the span to be lost" });
+    recorder.record(aSpan());
+    await recorder.end();
   });
 });
 
 describe("tracing", () => {
   it("is off without a collector", async () => {
     const tracing = await startTracing({}, "test", "one", createLogger("silent", "test"));
-    expect(tracing.tell).toBeUndefined();
+    expect(tracing.recordSpan).toBeUndefined();
     await tracing.end();
   });
 
-  it("tells in the log what was lost", async () => {
-    const collector = await startCollector(403);
-    const lines: string[] = [];
-    const log = createLogger("info", "test", { write: (line) => lines.push(line) });
-    const tracing = await startTracing({ otlpEndpoint: collector.url }, "test", "one", log);
-    tracing.tell?.(aSpan());
+  it("sends spans as the given service", async () => {
+    const collector = await startCollector();
+    const log = createLogger("silent", "test");
+    const tracing = await startTracing({ otlpEndpoint: collector.url }, "the-service", "one", log);
+    tracing.recordSpan?.(aSpan());
     await tracing.end();
-    expect(lines.map((line) => JSON.parse(line))).toEqual([
-      expect.objectContaining({ level: "warn", spans: 1, msg: expect.stringContaining("spans were lost") }),
-    ]);
+    expect(collector.spans).toEqual([expect.objectContaining({ service: "the-service" })]);
   });
 });

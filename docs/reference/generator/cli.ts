@@ -10,7 +10,7 @@ const OTHERS = "Others:";
 const VARIABLES = [
   [
     "`HTTPS_PROXY`, `NO_PROXY`",
-    "the proxy (`http://` or `https://`) on the way to the API, or to a cluster whose kubeconfig has no `proxy-url`; and who is reached without it: names, addresses, CIDRs, as kubectl reads them. Both may be written small. What speaks plain HTTP, this machine itself, and the cluster of a pod are reached without a proxy",
+    "the proxy (`http://` or `https://`) for connections to the API, and to a cluster whose kubeconfig has no `proxy-url`; and the hosts to connect to without it: domain names, which include their subdomains, and addresses, each with or without a port, or `*`. Unlike kubectl, CIDRs in `NO_PROXY` have no effect: list the address of the API server itself. The names may also be in lower case. Plain HTTP, loopback addresses, and the cluster of a pod's own service account never use a proxy",
   ],
   ["`KUBECONFIG`", "kubeconfigs, as for kubectl, where `--kubeconfig` is not given"],
   ["`NO_COLOR`", "if it is set, there are no colours on a terminal either"],

@@ -16,7 +16,10 @@ const REMEDIES: ReadonlyMap<string, string> = new Map([
     "403",
     "Use a key with the role that it takes, or from an address that it allows: `pipe-scaling key update`. Behind a proxy `api.trustedProxies` must have it.",
   ],
-  ["404", "See that the ids are those of your own organization: `pipe-scaling organizations`."],
+  [
+    "404",
+    "See that the ids are those of your own organization: `pipe-scaling organizations` shows its id, and `pipe-scaling services` lists those of its services.",
+  ],
   ["405", "Use one of the methods that the header `Allow` names."],
   ["408", "Send headers within 10 s and the body within 30 s."],
   ["409", "Have scaling resumed (`suspend: false` in the PipeScaling), then send it again."],

@@ -1,12 +1,12 @@
 import { isCode, isReplaced, KubeApiError, KubeUnreachableError } from "../../kube/errors.ts";
 import { InvalidRequestError, UnavailableError } from "../errors.ts";
 
-/** Whether a write met another object than it was decided on: deleted, replaced, or changed at the same moment. */
+/** Returns true if the object changed before the write: it was deleted, replaced, or written at the same moment. */
 export function isConflict(error: unknown): boolean {
   return isCode(error, 409) || isCode(error, 404) || isReplaced(error);
 }
 
-/** Whether a failed write may have been made all the same. */
+/** Returns true if a failed write may have been made all the same. */
 export function isOutcomeUnknown(error: unknown): boolean {
   return error instanceof KubeUnreachableError || (error instanceof KubeApiError && error.code >= 500);
 }
@@ -33,7 +33,7 @@ function unavailable(cause: Error, retryAfterMs?: number): UnavailableError {
 }
 
 /**
- * Whether an admission policy refused the write. A 422 is never the schema's, because our own is as strict. A webhook
+ * Returns true if an admission policy refused the write. A 422 is never the schema's, because our own is as strict. A webhook
  * chooses its status, possibly that of a missing permission, so the API server's words identify it.
  */
 function isDenied({ code, message }: KubeApiError): boolean {

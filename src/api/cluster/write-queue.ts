@@ -19,7 +19,7 @@ interface WaitingWrite<T> {
  * until it times out.
  *
  * Waiting writes that follow one another and have the same coalesce key are made once, by the last of them. The outcome
- * is as if each had been made in its turn, so every caller gets a true response.
+ * is as if each had been made in its turn, so the response to every caller is true.
  */
 export class WriteQueue<T> {
   readonly #clock: Pick<Clock, "after">;

@@ -14,8 +14,8 @@ export function rateLimit({ limits, clock, keyUsage }: RateLimitOptions): Reques
   return ({ context }, _response, next) => {
     const { key } = context;
     if (!key) throw new Error("the request is not authenticated");
-    // A request over the limit is a use as well: whoever reads `usedAt` wants to know whether the key is still needed.
-    // A request from a forbidden address is not: a thief must not make a key look alive.
+    // A request over the limit is a use as well: `usedAt` shows that somebody still needs the key. A request from a
+    // forbidden address is not: a thief must not make a key look alive.
     keyUsage.note(key.apiKey, clock.now());
     next(chargeKey(context, key.view.metadata.name, limits, clock.monotonic()));
   };

@@ -25,21 +25,21 @@ export interface RequestContextOptions {
   readonly isShuttingDown: () => boolean;
 }
 
-/** What the middlewares learn about a request, for those behind them and for the log. */
+/** State of a request that middleware shares with later middleware and with the log. */
 export class RequestContext {
   readonly requestId = randomUUID();
   /** Monotonic, in milliseconds. */
   readonly startedAt: number;
   /** `undefined` if it is unknown: the connection is gone, or a trusted proxy sent no address. */
   readonly clientIp: string | undefined;
-  /** Whether the path is not percent-encoded UTF-8. */
+  /** True if the path is not percent-encoded UTF-8. */
   readonly isPathMalformed: boolean;
   readonly isShuttingDown: () => boolean;
   /** The authenticated key; `undefined` before authentication and after a failed one. */
   key: { readonly apiKey: ApiKey; readonly view: KeyView } | undefined;
   /** Rate limit fields of the response, names and values in turn. */
   rateLimitFields: readonly string[];
-  /** Whether the connection ends with this response. */
+  /** True if the connection ends with this response. */
   closeConnection = false;
   /** Status of a response that was written past Node's HTTP layer (server/malformed-requests.ts). */
   rawStatus: number | undefined;
@@ -78,7 +78,7 @@ export function authenticatedKey({ context }: { readonly context: RequestContext
   throw new Error("the request is not authenticated");
 }
 
-/** Who made a request, for audit lines and for the annotation of a rescale. */
+/** The author of a request, for audit lines and for the annotation of a rescale. */
 export interface Requester {
   readonly requestId: string;
   /** Resource id of the API key. */

@@ -1,7 +1,7 @@
 import type { RequestHandler } from "express";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../telemetry/log.ts";
-import type { TellSpan } from "../../telemetry/span.ts";
+import type { RecordSpan } from "../../telemetry/span.ts";
 import type { ApiMetrics } from "../metrics.ts";
 import { requestSpan } from "../request-span.ts";
 import type { CompletedRequest } from "./completed-request.ts";
@@ -16,7 +16,7 @@ export interface RequestLogOptions {
   readonly clock: Pick<Clock, "now" | "monotonic">;
   readonly metrics: Pick<ApiMetrics, "requestCompleted">;
   /** Absent when tracing is off. */
-  readonly recordSpan: TellSpan | undefined;
+  readonly recordSpan: RecordSpan | undefined;
 }
 
 /** Logs, counts and traces each request when its response is out, or its client gone. */

@@ -9,12 +9,12 @@ export function announcesBody({ headers }: Pick<IncomingMessage, "headers">): bo
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
 
-/** Whether a response now would leave a part of the body unread. */
+/** Returns true if a response now would leave a part of the body unread. */
 export function hasUnreadBody(request: IncomingMessage): boolean {
   return !request.complete && announcesBody(request);
 }
 
-/** Whether the rest is on its way and so short that reading it costs less than a new connection. */
+/** Returns true if the rest is on its way and so short that reading it costs less than a new connection. */
 export function isShortBody({ headers }: Pick<IncomingMessage, "headers">): boolean {
   if (headers["transfer-encoding"] !== undefined || headers.expect !== undefined) return false;
   return Number(headers["content-length"] ?? 0) <= MAX_DISCARDED_BYTES;

@@ -28,10 +28,14 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   js: "text/javascript; charset=utf-8",
 };
 
-/** The OpenAPI document and the page that shows it: the only routes without authentication. */
-export function docsRouter(operations: readonly Operation[]): Router {
+/** Sends the OpenAPI document of these operations. */
+export function openApiHandler(operations: readonly Operation[]): RequestHandler {
   const json = gzipSync(JSON.stringify(openApiDocument(operations)));
-  const document = sendPage(new Page({ contentType: "application/json", gzipped: () => json }));
+  return sendPage(new Page({ contentType: "application/json", gzipped: () => json }));
+}
+
+/** The OpenAPI document and the page that shows it, without authentication. */
+export function docsRouter(document: RequestHandler): Router {
   const assets = new Map<string, Page>(DOCS_ASSETS.map((name) => [name, assetPage(name)]));
   const index = assets.get("index.html");
   assets.delete("index.html");
@@ -39,8 +43,6 @@ export function docsRouter(operations: readonly Operation[]): Router {
 
   const router = createRouter();
   router.route("/openapi.json").get(document).all(methodNotAllowed);
-  // Other methods of /v1 are below the authentication (app.ts).
-  router.get("/v1", document);
   router.route("/docs").get(sendPage(index)).all(methodNotAllowed);
   router.route("/docs/:asset").all((request, response, next) => {
     const page = assets.get(request.params.asset);

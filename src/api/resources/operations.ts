@@ -38,14 +38,14 @@ export type ResourceDeps = OrganizationsDeps &
   BackupDeps &
   PipeScalingDeps;
 
-/** The routers of all resources. */
+/** The routers of all resources. Express tries them in turn, so the one that clients poll comes first. */
 export function resourceRouters(deps: ResourceDeps): Router[] {
   return [
+    pipeScalingRouter(deps),
     organizationsRouter(deps),
     keysRouter(deps),
     servicesRouter(deps),
     membersRouter(deps),
     backupRouter(deps),
-    pipeScalingRouter(deps),
   ];
 }

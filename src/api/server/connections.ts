@@ -5,13 +5,13 @@ import { rateLimitKey } from "../middleware/rate-limit/rate-limit-key.ts";
 import { contextOf } from "../middleware/request-context.ts";
 
 /** Reasons for closing or refusing a connection: labels of a metric. */
-export const DROP_REASONS = ["idle_evicted", "source_limit", "connection_limit"] as const;
+export const DROP_REASONS = ["evicted", "source_limit", "connection_limit"] as const;
 export type DropReason = (typeof DROP_REASONS)[number];
 
 export interface ConnectionLimits {
   /** An idle connection costs some 80 KB with TLS; a few replicas behind an ingress need far fewer than 1000. */
   readonly total: number;
-  /** Of one source address, or IPv6 /64. */
+  /** Per source address, or IPv6 /64. */
   readonly perSource: number;
 }
 
@@ -24,7 +24,7 @@ export interface Exchange {
 }
 
 interface Connection {
-  /** Remote address and port, which a closed socket no longer has. */
+  /** Remote address and port. */
   readonly key: string;
   /** Requests come on this one; with TLS it replaces the TCP socket after the handshake. */
   socket: Socket;
@@ -41,10 +41,10 @@ export interface ConnectionsOptions {
 }
 
 /**
- * The open connections of a server, and their limits. At a limit, a new connection replaces an idle one, so that
- * clients without credentials cannot occupy the server: first the one that was unused for longest among those whose
- * last request was not authenticated, then among all. A connection is idle while no response is owed on it, even if a
- * request is arriving slowly or its client does not read the last response.
+ * The open connections of a server, and their limits. At a limit, a new connection replaces an open one, so that
+ * clients without credentials cannot occupy the server: the one that was unused for longest among those whose last
+ * request was not authenticated, or else among the idle ones. A connection is idle while no response is owed on it,
+ * even if a request is arriving slowly, or its client does not read a response or still sends a refused body.
  */
 export class Connections {
   readonly #options: ConnectionsOptions;
@@ -110,7 +110,7 @@ export class Connections {
       return;
     }
     const key = keyOf(socket);
-    const connection = { key, socket, source, latest: undefined };
+    const connection: Connection = { key, socket, source, latest: undefined };
     this.#open.set(key, connection);
     this.#bySocket.set(socket, connection);
     this.#perSource.set(source, (this.#perSource.get(source) ?? 0) + 1);
@@ -146,24 +146,24 @@ export class Connections {
   }
 
   #evict(isCandidate: (connection: Connection) => boolean): boolean {
-    const connection = this.#leastUsed(isCandidate);
-    if (!connection) return false;
+    let idle: Connection | undefined;
+    for (const connection of this.#open.values()) {
+      if (!isCandidate(connection)) continue;
+      if (!hasAuthenticated(connection)) {
+        this.#drop(connection);
+        return true;
+      }
+      if (!isOwedResponse(connection)) idle ??= connection;
+    }
+    if (idle) this.#drop(idle);
+    return idle !== undefined;
+  }
+
+  #drop(connection: Connection): void {
     // At once, so that the next connection does not count it: `close` comes later.
     this.#open.delete(connection.key);
     connection.socket.destroy();
-    this.#options.onDrop("idle_evicted", connection.source);
-    return true;
-  }
-
-  /** Makes no array of all connections: an attacker's next connection is not far. */
-  #leastUsed(isCandidate: (connection: Connection) => boolean): Connection | undefined {
-    let authenticated: Connection | undefined;
-    for (const connection of this.#open.values()) {
-      if (!isCandidate(connection) || isOwedResponse(connection)) continue;
-      if (!hasAuthenticated(connection)) return connection;
-      authenticated ??= connection;
-    }
-    return authenticated;
+    this.#options.onDrop("evicted", connection.source);
   }
 
   #close(isMeant: (connection: Connection) => boolean): void {
@@ -179,7 +179,6 @@ function isIdle({ latest }: Connection): boolean {
   return latest === undefined || latest.response.writableFinished;
 }
 
-/** A response that is written is not owed, even if its client does not read it, or still sends an unwanted body. */
 function isOwedResponse(connection: Connection): boolean {
   const { latest } = connection;
   if (latest === undefined || isIdle(connection)) return false;

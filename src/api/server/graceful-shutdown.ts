@@ -7,9 +7,9 @@ export interface ShutdownOptions {
   readonly server: Server;
   readonly connections: Pick<Connections, "shutDown" | "closeIdle" | "closeAll">;
   readonly clock: Pick<Clock, "after">;
-  /** How long a client may take to send its headers: a closed server no longer enforces it. */
+  /** Time for a client to send its headers: a closed server no longer enforces it. */
   readonly headersMs: number;
-  /** How long requests in flight may take. */
+  /** Time for requests in flight. */
   readonly maxMs: number;
 }
 

@@ -12,9 +12,9 @@ export interface Timeouts {
   readonly headersMs: number;
   /** Until the last byte of the body has arrived. */
   readonly requestMs: number;
-  /** How long a connection may wait for its next request. */
+  /** Longest wait of a connection for its next request. */
   readonly keepAliveMs: number;
-  /** How long nothing may move on a connection, although a response is owed on it or not read. */
+  /** Longest time without traffic on a connection on which a response is owed, or not read. */
   readonly stalledMs: number;
   /** Interval at which the first two are checked. */
   readonly checkMs: number;

@@ -1,2 +1,2 @@
-/** Of a request line with its headers. */
+/** Limit of a request line with its headers. */
 export const MAX_HEADER_BYTES = 16_384;

@@ -87,7 +87,7 @@ export class MalformedRequests {
 }
 
 /**
- * Whether a response written past Node's HTTP layer would be read as what it is. Behind a response that is still owed
+ * Returns true if the client would read a response written past Node's HTTP layer as what it is. Behind a response that is still owed
  * it would be read as that one; behind one that has begun it would be garbage.
  */
 function canRespond(latest: Exchange | undefined): boolean {

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { service } from "../../api/resources/services/schema.ts";
 import type { Size } from "../../domain/size.ts";
 
 /**
@@ -9,6 +10,8 @@ import type { Size } from "../../domain/size.ts";
 export const organizations = z.array(
   z.looseObject({ id: z.string(), name: z.string(), createdAt: z.string() }),
 );
+
+export const services = z.array(service.loose());
 
 export const apiKeys = z.array(
   z.looseObject({

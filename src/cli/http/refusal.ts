@@ -22,18 +22,18 @@ export class Refusal extends CliError {
   }
 }
 
-/** Who answers is not the API, or not one of this version. */
+/** The response is not from the API, or not from one of this version. */
 export class ForeignAnswer extends CliError {}
 
 const envelope = z.object({ error: z.string(), status: z.int() });
 
 /** Gateways in front of the API answer these by themselves, and in HTML. */
 const PASSING = [502, 503, 504];
-/** Where nothing is said of when to come again. */
+/** Used if a 429, 502, 503 or 504 names no wait. */
 const STANDARD_RETRY_MS = 5000;
 
-/** What an answer other than 200 means, as an error. */
-export function refusalOf(answer: RawAnswer, { method }: ApiRequest, access: Access): CliError {
+/** The error for a response other than 200. */
+export function refusalOf(answer: RawAnswer, { method, path }: ApiRequest, access: Access): CliError {
   const { status, headers } = answer;
   const read = envelope.safeParse(jsonOf(answer.text));
   const isPassing = PASSING.includes(status);
@@ -42,7 +42,7 @@ export function refusalOf(answer: RawAnswer, { method }: ApiRequest, access: Acc
   const id = headers["x-request-id"];
   const sentences = [
     status === 401 ? unknownKey(access) : said,
-    ...hints(status, said, profileFlag(access)),
+    ...hints(status, said, path, profileFlag(access)),
     ...(status >= 500 && method !== "GET" ? [DOUBT] : []),
     `(${[`status ${status}`, ...(id === undefined ? [] : [`request ${printable(id)}`])].join(", ")})`,
   ];
@@ -54,18 +54,23 @@ function unknownKey({ url, keySuffix, profile }: Access): string {
   return `${url} does not accept the key that ends in ${keySuffix}${from}: it is unknown there, its secret is wrong, or it is disabled or has expired. See that the address is right; an admin of the organization sees the state of the key with \`pipe-scaling keys\`, and \`pipe-scaling profile set\` takes another secret.`;
 }
 
-/** What the API says of a path that none of its operations has. */
+/** The API's error text for a path without an operation. */
 const NO_SUCH_PATH = "There is nothing at this path.";
 
-function hints(status: number, said: string, flag: string): string[] {
+function hints(status: number, said: string, path: string, flag: string): string[] {
   if (status === 403) {
     return [
-      `What a key may do, and from where, is in its roles and its ipAccessList: \`pipe-scaling keys${flag}\` shows them.`,
+      `The roles of a key decide what it may do, and its ipAccessList from which addresses: \`pipe-scaling keys${flag}\` shows both.`,
     ];
   }
   if (said === NO_SUCH_PATH) {
     return [
       "See that the address is right, without a path that is not the API's, or use the program of its version.",
+    ];
+  }
+  if (status === 404 && path.includes("/services/")) {
+    return [
+      `See that the id is right: \`pipe-scaling services${flag}\` lists the services of the key's organization, and \`pipe-scaling organizations${flag}\` shows which organization that is.`,
     ];
   }
   if (status === 404) {
@@ -92,7 +97,7 @@ export function foreign({ status, headers }: RawAnswer, { url }: Access): Foreig
   const { "content-type": type = "no type", location } = headers;
   const where = location === undefined ? "" : `, to ${JSON.stringify(location)}`;
   return new ForeignAnswer(
-    `What answers at ${url} is not this API (status ${status}, ${printable(type)}${where}): see that the address is right, that of the API without /v1.`,
+    `The server at ${url} is not this API (status ${status}, ${printable(type)}${where}): give the address of the API without /v1.`,
   );
 }
 

@@ -1,5 +1,5 @@
-import { dispatcherTo } from "../../kube/dispatcher.ts";
-import { type Environment, routeOf } from "../../kube/route.ts";
+import { openDispatcher } from "../../kube/dispatcher.ts";
+import { type Environment, proxyFromEnvironment } from "../../kube/proxy.ts";
 import type { Access } from "./access.ts";
 import { NoAnswer, noAnswerSentence, noTunnelSentence } from "./no-answer.ts";
 import type { ApiRequest } from "./request.ts";
@@ -31,12 +31,14 @@ export function openTransport(
 ): Transport {
   const { origin, pathname } = new URL(url);
   const base = pathname.replace(/\/$/, "");
-  const route = routeOf(env, new URL(url));
-  const pool = dispatcherTo(origin, route, {
+  const options = {
     connections: 1,
-    allowH2: false,
     maxResponseSize: MOST_BYTES,
     connect: { timeout: CONNECT_MS, ...(ca === undefined ? {} : { ca }) },
+  };
+  let proxyInUse: URL | undefined;
+  const pool = openDispatcher(origin, proxyFromEnvironment(env, new URL(url)), options, (proxy) => {
+    proxyInUse = proxy;
   });
   return {
     async send({ method, path, body }, signal) {
@@ -59,7 +61,7 @@ export function openTransport(
         return { status: answer.statusCode, headers: single(answer.headers), text };
       } catch (cause) {
         signal?.throwIfAborted();
-        const refusal = route && noTunnelSentence(url, route, cause);
+        const refusal = proxyInUse && noTunnelSentence(url, proxyInUse, cause);
         throw new NoAnswer(refusal ?? noAnswerSentence(url, method, cause), { cause });
       }
     },

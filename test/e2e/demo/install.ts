@@ -5,7 +5,7 @@ import { connect } from "../../../src/kube/connection.ts";
 import { CHART, helm } from "../../chart/tools.ts";
 import type { Cluster } from "../../cluster/cluster.ts";
 import { apply, kubectl } from "../../cluster/kubectl.ts";
-import { type PodAccount, podAccount, serviceAccountKubeconfig } from "../../cluster/service-account.ts";
+import { serviceAccountKubeconfig } from "../../cluster/service-account.ts";
 import { namespace } from "./objects.ts";
 
 const RELEASE = "pipe-scaling-operator";
@@ -24,11 +24,6 @@ export async function install(
   await kubectl(cluster, ["wait", "--for=condition=Established", `crd/${PLURAL}.${GROUP}`, "--timeout=30s"], {
     signal,
   });
-}
-
-/** What the controller's pod has of its account. */
-export function controllerPod(cluster: Cluster): Promise<PodAccount> {
-  return podAccount(cluster, SYSTEM_NAMESPACE, `${RELEASE}-controller`);
 }
 
 export interface Accounts {

@@ -170,6 +170,23 @@ describe("before the caches are filled", () => {
   });
 });
 
+describe("the path /v1", () => {
+  it.each(["OPTIONS", "TRACE", "POST"])(
+    "refuses %s with 401 without a key and 405 with one",
+    async (method) => {
+      const authorization = addKey();
+      const ask = await start();
+      expect(await ask({ method, path: "/v1" })).toMatchObject({ status: 401, body: { status: 401 } });
+      expect(await ask({ method, path: "/v1", authorization })).toMatchObject({
+        status: 405,
+        body: { status: 405 },
+        headers: { allow: "GET, HEAD" },
+      });
+      expect((await ask({ path: "/v1" })).status).toBe(200);
+    },
+  );
+});
+
 describe("while the PipeScalings alone cannot be read", () => {
   it("answers 503 to what is about them, rather than that there are none, and serves the rest", async () => {
     const authorization = addKey();

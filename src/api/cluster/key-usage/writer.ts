@@ -15,7 +15,7 @@ const MIN_INTERVAL_MS = 30_000;
 const INTERVAL_JITTER_MS = 25_000;
 
 /** Time for the last round, part of the budget of a graceful shutdown (setup.ts). */
-export const LAST_ROUND_MS = 3000;
+const LAST_ROUND_MS = 3000;
 
 /** Records written at once, so that a slow one holds up few others. */
 const CONCURRENCY = 8;

@@ -82,7 +82,7 @@ function requireRemovable(record: MembersView | undefined, entry: string): Membe
   return record;
 }
 
-/** A malformed entry is not counted: nobody can administer with it. */
+/** A malformed entry does not count, because it gives no permissions. */
 function countAdmins({ members }: MembersView): number {
   return [...members.values()].filter((member) => member.ok && member.value.role === ADMIN).length;
 }

@@ -57,7 +57,7 @@ export const getPipeScalingProgress = {
   tag: "Pipes",
   summary: "See how far a rescale has come",
   description:
-    "How many pipes of the service run the size that was requested last, which of them cannot get it and why, and which request asked for it. Reflects a PATCH at once. Poll it every few seconds: it is served from memory, but counts as a request of the key.",
+    "The number of pipes that run the size that was requested last, the pipes that cannot get it with the reasons, and the request that asked for it. Reflects a PATCH at once. Poll it every few seconds: it is served from memory, but counts as a request of the key.",
   isBeta: true,
   result: pipeScalingProgress,
   refusals: { 400: `An id in the path is not a UUID, or ${NO_PIPE}.`, 404: NOT_FOUND },

@@ -33,7 +33,7 @@ export function reachedSize({ namespace, id }: Service, cache: Pick<ScalingCache
   throw new UnavailableError("The size of this service's pipes is not known yet. Try again shortly.");
 }
 
-/** How far the pipes of a service have come on their way to the size that was requested last. */
+/** The progress of the pipes of a service toward the size that was requested last. */
 export function scalingProgress(
   { namespace, id }: Service,
   cache: Pick<ScalingCache, "scaling">,

@@ -1,12 +1,14 @@
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { connect as connectTls } from "node:tls";
 import type { RequestHandler } from "express";
 import createError from "http-errors";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { type KeyView, toKeyView } from "../../../../src/api/cluster/views.ts";
+import { toKeyView } from "../../../../src/api/cluster/views.ts";
+import type { RequestContext } from "../../../../src/api/middleware/request-context.ts";
 import { sendResult } from "../../../../src/api/middleware/respond.ts";
-import type { ApiKey } from "../../../../src/records/api-key.ts";
 import { certificatePair } from "../../../gen/certificate.ts";
+import { keyRecord } from "../../../gen/records.ts";
 import { type OpenSocket, open, startServer } from "../../../support/http-server.ts";
 
 const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -15,26 +17,13 @@ const TRUSTED = { trustedProxies: ["127.0.0.1"] };
 
 const respond: RequestHandler = (_request, response) => sendResult(response);
 
-const refuse: RequestHandler = (_request, _response, next) => next(createError(401, "Who are you?"));
-
-/** Treats requests with an Authorization header as authenticated with a key. */
-function authenticateAs(view: KeyView): RequestHandler {
-  return ({ headers, context }, _response, next) => {
-    const apiKey: ApiKey = {
-      id: "key",
-      organizationId: "organization",
-      name: "key",
-      keySuffix: "key",
-      state: "enabled",
-      roles: [],
-      createdAt: new Date(0),
-      expireAt: undefined,
-      ipAccessList: [],
-      secretHashes: [],
-    };
-    if (headers.authorization !== undefined) context.key = { apiKey, view };
-    next();
-  };
+function anyKey(): NonNullable<RequestContext["key"]> {
+  const { record } = keyRecord({ organizationId: randomUUID() });
+  const data = Object.entries(record.stringData).map(([name, text]) => [name, btoa(String(text))]);
+  const metadata = { ...record.metadata, uid: "u", resourceVersion: "1" };
+  const view = toKeyView({ metadata, data: Object.fromEntries(data) });
+  if (!view.parsed.ok) throw new Error(view.parsed.problem);
+  return { apiKey: view.parsed.value, view };
 }
 
 /** A connection that waits for its next request. */
@@ -53,7 +42,7 @@ describe("the limit of connections", () => {
     await expect.poll(() => first.received().match(/200 OK/g)?.length).toBe(2);
     const fourth = await idle(port);
     await second.closed;
-    expect(drops).toEqual(["idle_evicted"]);
+    expect(drops).toEqual(["evicted"]);
     for (const { socket } of [first, third, fourth]) expect(socket.destroyed).toBe(false);
   });
 
@@ -68,15 +57,19 @@ describe("the limit of connections", () => {
     await Promise.all([idle(port), idle(port)]);
     await idle(port);
     await slow.closed;
-    expect(drops).toEqual(["idle_evicted"]);
+    expect(drops).toEqual(["evicted"]);
   });
 
-  it("refuses a new connection while a response is owed on every other", async () => {
+  it("refuses a new connection while an authenticated response is owed on every other", async () => {
     let requests = 0;
-    const count: RequestHandler = () => {
+    const authenticateAndWait: RequestHandler = (request) => {
+      request.context.key = anyKey();
       requests += 1;
     };
-    const { port, drops, connections } = await startServer([count], { connectionLimits: LIMITS, ...TRUSTED });
+    const { port, drops, connections } = await startServer([authenticateAndWait], {
+      connectionLimits: LIMITS,
+      ...TRUSTED,
+    });
     for (const { socket } of [await open(port), await open(port), await open(port)]) socket.write(GET);
     await expect.poll(() => requests).toBe(3);
     const refused = await open(port);
@@ -85,12 +78,45 @@ describe("the limit of connections", () => {
     expect(connections.size).toBe(3);
   });
 
-  it("closes a connection whose client does not read its response to make room for a new one", async () => {
-    const body = Buffer.alloc(32 * 1024 * 1024);
-    const sendMuch: RequestHandler = (_request, response) => void response.end(body);
-    const { port, drops } = await startServer([sendMuch], { connectionLimits: LIMITS, ...TRUSTED });
-    const clients = [await open(port), await open(port), await open(port)];
-    for (const { socket } of clients) {
+  it("closes a connection that was not authenticated even while it does not read its response", async () => {
+    const big = Buffer.alloc(32 * 1024 * 1024);
+    let stuckRequests = 0;
+    const authenticateSome: RequestHandler = (request, response) => {
+      if (request.url !== "/with-key") {
+        stuckRequests += 1;
+        response.end(big);
+        return;
+      }
+      request.context.key = anyKey();
+      sendResult(response);
+    };
+    const { port, drops } = await startServer([authenticateSome], {
+      connectionLimits: LIMITS,
+      ...TRUSTED,
+    });
+    const stuck = await open(port);
+    stuck.socket.pause();
+    stuck.socket.write(GET);
+    await expect.poll(() => stuckRequests).toBe(1);
+    const withKey: OpenSocket[] = [];
+    for (let count = 0; count < 3; count += 1) {
+      const connection = await open(port);
+      withKey.push(connection);
+      connection.socket.write(GET.replace("/", "/with-key"));
+      await connection.until("200 OK");
+    }
+    expect(drops).toEqual(["evicted"]);
+    for (const { socket } of withKey) expect(socket.destroyed).toBe(false);
+  });
+
+  it("closes an authenticated connection that does not read its response when there is no other", async () => {
+    const big = Buffer.alloc(32 * 1024 * 1024);
+    const sendBig: RequestHandler = (request, response) => {
+      request.context.key = anyKey();
+      response.end(big);
+    };
+    const { port, drops } = await startServer([sendBig], { connectionLimits: LIMITS, ...TRUSTED });
+    for (const { socket } of [await open(port), await open(port), await open(port)]) {
       socket.write(GET);
       await once(socket, "data");
       socket.pause();
@@ -98,52 +124,65 @@ describe("the limit of connections", () => {
     const { socket, until } = await open(port);
     socket.write(GET);
     await until("200 OK");
-    expect(drops).toEqual(["idle_evicted"]);
+    expect(drops).toEqual(["evicted"]);
   });
 
-  it("closes a connection on which a refused body is still arriving to make room for a new one", async () => {
+  it("closes an authenticated connection on which a refused body is arriving when there is no other", async () => {
+    const refuse: RequestHandler = (request, _response, next) => {
+      request.context.key = anyKey();
+      next(createError(429, "Too many requests"));
+    };
     const { port, drops } = await startServer([refuse], { connectionLimits: LIMITS, ...TRUSTED });
-    const refused = [await open(port), await open(port), await open(port)];
-    for (const { socket, until } of refused) {
+    for (const { socket, until } of [await open(port), await open(port), await open(port)]) {
       socket.write("PATCH / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n");
-      await until("401");
+      await until("429");
     }
     const { socket, until } = await open(port);
     socket.write(GET);
-    await until("401");
-    expect(drops).toEqual(["idle_evicted"]);
+    await until("429");
+    expect(drops).toEqual(["evicted"]);
   });
 
-  it("keeps a connection with an authenticated request, as long as there are others", async () => {
-    const key = toKeyView({ metadata: { name: "key", uid: "uid", resourceVersion: "1" } });
-    const { port, drops } = await startServer([authenticateAs(key), respond], {
-      connectionLimits: LIMITS,
-      ...TRUSTED,
-    });
+  it("keeps an authenticated connection on which an earlier response is owed", async () => {
+    let isAsked = false;
+    const respondToSecond: RequestHandler = (request, response) => {
+      request.context.key = anyKey();
+      if (request.path === "/slow") isAsked = true;
+      else sendResult(response);
+    };
+    const limits = { total: 1, perSource: 100 };
+    const { port, drops } = await startServer([respondToSecond], { connectionLimits: limits, ...TRUSTED });
+    const { socket } = await open(port);
+    socket.write(GET.replace("/", "/slow") + GET);
+    await expect.poll(() => isAsked).toBe(true);
+    const refused = await open(port);
+    await refused.closed;
+    expect(drops).toEqual(["connection_limit"]);
+  });
+
+  it("keeps a connection with an authenticated request while there is one without", async () => {
+    const authenticateSome: RequestHandler = (request, response) => {
+      if (request.url === "/with-key") request.context.key = anyKey();
+      sendResult(response);
+    };
+    const { port, drops } = await startServer([authenticateSome], { connectionLimits: LIMITS, ...TRUSTED });
     const known = await open(port);
-    known.socket.write(GET.replace("\r\n\r\n", "\r\nAuthorization: known\r\n\r\n"));
+    known.socket.write(GET.replace("/", "/with-key"));
     await known.until("200 OK");
     for (let times = 0; times < 10; times += 1) await idle(port);
     expect(known.socket.destroyed).toBe(false);
-    expect(drops).toEqual(Array(8).fill("idle_evicted"));
+    expect(drops).toEqual(Array(8).fill("evicted"));
   });
 
   it("closes the authenticated connection that was unused for longest when there is no other", async () => {
-    const key = toKeyView({ metadata: { name: "key", uid: "uid", resourceVersion: "1" } });
-    const { port, drops } = await startServer([authenticateAs(key), respond], {
-      connectionLimits: LIMITS,
-      ...TRUSTED,
-    });
-    const request = GET.replace("\r\n\r\n", "\r\nAuthorization: known\r\n\r\n");
-    const clients: OpenSocket[] = [];
-    for (let times = 0; times < 4; times += 1) {
-      const client = await open(port);
-      client.socket.write(request);
-      await client.until("200 OK");
-      clients.push(client);
-    }
+    const authenticateAll: RequestHandler = (request, response) => {
+      request.context.key = anyKey();
+      sendResult(response);
+    };
+    const { port, drops } = await startServer([authenticateAll], { connectionLimits: LIMITS, ...TRUSTED });
+    const clients = [await idle(port), await idle(port), await idle(port), await idle(port)];
     await clients[0]?.closed;
-    expect(drops).toEqual(["idle_evicted"]);
+    expect(drops).toEqual(["evicted"]);
     expect(clients.map(({ socket }) => socket.destroyed)).toEqual([true, false, false, false]);
   });
 
@@ -154,7 +193,7 @@ describe("the limit of connections", () => {
     await idle(port);
     await idle(port);
     await first.closed;
-    expect(drops).toEqual(["idle_evicted"]);
+    expect(drops).toEqual(["evicted"]);
   });
 
   it("holds for connections under TLS, also before their handshake", async () => {

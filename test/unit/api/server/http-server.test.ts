@@ -72,6 +72,7 @@ describe("the API's server", () => {
   it("makes no stack traces for the pipelined requests that it ignores, and leaves others theirs", async () => {
     const { server, port } = await startServer([neverRespond]);
     const limit = Error.stackTraceLimit;
+    expect(limit).toBeGreaterThan(0);
     const frames: (number | undefined)[] = [];
     server.prependListener("request", (request) => {
       request.once("error", ({ stack }) => frames.push(stack?.match(/\n +at /g)?.length));

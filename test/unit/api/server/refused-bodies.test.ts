@@ -125,6 +125,13 @@ describe("a keep-alive connection", () => {
     await client.until("HTTP/1.1 200");
   });
 
+  it("ends when a small body that was announced does not arrive", async () => {
+    const { client } = await start();
+    client.socket.write(headOf(404, "Content-Length: 5"));
+    await client.until('"status":404');
+    await client.closed;
+  });
+
   it("ends with a 401, also to a request with a small body", async () => {
     const { client } = await start();
     client.socket.write(`${headOf(401, "Content-Length: 5")}12345`);

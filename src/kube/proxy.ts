@@ -1,0 +1,59 @@
+import { KubeConfigError } from "./errors.ts";
+import { isLoopback } from "./loopback.ts";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface HttpProxy {
+  readonly url: URL;
+  /** Hosts that are connected to directly, as in `NO_PROXY`. */
+  readonly noProxy: string;
+}
+
+const PROXY_RULE =
+  "it must be one that begins with http:// or https://, and % in a password must be written as %25";
+
+/**
+ * The proxy that the environment names for a server. Loopback addresses are connected to directly, and so are
+ * servers without TLS, because the proxy could read the credentials.
+ *
+ * @throws KubeConfigError
+ */
+export function proxyFromEnvironment(env: Environment, server: URL): HttpProxy | undefined {
+  const text = env["https_proxy"] || env["HTTPS_PROXY"] || "";
+  if (text === "" || server.protocol !== "https:" || isLoopback(server.hostname)) return undefined;
+  // Like curl and kubectl, accept an address without a scheme.
+  const url = parseProxyUrl(text.includes("://") ? text : `http://${text}`);
+  // The message does not repeat the value, which can contain a password.
+  if (!url) throw new KubeConfigError(`HTTPS_PROXY is not the address of a proxy: ${PROXY_RULE}.`);
+  return { url, noProxy: env["no_proxy"] || env["NO_PROXY"] || "" };
+}
+
+/**
+ * The proxy that a kubeconfig names for its cluster.
+ *
+ * @param origin the kubeconfig, as the subject of a sentence
+ * @throws KubeConfigError
+ */
+export function proxyFromKubeconfig(proxyUrl: string, server: URL, origin: string): HttpProxy {
+  const url = parseProxyUrl(proxyUrl);
+  if (!url) {
+    throw new KubeConfigError(`${origin} has a proxy-url that is not the address of a proxy: ${PROXY_RULE}.`);
+  }
+  if (server.protocol !== "https:") {
+    throw new KubeConfigError(
+      `${origin} has a proxy-url for a server without TLS: the proxy could read the credentials. Give the server an address that begins with https://.`,
+    );
+  }
+  return { url, noProxy: "" };
+}
+
+function parseProxyUrl(text: string): URL | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || !/^https?:$/.test(url.protocol)) return undefined;
+  try {
+    decodeURIComponent(`${url.username}${url.password}`);
+    return url;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,61 @@
+import { Registry } from "prom-client";
+import { beforeEach, describe, expect, it } from "vitest";
+import { ApiMetrics } from "../../../src/api/metrics.ts";
+
+const ROUTE = "/v1/organizations";
+
+let registry: Registry;
+let metrics: ApiMetrics;
+
+beforeEach(() => {
+  registry = new Registry();
+  metrics = new ApiMetrics(registry);
+});
+
+async function samples(name: string): Promise<string[]> {
+  const text = await registry.getSingleMetricAsString(name);
+  return text.split("\n").filter((line) => !line.startsWith("#"));
+}
+
+describe("the metrics of the API", () => {
+  it("have every authentication result and limit as a series of 0 before the first request", async () => {
+    expect(await samples("pipe_scaling_authentications_total")).toEqual([
+      'pipe_scaling_authentications_total{result="accepted"} 0',
+      'pipe_scaling_authentications_total{result="absent"} 0',
+      'pipe_scaling_authentications_total{result="refused"} 0',
+      'pipe_scaling_authentications_total{result="unknown"} 0',
+    ]);
+    expect(await samples("pipe_scaling_limit_hits_total")).toEqual([
+      'pipe_scaling_limit_hits_total{limit="key"} 0',
+      'pipe_scaling_limit_hits_total{limit="source"} 0',
+    ]);
+  });
+
+  it("count requests by method, route and status", async () => {
+    const complete = (method: string, status: number, route?: string) =>
+      metrics.requestCompleted({
+        request: { method, headers: {} },
+        context: { key: route === undefined ? undefined : {} },
+        route,
+        status,
+        durationMs: 1,
+      });
+    for (const method of ["GET", "GET", "PROPFIND"]) complete(method, 200, ROUTE);
+    complete("GET", 429, ROUTE);
+    complete("GET", 401);
+    metrics.malformedRequest(400);
+    expect(await samples("pipe_scaling_http_requests_total")).toEqual([
+      `pipe_scaling_http_requests_total{method="GET",route="${ROUTE}",code="200"} 2`,
+      `pipe_scaling_http_requests_total{method="other",route="${ROUTE}",code="200"} 1`,
+      `pipe_scaling_http_requests_total{method="GET",route="${ROUTE}",code="429"} 1`,
+      'pipe_scaling_http_requests_total{method="GET",route="none",code="401"} 1',
+      'pipe_scaling_http_requests_total{method="none",route="none",code="400"} 1',
+    ]);
+    expect(await samples("pipe_scaling_authentications_total")).toContain(
+      'pipe_scaling_authentications_total{result="absent"} 1',
+    );
+    expect(await samples("pipe_scaling_limit_hits_total")).toContain(
+      'pipe_scaling_limit_hits_total{limit="key"} 1',
+    );
+  });
+});
