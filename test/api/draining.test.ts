@@ -135,7 +135,7 @@ test("SIGTERM ends the process within the 30 s of a Pod, whatever hangs", async 
   cluster.freeze();
 
   child.kill("SIGTERM");
-  await waitFor(() => child.exitCode !== null, { what: "the process to end", timeoutMs: 28_000 });
+  await waitFor(() => child.exitCode !== null, { what: "the process to end", timeoutMs: 28_500 });
   expect(child.exitCode).toBe(0);
   expect(lines()).toContainEqual(
     expect.objectContaining({ level: "warn", msg: "the use of keys could not be recorded" }),
