@@ -11,7 +11,7 @@ import { sendResult } from "../../../../src/api/middleware/respond.ts";
 import { parseRaw } from "../../../api/client.ts";
 import { VirtualClock } from "../../../gen/clock.ts";
 import { DEFAULT_LIMITS } from "../../../support/express-app.ts";
-import { open, startServer } from "../../../support/http-server.ts";
+import { open, PATIENT, type ServerOptions, startServer } from "../../../support/http-server.ts";
 
 const BODY_BYTES = 8 * 1024 * 1024;
 /** 64 KiB of the body, and the segments of 64 KiB in which it begins and ends. */
@@ -36,8 +36,8 @@ function acceptedSocket(server: Server): Promise<Socket> {
   return new Promise((resolve) => server.once("connection", resolve));
 }
 
-async function start() {
-  const { server, port } = await startServer(handlers);
+async function start(options: ServerOptions = {}) {
+  const { server, port } = await startServer(handlers, options);
   const accepted = acceptedSocket(server);
   const client = await open(port);
   return { server, client, accepted: await accepted };
@@ -126,7 +126,7 @@ describe("a keep-alive connection", () => {
   });
 
   it("ends when a small body that was announced does not arrive", async () => {
-    const { client } = await start();
+    const { client } = await start({ timeouts: { ...PATIENT, keepAliveMs: 60_000, requestMs: 60_000 } });
     client.socket.write(headOf(404, "Content-Length: 5"));
     await client.until('"status":404');
     await client.closed;
