@@ -1,8 +1,9 @@
 #!/usr/bin/env node
-import { Command, Option } from "commander";
+import { Command, InvalidArgumentError, Option } from "commander";
 import { sentenceFor } from "../src/cli/failure.ts";
 import { ClusterError } from "../test/cluster/errors.ts";
 import { benchApi } from "./api/bench.ts";
+import { soak } from "./api/soak.ts";
 import { benchController, type Extent } from "./controller/bench.ts";
 
 /** The command line of the benchmarks: npm run bench -- <name>. */
@@ -17,10 +18,17 @@ function program(): Command {
   main
     .command("api")
     .description(
-      "requests per second of a cached GET, time of a PATCH, memory after a million requests; about 5 minutes",
+      "requests per second of a cached GET, time of a PATCH, memory after a million requests and during attacks; about 7 minutes",
     )
     .option("--quick", "fewer and shorter rounds, and fewer requests: to see that it works, not to quote")
     .action(({ quick = false }: { quick?: boolean }) => benchApi({ quick, tell: say }));
+  main
+    .command("soak")
+    .description(
+      "attacks the API in all known ways at once while one client uses it, and measures that client's response times and the memory",
+    )
+    .addOption(new Option("--minutes <number>", "length of the attack").default(10).argParser(minutesOf))
+    .action(({ minutes }: { minutes: number }) => soak({ minutes, tell: say }));
   main
     .command("controller")
     .description(
@@ -34,6 +42,13 @@ function program(): Command {
       benchController({ extent: extentOf(quick, full), tell: say }),
     );
   return main;
+}
+
+/** @throws InvalidArgumentError */
+function minutesOf(text: string): number {
+  const minutes = Number(text);
+  if (minutes > 0 && minutes <= 60) return minutes;
+  throw new InvalidArgumentError("It must be a number of minutes, at most 60.");
 }
 
 function extentOf(quick: boolean, full: boolean): Extent {

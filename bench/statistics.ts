@@ -7,6 +7,14 @@ export function median(values: readonly number[]): number {
   return (lower + upper) / 2;
 }
 
+/** The smallest value that a share of all values, from 0 to 1, does not exceed. */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const value = sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)];
+  if (value === undefined) throw new Error("there is no percentile of nothing");
+  return value;
+}
+
 /** A quantity by rounds: its median, and how far the rounds lay apart. */
 export interface Spread {
   readonly median: number;

@@ -1,11 +1,15 @@
 import { buildProgram } from "../bundle.ts";
+import { count, mebibytes } from "../format.ts";
 import { describeMachine } from "../machine.ts";
 import { type Measure, measuresTable } from "../measure.ts";
 import { compare } from "../statistics.ts";
-import { LoadGenerator } from "./load-generator.ts";
+import { measureAttackMemory } from "./attack-memory.ts";
+import { type Attacker, startAttacker } from "./attacker-process.ts";
+import type { AttackName } from "./attacks.ts";
+import { type LoadGenerator, startLoadGenerator } from "./load-generator.ts";
 import { measureMemory } from "./memory.ts";
 import { measurePatch } from "./patch.ts";
-import { type Server, startApi, startBaseline } from "./server.ts";
+import { DEFAULT_LIMITS, type Server, startApi, startBaseline } from "./server.ts";
 import { measureThroughput } from "./throughput.ts";
 import { type ApiWorld, createApiWorld } from "./world.ts";
 
@@ -13,18 +17,21 @@ interface Extent {
   readonly throughput: { readonly rounds: number; readonly roundMs: number };
   readonly patch: { readonly rounds: number; readonly calls: number };
   readonly memory: { readonly early: number; readonly late: number };
+  readonly attackMs: number;
 }
 
 const FULL: Extent = {
   throughput: { rounds: 7, roundMs: 4000 },
   patch: { rounds: 5, calls: 300 },
   memory: { early: 10_000, late: 1_000_000 },
+  attackMs: 30_000,
 };
 
 const QUICK: Extent = {
   throughput: { rounds: 3, roundMs: 1000 },
   patch: { rounds: 3, calls: 100 },
   memory: { early: 10_000, late: 50_000 },
+  attackMs: 5000,
 };
 
 export interface BenchOptions {
@@ -45,7 +52,7 @@ export async function benchApi({ quick, tell }: BenchOptions): Promise<void> {
   const world = await createApiWorld();
   try {
     const program = await buildProgram(world.cluster.dir);
-    const load = new LoadGenerator(world.cluster);
+    const load = startLoadGenerator(world.cluster);
     const api = await startApi(world, program);
     tell("Measuring a cached GET");
     const get = await cachedGet(world, api, load, extent);
@@ -54,7 +61,21 @@ export async function benchApi({ quick, tell }: BenchOptions): Promise<void> {
     await api.stop();
     tell(`Measuring the memory of a fresh API, for ${count(extent.memory.late)} requests`);
     const memory = await memoryGrowth(world, await startApi(world, program), load, extent);
-    console.log(`${measuresTable([...get, ...patch, ...memory])}\n\n${about.join("; ")}`);
+    const attacker = startAttacker(world.cluster);
+    const attacks: Measure[] = [];
+    for (const name of ["chunks", "idle"] as const) {
+      tell(`Measuring the memory of a fresh API during an attack: ${ATTACKS[name]}`);
+      attacks.push(
+        ...(await attackMemory(
+          name,
+          world,
+          await startApi(world, program, DEFAULT_LIMITS),
+          attacker,
+          extent,
+        )),
+      );
+    }
+    console.log(`${measuresTable([...get, ...patch, ...memory, ...attacks])}\n\n${about.join("; ")}`);
   } finally {
     // Takes along what runs beside it (child.ts).
     await world.cluster.stop();
@@ -126,10 +147,34 @@ async function memoryGrowth(
   ];
 }
 
-function count(value: number): string {
-  return Math.round(value).toLocaleString("en");
-}
+/** How the table calls the attacks whose memory is measured. */
+const ATTACKS = {
+  chunks: "10 bodies at a time in chunks of one byte",
+  idle: "1,250 connections without credentials",
+} as const satisfies Partial<Record<AttackName, string>>;
 
-function mebibytes(bytes: number): string {
-  return `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+async function attackMemory(
+  name: keyof typeof ATTACKS,
+  { services: [, { path }], authorizations: [authorization = ""] }: ApiWorld,
+  api: Server,
+  attacker: Attacker,
+  { attackMs }: Extent,
+): Promise<Measure[]> {
+  const job = { url: api.url, target: { path, authorization }, attacks: [name], ms: attackMs };
+  const { memory } = await measureAttackMemory(api, () => attacker.run(job));
+  await api.stop();
+  const against = `RSS against before: ${ATTACKS[name]}`;
+  return [
+    {
+      what: `${against}, highest`,
+      comparison: compare([{ ours: memory.highest, baseline: memory.before }]),
+      format: mebibytes,
+    },
+    {
+      what: `${against}, after`,
+      comparison: compare([{ ours: memory.after, baseline: memory.before }]),
+      bar: { relation: "≤", ratio: 1.2 },
+      format: mebibytes,
+    },
+  ];
 }

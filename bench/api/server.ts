@@ -1,5 +1,7 @@
+import { execFile } from "node:child_process";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import * as z from "zod";
 import type { Cluster } from "../../test/cluster/cluster.ts";
 import { waitFor } from "../../test/cluster/wait.ts";
@@ -8,14 +10,29 @@ import { type ChildOptions, said, startChild } from "../child.ts";
 import { evaluate } from "../inspector.ts";
 import type { ApiWorld } from "./world.ts";
 
+const run = promisify(execFile);
+
 /** Everything on: authentication, limits, metrics, a log line at info for each request, to a pipe. */
-const EVERYTHING_ON = [
-  ...["--port", "0", "--ops-port", "0", "--log-level", "info"],
-  // The highest limit that there is, so that it counts but does not refuse.
-  ...["--rate-limit", "10000", "--rate-window", "1s"],
-  // Strangers come from many networks.
-  ...["--trusted-proxies", "127.0.0.1"],
-];
+const EVERYTHING_ON = ["--port", "0", "--ops-port", "0", "--log-level", "info"];
+
+/** How the API and its Node are started. */
+interface Start {
+  readonly flags: readonly string[];
+  readonly nodeArgs: readonly string[];
+}
+
+const HIGHEST_LIMITS: Start = {
+  flags: [
+    // The highest limit that there is, so that it counts but does not refuse.
+    ...["--rate-limit", "10000", "--rate-window", "1s"],
+    // Strangers come from many networks.
+    ...["--trusted-proxies", "127.0.0.1"],
+  ],
+  nodeArgs: [],
+};
+
+/** For attacks: every limit at its default, and a heap that a leak would soon fill. */
+export const DEFAULT_LIMITS: Start = { flags: [], nodeArgs: ["--max-old-space-size=256"] };
 
 /** An HTTP server that is measured, in a process of its own. */
 export interface Server {
@@ -24,6 +41,8 @@ export interface Server {
   cpuSeconds(): Promise<number>;
   /** The least that is seen in several full collections of garbage. */
   memory(): Promise<Memory>;
+  /** RSS as it is, by the operating system. */
+  rssBytes(): Promise<number>;
   stop(): Promise<void>;
 }
 
@@ -33,8 +52,17 @@ export interface Memory {
   readonly heapBytes: number;
 }
 
+export interface Api extends Server {
+  /** The value of a metric, summed over its labels; 0 if there is none. */
+  metric(name: string): Promise<number>;
+}
+
 /** The API as it is shipped. Resolves once it is ready. */
-export async function startApi({ cluster, kubeconfig }: ApiWorld, program: string): Promise<Server> {
+export async function startApi(
+  { cluster, kubeconfig }: ApiWorld,
+  program: string,
+  { flags, nodeArgs } = HIGHEST_LIMITS,
+): Promise<Api> {
   const where = [
     ...["--kubeconfig", kubeconfig, "--namespace", RECORDS_NAMESPACE],
     ...["--pipe-namespaces", ACME_PIPES],
@@ -42,11 +70,15 @@ export async function startApi({ cluster, kubeconfig }: ApiWorld, program: strin
   const { server, opsUrl } = await serve(cluster, {
     name: "api",
     file: program,
-    args: ["api", ...EVERYTHING_ON, ...where],
+    args: ["api", ...EVERYTHING_ON, ...flags, ...where],
+    nodeArgs,
   });
   const isReady = async () => (await fetch(`${opsUrl}/readyz`)).status === 200;
   await waitFor(isReady, { what: "the API to be ready" });
-  return server;
+  return {
+    ...server,
+    metric: async (name) => sumOfMetric(await (await fetch(`${opsUrl}/metrics`)).text(), name),
+  };
 }
 
 /** Naked express (baseline.ts). */
@@ -58,7 +90,8 @@ export async function startBaseline({ cluster }: ApiWorld, path: string, constan
 
 async function serve(cluster: Cluster, options: ChildOptions) {
   // The inspector costs nothing as long as nobody is connected to it.
-  const child = startChild(cluster, { ...options, nodeArgs: ["--inspect=127.0.0.1:0"] });
+  const nodeArgs = [...(options.nodeArgs ?? []), "--inspect=127.0.0.1:0"];
+  const child = startChild(cluster, { ...options, nodeArgs });
   const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
   const [inspector, { url, opsUrl }] = await Promise.all([
     said(child.stderr, (text) => /ws:\S+/.exec(text)?.[0]),
@@ -68,12 +101,21 @@ async function serve(cluster: Cluster, options: ChildOptions) {
     url,
     cpuSeconds: async () => z.number().parse(await evaluate(inspector, CPU_SECONDS)),
     memory: () => leastMemory(inspector),
+    async rssBytes() {
+      const { stdout } = await run("ps", ["-o", "rss=", "-p", String(child.pid)]);
+      return Number(stdout) * 1024;
+    },
     async stop() {
       child.kill("SIGTERM");
       await ended;
     },
   };
   return { server, opsUrl };
+}
+
+function sumOfMetric(text: string, name: string): number {
+  const lines = text.split("\n").filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`));
+  return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0);
 }
 
 /** One collection can leave what a later one finds to be dead: tens of MiB, and not the same each time. */

@@ -193,6 +193,8 @@ describe("the type", () => {
     "Application/JSON; Charset=UTF-8",
     'application/json; charset="UTF-8"',
     "application/json;charset=utf-8",
+    "application/json; charset=utf8",
+    'application/json; charset="UTF8"',
     "application/merge-patch+json",
   ])("may be %s", async (type) => {
     expect((await patch(body, { headers: { "Content-Type": type } })).status).toBe(200);
@@ -239,6 +241,40 @@ describe("the type", () => {
     const answer = await patch(body, { headers });
     expect(answer).toMatchObject({ status: 200, headers: { "content-type": "application/json" } });
     expect(answer.headers).not.toHaveProperty("content-encoding");
+  });
+});
+
+describe("Expect: 100-continue", () => {
+  const body = '{"replicaCpuMillicores":4000}';
+
+  function headOf(length: number, authorizing = `Authorization: ${authorization}\r\n`): string {
+    return `PATCH ${path} HTTP/1.1\r\nHost: a\r\n${authorizing}Content-Type: application/json\r\nContent-Length: ${length}\r\nExpect: 100-continue\r\n\r\n`;
+  }
+
+  it.each([
+    [401, () => headOf(body.length, "")],
+    [413, () => headOf(65_537)],
+    [415, () => headOf(body.length).replace("application/json", "text/plain")],
+    [404, () => headOf(body.length).replace(service, "11111111-1111-4111-8111-111111111111")],
+  ])(
+    "gets %i in place of 100 when the body is not wanted, and the connection closes",
+    async (status, head) => {
+      const text = await exchangeRaw(api.url, head());
+      expect(text).not.toContain("100 Continue");
+      expect(parseRaw(text)).toMatchObject({ status, headers: { connection: "close" } });
+    },
+  );
+
+  it("gets 100 before the body of a request that is served", async () => {
+    const connection = await openRaw(api.url);
+    connection.write(headOf(body.length).replace("Expect", "Connection: close\r\nExpect"));
+    await connection.received("HTTP/1.1 100 Continue\r\n\r\n");
+    connection.write(body);
+    await connection.closed;
+    expect(parseRaw(connection.text().replace("HTTP/1.1 100 Continue\r\n\r\n", ""))).toMatchObject({
+      status: 200,
+      body: { result: { replicaCpuMillicores: 4000 } },
+    });
   });
 });
 

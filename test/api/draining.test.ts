@@ -1,6 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
+import { connect, createServer, type Server } from "node:net";
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from "vitest";
+import { TcpProxy } from "../cluster/tcp-proxy.ts";
 import { waitFor } from "../cluster/wait.ts";
 import { clientOf, openRaw, parseRaw } from "./client.ts";
 import { clientOfText, createWorld, type World } from "./world.ts";
@@ -27,9 +30,15 @@ async function scalable(): Promise<{ path: string; authorization: string; servic
   return { path, authorization, service };
 }
 
+function portOf(server: Server): number {
+  const address = server.address();
+  if (typeof address !== "object" || address === null) throw new Error("no port");
+  return address.port;
+}
+
 /** The API as a process of its own, as it is shipped. */
-async function startProcess(flags: readonly string[] = []) {
-  const args = ["api", "--kubeconfig", world.kubeconfig, "--namespace", world.records];
+async function startProcess(flags: readonly string[] = [], kubeconfig = world.kubeconfig) {
+  const args = ["api", "--kubeconfig", kubeconfig, "--namespace", world.records];
   const child = spawn(process.execPath, [MAIN, ...args, "--port", "0", "--ops-port", "0", ...flags], {
     env: {},
     stdio: ["ignore", "pipe", "inherit"],
@@ -84,6 +93,53 @@ test("SIGTERM lets the request under way end, closes the rest, and ends the proc
   expect((await world.scaling(service)).spec).toMatchObject({ replicaCpuMillicores: 4000 });
   expect(child.exitCode).toBe(0);
   expect(lines().map(({ msg }) => msg)).toEqual(expect.arrayContaining(["stopping", "draining"]));
+  expect(lines().at(-1)).toMatchObject({ msg: "stopped" });
+});
+
+test("SIGTERM ends the process within the 30 s of a Pod, whatever hangs", async () => {
+  const { path, authorization } = await scalable();
+  const cluster = await TcpProxy.listen(Number(new URL(world.cluster.server).port));
+  const collector = createServer().listen(0, "127.0.0.1");
+  onTestFinished(() => {
+    cluster.close();
+    collector.close();
+  });
+  await once(collector, "listening");
+  const exported = once(collector, "connection");
+  const kubeconfig = `${world.kubeconfig}.proxied`;
+  const direct = readFileSync(world.kubeconfig, "utf8");
+  writeFileSync(kubeconfig, direct.replace(world.cluster.server, `https://127.0.0.1:${cluster.port}`), {
+    mode: 0o600,
+  });
+  // As in the chart.
+  const flags = ["--otlp-endpoint", `http://127.0.0.1:${portOf(collector)}`, "--drain-delay", "5s"];
+  const { child, lines, url, ask } = await startProcess(flags, kubeconfig);
+  await waitFor(async () => (await ask({ path, authorization })).status === 200, {
+    what: "the service to be known",
+  });
+
+  // The collector accepts the span of this request, and does not respond.
+  const headers = { "Content-Type": "application/json" };
+  const body = '{"replicaCpuMillicores":3000}';
+  expect((await ask({ method: "PATCH", path, authorization, headers, body })).status).toBe(200);
+  await exported;
+  // The rest of this body never arrives.
+  const { hostname, port } = new URL(url);
+  const endless = connect(Number(port), hostname);
+  endless.on("error", () => undefined);
+  endless.write(
+    `PATCH ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\nContent-Length: 10\r\nExpect: 100-continue\r\n\r\n`,
+  );
+  expect(String(await once(endless, "data"))).toContain("100 Continue");
+  // The last write of key usage gets no response.
+  cluster.freeze();
+
+  child.kill("SIGTERM");
+  await waitFor(() => child.exitCode !== null, { what: "the process to end", timeoutMs: 28_500 });
+  expect(child.exitCode).toBe(0);
+  expect(lines()).toContainEqual(
+    expect.objectContaining({ level: "warn", msg: "the use of keys could not be recorded" }),
+  );
   expect(lines().at(-1)).toMatchObject({ msg: "stopped" });
 });
 

@@ -60,6 +60,8 @@ describe("what is not valid HTTP", () => {
     ["no Host", `GET /v1/organizations HTTP/1.1\r\nAuthorization: x\r\n\r\n`],
     ["two Hosts", `GET /v1/organizations HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n`],
     ["no Host outside of /v1", "GET / HTTP/1.1\r\n\r\n"],
+    ["HTTP/2.0 in a request line", "GET / HTTP/2.0\r\nHost: a\r\n\r\n"],
+    ["the preface of HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"],
     ["CONNECT", "CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n"],
     [
       "a Transfer-Encoding in HTTP/1.0",
@@ -78,6 +80,18 @@ describe("what is not valid HTTP", () => {
   it("answers 431 to 17 KB of headers and closes", async () => {
     const request = `GET / HTTP/1.1\r\nHost: a\r\nX-Long: ${"a".repeat(17_000)}\r\n\r\n`;
     expectRefusal(parseRaw(await exchangeRaw(api.url, request)), 431);
+  });
+
+  it.each([
+    ["short headers", "a: b\r\n".repeat(6700)],
+    ["headers without a value", "a:\r\n".repeat(10_000)],
+  ])("answers 431 to 40 KB of %s, with or without a key, and closes", async (_what, headers) => {
+    for (const given of ["", `Authorization: ${authorization}\r\n`]) {
+      const request = `GET /v1/organizations HTTP/1.1\r\nHost: a\r\n${given}${headers}\r\n`;
+      const answer = parseRaw(await exchangeRaw(api.url, request));
+      expectRefusal(answer, 431);
+      expect(answer.headers["connection"]).toBe("close");
+    }
   });
 
   it("answers 417 to an expectation that it does not know, and closes", async () => {
@@ -126,6 +140,24 @@ describe("what is valid HTTP, if rare", () => {
   it("takes chunked in whatever case, and blanks around it", async () => {
     const request = `GET /v1/organizations HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nTransfer-Encoding: \t Chunked \t\r\nConnection: close\r\n\r\n0\r\n\r\n`;
     expect(parseRaw(await exchangeRaw(api.url, request)).status).toBe(200);
+  });
+
+  it("answers a request to upgrade once and closes, so that no client waits for what followed it", async () => {
+    const head = `GET /v1/organizations HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n`;
+    const upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+    const text = await exchangeRaw(api.url, `${head}${upgrade}${head}\r\n`);
+    expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 200"]);
+    expect(parseRaw(text).headers["connection"]).toBe("close");
+  });
+
+  it("reads the body of a request to upgrade", async () => {
+    const body = "{}";
+    const text = await exchangeRaw(
+      api.url,
+      `PATCH ${PATCH_PATH} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n${body}`,
+    );
+    expectRefusal(parseRaw(text), 404);
+    expect(text.match(/HTTP\/1\.1 \d+/g)).toHaveLength(1);
   });
 
   it("does not switch to another protocol", async () => {

@@ -9,8 +9,18 @@ const MAIN = inject("program");
 
 export interface SpawnedApi {
   readonly url: string;
+  readonly opsUrl: string;
   readonly ask: Client;
+  /** The lines of its log so far. */
+  log(): Readonly<Record<string, unknown>>[];
   stop(): Promise<void>;
+}
+
+export interface SpawnOptions {
+  readonly port?: number;
+  readonly flags?: readonly string[];
+  /** Options of Node itself. */
+  readonly nodeArgs?: readonly string[];
 }
 
 const UNLIMITED = ["--rate-limit", "0", "--failed-logins", "0"];
@@ -18,11 +28,11 @@ const UNLIMITED = ["--rate-limit", "0", "--failed-logins", "0"];
 /** The API as a process of its own, as it is shipped, with its caches filled. */
 export async function spawnApi(
   world: Pick<World, "kubeconfig" | "records">,
-  { port = 0, flags = UNLIMITED }: { port?: number; flags?: readonly string[] } = {},
+  { port = 0, flags = UNLIMITED, nodeArgs = [] }: SpawnOptions = {},
 ): Promise<SpawnedApi> {
   const where = ["--kubeconfig", world.kubeconfig, "--namespace", world.records];
   const ports = ["--port", String(port), "--ops-port", "0"];
-  const child = spawn(process.execPath, [MAIN, "api", ...where, ...ports, ...flags], {
+  const child = spawn(process.execPath, [...nodeArgs, MAIN, "api", ...where, ...ports, ...flags], {
     env: {},
     stdio: ["ignore", "pipe", "inherit"],
   });
@@ -33,27 +43,27 @@ export async function spawnApi(
   child.stdout.on("data", (chunk: Buffer) => {
     text += chunk.toString();
   });
+  const log = () =>
+    text
+      .split("\n")
+      .slice(0, -1)
+      .map((line) => JSON.parse(line));
   async function stop(): Promise<void> {
     child.kill("SIGKILL");
     await closed;
   }
   try {
-    const listening = await waitFor(() => text.split("\n").slice(0, -1).find(saysWhere), {
+    const { url, opsUrl } = await waitFor(() => log().find(({ msg }) => msg === "listening"), {
       what: "the process to listen",
       signal: ended.signal,
     });
-    const { url, opsUrl } = JSON.parse(listening);
     await waitFor(async () => (await clientOfText(opsUrl)("/readyz")).status === 200, {
       what: "the process to be ready",
       signal: ended.signal,
     });
-    return { url, ask: clientOf(url), stop };
+    return { url, opsUrl, ask: clientOf(url), log, stop };
   } catch (error) {
     await stop();
     throw error;
   }
-}
-
-function saysWhere(line: string): boolean {
-  return JSON.parse(line).msg === "listening";
 }

@@ -30,6 +30,11 @@ export class WriteQueue<T> {
     this.#clock = clock;
   }
 
+  /** Number of objects with a write in flight. */
+  get size(): number {
+    return this.#waiting.size;
+  }
+
   /**
    * @param object its name, unique in this queue
    * @param coalesceKey equal for writes with the same effect

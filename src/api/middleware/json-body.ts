@@ -69,8 +69,10 @@ async function receive(request: Request, response: Response): Promise<Buffer> {
   let chunks = 0;
   const countChunk = () => {
     chunks += 1;
-    // raw-body stops reading at an error of the stream.
-    if (chunks === MAX_CHUNKS + 1) request.emit("error", tooManyChunks());
+    if (chunks !== MAX_CHUNKS + 1) return;
+    // raw-body stops reading at an error of the stream; discarding the chunks that follow is cheaper than keeping them.
+    request.emit("error", tooManyChunks());
+    request.resume();
   };
   request.on("data", countChunk);
   try {

@@ -44,7 +44,7 @@ export interface ConnectionsOptions {
  * The open connections of a server, and their limits. At a limit, a new connection replaces an open one, so that
  * clients without credentials cannot occupy the server: the one that was unused for longest among those whose last
  * request was not authenticated, or else among the idle ones. A connection is idle while no response is owed on it,
- * even if a request is arriving slowly.
+ * even if a request is arriving slowly, or its client does not read a response or still sends a refused body.
  */
 export class Connections {
   readonly #options: ConnectionsOptions;
@@ -153,7 +153,7 @@ export class Connections {
         this.#drop(connection);
         return true;
       }
-      if (isIdle(connection)) idle ??= connection;
+      if (!isOwedResponse(connection)) idle ??= connection;
     }
     if (idle) this.#drop(idle);
     return idle !== undefined;
@@ -177,6 +177,13 @@ function keyOf({ remoteAddress = "", remotePort = 0 }: Socket): string {
 
 function isIdle({ latest }: Connection): boolean {
   return latest === undefined || latest.response.writableFinished;
+}
+
+function isOwedResponse(connection: Connection): boolean {
+  const { latest } = connection;
+  if (latest === undefined || isIdle(connection)) return false;
+  // A response gets its socket when those before it are out, and is written whole.
+  return latest.response.socket === null || !latest.response.headersSent;
 }
 
 function hasAuthenticated({ latest }: Connection): boolean {

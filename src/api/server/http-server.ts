@@ -70,7 +70,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     ...(options.connectionLimits ? { limits: options.connectionLimits } : {}),
   });
   const malformed = new MalformedRequests({ ...options, connections });
-  const serve = limitPipelining((request, response) => {
+  const serve = limitPipelining(connections, (request, response) => {
     connections.begin({ request, response });
     normalizeTarget(request);
     app(request, response);

@@ -9,13 +9,15 @@ import { ApiMetrics } from "../../../src/api/metrics.ts";
 import { TrustedProxies } from "../../../src/api/middleware/client-ip.ts";
 import { RateLimits } from "../../../src/api/middleware/rate-limit/limits.ts";
 import type { PathAliases } from "../../../src/api/path-aliases.ts";
+import { describeSize } from "../../../src/domain/size.ts";
 import { BUILT_IN_TIERS } from "../../../src/domain/tier.ts";
 import type { KubeRequest } from "../../../src/kube/client.ts";
 import { KubeUnreachableError } from "../../../src/kube/errors.ts";
 import { createLogger } from "../../../src/telemetry/log.ts";
-import { type Answer, type Client, clientOf } from "../../api/client.ts";
+import { type Answer, type Ask, type Client, clientOf } from "../../api/client.ts";
+import { membersRecord } from "../../api/members-world.ts";
 import { refusal, StubCluster } from "../../api/stub-cluster.ts";
-import { VirtualClock } from "../../gen/clock.ts";
+import { settled, VirtualClock } from "../../gen/clock.ts";
 import {
   type KeyFields,
   type KeyRecord,
@@ -82,8 +84,8 @@ function asRead(record: KeyRecord["record"]) {
 
 const SIZE = { replicaCpuMillicores: 2000, replicaMemoryGb: 8 };
 
-function addScaling(fields: object = { status: { effective: SIZE } }) {
-  return cluster.add("pipescalings", PIPES, { metadata: { name: SERVICE }, ...fields });
+function addScaling(name = SERVICE) {
+  return cluster.add("pipescalings", PIPES, { metadata: { name }, ...{ status: { effective: SIZE } } });
 }
 
 /** The app on a port, with its caches filled unless the cluster cannot be reached. */
@@ -132,6 +134,11 @@ function patch(ask: Client, authorization: string): Promise<Answer> {
 function applied({ body }: KubeRequest): object {
   const written = Object(body);
   return { ...written, metadata: { ...written.metadata, namespace: PIPES, resourceVersion: "2" } };
+}
+
+function describeSpec(spec: unknown): string {
+  const { replicaCpuMillicores, replicaMemoryGb } = Object(spec);
+  return describeSize({ cpuMillicores: replicaCpuMillicores, memoryGib: replicaMemoryGb });
 }
 
 function expectUnavailable(answer: Answer): void {
@@ -388,6 +395,118 @@ describe("a write", () => {
       { level: "error", status: 500, err: { message: "cannot read properties of undefined" } },
     ]);
   });
+});
+
+describe("concurrent writes", () => {
+  const sizeOf = (cores: number) => ({ replicaCpuMillicores: cores * 1000, replicaMemoryGb: cores * 4 });
+  const patchTo = (ask: Client, authorization: string, cores: number, path = PATH) =>
+    ask({
+      method: "PATCH",
+      path,
+      authorization,
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(sizeOf(cores)),
+    });
+
+  it("to one service reach the cluster one at a time, and each returns the size that it asked for", async () => {
+    const authorization = addKey();
+    addScaling();
+    const written: unknown[] = [];
+    let inFlight = 0;
+    let mostAtOnce = 0;
+    cluster.behaviour = async (request) => {
+      inFlight += 1;
+      mostAtOnce = Math.max(mostAtOnce, inFlight);
+      // Long enough for other requests to arrive.
+      for (let turn = 0; turn < 20; turn += 1) await settled();
+      inFlight -= 1;
+      written.push(Object(request.body).spec);
+      return applied(request);
+    };
+    const ask = await start();
+    const cores = Array.from({ length: 200 }, (_, at) => 1 + (at % 24));
+    const answers = await Promise.all(cores.map((each) => patchTo(ask, authorization, each)));
+
+    const expected = cores.map((each) => ({ status: 200, result: sizeOf(each) }));
+    expect(answers.map(({ body }) => body)).toMatchObject(expected);
+    expect(mostAtOnce).toBe(1);
+    const accepted = lines.filter(({ msg }) => msg === "size accepted");
+    expect(accepted).toHaveLength(200);
+    expect(describeSpec(written.at(-1))).toBe(accepted.at(-1)?.["to"]);
+  });
+
+  it("to one service do not delay a write to another", async () => {
+    const other = "44444444-4444-4444-8444-444444444444";
+    const record = serviceRecord({ id: other, organizationId: ORGANIZATION, namespace: PIPES });
+    cluster.add("configmaps", RECORDS, record);
+    const authorization = addKey();
+    addScaling();
+    addScaling(other);
+    const held = Promise.withResolvers<void>();
+    cluster.behaviour = async (request) => {
+      if (request.path.endsWith(SERVICE)) await held.promise;
+      return applied(request);
+    };
+    const ask = await start();
+    const waiting = Array.from({ length: 100 }, () => patch(ask, authorization));
+    await expect.poll(() => cluster.calls).toHaveLength(1);
+    expect((await patchTo(ask, authorization, 3, PATH.replace(SERVICE, other))).status).toBe(200);
+    held.resolve();
+    const statuses = (await Promise.all(waiting)).map(({ status }) => status);
+    expect(new Set(statuses)).toEqual(new Set([200]));
+  });
+});
+
+describe("a write whose outcome is unknown", () => {
+  const headers = { "Content-Type": "application/json" };
+  const cases: [string, Ask, object][] = [
+    [
+      "a rescale",
+      { method: "PATCH", path: PATH, headers, body: '{"replicaCpuMillicores":4000}' },
+      { audit: "scaling", service: SERVICE, to: describeSize({ cpuMillicores: 4000, memoryGib: 16 }) },
+    ],
+    [
+      "the removal of a member",
+      { method: "DELETE", path: `/v1/organizations/${ORGANIZATION}/members/cy%40example.com` },
+      { audit: "members", user: "cy@example.com" },
+    ],
+    [
+      "a change of the backup configuration",
+      {
+        method: "PATCH",
+        path: PATH.replace("pipesCdcScaling", "backupConfiguration"),
+        headers,
+        body: '{"backupPeriodInHours":12,"backupStartTime":null}',
+      },
+      { audit: "backup", service: SERVICE, change: { periodInHours: 12, startTime: null } },
+    ],
+  ];
+
+  it.each(cases)(
+    "has an audit line with its request id that says what was requested: %s",
+    async (_what, request, asked) => {
+      const authorization = addKey();
+      addScaling();
+      const members = membersRecord(ORGANIZATION, { "cy@example.com": "developer" });
+      cluster.add("configmaps", RECORDS, members);
+      cluster.behaviour = () => {
+        throw new KubeUnreachableError("PATCH: no answer");
+      };
+      const ask = await start();
+      const answer = await ask({ ...request, authorization });
+      expectUnavailable(answer);
+      expect(lines.filter((line) => line["audit"] !== undefined)).toMatchObject([
+        {
+          level: "warn",
+          requestId: answer.headers["x-request-id"],
+          apiKey: expect.stringMatching(/^[0-9a-f-]{36}$/),
+          organization: ORGANIZATION,
+          msg: expect.stringContaining("not confirmed"),
+          ...asked,
+        },
+      ]);
+    },
+  );
 });
 
 describe("a tier that the API was not told of", () => {

@@ -296,6 +296,30 @@ describe("a write that fails", () => {
     expect(cluster.recorded(other)).toBe(at("2026-01-01T00:00:00Z"));
   });
 
+  it("that takes 5 s delays the record of no other organization", async () => {
+    const slow = cluster.addKey(ACME);
+    const others = Array.from({ length: 20 }, (_, at) => {
+      const organization = BETA.slice(0, -2) + String(10 + at);
+      cluster.addOrganization(organization);
+      return cluster.addKey(organization);
+    });
+    const api = await Process.start(cluster, 0);
+    cluster.behaviour = (request) => {
+      if (!JSON.stringify(request.body).includes(ACME)) return cluster.answer(request);
+      const { promise, resolve } = Promise.withResolvers<unknown>();
+      api.clock.after(5 * SECOND, () => resolve(cluster.answer(request)));
+      return promise;
+    };
+    // The slow one comes first.
+    for (const key of [slow, ...others]) api.use(key);
+    await api.clock.advance(30 * SECOND);
+    const now = at("2026-01-01T00:00:00Z");
+    expect(others.map((key) => cluster.recorded(key))).toEqual(others.map(() => now));
+    expect(cluster.recorded(slow)).toBeUndefined();
+    await api.clock.advance(5 * SECOND);
+    expect(cluster.recorded(slow)).toBe(now);
+  });
+
   it("is not repeated if only its answer was lost", async () => {
     const key = cluster.addKey(ACME);
     const api = await Process.start(cluster);

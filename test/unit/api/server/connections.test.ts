@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { connect as connectTls } from "node:tls";
 import type { RequestHandler } from "express";
+import createError from "http-errors";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { toKeyView } from "../../../../src/api/cluster/views.ts";
 import type { RequestContext } from "../../../../src/api/middleware/request-context.ts";
@@ -106,6 +107,83 @@ describe("the limit of connections", () => {
     }
     expect(drops).toEqual(["evicted"]);
     for (const { socket } of withKey) expect(socket.destroyed).toBe(false);
+  });
+
+  it("closes an authenticated connection that does not read its response when there is no other", async () => {
+    const big = Buffer.alloc(32 * 1024 * 1024);
+    const sendBig: RequestHandler = (request, response) => {
+      request.context.key = anyKey();
+      response.end(big);
+    };
+    const { port, drops } = await startServer([sendBig], { connectionLimits: LIMITS, ...TRUSTED });
+    for (const { socket } of [await open(port), await open(port), await open(port)]) {
+      socket.write(GET);
+      await once(socket, "data");
+      socket.pause();
+    }
+    const { socket, until } = await open(port);
+    socket.write(GET);
+    await until("200 OK");
+    expect(drops).toEqual(["evicted"]);
+  });
+
+  it("closes an authenticated connection on which a refused body is arriving when there is no other", async () => {
+    const refuse: RequestHandler = (request, _response, next) => {
+      request.context.key = anyKey();
+      next(createError(429, "Too many requests"));
+    };
+    const { port, drops } = await startServer([refuse], { connectionLimits: LIMITS, ...TRUSTED });
+    for (const { socket, until } of [await open(port), await open(port), await open(port)]) {
+      socket.write("PATCH / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n");
+      await until("429");
+    }
+    const { socket, until } = await open(port);
+    socket.write(GET);
+    await until("429");
+    expect(drops).toEqual(["evicted"]);
+  });
+
+  it("keeps an authenticated connection on which an earlier response is owed", async () => {
+    let isAsked = false;
+    const respondToSecond: RequestHandler = (request, response) => {
+      request.context.key = anyKey();
+      if (request.path === "/slow") isAsked = true;
+      else sendResult(response);
+    };
+    const limits = { total: 1, perSource: 100 };
+    const { port, drops } = await startServer([respondToSecond], { connectionLimits: limits, ...TRUSTED });
+    const { socket } = await open(port);
+    socket.write(GET.replace("/", "/slow") + GET);
+    await expect.poll(() => isAsked).toBe(true);
+    const refused = await open(port);
+    await refused.closed;
+    expect(drops).toEqual(["connection_limit"]);
+  });
+
+  it("keeps a connection with an authenticated request while there is one without", async () => {
+    const authenticateSome: RequestHandler = (request, response) => {
+      if (request.url === "/with-key") request.context.key = anyKey();
+      sendResult(response);
+    };
+    const { port, drops } = await startServer([authenticateSome], { connectionLimits: LIMITS, ...TRUSTED });
+    const known = await open(port);
+    known.socket.write(GET.replace("/", "/with-key"));
+    await known.until("200 OK");
+    for (let times = 0; times < 10; times += 1) await idle(port);
+    expect(known.socket.destroyed).toBe(false);
+    expect(drops).toEqual(Array(8).fill("evicted"));
+  });
+
+  it("closes the authenticated connection that was unused for longest when there is no other", async () => {
+    const authenticateAll: RequestHandler = (request, response) => {
+      request.context.key = anyKey();
+      sendResult(response);
+    };
+    const { port, drops } = await startServer([authenticateAll], { connectionLimits: LIMITS, ...TRUSTED });
+    const clients = [await idle(port), await idle(port), await idle(port), await idle(port)];
+    await clients[0]?.closed;
+    expect(drops).toEqual(["evicted"]);
+    expect(clients.map(({ socket }) => socket.destroyed)).toEqual([true, false, false, false]);
   });
 
   it("holds for each source address, so that one source cannot occupy all", async () => {

@@ -52,6 +52,39 @@ describe("the API's server", () => {
     expect(lines.length).toBeLessThan(100);
   });
 
+  it("does not serve a request behind a response that closes the connection", async () => {
+    const paths: string[] = [];
+    const refuseFirst: RequestHandler = (request, response) => {
+      paths.push(request.path);
+      request.context.closeConnection = request.path === "/first";
+      sendResult(response);
+    };
+    const { port } = await startServer([refuseFirst]);
+    const { socket, received, closed } = await open(port);
+    socket.write(
+      ["/zeroth", "/first", "/second", "/third"].map((path) => REQUEST.replace("/", path)).join(""),
+    );
+    await closed;
+    expect(paths).toEqual(["/zeroth", "/first"]);
+    expect(received().match(/HTTP\/1\.1 \d+/g)).toHaveLength(2);
+  });
+
+  it("makes no stack traces for the pipelined requests that it ignores, and leaves others theirs", async () => {
+    const { server, port } = await startServer([neverRespond]);
+    const limit = Error.stackTraceLimit;
+    expect(limit).toBeGreaterThan(0);
+    const frames: (number | undefined)[] = [];
+    server.prependListener("request", (request) => {
+      request.once("error", ({ stack }) => frames.push(stack?.match(/\n +at /g)?.length));
+    });
+    const { socket, closed } = await open(port);
+    socket.write(REQUEST.repeat(500));
+    await closed;
+    await expect.poll(() => frames.length).toBe(500);
+    expect(new Set(frames)).toEqual(new Set([undefined]));
+    expect(Error.stackTraceLimit).toBe(limit);
+  });
+
   it("responds 408 to headers that arrive too slowly", async () => {
     const { url } = await startServer([neverRespond], { timeouts: { ...QUICK, requestMs: 60_000 } });
     const answer = parseRaw(await exchangeRaw(url, "GET / HTTP/1.1\r\nHost: a\r\n"));

@@ -1,0 +1,10 @@
+import type { Cluster } from "../../test/cluster/cluster.ts";
+import type { AttackDone, AttackJob } from "./attacker.ts";
+import { JobProcess } from "./job-process.ts";
+
+/** The process that attacks (attacker.ts): what it costs does not delay the healthy client. */
+export type Attacker = JobProcess<AttackJob, AttackDone>;
+
+export function startAttacker(cluster: Cluster): Attacker {
+  return new JobProcess<AttackJob, AttackDone>(cluster, "attacker", "attacker.ts");
+}

@@ -1,0 +1,64 @@
+import { Agent, request } from "node:http";
+import { setTimeout as delay } from "node:timers/promises";
+import type { AttackTarget } from "./attacks.ts";
+
+export interface HealthyResult {
+  /** Response time of each request, from before its connection is opened. */
+  readonly ms: readonly number[];
+  /** Requests without a response, or with another status than 200, each with the reason. */
+  readonly failures: readonly string[];
+}
+
+/** Fewer requests than the default rate limit of a key admits. */
+const INTERVAL_MS = 1000;
+/** One request in so many is a PATCH, or opens a connection of its own. */
+const PATCH_EACH = 10;
+const NEW_CONNECTION_EACH = 3;
+
+/** Sends one request after the other for some time, as an ordinary client does. */
+export async function runHealthyClient(
+  url: string,
+  target: AttackTarget,
+  durationMs: number,
+): Promise<HealthyResult> {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const ms: number[] = [];
+  const failures: string[] = [];
+  const endAt = performance.now() + durationMs;
+  for (let count = 0; performance.now() < endAt; count += 1) {
+    const startedAt = performance.now();
+    const isPatch = count % PATCH_EACH === PATCH_EACH - 1;
+    const body = isPatch ? JSON.stringify({ replicaCpuMillicores: 1000 * (1 + (count % 24)) }) : undefined;
+    const keptAlive = count % NEW_CONNECTION_EACH === 0 ? false : agent;
+    const status = await send(url, target, keptAlive, body);
+    ms.push(performance.now() - startedAt);
+    if (status !== 200) failures.push(`${isPatch ? "PATCH" : "GET"}: ${status}`);
+    await delay(Math.max(0, INTERVAL_MS - (performance.now() - startedAt)));
+  }
+  agent.destroy();
+  return { ms, failures };
+}
+
+/** @returns the status, or the error */
+function send(
+  url: string,
+  { path, authorization }: AttackTarget,
+  agent: Agent | false,
+  body?: string,
+): Promise<number | string> {
+  const { hostname, port } = new URL(url);
+  const headers = {
+    Authorization: authorization,
+    ...(body === undefined ? {} : { "Content-Type": "application/json", "Content-Length": body.length }),
+  };
+  return new Promise((resolve) => {
+    const method = body === undefined ? "GET" : "PATCH";
+    const call = request({ host: hostname, port, method, path, agent, headers }, (response) => {
+      response.resume();
+      response.once("end", () => resolve(response.statusCode ?? 0));
+      response.once("error", (error) => resolve(error.message));
+    });
+    call.once("error", (error) => resolve(error.message));
+    call.end(body);
+  });
+}

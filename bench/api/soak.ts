@@ -1,0 +1,93 @@
+import { buildProgram } from "../bundle.ts";
+import { count, mebibytes, milliseconds, yesNo } from "../format.ts";
+import { describeMachine } from "../machine.ts";
+import { isMet } from "../measure.ts";
+import { percentile } from "../statistics.ts";
+import { table } from "../table.ts";
+import { type AttackMemory, measureAttackMemory } from "./attack-memory.ts";
+import type { AttackDone, AttackJob } from "./attacker.ts";
+import { startAttacker } from "./attacker-process.ts";
+import { type HealthyResult, runHealthyClient } from "./healthy-client.ts";
+import { DEFAULT_LIMITS, startApi } from "./server.ts";
+import { createApiWorld } from "./world.ts";
+
+export interface SoakOptions {
+  readonly minutes: number;
+  /** Reports progress. */
+  readonly tell: (text: string) => void;
+}
+
+const MAX_SLOWEST_MS = 250;
+const MAX_RSS_RATIO = 1.2;
+/** So that the first measurement of memory is that of a process that has served requests. */
+const WARM_UP_MS = 10_000;
+
+/** Attacks the API in all ways at once while a healthy client uses it, and prints a table. */
+export async function soak({ minutes, tell }: SoakOptions): Promise<void> {
+  const about = [describeMachine(), new Date().toISOString(), `${minutes} minutes`];
+  tell("Starting a cluster with what the API reads");
+  const world = await createApiWorld();
+  try {
+    const program = await buildProgram(world.cluster.dir);
+    const api = await startApi(world, program, DEFAULT_LIMITS);
+    const attacker = startAttacker(world.cluster);
+    const [{ path }, { path: attacked }] = world.services;
+    const [authorization = "", attackersKey = ""] = world.authorizations;
+    const healthy = { path, authorization };
+    const job: AttackJob = {
+      url: api.url,
+      target: { path: attacked, authorization: attackersKey },
+      attacks: ["chunks", "idle", "bodies", "patches", "syntax", "pipelining"],
+      ms: minutes * 60_000,
+    };
+    await runHealthyClient(api.url, healthy, WARM_UP_MS);
+    tell(`Attacking the API for ${minutes} minutes`);
+    const dropsBefore = await api.metric("pipe_scaling_connections_dropped_total");
+    const { memory, result } = await measureAttackMemory(api, () =>
+      Promise.all([runHealthyClient(api.url, healthy, job.ms), attacker.run(job)]),
+    );
+    const drops = (await api.metric("pipe_scaling_connections_dropped_total")) - dropsBefore;
+    await api.stop();
+    const [client, attack] = result;
+    console.log(`${soakTable(client, memory, drops, attack)}\n\n${about.join("; ")}`);
+  } finally {
+    // Ends the processes beside it as well (child.ts).
+    await world.cluster.stop();
+  }
+}
+
+function soakTable(client: HealthyResult, memory: AttackMemory, drops: number, attack: AttackDone): string {
+  const slowest = Math.max(...client.ms);
+  const growth = memory.after / memory.before;
+  const failures = [...new Set(client.failures)].join(", ");
+  const rows = [
+    ["healthy client: requests", count(client.ms.length)],
+    [
+      "healthy client: failed requests",
+      `${count(client.failures.length)}${failures && ` (${failures})`}`,
+      "0",
+      yesNo(client.failures.length === 0),
+    ],
+    [
+      "healthy client: slowest response",
+      milliseconds(slowest),
+      `≤ ${MAX_SLOWEST_MS} ms`,
+      yesNo(slowest <= MAX_SLOWEST_MS),
+    ],
+    ["healthy client: 99th percentile", milliseconds(percentile(client.ms, 0.99))],
+    ["healthy client: median", milliseconds(percentile(client.ms, 0.5))],
+    ["RSS before", mebibytes(memory.before)],
+    ["RSS, highest", mebibytes(memory.highest)],
+    ["RSS after", mebibytes(memory.after)],
+    [
+      "RSS after, against before",
+      growth.toFixed(2),
+      `≤ ${MAX_RSS_RATIO.toFixed(2)}`,
+      yesNo(isMet({ relation: "≤", ratio: MAX_RSS_RATIO }, growth)),
+    ],
+    ["connections dropped at the limits", count(drops)],
+    ...Object.entries(attack.connections).map(([name, made]) => [`attack: ${name}`, count(made)]),
+    ...Object.entries(attack.unexpected).map(([what, times]) => [`unexpected: ${what}`, count(times)]),
+  ];
+  return table(["measure", "measured", "bar", "met"], rows);
+}

@@ -1,0 +1,194 @@
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
+import { describeSize, sizeOfCores } from "../../src/domain/size.ts";
+import { waitFor } from "../cluster/wait.ts";
+import { type Answer, type Ask, openRaw, parseRaw } from "./client.ts";
+import { type SpawnedApi, spawnApi } from "./spawned-api.ts";
+import { clientOfText, createWorld, type World } from "./world.ts";
+
+const MIB = 2 ** 20;
+
+let world: World;
+let api: SpawnedApi;
+let attacker: Tenant;
+let other: Tenant;
+
+/** An organization with one service, whose pipes have 2 cores, and a key of it. */
+interface Tenant {
+  readonly service: string;
+  readonly path: string;
+  readonly authorization: string;
+}
+
+beforeAll(async () => {
+  world = await createWorld("attacks");
+  [attacker, other] = [await addTenant(), await addTenant()];
+  api = await spawnApi(world, {
+    nodeArgs: ["--max-old-space-size=256"],
+    flags: ["--rate-limit", "0", "--failed-logins", "0"],
+  });
+});
+
+afterAll(async () => {
+  await api?.stop();
+  await world?.remove();
+});
+
+async function addTenant(): Promise<Tenant> {
+  const organizationId = await world.addOrganization();
+  const service = await world.addService(organizationId);
+  await world.addScaling(service, {}, 2);
+  const { authorization } = await world.addKey({ organizationId });
+  const path = `/v1/organizations/${organizationId}/services/${service}/pipesCdcScaling`;
+  return { service, path, authorization };
+}
+
+function patchOf({ path, authorization }: Tenant, cores: number): Ask {
+  const headers = { "Content-Type": "application/json" };
+  const body = JSON.stringify({ replicaCpuMillicores: cores * 1000 });
+  return { method: "PATCH", path, authorization, headers, body };
+}
+
+/** The value of a metric, summed over its labels. */
+async function metric(name: string): Promise<number> {
+  const { text } = await clientOfText(api.opsUrl)("/metrics");
+  const lines = text.split("\n").filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`));
+  return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0);
+}
+
+describe("a body in 64,000 chunks of one byte", () => {
+  const CHUNKS = "1\r\n \r\n".repeat(64_000);
+
+  async function attack(body: string): Promise<Answer> {
+    const connection = await openRaw(api.url);
+    const { path, authorization } = attacker;
+    connection.write(
+      `PATCH ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${body}`,
+    );
+    await connection.received('"status":413}');
+    return parseRaw(connection.text());
+  }
+
+  it.each([
+    ["never ends", CHUNKS],
+    ["ends", `${CHUNKS}0\r\n\r\n`],
+  ])(
+    "gets 413 and little memory, while another tenant is served: 10 of them, each of which %s",
+    async (_what, body) => {
+      const before = await metric("process_resident_memory_bytes");
+      const attacks = Promise.all(Array.from({ length: 10 }, () => attack(body)));
+      let highest = before;
+      for (let times = 0; times < 10; times += 1) {
+        expect((await api.ask(other)).status).toBe(200);
+        highest = Math.max(highest, await metric("process_resident_memory_bytes"));
+      }
+      for (const answer of await attacks) {
+        expect(answer).toMatchObject({ status: 413, headers: { connection: "close" } });
+      }
+      highest = Math.max(highest, await metric("process_resident_memory_bytes"));
+      expect(highest - before).toBeLessThan(64 * MIB);
+      expect((await api.ask(other)).status).toBe(200);
+    },
+  );
+});
+
+describe("connections without credentials", () => {
+  /** Enough to occupy all connections of the process, of which one source gets a quarter. */
+  const SOURCES = ["127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"];
+
+  async function openFrom(localAddress: string): Promise<Socket> {
+    const { hostname, port } = new URL(api.url);
+    const socket = connect({ host: hostname, port: Number(port), localAddress });
+    onTestFinished(() => {
+      socket.destroy();
+    });
+    socket.on("error", () => undefined);
+    await once(socket, "connect");
+    return socket;
+  }
+
+  it("end with their 401, so that 1,000 of them occupy nothing", async () => {
+    const answered = Array.from({ length: 1000 }, async (_, at) => {
+      const socket = await openFrom(SOURCES[at % SOURCES.length] ?? "");
+      const chunks: Buffer[] = [];
+      socket.on("data", (chunk: Buffer) => chunks.push(chunk));
+      const closed = once(socket, "close");
+      socket.write(`GET ${attacker.path} HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\n\r\n`);
+      await closed;
+      return parseRaw(Buffer.concat(chunks).toString());
+    });
+    const statuses = (await Promise.all(answered)).map(({ status, headers }) => [
+      status,
+      headers["connection"],
+    ]);
+    expect(new Set(statuses.map(String))).toEqual(new Set(["401,close"]));
+  });
+
+  it("make room for a client with a key while they are refilled, are counted as dropped, and are logged", async () => {
+    const dropped = await metric("pipe_scaling_connections_dropped_total");
+    let opened = 0;
+    let closed = 0;
+    /** Every second one sends half a request; each is replaced when the server closes it. */
+    const occupy = async (source: string): Promise<void> => {
+      opened += 1;
+      const socket = await openFrom(source);
+      if (opened % 2 === 0) socket.write(`GET ${attacker.path} HTTP/1.1\r\nHo`);
+      socket.once("close", () => {
+        closed += 1;
+        if (opened < 3000) void occupy(source);
+      });
+    };
+    const occupying = SOURCES.flatMap((source) => Array.from({ length: 250 }, () => occupy(source)));
+    for (let times = 0; times < 50; times += 1) expect((await api.ask(other)).status).toBe(200);
+    await Promise.all(occupying);
+    // More than one source may have: each new connection closes an older one.
+    await Promise.all(Array.from({ length: 100 }, () => occupy("127.0.0.2")));
+    for (let times = 0; times < 50; times += 1) expect((await api.ask(other)).status).toBe(200);
+
+    await expect.poll(() => closed).toBeGreaterThan(100);
+    const drops = await metric("pipe_scaling_connections_dropped_total");
+    await expect.poll(() => closed).toBeGreaterThanOrEqual(drops - dropped);
+    expect(drops - dropped).toBeGreaterThan(100);
+    expect(api.log()).toContainEqual(
+      expect.objectContaining({
+        level: "warn",
+        reason: "evicted",
+        source: expect.stringMatching(/^127\.0\.0\./),
+        dropped: expect.any(Number),
+        msg: "connections dropped at their limit",
+      }),
+    );
+  });
+});
+
+describe("200 concurrent PATCHes of one service", () => {
+  it("are all accepted, the last one is the size in the cluster, and another tenant's is accepted meanwhile", async () => {
+    const cores = Array.from({ length: 200 }, (_, at) => 1 + ((at * 7) % 24));
+    const answers = Promise.all(cores.map((each) => api.ask(patchOf(attacker, each))));
+    const meanwhile = await api.ask(patchOf(other, 5));
+    expect(meanwhile).toMatchObject({ status: 200, body: { result: { replicaCpuMillicores: 5000 } } });
+
+    const expected = cores.map((each) => ({
+      status: 200,
+      body: { result: { replicaCpuMillicores: each * 1000, replicaMemoryGb: each * 4 } },
+    }));
+    expect(await answers).toMatchObject(expected);
+    const isOurs = (line: Readonly<Record<string, unknown>>) =>
+      line["msg"] === "size accepted" && line["service"] === attacker.service;
+    const accepted = await waitFor(
+      () => {
+        const lines = api.log().filter(isOurs);
+        return lines.length === 200 && lines;
+      },
+      { what: "the audit lines" },
+    );
+    // Writes are made one after the other, so the last line is of the last one.
+    const { spec, metadata } = await world.scaling(attacker.service);
+    const last = accepted.at(-1);
+    expect(describeSize(sizeOfCores((spec?.replicaCpuMillicores ?? 0) / 1000))).toBe(last?.["to"]);
+    expect(metadata.annotations?.[REQUEST_ANNOTATION]).toContain(last?.["requestId"]);
+    expect(await api.ask(other)).toMatchObject({ status: 200 });
+  });
+});

@@ -1,0 +1,262 @@
+import fc from "fast-check";
+import { beforeEach, describe, expect, it } from "vitest";
+import { WriteQueue } from "../../../../src/api/cluster/write-queue.ts";
+import { UnavailableError } from "../../../../src/api/errors.ts";
+import { settled, VirtualClock } from "../../../gen/clock.ts";
+
+const MAX_WAITING = 256;
+const MAX_WAIT_MS = 20_000;
+
+interface Request {
+  /** Position among all requests. */
+  readonly number: number;
+  readonly object: string;
+  readonly coalesceKey: string | undefined;
+  /** Number of the write whose result the caller got, or the error. */
+  outcome: number | Error | undefined;
+}
+
+/** A queue whose writes take until the test ends them. */
+class HeldQueue {
+  readonly clock = new VirtualClock();
+  readonly queue = new WriteQueue<number>(this.clock);
+  readonly requests: Request[] = [];
+  /** Writes in the order in which they began. */
+  readonly begun: Request[] = [];
+  /** The largest number of writes to one object at the same time. */
+  mostAtOnce = 0;
+  readonly #inFlight = new Map<Request, PromiseWithResolvers<number>>();
+
+  request(object: string, coalesceKey?: string): Request {
+    const request: Request = { number: this.requests.length, object, coalesceKey, outcome: undefined };
+    this.requests.push(request);
+    this.queue
+      .run(object, () => this.#write(request), coalesceKey)
+      .then(
+        (written) => {
+          request.outcome = written;
+        },
+        (error: Error) => {
+          request.outcome = error;
+        },
+      );
+    return request;
+  }
+
+  /** Ends the write in flight to an object, with an error if one is given. */
+  async end(object: string, error?: Error): Promise<void> {
+    const [request, promise] = [...this.#inFlight].find(([each]) => each.object === object) ?? [];
+    if (request && promise) {
+      this.#inFlight.delete(request);
+      if (error) promise.reject(error);
+      else promise.resolve(request.number);
+    }
+    await settled();
+  }
+
+  /** Ends every write, also those that begin then. */
+  async endAll(): Promise<void> {
+    for (let object = this.#next(); object !== undefined; object = this.#next()) await this.end(object);
+  }
+
+  #next(): string | undefined {
+    return [...this.#inFlight.keys()][0]?.object;
+  }
+
+  #write(request: Request): Promise<number> {
+    this.begun.push(request);
+    const promise = Promise.withResolvers<number>();
+    this.#inFlight.set(request, promise);
+    const atOnce = [...this.#inFlight.keys()].filter(({ object }) => object === request.object).length;
+    this.mostAtOnce = Math.max(this.mostAtOnce, atOnce);
+    return promise.promise;
+  }
+}
+
+let held: HeldQueue;
+
+beforeEach(() => {
+  held = new HeldQueue();
+});
+
+function numbersOf(requests: readonly Request[]): number[] {
+  return requests.map(({ number }) => number);
+}
+
+describe("the write queue", () => {
+  it("makes the writes to one object one at a time, in the order of the requests", async () => {
+    for (let count = 0; count < 5; count += 1) held.request("a");
+    expect(numbersOf(held.begun)).toEqual([0]);
+    await held.end("a");
+    expect(numbersOf(held.begun)).toEqual([0, 1]);
+    await held.endAll();
+    expect(numbersOf(held.begun)).toEqual([0, 1, 2, 3, 4]);
+    expect(held.requests.map(({ outcome }) => outcome)).toEqual([0, 1, 2, 3, 4]);
+  });
+
+  it("makes writes to different objects at the same time", () => {
+    held.request("a");
+    held.request("b");
+    expect(numbersOf(held.begun)).toEqual([0, 1]);
+  });
+
+  it("makes waiting writes with one coalesce key once, by the last of them", async () => {
+    held.request("a", "4 cores");
+    const waiting = [1, 2, 3].map(() => held.request("a", "8 cores"));
+    await held.endAll();
+    expect(numbersOf(held.begun)).toEqual([0, 3]);
+    expect(waiting.map(({ outcome }) => outcome)).toEqual([3, 3, 3]);
+  });
+
+  it("does not coalesce writes with another write between them, because the order would change", async () => {
+    held.request("a", "1 core");
+    for (const key of ["8 cores", "4 cores", "8 cores"]) held.request("a", key);
+    await held.endAll();
+    expect(numbersOf(held.begun)).toEqual([0, 1, 2, 3]);
+  });
+
+  it("does not coalesce writes without a key", async () => {
+    for (let count = 0; count < 4; count += 1) held.request("a");
+    await held.endAll();
+    expect(numbersOf(held.begun)).toEqual([0, 1, 2, 3]);
+  });
+
+  it("does not coalesce a new write with the one in flight, which may have been decided already", async () => {
+    held.request("a", "8 cores");
+    held.request("a", "8 cores");
+    await held.endAll();
+    expect(numbersOf(held.begun)).toEqual([0, 1]);
+  });
+
+  it("refuses a write to an object for which 256 wait, and still accepts writes to others", async () => {
+    for (let count = 0; count <= MAX_WAITING; count += 1) held.request("a");
+    const refused = held.request("a");
+    held.request("b");
+    await settled();
+    expect(refused.outcome).toBeInstanceOf(UnavailableError);
+    expect(held.requests.filter(({ outcome }) => outcome !== undefined)).toEqual([refused]);
+    await held.endAll();
+    expect(held.begun).not.toContain(refused);
+    expect(held.begun).toHaveLength(MAX_WAITING + 2);
+  });
+
+  it("refuses a write that has waited for 20 s, and never makes it", async () => {
+    held.request("a");
+    const waiting = held.request("a");
+    await held.clock.advance(MAX_WAIT_MS - 1);
+    expect(waiting.outcome).toBeUndefined();
+    await held.clock.advance(1);
+    expect(waiting.outcome).toBeInstanceOf(UnavailableError);
+    const later = held.request("a");
+    await held.endAll();
+    expect(held.begun).not.toContain(waiting);
+    expect(later.outcome).toBe(later.number);
+  });
+
+  it("does not refuse a write for the time that the write itself takes", async () => {
+    held.request("a");
+    const waiting = held.request("a");
+    await held.clock.advance(MAX_WAIT_MS - 1);
+    await held.end("a");
+    await held.clock.advance(MAX_WAIT_MS);
+    await held.endAll();
+    expect(waiting.outcome).toBe(waiting.number);
+  });
+
+  it("gives the error of a write to its own callers, and makes the next one", async () => {
+    const failed = held.request("a");
+    const coalesced = [held.request("a", "8 cores"), held.request("a", "8 cores")];
+    const last = held.request("a");
+    const [first, second] = [new Error("first"), new Error("second")];
+    await held.end("a", first);
+    await held.end("a", second);
+    await held.endAll();
+    expect(failed.outcome).toBe(first);
+    expect(coalesced.map(({ outcome }) => outcome)).toEqual([second, second]);
+    expect(last.outcome).toBe(last.number);
+  });
+
+  it("makes the next write after one that fails before it returns a promise", async () => {
+    const queue = new WriteQueue<string>(held.clock);
+    const fail = () => {
+      throw new Error("at once");
+    };
+    const outcomes = await Promise.allSettled([
+      queue.run("a", fail),
+      queue.run("a", fail),
+      queue.run("a", async () => "made"),
+    ]);
+    expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected", "fulfilled"]);
+    expect(queue.size).toBe(0);
+  });
+
+  it("forgets an object when its last write has ended, however many objects there were", async () => {
+    for (let count = 0; count < 1000; count += 1) {
+      held.request(String(count));
+      held.request(String(count));
+    }
+    expect(held.queue.size).toBe(1000);
+    await held.endAll();
+    expect(held.queue.size).toBe(0);
+  });
+});
+
+type Step =
+  | { readonly what: "request"; readonly object: string; readonly coalesceKey: string | undefined }
+  | { readonly what: "end"; readonly object: string; readonly fails: boolean }
+  | { readonly what: "pass"; readonly ms: number };
+
+const object = fc.constantFrom("a", "b");
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      what: fc.constant("request"),
+      object,
+      coalesceKey: fc.constantFrom(undefined, "4 cores", "8 cores"),
+    }),
+  },
+  { weight: 3, arbitrary: fc.record({ what: fc.constant("end"), object, fails: fc.boolean() }) },
+  { weight: 1, arbitrary: fc.record({ what: fc.constant("pass"), ms: fc.nat(MAX_WAIT_MS) }) },
+);
+
+async function take(story: HeldQueue, next: Step): Promise<void> {
+  if (next.what === "request") story.request(next.object, next.coalesceKey);
+  else if (next.what === "end") await story.end(next.object, next.fails ? new Error("failed") : undefined);
+  else await story.clock.advance(next.ms);
+}
+
+describe("whatever writes are requested, end and time out", () => {
+  it("each made write follows the order of the requests, and stands only for equal ones directly before it", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (steps) => {
+        const story = new HeldQueue();
+        for (const each of steps) await take(story, each);
+        await story.endAll();
+
+        expect(story.mostAtOnce).toBeLessThanOrEqual(1);
+        expect(story.queue.size).toBe(0);
+        for (const name of ["a", "b"]) expectInOrder(story, name);
+      }),
+    );
+  });
+});
+
+function expectInOrder(story: HeldQueue, name: string): void {
+  const begun = numbersOf(story.begun.filter((request) => request.object === name));
+  expect(begun).toEqual(begun.toSorted((one, other) => one - other));
+  expect(new Set(begun).size).toBe(begun.length);
+  const requests = story.requests.filter((request) => request.object === name);
+  for (const request of requests) {
+    const { number, coalesceKey, outcome } = request;
+    expect(outcome).toBeDefined();
+    if (outcome instanceof UnavailableError) expect(begun).not.toContain(number);
+    if (typeof outcome !== "number" || outcome === number) continue;
+    // Another write stood for it: a later one, and all that were made between them had the same effect.
+    expect(begun).not.toContain(number);
+    expect(outcome).toBeGreaterThan(number);
+    const between = requests.filter((each) => each.number > number && each.number <= outcome);
+    const counted = between.filter((each) => !(each.outcome instanceof UnavailableError));
+    expect(new Set(counted.map((each) => each.coalesceKey))).toEqual(new Set([coalesceKey]));
+  }
+}
