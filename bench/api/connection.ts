@@ -1,41 +1,46 @@
 import { connect, type Socket } from "node:net";
 
-type OnAnswer = (status: number) => void;
+type OnResponse = (status: number) => void;
 
 /**
- * One keep-alive connection on which requests go one after the other: as little as can be done for one, so
- * that the server is what is measured. Of an answer it reads the status, and where it ends.
+ * One keep-alive connection with one request at a time. It does as little as possible for each request, so that the
+ * server is the part that is measured: it reads the status of a response and finds its end.
  */
 export class Connection {
-  readonly #socket: Socket;
+  readonly #url: URL;
+  #socket: Socket;
   #received = "";
-  #onAnswer: OnAnswer = () => undefined;
+  /** The server closes the connection after the last response, so the next request needs a new one. */
+  #isClosing = false;
+  #onResponse: OnResponse = () => undefined;
 
-  private constructor(socket: Socket) {
+  private constructor(url: URL, socket: Socket) {
+    this.#url = url;
     this.#socket = socket;
-    socket.setNoDelay(true);
-    socket.setEncoding("latin1");
-    socket.on("data", (text: string) => this.#receive(text));
-    socket.on("end", () => {
-      throw new Error("a server closed the connection in the middle of a measurement");
-    });
+    this.#use(socket);
   }
 
-  /** Rejects if it cannot be opened. If it breaks later, that ends the process: nothing could be measured. */
+  /** Rejects if it cannot be opened. A failure later ends the process: nothing could be measured. */
   static open(url: string): Promise<Connection> {
-    const { hostname, port } = new URL(url);
+    const parsed = new URL(url);
     return new Promise((resolve, reject) => {
-      const socket = connect(Number(port), hostname, () => {
+      const socket = connect(Number(parsed.port), parsed.hostname, () => {
         socket.off("error", reject);
-        resolve(new Connection(socket));
+        resolve(new Connection(parsed, socket));
       });
       socket.once("error", reject);
     });
   }
 
-  /** The next request may be sent as soon as the answer has come, also by `onAnswer` itself. */
-  send(request: string | Buffer, onAnswer: OnAnswer): void {
-    this.#onAnswer = onAnswer;
+  /** The next request may be sent as soon as the response has arrived, also by `onResponse` itself. */
+  send(request: string | Buffer, onResponse: OnResponse): void {
+    this.#onResponse = onResponse;
+    if (this.#isClosing) {
+      this.#socket.destroy();
+      this.#isClosing = false;
+      this.#socket = connect(Number(this.#url.port), this.#url.hostname);
+      this.#use(this.#socket);
+    }
     this.#socket.write(request);
   }
 
@@ -43,16 +48,28 @@ export class Connection {
     this.#socket.destroy();
   }
 
+  #use(socket: Socket): void {
+    socket.setNoDelay(true);
+    socket.setEncoding("latin1");
+    socket.on("data", (text: string) => this.#receive(text));
+    socket.on("end", () => {
+      if (socket === this.#socket && this.#isClosing) return;
+      throw new Error("a server closed the connection in the middle of a measurement");
+    });
+  }
+
   #receive(text: string): void {
     this.#received += text;
     const headEnd = this.#received.indexOf("\r\n\r\n");
     if (headEnd === -1) return;
     const length = CONTENT_LENGTH.exec(this.#received)?.[1];
-    if (length === undefined) throw new Error(`an answer does not tell its length: ${this.#received}`);
+    if (length === undefined) throw new Error(`a response without a length: ${this.#received}`);
     if (this.#received.length < headEnd + 4 + Number(length)) return;
     const status = Number(this.#received.slice(9, 12));
+    // The API closes connections after failed authentications.
+    this.#isClosing = status === 401;
     this.#received = "";
-    this.#onAnswer(status);
+    this.#onResponse(status);
   }
 }
 
