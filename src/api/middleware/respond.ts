@@ -51,8 +51,7 @@ export function send(
   // The connection has ended with a response that the server wrote itself (server/malformed-request.ts).
   if (context.rawStatus !== undefined) return;
   const isUnread = hasUnreadBody(request);
-  if (isUnread && !isShortBody(request)) context.closeConnection = true;
-  const closes = context.closeConnection || context.isShuttingDown();
+  if (context.isShuttingDown() || (isUnread && !isShortBody(request))) context.closeConnection = true;
   const length = String(Buffer.byteLength(body));
   response.writeHead(status, [
     "X-Request-Id",
@@ -61,7 +60,7 @@ export function send(
     length,
     ...headers,
     ...context.rateLimitFields,
-    ...(closes ? CLOSE : []),
+    ...(context.closeConnection ? CLOSE : []),
   ]);
   if (!isUnread) {
     response.end(body);

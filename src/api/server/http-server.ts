@@ -1,5 +1,6 @@
 import { createServer, type RequestListener, type Server, type ServerOptions } from "node:http";
 import { createServer as createTlsServer } from "node:https";
+import { contextOf } from "../middleware/request-context.ts";
 import { normalizeTarget } from "../middleware/request-target.ts";
 import { Connections, type ConnectionsOptions } from "./connections.ts";
 import { MAX_HEADER_BYTES } from "./limits.ts";
@@ -71,6 +72,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   });
   const malformed = new MalformedRequests({ ...options, connections });
   const serve = limitPipelining((request, response) => {
+    // RFC 9112, section 9.6: the client gets no response to a request behind the one that closes the connection, so
+    // the request must not change anything either.
+    const previous = connections.latest(request.socket);
+    if (previous && contextOf(previous.request)?.closeConnection) return;
     connections.begin({ request, response });
     normalizeTarget(request);
     app(request, response);

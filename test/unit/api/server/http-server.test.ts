@@ -110,6 +110,22 @@ describe("the API's server", () => {
     });
   });
 
+  it("does not serve requests that are pipelined behind one whose response closes the connection", async () => {
+    const served: string[] = [];
+    const refuseFirst: RequestHandler = (request, response) => {
+      served.push(request.url);
+      request.context.closeConnection = request.url === "/first";
+      sendResult(response, request.url);
+    };
+    const { port, lines } = await startServer([refuseFirst]);
+    const { socket, received, closed } = await open(port);
+    socket.write(["/first", "/second", "/third"].map((path) => REQUEST.replace("/", path)).join(""));
+    await closed;
+    expect(served).toEqual(["/first"]);
+    expect(received().match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 200"]);
+    expect(lines).toHaveLength(1);
+  });
+
   it("does not respond to garbage in the place of an earlier request whose response is still owed", async () => {
     const { port } = await startServer([neverRespond]);
     const { socket, received, closed } = await open(port);
