@@ -65,7 +65,8 @@ function unsupported(message: string): Error {
 async function receive(request: Request, response: Response): Promise<Buffer> {
   const length = request.headers["content-length"] ?? null;
   if (Number(length) > LIMIT_BYTES) throw tooLarge();
-  if (request.headers.expect !== undefined) response.writeContinue();
+  // A client of HTTP/1.0 does not know the status 100 (RFC 9110, section 10.1.1).
+  if (request.headers.expect !== undefined && request.httpVersion === "1.1") response.writeContinue();
   let chunks = 0;
   const countChunk = () => {
     chunks += 1;

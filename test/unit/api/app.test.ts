@@ -13,7 +13,7 @@ import { BUILT_IN_TIERS } from "../../../src/domain/tier.ts";
 import type { KubeRequest } from "../../../src/kube/client.ts";
 import { KubeUnreachableError } from "../../../src/kube/errors.ts";
 import { createLogger } from "../../../src/telemetry/log.ts";
-import { type Answer, type Client, clientOf } from "../../api/client.ts";
+import { type Answer, type Client, clientOf, exchangeRaw } from "../../api/client.ts";
 import { refusal, StubCluster } from "../../api/stub-cluster.ts";
 import { VirtualClock } from "../../gen/clock.ts";
 import {
@@ -86,11 +86,15 @@ function addScaling(fields: object = { status: { effective: SIZE } }) {
   return cluster.add("pipescalings", PIPES, { metadata: { name: SERVICE }, ...fields });
 }
 
-/** The app on a port, with its caches filled unless the cluster cannot be reached. */
-async function start(
+async function start(...options: Parameters<typeof startUrl>): Promise<Client> {
+  return clientOf(await startUrl(...options));
+}
+
+/** The app on a port, with its caches filled unless the cluster cannot be reached. Returns its base URL. */
+async function startUrl(
   pipeNamespaces: readonly string[] = [],
   pathAliases: PathAliases = new Map(),
-): Promise<Client> {
+): Promise<string> {
   const log = createLogger("info", "api", { write: (line) => lines.push(JSON.parse(line)) });
   const maxAgeMs = 5 * MINUTE_MS;
   const cache = new ClusterCache({
@@ -120,7 +124,7 @@ async function start(
     memberWrites: new WriteQueue(clock),
     backupWrites: new WriteQueue(clock),
   });
-  return clientOf(await serve(app));
+  return await serve(app);
 }
 
 function patch(ask: Client, authorization: string): Promise<Answer> {
@@ -388,6 +392,20 @@ describe("a write", () => {
       { level: "error", status: 500, err: { message: "cannot read properties of undefined" } },
     ]);
   });
+});
+
+it("sends no 100 Continue to a client of HTTP/1.0, which does not know it", async () => {
+  const authorization = addKey();
+  addScaling();
+  cluster.behaviour = applied;
+  const url = await startUrl();
+  const body = '{"replicaCpuMillicores":4000}';
+  const head = `PATCH ${PATH} HTTP/1.0\r\nHost: a\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\n`;
+  const raw = await exchangeRaw(
+    url,
+    `${head}Expect: 100-continue\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  );
+  expect(raw).toMatch(/^HTTP\/1\.1 200 /);
 });
 
 describe("a tier that the API was not told of", () => {
