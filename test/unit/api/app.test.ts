@@ -12,6 +12,7 @@ import type { PathAliases } from "../../../src/api/path-aliases.ts";
 import { BUILT_IN_TIERS } from "../../../src/domain/tier.ts";
 import type { KubeRequest } from "../../../src/kube/client.ts";
 import { KubeUnreachableError } from "../../../src/kube/errors.ts";
+import { membersConfigMap } from "../../../src/records/members.ts";
 import { createLogger } from "../../../src/telemetry/log.ts";
 import { type Answer, type Client, clientOf, exchangeRaw } from "../../api/client.ts";
 import { refusal, StubCluster } from "../../api/stub-cluster.ts";
@@ -391,6 +392,32 @@ describe("a write", () => {
     expect(told).toMatchObject([
       { level: "error", status: 500, err: { message: "cannot read properties of undefined" } },
     ]);
+  });
+});
+
+describe("the removal of a member", () => {
+  const path = `/v1/organizations/${ORGANIZATION}/members/ada`;
+  const member = { name: "Ada", email: "ada@example.com", role: "developer", joinedAt: new Date(0) };
+
+  beforeEach(() => {
+    cluster.add("configmaps", RECORDS, membersConfigMap(ORGANIZATION, [{ userId: "ada", ...member }]));
+    cluster.behaviour = () => ({ metadata: { name: "members", uid: "u", resourceVersion: "2" } });
+  });
+
+  it("ignores a body", async () => {
+    const authorization = addKey();
+    const ask = await start();
+    expect((await ask({ method: "DELETE", path, authorization, body: "{}" })).status).toBe(200);
+    expect(cluster.calls).toMatchObject([{ method: "PATCH", body: { data: { ada: null } } }]);
+  });
+
+  it("changes nothing if its body breaks off, because the response is 400", async () => {
+    const authorization = addKey();
+    const url = await startUrl();
+    const head = `DELETE ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n`;
+    const raw = await exchangeRaw(url, `${head}Transfer-Encoding: chunked\r\n\r\ngarbage\r\n`);
+    expect(raw).toMatch(/^HTTP\/1\.1 400 /);
+    expect(cluster.calls).toEqual([]);
   });
 });
 
