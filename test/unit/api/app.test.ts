@@ -14,6 +14,7 @@ import type { KubeRequest } from "../../../src/kube/client.ts";
 import { KubeUnreachableError } from "../../../src/kube/errors.ts";
 import { membersConfigMap } from "../../../src/records/members.ts";
 import { createLogger } from "../../../src/telemetry/log.ts";
+import type { Span } from "../../../src/telemetry/span.ts";
 import { type Answer, type Client, clientOf, exchangeRaw } from "../../api/client.ts";
 import { refusal, StubCluster } from "../../api/stub-cluster.ts";
 import { VirtualClock } from "../../gen/clock.ts";
@@ -25,6 +26,7 @@ import {
   serviceRecord,
 } from "../../gen/records.ts";
 import { DEFAULT_LIMITS, serve } from "../../support/express-app.ts";
+import { open } from "../../support/http-server.ts";
 
 const RECORDS = "records";
 const PIPES = "pipes";
@@ -37,12 +39,14 @@ let cluster: StubCluster;
 let clock: VirtualClock;
 let ending: AbortController;
 let lines: Record<string, unknown>[];
+let spans: Span[];
 
 beforeEach(() => {
   cluster = new StubCluster();
   clock = new VirtualClock();
   ending = new AbortController();
   lines = [];
+  spans = [];
   const organization = organizationRecord({ id: ORGANIZATION, tier: "scale" });
   cluster.add("configmaps", RECORDS, organization);
   cluster.add(
@@ -115,7 +119,7 @@ async function startUrl(
     limits: new RateLimits({ ...DEFAULT_LIMITS, rateLimit: 1000 }),
     trustedProxies: new TrustedProxies([]),
     metrics: new ApiMetrics(new Registry()),
-    recordSpan: undefined,
+    recordSpan: (span) => void spans.push(span),
     isShuttingDown: () => ending.signal.aborted,
     tiers: BUILT_IN_TIERS,
     pathAliases,
@@ -419,6 +423,26 @@ describe("the removal of a member", () => {
     expect(raw).toMatch(/^HTTP\/1\.1 400 /);
     expect(cluster.calls).toEqual([]);
   });
+});
+
+it("records a span for a rescale whose client is gone before the response, because the size is written", async () => {
+  const authorization = addKey();
+  addScaling();
+  const url = await startUrl();
+  const { socket } = await open(Number(new URL(url).port));
+  const { promise: logged, resolve: release } = Promise.withResolvers<void>();
+  cluster.behaviour = async (request) => {
+    socket.destroy();
+    await logged;
+    return applied(request);
+  };
+  const body = '{"replicaCpuMillicores":4000}';
+  const head = `PATCH ${PATH} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\n`;
+  socket.write(`${head}Content-Length: ${body.length}\r\n\r\n${body}`);
+  await expect.poll(() => lines).toContainEqual(expect.objectContaining({ msg: "request", status: 499 }));
+  release();
+  await expect.poll(() => lines).toContainEqual(expect.objectContaining({ msg: "size accepted" }));
+  expect(spans).toMatchObject([{ failure: "499" }]);
 });
 
 it("sends no 100 Continue to a client of HTTP/1.0, which does not know it", async () => {
