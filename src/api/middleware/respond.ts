@@ -48,7 +48,7 @@ export function send(
 ): void {
   const { req: request } = response;
   const { context } = request;
-  // The connection has ended with a response that the server wrote itself (server/malformed-request.ts).
+  // The connection has ended with a response that the server wrote itself (server/malformed-requests.ts).
   if (context.rawStatus !== undefined) return;
   const isUnread = hasUnreadBody(request);
   if (context.isShuttingDown() || (isUnread && !isShortBody(request))) context.closeConnection = true;
