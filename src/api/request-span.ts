@@ -1,10 +1,11 @@
 import { requestSpanId, type Span } from "../telemetry/span.ts";
-import type { CompletedRequest } from "./middleware/completed-request.ts";
+import { CLIENT_CLOSED_REQUEST, type CompletedRequest } from "./middleware/completed-request.ts";
 import { SCALING_PATH } from "./resources/pipe-scaling/routes.ts";
 
 /**
  * The first span in the trace of a rescale: the request for it. `undefined` for other requests and for a rejected
- * one. A request that failed with a server error gets a span, because the size may have been written.
+ * one. A request that failed with a server error, or whose client is gone, gets a span, because the size may have been
+ * written.
  *
  * Attribute names follow OpenTelemetry's semantic conventions for HTTP servers.
  */
@@ -13,7 +14,7 @@ export function requestSpan(
   endMs: number,
 ): Span | undefined {
   if (request.method !== "PATCH" || route !== SCALING_PATH || key === undefined) return undefined;
-  if (status !== 200 && status < 500) return undefined;
+  if (status !== 200 && status < CLIENT_CLOSED_REQUEST) return undefined;
   const [path] = request.originalUrl.split("?");
   return {
     requestId,

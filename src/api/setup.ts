@@ -1,6 +1,5 @@
 import { once } from "node:events";
 import type { Server } from "node:http";
-import { isIPv6 } from "node:net";
 import { hostname } from "node:os";
 import { Server as TlsServer } from "node:tls";
 import { collectDefaultMetrics, Registry } from "prom-client";
@@ -11,7 +10,7 @@ import { checkReachable } from "../kube/reachable.ts";
 import { type Clock, pause, systemClock } from "../runtime/clock.ts";
 import { clusterMetrics } from "../telemetry/cluster-metrics.ts";
 import type { Logger } from "../telemetry/log.ts";
-import { listen, type Readiness, startOpsServer } from "../telemetry/ops-server.ts";
+import { listen, type Readiness, startOpsServer, urlOf } from "../telemetry/ops-server.ts";
 import { startTracing, type TracingSettings } from "../telemetry/tracing.ts";
 import { createApp } from "./app.ts";
 import { ClusterCache } from "./cluster/cluster-cache.ts";
@@ -114,7 +113,7 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
     await listen(server, host, settings.port, log);
     background.push(cache.run(serving.signal), keyUsageWriter.run(serving.signal));
     if (tls) background.push(reloadTlsFiles({ settings, served: tls, server, clock, log }, serving.signal));
-    log.info({ url: url(tls ? "https" : "http", host, server), opsUrl: url("http", host, ops) }, "listening");
+    log.info({ url: urlOf(server, tls ? "https" : "http"), opsUrl: urlOf(ops) }, "listening");
     if (!signal.aborted) await once(signal, "abort");
     log.info({ drainDelayMs }, "draining");
     await pause(clock, drainDelayMs, serving.signal);
@@ -163,10 +162,4 @@ function readinessOf(cache: ClusterCache, signal: AbortSignal): Readiness {
   return missing.length === 0
     ? { ready: true }
     : { ready: false, problem: `not read from the cluster yet: ${missing.join(", ")}` };
-}
-
-function url(scheme: string, host: string, server: Server): string {
-  const address = server.address();
-  const port = typeof address === "object" && address !== null ? address.port : 0;
-  return `${scheme}://${isIPv6(host) ? `[${host}]` : host}:${port}`;
 }

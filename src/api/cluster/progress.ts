@@ -6,16 +6,16 @@ import type { KubeObject } from "../../kube/objects.ts";
 import { type Reason, reasonOf } from "./reasons.ts";
 import { sizeOf } from "./resource-size.ts";
 
-/** How far a rescale has come: as much as a caller may know of a PipeScaling, and no more is kept of it. */
+/** The progress of a rescale: the part of a PipeScaling's status that a caller may see. The rest is not cached. */
 export interface Progress {
   readonly state: "propagating" | "scaled" | "failed" | "suspended";
   readonly reason: Reason;
-  /** Absent until the controller has said what the tier gives to who asked for nothing. */
+  /** Absent until the controller reports a size; without a request it is the default of the tier. */
   readonly desired: DesiredSize | undefined;
   /** Absent until the controller has counted them. */
   readonly pipes: { readonly total: number; readonly updated: number } | undefined;
   readonly failures: readonly Failure[];
-  /** The request that asked for the size that is wanted now; absent where it came by another way. */
+  /** The request for the desired size; absent if the size did not come from a request. */
   readonly requestId: string | undefined;
   readonly startedAtMs: number | undefined;
   readonly completedAtMs: number | undefined;
@@ -33,8 +33,8 @@ interface Failure {
 const NO_FAILURES: readonly Failure[] = [];
 
 /**
- * What is told of a PipeScaling. A caller that has just asked for a size is never told of the one before: until
- * the controller has looked at what is asked for now, it is on its way, and none of the pipes has it.
+ * Derives the progress from a PipeScaling. It never describes an older request: until the controller has observed the
+ * current one, the size is pending and no pipe has it.
  */
 export function progressOf({ metadata, spec = {}, status = {} }: PipeScaling & KubeObject): Progress {
   const requested = sizeOf(spec);
@@ -44,7 +44,7 @@ export function progressOf({ metadata, spec = {}, status = {} }: PipeScaling & K
     wanted && scalingRequestFor(wanted, metadata.annotations?.[REQUEST_ANNOTATION])?.requestId;
   const isSeen = status.observedGeneration === metadata.generation;
   const outcome = outcomeOf(spec, status);
-  // The same size asked for once more does not change the generation, but is somebody's request all the same.
+  // A second request for the same size does not change the generation, but it is a new request.
   const isCredited = status.propagation?.requestId === requestId;
   if (isSeen && (isCredited || outcome.state !== "scaled")) {
     const times = isCredited ? timesOf(status, outcome.state) : NO_TIMES;
@@ -72,7 +72,7 @@ const PENDING = { state: "propagating", reason: "Pending" } as const;
 const NO_TIMES = { startedAtMs: undefined, completedAtMs: undefined };
 
 function outcomeOf(spec: PipeScalingSpec, { conditions = [] }: PipeScalingStatus) {
-  // The spec says so itself, whether or not a controller is there to agree.
+  // From the spec, so that it is right even while no controller runs.
   if (spec.suspend) return { state: "suspended", reason: "Suspended" } as const;
   const ready = conditions.find(({ type }) => type === "Ready");
   if (!ready) return PENDING;
@@ -87,7 +87,7 @@ function desiredOf({ desired }: PipeScalingStatus): DesiredSize | undefined {
   return desired && size && { size, source: desired.source };
 }
 
-/** @param areOfSize whether those that were counted as updated have the size that is wanted now */
+/** @param areOfSize whether the pipes that the status counts as updated have the desired size */
 function pipesOf({ pipes }: PipeScalingStatus, areOfSize = true): Progress["pipes"] {
   return pipes && { total: pipes.total, updated: areOfSize ? pipes.updated : 0 };
 }
@@ -95,7 +95,7 @@ function pipesOf({ pipes }: PipeScalingStatus, areOfSize = true): Progress["pipe
 function timesOf({ propagation }: PipeScalingStatus, state: Progress["state"]) {
   return {
     startedAtMs: instant(propagation?.startedAt),
-    // One that was complete may have begun again, for a new pipe.
+    // A completed rescale can start again for a new pipe.
     completedAtMs: state === "scaled" ? instant(propagation?.completedAt) : undefined,
   };
 }

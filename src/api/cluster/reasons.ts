@@ -1,9 +1,9 @@
 /**
- * Why a rescale is where it is: the word that the controller has for it, and what a caller is told. The
- * cluster's own words may name other tenants, nodes and quotas, so they are never passed on (docs/adr/0017).
+ * The reasons for the state of a rescale: the controller's word for each, and the sentence that the API returns. The
+ * cluster's own messages may name other tenants, nodes and quotas, so the API never returns them (docs/adr/0017).
  */
 
-const OPERATORS = "Whoever operates this API must put right how the service is set up.";
+const OPERATORS = "The configuration of the service is wrong: ask the operator of this API to correct it.";
 const NOT_UP = "The pipe did not come up with this size in time.";
 
 const SENTENCES = {
@@ -11,7 +11,7 @@ const SENTENCES = {
   Progressing: "The pipes are being given the size, a few at a time.",
   Scaled: "Every pipe runs the size.",
   TierLimited:
-    "Every pipe runs the largest size of the organization's tier, which is less than was asked for.",
+    "Every pipe runs the largest size of the organization's tier, which is smaller than the requested size.",
   Suspended: "Scaling of this service is suspended: the pipes are left as they are until it is resumed.",
   Deleting: "The service is being set up anew.",
   Unschedulable: "There is no room for the pipe at this size at present.",
@@ -21,8 +21,8 @@ const SENTENCES = {
   FailedCreate: "The pipe could not be started with this size.",
   ReplicaFailure: "The pipe could not be started with this size.",
   Refused: "The pipe may not be given this size.",
-  FieldContest: "Something else sets the size of this pipe too, and takes it back.",
-  ContainerUnclear: "Which part of the pipe the size is for is not clear.",
+  FieldContest: "Another program also sets the size of this pipe, and keeps reverting it.",
+  ContainerUnclear: "The container of the pipe that the size applies to is ambiguous.",
   UnknownService: OPERATORS,
   UnknownOrganization: OPERATORS,
   UnknownTier: OPERATORS,
@@ -39,7 +39,7 @@ function isReason(text: string): text is Reason {
   return Object.hasOwn(SENTENCES, text);
 }
 
-/** A word of ours; of another, which a cluster may have, that it failed. */
+/** The known reason, or `Failed` for one that this version does not know. */
 export function reasonOf(text: string): Reason {
   return REASONS.find((reason) => reason === text) ?? "Failed";
 }

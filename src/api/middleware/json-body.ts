@@ -35,6 +35,16 @@ export async function readJsonBody<T>(
   return validate(decodeJson(await receive(request, response)), schema);
 }
 
+/**
+ * Waits for the end of a body that has no meaning. A write without a body of its own calls it first: the server
+ * responds 400 or 408 to a body that breaks off, and a 4xx promises that nothing has changed.
+ *
+ * @throws HttpError 413, 400
+ */
+export async function discardBody(request: Request, response: Response): Promise<void> {
+  if (announcesBody(request)) await receive(request, response);
+}
+
 function requireJsonType(request: Request): void {
   const encoding = request.headers["content-encoding"];
   if (encoding !== undefined && encoding.toLowerCase() !== "identity") {
@@ -65,7 +75,8 @@ function unsupported(message: string): Error {
 async function receive(request: Request, response: Response): Promise<Buffer> {
   const length = request.headers["content-length"] ?? null;
   if (Number(length) > LIMIT_BYTES) throw tooLarge();
-  if (request.headers.expect !== undefined) response.writeContinue();
+  // A client of HTTP/1.0 does not know the status 100 (RFC 9110, section 10.1.1).
+  if (request.headers.expect !== undefined && request.httpVersion === "1.1") response.writeContinue();
   let chunks = 0;
   const countChunk = () => {
     chunks += 1;

@@ -4,12 +4,9 @@ import type { Logger } from "../../telemetry/log.ts";
 import type { RecordSpan } from "../../telemetry/span.ts";
 import type { ApiMetrics } from "../metrics.ts";
 import { requestSpan } from "../request-span.ts";
-import type { CompletedRequest } from "./completed-request.ts";
+import { CLIENT_CLOSED_REQUEST, type CompletedRequest } from "./completed-request.ts";
 import type { RequestContext } from "./request-context.ts";
 import { routeTemplate } from "./route-template.ts";
-
-/** Logged when the client is gone before the response begins; never sent. nginx logs the same number. */
-const CLIENT_CLOSED_REQUEST = 499;
 
 export interface RequestLogOptions {
   readonly log: Logger;

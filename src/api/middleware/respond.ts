@@ -48,7 +48,7 @@ export function send(
 ): void {
   const { req: request } = response;
   const { context } = request;
-  // The connection has ended with a response that the server wrote itself (server/malformed-request.ts).
+  // The connection has ended with a response that the server wrote itself (server/malformed-requests.ts).
   if (context.rawStatus !== undefined) return;
   const isUnread = hasUnreadBody(request);
   if (context.isShuttingDown() || (isUnread && !isShortBody(request))) context.closeConnection = true;
@@ -66,7 +66,9 @@ export function send(
     response.end(body);
     return;
   }
-  response.write(body);
+  // For HEAD, Node writes nothing before the end unless it is asked to.
+  if (request.method === "HEAD") response.flushHeaders();
+  else response.write(body);
   endAfterBody(request, response);
 }
 

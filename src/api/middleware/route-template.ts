@@ -9,7 +9,7 @@ export function routeTemplate(request: Request): string | undefined {
   if (route === undefined) return undefined;
   const known = templates.get(route);
   if (known !== undefined) return known;
-  // Path aliases come behind the path itself (openapi/operation.ts).
+  // Path aliases come behind the path itself (path-aliases.ts).
   const path = typeof route.path === "string" ? route.path : (route.path[0] ?? "");
   const template = path.replace(/:(\w+)/g, "{$1}");
   templates.set(route, template);

@@ -21,7 +21,7 @@ const TAGS: Readonly<Record<Tag, string>> = {
   Organization: "The organization that a key belongs to.",
   "User management": "The members of an organization.",
   Billing: "Not part of this server.",
-  Service: "Not part of this server.",
+  Service: "The services of an organization.",
   Backup: "When a service is backed up, and how long that is kept.",
   OpenAPI: "The API keys of an organization.",
   Prometheus: "Not part of this server.",

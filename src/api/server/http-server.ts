@@ -1,5 +1,6 @@
 import { createServer, type RequestListener, type Server, type ServerOptions } from "node:http";
 import { createServer as createTlsServer } from "node:https";
+import { contextOf } from "../middleware/request-context.ts";
 import { normalizeTarget } from "../middleware/request-target.ts";
 import { Connections, type ConnectionsOptions } from "./connections.ts";
 import { MAX_HEADER_BYTES } from "./limits.ts";
@@ -24,8 +25,9 @@ export const TIMEOUTS: Timeouts = {
   headersMs: 10_000,
   requestMs: 30_000,
   keepAliveMs: 75_000,
-  // The slowest response takes 100 s: a write that always meets another writer (cluster/retry-on-conflict.ts).
-  stalledMs: 120_000,
+  // The slowest response takes 120 s: a write that waits for its turn (cluster/write-queue.ts) and then always meets
+  // another writer (cluster/retry-on-conflict.ts).
+  stalledMs: 150_000,
   checkMs: 1000,
 };
 
@@ -70,7 +72,11 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     ...(options.connectionLimits ? { limits: options.connectionLimits } : {}),
   });
   const malformed = new MalformedRequests({ ...options, connections });
-  const serve = limitPipelining(connections, (request, response) => {
+  const serve = limitPipelining((request, response) => {
+    // RFC 9112, section 9.6: the client gets no response to a request behind the one that closes the connection, so
+    // the request must not change anything either.
+    const previous = connections.latest(request.socket);
+    if (previous && contextOf(previous.request)?.closeConnection) return;
     connections.begin({ request, response });
     normalizeTarget(request);
     app(request, response);

@@ -35,17 +35,17 @@ export class MalformedRequests {
   /** For the parser's errors. */
   onClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
     const httpError = toHttpError(error);
-    if (httpError) this.refuse(socket, httpError);
+    if (httpError) this.#refuse(socket, httpError);
     else socket.destroy();
   }
 
   onConnect(socket: Duplex): void {
     // Node has removed its own listener: without one, a client that is gone by now would end the process.
     socket.on("error", () => socket.destroy());
-    this.refuse(socket, createError(400, "This is not a proxy."));
+    this.#refuse(socket, createError(400, "This is not a proxy."));
   }
 
-  refuse(socket: Duplex, error: HttpError): void {
+  #refuse(socket: Duplex, error: HttpError): void {
     const latest = this.#options.connections.latest(socket);
     if (!socket.writable || !canRespond(latest)) {
       // After the bytes of an earlier response that are on their way.

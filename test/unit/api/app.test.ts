@@ -13,8 +13,10 @@ import { describeSize } from "../../../src/domain/size.ts";
 import { BUILT_IN_TIERS } from "../../../src/domain/tier.ts";
 import type { KubeRequest } from "../../../src/kube/client.ts";
 import { KubeUnreachableError } from "../../../src/kube/errors.ts";
+import { membersConfigMap } from "../../../src/records/members.ts";
 import { createLogger } from "../../../src/telemetry/log.ts";
-import { type Answer, type Ask, type Client, clientOf } from "../../api/client.ts";
+import type { Span } from "../../../src/telemetry/span.ts";
+import { type Answer, type Ask, type Client, clientOf, exchangeRaw } from "../../api/client.ts";
 import { membersRecord } from "../../api/members-world.ts";
 import { refusal, StubCluster } from "../../api/stub-cluster.ts";
 import { settled, VirtualClock } from "../../gen/clock.ts";
@@ -26,6 +28,7 @@ import {
   serviceRecord,
 } from "../../gen/records.ts";
 import { DEFAULT_LIMITS, serve } from "../../support/express-app.ts";
+import { open } from "../../support/http-server.ts";
 
 const RECORDS = "records";
 const PIPES = "pipes";
@@ -38,12 +41,14 @@ let cluster: StubCluster;
 let clock: VirtualClock;
 let ending: AbortController;
 let lines: Record<string, unknown>[];
+let spans: Span[];
 
 beforeEach(() => {
   cluster = new StubCluster();
   clock = new VirtualClock();
   ending = new AbortController();
   lines = [];
+  spans = [];
   const organization = organizationRecord({ id: ORGANIZATION, tier: "scale" });
   cluster.add("configmaps", RECORDS, organization);
   cluster.add(
@@ -88,11 +93,15 @@ function addScaling(name = SERVICE) {
   return cluster.add("pipescalings", PIPES, { metadata: { name }, ...{ status: { effective: SIZE } } });
 }
 
-/** The app on a port, with its caches filled unless the cluster cannot be reached. */
-async function start(
+async function start(...options: Parameters<typeof startUrl>): Promise<Client> {
+  return clientOf(await startUrl(...options));
+}
+
+/** The app on a port, with its caches filled unless the cluster cannot be reached. Returns its base URL. */
+async function startUrl(
   pipeNamespaces: readonly string[] = [],
   pathAliases: PathAliases = new Map(),
-): Promise<Client> {
+): Promise<string> {
   const log = createLogger("info", "api", { write: (line) => lines.push(JSON.parse(line)) });
   const maxAgeMs = 5 * MINUTE_MS;
   const cache = new ClusterCache({
@@ -112,7 +121,7 @@ async function start(
     limits: new RateLimits({ ...DEFAULT_LIMITS, rateLimit: 1000 }),
     trustedProxies: new TrustedProxies([]),
     metrics: new ApiMetrics(new Registry()),
-    recordSpan: undefined,
+    recordSpan: (span) => void spans.push(span),
     isShuttingDown: () => ending.signal.aborted,
     tiers: BUILT_IN_TIERS,
     pathAliases,
@@ -122,7 +131,7 @@ async function start(
     memberWrites: new WriteQueue(clock),
     backupWrites: new WriteQueue(clock),
   });
-  return clientOf(await serve(app));
+  return await serve(app);
 }
 
 function patch(ask: Client, authorization: string): Promise<Answer> {
@@ -507,6 +516,66 @@ describe("a write whose outcome is unknown", () => {
       ]);
     },
   );
+});
+
+describe("the removal of a member", () => {
+  const path = `/v1/organizations/${ORGANIZATION}/members/ada`;
+  const member = { name: "Ada", email: "ada@example.com", role: "developer", joinedAt: new Date(0) };
+
+  beforeEach(() => {
+    cluster.add("configmaps", RECORDS, membersConfigMap(ORGANIZATION, [{ userId: "ada", ...member }]));
+    cluster.behaviour = () => ({ metadata: { name: "members", uid: "u", resourceVersion: "2" } });
+  });
+
+  it("ignores a body", async () => {
+    const authorization = addKey();
+    const ask = await start();
+    expect((await ask({ method: "DELETE", path, authorization, body: "{}" })).status).toBe(200);
+    expect(cluster.calls).toMatchObject([{ method: "PATCH", body: { data: { ada: null } } }]);
+  });
+
+  it("changes nothing if its body breaks off, because the response is 400", async () => {
+    const authorization = addKey();
+    const url = await startUrl();
+    const head = `DELETE ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n`;
+    const raw = await exchangeRaw(url, `${head}Transfer-Encoding: chunked\r\n\r\ngarbage\r\n`);
+    expect(raw).toMatch(/^HTTP\/1\.1 400 /);
+    expect(cluster.calls).toEqual([]);
+  });
+});
+
+it("records a span for a rescale whose client is gone before the response, because the size is written", async () => {
+  const authorization = addKey();
+  addScaling();
+  const url = await startUrl();
+  const { socket } = await open(Number(new URL(url).port));
+  const { promise: logged, resolve: release } = Promise.withResolvers<void>();
+  cluster.behaviour = async (request) => {
+    socket.destroy();
+    await logged;
+    return applied(request);
+  };
+  const body = '{"replicaCpuMillicores":4000}';
+  const head = `PATCH ${PATH} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\n`;
+  socket.write(`${head}Content-Length: ${body.length}\r\n\r\n${body}`);
+  await expect.poll(() => lines).toContainEqual(expect.objectContaining({ msg: "request", status: 499 }));
+  release();
+  await expect.poll(() => lines).toContainEqual(expect.objectContaining({ msg: "size accepted" }));
+  expect(spans).toMatchObject([{ failure: "499" }]);
+});
+
+it("sends no 100 Continue to a client of HTTP/1.0, which does not know it", async () => {
+  const authorization = addKey();
+  addScaling();
+  cluster.behaviour = applied;
+  const url = await startUrl();
+  const body = '{"replicaCpuMillicores":4000}';
+  const head = `PATCH ${PATH} HTTP/1.0\r\nHost: a\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\n`;
+  const raw = await exchangeRaw(
+    url,
+    `${head}Expect: 100-continue\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  );
+  expect(raw).toMatch(/^HTTP\/1\.1 200 /);
 });
 
 describe("a tier that the API was not told of", () => {

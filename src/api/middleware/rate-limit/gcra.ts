@@ -11,7 +11,7 @@ export interface Quota {
  * evenly, one every `windowMs / requests`. In any stretch of time it admits at most a whole bucket plus the refill of
  * that time. It never owes more than a window: a bucket that was not charged for that long is full, like a new one.
  *
- * Its whole state is the moment when it will be full again. That is kept in ticks, `requests` of them to a
+ * Its whole state is the moment when it will be full again, in ticks, `requests` of them to a
  * millisecond, because in ticks the price of a request is a whole number whatever the quota.
  *
  * Every `now` is in monotonic milliseconds; fractions do not count.

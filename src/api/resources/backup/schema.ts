@@ -23,14 +23,14 @@ const START_RULE = "must be a full hour in UTC, H:00 or HH:00";
 const backupFields = {
   backupPeriodInHours: z
     .literal(BACKUP_PERIODS_HOURS, PERIOD_RULE)
-    .meta({ description: "From one backup to the next.", examples: [24] }),
+    .meta({ description: "Time from one backup to the next, in hours.", examples: [24] }),
   backupRetentionPeriodInHours: z
     .number(RETENTION_RULE)
     .min(BACKUP_RETENTION_MINIMUM_HOURS, RETENTION_RULE)
     .max(BACKUP_RETENTION_MAXIMUM_HOURS, RETENTION_RULE)
     .multipleOf(BACKUP_RETENTION_STEP_HOURS, RETENTION_RULE)
     .refine(Number.isInteger, RETENTION_RULE)
-    .meta({ description: "How long a backup is kept.", examples: [72] }),
+    .meta({ description: "Time for which a backup is kept, in hours.", examples: [72] }),
   backupStartTime: z
     .string(START_RULE)
     .regex(BACKUP_START_TIME, START_RULE)

@@ -4,14 +4,16 @@ import { CREATED_EXAMPLE, ID_EXAMPLE, id, instant } from "../schema-parts.ts";
 
 export const apiKey = z
   .strictObject({
-    id: id.meta({ description: "Of the key as a resource; it is not the key id that one signs in with." }),
+    id: id.meta({
+      description: "The id of the key as a resource, not the key id that is the user name of HTTP Basic.",
+    }),
     name: z.string(),
     state: z.enum(["enabled", "disabled"]),
     roles: z.array(z.string()).meta({
       description: "`admin` may do everything, `developer` may read, any other role nothing.",
     }),
     createdAt: instant,
-    expireAt: instant.optional().meta({ description: "From then on it is refused. Absent: never." }),
+    expireAt: instant.optional().meta({ description: "Time at which the key expires. Absent: never." }),
     usedAt: instant.optional().meta({ description: "Last use, to the minute. Absent: never used." }),
     keySuffix: z.string().meta({ description: "The last characters of the key id." }),
     ipAccessList: z.array(z.strictObject({ description: z.string(), source: z.string() })).meta({
@@ -20,7 +22,7 @@ export const apiKey = z
   })
   .meta({
     id: "ApiKey",
-    description: "An API key. Its secret is never told.",
+    description: "An API key. Its secret is never returned.",
     examples: [
       {
         id: ID_EXAMPLE,
@@ -36,7 +38,7 @@ export const apiKey = z
 
 export type ApiKeyObject = z.infer<typeof apiKey>;
 
-/** Field by field, so that what is added to a record stays inside. */
+/** Field by field, so that a field that is added to a record stays internal. */
 export function toApiKey(key: ApiKey, usedAt: Date | undefined): ApiKeyObject {
   const { id, name, state, roles, createdAt, expireAt, keySuffix, ipAccessList } = key;
   return {

@@ -1,5 +1,6 @@
 import type { Router } from "express";
 import { authorize } from "../../middleware/authorize.ts";
+import { discardBody } from "../../middleware/json-body.ts";
 import { methodNotAllowed } from "../../middleware/not-found.ts";
 import { requesterOf } from "../../middleware/request-context.ts";
 import { sendResult } from "../../middleware/respond.ts";
@@ -33,7 +34,9 @@ export function membersRouter(deps: MembersDeps): Router {
   router
     .route(expressPaths(deleteMember.path, deps.pathAliases))
     .delete(authorize, async (request, response) => {
-      await removeMember(memberParams(request, deps.cache), requesterOf(request), deps);
+      const params = memberParams(request, deps.cache);
+      await discardBody(request, response);
+      await removeMember(params, requesterOf(request), deps);
       sendResult(response);
     })
     .all(methodNotAllowed);

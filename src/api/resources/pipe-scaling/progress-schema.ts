@@ -6,18 +6,18 @@ import { REASONS, sentenceOf } from "../../cluster/reasons.ts";
 import { instant } from "../schema-parts.ts";
 import { pipeScaling, toPipeScaling } from "./schema.ts";
 
-/** How far a rescale has come, on the wire (docs/adr/0017). */
+/** The progress of a rescale, as the API returns it (docs/adr/0017). */
 
-const reason = z.enum(REASONS).meta({ description: "One word that says why, for programs." });
-const message = z.string().meta({ description: "A sentence that says why, for people." });
+const reason = z.enum(REASONS).meta({ description: "The reason as one word, for programs." });
+const message = z.string().meta({ description: "The reason as a sentence, for people." });
 const pipes = z.int().min(0);
 
 const failure = z.strictObject({
   pipe: z.string().meta({ description: "The name of the pipe." }),
-  size: pipeScaling.optional().meta({ description: "The size that it could not be given." }),
+  size: pipeScaling.optional().meta({ description: "The size that could not be applied." }),
   reason,
   message,
-  attempts: z.int().min(0).meta({ description: "How often it was tried." }),
+  attempts: z.int().min(0).meta({ description: "Number of attempts." }),
   at: instant.optional(),
 });
 
@@ -25,7 +25,7 @@ export const pipeScalingProgress = z
   .strictObject({
     state: z.enum(["propagating", "scaled", "failed", "suspended"]).meta({
       description:
-        "`propagating`: pipes are on their way to the size, or are about to be. `scaled`: every pipe runs it. `failed`: at least one pipe could not be given it; some are tried again later. `suspended`: nothing is changed.",
+        "`propagating`: the size is being applied, or is about to be. `scaled`: every pipe runs it. `failed`: it could not be applied to at least one pipe; some failures are retried later. `suspended`: nothing is changed.",
     }),
     reason,
     message,
@@ -34,32 +34,32 @@ export const pipeScalingProgress = z
       .optional()
       .meta({
         description:
-          "The size that every pipe is to have, and what decided it: what was asked for, the default of the organization's tier, or the most that the tier allows. Absent for a moment after a service's first pipe has appeared.",
+          "The size that every pipe should have, and its source: the request, the default of the organization's tier, or the maximum of the tier. Absent for a moment after the first pipe of a service appears.",
       }),
     effective: pipeScaling
       .optional()
-      .meta({ description: "The last size that every pipe had at once. Absent until there is one." }),
+      .meta({ description: "The last size that all pipes had at the same time. Absent until there is one." }),
     pipes: z
       .strictObject({
         total: pipes.meta({ description: "Database pipes of the service." }),
-        updated: pipes.meta({ description: "Those that run the desired size." }),
+        updated: pipes.meta({ description: "Pipes that run the desired size." }),
       })
       .optional()
-      .meta({ description: "Absent for a moment after a service's first pipe has appeared." }),
+      .meta({ description: "Absent for a moment after the first pipe of a service appears." }),
     failures: z
       .array(failure)
       .max(MAX_FAILURES)
-      .meta({ description: `Pipes that stand in the way of the desired size, ${MAX_FAILURES} at most.` }),
+      .meta({ description: `Pipes that failed to reach the desired size, at most ${MAX_FAILURES}.` }),
     requestId: z.string().optional().meta({
       description:
-        "The request that asked for the desired size. Another one than yours: yours was superseded. Absent where the size came by no request.",
+        "The id of the request for the desired size. If it is not yours, a later request superseded yours. Absent if the size did not come from a request.",
     }),
-    startedAt: instant.optional().meta({ description: "When the first pipe's turn came." }),
-    completedAt: instant.optional().meta({ description: "When every pipe had the size." }),
+    startedAt: instant.optional().meta({ description: "Time at which the first pipe was resized." }),
+    completedAt: instant.optional().meta({ description: "Time at which every pipe had the size." }),
   })
   .meta({
     id: "PipeScalingProgress",
-    description: "How far the pipes of a service have come on their way to a size.",
+    description: "The progress of the pipes of a service toward a size.",
     examples: [
       {
         state: "propagating",

@@ -10,6 +10,7 @@ import {
   backupConfigurationPatch,
 } from "../../../../src/api/resources/backup/schema.ts";
 import { apiKey } from "../../../../src/api/resources/keys/schema.ts";
+import { OPERATIONS } from "../../../../src/api/resources/operations.ts";
 import { organization } from "../../../../src/api/resources/organizations/schema.ts";
 import { pipeScaling, pipeScalingPatch } from "../../../../src/api/resources/pipe-scaling/schema.ts";
 import { BACKUP_PERIODS_HOURS } from "../../../../src/domain/backup-policy.ts";
@@ -275,3 +276,13 @@ describe.each(BODIES)("the document's schema $name", ({ name, accepted, fields }
 function validatorOf(schema: Node): (value: unknown) => boolean {
   return new Ajv2020({ strict: false, validateFormats: false }).compile(schema);
 }
+
+it.each(OPERATIONS.map(({ id, tag }) => [tag, id]))(
+  "describes the tag %s of %s as part of this server",
+  (tag) => {
+    expect(document["tags"]).toContainEqual({
+      name: tag,
+      description: expect.not.stringContaining("Not part"),
+    });
+  },
+);

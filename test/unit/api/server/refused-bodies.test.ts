@@ -57,6 +57,13 @@ const LENGTH = `Content-Length: ${BODY_BYTES}`;
 const CHUNKED = "Transfer-Encoding: chunked";
 
 describe("the body of a refused request", () => {
+  it("does not delay the response to HEAD", async () => {
+    const { client } = await start();
+    client.socket.write(`HEAD /404 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n`);
+    await client.until("404 Not Found");
+    expect(client.socket.closed).toBe(false);
+  });
+
   it.each([
     [401, "a length", LENGTH, () => " ".repeat(BODY_BYTES)],
     [404, "a length", LENGTH, () => " ".repeat(BODY_BYTES)],
