@@ -32,8 +32,7 @@ async function run({ url, target, attacks, ms }: AttackJob): Promise<AttackDone>
   const unexpected: Record<string, number> = {};
   const end = AbortSignal.timeout(ms);
   const repeat = async (attack: Attack, lane: number) => {
-    // Not all connections of an attack in the same millisecond, but within its first pause.
-    await pause(Math.min(attack.pauseMs, 1000) * Math.random(), end);
+    await pause(attack.rampMs * Math.random(), end);
     for (let at = lane; !end.aborted; at += 1) {
       const blow = attack.blows[at % attack.blows.length];
       if (!blow) return;

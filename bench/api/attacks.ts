@@ -20,6 +20,8 @@ export interface Attack {
   readonly connections: number;
   /** Pause of each of them before it is opened again. */
   readonly pauseMs: number;
+  /** Time in which the first of them are opened. */
+  readonly rampMs: number;
   readonly blows: readonly Blow[];
 }
 
@@ -49,6 +51,7 @@ export function attacksOf({ path, authorization }: AttackTarget): Record<AttackN
       name: "bodies in 64,000 chunks of one byte",
       connections: 10,
       pauseMs: 1000,
+      rampMs: 0,
       blows: [
         { bytes: request("PATCH", path, key + chunked, ONE_BYTE_CHUNKS), expected: [413, 429] },
         { bytes: request("PATCH", path, key + chunked, `${ONE_BYTE_CHUNKS}0\r\n\r\n`), expected: [413, 429] },
@@ -59,6 +62,7 @@ export function attacksOf({ path, authorization }: AttackTarget): Record<AttackN
       name: "connections without credentials that stay open",
       connections: 1250,
       pauseMs: 2000,
+      rampMs: 5000,
       blows: [
         { bytes: "" },
         { bytes: request("GET", path, "").slice(0, -6) },
@@ -69,6 +73,7 @@ export function attacksOf({ path, authorization }: AttackTarget): Record<AttackN
       name: "8 MiB bodies of refused requests",
       connections: 4,
       pauseMs: 500,
+      rampMs: 0,
       blows: [
         { bytes: request("PATCH", path, long, body), expected: [401] },
         { bytes: request("PATCH", "/none", long, body), expected: [404] },
@@ -79,12 +84,14 @@ export function attacksOf({ path, authorization }: AttackTarget): Record<AttackN
       name: "200 PATCHes of one service at once",
       connections: 200,
       pauseMs: 10_000,
+      rampMs: 0,
       blows: Array.from({ length: 24 }, (_, at) => ({ bytes: patch(at + 1), expected: [200, 429] })),
     },
     syntax: {
       name: "requests that bend HTTP",
       connections: 2,
       pauseMs: 100,
+      rampMs: 0,
       blows: [
         {
           bytes: request("GET", path, "Connection: Upgrade\r\nUpgrade: websocket\r\n").repeat(2),
@@ -110,6 +117,7 @@ export function attacksOf({ path, authorization }: AttackTarget): Record<AttackN
       name: "64 KiB of pipelined requests",
       connections: 2,
       pauseMs: 500,
+      rampMs: 0,
       blows: [
         { bytes: request("GET", path, "").repeat(400), expected: [401] },
         { bytes: request("GET", "/", "").repeat(1800), expected: [404] },

@@ -31,8 +31,11 @@ const HIGHEST_LIMITS: Start = {
   nodeArgs: [],
 };
 
-/** For attacks: every limit at its default, and a heap that a leak would soon fill. */
-export const DEFAULT_LIMITS: Start = { flags: [], nodeArgs: ["--max-old-space-size=256"] };
+/** For attacks: every limit at its default, and the heap that V8 gives a container of 256 MiB. */
+export const DEFAULT_LIMITS: Start = {
+  flags: [],
+  nodeArgs: ["--max-old-space-size=256", "--max-semi-space-size=1"],
+};
 
 /** An HTTP server that is measured, in a process of its own. */
 export interface Server {

@@ -19,8 +19,8 @@ export interface SoakOptions {
 
 const MAX_SLOWEST_MS = 250;
 const MAX_RSS_RATIO = 1.2;
-/** So that the first measurement of memory is that of a process that has served requests. */
-const WARM_UP_MS = 10_000;
+/** Shows how busy the machine is without the attack, and that the process has served requests before its memory is read. */
+const WARM_UP_MS = 30_000;
 
 /** Attacks the API in all ways at once while a healthy client uses it, and prints a table. */
 export async function soak({ minutes, tell }: SoakOptions): Promise<void> {
@@ -40,7 +40,8 @@ export async function soak({ minutes, tell }: SoakOptions): Promise<void> {
       attacks: ["chunks", "idle", "bodies", "patches", "syntax", "pipelining"],
       ms: minutes * 60_000,
     };
-    await runHealthyClient(api.url, healthy, WARM_UP_MS);
+    tell("Measuring the healthy client without an attack");
+    const quiet = await runHealthyClient(api.url, healthy, WARM_UP_MS);
     tell(`Attacking the API for ${minutes} minutes`);
     const dropsBefore = await api.metric("pipe_scaling_connections_dropped_total");
     const { memory, result } = await measureAttackMemory(api, () =>
@@ -49,14 +50,20 @@ export async function soak({ minutes, tell }: SoakOptions): Promise<void> {
     const drops = (await api.metric("pipe_scaling_connections_dropped_total")) - dropsBefore;
     await api.stop();
     const [client, attack] = result;
-    console.log(`${soakTable(client, memory, drops, attack)}\n\n${about.join("; ")}`);
+    console.log(`${soakTable(quiet, client, memory, drops, attack)}\n\n${about.join("; ")}`);
   } finally {
     // Ends the processes beside it as well (child.ts).
     await world.cluster.stop();
   }
 }
 
-function soakTable(client: HealthyResult, memory: AttackMemory, drops: number, attack: AttackDone): string {
+function soakTable(
+  quiet: HealthyResult,
+  client: HealthyResult,
+  memory: AttackMemory,
+  drops: number,
+  attack: AttackDone,
+): string {
   const slowest = Math.max(...client.ms);
   const growth = memory.after / memory.before;
   const failures = [...new Set(client.failures)].join(", ");
@@ -76,6 +83,8 @@ function soakTable(client: HealthyResult, memory: AttackMemory, drops: number, a
     ],
     ["healthy client: 99th percentile", milliseconds(percentile(client.ms, 0.99))],
     ["healthy client: median", milliseconds(percentile(client.ms, 0.5))],
+    ["before the attack: slowest response", milliseconds(Math.max(...quiet.ms))],
+    ["before the attack: median", milliseconds(percentile(quiet.ms, 0.5))],
     ["RSS before", mebibytes(memory.before)],
     ["RSS, highest", mebibytes(memory.highest)],
     ["RSS after", mebibytes(memory.after)],

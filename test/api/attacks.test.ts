@@ -95,8 +95,8 @@ describe("a body in 64,000 chunks of one byte", () => {
 });
 
 describe("connections without credentials", () => {
-  /** Enough to occupy all connections of the process, of which one source gets a quarter. */
-  const SOURCES = ["127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"];
+  /** Enough to occupy all connections of the process, of which one source gets a quarter; the first is the client's. */
+  const SOURCES = ["127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"];
 
   async function openFrom(localAddress: string): Promise<Socket> {
     const { hostname, port } = new URL(api.url);

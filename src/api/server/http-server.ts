@@ -28,7 +28,8 @@ export const TIMEOUTS: Timeouts = {
   // The slowest response takes 120 s: a write that waits for its turn (cluster/write-queue.ts) and then always meets
   // another writer (cluster/retry-on-conflict.ts).
   stalledMs: 150_000,
-  checkMs: 1000,
+  // Often, so that thousands of connections do not expire in one turn of the event loop.
+  checkMs: 100,
 };
 
 export interface HttpServerOptions

@@ -35,7 +35,9 @@ export class MalformedRequests {
   /** For the parser's errors. */
   onClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
     const httpError = toHttpError(error);
-    if (httpError) this.#refuse(socket, httpError);
+    // A client that opened the connection in advance would read a 408 as the response to its first request.
+    const isUnused = socket instanceof Socket && socket.bytesRead === 0;
+    if (httpError && !isUnused) this.#refuse(socket, httpError);
     else socket.destroy();
   }
 

@@ -75,6 +75,14 @@ describe("the API's server", () => {
     expect(answer).toMatchObject({ status: 408, body: { status: 408 } });
   });
 
+  it("closes a connection on which nothing arrives in time, without a response or a line in the log", async () => {
+    const { port, lines } = await startServer([neverRespond], { timeouts: { ...QUICK, requestMs: 60_000 } });
+    const { received, closed } = await open(port);
+    await closed;
+    expect(received()).toBe("");
+    expect(lines).toEqual([]);
+  });
+
   it("responds 408 to a body that arrives too slowly, with the request's own id, and logs it once", async () => {
     let requestId: string | undefined;
     const late = (request: Request, response: Response) => {
