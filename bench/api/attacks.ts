@@ -1,4 +1,4 @@
-/** What an attacker knows: a service of the attacker's own organization, and a key for it. */
+/** A service of the attacker's own organization, and a key for it. */
 export interface AttackTarget {
   readonly path: string;
   readonly authorization: string;

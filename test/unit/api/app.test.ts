@@ -139,7 +139,7 @@ function patch(ask: Client, authorization: string): Promise<Answer> {
   return ask({ method: "PATCH", path: PATH, authorization, headers, body: '{"replicaCpuMillicores":4000}' });
 }
 
-/** What the API server would answer to our apply: the object with what was asked for, one version later. */
+/** The API server's response to our apply: the object with the requested size, one version later. */
 function applied({ body }: KubeRequest): object {
   const written = Object(body);
   return { ...written, metadata: { ...written.metadata, namespace: PIPES, resourceVersion: "2" } };
@@ -388,7 +388,7 @@ describe("a write", () => {
     expect((await patch(ask, authorization)).status).toBe(400);
   });
 
-  it("answers 500 without detail to what nobody foresaw, and logs it with the request id", async () => {
+  it("answers 500 without detail to an unexpected error, and logs it with the request id", async () => {
     const authorization = addKey();
     addScaling();
     cluster.behaviour = () => {
@@ -578,7 +578,7 @@ it("sends no 100 Continue to a client of HTTP/1.0, which does not know it", asyn
   expect(raw).toMatch(/^HTTP\/1\.1 200 /);
 });
 
-describe("a tier that the API was not told of", () => {
+describe("a tier that is not in the tiers of the API", () => {
   it("fails scaling, and nothing else", async () => {
     const other = "33333333-3333-4333-8333-333333333333";
     const service = "44444444-4444-4444-8444-444444444444";
