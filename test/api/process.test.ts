@@ -28,9 +28,13 @@ describe("where the API may listen", () => {
     await api.stop();
   });
 
-  it.each(["127.0.0.1", "127.0.0.2", "localhost"])("is %s in plain HTTP", async (host) => {
+  it.each([
+    ["127.0.0.1", /^http:\/\/127\.0\.0\.1:\d+$/],
+    ["127.0.0.2", /^http:\/\/127\.0\.0\.2:\d+$/],
+    ["localhost", /^http:\/\/(127\.0\.0\.1|\[::1\]):\d+$/],
+  ])("is %s in plain HTTP, and the log has the bound address", async (host, url) => {
     const api = await world.startApi({ host });
-    expect(api.url).toMatch(`http://${host}:`);
+    expect(api.url).toMatch(url);
     expect((await api.ask({ path: "/" })).status).toBe(404);
     await api.stop();
   });
