@@ -56,7 +56,7 @@ const controller = defineCommand({
 });
 
 async function printDryRun(values: z.output<typeof controllerOptions>, io: Io): Promise<void> {
-  const { dryRun } = await import("./controller/dry-run.ts");
+  const { dryRun } = await import("./controller/preview/dry-run.ts");
   const { steps, services, pipes } = await dryRun(controllerSettings(values));
   if (steps.length > 0) {
     printList(

@@ -1,5 +1,5 @@
-import { HORIZONTAL_AUTOSCALERS } from "../../src/controller/autoscaler.ts";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
+import { HORIZONTAL_AUTOSCALERS } from "../../src/controller/observe/autoscaler-view.ts";
 import { PIPE_SCALINGS } from "../../src/crd/names.ts";
 import { KubeClient } from "../../src/kube/client.ts";
 import { connect } from "../../src/kube/connection.ts";
@@ -8,7 +8,7 @@ import { RESOURCE_LABEL } from "../../src/records/labels.ts";
 
 /**
  * The baseline of the controller's start, a process of its own: it only makes the paged lists that the
- * controller begins with (src/controller/caches.ts), all at once as it does, keeps nothing of them, says when
+ * controller begins with (src/controller/observe/caches.ts), all at once as it does, keeps nothing of them, says when
  * it was done, and ends.
  */
 const [kubeconfig, records = "", pipes = ""] = process.argv.slice(2);

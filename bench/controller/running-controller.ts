@@ -15,7 +15,7 @@ const ARGS = [
 const TIMEOUT_MS = 120_000;
 
 /** A line of its log that says when it was done with something. */
-const lineSchema = z.object({ msg: z.enum(["leading", "give-size"]), time: z.iso.datetime() });
+const lineSchema = z.object({ msg: z.enum(["leading", "resize"]), time: z.iso.datetime() });
 
 /** The controller as it is shipped, in a process of its own. */
 export class RunningController {

@@ -1,6 +1,6 @@
 import { on } from "node:events";
-import { formatAttempt } from "../../src/controller/attempt.ts";
 import { ATTEMPT_ANNOTATION, GIVEN_SIZE_ANNOTATION, SERVICE_LABEL } from "../../src/controller/names.ts";
+import { formatLastRollout } from "../../src/controller/observe/last-rollout.ts";
 import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
 import { cpuQuantity, memoryQuantity } from "../../src/domain/quantity.ts";
 import { describeSize, formatSize, type Size, sizeOfCores } from "../../src/domain/size.ts";
@@ -21,7 +21,7 @@ export interface Rescale {
   readonly cores: number;
 }
 
-/** As many services at a time as the controller has workers (src/controller/assemble.ts). */
+/** As many services at a time as the controller has workers (src/controller/setup.ts). */
 const CONCURRENCY = 16;
 const LIST_TIMEOUT_MS = 60_000;
 
@@ -65,7 +65,7 @@ async function giveSize(pipe: ObjectMeta, scaling: ObjectMeta, size: Size): Prom
   const { name, uid, resourceVersion } = pipe;
   const amounts = { cpu: cpuQuantity(size), memory: memoryQuantity(size) };
   const resources = { requests: amounts, limits: { memory: amounts.memory } };
-  const attempt = formatAttempt({
+  const attempt = formatLastRollout({
     size,
     startedAtMs: Date.now(),
     scalingUid: scaling.uid,

@@ -9,14 +9,11 @@ import { clusterMetrics } from "../telemetry/cluster-metrics.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { type Readiness, startOpsServer, urlOf } from "../telemetry/ops-server.ts";
 import { startTracing, type TracingSettings } from "../telemetry/tracing.ts";
-import { type AssemblyOptions, assemble } from "./assemble.ts";
-import { hasVerticalAutoscalers } from "./autoscaler.ts";
+import { hasVerticalAutoscalers } from "./observe/autoscaler-view.ts";
+import { type SetupOptions, setup } from "./setup.ts";
 
 export interface ControllerSettings
-  extends Omit<
-      AssemblyOptions,
-      "client" | "clock" | "log" | "registry" | "recordSpan" | "verticalAutoscalers"
-    >,
+  extends Omit<SetupOptions, "client" | "clock" | "log" | "registry" | "recordSpan" | "verticalAutoscalers">,
     TracingSettings {
   /** Path; without one, the user's default or the pod's service account. */
   readonly kubeconfig: string | undefined;
@@ -49,14 +46,14 @@ export async function runController(
   }
 }
 
-interface Parts extends Pick<AssemblyOptions, "client" | "registry" | "log" | "recordSpan"> {
+interface Parts extends Pick<SetupOptions, "client" | "registry" | "log" | "recordSpan"> {
   readonly settings: ControllerSettings;
 }
 
 async function operate({ settings, ...parts }: Parts, signal: AbortSignal): Promise<void> {
   const { client, registry, log } = parts;
   const verticalAutoscalers = await hasVerticalAutoscalers(client);
-  const { informers, elector, outdated, work } = assemble({
+  const { informers, elector, outdated, work } = setup({
     ...settings,
     ...parts,
     clock: systemClock,

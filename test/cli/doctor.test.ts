@@ -5,8 +5,11 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import packageJson from "../../package.json" with { type: "json" };
 import { examine } from "../../src/cli/doctor/examine.ts";
 import type { Finding } from "../../src/cli/doctor/finding.ts";
-import { HORIZONTAL_AUTOSCALERS, VERTICAL_AUTOSCALERS } from "../../src/controller/autoscaler.ts";
 import { LEASE_NAME } from "../../src/controller/names.ts";
+import {
+  HORIZONTAL_AUTOSCALERS,
+  VERTICAL_AUTOSCALERS,
+} from "../../src/controller/observe/autoscaler-view.ts";
 import { crdManifest } from "../../src/crd/manifest.ts";
 import { API_VERSION, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
 import { CONFIG_MAPS, LEASES, objectPath, SECRETS } from "../../src/kube/paths.ts";

@@ -1,6 +1,6 @@
 import { ATTEMPT_ANNOTATION } from "../../src/controller/names.ts";
-import { type Pipe, pipeOf } from "../../src/controller/pipe.ts";
-import { formatAllotment } from "../../src/controller/resources.ts";
+import { type DeploymentView, toDeploymentView } from "../../src/controller/observe/deployment-view.ts";
+import { formatAllotment } from "../../src/controller/observe/resources.ts";
 import type { PipeScaling, PipeScalingStatus } from "../../src/crd/pipe-scaling.ts";
 import type { KubeRequest } from "../../src/kube/client.ts";
 import { KubeApiError, KubeUnreachableError } from "../../src/kube/errors.ts";
@@ -54,8 +54,8 @@ export class SimulatedCluster {
     return `${this.#version}`;
   }
 
-  pipe(name: string): Pipe {
-    return pipeOf(found(this.deployments, name));
+  pipe(name: string): DeploymentView {
+    return toDeploymentView(found(this.deployments, name));
   }
 
   /** What the pipe's container has, as an annotation would tell it. */
@@ -153,7 +153,8 @@ export class SimulatedCluster {
     const after: Deployment = parsed(
       patched(before, { metadata: { annotations }, ...(patch.spec ? { spec: patch.spec } : {}) }, true),
     );
-    if (annotations?.[ATTEMPT_ANNOTATION] !== undefined && patch.spec) this.judge.given(pipeOf(before));
+    if (annotations?.[ATTEMPT_ANNOTATION] !== undefined && patch.spec)
+      this.judge.given(toDeploymentView(before));
     else if (patch.spec) this.judge.putBack(name);
     const written = this.#write(after, true);
     this.writes.push(`${name} ${patch.spec ? this.sizeOf(name) : "noted"}`);

@@ -1,4 +1,4 @@
-import type { Pipe } from "../../src/controller/pipe.ts";
+import type { DeploymentView } from "../../src/controller/observe/deployment-view.ts";
 import type { VirtualClock } from "./clock.ts";
 
 /** What the controller does in a simulated cluster, by the rules that it is to keep whatever happens. */
@@ -23,7 +23,7 @@ export class SimulationJudge {
   }
 
   /** The controller gives a pipe a size. */
-  given({ metadata: { name }, serviceId, replicas, rollout }: Pipe): void {
+  given({ metadata: { name }, serviceId, replicas, rollout }: DeploymentView): void {
     const isBegun = this.#rolling.has(name) || (replicas > 0 && rollout.isComplete);
     this.forget(name);
     this.#given.add(name);

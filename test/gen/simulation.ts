@@ -1,11 +1,11 @@
-import { createCaches } from "../../src/controller/caches.ts";
-import type { ControllerMetrics } from "../../src/controller/metrics.ts";
+import { RolloutBudget } from "../../src/controller/apply/rollout-budget.ts";
+import { countRolling, enqueueOnChange } from "../../src/controller/event-handlers.ts";
 import { RETRY_ANNOTATION } from "../../src/controller/names.ts";
-import { pipeOf } from "../../src/controller/pipe.ts";
-import { Reconciler } from "../../src/controller/reconcile.ts";
-import { scalingOf } from "../../src/controller/scaling.ts";
-import { RolloutSlots } from "../../src/controller/slots.ts";
-import { connectToQueue, countRolling } from "../../src/controller/wiring.ts";
+import { createCaches } from "../../src/controller/observe/caches.ts";
+import { toDeploymentView } from "../../src/controller/observe/deployment-view.ts";
+import { toPipeScalingView } from "../../src/controller/observe/pipe-scaling-view.ts";
+import { Reconciler } from "../../src/controller/reconciler.ts";
+import type { ControllerMetrics } from "../../src/controller/report/metrics.ts";
 import type { Condition } from "../../src/crd/pipe-scaling.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
 import { BUILT_IN_TIERS } from "../../src/domain/tier.ts";
@@ -125,10 +125,10 @@ export class Simulation {
       retryMostMs: 60_000,
       random: () => 0.5,
     });
-    const slots = new RolloutSlots(this.#options.mostRollouts ?? 50, () =>
+    const slots = new RolloutBudget(this.#options.mostRollouts ?? 50, () =>
       countRolling(caches, clock.now() - rolloutTimeoutMs),
     );
-    connectToQueue(caches, queue, slots);
+    enqueueOnChange(caches, queue, slots);
     this.#watch();
     const reconciler = new Reconciler({
       client: { json: (request) => cluster.json({ ...request, signal }) },
@@ -155,10 +155,10 @@ export class Simulation {
     const { scalings, pipes } = this.#caches;
     const { cluster } = this;
     cluster.watcher = {
-      pipe: (object) => pipes.apply(pipeOf(object)),
-      pipeGone: (object) => pipes.remove(pipeOf(object)),
-      scaling: (object) => scalings.apply(scalingOf(object)),
-      scalingGone: (object) => scalings.remove(scalingOf(object)),
+      pipe: (object) => pipes.apply(toDeploymentView(object)),
+      pipeGone: (object) => pipes.remove(toDeploymentView(object)),
+      scaling: (object) => scalings.apply(toPipeScalingView(object)),
+      scalingGone: (object) => scalings.remove(toPipeScalingView(object)),
     };
     for (const record of this.#records.values()) this.#tell(record);
     for (const scaling of cluster.scalings.values()) cluster.watcher.scaling(scaling);

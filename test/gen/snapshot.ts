@@ -1,14 +1,14 @@
-import type { Attempt } from "../../src/controller/attempt.ts";
-import type { Pipe } from "../../src/controller/pipe.ts";
-import type { Scaling } from "../../src/controller/scaling.ts";
-import type { Snapshot } from "../../src/controller/snapshot.ts";
+import type { DeploymentView } from "../../src/controller/observe/deployment-view.ts";
+import type { LastRollout } from "../../src/controller/observe/last-rollout.ts";
+import type { PipeScalingView } from "../../src/controller/observe/pipe-scaling-view.ts";
+import type { Snapshot } from "../../src/controller/observe/snapshot.ts";
 import { type Size, sizeOfCores } from "../../src/domain/size.ts";
 
 export const NOW_MS = Date.parse("2026-06-01T12:00:00Z");
 const LONG_AGO_MS = NOW_MS - 24 * 3_600_000;
 
 /** A pipe of one core that runs well; `changes` makes it another. */
-export function aPipe(name: string, changes: Partial<Pipe> = {}): Pipe {
+export function aPipe(name: string, changes: Partial<DeploymentView> = {}): DeploymentView {
   return {
     metadata: { name, namespace: "pipes", uid: `uid-${name}`, resourceVersion: "1", generation: 1 },
     serviceId: "service",
@@ -28,7 +28,7 @@ export function aPipe(name: string, changes: Partial<Pipe> = {}): Pipe {
   };
 }
 
-export const COMPLETE: Pipe["rollout"] = {
+export const COMPLETE: DeploymentView["rollout"] = {
   isComplete: true,
   isSeen: true,
   isWithoutPods: false,
@@ -37,9 +37,9 @@ export const COMPLETE: Pipe["rollout"] = {
   replicaFailure: undefined,
 };
 
-export const UNDER_WAY: Pipe["rollout"] = { ...COMPLETE, isComplete: false };
+export const UNDER_WAY: DeploymentView["rollout"] = { ...COMPLETE, isComplete: false };
 
-export function anAttempt(size: Size, changes: Partial<Attempt> = {}): Attempt {
+export function anAttempt(size: Size, changes: Partial<LastRollout> = {}): LastRollout {
   return {
     size,
     startedAtMs: NOW_MS - 60_000,
@@ -53,7 +53,7 @@ export function anAttempt(size: Size, changes: Partial<Attempt> = {}): Attempt {
 }
 
 /** A pipe that was given a size and is on its way to it. */
-export function rollingTo(name: string, size: Size, changes: Partial<Pipe> = {}): Pipe {
+export function rollingTo(name: string, size: Size, changes: Partial<DeploymentView> = {}): DeploymentView {
   return aPipe(name, {
     size,
     given: size,
@@ -64,7 +64,7 @@ export function rollingTo(name: string, size: Size, changes: Partial<Pipe> = {})
   });
 }
 
-export function aScaling(cores: number | undefined, changes: Partial<Scaling> = {}): Scaling {
+export function aScaling(cores: number | undefined, changes: Partial<PipeScalingView> = {}): PipeScalingView {
   const size = cores === undefined ? undefined : sizeOfCores(cores);
   return {
     metadata: {
@@ -84,7 +84,7 @@ export function aScaling(cores: number | undefined, changes: Partial<Scaling> = 
   };
 }
 
-export function aSnapshot(pipes: readonly Pipe[], changes: Partial<Snapshot> = {}): Snapshot {
+export function aSnapshot(pipes: readonly DeploymentView[], changes: Partial<Snapshot> = {}): Snapshot {
   return {
     serviceId: "service",
     nowMs: NOW_MS,
@@ -94,7 +94,7 @@ export function aSnapshot(pipes: readonly Pipe[], changes: Partial<Snapshot> = {
       value: { name: "basic", defaultSize: sizeOfCores(1), maximumSize: sizeOfCores(24) },
     },
     scaling: aScaling(4),
-    strays: [],
+    foreign: [],
     failures: [],
     pipes,
     unschedulable: new Map(),

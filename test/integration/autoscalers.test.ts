@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { HORIZONTAL_AUTOSCALERS, VERTICAL_AUTOSCALERS } from "../../src/controller/autoscaler.ts";
+import {
+  HORIZONTAL_AUTOSCALERS,
+  VERTICAL_AUTOSCALERS,
+} from "../../src/controller/observe/autoscaler-view.ts";
 import { objectPath } from "../../src/kube/paths.ts";
 import { type Cluster, startCluster } from "../cluster/cluster.ts";
 import { apply, kubectl } from "../cluster/kubectl.ts";
@@ -34,12 +37,12 @@ describe("a pipe that an autoscaler acts on too", () => {
       metadata: { name: "recommender" },
       spec: { targetRef: target },
     });
-    const stalled = await world.waitForCondition("Stalled", "True", "FieldContest");
+    const stalled = await world.waitForCondition("Stalled", "True", "FieldConflict");
     expect(conditionOf(stalled, "Stalled")?.message).toContain(
       'the VerticalPodAutoscaler "recommender" sets',
     );
     await world.askFor(4);
-    await world.waitForCondition("Stalled", "True", "FieldContest");
+    await world.waitForCondition("Stalled", "True", "FieldConflict");
     expect((await world.pipe("pipe-a")).metadata.generation).toBe(1);
     await world.client.json({
       method: "DELETE",

@@ -374,13 +374,13 @@ describe("what the controller leaves alone", () => {
   it("a PipeScaling in the wrong namespace says so, and pipes there keep their size", async () => {
     await world.startController({ pipeNamespaces: [world.pipes, world.records] });
     await world.create(PIPE_SCALINGS, world.records, scalingObject(world.serviceId));
-    const stray = pipeDeployment({
-      name: "stray",
+    const foreign = pipeDeployment({
+      name: "foreign",
       namespace: world.records,
       serviceId: world.serviceId,
       cores: 3,
     });
-    await world.create(DEPLOYMENTS, world.records, stray);
+    await world.create(DEPLOYMENTS, world.records, foreign);
     await world.createPipe({ name: "pipe-a", cores: 3 });
     await world.waitForCondition("Ready", "True");
     const seen = await waitFor(
@@ -391,7 +391,7 @@ describe("what the controller leaves alone", () => {
       { what: "a word on it" },
     );
     expect(seen).toMatchObject({ reason: "WrongNamespace" });
-    const path = objectPath(DEPLOYMENTS, world.records, "stray");
+    const path = objectPath(DEPLOYMENTS, world.records, "foreign");
     expect(resourcesOf(await world.client.json<Deployment>({ path }))).toBe("3 12Gi 12Gi");
   });
 
@@ -520,7 +520,7 @@ describe("a size that a pipe cannot take", () => {
     await world.patchPipe("pipe-a", takeBack);
     await waitFor(async () => resourcesOf(await world.pipe("pipe-a")) === "4 16Gi 16Gi", { what: "it back" });
     await world.patchPipe("pipe-a", takeBack);
-    const stalled = await world.waitForCondition("Stalled", "True", "FieldContest");
+    const stalled = await world.waitForCondition("Stalled", "True", "FieldConflict");
     expect(conditionOf(stalled, "Stalled")?.message).toContain(
       'another writer, "somebody", has changed the container\'s resources: leave requests.cpu',
     );

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
+import { decide, failuresOf } from "../../src/controller/decide/decide.ts";
 import {
-  type Autoscaler,
-  horizontalAutoscalerOf,
-  verticalAutoscalerOf,
-} from "../../src/controller/autoscaler.ts";
-import { decide, failuresOf } from "../../src/controller/decide.ts";
-import { verdictOf } from "../../src/controller/verdict.ts";
+  type AutoscalerView,
+  toHorizontalAutoscalerView,
+  toVerticalAutoscalerView,
+} from "../../src/controller/observe/autoscaler-view.ts";
+import { verdictOf } from "../../src/controller/report/conditions.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
 import { aPipe, aScaling, aSnapshot } from "../gen/snapshot.ts";
 
@@ -17,16 +17,16 @@ describe("a vertical autoscaler", () => {
     "in the mode %s sets sizes",
     (mode) => {
       const updatePolicy = mode === undefined ? {} : { updatePolicy: { updateMode: mode } };
-      const found = verticalAutoscalerOf({ metadata, spec: { targetRef: deployment, ...updatePolicy } });
+      const found = toVerticalAutoscalerView({ metadata, spec: { targetRef: deployment, ...updatePolicy } });
       expect(found).toMatchObject({ deployment: "a", exempt: [] });
     },
   );
 
   it("that only recommends, or is about something else, is none for us", () => {
     const off = { targetRef: deployment, updatePolicy: { updateMode: "Off" } };
-    expect(verticalAutoscalerOf({ metadata, spec: off }).deployment).toBeUndefined();
+    expect(toVerticalAutoscalerView({ metadata, spec: off }).deployment).toBeUndefined();
     const other = { targetRef: { kind: "StatefulSet", name: "a" } };
-    expect(verticalAutoscalerOf({ metadata, spec: other }).deployment).toBeUndefined();
+    expect(toVerticalAutoscalerView({ metadata, spec: other }).deployment).toBeUndefined();
   });
 
   it("may leave containers alone", () => {
@@ -35,13 +35,13 @@ describe("a vertical autoscaler", () => {
       { containerName: "*", mode: "Auto" },
     ];
     const spec = { targetRef: deployment, resourcePolicy: { containerPolicies } };
-    expect(verticalAutoscalerOf({ metadata, spec }).exempt).toEqual(["pipe"]);
+    expect(toVerticalAutoscalerView({ metadata, spec }).exempt).toEqual(["pipe"]);
   });
 });
 
 describe("a horizontal autoscaler", () => {
   const of = (...metrics: readonly object[]) =>
-    horizontalAutoscalerOf({ metadata, spec: { scaleTargetRef: deployment, metrics } }).deployment;
+    toHorizontalAutoscalerView({ metadata, spec: { scaleTargetRef: deployment, metrics } }).deployment;
   it("matters where it measures as a share of the requests", () => {
     const target = { target: { type: "Utilization" } };
     expect(of({ resource: target })).toBe("a");
@@ -52,20 +52,24 @@ describe("a horizontal autoscaler", () => {
 });
 
 describe("beside an autoscaler", () => {
-  const scaler = (kind: Autoscaler["kind"]): Autoscaler => ({
+  const scaler = (kind: AutoscalerView["kind"]): AutoscalerView => ({
     metadata: { ...metadata, generation: 1 },
     kind,
     deployment: "a",
     exempt: [],
   });
-  const beside = (kind: Autoscaler["kind"], pipes = [aPipe("a"), aPipe("b")]) =>
+  const beside = (kind: AutoscalerView["kind"], pipes = [aPipe("a"), aPipe("b")]) =>
     aSnapshot(pipes, { autoscalers: new Map([["a", [scaler(kind)]]]) });
 
   it("that sets the size of its pods a pipe is left alone and named, and the others go on", () => {
     const decision = decide(beside("VerticalPodAutoscaler"), { rolloutTimeoutMs: 900_000, overallFree: 50 });
-    expect(decision.actions).toMatchObject([{ type: "give-size", pipe: { metadata: { name: "b" } } }]);
+    expect(decision.actions).toMatchObject([{ type: "resize", pipe: { metadata: { name: "b" } } }]);
     expect(failuresOf(decision)).toMatchObject([
-      { pipe: "a", reason: "FieldContest", message: expect.stringContaining('VerticalPodAutoscaler "auto"') },
+      {
+        pipe: "a",
+        reason: "FieldConflict",
+        message: expect.stringContaining('VerticalPodAutoscaler "auto"'),
+      },
     ]);
   });
 

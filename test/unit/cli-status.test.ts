@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { WatchedPipe } from "../../src/cli/status/pipe-lines.ts";
 import { oldTierOf, viewOf } from "../../src/cli/status/scaling-view.ts";
 import { watchedPipeOf } from "../../src/cli/status/service-kinds.ts";
-import type { Pipe } from "../../src/controller/pipe.ts";
+import type { DeploymentView } from "../../src/controller/observe/deployment-view.ts";
 import type { Condition, PipeScalingStatus } from "../../src/crd/pipe-scaling.ts";
 import { describeSize, sizeOfCores } from "../../src/domain/size.ts";
 import type { Deployment } from "../../src/kube/objects.ts";
@@ -37,13 +37,13 @@ const UNDER_WAY: PipeScalingStatus = {
   propagation: { startedAt: rfc3339(BEGUN_MS) },
 };
 
-function view(pipes: readonly Pipe[], status: PipeScalingStatus = UNDER_WAY) {
+function view(pipes: readonly DeploymentView[], status: PipeScalingStatus = UNDER_WAY) {
   const watched = pipes.map((pipe): WatchedPipe => ({ ...pipe, updatedReplicas: 0 }));
   return viewOf("orders", aScaling(4, { status }), { pipes: watched, pendingPods: [], nowMs: NOW_MS });
 }
 
 /** Came up with four cores in this rescale. */
-function done(name: string, atMs: number): Pipe {
+function done(name: string, atMs: number): DeploymentView {
   const progressing = {
     type: "Progressing",
     status: "True",
@@ -55,7 +55,7 @@ function done(name: string, atMs: number): Pipe {
 }
 
 describe("a pipe", () => {
-  const lineOf = (pipe: Pipe, status?: PipeScalingStatus) => view([pipe], status).lines[0];
+  const lineOf = (pipe: DeploymentView, status?: PipeScalingStatus) => view([pipe], status).lines[0];
 
   test("that came up in this rescale shows what it had before", () => {
     expect(lineOf(done("pipe-a", NOW_MS - 60_000))).toMatchObject({
@@ -120,7 +120,7 @@ describe("a pipe", () => {
 
   test("that waits says for what", () => {
     const waiting = ["pipe-b", "pipe-c", "pipe-d", "pipe-e"].map((name) => aPipe(name));
-    const why = (first: Pipe) => view([first, ...waiting]).lines.at(-1)?.why;
+    const why = (first: DeploymentView) => view([first, ...waiting]).lines.at(-1)?.why;
     expect(why(rollingTo("pipe-a", FOUR))).toBe("for the first to prove the size");
     expect(why(done("pipe-a", NOW_MS))).toBe("for those under way");
   });

@@ -1,6 +1,6 @@
 import { Registry } from "prom-client";
 import { describe, expect, it } from "vitest";
-import { ControllerMetrics } from "../../src/controller/metrics.ts";
+import { ControllerMetrics } from "../../src/controller/report/metrics.ts";
 import type { PipeScalingStatus } from "../../src/crd/pipe-scaling.ts";
 import { VirtualClock } from "../gen/clock.ts";
 

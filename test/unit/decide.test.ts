@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Action, decide, failuresOf } from "../../src/controller/decide.ts";
-import { isRollingOurs, type Pipe } from "../../src/controller/pipe.ts";
-import { formatAllotment } from "../../src/controller/resources.ts";
-import type { Snapshot } from "../../src/controller/snapshot.ts";
+import { type Action, decide, failuresOf } from "../../src/controller/decide/decide.ts";
+import { type DeploymentView, isRollingOurs } from "../../src/controller/observe/deployment-view.ts";
+import { formatAllotment } from "../../src/controller/observe/resources.ts";
+import type { Snapshot } from "../../src/controller/observe/snapshot.ts";
 import { formatSize, sameSize, sizeOfCores } from "../../src/domain/size.ts";
 import {
   anAttempt,
@@ -25,13 +25,13 @@ function told(actions: readonly Action[]): string[] {
 
 function tell(action: Action): string {
   switch (action.type) {
-    case "create-scaling":
+    case "create-pipe-scaling":
       return `create ${action.size ? formatSize(action.size) : "empty"}`;
-    case "give-size":
+    case "resize":
       return `${action.pipe.metadata.name} ${formatSize(action.attempt.size)}`;
-    case "put-back":
+    case "roll-back":
       return `${action.pipe.metadata.name} back to ${formatAllotment(action.size)}`;
-    case "note-size":
+    case "adopt":
       return `note that ${action.pipe.metadata.name} has ${formatSize(action.size)}`;
     case "confirm-generation":
       return `confirm the generation for ${action.pipes.map(({ metadata }) => metadata.name).join(", ")}`;
@@ -147,7 +147,7 @@ describe("decide, when a pipe cannot take the size", () => {
     return { type, status: "True", reason, message: reason, lastUpdateTime: time, lastTransitionTime: time };
   };
 
-  it.each<[string, Partial<Pipe>]>([
+  it.each<[string, Partial<DeploymentView>]>([
     ["RolloutTimeout", { attempt: late }],
     [
       "ProgressDeadlineExceeded",
@@ -259,7 +259,7 @@ describe("decide, when a pipe cannot take the size", () => {
     ]);
   });
 
-  const putBack = (attempts: number, changes: Partial<Pipe> = {}) =>
+  const putBack = (attempts: number, changes: Partial<DeploymentView> = {}) =>
     aPipe("a", {
       given: sizeOfCores(1),
       completed: sizeOfCores(1),
@@ -284,7 +284,7 @@ describe("decide, when a pipe cannot take the size", () => {
       aSnapshot([putBack(attempts, { attempt: anAttempt(FOUR, { attempts, startedAtMs: ms }) })]);
     expect(actionsFor(at(startedAtMs + 1))).toEqual([]);
     const { actions } = decide(at(startedAtMs), OPTIONS);
-    expect(actions).toMatchObject([{ type: "give-size", attempt: { attempts: attempts + 1 } }]);
+    expect(actions).toMatchObject([{ type: "resize", attempt: { attempts: attempts + 1 } }]);
   });
 
   it("tries again at once when asked, or when another size is wanted", () => {
@@ -358,7 +358,7 @@ describe("decide counts a pipe as done", () => {
       pipes: { total: 1, updated: 1, summary: "", done: ["uid-a/7/4000m/16Gi"] },
     },
   });
-  const pipe = (changes: Partial<Pipe> = {}, pipeGeneration = 7) => {
+  const pipe = (changes: Partial<DeploymentView> = {}, pipeGeneration = 7) => {
     const attempt = anAttempt(FOUR, { pipeGeneration, startedAtMs: NOW_MS - 3_600_000 });
     return rollingTo("a", FOUR, { attempt, ...changes });
   };
@@ -367,7 +367,7 @@ describe("decide counts a pipe as done", () => {
     expect(statesFor(aSnapshot([pipe()], { scaling: reported }))).toEqual(["done"]);
   });
 
-  it.each<[string, Pipe]>([
+  it.each<[string, DeploymentView]>([
     ["was given the size anew since", pipe({}, 9)],
     ["is another by the same name", pipe({ metadata: { ...pipe().metadata, uid: "another" } })],
   ])("but not one that %s", (_, other) => {
@@ -425,11 +425,11 @@ describe("decide, whatever the state of the pipes", () => {
       fc.property(snapshot, (each) => {
         const { actions, sizing } = decide(each, OPTIONS);
         for (const action of actions) {
-          if (action.type === "give-size") {
+          if (action.type === "resize") {
             expect(action.attempt.size).toEqual(sizing?.desired.size);
             expect(sameSize(action.pipe.size, action.attempt.size)).toBe(false);
           }
-          if (action.type === "put-back") expect(action.size).toEqual(action.pipe.completed);
+          if (action.type === "roll-back") expect(action.size).toEqual(action.pipe.completed);
         }
       }),
     );
@@ -441,7 +441,7 @@ describe("decide, whatever the state of the pipes", () => {
         const { actions } = decide(each, { ...OPTIONS, overallFree });
         const touched = actions.flatMap((action) => ("pipe" in action ? [action.pipe] : []));
         expect(new Set(touched.map((one) => one.metadata.name)).size).toBe(touched.length);
-        const begun = actions.flatMap((action) => (action.type === "give-size" ? [action.pipe] : []));
+        const begun = actions.flatMap((action) => (action.type === "resize" ? [action.pipe] : []));
         const fresh = begun.filter(
           (one) => one.replicas > 0 && !isRollingOurs(one) && one.rollout.terminatingReplicas === 0,
         );

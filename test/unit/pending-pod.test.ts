@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { pendingPodOf, unschedulableReason } from "../../src/controller/pending-pod.ts";
+import { toPendingPodView, unschedulableReason } from "../../src/controller/observe/pending-pod-view.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
 import type { Pod } from "../../src/kube/objects.ts";
 import { aPipe } from "../gen/snapshot.ts";
@@ -28,7 +28,7 @@ function aPod(changes: Partial<Pod["metadata"]> = {}, reason = "Unschedulable"):
 
 describe("a pod without a node", () => {
   it("is of the Deployment that its ReplicaSet is named after, whatever dashes that has", () => {
-    expect(pendingPodOf(aPod())).toMatchObject({ pipeName: "orders-v2", unschedulable: WORDS });
+    expect(toPendingPodView(aPod())).toMatchObject({ pipeName: "orders-v2", unschedulable: WORDS });
   });
 
   it.each<[string, Pod]>([
@@ -37,15 +37,15 @@ describe("a pod without a node", () => {
     ["one of a ReplicaSet without a Deployment", aPod({ labels: {} })],
     ["one on its way out", aPod({ deletionTimestamp: "2026-01-01T00:00:00Z" })],
   ])("that is %s is of no pipe", (_, pod) => {
-    expect(pendingPodOf(pod).pipeName).toBeUndefined();
+    expect(toPendingPodView(pod).pipeName).toBeUndefined();
   });
 
   it("that the scheduler is not asked about yet fits as well as any", () => {
-    expect(pendingPodOf(aPod({}, "SchedulingGated")).unschedulable).toBeUndefined();
+    expect(toPendingPodView(aPod({}, "SchedulingGated")).unschedulable).toBeUndefined();
   });
 
   it("tells of a pipe only if it has the size that the pipe has now", () => {
-    const pods = [pendingPodOf(aPod())];
+    const pods = [toPendingPodView(aPod())];
     expect(unschedulableReason(aPipe("orders-v2", { size: sizeOfCores(4) }), pods)).toBe(WORDS);
     expect(unschedulableReason(aPipe("orders-v2", { size: sizeOfCores(2) }), pods)).toBeUndefined();
     expect(unschedulableReason(aPipe("orders-v2", { size: undefined }), pods)).toBeUndefined();

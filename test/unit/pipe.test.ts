@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { formatAttempt } from "../../src/controller/attempt.ts";
 import {
   ATTEMPT_ANNOTATION,
   COMPLETED_SIZE_ANNOTATION,
   GIVEN_SIZE_ANNOTATION,
 } from "../../src/controller/names.ts";
-import { pipeOf } from "../../src/controller/pipe.ts";
-import { formatAllotment } from "../../src/controller/resources.ts";
+import { toDeploymentView } from "../../src/controller/observe/deployment-view.ts";
+import { formatLastRollout } from "../../src/controller/observe/last-rollout.ts";
+import { formatAllotment } from "../../src/controller/observe/resources.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
 import type { Deployment } from "../../src/kube/objects.ts";
 import { pipeDeployment } from "../gen/pipe.ts";
@@ -14,7 +14,7 @@ import { anAttempt, NOW_MS } from "../gen/snapshot.ts";
 
 /** One replica of the newest template, given its size just now. */
 function deployment(status: Deployment["status"]): Deployment {
-  const attempt = formatAttempt(anAttempt(sizeOfCores(4), { startedAtMs: NOW_MS }));
+  const attempt = formatLastRollout(anAttempt(sizeOfCores(4), { startedAtMs: NOW_MS }));
   const made = pipeDeployment({
     name: "a",
     namespace: "pipes",
@@ -39,7 +39,7 @@ function announcedAt(ms: number) {
 describe("what a pipe was given and has completed", () => {
   const pipe = (annotations: Readonly<Record<string, string>>) => {
     const made = deployment({});
-    return pipeOf({ ...made, metadata: { ...made.metadata, annotations } });
+    return toDeploymentView({ ...made, metadata: { ...made.metadata, annotations } });
   };
 
   it.each([
@@ -73,7 +73,7 @@ describe("a pipe's rollout is complete", () => {
     ],
     ["not while a pod of another template is there", { availableReplicas: 2, replicas: 2 }, false],
   ])("%s", (_, status, isComplete) => {
-    expect(pipeOf(deployment(status)).rollout.isComplete).toBe(isComplete);
+    expect(toDeploymentView(deployment(status)).rollout.isComplete).toBe(isComplete);
   });
 
   it.each([
@@ -82,6 +82,6 @@ describe("a pipe's rollout is complete", () => {
     ["the status is old", { replicas: 0, observedGeneration: 6 }, false],
     ["there is none", { replicas: 0 }, true],
   ])("and it is without pods only when none is there: %s", (_, status, isWithoutPods) => {
-    expect(pipeOf(deployment(status)).rollout.isWithoutPods).toBe(isWithoutPods);
+    expect(toDeploymentView(deployment(status)).rollout.isWithoutPods).toBe(isWithoutPods);
   });
 });

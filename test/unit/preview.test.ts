@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { preview } from "../../src/controller/preview.ts";
-import type { Snapshot } from "../../src/controller/snapshot.ts";
+import type { Snapshot } from "../../src/controller/observe/snapshot.ts";
+import { preview } from "../../src/controller/preview/preview.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
 import { anAttempt, aPipe, aScaling, aSnapshot, COMPLETE, NOW_MS, rollingTo } from "../gen/snapshot.ts";
 

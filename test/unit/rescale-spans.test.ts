@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { latchOf } from "../../src/controller/latch.ts";
-import type { Pipe } from "../../src/controller/pipe.ts";
-import { rescaleSpans } from "../../src/controller/rescale-spans.ts";
+import { latchOf } from "../../src/controller/decide/latch.ts";
+import type { DeploymentView } from "../../src/controller/observe/deployment-view.ts";
+import { rescaleSpans } from "../../src/controller/report/rescale-spans.ts";
 import type { PipeFailure, PipeScalingStatus } from "../../src/crd/pipe-scaling.ts";
 import { formatScalingRequest } from "../../src/crd/scaling-request.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
@@ -14,13 +14,13 @@ const STARTED = "2026-06-01T11:58:00Z";
 const COMPLETED = "2026-06-01T12:00:00Z";
 const four = sizeOfCores(4);
 
-function grown(name: string, changes: Partial<Parameters<typeof anAttempt>[1]> = {}): Pipe {
+function grown(name: string, changes: Partial<Parameters<typeof anAttempt>[1]> = {}): DeploymentView {
   const attempt = anAttempt(four, { requestId: REQUEST_ID, pipeGeneration: 2, ...changes });
   return aPipe(name, { size: four, attempt });
 }
 
 function statusOf(
-  pipes: readonly Pipe[],
+  pipes: readonly DeploymentView[],
   propagation: PipeScalingStatus["propagation"],
   failures?: PipeFailure[],
 ): PipeScalingStatus {
@@ -35,7 +35,7 @@ function statusOf(
 function spans(
   before: PipeScalingStatus,
   after: PipeScalingStatus,
-  pipes: readonly Pipe[],
+  pipes: readonly DeploymentView[],
   annotation?: string,
 ) {
   const scaling = aScaling(4, { status: before, requestAnnotation: annotation });

@@ -1,7 +1,7 @@
 import { Registry } from "prom-client";
 import { describe, expect, it } from "vitest";
-import { ControllerMetrics } from "../../src/controller/metrics.ts";
 import { RETRY_ANNOTATION } from "../../src/controller/names.ts";
+import { ControllerMetrics } from "../../src/controller/report/metrics.ts";
 import { KubeApiError } from "../../src/kube/errors.ts";
 import { Simulation } from "../gen/simulation.ts";
 import { refusal } from "../gen/simulation-cluster.ts";

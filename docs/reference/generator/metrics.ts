@@ -1,7 +1,7 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
 import * as z from "zod";
 import { ApiMetrics } from "../../../src/api/metrics.ts";
-import { ControllerMetrics } from "../../../src/controller/metrics.ts";
+import { ControllerMetrics } from "../../../src/controller/report/metrics.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
 import { clusterMetrics } from "../../../src/telemetry/cluster-metrics.ts";
 import { RuntimeMetrics } from "../../../src/telemetry/runtime-metrics.ts";

@@ -1,5 +1,5 @@
 import type { Reason as ApiReason } from "../../../src/api/cluster/reasons.ts";
-import type { Obstacle } from "../../../src/controller/snapshot.ts";
+import type { Obstacle } from "../../../src/controller/observe/snapshot.ts";
 
 export type Reason = ApiReason | Obstacle["reason"];
 
@@ -10,7 +10,7 @@ export interface ReasonText {
   readonly remedy: string;
 }
 
-/** Longest pauses are the controller's own (src/controller/past-failure.ts). */
+/** Longest pauses are the controller's own (src/controller/decide/past-failure.ts). */
 const RETRIED = "It is tried again by itself after 5 minutes, doubling to an hour";
 const NOT_RECREATED = "a pipe of strategy Recreate only when you ask for it";
 const RECORDS = "Put the record right; the service goes on as soon as that is seen.";
@@ -87,7 +87,7 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
       "The API server refuses the Deployment with this size: it is not valid, or a policy is against it.",
     remedy: `The message has its words. ${RETRIED}.`,
   },
-  FieldContest: {
+  FieldConflict: {
     shows: "Stalled",
     meaning:
       "Something else sets the size of the pipe too, another writer or a VerticalPodAutoscaler; the message names it.",

@@ -21,7 +21,7 @@ const SENTENCES = {
   FailedCreate: "The pipe could not be started with this size.",
   ReplicaFailure: "The pipe could not be started with this size.",
   Refused: "The pipe may not be given this size.",
-  FieldContest: "Another program also sets the size of this pipe, and keeps reverting it.",
+  FieldConflict: "Another program also sets the size of this pipe, and keeps reverting it.",
   ContainerUnclear: "The container of the pipe that the size applies to is ambiguous.",
   UnknownService: OPERATORS,
   UnknownOrganization: OPERATORS,

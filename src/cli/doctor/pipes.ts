@@ -1,7 +1,7 @@
-import type { Autoscaler } from "../../controller/autoscaler.ts";
 import { CONTAINER_ANNOTATION, SERVICE_LABEL } from "../../controller/names.ts";
-import type { Pipe } from "../../controller/pipe.ts";
-import type { Scaling } from "../../controller/scaling.ts";
+import type { AutoscalerView } from "../../controller/observe/autoscaler-view.ts";
+import type { DeploymentView } from "../../controller/observe/deployment-view.ts";
+import type { PipeScalingView } from "../../controller/observe/pipe-scaling-view.ts";
 import { KIND, PLURAL } from "../../crd/names.ts";
 import type { Service } from "../../records/service.ts";
 import { recordsFlag } from "../common-options.ts";
@@ -13,7 +13,7 @@ import type { Finding } from "./finding.ts";
 export type Services = ReadonlyMap<string, Service>;
 
 /** A PipeScaling that is nobody's, one that is stuck, one that nobody has looked at. */
-export function examineScaling(scaling: Scaling, services: Services, records: string): Finding[] {
+export function examineScaling(scaling: PipeScalingView, services: Services, records: string): Finding[] {
   const { name, namespace } = scaling.metadata;
   const check = "scalings";
   const service = services.get(name);
@@ -40,7 +40,7 @@ export function examineScaling(scaling: Scaling, services: Services, records: st
   return ofState(scaling, service, records);
 }
 
-function ofState(scaling: Scaling, { id, name }: Service, records: string): Finding[] {
+function ofState(scaling: PipeScalingView, { id, name }: Service, records: string): Finding[] {
   const check = "scalings";
   const { state, reason, message } = viewOf(name, scaling, undefined);
   const look = `pipe-scaling status ${id}${recordsFlag(records)}`;
@@ -59,7 +59,11 @@ function ofState(scaling: Scaling, { id, name }: Service, records: string): Find
 }
 
 /** A pipe that is nobody's, or cannot be resized, or that something else acts on. */
-export function examinePipe(pipe: Pipe, services: Services, autoscalers: readonly Autoscaler[]): Finding[] {
+export function examinePipe(
+  pipe: DeploymentView,
+  services: Services,
+  autoscalers: readonly AutoscalerView[],
+): Finding[] {
   const { name, namespace } = pipe.metadata;
   const check = "pipes";
   const about = `The pipe ${namespace}/${name}`;
@@ -103,9 +107,9 @@ export function examinePipe(pipe: Pipe, services: Services, autoscalers: readonl
 }
 
 function ofAutoscaler(
-  { metadata: { name, namespace } }: Pipe,
+  { metadata: { name, namespace } }: DeploymentView,
   about: string,
-  { kind, metadata }: Autoscaler,
+  { kind, metadata }: AutoscalerView,
 ): Finding {
   const scaler = `the ${kind} ${metadata.name}`;
   return kind === "VerticalPodAutoscaler"
@@ -126,8 +130,8 @@ function ofAutoscaler(
 /** Services that have pipes, and whose PipeScaling nobody has made. */
 export function examineUnscaled(
   services: readonly Service[],
-  scalings: readonly Scaling[],
-  pipes: readonly Pipe[],
+  scalings: readonly PipeScalingView[],
+  pipes: readonly DeploymentView[],
 ): Finding[] {
   const key = (namespace: string, id: string) => `${namespace}/${id}`;
   const scaled = new Set(scalings.map(({ metadata }) => key(metadata.namespace, metadata.name)));

@@ -1,13 +1,13 @@
-import {
-  type Autoscaler,
-  HORIZONTAL_AUTOSCALERS,
-  horizontalAutoscalerOf,
-  VERTICAL_AUTOSCALERS,
-  verticalAutoscalerOf,
-} from "../../controller/autoscaler.ts";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../controller/names.ts";
-import { type Pipe, pipeOf } from "../../controller/pipe.ts";
-import { scalingOf } from "../../controller/scaling.ts";
+import {
+  type AutoscalerView,
+  HORIZONTAL_AUTOSCALERS,
+  toHorizontalAutoscalerView,
+  toVerticalAutoscalerView,
+  VERTICAL_AUTOSCALERS,
+} from "../../controller/observe/autoscaler-view.ts";
+import { type DeploymentView, toDeploymentView } from "../../controller/observe/deployment-view.ts";
+import { toPipeScalingView } from "../../controller/observe/pipe-scaling-view.ts";
 import { PIPE_SCALINGS } from "../../crd/names.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
 import type { ConfigMap, Deployment, KubeObject, Secret } from "../../kube/objects.ts";
@@ -108,34 +108,34 @@ async function readNamespaces(
 async function readScalings(reader: Reader, namespaces: readonly string[]) {
   const selection = { resource: PIPE_SCALINGS };
   const scalings = await reader.listIn<KubeObject & PipeScaling>("scalings", selection, namespaces);
-  return scalings.map(scalingOf);
+  return scalings.map(toPipeScalingView);
 }
 
-async function readPipes(reader: Reader, namespaces: readonly string[]): Promise<readonly Pipe[]> {
+async function readPipes(reader: Reader, namespaces: readonly string[]): Promise<readonly DeploymentView[]> {
   const selection = {
     resource: DEPLOYMENTS,
     labelSelector: `${TYPE_LABEL}=${DATABASE_TYPE},${SERVICE_LABEL}`,
   };
   const deployments = await reader.listIn<Deployment>("pipes", selection, namespaces);
-  return deployments.map(pipeOf).filter(({ isBeingDeleted }) => !isBeingDeleted);
+  return deployments.map(toDeploymentView).filter(({ isBeingDeleted }) => !isBeingDeleted);
 }
 
 /** Not every cluster knows vertical ones. */
 async function readAutoscalers(
   reader: Reader,
   namespaces: readonly string[],
-): Promise<readonly Autoscaler[]> {
-  type Horizontal = Parameters<typeof horizontalAutoscalerOf>[0];
-  type Vertical = Parameters<typeof verticalAutoscalerOf>[0];
+): Promise<readonly AutoscalerView[]> {
+  type Horizontal = Parameters<typeof toHorizontalAutoscalerView>[0];
+  type Vertical = Parameters<typeof toVerticalAutoscalerView>[0];
   const horizontal = { resource: HORIZONTAL_AUTOSCALERS };
   const vertical = { resource: VERTICAL_AUTOSCALERS };
   return [
-    ...(await reader.listIn<Horizontal>("pipes", horizontal, namespaces)).map(horizontalAutoscalerOf),
-    ...(await reader.listIn<Vertical>("pipes", vertical, namespaces)).map(verticalAutoscalerOf),
+    ...(await reader.listIn<Horizontal>("pipes", horizontal, namespaces)).map(toHorizontalAutoscalerView),
+    ...(await reader.listIn<Vertical>("pipes", vertical, namespaces)).map(toVerticalAutoscalerView),
   ];
 }
 
-function actingOn(pipe: Pipe, autoscalers: readonly Autoscaler[]): readonly Autoscaler[] {
+function actingOn(pipe: DeploymentView, autoscalers: readonly AutoscalerView[]): readonly AutoscalerView[] {
   const { name, namespace } = pipe.metadata;
   const container = "problem" in pipe.container ? "" : pipe.container.name;
   return autoscalers.filter(

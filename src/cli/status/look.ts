@@ -1,5 +1,5 @@
-import { type PendingPod, pendingPodOf } from "../../controller/pending-pod.ts";
-import { type Scaling, scalingOf } from "../../controller/scaling.ts";
+import { type PendingPodView, toPendingPodView } from "../../controller/observe/pending-pod-view.ts";
+import { type PipeScalingView, toPipeScalingView } from "../../controller/observe/pipe-scaling-view.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
 import type { KubeClient } from "../../kube/client.ts";
 import { isCode } from "../../kube/errors.ts";
@@ -12,9 +12,9 @@ import { pendingPodsIn, pipesOf, scalingsOf, watchedPipeOf } from "./service-kin
 
 /** What a service's namespace holds of it at one moment; `undefined` for what may not be read. */
 export interface Look {
-  readonly scaling: Scaling | undefined;
+  readonly scaling: PipeScalingView | undefined;
   readonly pipes: readonly WatchedPipe[] | undefined;
-  readonly pendingPods: readonly PendingPod[] | undefined;
+  readonly pendingPods: readonly PendingPodView[] | undefined;
 }
 
 /** @throws CliError where the cluster has no PipeScalings at all, and KubeApiError where they may not be read */
@@ -25,11 +25,11 @@ export async function lookAt(client: KubeClient, service: Service, signal: Abort
     unlessForbidden(list<Deployment>(pipesOf(service))),
     unlessForbidden(list<Pod>(pendingPodsIn(service))),
   ]);
-  const [scaling] = scalings.map(scalingOf);
+  const [scaling] = scalings.map(toPipeScalingView);
   return {
     scaling,
     pipes: deployments?.map(watchedPipeOf).filter(({ isBeingDeleted }) => !isBeingDeleted),
-    pendingPods: pods?.map(pendingPodOf),
+    pendingPods: pods?.map(toPendingPodView),
   };
 }
 

@@ -1,25 +1,25 @@
-import { assess } from "../../controller/assess.ts";
-import type { Assessment } from "../../controller/assessment.ts";
-import type { PendingPod } from "../../controller/pending-pod.ts";
-import { unschedulableReason } from "../../controller/pending-pod.ts";
-import { isRollingOurs, type Pipe } from "../../controller/pipe.ts";
-import { isSize } from "../../controller/resources.ts";
-import type { Scaling } from "../../controller/scaling.ts";
-import { waitingFor } from "../../controller/verdict.ts";
+import { assess } from "../../controller/decide/assess.ts";
+import type { Assessment } from "../../controller/decide/assessment.ts";
+import { type DeploymentView, isRollingOurs } from "../../controller/observe/deployment-view.ts";
+import type { PendingPodView } from "../../controller/observe/pending-pod-view.ts";
+import { unschedulableReason } from "../../controller/observe/pending-pod-view.ts";
+import type { PipeScalingView } from "../../controller/observe/pipe-scaling-view.ts";
+import { isSize } from "../../controller/observe/resources.ts";
+import { waitingFor } from "../../controller/report/conditions.ts";
 import type { PipeFailure } from "../../crd/pipe-scaling.ts";
 import { planRollout } from "../../domain/rollout-plan.ts";
 import { formatSize, type Size, sameSize } from "../../domain/size.ts";
 import type { PipeLine } from "../view/rescale-view.ts";
 
 /** A pipe, and what is read of its Deployment beside what the controller reads. */
-export interface WatchedPipe extends Pipe {
+export interface WatchedPipe extends DeploymentView {
   /** Replicas that are sure to run the template as it stands. */
   readonly updatedReplicas: number;
 }
 
 export interface PipesSeen {
   readonly pipes: readonly WatchedPipe[];
-  readonly pendingPods: readonly PendingPod[];
+  readonly pendingPods: readonly PendingPodView[];
   readonly nowMs: number;
 }
 
@@ -34,7 +34,7 @@ export interface PipesStanding {
  * How each pipe stands to the wanted size: judged as the controller judges it, but what the controller has
  * reported as failed is so until it tries again, since only it knows how long a rollout may take.
  */
-export function standingOf(seen: PipesSeen, scaling: Scaling, desired: Size): PipesStanding {
+export function standingOf(seen: PipesSeen, scaling: PipeScalingView, desired: Size): PipesStanding {
   const failures = scaling.status.failures ?? [];
   const context = {
     desired,
@@ -126,14 +126,14 @@ function lineOf(
 }
 
 /** What it had when the rescale began. */
-function sizeBefore(pipe: Pipe, desired: Size, sinceMs: number): Size | undefined {
+function sizeBefore(pipe: DeploymentView, desired: Size, sinceMs: number): Size | undefined {
   if (!sameSize(pipe.size, desired)) return pipe.size;
   if (!isOfRescale(pipe, sinceMs)) return desired;
   return isSize(pipe.completed) ? pipe.completed : undefined;
 }
 
 /** Times of the status are whole seconds, cut off. */
-function isOfRescale({ attempt }: Pipe, sinceMs: number): boolean {
+function isOfRescale({ attempt }: DeploymentView, sinceMs: number): boolean {
   return (attempt?.startedAtMs ?? 0) >= sinceMs - 1000;
 }
 

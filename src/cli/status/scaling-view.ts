@@ -1,4 +1,4 @@
-import { requestedSize, type Scaling } from "../../controller/scaling.ts";
+import { type PipeScalingView, requestedSize } from "../../controller/observe/pipe-scaling-view.ts";
 import type { Condition, PipeScalingStatus } from "../../crd/pipe-scaling.ts";
 import { scalingRequestFor } from "../../crd/scaling-request.ts";
 import { parseSize, type Size } from "../../domain/size.ts";
@@ -25,7 +25,7 @@ const NOTHING_KNOWN = {
  */
 export function viewOf(
   service: string,
-  scaling: Scaling | undefined,
+  scaling: PipeScalingView | undefined,
   seen: PipesSeen | undefined,
   oldTier?: string,
 ): RescaleView {
@@ -62,13 +62,13 @@ export function viewOf(
 }
 
 /** Whether what the status says is about the newest spec. */
-function isSeen({ metadata, status }: Scaling): boolean {
+function isSeen({ metadata, status }: PipeScalingView): boolean {
   return status.observedGeneration === metadata.generation;
 }
 
 /** The tier by which a PipeScaling was judged, where its organization has another one by now. */
 export function oldTierOf(
-  scaling: Scaling | undefined,
+  scaling: PipeScalingView | undefined,
   organization: Pick<Organization, "tier"> | undefined,
 ): string | undefined {
   const tier = scaling?.status.tier;
@@ -76,7 +76,7 @@ export function oldTierOf(
 }
 
 function outcomeOf(
-  scaling: Scaling,
+  scaling: PipeScalingView,
   oldTier: string | undefined,
 ): Pick<RescaleView, "state" | "reason" | "message"> {
   const { conditions = [], observedGeneration = -1, tier } = scaling.status;
@@ -113,7 +113,7 @@ function stateOf(conditions: readonly Condition[]): RescaleState {
   return has("Ready", "Unknown") ? "suspended" : "propagating";
 }
 
-function requestIdOf(scaling: Scaling, wanted: Size | undefined): string | undefined {
+function requestIdOf(scaling: PipeScalingView, wanted: Size | undefined): string | undefined {
   if (isSeen(scaling)) return scaling.status.propagation?.requestId;
   return wanted && scalingRequestFor(wanted, scaling.requestAnnotation)?.requestId;
 }

@@ -1,5 +1,5 @@
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../controller/names.ts";
-import { pipeOf } from "../../controller/pipe.ts";
+import { toDeploymentView } from "../../controller/observe/deployment-view.ts";
 import { PIPE_SCALINGS } from "../../crd/names.ts";
 import type { Deployment } from "../../kube/objects.ts";
 import { DEPLOYMENTS, PODS } from "../../kube/paths.ts";
@@ -23,7 +23,7 @@ export function pendingPodsIn({ namespace }: Service): Selection {
 
 export function watchedPipeOf(deployment: Deployment): WatchedPipe {
   const { replicas = 0, updatedReplicas = 0, availableReplicas = 0 } = deployment.status ?? {};
-  const pipe = pipeOf(deployment);
+  const pipe = toDeploymentView(deployment);
   // Which of those that are available are new is not told: as few as can be.
   const sure = Math.max(0, availableReplicas - (replicas - updatedReplicas));
   return { ...pipe, updatedReplicas: pipe.rollout.isSeen ? sure : 0 };

@@ -1,5 +1,5 @@
-import { type PendingPod, pendingPodOf } from "../../controller/pending-pod.ts";
-import { type Scaling, scalingOf } from "../../controller/scaling.ts";
+import { type PendingPodView, toPendingPodView } from "../../controller/observe/pending-pod-view.ts";
+import { type PipeScalingView, toPipeScalingView } from "../../controller/observe/pipe-scaling-view.ts";
 import type { EndedCall, KubeClient } from "../../kube/client.ts";
 import type { KubeObject } from "../../kube/objects.ts";
 import type { Service } from "../../records/service.ts";
@@ -22,9 +22,9 @@ import type { ServiceStanding } from "./services.ts";
 export class ServiceNews {
   readonly #service: Service;
   readonly #clock: Clock;
-  readonly #scalings = new Store<Scaling>();
+  readonly #scalings = new Store<PipeScalingView>();
   readonly #pipes = new Store<WatchedPipe>();
-  readonly #pendingPods = new Store<PendingPod>();
+  readonly #pendingPods = new Store<PendingPodView>();
   /** By the plural of the kind. */
   readonly #troubles = new Map<string, string>();
   readonly #readable: Look;
@@ -91,10 +91,10 @@ export class ServiceNews {
     const service = this.#service;
     const { pipes, pendingPods } = this.#readable;
     return [
-      this.#reflector(client, scalingsOf(service), this.#scalings, scalingOf),
+      this.#reflector(client, scalingsOf(service), this.#scalings, toPipeScalingView),
       ...(pipes ? [this.#reflector(client, pipesOf(service), this.#pipes, watchedPipeOf)] : []),
       ...(pendingPods
-        ? [this.#reflector(client, pendingPodsIn(service), this.#pendingPods, pendingPodOf)]
+        ? [this.#reflector(client, pendingPodsIn(service), this.#pendingPods, toPendingPodView)]
         : []),
     ];
   }

@@ -1,4 +1,4 @@
-import { type Scaling, scalingOf } from "../../controller/scaling.ts";
+import { type PipeScalingView, toPipeScalingView } from "../../controller/observe/pipe-scaling-view.ts";
 import { PIPE_SCALINGS } from "../../crd/names.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
 import type { KubeClient } from "../../kube/client.ts";
@@ -13,7 +13,7 @@ import { oldTierOf, viewOf } from "./scaling-view.ts";
 /** A service and how its rescale stands. */
 export interface ServiceStanding {
   readonly service: Service;
-  readonly scaling: Scaling | undefined;
+  readonly scaling: PipeScalingView | undefined;
   readonly view: RescaleView;
 }
 
@@ -27,7 +27,7 @@ export async function standings(
   const list = async (namespace: string | undefined) => {
     const listed = listAll<KubeObject & PipeScaling>(client, { resource: PIPE_SCALINGS, namespace }, signal);
     const scalings = await unlessForbidden(listed.catch(withoutDefinition));
-    return scalings?.map(scalingOf);
+    return scalings?.map(toPipeScalingView);
   };
   const everywhere = await list(undefined);
   const namespaces = [...new Set(services.map(({ namespace }) => namespace))];

@@ -77,7 +77,7 @@ describe("a pipe", () => {
     await setToOne();
     await waitFor(async () => (await sizeOf("pipe-a")) === OF_FOUR_CORES, { what: "its size to be back" });
     await setToOne();
-    await world.waitForCondition("Stalled", "True", "FieldContest");
+    await world.waitForCondition("Stalled", "True", "FieldConflict");
     expect(await sizeOf("pipe-a")).toBe("1 16Gi 16Gi");
     await world.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
     await settled(4);

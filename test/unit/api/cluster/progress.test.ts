@@ -223,7 +223,7 @@ describe("the reasons", () => {
       ...[...text.matchAll(/reason: "(\w+)"/g)].map(([, word = ""]) => word),
       ...[...text.matchAll(/^(?:export )?const [A-Z_]+ = "([A-Z][a-z]\w+)";/gm)].map(([, word = ""]) => word),
     ]);
-    expect(words).toEqual(expect.arrayContaining(["Progressing", "Unschedulable", "FieldContest"]));
+    expect(words).toEqual(expect.arrayContaining(["Progressing", "Unschedulable", "FieldConflict"]));
     expect(words.filter((word) => !REASONS.some((reason) => reason === word))).toEqual([]);
   });
 });

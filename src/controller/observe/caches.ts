@@ -1,0 +1,158 @@
+import { PIPE_SCALINGS } from "../../crd/names.ts";
+import type { KubeClient } from "../../kube/client.ts";
+import { type ConfigMap, identityOf, type KubeObject } from "../../kube/objects.ts";
+import { CONFIG_MAPS, DEPLOYMENTS, PODS } from "../../kube/paths.ts";
+import { RESOURCE_LABEL, type RecordKind } from "../../records/labels.ts";
+import { type Organization, parseOrganization } from "../../records/organization.ts";
+import type { Parsed } from "../../records/parse.ts";
+import { parseService, type Service } from "../../records/service.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { type Informer, Reflector } from "../../runtime/reflector.ts";
+import { Store } from "../../runtime/store.ts";
+import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../names.ts";
+import {
+  type AutoscalerView,
+  HORIZONTAL_AUTOSCALERS,
+  toHorizontalAutoscalerView,
+  toVerticalAutoscalerView,
+  VERTICAL_AUTOSCALERS,
+} from "./autoscaler-view.ts";
+import { type DeploymentView, isRollingOurs, toDeploymentView } from "./deployment-view.ts";
+import { type PendingPodView, toPendingPodView } from "./pending-pod-view.ts";
+import { type PipeScalingView, toPipeScalingView } from "./pipe-scaling-view.ts";
+
+type Cached<T> = KubeObject & { readonly record: Parsed<T> };
+
+/** What the controller keeps in memory of the cluster. */
+export interface Caches {
+  readonly organizations: Store<Cached<Organization>>;
+  readonly services: Store<Cached<Service>>;
+  readonly scalings: Store<PipeScalingView>;
+  readonly pipes: Store<DeploymentView>;
+  /** Only those without a node: few, and gone from here once they have one. */
+  readonly pendingPods: Store<PendingPodView>;
+  /** Horizontal and vertical; each kind has names of its own. */
+  readonly autoscalers: readonly [Store<AutoscalerView>, Store<AutoscalerView>];
+}
+
+export const BY_ORGANIZATION = "organization";
+export const BY_SERVICE = "service";
+export const BY_ROLLING = "rolling";
+export const BY_PIPE = "pipe";
+
+export function createCaches(): Caches {
+  return {
+    organizations: new Store(),
+    services: new Store({
+      [BY_ORGANIZATION]: ({ record }) => (record.ok ? [record.value.organizationId] : []),
+    }),
+    scalings: new Store({ [BY_SERVICE]: (scaling) => [scaling.metadata.name] }),
+    pipes: new Store({
+      [BY_SERVICE]: (pipe) => [pipe.serviceId],
+      [BY_ROLLING]: (pipe) => (isRollingOurs(pipe) ? ["yes"] : []),
+    }),
+    pendingPods: new Store({ [BY_PIPE]: (pod) => pipeKeyOf(pod, pod.pipeName) }),
+    autoscalers: [
+      new Store({ [BY_PIPE]: (scaler) => pipeKeyOf(scaler, scaler.deployment) }),
+      new Store({ [BY_PIPE]: (scaler) => pipeKeyOf(scaler, scaler.deployment) }),
+    ],
+  };
+}
+
+export interface InformerOptions {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  /** Namespace of the records. */
+  readonly namespace: string;
+  /** Namespaces of pipes; empty for all. */
+  readonly pipeNamespaces: readonly string[];
+  /** Whether the cluster knows vertical autoscalers. */
+  readonly verticalAutoscalers: boolean;
+  readonly onProblem: (problem: unknown) => void;
+  readonly onTakenBack?: (() => void) | undefined;
+}
+
+const WITHOUT_NODE = "spec.nodeName=";
+
+/** What keeps the caches true. */
+export function createInformers(caches: Caches, options: InformerOptions): readonly Informer[] {
+  const { client, clock, namespace, pipeNamespaces, verticalAutoscalers } = options;
+  const [horizontals, verticals] = caches.autoscalers;
+  const common = { client, clock, onProblem: options.onProblem, onTakenBack: options.onTakenBack };
+  const records = { ...common, resource: CONFIG_MAPS, namespace };
+  const scopes = pipeNamespaces.length === 0 ? [undefined] : pipeNamespaces;
+  return [
+    new Reflector({
+      ...records,
+      labelSelector: selectorOf("organization"),
+      store: caches.organizations,
+      project: cachedOrganization,
+    }),
+    new Reflector({
+      ...records,
+      labelSelector: selectorOf("service"),
+      store: caches.services,
+      project: cachedService,
+    }),
+    ...scopes.flatMap((scope) => [
+      new Reflector({
+        ...common,
+        resource: PIPE_SCALINGS,
+        namespace: scope,
+        store: caches.scalings,
+        project: toPipeScalingView,
+      }),
+      new Reflector({
+        ...common,
+        resource: DEPLOYMENTS,
+        namespace: scope,
+        labelSelector: `${TYPE_LABEL}=${DATABASE_TYPE},${SERVICE_LABEL}`,
+        store: caches.pipes,
+        project: toDeploymentView,
+      }),
+      new Reflector({
+        ...common,
+        resource: PODS,
+        namespace: scope,
+        fieldSelector: WITHOUT_NODE,
+        store: caches.pendingPods,
+        project: toPendingPodView,
+      }),
+      new Reflector({
+        ...common,
+        resource: HORIZONTAL_AUTOSCALERS,
+        namespace: scope,
+        store: horizontals,
+        project: toHorizontalAutoscalerView,
+      }),
+      ...(verticalAutoscalers
+        ? [
+            new Reflector({
+              ...common,
+              resource: VERTICAL_AUTOSCALERS,
+              namespace: scope,
+              store: verticals,
+              project: toVerticalAutoscalerView,
+            }),
+          ]
+        : []),
+    ]),
+  ];
+}
+
+/** Key of the Deployment of that name beside an object, as the store of pipes has it; none for no name. */
+export function pipeKeyOf({ metadata }: KubeObject, deployment: string | undefined): readonly string[] {
+  return deployment === undefined ? [] : [`${metadata.namespace}/${deployment}`];
+}
+
+function selectorOf(kind: RecordKind): string {
+  return `${RESOURCE_LABEL}=${kind}`;
+}
+
+function cachedOrganization({ metadata, data }: ConfigMap): Cached<Organization> {
+  return { metadata: identityOf(metadata), record: parseOrganization(metadata.name, data) };
+}
+
+function cachedService({ metadata, data }: ConfigMap): Cached<Service> {
+  return { metadata: identityOf(metadata), record: parseService(metadata.name, metadata.labels, data) };
+}

@@ -1,0 +1,122 @@
+import type { PipeFailure } from "../../crd/pipe-scaling.ts";
+import type { Tiers } from "../../domain/tier.ts";
+import type { Organization } from "../../records/organization.ts";
+import { organizationConfigMapName } from "../../records/organization.ts";
+import { type Service, serviceConfigMapName } from "../../records/service.ts";
+import { keyOf } from "../../runtime/store.ts";
+import type { AutoscalerView } from "./autoscaler-view.ts";
+import { BY_PIPE, BY_SERVICE, type Caches } from "./caches.ts";
+import type { DeploymentView } from "./deployment-view.ts";
+import { unschedulableReason } from "./pending-pod-view.ts";
+import type { Obstacle, Snapshot } from "./snapshot.ts";
+
+type Found<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly obstacle: Obstacle };
+
+/**
+ * All that the caches know of a service, at one moment.
+ *
+ * @param failures what this pass has seen fail, before it is in any status
+ */
+export function observe(
+  caches: Caches,
+  scope: { readonly namespace: string; readonly tiers: Tiers },
+  serviceId: string,
+  nowMs: number,
+  failures: readonly PipeFailure[],
+): Snapshot {
+  const service = findService(caches, scope.namespace, serviceId);
+  const namespace = service.ok ? service.value.namespace : undefined;
+  const scalings = caches.scalings.by(BY_SERVICE, serviceId);
+  const scaling = scalings.find((each) => each.metadata.namespace === namespace);
+  const pipes = caches.pipes
+    .by(BY_SERVICE, serviceId)
+    .filter((pipe) => pipe.metadata.namespace === namespace && !pipe.isBeingDeleted)
+    .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
+  return {
+    serviceId,
+    nowMs,
+    namespace,
+    tier: service.ok ? findTier(caches, scope, service.value) : service,
+    scaling,
+    foreign: scalings.filter((each) => each.metadata.namespace !== namespace),
+    failures: [...failures, ...(scaling?.status.failures ?? [])],
+    pipes,
+    unschedulable: findUnschedulable(caches, pipes),
+    autoscalers: findAutoscalers(caches, pipes),
+  };
+}
+
+/** By the pipe's name. */
+function findUnschedulable(caches: Caches, pipes: readonly DeploymentView[]): ReadonlyMap<string, string> {
+  // In nearly every pass there is nothing to look for.
+  if (caches.pendingPods.size === 0) return new Map();
+  return new Map(
+    pipes.flatMap((pipe): [string, string][] => {
+      const reason = unschedulableReason(pipe, caches.pendingPods.by(BY_PIPE, keyOf(pipe)));
+      return reason === undefined ? [] : [[pipe.metadata.name, reason]];
+    }),
+  );
+}
+
+/** By the pipe's name. */
+function findAutoscalers(caches: Caches, pipes: readonly DeploymentView[]): Snapshot["autoscalers"] {
+  const stores = caches.autoscalers.filter(({ size }) => size > 0);
+  if (stores.length === 0) return new Map();
+  return new Map(
+    pipes.flatMap((pipe): [string, readonly AutoscalerView[]][] => {
+      const container = "problem" in pipe.container ? "" : pipe.container.name;
+      const found = stores.flatMap((store) => store.by(BY_PIPE, keyOf(pipe)));
+      const acting = found.filter(({ exempt }) => !exempt.includes(container));
+      return acting.length === 0 ? [] : [[pipe.metadata.name, acting]];
+    }),
+  );
+}
+
+function findService(caches: Caches, namespace: string, serviceId: string): Found<Service> {
+  const name = serviceConfigMapName(serviceId);
+  const cached = caches.services.get(`${namespace}/${name}`);
+  if (!cached) {
+    return obstacle(
+      "UnknownService",
+      `No service ${serviceId}: there is no ConfigMap ${name} in ${namespace}.`,
+    );
+  }
+  return cached.record.ok ? cached.record : malformed(name, cached.record.problem);
+}
+
+function findTier(
+  caches: Caches,
+  { namespace, tiers }: { readonly namespace: string; readonly tiers: Tiers },
+  service: Service,
+): Snapshot["tier"] {
+  const name = organizationConfigMapName(service.organizationId);
+  const cached = caches.organizations.get(`${namespace}/${name}`);
+  if (!cached) {
+    return obstacle(
+      "UnknownOrganization",
+      `No organization ${service.organizationId}: there is no ConfigMap ${name} in ${namespace}.`,
+    );
+  }
+  if (!cached.record.ok) return malformed(name, cached.record.problem);
+  return tierOf(cached.record.value, tiers);
+}
+
+function tierOf(organization: Organization, tiers: Tiers): Snapshot["tier"] {
+  const tier = tiers.get(organization.tier);
+  if (tier) return { ok: true, value: tier };
+  const known = [...tiers.keys()].join(", ");
+  return obstacle(
+    "UnknownTier",
+    `The organization's tier is "${organization.tier}"; the tiers are ${known}.`,
+  );
+}
+
+function malformed(name: string, problem: string) {
+  return obstacle("MalformedRecord", `The ConfigMap ${name} cannot be read: ${problem}.`);
+}
+
+function obstacle(reason: Obstacle["reason"], message: string) {
+  return { ok: false, obstacle: { reason, message } } as const;
+}

@@ -1,0 +1,34 @@
+import type { PipeFailure } from "../../crd/pipe-scaling.ts";
+import type { Tier } from "../../domain/tier.ts";
+import type { AutoscalerView } from "./autoscaler-view.ts";
+import type { DeploymentView } from "./deployment-view.ts";
+import type { PipeScalingView } from "./pipe-scaling-view.ts";
+
+/** Why a service's pipes cannot be given any size. */
+export interface Obstacle {
+  readonly reason: "UnknownService" | "UnknownOrganization" | "UnknownTier" | "MalformedRecord";
+  readonly message: string;
+}
+
+/** All that is known of one service at one moment: what every decision is made from. */
+export interface Snapshot {
+  readonly serviceId: string;
+  readonly nowMs: number;
+  /** Where the service's pipes are, if its record says so. */
+  readonly namespace: string | undefined;
+  readonly tier:
+    | { readonly ok: true; readonly value: Tier }
+    | { readonly ok: false; readonly obstacle: Obstacle };
+  /** The PipeScaling in the service's namespace. */
+  readonly scaling: PipeScalingView | undefined;
+  /** PipeScalings of this name in other namespaces, or of no known service. */
+  readonly foreign: readonly PipeScalingView[];
+  /** Failures of pipes known from before, newest first. */
+  readonly failures: readonly PipeFailure[];
+  /** By name. Only those in the service's namespace: a label elsewhere is not the service's word. */
+  readonly pipes: readonly DeploymentView[];
+  /** The scheduler's words, by the name of the pipe whose new pod fits no node. */
+  readonly unschedulable: ReadonlyMap<string, string>;
+  /** What else acts on the size of a pipe's container, by the pipe's name. */
+  readonly autoscalers: ReadonlyMap<string, readonly AutoscalerView[]>;
+}

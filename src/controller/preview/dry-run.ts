@@ -1,0 +1,83 @@
+import { KubeClient } from "../../kube/client.ts";
+import { connect } from "../../kube/connection.ts";
+import { isCode } from "../../kube/errors.ts";
+import { checkReachable } from "../../kube/reachable.ts";
+import { serviceIdOf } from "../../records/service.ts";
+import { systemClock } from "../../runtime/clock.ts";
+import { countRolling } from "../event-handlers.ts";
+import { hasVerticalAutoscalers } from "../observe/autoscaler-view.ts";
+import { type Caches, createCaches, createInformers } from "../observe/caches.ts";
+import { observe } from "../observe/observe.ts";
+import type { ControllerSettings } from "../process.ts";
+import { type PreviewedStep, preview } from "./preview.ts";
+
+export interface DryRun {
+  readonly steps: readonly PreviewedStep[];
+  readonly services: number;
+  readonly pipes: number;
+}
+
+type DryRunSettings = Pick<
+  ControllerSettings,
+  "kubeconfig" | "namespace" | "pipeNamespaces" | "tiers" | "rolloutTimeoutMs" | "maxConcurrentRollouts"
+>;
+
+/** A server that says that it is busy, as it does of a definition that is new to it, is asked again for so long. */
+const PATIENCE_MS = 30_000;
+
+/**
+ * What a controller with these settings would do first if it started now. Reads the cluster once, writes
+ * nothing to it, and asks for no lease.
+ *
+ * @throws Error with a sentence for the user when the cluster cannot be read
+ */
+export async function dryRun(settings: DryRunSettings): Promise<DryRun> {
+  const client = new KubeClient(await connect(settings.kubeconfig));
+  const ending = new AbortController();
+  const failed = Promise.withResolvers<never>();
+  const caches = createCaches();
+  const clock = systemClock;
+  try {
+    await checkReachable(client, ending.signal);
+    const verticalAutoscalers = await hasVerticalAutoscalers(client);
+    const patientUntil = clock.monotonic() + PATIENCE_MS;
+    const onProblem = (problem: unknown) => {
+      if (!isCode(problem, 429) || clock.monotonic() > patientUntil) failed.reject(problem);
+    };
+    const informers = createInformers(caches, { ...settings, client, clock, verticalAutoscalers, onProblem });
+    const watching = Promise.all(informers.map((each) => each.run(ending.signal)));
+    try {
+      await Promise.race([Promise.all(informers.map((each) => each.synced)), failed.promise]);
+    } finally {
+      ending.abort();
+      await watching;
+    }
+  } finally {
+    await client.close();
+  }
+  return { ...stepsOf(caches, settings, clock.now()), pipes: caches.pipes.size };
+}
+
+function stepsOf(caches: Caches, settings: DryRunSettings, nowMs: number): Omit<DryRun, "pipes"> {
+  const { rolloutTimeoutMs, maxConcurrentRollouts } = settings;
+  const services = serviceIdsIn(caches);
+  let overallFree = Math.max(0, maxConcurrentRollouts - countRolling(caches, nowMs - rolloutTimeoutMs));
+  const steps: PreviewedStep[] = [];
+  for (const serviceId of services) {
+    const snapshot = observe(caches, settings, serviceId, nowMs, []);
+    const first = preview(snapshot, { rolloutTimeoutMs, overallFree });
+    overallFree = Math.max(0, overallFree - first.begun);
+    steps.push(...first.steps);
+  }
+  return { steps, services: services.length };
+}
+
+/** Of all that would be put into the queue at the start, in a stable order. */
+function serviceIdsIn({ services, scalings, pipes }: Caches): string[] {
+  const ids = [
+    ...[...services.values()].flatMap(({ metadata }) => serviceIdOf(metadata.name) ?? []),
+    ...[...scalings.values()].map(({ metadata }) => metadata.name),
+    ...[...pipes.values()].map(({ serviceId }) => serviceId),
+  ];
+  return [...new Set(ids)].sort();
+}

@@ -1,0 +1,91 @@
+import { describeSize, type Size } from "../../domain/size.ts";
+import type { Assessment } from "../decide/assessment.ts";
+import { type Action, type DecideOptions, type Decision, decide, type Sizing } from "../decide/decide.ts";
+import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
+import { isSize } from "../observe/resources.ts";
+import type { Snapshot } from "../observe/snapshot.ts";
+import { waitingFor } from "../report/conditions.ts";
+
+/** What the controller would do about one pipe that has not the size it is to have, or about a service. */
+export interface PreviewedStep {
+  readonly service: string;
+  readonly namespace: string | undefined;
+  readonly pipe?: string;
+  readonly size?: string | undefined;
+  readonly wanted?: string;
+  readonly action: string;
+}
+
+export interface Preview {
+  readonly steps: readonly PreviewedStep[];
+  /** How many rollouts would begin. */
+  readonly begun: number;
+}
+
+/** The first pass over a service, if it were made now; no step for what is as it should be. */
+export function preview(snapshot: Snapshot, options: DecideOptions): Preview {
+  const { serviceId: service, namespace, tier } = snapshot;
+  const about = { service, namespace };
+  if (!tier.ok) return { steps: [{ ...about, action: `leave it: ${tier.obstacle.message}` }], begun: 0 };
+  const decision = decide(snapshot, options);
+  const creation = decision.actions.find((action) => action.type === "create-pipe-scaling");
+  if (!creation) return previewOfPipes(snapshot, decision);
+  // What would come of it is decided on the one that is still to be made.
+  const later = { ...snapshot, scaling: madeUp(service, creation.namespace, creation.size) };
+  const { steps, begun } = previewOfPipes(later, decide(later, options));
+  const size = creation.size ? describeSize(creation.size) : "no size of its own";
+  return { steps: [{ ...about, action: `make its PipeScaling, with ${size}` }, ...steps], begun };
+}
+
+function previewOfPipes({ serviceId: service, namespace, scaling }: Snapshot, decision: Decision): Preview {
+  const { sizing, actions } = decision;
+  if (!sizing) return { steps: [], begun: 0 };
+  const steps = sizing.assessments
+    .filter(({ state }) => state !== "done")
+    .map((assessment) => ({
+      service,
+      namespace,
+      pipe: assessment.pipe.metadata.name,
+      size: assessment.pipe.size && describeSize(assessment.pipe.size),
+      wanted: describeSize(sizing.desired.size),
+      action: scaling?.spec.suspend ? "leave it: suspended" : actionFor(assessment, actions, sizing),
+    }));
+  return { steps, begun: actions.filter(({ type }) => type === "resize").length };
+}
+
+function actionFor(
+  { pipe, state, failure }: Assessment,
+  actions: readonly Action[],
+  { holdBack }: Sizing,
+): string {
+  if (actions.some(({ type }) => type === "confirm-generation"))
+    return "wait until its PipeScaling is seen in the generation that a pipe was given a size by";
+  const own = actions.find((action) => "pipe" in action && action.pipe === pipe);
+  if (own?.type === "resize") return "give it the size now";
+  if (own?.type === "roll-back")
+    return `put it back to ${isSize(own.size) ? describeSize(own.size) : "what it had"}: ${failure?.message}`;
+  switch (state) {
+    case "done":
+    case "rolling":
+      return "wait for its rollout";
+    case "waiting":
+      return `give it the size later: it waits${waitingFor(holdBack)}`;
+    case "paused":
+      return "wait for its owner, who has paused its rollouts";
+    case "failed":
+    case "unsizable":
+      return `leave it: ${failure?.message}`;
+  }
+}
+
+function madeUp(name: string, namespace: string, size: Size | undefined): PipeScalingView {
+  return {
+    metadata: { name, namespace, uid: "", resourceVersion: "", generation: 1 },
+    isBeingDeleted: false,
+    spec: size ? { replicaCpuMillicores: size.cpuMillicores, replicaMemoryGb: size.memoryGib } : {},
+    status: {},
+    requestAnnotation: undefined,
+    retryRequestedAtMs: undefined,
+    isRetryMalformed: false,
+  };
+}

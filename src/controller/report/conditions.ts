@@ -1,0 +1,148 @@
+import type { PipeFailure } from "../../crd/pipe-scaling.ts";
+import { describeSize } from "../../domain/size.ts";
+import type { DesiredSize } from "../../domain/tier.ts";
+import type { Assessment } from "../decide/assessment.ts";
+import { failuresOf, type Sizing } from "../decide/decide.ts";
+import { describeFailure } from "../decide/failure.ts";
+import { RETRY_ANNOTATION } from "../names.ts";
+import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
+import type { Snapshot } from "../observe/snapshot.ts";
+
+/** What the conditions say, in one word for programs and one sentence for people. */
+export interface Verdict {
+  readonly ready: "True" | "False" | "Unknown";
+  /** Of what is not ready: whether it needs somebody's help, or only time. */
+  readonly stalled: boolean;
+  readonly reason: string;
+  readonly message: string;
+}
+
+const MOST_NAMES = 5;
+const MOST_REMARKS = 1;
+
+/** Ordered: the first that applies is what a person needs to know. */
+export function verdictOf(
+  scaling: PipeScalingView,
+  tier: Snapshot["tier"],
+  sizing: Sizing | undefined,
+): Verdict {
+  if (!tier.ok) return { ready: "False", stalled: true, ...tier.obstacle };
+  if (!sizing)
+    return {
+      ready: "False",
+      stalled: false,
+      reason: "Deleting",
+      message: "The PipeScaling is being deleted.",
+    };
+  const progress = [progressOf(sizing), ...remarksOf(sizing)].join(" ");
+  if (scaling.spec.suspend) {
+    return { ready: "Unknown", stalled: false, reason: "Suspended", message: `Suspended: ${progress}` };
+  }
+  const failures = failuresOf({ sizing });
+  const [worst] = failures;
+  if (worst)
+    return {
+      ready: "False",
+      stalled: true,
+      reason: worst.reason,
+      message: failureMessage(worst, failures, progress, scaling),
+    };
+  if (sizing.assessments.every((each) => each.state === "done"))
+    return readyVerdict(sizing.desired, progress);
+  return {
+    ready: "False",
+    stalled: false,
+    reason: "Progressing",
+    message: `${progress} ${underWay(sizing)}`.trim(),
+  };
+}
+
+function readyVerdict({ source }: DesiredSize, progress: string): Verdict {
+  return source === "TierLimit"
+    ? {
+        ready: "True",
+        stalled: false,
+        reason: "TierLimited",
+        message: `${progress} The spec asks for more than the organization's tier allows.`,
+      }
+    : { ready: "True", stalled: false, reason: "Scaled", message: progress };
+}
+
+function progressOf({ desired, assessments }: Sizing): string {
+  const size = describeSize(desired.size);
+  const done = assessments.filter((each) => each.state === "done").length;
+  if (assessments.length === 0) return `There is no database pipe at present; a new one gets ${size}.`;
+  if (done === assessments.length) return `${allRun(done)} ${size}.`;
+  return `${done} of ${assessments.length} pipes run ${size}.`;
+}
+
+function remarksOf({ assessments }: Sizing): string[] {
+  const remarks = assessments.flatMap(({ remark }) => remark ?? []);
+  const more = remarks.length - MOST_REMARKS;
+  return [...remarks.slice(0, MOST_REMARKS), ...(more > 0 ? [`The same holds for ${more} more.`] : [])];
+}
+
+/** The beginning of a sentence. */
+export function allRun(pipes: number): string {
+  return pipes === 1 ? "The one pipe runs" : `All ${pipes} pipes run`;
+}
+
+function underWay({ assessments, holdBack }: Sizing): string {
+  const named = (state: Assessment["state"]) =>
+    assessments.filter((each) => each.state === state).map((each) => each.pipe.metadata.name);
+  const waiting = assessments.filter((each) => each.state === "waiting").length;
+  const obstructed = assessments.flatMap(({ pipe, obstacle }) =>
+    obstacle === undefined ? [] : sentence(`${pipe.metadata.name} fits no node at present: ${obstacle}`),
+  );
+  const [obstacle = ""] = obstructed;
+  return [
+    listed("Rolling", named("rolling")),
+    obstacle,
+    listed("Paused by their owner", named("paused")),
+    waiting > 0 ? `${waiting} waiting${waitingFor(holdBack)}.` : "",
+  ]
+    .filter((part) => part !== "")
+    .join(" ");
+}
+
+/** What waiting pipes wait for, to follow on a word. */
+export function waitingFor(holdBack: Sizing["holdBack"]): string {
+  switch (holdBack) {
+    case "canary":
+      return " for the first to prove the size";
+    case "service-limit":
+      return " for those under way";
+    case "overall-limit":
+      return " for rollouts of other services";
+    case "failure":
+      return " because of the failure";
+    case "nothing":
+      return "";
+  }
+}
+
+function failureMessage(
+  worst: PipeFailure,
+  failures: readonly PipeFailure[],
+  progress: string,
+  { isRetryMalformed }: PipeScalingView,
+): string {
+  const others = listed(
+    "Also failed",
+    failures.slice(1).map((each) => each.pipe),
+  );
+  const retry = isRetryMalformed
+    ? `The annotation ${RETRY_ANNOTATION} is no time: write it as 2026-01-31T12:00:00Z.`
+    : "";
+  return [sentence(describeFailure(worst)), progress, others, retry].filter((part) => part !== "").join(" ");
+}
+
+function sentence(text: string): string {
+  return text.endsWith(".") ? text : `${text}.`;
+}
+
+function listed(title: string, names: readonly string[]): string {
+  if (names.length === 0) return "";
+  const more = names.length > MOST_NAMES ? ` and ${names.length - MOST_NAMES} more` : "";
+  return `${title}: ${names.slice(0, MOST_NAMES).join(", ")}${more}.`;
+}

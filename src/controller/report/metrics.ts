@@ -1,0 +1,159 @@
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import type { PipeScalingStatus } from "../../crd/pipe-scaling.ts";
+import type { PipeState } from "../../domain/rollout-plan.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { Event } from "../../runtime/event-recorder.ts";
+
+/** Seconds for pods that start at once, minutes for real pipes, hours for one that needed help. */
+const PROPAGATION_SECONDS = [5, 10, 30, 60, 120, 180, 300, 600, 900, 1800, 3600, 4 * 3600];
+
+const PIPE_STATES: readonly PipeState[] = ["done", "rolling", "waiting", "failed", "paused", "unsizable"];
+const CONDITIONS = ["Ready", "Reconciling", "Stalled", "Suspended"] as const;
+
+/** Failures for any other reason are counted as Other: a label must not be somebody's free text. */
+const FAILURE_REASONS = new Set([
+  "ContainerUnclear",
+  "FailedCreate",
+  "FieldConflict",
+  "MalformedRecord",
+  "ProgressDeadlineExceeded",
+  "Refused",
+  "ReplicaFailure",
+  "RolloutFailed",
+  "RolloutTimeout",
+  "UnknownOrganization",
+  "UnknownService",
+  "UnknownTier",
+  "Unschedulable",
+  "WrongNamespace",
+]);
+
+/** Services that have a series of their own: those with the most units. The others are one, `other`. */
+const MOST_SERVICES = 1000;
+
+/** What is kept of a service from one pass to the next. */
+interface ServiceState {
+  readonly states: readonly PipeState[];
+  readonly condition: (typeof CONDITIONS)[number];
+  readonly computeUnits: number;
+  /** When the change that is on its way began, if one is. */
+  readonly underWaySinceMs: number | undefined;
+}
+
+/** What the controller tells Prometheus of its pipes. Every label has a bounded set of values. */
+export class ControllerMetrics {
+  readonly #services = new Map<string, ServiceState>();
+  readonly #propagation: Histogram;
+  readonly #failures: Counter<"reason">;
+
+  constructor(registry: Registry, clock: Clock) {
+    const registers = [registry];
+    const services = this.#services;
+    const states = () => [...services.values()].flatMap((each) => each.states);
+    this.#propagation = new Histogram({
+      name: "pipe_scaling_propagation_seconds",
+      help: "From when a new size was seen until every pipe of the service ran it.",
+      buckets: PROPAGATION_SECONDS,
+      registers,
+    });
+    this.#failures = new Counter({
+      name: "pipe_scaling_failures_total",
+      help: "What kept a pipe or a service from its size, by reason, each time that it was told as an Event.",
+      labelNames: ["reason"],
+      registers,
+    });
+    for (const reason of FAILURE_REASONS) this.#failures.inc({ reason }, 0);
+    new Gauge({
+      name: "pipe_scaling_pipes",
+      help: "Pipes by how they stand to the size that they are to have; done means that they run it.",
+      labelNames: ["state"],
+      registers,
+      collect() {
+        const all = states();
+        for (const state of PIPE_STATES) this.set({ state }, all.filter((each) => each === state).length);
+      },
+    });
+    new Gauge({
+      name: "pipe_scaling_pipes_out_of_size",
+      help: "Pipes that do not run the size that they are to have.",
+      registers,
+      collect() {
+        this.set(states().filter((state) => state !== "done").length);
+      },
+    });
+    new Gauge({
+      name: "pipe_scaling_services",
+      help: "Services by the condition that holds of their PipeScaling.",
+      labelNames: ["condition"],
+      registers,
+      collect() {
+        const conditions = [...services.values()].map((each) => each.condition);
+        for (const condition of CONDITIONS)
+          this.set({ condition }, conditions.filter((each) => each === condition).length);
+      },
+    });
+    new Gauge({
+      name: "pipe_scaling_oldest_propagation_seconds",
+      help: "For how long the change of size that has been on its way longest has been; 0 if none is.",
+      registers,
+      collect() {
+        const now = clock.now();
+        const begun = [...services.values()].map(({ underWaySinceMs = now }) => underWaySinceMs);
+        this.set((now - begun.reduce((a, b) => Math.min(a, b), now)) / 1000);
+      },
+    });
+    new Gauge({
+      name: "pipe_scaling_compute_units",
+      help: `Units of billing at the desired size: of each of the ${MOST_SERVICES} largest services, and of the others as one.`,
+      labelNames: ["service"],
+      registers,
+      collect() {
+        this.reset();
+        for (const [service, units] of unitsByService(services)) this.set({ service }, units);
+      },
+    });
+  }
+
+  /** A pass over a service has ended; without a status there is nothing to tell of it any more. */
+  passed(serviceId: string, status: PipeScalingStatus | undefined, states: readonly PipeState[]): void {
+    if (!status) {
+      this.#services.delete(serviceId);
+      return;
+    }
+    const { computeUnits = 0, propagation } = status;
+    const isUnderWay = propagation !== undefined && propagation.completedAt === undefined;
+    this.#services.set(serviceId, {
+      states,
+      condition: conditionOf(status),
+      computeUnits,
+      underWaySinceMs: isUnderWay ? Date.parse(propagation.startedAt) : undefined,
+    });
+  }
+
+  /** The status of a PipeScaling was written anew, and these Events come of it. */
+  reported(before: PipeScalingStatus, after: PipeScalingStatus, events: readonly Event[]): void {
+    for (const { type, reason } of events)
+      if (type === "Warning") this.#failures.inc({ reason: FAILURE_REASONS.has(reason) ? reason : "Other" });
+    const { startedAt, completedAt } = after.propagation ?? {};
+    if (!startedAt || !completedAt) return;
+    // It completes anew with each pipe that comes or goes; the change of size took its time once.
+    if (before.propagation?.completedAt && before.propagation.startedAt === startedAt) return;
+    this.#propagation.observe((Date.parse(completedAt) - Date.parse(startedAt)) / 1000);
+  }
+}
+
+/** The one that tells most: a resource may also be Unknown because it is suspended. */
+function conditionOf({ conditions = [] }: PipeScalingStatus): (typeof CONDITIONS)[number] {
+  const holds = (type: string) => conditions.some((each) => each.type === type && each.status === "True");
+  if (holds("Stalled")) return "Stalled";
+  if (holds("Reconciling")) return "Reconciling";
+  return holds("Ready") ? "Ready" : "Suspended";
+}
+
+function unitsByService(services: ReadonlyMap<string, ServiceState>): (readonly [string, number])[] {
+  const units = [...services].map(([id, { computeUnits }]) => [id, computeUnits] as const);
+  const largest = units.toSorted(([, a], [, b]) => b - a);
+  const others = largest.slice(MOST_SERVICES);
+  const sum = others.reduce((total, [, each]) => total + each, 0);
+  return [...largest.slice(0, MOST_SERVICES), ...(others.length === 0 ? [] : [["other", sum] as const])];
+}

@@ -1,0 +1,144 @@
+import type { PipeScalingStatus } from "../../crd/pipe-scaling.ts";
+import { scalingRequestFor } from "../../crd/scaling-request.ts";
+import { formatSize, sameSize } from "../../domain/size.ts";
+import { requestSpanId, type Span, spanIdOf } from "../../telemetry/span.ts";
+import { describeFailure, newFailures } from "../decide/failure.ts";
+import { latchOf } from "../decide/latch.ts";
+import type { DeploymentView } from "../observe/deployment-view.ts";
+import { type PipeScalingView, requestedSize } from "../observe/pipe-scaling-view.ts";
+
+interface Step {
+  readonly scaling: PipeScalingView;
+  /** The new status of the PipeScaling. */
+  readonly after: PipeScalingStatus;
+  readonly pipes: readonly DeploymentView[];
+  readonly nowMs: number;
+}
+
+/** A running controller picks up a request within this time. */
+const PICK_UP_MS = 60_000;
+
+/**
+ * The spans of the work that ends with the step from one status to the next: the rollout of a pipe that completed
+ * or failed, and a rescale that completed or was superseded by another. Derived from the statuses, as Events are
+ * (news.ts), so that a controller records the end of work that its predecessor started.
+ */
+export function rescaleSpans(step: Step): Span[] {
+  const spans = [
+    supersededRescale(step),
+    ...completedRollouts(step),
+    ...failedRollouts(step),
+    completedRescale(step),
+  ];
+  const service = { "pipe_scaling.service": step.scaling.metadata.name };
+  return spans
+    .filter((span) => span !== undefined)
+    .map((span) => ({ ...span, attributes: { ...span.attributes, ...service } }));
+}
+
+function completedRollouts({ scaling, after, pipes, nowMs }: Step): Span[] {
+  const known = new Set(scaling.status.pipes?.done);
+  const fresh = new Set(after.pipes?.done?.filter((latch) => !known.has(latch)));
+  return pipes
+    .filter((pipe) => fresh.has(latchOf(pipe) ?? ""))
+    .flatMap(({ metadata, attempt, size }) => {
+      // A rollout for a deleted PipeScaling of the same name is not part of this one.
+      const isOfThis = attempt?.scalingUid === scaling.metadata.uid && sameSize(attempt.size, size);
+      if (!isOfThis || attempt.requestId === undefined) return [];
+      const { requestId, attempts, startedAtMs } = attempt;
+      const work = `${metadata.uid} ${attempt.pipeGeneration}`;
+      const what = { pipe: metadata.name, size: formatSize(attempt.size), attempts };
+      return rolloutSpan(requestId, after, work, what, startedAtMs, nowMs);
+    });
+}
+
+function failedRollouts({ scaling, after, pipes, nowMs }: Step): Span[] {
+  const requestId = after.propagation?.requestId;
+  if (requestId === undefined) return [];
+  return newFailures(scaling.status, after).map((failure) => {
+    const attempt = pipes.find(({ metadata }) => metadata.name === failure.pipe)?.attempt;
+    const isOfThis = attempt?.requestId === requestId && attempt.attempts === failure.attempts;
+    // A refused patch has not started a rollout.
+    const startMs = isOfThis ? attempt.startedAtMs : Date.parse(failure.at);
+    const work = `${failure.pipe} ${failure.reason} ${failure.attempts} ${failure.at}`;
+    return {
+      ...rolloutSpan(requestId, after, work, failure, startMs, nowMs),
+      failure: describeFailure(failure),
+    };
+  });
+}
+
+function rolloutSpan(
+  requestId: string,
+  { propagation }: PipeScalingStatus,
+  work: string,
+  { pipe, size, attempts }: { readonly pipe: string; readonly size: string; readonly attempts: number },
+  startMs: number,
+  endMs: number,
+): Span {
+  return {
+    requestId,
+    id: spanIdOf(requestId, work),
+    // If another request superseded the rescale meanwhile, the span of that rescale has been recorded already.
+    parentId:
+      propagation?.requestId === requestId
+        ? rescaleSpanId(requestId, propagation.startedAt)
+        : requestSpanId(requestId),
+    kind: "internal",
+    name: "roll out",
+    startMs,
+    endMs,
+    attributes: { "pipe_scaling.pipe": pipe, "pipe_scaling.size": size, "pipe_scaling.attempt": attempts },
+  };
+}
+
+function completedRescale({ scaling, after, nowMs }: Step): Span | undefined {
+  const { requestId, startedAt, completedAt } = after.propagation ?? {};
+  const before = scaling.status.propagation;
+  const isRecorded = before?.requestId === requestId && before?.completedAt !== undefined;
+  if (requestId === undefined || startedAt === undefined || completedAt === undefined || isRecorded)
+    return undefined;
+  const size = requestedSize(scaling);
+  const request = size && scalingRequestFor(size, scaling.requestAnnotation);
+  const startedAtMs = Date.parse(startedAt);
+  // The request time has milliseconds, the status only seconds. A size that a person sets back to the one of an old
+  // request is attributed to that request again, but the rescale has not been in progress since then.
+  const requestedAtMs = request?.requestId === requestId ? Date.parse(request.requestedAt) : Number.NaN;
+  const isRecent = Math.abs(startedAtMs - requestedAtMs) < PICK_UP_MS;
+  const { desired, pipes } = after;
+  return rescaleSpan(requestId, startedAt, "completed", isRecent ? requestedAtMs : startedAtMs, nowMs, {
+    ...(desired ? { "pipe_scaling.size": desired.summary } : {}),
+    "pipe_scaling.pipes": pipes?.total ?? 0,
+  });
+}
+
+function supersededRescale({ scaling, after, nowMs }: Step): Span | undefined {
+  const { requestId, startedAt, completedAt } = scaling.status.propagation ?? {};
+  const isOver = completedAt !== undefined || after.propagation?.requestId === requestId;
+  if (requestId === undefined || startedAt === undefined || isOver) return undefined;
+  return rescaleSpan(requestId, startedAt, "superseded", Date.parse(startedAt), nowMs, {});
+}
+
+function rescaleSpan(
+  requestId: string,
+  startedAt: string,
+  outcome: "completed" | "superseded",
+  startMs: number,
+  endMs: number,
+  attributes: Span["attributes"],
+): Span {
+  return {
+    requestId,
+    id: rescaleSpanId(requestId, startedAt),
+    parentId: requestSpanId(requestId),
+    kind: "internal",
+    name: "rescale",
+    startMs,
+    endMs,
+    attributes: { ...attributes, "pipe_scaling.outcome": outcome },
+  };
+}
+
+function rescaleSpanId(requestId: string, startedAt: string): string {
+  return spanIdOf(requestId, `rescale ${startedAt}`);
+}
