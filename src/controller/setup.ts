@@ -12,17 +12,20 @@ import type { Logger } from "../telemetry/log.ts";
 import { RuntimeMetrics } from "../telemetry/runtime-metrics.ts";
 import type { RecordSpan } from "../telemetry/span.ts";
 import { RolloutBudget } from "./apply/rollout-budget.ts";
-import { countRolling, enqueueOnChange } from "./event-handlers.ts";
+import { WriteHistory } from "./apply/write-history.ts";
+import { countRolling } from "./decide/rolling.ts";
+import { enqueueOnChange } from "./event-handlers.ts";
 import { LEASE_NAME } from "./names.ts";
 import { createCaches, createInformers } from "./observe/caches.ts";
+import { DeletedScalings } from "./observe/deleted-scalings.ts";
 import { Reconciler } from "./reconciler.ts";
 import { ControllerMetrics } from "./report/metrics.ts";
 
 const REPORTING_CONTROLLER = "pipes.clouddb.dev/pipe-scaling-controller";
 const QUEUE_NAME = "pipescaling";
 const CONCURRENCY = 16;
-/** At most one pass per service in this time: a burst of changes is one (design, section 8). */
-const PASS_INTERVAL_MS = 100;
+/** At most one reconciliation per service in this time: a burst of changes is one. */
+const RECONCILE_INTERVAL_MS = 100;
 const RETRY_FIRST_MS = 50;
 const RETRY_MOST_MS = 60_000;
 
@@ -53,7 +56,7 @@ export interface Controller {
   readonly elector: LeaderElector;
   /** Aborted, with the reason, when what is known may be of a future that was taken back; nothing is written then. */
   readonly outdated: AbortSignal;
-  /** Passes over services until the signal is aborted. Only for the leader. */
+  /** Reconciles services until the signal is aborted. Only for the leader. */
   work(signal: AbortSignal): Promise<void>;
 }
 
@@ -92,18 +95,35 @@ export function setup(options: SetupOptions): Controller {
   const queue = new WorkQueue({
     clock,
     observer: runtimeMetrics.queueObserver(),
-    minIntervalMs: PASS_INTERVAL_MS,
+    minIntervalMs: RECONCILE_INTERVAL_MS,
     retryFirstMs: RETRY_FIRST_MS,
     retryMostMs: RETRY_MOST_MS,
   });
-  const slots = new RolloutBudget(options.maxConcurrentRollouts, () =>
-    countRolling(caches, clock.now() - options.rolloutTimeoutMs),
-  );
-  enqueueOnChange(caches, queue, slots);
+  const { rolloutTimeoutMs } = options;
+  const writes = new WriteHistory(caches.pipes);
+  const enqueue = (serviceId: string) => queue.add(serviceId);
+  const budget = new RolloutBudget({
+    clock,
+    limit: options.maxConcurrentRollouts,
+    rolling: () => countRolling(caches, { nowMs: clock.now(), rolloutTimeoutMs }) + writes.unresolvedRollouts,
+    wake: enqueue,
+  });
+  const deletedScalings = new DeletedScalings(caches.scalings, clock);
+  enqueueOnChange(caches, queue, budget);
   runtimeMetrics.watchQueue(queue);
   runtimeMetrics.watchLeader(elector);
   const metrics = new ControllerMetrics(registry, clock);
-  const reconciler = new Reconciler({ ...options, caches, slots, events, metrics, assertMayWrite });
+  const reconciler = new Reconciler({
+    ...options,
+    caches,
+    writes,
+    budget,
+    deletedScalings,
+    enqueue,
+    events,
+    metrics,
+    assertMayWrite,
+  });
   const work = (signal: AbortSignal) =>
     runWorkers(
       {
@@ -111,7 +131,7 @@ export function setup(options: SetupOptions): Controller {
         concurrency: CONCURRENCY,
         reconcile: (serviceId) => reconciler.reconcile(serviceId),
         onFailure: (serviceId, err, expected) =>
-          log[expected ? "debug" : "error"]({ serviceId, err }, "a pass failed; trying again"),
+          log[expected ? "debug" : "error"]({ serviceId, err }, "a reconciliation failed; trying again"),
         onPass: (result) => runtimeMetrics.passed(result),
       },
       signal,

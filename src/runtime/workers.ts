@@ -2,12 +2,14 @@ import { isReplaced, isTerminating, KubeApiError, KubeUnreachableError } from ".
 import { LeadershipLostError } from "./leader.ts";
 import type { WorkQueue } from "./work-queue.ts";
 
-/** What a pass over a key wants next; without a delay it waits for the next change. */
+/** What a reconciliation wants next; by default it waits for the next change. */
 export interface Outcome {
+  /** Reconcile again soon. It counts against the back-off, like an error, so that it can never become a loop. */
+  readonly requeue?: boolean;
   readonly requeueAfterMs?: number | undefined;
 }
 
-export type PassResult = "success" | "requeue_after" | "error";
+export type PassResult = "success" | "requeue" | "requeue_after" | "error";
 
 export interface WorkersOptions {
   readonly queue: WorkQueue;
@@ -35,7 +37,12 @@ export async function runWorkers(options: WorkersOptions, signal: AbortSignal): 
 async function pass(options: WorkersOptions, key: string, signal: AbortSignal): Promise<void> {
   const { queue, reconcile, onFailure, onPass } = options;
   try {
-    const { requeueAfterMs } = await reconcile(key, signal);
+    const { requeue = false, requeueAfterMs } = await reconcile(key, signal);
+    if (requeue) {
+      queue.retry(key);
+      onPass?.("requeue");
+      return;
+    }
     queue.forget(key);
     if (requeueAfterMs !== undefined) queue.addAfter(key, requeueAfterMs);
     onPass?.(requeueAfterMs === undefined ? "success" : "requeue_after");

@@ -1,9 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
-  ATTEMPT_ANNOTATION,
-  COMPLETED_SIZE_ANNOTATION,
   CONTAINER_ANNOTATION,
-  GIVEN_SIZE_ANNOTATION,
+  LAST_ROLLOUT_ANNOTATION,
   RETRY_ANNOTATION,
 } from "../../src/controller/names.ts";
 import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
@@ -176,7 +174,7 @@ describe("a rescale under way", () => {
       startedAt: expect.any(String),
       completedAt: expect.any(String),
     });
-    const attempt = (await world.pipe("pipe-a")).metadata.annotations?.[ATTEMPT_ANNOTATION];
+    const attempt = (await world.pipe("pipe-a")).metadata.annotations?.[LAST_ROLLOUT_ANNOTATION];
     expect(JSON.parse(attempt ?? "")).toMatchObject({ size: "2000m/8Gi", requestId: request.requestId });
     await world.askFor(3);
     const edited = await world.waitForCondition("Ready", "True");
@@ -302,9 +300,7 @@ describe("what the controller leaves alone", () => {
       {
         "f:metadata": {
           "f:annotations": {
-            [`f:${ATTEMPT_ANNOTATION}`]: {},
-            [`f:${COMPLETED_SIZE_ANNOTATION}`]: {},
-            [`f:${GIVEN_SIZE_ANNOTATION}`]: {},
+            [`f:${LAST_ROLLOUT_ANNOTATION}`]: {},
           },
         },
         "f:spec": {
