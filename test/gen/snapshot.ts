@@ -16,7 +16,7 @@ export function aPipe(name: string, changes: Partial<DeploymentView> = {}): Depl
     isBeingDeleted: false,
     container: { name: "pipe" },
     size: sizeOfCores(1),
-    isGuaranteed: false,
+    cpuLimitFollows: false,
     otherManagers: [],
     replicas: 1,
     isPaused: false,

@@ -125,7 +125,7 @@ describe("the container of a pipe", () => {
   it("has the size of its limits if it has no requests, as Kubernetes reads them", () => {
     expect(withResources({ limits: { cpu: "4", memory } })).toMatchObject({
       size: sizeOfCores(4),
-      isGuaranteed: true,
+      cpuLimitFollows: true,
     });
   });
 
@@ -143,10 +143,42 @@ describe("the container of a pipe", () => {
       true,
       undefined,
     ],
-  ])("with %s", (_, resources, isGuaranteed, cpuLimitMillicores) => {
+  ])("with %s", (_, resources, cpuLimitFollows, cpuLimitMillicores) => {
     const view = withResources(resources);
-    expect(view.isGuaranteed).toBe(isGuaranteed);
+    expect(view.cpuLimitFollows).toBe(cpuLimitFollows);
     expect(view.cpuLimitMillicores).toBe(cpuLimitMillicores);
+  });
+});
+
+describe("a CPU limit that equals the size", () => {
+  const fieldsOf = (...names: readonly ("requests" | "limits")[]) => {
+    const resources = Object.fromEntries(names.map((name) => [`f:${name}`, { "f:cpu": {} }]));
+    const containers = { 'k:{"name":"pipe"}': { "f:resources": resources } };
+    return { "f:spec": { "f:template": { "f:spec": { "f:containers": containers } } } };
+  };
+  const follows = (...managedFields: readonly ManagedFields[]) => {
+    const made = deployment({});
+    const amounts = { cpu: "4", memory: "16Gi" };
+    const containers = [{ name: "pipe", resources: { requests: amounts, limits: amounts } }];
+    const spec = { ...made.spec, template: { spec: { containers } } };
+    return toDeploymentView({ ...made, metadata: { ...made.metadata, managedFields }, spec }).cpuLimitFollows;
+  };
+  const ours = (...names: readonly ("requests" | "limits")[]) => ({
+    manager: CONTROLLER_FIELD_MANAGER,
+    fieldsV1: fieldsOf(...names),
+  });
+  const helms = (...names: readonly ("requests" | "limits")[]) => ({
+    manager: "helm",
+    fieldsV1: fieldsOf(...names),
+  });
+
+  it("follows the size if the owner set both, or once the controller has set both", () => {
+    expect(follows(helms("requests", "limits"))).toBe(true);
+    expect(follows(ours("requests", "limits"))).toBe(true);
+  });
+
+  it("stays if only the request is ours: the size happens to equal the owner's limit", () => {
+    expect(follows(ours("requests"), helms("limits"))).toBe(false);
   });
 });
 

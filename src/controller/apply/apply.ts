@@ -69,7 +69,7 @@ function resourcesPatch(
   { pipe, container }: Extract<PipeAction, { type: "resize" | "roll-back" }>,
   size: Allotment,
 ): object {
-  const resources = resourcesFor(size, pipe.isGuaranteed);
+  const resources = resourcesFor(size, pipe.cpuLimitFollows);
   return { template: { spec: { containers: [{ name: container, resources }] } } };
 }
 

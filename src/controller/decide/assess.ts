@@ -16,7 +16,7 @@ type Verdict = Omit<Assessment, "pipe" | "phase"> & Partial<Pick<Assessment, "ph
 export function assess(pipe: DeploymentView, context: AssessContext): Assessment {
   const phase = rolloutPhase(pipe, context);
   const verdict = unsizable(pipe, context) ?? assessSizable(pipe, context);
-  const remark = horizontalAutoscalerRemark(pipe, context);
+  const remark = horizontalAutoscalerRemark(pipe, context) ?? qosRemark(pipe, context);
   return { pipe, phase, ...verdict, ...(remark === undefined ? {} : { remark }) };
 }
 
@@ -191,4 +191,12 @@ function horizontalAutoscalerRemark(
   if (!horizontal) return undefined;
   const name = JSON.stringify(horizontal.metadata.name);
   return `The replicas of ${pipe.metadata.name} are set by the HorizontalPodAutoscaler ${name}, which measures by its requests: another size may change how many there are.`;
+}
+
+function qosRemark(
+  { metadata, cpuLimitMillicores }: DeploymentView,
+  { desired }: AssessContext,
+): string | undefined {
+  if (cpuLimitMillicores !== desired.cpuMillicores) return undefined;
+  return `The CPU limit of ${metadata.name} equals the size, so its pods have the QoS class Guaranteed and not Burstable.`;
 }

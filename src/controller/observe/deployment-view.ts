@@ -32,9 +32,9 @@ export interface DeploymentView extends KubeObject {
   readonly size: Size | undefined;
   /** The resources of that container if they make no size: a rollback can restore them. */
   readonly otherResources?: Resources | undefined;
-  /** True if the container is Guaranteed: its CPU limit follows the size, so that the QoS class stays. */
-  readonly isGuaranteed: boolean;
-  /** CPU limit in millicores of a container that is not Guaranteed; absent without one. */
+  /** True if its owner made the container Guaranteed: the CPU limit follows the size, so that the QoS class stays. */
+  readonly cpuLimitFollows: boolean;
+  /** A CPU limit that does not follow the size, in millicores. */
   readonly cpuLimitMillicores?: number;
   /** Field managers other than ours that own one of the fields that make the size. */
   readonly otherManagers: readonly string[];
@@ -121,23 +121,27 @@ function ownLastRollout({
 
 type ContainerView = Pick<
   DeploymentView,
-  "container" | "size" | "otherResources" | "isGuaranteed" | "cpuLimitMillicores" | "otherManagers"
+  "container" | "size" | "otherResources" | "cpuLimitFollows" | "cpuLimitMillicores" | "otherManagers"
 >;
 
 function containerView(
   container: Container | { readonly problem: string },
   { managedFields }: Deployment["metadata"],
 ): ContainerView {
-  if ("problem" in container) return { container, size: undefined, isGuaranteed: false, otherManagers: [] };
+  if ("problem" in container)
+    return { container, size: undefined, cpuLimitFollows: false, otherManagers: [] };
   const size = sizeOf(container);
   const cpuLimit = parseQuantity(container.resources?.limits?.["cpu"] ?? "");
-  const guaranteed = cpuLimit !== undefined && isGuaranteed(container);
+  const cpuLimitFollows =
+    cpuLimit !== undefined && isGuaranteed(container) && isGuaranteedByOwner(container.name, managedFields);
   return {
     container: { name: container.name },
     size,
     ...(size ? {} : { otherResources: resourcesOf(container) }),
-    isGuaranteed: guaranteed,
-    ...(cpuLimit === undefined || guaranteed ? {} : { cpuLimitMillicores: Number(cpuLimit / 1_000_000n) }),
+    cpuLimitFollows,
+    ...(cpuLimit === undefined || cpuLimitFollows
+      ? {}
+      : { cpuLimitMillicores: Number(cpuLimit / 1_000_000n) }),
     otherManagers: otherManagersOf(container.name, managedFields),
   };
 }
@@ -162,14 +166,26 @@ function chooseContainer(
   };
 }
 
-function otherManagersOf(
-  container: string,
-  managedFields: Deployment["metadata"]["managedFields"],
-): string[] {
+type AllManagedFields = Deployment["metadata"]["managedFields"];
+
+function resourcesField(container: string, field: readonly string[]): string[] {
   const item = `k:${JSON.stringify({ name: container })}`;
-  const resources = ["f:spec", "f:template", "f:spec", "f:containers", item, "f:resources"];
-  const fields = SIZE_FIELDS.map((field) => [...resources, ...field]);
+  return ["f:spec", "f:template", "f:spec", "f:containers", item, "f:resources", ...field];
+}
+
+function otherManagersOf(container: string, managedFields: AllManagedFields): string[] {
+  const fields = SIZE_FIELDS.map((field) => resourcesField(container, field));
   return managersOf(managedFields, fields).filter((manager) => manager !== CONTROLLER_FIELD_MANAGER);
+}
+
+/**
+ * A size that happens to equal the CPU limit of the owner makes a container Guaranteed too. Then the request is ours and
+ * the limit is not, and the limit must stay as it is.
+ */
+function isGuaranteedByOwner(container: string, managedFields: AllManagedFields): boolean {
+  const isOurs = (field: readonly string[]) =>
+    managersOf(managedFields, [resourcesField(container, field)]).includes(CONTROLLER_FIELD_MANAGER);
+  return isOurs(["f:limits", "f:cpu"]) || !isOurs(["f:requests", "f:cpu"]);
 }
 
 /** The size that a container's requests and memory limit make, if they agree on one. */
