@@ -44,7 +44,7 @@ export function windowAt(window: RolloutWindow, nowMs: number): RolloutWindowSta
 /** A parser of its own would also accept dates, @daily and the `+` of one implementation. */
 const FIVE_FIELDS = /^\s*[\w*,/#-]+(?:\s+[\w*,/#-]+){4}\s*$/;
 
-/** What is wrong with a schedule, as in "its schedule …"; `undefined` if nothing is. */
+/** The problem of a schedule, as in "its schedule must be …"; `undefined` for a valid one. */
 export function scheduleProblem(schedule: string): string | undefined {
   if (!FIVE_FIELDS.test(schedule)) return NO_SCHEDULE;
   try {
