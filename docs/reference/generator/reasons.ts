@@ -109,7 +109,7 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
     meaning:
       "Something else sets the size of the pipe too, or removes the controller's annotation: another writer, an admission webhook or a VerticalPodAutoscaler; the message names it if it is known.",
     remedy:
-      "Leave `requests.cpu`, `requests.memory` and `limits.memory` of the container out of what deploys the pipe; exempt it from the autoscaler.",
+      "Leave `requests.cpu`, `requests.memory` and `limits.memory` of the container out of what deploys the pipe; in a VerticalPodAutoscaler, set the mode `Off` for the container.",
   },
   ContainerUnclear: {
     shows: "Stalled",

@@ -4,7 +4,7 @@ import type { Organization } from "../../records/organization.ts";
 import { organizationConfigMapName } from "../../records/organization.ts";
 import { type Service, serviceConfigMapName } from "../../records/service.ts";
 import { keyOf } from "../../runtime/store.ts";
-import type { AutoscalerView } from "./autoscaler-view.ts";
+import { type AutoscalerView, actsOn } from "./autoscaler-view.ts";
 import { BY_PIPE, BY_SERVICE, type Caches } from "./caches.ts";
 import type { DeletedScalings } from "./deleted-scalings.ts";
 import type { DeploymentView } from "./deployment-view.ts";
@@ -88,7 +88,7 @@ function findAutoscalers(caches: Caches, pipes: readonly DeploymentView[]): Snap
     pipes.flatMap((pipe): [string, readonly AutoscalerView[]][] => {
       const container = "problem" in pipe.container ? "" : pipe.container.name;
       const found = stores.flatMap((store) => store.by(BY_PIPE, keyOf(pipe)));
-      const acting = found.filter(({ exempt }) => !exempt.includes(container));
+      const acting = found.filter((autoscaler) => actsOn(autoscaler, container));
       return acting.length === 0 ? [] : [[pipe.metadata.name, acting]];
     }),
   );
