@@ -105,7 +105,8 @@ export function setup(options: SetupOptions): Controller {
   const budget = new RolloutBudget({
     clock,
     limit: options.maxConcurrentRollouts,
-    rolling: () => countRolling(caches, { nowMs: clock.now(), rolloutTimeoutMs }) + writes.unresolvedRollouts,
+    rolling: () =>
+      countRolling(caches, { nowMs: clock.now(), rolloutTimeoutMs }) + writes.unresolvedRollouts(clock.now()),
     wake: enqueue,
   });
   const deletedScalings = new DeletedScalings(caches.scalings, clock);

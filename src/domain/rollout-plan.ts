@@ -48,10 +48,12 @@ export interface PlannedPipe {
 export interface RolloutLimits {
   /** Rollouts that may start before the limit over all services is reached. */
   readonly overallFree: number;
+  /** False while rollouts that restart pods have to wait for the rollout window. */
+  readonly isWindowOpen: boolean;
 }
 
 /** What waiting pipes wait for. */
-export type HoldBack = "nothing" | "failure" | "canary" | "service-limit" | "overall-limit";
+export type HoldBack = "nothing" | "failure" | "window" | "canary" | "service-limit" | "overall-limit";
 
 export interface RolloutPlan {
   /** Pipes to resize now, in this order. */
@@ -79,6 +81,7 @@ export function planRollout(pipes: readonly PlannedPipe[], limits: RolloutLimits
   if (running.length === 0) return { start: idle, holdBack: "nothing", blockedBy: [] };
   const failed = pipes.filter((pipe) => pipe.state === "failed");
   if (failed.length > 0) return { start: idle, holdBack: "failure", blockedBy: failed.map(nameOf) };
+  if (!limits.isWindowOpen) return { start: idle, holdBack: "window", blockedBy: [] };
 
   const isProven = pipes.some((pipe) => pipe.state === "done" && pipe.replicas > 0);
   const limit = isProven ? serviceLimit(pipes.length) : 1;

@@ -1,6 +1,7 @@
 import type { PipeFailure } from "../../crd/pipe-scaling.ts";
 import { scalingRequestFor } from "../../crd/scaling-request.ts";
 import { type HoldBack, planRollout, serviceLimit } from "../../domain/rollout-plan.ts";
+import { type RolloutWindowState, windowAt } from "../../domain/rollout-window.ts";
 import { formatSize, type Size, sameSize } from "../../domain/size.ts";
 import { type DesiredSize, desiredSize } from "../../domain/tier.ts";
 import { type DeploymentView, isChangedByOwner } from "../observe/deployment-view.ts";
@@ -29,6 +30,8 @@ export interface Sizing {
   readonly holdBack: HoldBack;
   /** Names of the pipes that the waiting ones wait for. */
   readonly blockedBy: readonly string[];
+  /** Whether rollouts that restart pods may start now. */
+  readonly window: RolloutWindowState;
   /** Most rollouts at once in this service. */
   readonly serviceLimit: number;
 }
@@ -39,14 +42,13 @@ export interface DecideOptions {
   readonly overallFree: number;
 }
 
-const NOTHING: Decision = { actions: [] };
-
 /** A sequence of guards: each line is a reason to leave the pipes alone. */
 export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   const { scaling, pipes, namespace, tier } = snapshot;
-  if (namespace === undefined || !tier.ok) return NOTHING;
-  if (!scaling) return create(snapshot, namespace);
-  if (scaling.isBeingDeleted) return NOTHING;
+  const refreshes = refreshUnknown(snapshot);
+  if (namespace === undefined || !tier.ok) return { actions: refreshes };
+  if (!scaling) return { actions: [...refreshes, ...create(snapshot, namespace)] };
+  if (scaling.isBeingDeleted) return { actions: refreshes };
 
   const desired = desiredSize(requestedSize(scaling), tier.value);
   const context = { ...snapshot, ...options, scaling, desired: desired.size };
@@ -57,19 +59,35 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
     assessments,
     holdBack: "nothing",
     blockedBy: [],
+    window: ALWAYS_OPEN,
     serviceLimit: serviceLimit(pipes.length),
   };
-  if (scaling.spec.suspend) return { actions: [], sizing };
+  if (scaling.spec.suspend) return { actions: refreshes, sizing };
   const ahead = pipes.filter((pipe) => isFromLaterGeneration(pipe, scaling));
   if (ahead.length > 0) return { actions: [{ type: "confirm-generation", scaling, pipes: ahead }], sizing };
 
-  const { start, holdBack, blockedBy } = planRollout(assessments.map(planned), options);
+  const window = rolloutWindow(snapshot, scaling);
+  const { start, holdBack, blockedBy } = planRollout(assessments.map(planned), {
+    ...options,
+    isWindowOpen: window.open,
+  });
   const step: Step = { snapshot, scaling, sizing };
   const starting = new Set(start);
-  const actions = assessments.flatMap((each) =>
+  const writes = assessments.flatMap((each) =>
     starting.has(each.pipe.metadata.name) ? resize(each, step) : repair(each, step),
   );
-  return { actions, sizing: { ...sizing, holdBack, blockedBy } };
+  const actions = [...refreshes, ...writes];
+  return { actions, sizing: { ...sizing, holdBack, blockedBy, window } };
+}
+
+const ALWAYS_OPEN = { open: true, untilMs: Number.POSITIVE_INFINITY } as const;
+
+function rolloutWindow(
+  { rolloutWindow: window, nowMs }: Snapshot,
+  { windowIgnoredUntilMs = 0 }: PipeScalingView,
+): RolloutWindowState {
+  if (!window || nowMs < windowIgnoredUntilMs) return ALWAYS_OPEN;
+  return windowAt(window, nowMs);
 }
 
 interface Step {
@@ -78,11 +96,18 @@ interface Step {
   readonly sizing: Sizing;
 }
 
-function create({ serviceId, pipes, nowMs, deleted }: Snapshot, namespace: string): Decision {
-  if (pipes.length === 0 || (deleted && deleted.recreateAtMs > nowMs)) return NOTHING;
+function create({ serviceId, pipes, nowMs, deleted }: Snapshot, namespace: string): Action[] {
+  if (pipes.length === 0 || (deleted && deleted.recreateAtMs > nowMs)) return [];
   const own = pipes.filter(({ lastRollout }) => lastRollout?.serviceId === serviceId);
   const spec = deleted?.spec ?? specForRecreation(own, pipes);
-  return { actions: [{ type: "create-pipe-scaling", namespace, name: serviceId, spec }] };
+  return [{ type: "create-pipe-scaling", namespace, name: serviceId, spec }];
+}
+
+/** A write without a response keeps a place in the rollout budget until a read shows what it did. */
+function refreshUnknown({ pipes, writes }: Snapshot): Action[] {
+  return pipes
+    .filter(({ metadata }) => writes.get(metadata.uid)?.outcome.type === "unknown")
+    .map((pipe) => ({ type: "refresh", pipe }));
 }
 
 function requestIdOf(scaling: PipeScalingView, desired: Size): string | undefined {
@@ -106,10 +131,9 @@ function resize(assessment: Assessment, step: Step): PipeAction[] {
 }
 
 /** What a pipe needs that does not start a rollout to the desired size now. */
-function repair(assessment: Assessment, step: Step): Action[] {
+function repair(assessment: Assessment, step: Step): PipeAction[] {
   const { pipe, state } = assessment;
   const { snapshot, scaling, sizing } = step;
-  if (snapshot.writes.get(pipe.metadata.uid)?.outcome.type === "unknown") return [{ type: "refresh", pipe }];
   const isSized = sameSize(pipe.size, sizing.desired.size);
   const isKnown = pipe.lastRollout?.serviceId === snapshot.serviceId;
   if (state === "done" && !isKnown && requestedSize(scaling)) return adopt(pipe, step);

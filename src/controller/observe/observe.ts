@@ -1,3 +1,4 @@
+import type { RolloutWindow } from "../../domain/rollout-window.ts";
 import { sameSize } from "../../domain/size.ts";
 import type { Tiers } from "../../domain/tier.ts";
 import type { Organization } from "../../records/organization.ts";
@@ -49,6 +50,7 @@ export function observe(sources: Sources, scope: Scope, serviceId: string, nowMs
     nowMs,
     namespace,
     tier: service.ok ? findTier(caches, scope, service.value) : service,
+    rolloutWindow: service.ok ? findWindow(caches, scope, service.value) : undefined,
     scaling,
     deleted: namespace === undefined ? undefined : deletedScalings.find(namespace, serviceId),
     foreign: scalings.filter((each) => each.metadata.namespace !== namespace),
@@ -121,6 +123,17 @@ function findTier(
   }
   if (!cached.record.ok) return malformed(name, cached.record.problem);
   return tierOf(cached.record.value, tiers);
+}
+
+/** The window of the service comes before the one of its organization. */
+function findWindow(
+  caches: Caches,
+  { namespace }: Scope,
+  { rolloutWindow, organizationId }: Service,
+): RolloutWindow | undefined {
+  if (rolloutWindow) return rolloutWindow;
+  const cached = caches.organizations.get(`${namespace}/${organizationConfigMapName(organizationId)}`);
+  return cached?.record.ok ? cached.record.value.rolloutWindow : undefined;
 }
 
 function tierOf(organization: Organization, tiers: Tiers): Snapshot["tier"] {

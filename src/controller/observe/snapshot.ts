@@ -1,4 +1,5 @@
 import type { PipeFailure } from "../../crd/pipe-scaling.ts";
+import type { RolloutWindow } from "../../domain/rollout-window.ts";
 import type { Tier } from "../../domain/tier.ts";
 import type { AutoscalerView } from "./autoscaler-view.ts";
 import type { DeletedScaling } from "./deleted-scalings.ts";
@@ -21,6 +22,8 @@ export interface Snapshot {
   readonly tier:
     | { readonly ok: true; readonly value: Tier }
     | { readonly ok: false; readonly obstacle: Obstacle };
+  /** Rollouts that restart pods start only within it; absent for any time. */
+  readonly rolloutWindow: RolloutWindow | undefined;
   /** The PipeScaling in the service's namespace. */
   readonly scaling: PipeScalingView | undefined;
   /** The PipeScaling that was deleted lately. */
