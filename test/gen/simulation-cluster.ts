@@ -163,10 +163,11 @@ export class SimulatedCluster {
     return parsed(answer);
   }
 
-  #patchPipe(name: string, { method, body }: KubeRequest): Deployment {
+  #patchPipe(name: string, { method, query, body }: KubeRequest): Deployment {
     if (method === undefined) return found(this.deployments, name);
     const patch: Deployment = parsed(body);
     const before = current(this.deployments.get(name), patch.metadata);
+    if (query?.["dryRun"] !== undefined) return before;
     const { annotations = {} } = patch.metadata;
     const after: Deployment = parsed(
       patched(before, { metadata: { annotations }, ...(patch.spec ? { spec: patch.spec } : {}) }, true),

@@ -1,4 +1,5 @@
 import { RolloutBudget } from "../../src/controller/apply/rollout-budget.ts";
+import { Validations } from "../../src/controller/apply/validations.ts";
 import { WriteHistory } from "../../src/controller/apply/write-history.ts";
 import { countRolling } from "../../src/controller/decide/rolling.ts";
 import { enqueueOnChange } from "../../src/controller/event-handlers.ts";
@@ -156,6 +157,7 @@ export class Simulation {
       tiers: BUILT_IN_TIERS,
       rolloutTimeoutMs,
       writes,
+      validations: new Validations(caches.pipes),
       budget,
       enqueue,
       deletedScalings: new DeletedScalings(caches.scalings, clock),

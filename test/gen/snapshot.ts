@@ -104,6 +104,7 @@ export function aSnapshot(pipes: readonly DeploymentView[], changes: Partial<Sna
     foreign: [],
     failures: [],
     writes: new Map(),
+    validations: new Map(),
     pipes,
     unschedulable: new Map(),
     autoscalers: new Map(),

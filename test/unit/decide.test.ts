@@ -8,6 +8,7 @@ import type { DeploymentView } from "../../src/controller/observe/deployment-vie
 import type { LastRollout } from "../../src/controller/observe/last-rollout.ts";
 import { formatAllotment } from "../../src/controller/observe/resources.ts";
 import type { Snapshot } from "../../src/controller/observe/snapshot.ts";
+import { validationKey } from "../../src/controller/observe/validation.ts";
 import type { WriteError, WriteRecord } from "../../src/controller/observe/write-record.ts";
 import { verdictOf } from "../../src/controller/report/conditions.ts";
 import { OURS } from "../../src/domain/rollout-plan.ts";
@@ -23,7 +24,7 @@ import {
   UNDER_WAY,
 } from "../gen/snapshot.ts";
 
-const OPTIONS = { rolloutTimeoutMs: 15 * 60_000, overallFree: 50 };
+const OPTIONS = { rolloutTimeoutMs: 15 * 60_000, overallFree: 50, validatesFirst: false };
 const FOUR = sizeOfCores(4);
 
 function told(actions: readonly Action[]): string[] {
@@ -34,6 +35,8 @@ function tell(action: Action): string {
   switch (action.type) {
     case "create-pipe-scaling":
       return `create ${JSON.stringify(action.spec)}`;
+    case "validate":
+      return `dry run of ${action.pipe.metadata.name}`;
     case "refresh":
       return `read ${action.pipe.metadata.name}`;
     case "resize":
@@ -216,6 +219,47 @@ describe("decide keeps the rollout window", () => {
       message:
         "0 of 2 pipes run 4 cpu / 16 Gi. 2 waiting for the rollout window, which opens at 2026-06-06T02:00:00Z.",
     });
+  });
+});
+
+describe("decide asks for dry runs before a canary", () => {
+  const validating = { ...OPTIONS, validatesFirst: true };
+  const key = validationKey(aPipe("a"), FOUR);
+  const accepted = (...names: string[]): Partial<Snapshot> => ({
+    validations: new Map(names.map((name) => [`uid-${name}`, { key, isPending: false }])),
+  });
+
+  it("of all pipes that wait, and starts none before all are accepted", () => {
+    const pipes = [aPipe("a"), aPipe("b"), aPipe("c", { replicas: 0 })];
+    expect(actionsFor(aSnapshot(pipes), validating)).toEqual([
+      "dry run of a",
+      "dry run of b",
+      "c 4000m/16Gi",
+    ]);
+    expect(actionsFor(aSnapshot(pipes, accepted("a")), validating)).toEqual(["dry run of b", "c 4000m/16Gi"]);
+    expect(actionsFor(aSnapshot(pipes, accepted("a", "b")), validating)).toEqual([
+      "a 4000m/16Gi",
+      "c 4000m/16Gi",
+    ]);
+  });
+
+  it("once for each size and generation of a Deployment", () => {
+    const changed = aPipe("a", { metadata: { ...aPipe("a").metadata, generation: 2 } });
+    const pipes = [changed, aPipe("b")];
+    expect(actionsFor(aSnapshot(pipes, accepted("a", "b")), validating)).toEqual(["dry run of a"]);
+    const larger = aSnapshot([aPipe("a"), aPipe("b")], { ...accepted("a", "b"), scaling: aScaling(8) });
+    expect(actionsFor(larger, validating)).toEqual(["dry run of a", "dry run of b"]);
+  });
+
+  it("not while one is pending, not of a single pipe, and not once a pipe has proven the size", () => {
+    const pending = { validations: new Map([["uid-a", { key, isPending: true }]]) };
+    expect(actionsFor(aSnapshot([aPipe("a"), aPipe("b")], pending), validating)).toEqual(["dry run of b"]);
+    expect(actionsFor(aSnapshot([aPipe("a")]), validating)).toEqual(["a 4000m/16Gi"]);
+    const done = rollingTo("a", FOUR, { rollout: COMPLETE });
+    expect(actionsFor(aSnapshot([done, aPipe("b"), aPipe("c")]), validating)).toEqual([
+      "b 4000m/16Gi",
+      "c 4000m/16Gi",
+    ]);
   });
 });
 

@@ -219,6 +219,7 @@ describe("the rollout plan", () => {
     expect(planRollout([canary], { overallFree: 0, isWindowOpen: true })).toEqual({
       start: [],
       holdBack: "overall-limit",
+      isCanary: false,
       blockedBy: [],
     });
   });
@@ -240,6 +241,7 @@ describe("the rollout plan", () => {
     expect(planRollout(list, { overallFree: 50, isWindowOpen: true })).toEqual({
       start: ["healthy"],
       holdBack: "canary",
+      isCanary: true,
       blockedBy: ["healthy"],
     });
   });
@@ -256,6 +258,7 @@ describe("the rollout plan", () => {
     expect(planRollout(list, { overallFree: 50, isWindowOpen: true })).toEqual({
       start: [],
       holdBack: "service-limit",
+      isCanary: false,
       blockedBy: ["a", "b", "c"],
     });
   });

@@ -9,8 +9,9 @@ import type { LastRollout } from "../observe/last-rollout.ts";
 import { type PipeScalingView, requestedSize } from "../observe/pipe-scaling-view.ts";
 import { type Allotment, isSize } from "../observe/resources.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
+import { validationKey } from "../observe/validation.ts";
 import type { WritePurpose } from "../observe/write-record.ts";
-import type { Action, PipeAction } from "./actions.ts";
+import type { Action, PipeAction, ValidateAction } from "./actions.ts";
 import { assess } from "./assess.ts";
 import type { Assessment } from "./assessment.ts";
 import { hasComeUp, lastSizeThatCameUp } from "./came-up.ts";
@@ -40,6 +41,8 @@ export interface DecideOptions {
   readonly rolloutTimeoutMs: number;
   /** Rollouts that may start before the limit over all services is reached. */
   readonly overallFree: number;
+  /** Whether dry runs of all waiting pipes come before a canary. */
+  readonly validatesFirst: boolean;
 }
 
 /** A sequence of guards: each line is a reason to leave the pipes alone. */
@@ -67,16 +70,18 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   if (ahead.length > 0) return { actions: [{ type: "confirm-generation", scaling, pipes: ahead }], sizing };
 
   const window = rolloutWindow(snapshot, scaling);
-  const { start, holdBack, blockedBy } = planRollout(assessments.map(planned), {
+  const { start, holdBack, isCanary, blockedBy } = planRollout(assessments.map(planned), {
     ...options,
     isWindowOpen: window.open,
   });
   const step: Step = { snapshot, scaling, sizing };
-  const starting = new Set(start);
+  const validation = isCanary && options.validatesFirst ? validate(assessments, step) : VALIDATED;
+  // A canary restarts a pipe, so before it everything is known that can be known without a restart.
+  const starting = new Set(validation.isComplete ? start : start.filter((name) => isIdle(name, pipes)));
   const writes = assessments.flatMap((each) =>
     starting.has(each.pipe.metadata.name) ? resize(each, step) : repair(each, step),
   );
-  const actions = [...refreshes, ...writes];
+  const actions = [...refreshes, ...validation.actions, ...writes];
   return { actions, sizing: { ...sizing, holdBack, blockedBy, window } };
 }
 
@@ -88,6 +93,34 @@ function rolloutWindow(
 ): RolloutWindowState {
   if (!window || nowMs < windowIgnoredUntilMs) return ALWAYS_OPEN;
   return windowAt(window, nowMs);
+}
+
+interface Validation {
+  readonly isComplete: boolean;
+  readonly actions: readonly ValidateAction[];
+}
+
+const VALIDATED: Validation = { isComplete: true, actions: [] };
+
+/** Dry runs of all pipes that wait, so that a refusal is known before the canary. One pipe alone needs none. */
+function validate(assessments: readonly Assessment[], step: Step): Validation {
+  const { snapshot, scaling, sizing } = step;
+  const waiting = assessments.filter(({ pipe, state }) => state === "waiting" && pipe.replicas > 0);
+  if (waiting.length < 2) return VALIDATED;
+  const known = (pipe: DeploymentView) => {
+    const validation = snapshot.validations.get(pipe.metadata.uid);
+    return validation?.key === validationKey(pipe, sizing.desired.size) ? validation : undefined;
+  };
+  const actions = waiting.flatMap(({ pipe, priorAttempts = 0 }): ValidateAction[] => {
+    if ("problem" in pipe.container || known(pipe)) return [];
+    const rollout = newRollout(pipe, step, priorAttempts + 1, lastGoodSize(pipe, scaling));
+    return [{ type: "validate", pipe, container: pipe.container.name, rollout }];
+  });
+  return { isComplete: waiting.every(({ pipe }) => known(pipe)?.isPending === false), actions };
+}
+
+function isIdle(name: string, pipes: readonly DeploymentView[]): boolean {
+  return pipes.some(({ metadata, replicas }) => metadata.name === name && replicas === 0);
 }
 
 interface Step {

@@ -13,6 +13,7 @@ import { appliedSize } from "./last-rollout.ts";
 import { unschedulableReason } from "./pending-pod-view.ts";
 import { isSize } from "./resources.ts";
 import type { Obstacle, Snapshot } from "./snapshot.ts";
+import type { Validation } from "./validation.ts";
 import type { WriteRecord } from "./write-record.ts";
 
 type Found<T> =
@@ -30,12 +31,14 @@ export interface Sources {
   readonly caches: Caches;
   /** The last write of this process to a Deployment, by its uid. */
   readonly writes: ReadonlyMap<string, WriteRecord>;
+  /** The last dry run of each pipe, by the uid of the Deployment. */
+  readonly validations: ReadonlyMap<string, Validation>;
   readonly deletedScalings: Pick<DeletedScalings, "find">;
 }
 
 /** All that is known of a service at one moment. */
 export function observe(sources: Sources, scope: Scope, serviceId: string, nowMs: number): Snapshot {
-  const { caches, writes, deletedScalings } = sources;
+  const { caches, writes, validations, deletedScalings } = sources;
   const service = findService(caches, scope.namespace, serviceId);
   const namespace = service.ok ? service.value.namespace : undefined;
   const scalings = caches.scalings.by(BY_SERVICE, serviceId);
@@ -57,6 +60,7 @@ export function observe(sources: Sources, scope: Scope, serviceId: string, nowMs
     failures: scaling?.status.failures ?? [],
     pipes,
     writes,
+    validations,
     unschedulable: findUnschedulable(caches, pipes),
     autoscalers: findAutoscalers(caches, pipes),
   };

@@ -5,6 +5,7 @@ import type { AutoscalerView } from "./autoscaler-view.ts";
 import type { DeletedScaling } from "./deleted-scalings.ts";
 import type { DeploymentView } from "./deployment-view.ts";
 import type { PipeScalingView } from "./pipe-scaling-view.ts";
+import type { Validation } from "./validation.ts";
 import type { WriteRecord } from "./write-record.ts";
 
 /** Why a service's pipes cannot be given any size. */
@@ -36,6 +37,8 @@ export interface Snapshot {
   readonly pipes: readonly DeploymentView[];
   /** What this process last wrote to each pipe, by the uid of the Deployment. */
   readonly writes: ReadonlyMap<string, WriteRecord>;
+  /** The last dry run of each pipe, by the uid of the Deployment. */
+  readonly validations: ReadonlyMap<string, Validation>;
   /** The scheduler's words, by the name of the pipe whose new pod fits no node. */
   readonly unschedulable: ReadonlyMap<string, string>;
   /** What else acts on the size of a pipe's container, by the pipe's name. */
