@@ -2,11 +2,11 @@ import type { KubeClient, KubeRequest } from "../kube/client.ts";
 import { isCode, KubeApiError, KubeUnreachableError } from "../kube/errors.ts";
 import type { KubeObject } from "../kube/objects.ts";
 import { collectionPath, type Resource } from "../kube/paths.ts";
-import { Backoff } from "./backoff.ts";
 import { type Clock, pause } from "./clock.ts";
 import { type CompleteList, ENDED_LIST, InitialList, LIST_AS_EVENTS } from "./initial-list.ts";
 import { type ListPage, listPages } from "./list-pages.ts";
 import { compareResourceVersions } from "./resource-version.ts";
+import { RetryBackoff } from "./retry-backoff.ts";
 import type { Store } from "./store.ts";
 import { type KnownEvent, type WatchEvent, watchEvents } from "./watch-stream.ts";
 
@@ -17,8 +17,8 @@ const WATCH_SECONDS_SPREAD = 600;
 /** The API server sends a bookmark every minute; after three minutes of silence the connection is dead. */
 const SILENCE_MS = 180_000;
 
-const BACKOFF_FIRST_MS = 200;
-const BACKOFF_MOST_MS = 10_000;
+/** The server may end a watch at any time; the next one starts at once unless this one ended sooner than that. */
+const SHORT_WATCH_MS = 1000;
 
 /** The client methods that a reflector calls. */
 export type ReflectorClient = Pick<KubeClient, "json" | "stream">;
@@ -67,13 +67,15 @@ export interface Informer {
  *       └─────────────────────────────────────────────────────────────────────┘
  *
  * Guarantees:
- * - Only the signal ends it. After an error it calls `onProblem` and retries with a backoff of 0.2 to 10 s, which
- *   starts over with each event.
+ * - Only the signal ends it. After an error it calls `onProblem` and retries with a backoff of 0.8 to 30 s, which
+ *   starts over after two minutes without an error. So no server can make it list more than ten times a minute.
  * - A list asks for no resource version, so it is a consistent read. It replaces the store's contents and starts a
  *   new epoch, even if it is older than they are (etcd restored from a snapshot: `onTakenBack`). It arrives as the
  *   first events of the watch (Kubernetes 1.32), one object in memory at a time, or else page by page.
  * - It skips, unread, the event of our own write if the store already has the response to that write.
- * - If the server ends a watch, even at once, the next one continues from the last version: that is normal.
+ * - If the server ends a watch, the next one continues from the last version: that is normal. It starts at once, but
+ *   at most one watch a second, and with the backoff if the watch ended within a second and without an event. A
+ *   server that ends the initial list early has failed.
  * - After an outage it lists again. After any other error, and after silence (a half-open connection), it compares
  *   its position with the server's before it continues.
  * - `lastContact` never advances while the store is older than that: neither during a list nor during the backlog
@@ -110,7 +112,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const backoff = new Backoff(BACKOFF_FIRST_MS, BACKOFF_MOST_MS, this.#options.random);
+    const backoff = new RetryBackoff(this.#options.clock, this.#options.random);
     while (!signal.aborted) {
       try {
         await this.#follow(backoff, signal);
@@ -120,16 +122,17 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     }
   }
 
-  /** One watch, after the check or the list that tells where it begins. */
-  async #follow(backoff: Backoff, signal: AbortSignal): Promise<void> {
+  /** One watch, after the check or the list that it starts from. */
+  async #follow(backoff: RetryBackoff, signal: AbortSignal): Promise<void> {
     if (this.#isDoubtful) await this.#checkPosition(signal);
     this.#isDoubtful = false;
     if (this.#position === undefined && !this.#canStream) await this.#list(signal);
-    const events = await this.#watch(signal, backoff);
-    if (events === 0) await pause(this.#options.clock, backoff.next(), signal);
+    const { events, durationMs } = await this.#watch(signal);
+    if (durationMs >= SHORT_WATCH_MS) return;
+    await pause(this.#options.clock, events === 0 ? backoff.next() : SHORT_WATCH_MS - durationMs, signal);
   }
 
-  async #recover(error: unknown, backoff: Backoff, signal: AbortSignal): Promise<void> {
+  async #recover(error: unknown, backoff: RetryBackoff, signal: AbortSignal): Promise<void> {
     if (this.#position === undefined && this.#canStream && isCode(error, 422)) {
       this.#canStream = false;
       return;
@@ -137,7 +140,8 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     this.#isDoubtful = true;
     if (isCode(error, 410) || isOutage(error)) this.#position = undefined;
     if (!isCode(error, 410)) this.#options.onProblem(error);
-    await pause(this.#options.clock, retryDelay(error, backoff), signal);
+    const retryAfterMs = error instanceof KubeApiError ? error.retryAfterMs : undefined;
+    await pause(this.#options.clock, backoff.next(retryAfterMs), signal);
   }
 
   async #list(signal: AbortSignal): Promise<void> {
@@ -178,13 +182,14 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     if (compareResourceVersions(this.#backlogEnd, this.#position) < 0) this.#position = undefined;
   }
 
-  /** @returns the number of events until the server ended the watch */
-  async #watch(signal: AbortSignal, backoff: Backoff): Promise<number> {
+  /** Resolves when the server ends the watch. @throws Error also if that happens before the initial list is complete */
+  async #watch(signal: AbortSignal): Promise<{ readonly events: number; readonly durationMs: number }> {
     const { client, clock, store, namespace, random = Math.random } = this.#options;
     const silence = new AbortController();
     const expectEvent = () =>
       clock.after(SILENCE_MS, () => silence.abort(new Error(`watch of ${this.#path} fell silent`)));
     let cancelSilence = expectEvent();
+    const startedAt = clock.monotonic();
     let events = 0;
     let initial =
       this.#position === undefined ? new InitialList(store, namespace, clock.monotonic()) : undefined;
@@ -205,10 +210,10 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
         if (event.type === "KNOWN") this.#skip(event);
         else if (initial) initial = this.#handleInitial(event, initial);
         else this.#handle(event);
-        backoff.reset();
         events += 1;
       }
-      return events;
+      if (initial) throw new Error(`${this.#path}: the server ended the initial list before it was complete`);
+      return { events, durationMs: clock.monotonic() - startedAt };
     } finally {
       cancelSilence();
       initial?.abandon();
@@ -262,9 +267,4 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
 /** No API server responded: meanwhile etcd may have been restored, and its version may have passed our position again. */
 function isOutage(error: unknown): boolean {
   return error instanceof KubeUnreachableError || (error instanceof KubeApiError && error.code >= 500);
-}
-
-function retryDelay(error: unknown, backoff: Backoff): number {
-  const own = backoff.next();
-  return error instanceof KubeApiError ? Math.max(own, error.retryAfterMs ?? 0) : own;
 }

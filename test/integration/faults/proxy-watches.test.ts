@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
 import { kubectl } from "../../cluster/kubectl.ts";
 import { waitFor } from "../../cluster/wait.ts";
@@ -9,6 +9,7 @@ let service: ProxiedService;
 beforeAll(async () => {
   service = await ProxiedService.start();
 });
+beforeEach(() => service.restartController());
 afterAll(() => service.end());
 
 /** All watches, or those of one kind. */
