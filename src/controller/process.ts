@@ -1,10 +1,11 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
-import { KubeClient } from "../kube/client.ts";
+import { type EndedCall, KubeClient } from "../kube/client.ts";
 import { connect } from "../kube/connection.ts";
 import { checkReachable } from "../kube/reachable.ts";
-import { systemClock } from "../runtime/clock.ts";
+import { type Clock, systemClock } from "../runtime/clock.ts";
 import { LeadershipLostError } from "../runtime/leader.ts";
 import type { Informer } from "../runtime/reflector.ts";
+import { ServerClock } from "../runtime/server-clock.ts";
 import { clusterMetrics } from "../telemetry/cluster-metrics.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { type Readiness, startOpsServer, urlOf } from "../telemetry/ops-server.ts";
@@ -13,13 +14,18 @@ import { hasVerticalAutoscalers } from "./observe/autoscaler-view.ts";
 import { type SetupOptions, setup } from "./setup.ts";
 
 export interface ControllerSettings
-  extends Omit<SetupOptions, "client" | "clock" | "log" | "registry" | "recordSpan" | "verticalAutoscalers">,
+  extends Omit<
+      SetupOptions,
+      "client" | "leaseClient" | "clock" | "log" | "registry" | "recordSpan" | "verticalAutoscalers"
+    >,
     TracingSettings {
   /** Path; without one, the user's default or the pod's service account. */
   readonly kubeconfig: string | undefined;
   readonly host: string;
   /** 0 for any free one. */
   readonly opsPort: number;
+  /** The clock of this machine; the controller corrects it by the API server's. */
+  readonly clock?: Clock;
 }
 
 /**
@@ -35,18 +41,32 @@ export async function runController(
 ): Promise<void> {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-  const client = new KubeClient(await connect(settings.kubeconfig), clusterMetrics(registry));
+  const clock = new ServerClock(settings.clock ?? systemClock, (correctionMs) => {
+    const correctionSeconds = Math.round(correctionMs / 1000);
+    log.warn({ correctionSeconds }, "this machine's clock is wrong: using the API server's time instead");
+  });
+  const countCall = clusterMetrics(registry);
+  const onCall = (call: EndedCall) => {
+    clock.observe(call);
+    countCall(call);
+  };
+  const client = new KubeClient(await connect(settings.kubeconfig), onCall);
+  const leaseClient = new KubeClient(await connect(settings.kubeconfig), onCall);
   const tracing = await startTracing(settings, "pipe-scaling-controller", settings.identity, log);
   try {
     await checkReachable(client, signal);
-    await operate({ client, settings, registry, log, recordSpan: tracing.recordSpan }, signal);
+    await operate(
+      { client, leaseClient, clock, settings, registry, log, recordSpan: tracing.recordSpan },
+      signal,
+    );
   } finally {
     await tracing.end();
-    await client.close();
+    await Promise.all([client.close(), leaseClient.close()]);
   }
 }
 
-interface Parts extends Pick<SetupOptions, "client" | "registry" | "log" | "recordSpan"> {
+interface Parts
+  extends Pick<SetupOptions, "client" | "leaseClient" | "clock" | "registry" | "log" | "recordSpan"> {
   readonly settings: ControllerSettings;
 }
 
@@ -56,7 +76,6 @@ async function operate({ settings, ...parts }: Parts, signal: AbortSignal): Prom
   const { informers, elector, outdated, work } = setup({
     ...settings,
     ...parts,
-    clock: systemClock,
     verticalAutoscalers,
   });
   const readiness = () => readinessOf(informers);

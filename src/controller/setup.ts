@@ -28,6 +28,8 @@ const RETRY_MOST_MS = 60_000;
 
 export interface SetupOptions {
   readonly client: KubeClient;
+  /** For the leader election, with a connection of its own: no other calls may delay a renewal. */
+  readonly leaseClient: KubeClient;
   readonly clock: Clock;
   readonly log: Logger;
   readonly registry: Registry;
@@ -68,7 +70,7 @@ export function setup(options: SetupOptions): Controller {
     onTakenBack: () => ending.abort(new HistoryTakenBackError()),
   });
   const elector = new LeaderElector({
-    client,
+    client: options.leaseClient,
     clock,
     namespace,
     name: LEASE_NAME,

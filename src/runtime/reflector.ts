@@ -28,6 +28,8 @@ export interface ReflectorOptions<T extends KubeObject, Raw extends KubeObject =
   readonly resource: Resource;
   /** All namespaces when absent. */
   readonly namespace?: string | undefined;
+  /** Drops objects of other namespaces unread; for a watch of all namespaces. */
+  readonly includes?: (namespace: string) => boolean;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
   readonly store: Store<T>;
@@ -46,6 +48,8 @@ export interface ReflectorOptions<T extends KubeObject, Raw extends KubeObject =
 
 /** A reflector of any kind, as its owner sees it. */
 export interface Informer {
+  /** Plural name of the kind. */
+  readonly resource: string;
   /** Resolves when the store has been filled for the first time. */
   readonly synced: Promise<void>;
   readonly isSynced: boolean;
@@ -82,6 +86,7 @@ export interface Informer {
  *   of an interrupted watch.
  */
 export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject> implements Informer {
+  readonly resource: string;
   readonly #options: ReflectorOptions<T, Raw>;
   readonly #path: string;
   readonly #synced = Promise.withResolvers<void>();
@@ -95,6 +100,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   #isSynced = false;
 
   constructor(options: ReflectorOptions<T, Raw>) {
+    this.resource = options.resource.plural;
     this.#options = options;
     this.#path = collectionPath(options.resource, options.namespace);
   }
@@ -249,6 +255,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
 
   /** Empty if the object cannot be read: one malformed object must not block all others. */
   #read(raw: Raw): readonly T[] {
+    if (this.#options.includes?.(raw.metadata.namespace ?? "") === false) return [];
     try {
       return [this.#options.project(raw)];
     } catch (cause) {

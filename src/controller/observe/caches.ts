@@ -7,7 +7,8 @@ import { type Organization, parseOrganization } from "../../records/organization
 import type { Parsed } from "../../records/parse.ts";
 import { parseService, type Service } from "../../records/service.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { type Informer, Reflector } from "../../runtime/reflector.ts";
+import { MultiNamespaceInformer } from "../../runtime/multi-namespace-informer.ts";
+import { type Informer, Reflector, type ReflectorOptions } from "../../runtime/reflector.ts";
 import { Store } from "../../runtime/store.ts";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../names.ts";
 import {
@@ -80,7 +81,15 @@ export function createInformers(caches: Caches, options: InformerOptions): reado
   const [horizontals, verticals] = caches.autoscalers;
   const common = { client, clock, onProblem: options.onProblem, onTakenBack: options.onTakenBack };
   const records = { ...common, resource: CONFIG_MAPS, namespace };
-  const scopes = pipeNamespaces.length === 0 ? [undefined] : pipeNamespaces;
+  const informerOf = <T extends KubeObject, Raw extends KubeObject>(
+    kind: Pick<
+      ReflectorOptions<T, Raw>,
+      "resource" | "labelSelector" | "fieldSelector" | "store" | "project"
+    >,
+  ): Informer =>
+    pipeNamespaces.length > 1
+      ? new MultiNamespaceInformer<T, Raw>({ ...common, ...kind, namespaces: pipeNamespaces })
+      : new Reflector<T, Raw>({ ...common, ...kind, namespace: pipeNamespaces[0] });
   return [
     new Reflector({
       ...records,
@@ -94,49 +103,27 @@ export function createInformers(caches: Caches, options: InformerOptions): reado
       store: caches.services,
       project: cachedService,
     }),
-    ...scopes.flatMap((scope) => [
-      new Reflector({
-        ...common,
-        resource: PIPE_SCALINGS,
-        namespace: scope,
-        store: caches.scalings,
-        project: toPipeScalingView,
-      }),
-      new Reflector({
-        ...common,
-        resource: DEPLOYMENTS,
-        namespace: scope,
-        labelSelector: `${TYPE_LABEL}=${DATABASE_TYPE},${SERVICE_LABEL}`,
-        store: caches.pipes,
-        project: toDeploymentView,
-      }),
-      new Reflector({
-        ...common,
-        resource: PODS,
-        namespace: scope,
-        fieldSelector: WITHOUT_NODE,
-        store: caches.pendingPods,
-        project: toPendingPodView,
-      }),
-      new Reflector({
-        ...common,
-        resource: HORIZONTAL_AUTOSCALERS,
-        namespace: scope,
-        store: horizontals,
-        project: toHorizontalAutoscalerView,
-      }),
-      ...(verticalAutoscalers
-        ? [
-            new Reflector({
-              ...common,
-              resource: VERTICAL_AUTOSCALERS,
-              namespace: scope,
-              store: verticals,
-              project: toVerticalAutoscalerView,
-            }),
-          ]
-        : []),
-    ]),
+    informerOf({ resource: PIPE_SCALINGS, store: caches.scalings, project: toPipeScalingView }),
+    informerOf({
+      resource: DEPLOYMENTS,
+      labelSelector: `${TYPE_LABEL}=${DATABASE_TYPE},${SERVICE_LABEL}`,
+      store: caches.pipes,
+      project: toDeploymentView,
+    }),
+    informerOf({
+      resource: PODS,
+      fieldSelector: WITHOUT_NODE,
+      store: caches.pendingPods,
+      project: toPendingPodView,
+    }),
+    informerOf({
+      resource: HORIZONTAL_AUTOSCALERS,
+      store: horizontals,
+      project: toHorizontalAutoscalerView,
+    }),
+    ...(verticalAutoscalers
+      ? [informerOf({ resource: VERTICAL_AUTOSCALERS, store: verticals, project: toVerticalAutoscalerView })]
+      : []),
   ];
 }
 

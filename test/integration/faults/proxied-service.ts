@@ -44,10 +44,13 @@ export class ProxiedService {
   async restartController(): Promise<void> {
     await this.#stopController?.();
     const { cluster, records } = this.world;
+    const elections = () => this.world.log.filter(({ msg }) => msg === "leading").length;
+    const before = elections();
     const kubeconfig = await serviceAccountKubeconfig(cluster, records, accountName("controller"));
     this.#stopController = await this.world.startController({
       kubeconfig: this.proxy.kubeconfig(kubeconfig),
     });
+    await waitFor(() => elections() > before, { what: "the new controller to lead" });
   }
 
   async end(): Promise<void> {

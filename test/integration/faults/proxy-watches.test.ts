@@ -32,7 +32,7 @@ describe("a rescale, with watches", () => {
     service.rescaleUnder({ isOfWatches, fate: watches({ type: "pass", cutAfterMs: 300 }) }));
 
   it("that are cut in the middle of an event", () =>
-    service.rescaleUnder({ isOfWatches, fate: watches({ type: "pass", cutAfterBytes: 10_000 }) }));
+    service.rescaleUnder({ isOfWatches, fate: watches({ type: "pass", cutAfterBytes: 30_000 }) }));
 
   it("that are never answered, and then are", () => {
     const { proxy } = service;
