@@ -6,11 +6,13 @@ import { type Clock, systemClock } from "../runtime/clock.ts";
 import { LeadershipLostError } from "../runtime/leader.ts";
 import type { Informer } from "../runtime/reflector.ts";
 import { ServerClock } from "../runtime/server-clock.ts";
+import { watchAges } from "../runtime/watch-ages.ts";
 import { clusterMetrics } from "../telemetry/cluster-metrics.ts";
 import type { Logger } from "../telemetry/log.ts";
-import { type Readiness, startOpsServer, urlOf } from "../telemetry/ops-server.ts";
+import { startOpsServer, urlOf } from "../telemetry/ops-server.ts";
 import { startTracing, type TracingSettings } from "../telemetry/tracing.ts";
 import { hasVerticalAutoscalers } from "./observe/autoscaler-view.ts";
+import { readinessOf } from "./readiness.ts";
 import { type SetupOptions, setup } from "./setup.ts";
 
 export interface ControllerSettings
@@ -78,7 +80,7 @@ async function operate({ settings, ...parts }: Parts, signal: AbortSignal): Prom
     ...parts,
     verticalAutoscalers,
   });
-  const readiness = () => readinessOf(informers);
+  const readiness = () => readinessOf(watchAges(informers, parts.clock));
   const ops = await startOpsServer({
     host: settings.host,
     port: settings.opsPort,
@@ -107,12 +109,6 @@ async function operate({ settings, ...parts }: Parts, signal: AbortSignal): Prom
     ops.close();
     ops.closeAllConnections();
   }
-}
-
-function readinessOf(informers: readonly Informer[]): Readiness {
-  return informers.every((each) => each.isSynced)
-    ? { ready: true }
-    : { ready: false, problem: "the caches are not filled yet" };
 }
 
 /** Resolves when all caches are filled, or the signal is aborted. */

@@ -6,6 +6,7 @@ import { EventRecorder } from "../runtime/event-recorder.ts";
 import { LeaderElector } from "../runtime/leader.ts";
 import type { Informer } from "../runtime/reflector.ts";
 import { HistoryTakenBackError } from "../runtime/start-anew.ts";
+import { watchAges } from "../runtime/watch-ages.ts";
 import { WorkQueue } from "../runtime/work-queue.ts";
 import { runWorkers } from "../runtime/workers.ts";
 import type { Logger } from "../telemetry/log.ts";
@@ -104,6 +105,7 @@ export function setup(options: SetupOptions): Controller {
   enqueueOnChange(caches, queue, slots);
   runtimeMetrics.watchQueue(queue);
   runtimeMetrics.watchLeader(elector);
+  runtimeMetrics.watchAges(() => watchAges(informers, clock));
   const metrics = new ControllerMetrics(registry, clock);
   const reconciler = new Reconciler({ ...options, caches, slots, events, metrics, assertMayWrite });
   const work = (signal: AbortSignal) =>

@@ -131,6 +131,20 @@ export class RuntimeMetrics {
     });
   }
 
+  /** Reports the age of each watch at each scrape. @param ages milliseconds by kind; not finite without a contact */
+  watchAges(ages: () => ReadonlyMap<string, number>): void {
+    new Gauge({
+      name: "pipe_scaling_watch_age_seconds",
+      help: "Time since the API server last confirmed the controller's cache of a kind, in seconds: the oldest of all namespaces.",
+      labelNames: ["resource"],
+      registers: [this.#options.registry],
+      collect() {
+        for (const [resource, ageMs] of ages())
+          if (Number.isFinite(ageMs)) this.set({ resource }, ageMs / 1000);
+      },
+    });
+  }
+
   /** Reports at each scrape whether this process is the leader. */
   watchLeader(leader: { readonly isLeader: boolean }): void {
     const { registry, name } = this.#options;
