@@ -3,8 +3,8 @@ import { type EndedCall, KubeClient } from "../kube/client.ts";
 import { connect } from "../kube/connection.ts";
 import { checkReachable } from "../kube/reachable.ts";
 import { type Clock, systemClock } from "../runtime/clock.ts";
+import type { Informer } from "../runtime/informer.ts";
 import { LeadershipLostError } from "../runtime/leader.ts";
-import type { Informer } from "../runtime/reflector.ts";
 import { ServerClock } from "../runtime/server-clock.ts";
 import { watchAges } from "../runtime/watch-ages.ts";
 import { clusterMetrics } from "../telemetry/cluster-metrics.ts";
@@ -34,7 +34,7 @@ export interface ControllerSettings
  * Runs the controller until the signal is aborted.
  *
  * @throws Error with a sentence for the user when it cannot start
- * @throws StartAnewError when another controller has taken over, or the cluster's history was taken back
+ * @throws RestartRequiredError if another controller has taken over, or etcd was restored from an older snapshot
  */
 export async function runController(
   settings: ControllerSettings,
@@ -101,7 +101,7 @@ async function operate({ settings, ...parts }: Parts, signal: AbortSignal): Prom
     });
     outdated.throwIfAborted();
     if (wasLost && !signal.aborted) {
-      throw new LeadershipLostError("the lease was lost, and may be another's: ending, to start anew");
+      throw new LeadershipLostError("the lease was lost, and another process may hold it: restart required");
     }
   } finally {
     stopping.abort();

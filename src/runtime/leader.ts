@@ -4,7 +4,7 @@ import { isCode } from "../kube/errors.ts";
 import type { Lease } from "../kube/objects.ts";
 import { collectionPath, LEASES, objectPath } from "../kube/paths.ts";
 import { type Clock, pause } from "./clock.ts";
-import { StartAnewError } from "./start-anew.ts";
+import { RestartRequiredError } from "./restart-required.ts";
 
 export interface LeaderOptions {
   readonly client: Pick<KubeClient, "json">;
@@ -22,7 +22,7 @@ export interface LeaderOptions {
   readonly onProblem: (problem: unknown) => void;
 }
 
-export class LeadershipLostError extends StartAnewError {
+export class LeadershipLostError extends RestartRequiredError {
   override readonly name = "LeadershipLostError";
 }
 

@@ -1,6 +1,7 @@
 import { isCode } from "../kube/errors.ts";
 import type { KubeObject } from "../kube/objects.ts";
-import { type Informer, Reflector, type ReflectorOptions } from "./reflector.ts";
+import type { Informer } from "./informer.ts";
+import { Reflector, type ReflectorOptions } from "./reflector.ts";
 
 export interface MultiNamespaceInformerOptions<T extends KubeObject, Raw extends KubeObject = KubeObject>
   extends Omit<ReflectorOptions<T, Raw>, "namespace" | "includes"> {

@@ -3,19 +3,18 @@ import { isCode, KubeApiError, KubeUnreachableError } from "../kube/errors.ts";
 import type { KubeObject } from "../kube/objects.ts";
 import { collectionPath, type Resource } from "../kube/paths.ts";
 import { type Clock, pause } from "./clock.ts";
+import type { Informer } from "./informer.ts";
 import { type CompleteList, ENDED_LIST, InitialList, LIST_AS_EVENTS } from "./initial-list.ts";
 import { type ListPage, listPages } from "./list-pages.ts";
 import { compareResourceVersions } from "./resource-version.ts";
 import { RetryBackoff } from "./retry-backoff.ts";
+import { SilenceLimit } from "./silence-limit.ts";
 import type { Store } from "./store.ts";
 import { type KnownEvent, type WatchEvent, watchEvents } from "./watch-stream.ts";
 
 /** A watch ends by itself after 10 to 20 minutes, at random, so that not all watches end at the same time. */
 const WATCH_SECONDS_LEAST = 600;
 const WATCH_SECONDS_SPREAD = 600;
-
-/** The API server sends a bookmark every minute; after three minutes of silence the connection is dead. */
-const SILENCE_MS = 180_000;
 
 /** The server may end a watch at any time; the next one starts at once unless this one ended sooner than that. */
 const SHORT_WATCH_MS = 1000;
@@ -43,24 +42,7 @@ export interface ReflectorOptions<T extends KubeObject, Raw extends KubeObject =
    * etcd was restored from a snapshot. Called before the store shows it; the stores of other kinds may still hold
    * objects from after the snapshot.
    */
-  readonly onTakenBack?: (() => void) | undefined;
-}
-
-/** A reflector of any kind, as its owner sees it. */
-export interface Informer {
-  /** Plural name of the kind. */
-  readonly resource: string;
-  /** Resolves when the store has been filled for the first time. */
-  readonly synced: Promise<void>;
-  readonly isSynced: boolean;
-  /**
-   * Monotonic time at which the store was last known to show the server's present state. A list proves it for the
-   * time of its request, once it is complete and in the store. A bookmark or the event of a change proves it for the
-   * time of its arrival, unless it belongs to the backlog of a watch that was interrupted.
-   */
-  readonly lastContact: number;
-  /** Runs until the signal is aborted. Never rejects. */
-  run(signal: AbortSignal): Promise<void>;
+  readonly onEtcdRollback?: (() => void) | undefined;
 }
 
 /**
@@ -74,7 +56,7 @@ export interface Informer {
  * - Only the signal ends it. After an error it calls `onProblem` and retries with a backoff of 0.8 to 30 s, which
  *   starts over after two minutes without an error. So no server can make it list more than ten times a minute.
  * - A list asks for no resource version, so it is a consistent read. It replaces the store's contents and starts a
- *   new epoch, even if it is older than they are (etcd restored from a snapshot: `onTakenBack`). It arrives as the
+ *   new epoch, even if it is older than they are (etcd restored from a snapshot: `onEtcdRollback`). It arrives as the
  *   first events of the watch (Kubernetes 1.32), one object in memory at a time, or else page by page.
  * - It skips, unread, the event of our own write if the store already has the response to that write.
  * - If the server ends a watch, the next one continues from the last version: that is normal. It starts at once, but
@@ -164,8 +146,8 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   }
 
   #fill({ list, objects, requestedAt }: CompleteList<T>, version: string): void {
-    const { store, onTakenBack } = this.#options;
-    if (store.isTakenBackBy(list, objects, version)) onTakenBack?.();
+    const { store, onEtcdRollback } = this.#options;
+    if (store.isRolledBackBy(list, objects, version)) onEtcdRollback?.();
     store.replace(list, objects, version);
     this.#position = version;
     this.#backlogEnd = "";
@@ -191,10 +173,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   /** Resolves when the server ends the watch. @throws Error also if that happens before the initial list is complete */
   async #watch(signal: AbortSignal): Promise<{ readonly events: number; readonly durationMs: number }> {
     const { client, clock, store, namespace, random = Math.random } = this.#options;
-    const silence = new AbortController();
-    const expectEvent = () =>
-      clock.after(SILENCE_MS, () => silence.abort(new Error(`watch of ${this.#path} fell silent`)));
-    let cancelSilence = expectEvent();
+    const silence = new SilenceLimit(clock, this.#path);
     const startedAt = clock.monotonic();
     let events = 0;
     let initial =
@@ -211,8 +190,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
       // A list in flight needs every event: the store's own copy does not count toward it.
       const isKnown = (version: string) => initial === undefined && store.isOurs(version);
       for await (const event of watchEvents<Raw>(body, { path: this.#path, isKnown })) {
-        cancelSilence();
-        cancelSilence = expectEvent();
+        silence.restart();
         if (event.type === "KNOWN") this.#skip(event);
         else if (initial) initial = this.#handleInitial(event, initial);
         else this.#handle(event);
@@ -221,7 +199,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
       if (initial) throw new Error(`${this.#path}: the server ended the initial list before it was complete`);
       return { events, durationMs: clock.monotonic() - startedAt };
     } finally {
-      cancelSilence();
+      silence.end();
       initial?.abandon();
     }
   }
@@ -249,7 +227,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   }
 
   #skip({ resourceVersion }: KnownEvent): void {
-    this.#options.store.passOurs(resourceVersion);
+    this.#options.store.skipOurs(resourceVersion);
     this.#moveTo(resourceVersion);
   }
 

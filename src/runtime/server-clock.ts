@@ -1,12 +1,5 @@
+import type { EndedCall } from "../kube/client.ts";
 import type { Clock } from "./clock.ts";
-
-/** The times of one response of the API server. */
-export interface ServerDate {
-  /** Its `Date` header, in milliseconds since 1970. */
-  readonly date: number | undefined;
-  /** Time from the start of the request until the headers of the response arrived. */
-  readonly seconds: number;
-}
 
 /** The `Date` header has whole seconds, rounded down. */
 const HEADER_PRECISION_MS = 1000;
@@ -47,7 +40,7 @@ export class ServerClock implements Clock {
   }
 
   /** Call it when the headers of a response arrive. */
-  observe({ date, seconds }: ServerDate): void {
+  observe({ date, seconds }: Pick<EndedCall, "date" | "seconds">): void {
     if (date === undefined) return;
     // The server wrote the header between the start of the request and now.
     const receivedAt = this.#base.monotonic();

@@ -1,5 +1,5 @@
 import type { Clock } from "./clock.ts";
-import type { Informer } from "./reflector.ts";
+import type { Informer } from "./informer.ts";
 
 /**
  * Milliseconds since the API server last confirmed the cached objects, by kind: the oldest if a kind has several

@@ -22,7 +22,7 @@ export interface SeenRequest {
 export class FakeApiServer {
   readonly url: string;
   readonly requests: SeenRequest[] = [];
-  /** Whether it responds 403 to a watch of this path. */
+  /** Decides by the path of a watch if the response is 403. */
   forbids: (path: string) => boolean = () => false;
   readonly #watches = new Map<ServerResponse, string>();
   #lease: { readonly metadata: object; readonly spec: object } | undefined;

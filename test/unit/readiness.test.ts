@@ -64,7 +64,7 @@ describe("the controller is", () => {
   });
 });
 
-/** What the API server does with a watch. */
+/** The API server sends bookmarks, sends nothing on an open watch, or cannot be reached. */
 type Server = "bookmarks" | "silent" | "down";
 
 /** A controller with one watch, whose server sends a bookmark every minute and can fail. */

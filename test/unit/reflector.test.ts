@@ -98,7 +98,7 @@ function setup(script: Step[], { canStream = false } = {}) {
   const abort = new AbortController();
   const calls: string[] = [];
   const problems: unknown[] = [];
-  const takenBack: string[] = [];
+  const rollbacks: string[] = [];
   const store = new Store<KubeObject>();
   const names = () => [...store.values()].map((each) => each.metadata.name).sort();
   const step = (request: KubeRequest): Step => {
@@ -134,7 +134,7 @@ function setup(script: Step[], { canStream = false } = {}) {
     // The shortest delays: 0.8 s, 1.6 s, 3.2 s, …, 15 s.
     random: () => 1,
     onProblem: (problem) => problems.push(problem),
-    onTakenBack: () => takenBack.push(names().join()),
+    onEtcdRollback: () => rollbacks.push(names().join()),
   });
   const running = reflector.run(abort.signal);
   const end = async () => {
@@ -142,7 +142,7 @@ function setup(script: Step[], { canStream = false } = {}) {
     await clock.advance(0);
     await running;
   };
-  return { clock, calls, problems, takenBack, store, reflector, names, end };
+  return { clock, calls, problems, rollbacks, store, reflector, names, end };
 }
 
 describe("a reflector", () => {
@@ -245,7 +245,7 @@ describe("a reflector", () => {
     await world.clock.advance(1000);
     expect(world.calls).toEqual(["list", "watch 10", "list", "watch 99"]);
     expect(world.names()).toEqual(["b"]);
-    expect(world.takenBack).toEqual([]);
+    expect(world.rollbacks).toEqual([]);
     await world.end();
   });
 
@@ -328,7 +328,7 @@ describe("a reflector", () => {
     expect(world.calls.slice(2)).toEqual(["list head", "list", "watch 60"]);
     expect(world.store.get("ns/a")?.metadata.resourceVersion).toBe("40");
     expect(world.names()).toEqual(["a"]);
-    expect(world.takenBack, "reported once, before the store shows it").toEqual(["a,b"]);
+    expect(world.rollbacks, "reported once, before the store shows it").toEqual(["a,b"]);
     await world.end();
   });
 
@@ -648,7 +648,7 @@ describe("a reflector whose server sends lists as events", () => {
     await settled();
     expect(world.names()).toEqual(["a"]);
     expect(world.store.get("ns/a")?.metadata.resourceVersion).toBe("40");
-    expect(world.takenBack, "reported once, before the store shows it").toEqual(["a,b"]);
+    expect(world.rollbacks, "reported once, before the store shows it").toEqual(["a,b"]);
     await world.end();
   });
 
