@@ -1,9 +1,9 @@
 import { on } from "node:events";
-import { ATTEMPT_ANNOTATION, GIVEN_SIZE_ANNOTATION, SERVICE_LABEL } from "../../src/controller/names.ts";
+import { LAST_ROLLOUT_ANNOTATION, SERVICE_LABEL } from "../../src/controller/names.ts";
 import { formatLastRollout } from "../../src/controller/observe/last-rollout.ts";
 import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
 import { cpuQuantity, memoryQuantity } from "../../src/domain/quantity.ts";
-import { describeSize, formatSize, type Size, sizeOfCores } from "../../src/domain/size.ts";
+import { describeSize, type Size, sizeOfCores } from "../../src/domain/size.ts";
 import { KubeClient } from "../../src/kube/client.ts";
 import { connect } from "../../src/kube/connection.ts";
 import type { KubeObject, ObjectMeta } from "../../src/kube/objects.ts";
@@ -65,16 +65,20 @@ async function giveSize(pipe: ObjectMeta, scaling: ObjectMeta, size: Size): Prom
   const { name, uid, resourceVersion } = pipe;
   const amounts = { cpu: cpuQuantity(size), memory: memoryQuantity(size) };
   const resources = { requests: amounts, limits: { memory: amounts.memory } };
-  const attempt = formatLastRollout({
+  const rollout = {
     size,
+    isRollback: false,
     startedAtMs: Date.now(),
-    scalingUid: scaling.uid,
-    generation: scaling.generation ?? 0,
-    requestId: undefined,
     attempts: 1,
-    pipeGeneration: 1,
-  });
-  const annotations = { [GIVEN_SIZE_ANNOTATION]: formatSize(size), [ATTEMPT_ANNOTATION]: attempt };
+    serviceId: scaling.name,
+    scalingUid: scaling.uid,
+    scalingGeneration: scaling.generation ?? 0,
+    generation: 1,
+    revision: 1,
+    progressedAtS: 0,
+    replicas: 0,
+  };
+  const annotations = { [LAST_ROLLOUT_ANNOTATION]: formatLastRollout(rollout, uid) };
   const { metadata } = await client.json<KubeObject>({
     method: "PATCH",
     path: objectPath(DEPLOYMENTS, namespace, name),

@@ -4,11 +4,11 @@ import { serviceIdOf } from "../records/service.ts";
 import type { Change, Store } from "../runtime/store.ts";
 import type { WorkQueue } from "../runtime/work-queue.ts";
 import type { RolloutBudget } from "./apply/rollout-budget.ts";
-import { BY_ORGANIZATION, BY_ROLLING, type Caches, pipeKeyOf } from "./observe/caches.ts";
-import { isRollingOurs } from "./observe/deployment-view.ts";
+import { BY_ORGANIZATION, type Caches, pipeKeyOf } from "./observe/caches.ts";
+import { isRollingOut } from "./observe/deployment-view.ts";
 
-/** Every change leads to the same kind of key: the id of the service that it is about. */
-export function enqueueOnChange(caches: Caches, queue: WorkQueue, slots: RolloutBudget): void {
+/** Every change enqueues the same kind of key: the id of the service that it is about. */
+export function enqueueOnChange(caches: Caches, queue: WorkQueue, budget: RolloutBudget): void {
   const enqueue = (serviceId: string | undefined) => {
     if (serviceId !== undefined) queue.add(serviceId);
   };
@@ -24,7 +24,7 @@ export function enqueueOnChange(caches: Caches, queue: WorkQueue, slots: Rollout
   });
   eachObject(caches.scalings, ({ metadata }) => enqueue(metadata.name));
   eachObject(caches.pipes, ({ serviceId }) => enqueue(serviceId));
-  // That a pod waits for the scheduler is no news; that the scheduler finds no node for it is.
+  // A pod that waits for the scheduler changes nothing; one for which the scheduler finds no node does.
   eachObject(caches.pendingPods, (pod) => {
     if (pod.unschedulable !== undefined) enqueuePipe(pipeKeyOf(pod, pod.pipeName));
   });
@@ -32,26 +32,20 @@ export function enqueueOnChange(caches: Caches, queue: WorkQueue, slots: Rollout
     eachObject(store, (scaler) => enqueuePipe(pipeKeyOf(scaler, scaler.deployment)));
   }
   caches.pipes.onChange((change) => {
-    const wasRolling = change.type !== "added" && isRollingOurs(change.previous);
-    const isRolling = change.type !== "deleted" && isRollingOurs(change.object);
-    if (wasRolling && !isRolling) slots.takeWaiting().forEach(enqueue);
+    const wasRolling = change.type !== "added" && isRollingOut(change.previous);
+    const isRolling = change.type !== "deleted" && isRollingOut(change.object);
+    if (wasRolling && !isRolling) budget.wakeNext();
   });
 }
 
 /**
- * Both the object as it is and as it was: a moved label is news for two services. The pass that writes has seen
- * what its writes made.
+ * Both the object as it is and as it was, because a changed label concerns two services. Our own writes enqueue nothing:
+ * the reconciliation that made them has seen the responses.
  */
-function eachObject<T extends KubeObject>(store: Store<T>, tell: (object: T) => void): void {
+function eachObject<T extends KubeObject>(store: Store<T>, handle: (object: T) => void): void {
   store.onChange((change: Change<T>) => {
     if (change.isOurs) return;
-    if (change.type !== "added") tell(change.previous);
-    if (change.type !== "deleted") tell(change.object);
+    if (change.type !== "added") handle(change.previous);
+    if (change.type !== "deleted") handle(change.object);
   });
-}
-
-/** Rollouts of ours under way over all services; those that began before `sinceMs` have failed by now. */
-export function countRolling(caches: Caches, sinceMs: number): number {
-  return caches.pipes.by(BY_ROLLING, "yes").filter((pipe) => (pipe.attempt?.startedAtMs ?? 0) > sinceMs)
-    .length;
 }

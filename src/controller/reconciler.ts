@@ -1,24 +1,25 @@
 import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../crd/names.ts";
-import type { PipeFailure, PipeScaling, PipeScalingStatus } from "../crd/pipe-scaling.ts";
-import { formatSize } from "../domain/size.ts";
+import type { PipeScaling, PipeScalingStatus } from "../crd/pipe-scaling.ts";
 import type { Tiers } from "../domain/tier.ts";
-import { KubeUnreachableError } from "../kube/errors.ts";
 import type { KubeObject } from "../kube/objects.ts";
 import { objectPath } from "../kube/paths.ts";
-import type { Clock } from "../runtime/clock.ts";
+import { type Clock, pause } from "../runtime/clock.ts";
 import type { EventRecorder } from "../runtime/event-recorder.ts";
 import { mergePatch } from "../runtime/merge-patch.ts";
 import type { Outcome } from "../runtime/workers.ts";
 import type { Logger } from "../telemetry/log.ts";
 import type { RecordSpan } from "../telemetry/span.ts";
-import { type Applier, apply } from "./apply/apply.ts";
+import { type Applier, apply, isOutdated } from "./apply/apply.ts";
 import type { RolloutBudget } from "./apply/rollout-budget.ts";
-import { type Action, type Decision, decide, failuresOf, type Sizing } from "./decide/decide.ts";
+import type { Action } from "./decide/actions.ts";
+import { type Decision, decide, type Sizing } from "./decide/decide.ts";
+import { recheckAtMs } from "./decide/recheck.ts";
+import type { DeletedScalings } from "./observe/deleted-scalings.ts";
 import { observe } from "./observe/observe.ts";
 import { type PipeScalingView, toPipeScalingView } from "./observe/pipe-scaling-view.ts";
-import { formatAllotment } from "./observe/resources.ts";
 import type { Snapshot } from "./observe/snapshot.ts";
-import { newsOf } from "./report/events.ts";
+import { describeAction } from "./report/action-log.ts";
+import { eventsOf } from "./report/events.ts";
 import { ForeignReports } from "./report/foreign-reports.ts";
 import type { ControllerMetrics } from "./report/metrics.ts";
 import { rescaleSpans } from "./report/rescale-spans.ts";
@@ -30,15 +31,21 @@ export interface ReconcilerOptions extends Applier {
   readonly namespace: string;
   readonly tiers: Tiers;
   readonly rolloutTimeoutMs: number;
-  readonly slots: RolloutBudget;
+  readonly budget: RolloutBudget;
+  readonly deletedScalings: Pick<DeletedScalings, "find">;
   readonly events: Pick<EventRecorder, "record">;
   readonly metrics: Pick<ControllerMetrics, "passed" | "reported">;
+  /** Reconciles a service again; called when a slow write has ended. */
+  readonly enqueue: (serviceId: string) => void;
   /** Absent if tracing is off. */
   readonly recordSpan?: RecordSpan | undefined;
   readonly log: Logger;
 }
 
-/** One pass over a service: observe → decide → apply → report. */
+/** A reconciliation waits this long for its writes. Slower ones go on by themselves, so that they block no worker. */
+const PATIENCE_MS = 5000;
+
+/** One reconciliation of a service: observe, decide, apply, report. */
 export class Reconciler {
   readonly #options: ReconcilerOptions;
   readonly #foreign: ForeignReports;
@@ -49,72 +56,89 @@ export class Reconciler {
   }
 
   async reconcile(serviceId: string): Promise<Outcome> {
-    const { slots } = this.#options;
-    const before = this.#observe(serviceId, []);
+    const before = this.#observe(serviceId);
     const decision = this.#decide(before);
-    this.#awaitPlace(serviceId, decision);
-    const begun = decision.actions.filter(({ type }) => type === "resize").length;
-    const { broken, refusals } = await slots.holding(begun, () => this.#apply(serviceId, decision));
+    const outdated = await this.#apply(serviceId, decision);
 
-    // Looked at again to describe what stands after our writes; what it would begin is for the next pass.
-    const failures = [...refusals, ...failuresOf(decision)];
-    const isUnchanged = decision.actions.length === 0 && failures.length === 0;
-    const after = isUnchanged ? before : this.#observe(serviceId, failures);
+    // The report describes what stands after the writes. What would start next is left to the next reconciliation.
+    const isUnchanged = decision.actions.length === 0;
+    const after = isUnchanged ? before : this.#observe(serviceId);
     const next = isUnchanged ? decision : this.#decide(after);
-    this.#awaitPlace(serviceId, next);
+    this.#options.budget.reconciled(serviceId, next.sizing?.holdBack === "overall-limit");
     await this.#reportAll(after, next.sizing);
-    if (broken) throw broken.reason;
-    const hasMore = !isUnchanged && next.actions.length > 0;
-    return { requeueAfterMs: hasMore ? 0 : untilRecheck(after, next.sizing) };
+    if (outdated) throw outdated.error;
+    if (!isUnchanged && next.actions.length > 0) return { requeue: true };
+    const atMs = recheckAtMs(after, next, this.#options);
+    return { requeueAfterMs: atMs === undefined ? undefined : Math.max(0, atMs - after.nowMs) };
   }
 
-  #awaitPlace(serviceId: string, { sizing }: Decision): void {
-    if (sizing?.holdBack === "overall-limit") this.#options.slots.waitFor(serviceId);
-  }
-
-  #observe(serviceId: string, failures: readonly PipeFailure[]): Snapshot {
-    const { caches, clock } = this.#options;
-    return observe(caches, this.#options, serviceId, clock.now(), failures);
+  #observe(serviceId: string): Snapshot {
+    const { caches, clock, writes, deletedScalings } = this.#options;
+    return observe(
+      { caches, writes: writes.records, deletedScalings },
+      this.#options,
+      serviceId,
+      clock.now(),
+    );
   }
 
   #decide(snapshot: Snapshot): Decision {
-    const { rolloutTimeoutMs, slots } = this.#options;
-    return decide(snapshot, { rolloutTimeoutMs, overallFree: slots.free() });
+    const { rolloutTimeoutMs, budget } = this.#options;
+    return decide(snapshot, { rolloutTimeoutMs, overallFree: budget.free() });
   }
 
-  /** All actions at once: one that fails does not keep the others from being done. */
-  async #apply(serviceId: string, { actions, sizing }: Decision) {
-    const { log, clock, slots } = this.#options;
-    const results = await Promise.allSettled(
-      actions.map(async (action) => {
-        const refusal = await apply(this.#options, action);
-        log.info({ serviceId, ...described(action), requestId: sizing?.requestId, refusal }, action.type);
-        return refusal;
-      }),
-    );
-    const broken = results.find((each) => each.status === "rejected");
-    const unknown = results.filter(
-      (each) => each.status === "rejected" && each.reason instanceof KubeUnreachableError,
-    );
-    if (unknown.length > 0) clock.after(UNKNOWN_OUTCOME_MS, slots.take(unknown.length));
-    return {
-      broken,
-      refusals: results.flatMap((each) => (each.status === "fulfilled" ? (each.value ?? []) : [])),
-    };
+  /**
+   * Starts all actions at once: one that fails does not keep the others from being done.
+   *
+   * @returns an error that says that our view is outdated, or that is not about one pipe
+   */
+  async #apply(
+    serviceId: string,
+    { actions, sizing }: Decision,
+  ): Promise<{ readonly error: unknown } | undefined> {
+    if (actions.length === 0) return undefined;
+    const { clock, enqueue } = this.#options;
+    const errors: unknown[] = [];
+    const waiting = new AbortController();
+    const all = Promise.all(
+      actions.map((action) =>
+        this.#applyOne(serviceId, action, sizing).catch((error: unknown) => {
+          errors.push(error);
+        }),
+      ),
+    ).then(() => {
+      if (waiting.signal.aborted) enqueue(serviceId);
+      else waiting.abort();
+    });
+    await Promise.race([all, pause(clock, PATIENCE_MS, waiting.signal)]);
+    waiting.abort();
+    const [error] = errors;
+    return errors.length === 0 ? undefined : { error: errors.find((each) => !isOutdated(each)) ?? error };
+  }
+
+  async #applyOne(serviceId: string, action: Action, sizing: Sizing | undefined): Promise<void> {
+    const { log, writes } = this.#options;
+    await apply(this.#options, action);
+    const outcome = "pipe" in action ? writes.records.get(action.pipe.metadata.uid)?.outcome : undefined;
+    const error = outcome && "error" in outcome ? outcome.error : undefined;
+    const line = { serviceId, ...describeAction(action), requestId: sizing?.requestId };
+    if (error && action.type !== "refresh") log.warn({ ...line, ...error }, `${action.type} failed`);
+    else log.info(line, action.type);
   }
 
   async #reportAll(snapshot: Snapshot, sizing: Sizing | undefined): Promise<void> {
     const { serviceId, scaling, foreign } = snapshot;
-    const reports = foreign.map((foreign) => this.#reportForeign(foreign, foreignStatus(snapshot, foreign)));
+    const { budget, rolloutTimeoutMs, metrics } = this.#options;
+    const reports = foreign.map((each) => this.#reportForeign(each, foreignStatus(snapshot, each)));
     const status = scaling
-      ? statusOf(snapshot, scaling, sizing)
+      ? statusOf(snapshot, scaling, sizing, { overall: budget.limit, rolloutTimeoutMs })
       : foreign[0] && foreignStatus(snapshot, foreign[0]);
     if (scaling && status) {
       this.#foreign.forget(scaling);
       reports.push(this.#report(scaling, status, snapshot));
     }
     const states = sizing?.assessments.map(({ state }) => state) ?? [];
-    this.#options.metrics.passed(serviceId, status, states);
+    metrics.passed(serviceId, status, states);
     await Promise.all(reports);
   }
 
@@ -147,43 +171,12 @@ export class Reconciler {
       body: { apiVersion: API_VERSION, kind: KIND, metadata: { uid, resourceVersion }, status: patch },
     });
     caches.scalings.observe(toPipeScalingView(written));
-    const news = newsOf(scaling, scaling.status, status);
-    metrics.reported(scaling.status, status, news);
-    for (const event of news) events.record(event);
+    const recorded = eventsOf(scaling, scaling.status, status);
+    metrics.reported(scaling.status, status, recorded);
+    for (const event of recorded) events.record(event);
     if (recordSpan && snapshot) rescaleSpans({ ...snapshot, scaling, after: status }).forEach(recordSpan);
   }
 }
 
 const OVERLAP =
   "another controller reports on this PipeScaling: no two may have a namespace of pipes in common; it is left to that one";
-
-/** For so long a write whose answer was lost counts as a rollout: by then the watch has told whether it is one. */
-const UNKNOWN_OUTCOME_MS = 10_000;
-
-/** A place for a rollout comes free by time too, and by a write that came to nothing: of neither there is news. */
-const PLACE_RECHECK_MS = 30_000;
-const PLACES: readonly Sizing["holdBack"][] = ["canary", "service-limit", "overall-limit"];
-
-function untilRecheck({ nowMs }: Snapshot, sizing: Sizing | undefined): number | undefined {
-  const times = sizing?.assessments.flatMap((each) => each.recheckAtMs ?? []) ?? [];
-  if (sizing && PLACES.includes(sizing.holdBack)) times.push(nowMs + PLACE_RECHECK_MS);
-  return times.length === 0 ? undefined : Math.max(0, Math.min(...times) - nowMs);
-}
-
-function described(action: Action): object {
-  switch (action.type) {
-    case "create-pipe-scaling":
-      return { namespace: action.namespace, size: action.size && formatSize(action.size) };
-    case "resize":
-      return {
-        pipe: action.pipe.metadata.name,
-        size: formatSize(action.attempt.size),
-        attempt: action.attempt.attempts,
-      };
-    case "adopt":
-    case "roll-back":
-      return { pipe: action.pipe.metadata.name, size: formatAllotment(action.size) };
-    case "confirm-generation":
-      return { pipes: action.pipes.map(({ metadata }) => metadata.name) };
-  }
-}

@@ -13,9 +13,12 @@ import type { Logger } from "../telemetry/log.ts";
 import { RuntimeMetrics } from "../telemetry/runtime-metrics.ts";
 import type { RecordSpan } from "../telemetry/span.ts";
 import { RolloutBudget } from "./apply/rollout-budget.ts";
-import { countRolling, enqueueOnChange } from "./event-handlers.ts";
+import { WriteHistory } from "./apply/write-history.ts";
+import { countRolling } from "./decide/rolling.ts";
+import { enqueueOnChange } from "./event-handlers.ts";
 import { LEASE_NAME } from "./names.ts";
 import { createCaches, createInformers } from "./observe/caches.ts";
+import { DeletedScalings } from "./observe/deleted-scalings.ts";
 import { Reconciler } from "./reconciler.ts";
 import { ControllerMetrics } from "./report/metrics.ts";
 
@@ -99,15 +102,32 @@ export function setup(options: SetupOptions): Controller {
     retryFirstMs: RETRY_FIRST_MS,
     retryMostMs: RETRY_MOST_MS,
   });
-  const slots = new RolloutBudget(options.maxConcurrentRollouts, () =>
-    countRolling(caches, clock.now() - options.rolloutTimeoutMs),
-  );
-  enqueueOnChange(caches, queue, slots);
+  const { rolloutTimeoutMs } = options;
+  const writes = new WriteHistory(caches.pipes);
+  const enqueue = (serviceId: string) => queue.add(serviceId);
+  const budget = new RolloutBudget({
+    clock,
+    limit: options.maxConcurrentRollouts,
+    rolling: () => countRolling(caches, { nowMs: clock.now(), rolloutTimeoutMs }) + writes.unresolvedRollouts,
+    wake: enqueue,
+  });
+  const deletedScalings = new DeletedScalings(caches.scalings, clock);
+  enqueueOnChange(caches, queue, budget);
   runtimeMetrics.watchQueue(queue);
   runtimeMetrics.watchLeader(elector);
   runtimeMetrics.watchAges(() => watchAges(informers, clock));
   const metrics = new ControllerMetrics(registry, clock);
-  const reconciler = new Reconciler({ ...options, caches, slots, events, metrics, assertMayWrite });
+  const reconciler = new Reconciler({
+    ...options,
+    caches,
+    writes,
+    budget,
+    deletedScalings,
+    enqueue,
+    events,
+    metrics,
+    assertMayWrite,
+  });
   const work = (signal: AbortSignal) =>
     runWorkers(
       {
@@ -115,7 +135,7 @@ export function setup(options: SetupOptions): Controller {
         concurrency: CONCURRENCY,
         reconcile: (serviceId) => reconciler.reconcile(serviceId),
         onFailure: (serviceId, err, expected) =>
-          log[expected ? "debug" : "error"]({ serviceId, err }, "reconcile failed; trying again"),
+          log[expected ? "debug" : "error"]({ serviceId, err }, "a reconciliation failed; trying again"),
         onReconciled: (result) => runtimeMetrics.reconciled(result),
       },
       signal,

@@ -56,6 +56,7 @@ function structural(schema: unknown): unknown {
   return Object.fromEntries(
     Object.entries(schema)
       .filter(([key, value]) => {
+        if (key === "propertyNames") return false;
         if (key === "additionalProperties") return value !== false;
         return !(typeof value === "number" && Math.abs(value) === Number.MAX_SAFE_INTEGER);
       })

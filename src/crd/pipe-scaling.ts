@@ -82,17 +82,28 @@ const condition = z.object({
 
 const failure = z.object({
   pipe: z.string().meta({ description: "Name of the Deployment." }),
+  uid: z.string().optional().meta({ description: "UID of the Deployment." }),
   size: z.string().meta({ description: "The size that it could not be given." }),
   reason: z.string(),
   message: z.string(),
   attempts: z.int().meta({ description: "How often this size was tried." }),
   at: dateTime,
-  generation: z.int().optional().meta({ description: "Of the Deployment that was refused." }),
+  nextRetryAt: dateTime
+    .optional()
+    .meta({ description: "Time of the next attempt; absent if only a person or another size can help." }),
+  generation: z.int().optional().meta({ description: "Generation of the Deployment that was refused." }),
+});
+
+const pendingPipe = z.object({
+  name: z.string().meta({ description: "Name of the Deployment." }),
+  state: z.enum(["Waiting", "Rolling", "Retrying", "Failed", "Paused", "Unsizable"]),
+  message: z.string().optional().meta({ description: "What it waits for, or what went wrong." }),
 });
 
 export const MAX_FAILURES = 20;
-/** Of a service with more pipes, the others are judged by their rollouts alone. */
-export const MAX_DONE = 1000;
+export const MAX_PENDING = 20;
+/** The other pipes of a larger service are judged by their rollouts alone. */
+export const MAX_CAME_UP = 1000;
 
 const status = z
   .object({
@@ -113,12 +124,21 @@ const status = z
         total: z.int().meta({ description: "Database pipes of the service." }),
         updated: z.int().meta({ description: "Those that run the desired size by a completed rollout." }),
         summary: z.string().meta({ description: "Updated of total, such as `2/5`." }),
-        done: z
-          .array(z.string())
-          .max(MAX_DONE)
+        pending: z
+          .array(pendingPipe)
+          .max(MAX_PENDING)
           .optional()
           .meta({
-            description: `Those that have come up with the size that they have, whatever becomes of their pods, ${MAX_DONE} at most: the UID of each Deployment, the generation of it that was given the size, and the size.`,
+            description: `Pipes that do not run the desired size yet, ${MAX_PENDING} at most, and why.`,
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["name"],
+          }),
+        cameUp: z
+          .record(z.string(), z.string())
+          .optional()
+          .meta({
+            maxProperties: MAX_CAME_UP,
+            description: `The size with which each pipe last came up, ${MAX_CAME_UP} pipes at most, whatever becomes of its pods later: the UID of the Deployment, its generation at that rollout, and the size.`,
           }),
       })
       .optional(),
@@ -136,6 +156,16 @@ const status = z
       })
       .optional()
       .meta({ description: "The last change of size on its way to the pipes." }),
+    limits: z
+      .object({
+        service: z.int().meta({ description: "Most rollouts at once in this service." }),
+        overall: z.int().meta({ description: "Most rollouts at once in all services." }),
+        rolloutTimeoutSeconds: z
+          .int()
+          .meta({ description: "A rollout that takes longer has failed, in seconds." }),
+      })
+      .optional()
+      .meta({ description: "The limits that rollouts keep." }),
     failures: z
       .array(failure)
       .max(MAX_FAILURES)
@@ -154,6 +184,7 @@ export type PipeScalingSpec = z.infer<typeof spec>;
 export type PipeScalingStatus = z.infer<typeof status>;
 export type Condition = z.infer<typeof condition>;
 export type PipeFailure = z.infer<typeof failure>;
+export type PendingPipe = z.infer<typeof pendingPipe>;
 
 /** A PipeScaling without its metadata. */
 export interface PipeScaling {

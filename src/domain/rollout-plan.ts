@@ -1,75 +1,109 @@
 /** How a pipe stands to the size that it is to have. */
 export type PipeState =
-  /** Runs it, by a completed rollout. */
+  /** Has it, and every wanted pod came up once with it. */
   | "done"
   /** Has it in its template; pods are being replaced. */
   | "rolling"
-  /** Has not been given it. */
+  /** Does not have it, and can be given it. */
   | "waiting"
+  /** Does not have it; the API server did not do the last write, which is retried later. */
+  | "retrying"
   /** Was given it, and could not take it. */
   | "failed"
-  /** Has it, but its owner paused its rollouts: nothing will happen until they go on. */
+  /** Has it, but its owner paused its rollouts. */
   | "paused"
-  /** Cannot be sized at all; a person must act. */
+  /** Cannot be sized until a person changes something. */
   | "unsizable";
+
+/** What the pods of a pipe are doing, whatever size they have. */
+export type RolloutPhase =
+  /** Every wanted replica runs the template, or none is wanted. */
+  | "settled"
+  /** A size that the controller applied is on its way. */
+  | "rolling-out"
+  /** The last good size is on its way back. */
+  | "rolling-back"
+  /** A change of the owner is on its way. */
+  | "updating"
+  /** The rollout is complete, and old pods are still ending. */
+  | "terminating"
+  /** The owner paused the rollout. */
+  | "paused"
+  /** Should have ended by now: broken, or its status stands still. */
+  | "overdue";
+
+/** Phases in which pods of a pipe are replaced: they count against the limit of the service. */
+const MOVING: readonly RolloutPhase[] = ["rolling-out", "rolling-back", "updating", "terminating"];
+
+/** Phases that the controller started: they count against the limit over all services. */
+export const OURS: readonly RolloutPhase[] = ["rolling-out", "rolling-back"];
 
 export interface PlannedPipe {
   readonly name: string;
   readonly state: PipeState;
-  /** Pods of it are being replaced or are still ending, for whatever size. */
-  readonly isRestarting: boolean;
-  /** A size is on its way to its pods, whichever: it counts against the bound over all services already. */
-  readonly isRolling: boolean;
+  readonly phase: RolloutPhase;
   readonly replicas: number;
 }
 
 export interface RolloutLimits {
-  /** Rollouts that may begin over all services before the overall bound is reached. */
+  /** Rollouts that may start before the limit over all services is reached. */
   readonly overallFree: number;
 }
 
+/** What waiting pipes wait for. */
+export type HoldBack = "nothing" | "failure" | "canary" | "service-limit" | "overall-limit";
+
 export interface RolloutPlan {
-  /** Pipes to give the size to now, in this order. */
+  /** Pipes to resize now, in this order. */
   readonly start: readonly string[];
-  /** Why the other waiting pipes wait. */
-  readonly holdBack: "nothing" | "failure" | "canary" | "service-limit" | "overall-limit";
+  readonly holdBack: HoldBack;
+  /** Pipes whose rollouts the waiting ones wait for. */
+  readonly blockedBy: readonly string[];
 }
 
-/** At most this many rollouts at once in a service of `total` pipes (design, section 5). */
+/** At most this many rollouts at once in a service of `total` pipes. */
 export function serviceLimit(total: number): number {
   return Math.max(3, Math.ceil(total / 4));
 }
 
 /**
- * Which pipes are given the size next: first those without a running replica, whom a restart costs nothing;
- * then one canary; then, when a pipe has proven the size, as many as the limits allow. A failure holds the
- * rest back. Pipes that are already restarting for an older size come first, since that lag is paid.
+ * Which pipes are resized next: first those without replicas, which a rollout costs nothing; then one canary; then, when
+ * a running pipe has proven the size, as many as the limits allow. A failure holds back the rest. Pipes that already
+ * restart for an older size of ours come first, because that lag is paid; pipes that their owner's change or something
+ * else keeps from being healthy come last, because they would prove nothing.
  */
 export function planRollout(pipes: readonly PlannedPipe[], limits: RolloutLimits): RolloutPlan {
   const waiting = pipes.filter((pipe) => pipe.state === "waiting");
   const idle = waiting.filter((pipe) => pipe.replicas === 0).map((pipe) => pipe.name);
-  const running = waiting.filter((pipe) => pipe.replicas > 0);
-  if (running.length === 0) return { start: idle, holdBack: "nothing" };
-  if (pipes.some((pipe) => pipe.state === "failed")) return { start: idle, holdBack: "failure" };
+  const running = waiting.filter((pipe) => pipe.replicas > 0).toSorted((a, b) => rank(a) - rank(b));
+  if (running.length === 0) return { start: idle, holdBack: "nothing", blockedBy: [] };
+  const failed = pipes.filter((pipe) => pipe.state === "failed");
+  if (failed.length > 0) return { start: idle, holdBack: "failure", blockedBy: failed.map(nameOf) };
 
-  const proven = pipes.some((pipe) => pipe.state === "done" && pipe.replicas > 0);
-  const limit = proven ? serviceLimit(pipes.length) : 1;
-  const inFlight = pipes.filter((pipe) => pipe.state !== "waiting" && holdsSlot(pipe)).length;
-  // Who restarts for an older size holds a slot already and may be redirected within it.
-  const redirectable = running.filter(holdsSlot);
-  const fresh = running.filter((pipe) => !holdsSlot(pipe));
-  const room = Math.max(0, limit - inFlight);
-  const roomForFresh = Math.max(0, room - redirectable.length);
-  const next = [...redirectable.slice(0, room), ...fresh.slice(0, roomForFresh)];
-  const placed = next.filter(({ isRolling }) => !isRolling).slice(0, limits.overallFree);
-  const started = next.filter((pipe) => pipe.isRolling || placed.includes(pipe));
-  const start = [...idle, ...started.map((pipe) => pipe.name)];
-  if (started.length === running.length) return { start, holdBack: "nothing" };
-  if (started.length < next.length) return { start, holdBack: "overall-limit" };
-  return { start, holdBack: proven ? "service-limit" : "canary" };
+  const isProven = pipes.some((pipe) => pipe.state === "done" && pipe.replicas > 0);
+  const limit = isProven ? serviceLimit(pipes.length) : 1;
+  // The canary does not wait for what its neighbors' owners do, only for what the controller has started.
+  const counted = isProven ? MOVING : OURS;
+  const moving = pipes.filter(({ phase }) => counted.includes(phase));
+  // A waiting pipe that is moving has its place already and may be redirected within it.
+  const inPlace = running.filter((pipe) => moving.includes(pipe));
+  const redirected = inPlace.slice(0, Math.max(0, limit - (moving.length - inPlace.length)));
+  const fresh = running.filter((pipe) => !moving.includes(pipe)).slice(0, Math.max(0, limit - moving.length));
+  const next = [...redirected, ...fresh];
+  const placed = next.filter(({ phase }) => !OURS.includes(phase)).slice(0, limits.overallFree);
+  const started = next.filter((pipe) => OURS.includes(pipe.phase) || placed.includes(pipe));
+  const start = [...idle, ...started.map(nameOf)];
+  if (started.length === running.length) return { start, holdBack: "nothing", blockedBy: [] };
+  if (started.length < next.length) return { start, holdBack: "overall-limit", blockedBy: [] };
+  const blockedBy = [...moving.filter((pipe) => !inPlace.includes(pipe)), ...started].map(nameOf);
+  return { start, holdBack: isProven ? "service-limit" : "canary", blockedBy };
 }
 
-/** Paused rollouts hold no slot: they may stay so for weeks. */
-function holdsSlot(pipe: PlannedPipe): boolean {
-  return pipe.isRestarting && pipe.state !== "paused";
+function rank({ phase }: PlannedPipe): number {
+  if (OURS.includes(phase)) return 0;
+  return phase === "settled" || phase === "terminating" ? 1 : 2;
+}
+
+function nameOf({ name }: PlannedPipe): string {
+  return name;
 }

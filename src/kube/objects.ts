@@ -85,7 +85,13 @@ export interface Deployment extends KubeObject {
   readonly spec: {
     readonly replicas?: number;
     readonly paused?: boolean;
-    readonly strategy?: { readonly type?: string };
+    readonly strategy?: {
+      readonly type?: string;
+      readonly rollingUpdate?: {
+        readonly maxSurge?: number | string;
+        readonly maxUnavailable?: number | string;
+      };
+    };
     readonly template: { readonly spec: { readonly containers: readonly Container[] } };
   };
   readonly status?: {

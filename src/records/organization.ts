@@ -1,7 +1,9 @@
 import * as z from "zod";
 import { canonicalUuid } from "../domain/identifiers.ts";
+import type { RolloutWindow } from "../domain/rollout-window.ts";
 import { recordLabels } from "./labels.ts";
 import { instant, nonEmpty, type Parsed, parseRecord, yamlValue } from "./parse.ts";
+import { formatRolloutWindow, rolloutWindowValue } from "./rollout-window.ts";
 
 /** ConfigMap `organization-<id>`. */
 export interface Organization {
@@ -11,6 +13,8 @@ export interface Organization {
   readonly tier: string;
   readonly byocConfig: readonly { readonly accountName: string; readonly id: string }[];
   readonly privateEndpoints: readonly { readonly description: string; readonly id: string }[];
+  /** For the services that have no window of their own; without one, rollouts may start at any time. */
+  readonly rolloutWindow?: RolloutWindow | undefined;
 }
 
 const PREFIX = "organization-";
@@ -30,6 +34,7 @@ const data = z.object({
   tier: nonEmpty,
   byocConfig: yamlValue(z.array(z.object({ accountName: z.string(), id: z.string() }))).default([]),
   privateEndpoints: yamlValue(z.array(z.object({ description: z.string(), id: z.string() }))).default([]),
+  rolloutWindow: rolloutWindowValue.optional(),
 });
 
 export function parseOrganization(
@@ -49,7 +54,7 @@ export function idInName(name: string, prefix: string): string | undefined {
 }
 
 export function organizationConfigMap(
-  organization: Pick<Organization, "id" | "name" | "createdAt" | "tier">,
+  organization: Pick<Organization, "id" | "name" | "createdAt" | "tier" | "rolloutWindow">,
 ) {
   return {
     apiVersion: "v1",
@@ -62,6 +67,7 @@ export function organizationConfigMap(
       name: organization.name,
       createdAt: organization.createdAt.toISOString(),
       tier: organization.tier,
+      ...(organization.rolloutWindow && { rolloutWindow: formatRolloutWindow(organization.rolloutWindow) }),
     },
   };
 }

@@ -42,7 +42,8 @@ export function yamlValue<T>(schema: z.ZodType<T>): z.ZodType<T, string> {
   });
 }
 
-function readFailsafe(text: string): Parsed<unknown> {
+/** Reads YAML whose scalars all stay strings. */
+export function readFailsafe(text: string): Parsed<unknown> {
   try {
     const document = parseDocument(text, { schema: "failsafe" });
     const [syntax] = document.errors;

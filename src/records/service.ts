@@ -1,8 +1,10 @@
 import * as z from "zod";
 import { canonicalUuid } from "../domain/identifiers.ts";
+import type { RolloutWindow } from "../domain/rollout-window.ts";
 import { ORGANIZATION_LABEL, recordLabels } from "./labels.ts";
 import { idInName } from "./organization.ts";
 import { nonEmpty, type Parsed, parseRecord } from "./parse.ts";
+import { formatRolloutWindow, rolloutWindowValue } from "./rollout-window.ts";
 
 /** ConfigMap `service-<id>`. The organization is its label: selectors and tenancy read the same word. */
 export interface Service {
@@ -11,6 +13,8 @@ export interface Service {
   readonly name: string;
   /** Namespace where the service's pipes run. */
   readonly namespace: string;
+  /** Without one, the window of the organization applies. */
+  readonly rolloutWindow?: RolloutWindow | undefined;
 }
 
 const PREFIX = "service-";
@@ -30,6 +34,7 @@ const data = z.object({
     /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/,
     "must be the name of a namespace: lower-case letters, digits and hyphens",
   ),
+  rolloutWindow: rolloutWindowValue.optional(),
 });
 
 export function parseService(
@@ -58,6 +63,10 @@ export function serviceConfigMap(service: Service) {
       name: serviceConfigMapName(service.id),
       labels: recordLabels("service", service.organizationId),
     },
-    data: { name: service.name, namespace: service.namespace },
+    data: {
+      name: service.name,
+      namespace: service.namespace,
+      ...(service.rolloutWindow && { rolloutWindow: formatRolloutWindow(service.rolloutWindow) }),
+    },
   };
 }

@@ -4,10 +4,12 @@ import type { WorkQueue } from "./work-queue.ts";
 
 /** Result of a reconcile. Without a delay, the key waits for the next change. */
 export interface Outcome {
+  /** Reconcile again soon. It counts against the back-off, like an error, so that it can never become a loop. */
+  readonly requeue?: boolean;
   readonly requeueAfterMs?: number | undefined;
 }
 
-export type ReconcileResult = "success" | "requeue_after" | "error";
+export type ReconcileResult = "success" | "requeue" | "requeue_after" | "error";
 
 export interface WorkersOptions {
   readonly queue: WorkQueue;
@@ -35,7 +37,12 @@ export async function runWorkers(options: WorkersOptions, signal: AbortSignal): 
 async function reconcileKey(options: WorkersOptions, key: string, signal: AbortSignal): Promise<void> {
   const { queue, reconcile, onFailure, onReconciled } = options;
   try {
-    const { requeueAfterMs } = await reconcile(key, signal);
+    const { requeue = false, requeueAfterMs } = await reconcile(key, signal);
+    if (requeue) {
+      queue.retry(key);
+      onReconciled?.("requeue");
+      return;
+    }
     queue.forget(key);
     if (requeueAfterMs !== undefined) queue.addAfter(key, requeueAfterMs);
     onReconciled?.(requeueAfterMs === undefined ? "success" : "requeue_after");

@@ -119,13 +119,16 @@ describe("with the controller's token", () => {
     ["the size of the named container", container({ resources: size }), "pipe"],
     ["the size of the only container, which had none", container({ resources: size }), "lone"],
     [
+      "an existing CPU limit, to the request",
+      container({ resources: { requests: { cpu: "4" }, limits: { cpu: "4000m" } } }),
+      "pipe",
+    ],
+    [
       "our own annotations",
       {
         metadata: {
           annotations: {
-            "pipes.clouddb.dev/given-size": "4000m/16Gi",
-            "pipes.clouddb.dev/completed-size": "1000m/4Gi",
-            "pipes.clouddb.dev/attempt": "{}",
+            "pipes.clouddb.dev/last-rollout": "{}",
           },
         },
       },
@@ -160,6 +163,11 @@ describe("with the controller's token", () => {
       "only the resources of the one",
     ],
     ["a limit of CPU", container({ resources: { limits: { cpu: "4" } } }), "only requests of cpu and memory"],
+    [
+      "a limit of CPU where there was none",
+      container({ resources: { requests: { cpu: "4" }, limits: { cpu: "4" } } }, "sidecar"),
+      "only",
+    ],
     [
       "a request of disk",
       container({ resources: { requests: { "ephemeral-storage": "2Gi" } } }),

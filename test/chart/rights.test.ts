@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { ATTEMPT_ANNOTATION } from "../../src/controller/names.ts";
-import { PIPE_SCALINGS } from "../../src/crd/names.ts";
+import { LAST_ROLLOUT_ANNOTATION } from "../../src/controller/names.ts";
+import { CONTROLLER_FIELD_MANAGER, PIPE_SCALINGS } from "../../src/crd/names.ts";
 import type { KubeObject, Lease } from "../../src/kube/objects.ts";
 import { collectionPath, EVENTS, LEASES, objectPath, type Resource } from "../../src/kube/paths.ts";
 import { membersConfigMap } from "../../src/records/members.ts";
@@ -225,7 +225,7 @@ describe("of the controller's rights", () => {
 
     async function attempt(): Promise<Readonly<Record<string, unknown>>> {
       const { metadata } = await world.pipe("pipe-a");
-      return JSON.parse(metadata.annotations?.[ATTEMPT_ANNOTATION] ?? "{}");
+      return JSON.parse(metadata.annotations?.[LAST_ROLLOUT_ANNOTATION] ?? "{}");
     }
 
     interface Task {
@@ -243,10 +243,11 @@ describe("of the controller's rights", () => {
       // As after etcd was put back: the pipe tells of a PipeScaling that is later than the one there is.
       "get pipes.clouddb.dev/pipescalings": {
         async give() {
-          const later = JSON.stringify({ ...(await attempt()), generation: 1_000_000 });
-          await world.patchPipe("pipe-a", { metadata: { annotations: { [ATTEMPT_ANNOTATION]: later } } });
+          const later = JSON.stringify({ ...(await attempt()), scalingGeneration: 1_000_000 });
+          const metadata = { annotations: { [LAST_ROLLOUT_ANNOTATION]: later } };
+          await world.patchPipe("pipe-a", { metadata }, CONTROLLER_FIELD_MANAGER);
         },
-        isDone: async () => (await attempt())["generation"] !== 1_000_000,
+        isDone: async () => (await attempt())["scalingGeneration"] !== 1_000_000,
       },
       "create pipes.clouddb.dev/pipescalings": {
         give: () => world.client.json({ method: "DELETE", path: pathOfScaling() }),

@@ -110,6 +110,42 @@ describe("organization update", () => {
     expect(await dataAfter("--name Acme --tier basic")).toEqual({ ...before, tier: "basic" });
   });
 
+  it("sets the rollout window that create has given, leaves it with other changes, and removes it", async () => {
+    const window = '{schedule: "0 2 * * 6", duration: 4h}';
+    const words = ["organization", "create", "--name", "Acme", "--tier", "basic"];
+    const created = await records.json(shown, [...words, "--rollout-window", window]);
+    const { id } = created;
+    const saturdays = { schedule: "0 2 * * 6", duration: "4h", timeZone: "UTC" };
+    expect(created).toMatchObject({ name: "Acme", rolloutWindow: saturdays });
+    const shownWindow = async () => {
+      const organization = await records.json(shown, `organization show ${id}`);
+      return [organization["rolloutWindow"], organization["rolloutWindowState"]];
+    };
+    expect(await shownWindow()).toEqual([saturdays, expect.stringMatching(/^(open|closed) until 20.*Z$/)]);
+
+    expect(await records.json(shown, `organization update ${id} --name Globex`)).toMatchObject({
+      name: "Globex",
+      rolloutWindow: saturdays,
+    });
+    const always = '{schedule: "* * * * *", duration: 15m, timeZone: Europe/Berlin}';
+    await records.json(shown, ["organization", "update", id, "--rollout-window", always]);
+    expect(await shownWindow()).toEqual([
+      { schedule: "* * * * *", duration: "15m", timeZone: "Europe/Berlin" },
+      expect.stringMatching(/^open until 20.*Z$/),
+    ]);
+    const { data } = (await records.object<ConfigMap>(CONFIG_MAPS, `organization-${id}`)) ?? {};
+    expect(data?.["rolloutWindow"]).toBe(
+      '{ schedule: "* * * * *", duration: "15m", timeZone: "Europe/Berlin" }',
+    );
+
+    const removed = await records.json(shown, `organization update ${id} --rollout-window none`);
+    expect(removed).not.toHaveProperty("rolloutWindow");
+    expect(await shownWindow()).toEqual([undefined, undefined]);
+    expect((await records.object<ConfigMap>(CONFIG_MAPS, `organization-${id}`))?.data).not.toHaveProperty(
+      "rolloutWindow",
+    );
+  });
+
   it("by several at once loses none of it", async () => {
     const id = await records.world.addOrganization({ tier: "basic" });
     const ended = await Promise.all(
@@ -125,8 +161,10 @@ describe("organization update", () => {
   });
 
   it.each([
-    ["", 2, "There is nothing to change: give --tier, --name or both."],
+    ["", 2, "There is nothing to change: give --tier, --name or --rollout-window."],
     ["--tier gold", 2, 'is "gold", but it must be one of the tiers: basic, scale, enterprise.'],
+    ["--rollout-window always", 2, 'is "always", but it must be a YAML map such as {schedule: '],
+    ['--rollout-window {"schedule":"x"}', 2, "its duration is missing, or none."],
   ])("refuses %j, and changes nothing", async (change, exitCode, sentence) => {
     const id = await records.world.addOrganization();
     const before = await inventory(id);

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
-import { CONFIG_MAPS } from "../../src/kube/paths.ts";
+import type { ConfigMap } from "../../src/kube/objects.ts";
+import { CONFIG_MAPS, objectPath } from "../../src/kube/paths.ts";
 import { recordLabels } from "../../src/records/labels.ts";
 import { PIPE_SCALINGS } from "../api/world.ts";
 import { serviceRecord } from "../gen/records.ts";
@@ -54,6 +55,78 @@ describe("service show", () => {
     );
     expect(code).toBe(1);
     expect(err).toContain(`kubectl edit configmap ${malformed.metadata.name}`);
+  });
+});
+
+describe("service update", () => {
+  const saturdays = { schedule: "0 2 * * 6", duration: "4h", timeZone: "Europe/Berlin" };
+  const written = JSON.stringify(saturdays);
+
+  it("changes the name and the rollout window, and nothing else", async () => {
+    const id = await records.world.addService(organization);
+    const record = { id, organizationId: organization, name: "orders", namespace: records.world.pipes };
+    const update = (...change: readonly string[]) =>
+      records.json(shown, ["service", "update", id, ...change]);
+    expect(await update("--rollout-window", written)).toEqual({ ...record, rolloutWindow: saturdays });
+    expect(await update("--name", "billing")).toEqual({
+      ...{ ...record, name: "billing", rolloutWindow: saturdays },
+    });
+    expect((await records.object<ConfigMap>(CONFIG_MAPS, `service-${id}`))?.data).toEqual({
+      ...{ name: "billing", namespace: records.world.pipes },
+      rolloutWindow: '{ schedule: "0 2 * * 6", duration: "4h", timeZone: "Europe/Berlin" }',
+    });
+    expect(await update("--name", "orders", "--rollout-window", "none")).toEqual(record);
+    expect((await records.object<ConfigMap>(CONFIG_MAPS, `service-${id}`))?.data).toEqual({
+      ...{ name: "orders", namespace: records.world.pipes },
+    });
+  });
+
+  it("refuses a call without a change, an unknown service and a malformed record", async () => {
+    const id = await records.world.addService(organization);
+    expect(await records.run(`service update ${id}`)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("There is nothing to change: give --name, --rollout-window or both."),
+    });
+    const unknown = await records.run(`service update ${randomUUID()} --name billing`);
+    expect(unknown).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("There is no service with the id"),
+    });
+    const malformed = serviceRecord({ organizationId: organization, namespace: records.world.pipes });
+    const record = { ...malformed, data: { ...malformed.data, rolloutWindow: "always" } };
+    await records.world.addRecord(record);
+    const { code, err } = await records.run(
+      `service update ${malformed.metadata.name.slice("service-".length)} --name billing`,
+    );
+    expect(code).toBe(1);
+    expect(err).toContain(`kubectl edit configmap ${malformed.metadata.name}`);
+    expect(err).toContain("rolloutWindow: it must be a YAML map such as ");
+  });
+
+  it("lets service show fall back to the rollout window of the organization", async () => {
+    const owner = await records.world.addOrganization();
+    const words = `service create --organization ${owner} --name orders --pipes-namespace ${records.world.pipes}`;
+    const { id } = await records.json(shown, words);
+    await records.json(shown, ["organization", "update", owner, "--rollout-window", written]);
+    const shownWindow = async () => (await records.json(shown, `service show ${id}`))["rolloutWindow"];
+    expect(await shownWindow()).toEqual(saturdays);
+    await records.world.admin.json({
+      method: "PATCH",
+      path: objectPath(CONFIG_MAPS, records.world.records, `organization-${owner}`),
+      patchType: "application/merge-patch+json",
+      body: { data: { rolloutWindow: "always" } },
+    });
+    const malformed = await records.run(`service show ${id}`);
+    expect(malformed).toMatchObject({ code: 0, out: expect.stringMatching(/\nROLLOUT WINDOW +-\n/) });
+    expect(malformed.err).toContain(
+      `The record organization-${owner} is malformed and left out: rolloutWindow: `,
+    );
+    const always = { schedule: "* * * * *", duration: "15m", timeZone: "UTC" };
+    await records.json(shown, ["service", "update", id, "--rollout-window", JSON.stringify(always)]);
+    expect(await shownWindow()).toEqual(always);
+    expect((await records.run(`service show ${id}`)).out).toMatch(
+      /\nROLLOUT WINDOW STATE +open until 20\S+Z\n/,
+    );
   });
 });
 

@@ -14,6 +14,7 @@ const HOW_TO = [
   "give-a-key",
   "change-tier",
   "suspend",
+  "rollout-windows",
   "find-out-why",
   "back-up-and-restore",
   "trace-a-rescale",

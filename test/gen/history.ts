@@ -1,6 +1,6 @@
 import {
   DATABASE_TYPE,
-  GIVEN_SIZE_ANNOTATION,
+  LAST_ROLLOUT_ANNOTATION,
   SERVICE_LABEL,
   TYPE_LABEL,
 } from "../../src/controller/names.ts";
@@ -31,7 +31,7 @@ const SIZE_FIELDS = {
     },
   },
 };
-const GIVEN_FIELDS = { "f:metadata": { "f:annotations": { [`f:${GIVEN_SIZE_ANNOTATION}`]: {} } } };
+const GIVEN_FIELDS = { "f:metadata": { "f:annotations": { [`f:${LAST_ROLLOUT_ANNOTATION}`]: {} } } };
 
 /** What happened in a cluster, one sentence a call, each at the next version. */
 export class HistoryBuilder {
@@ -72,7 +72,7 @@ export class HistoryBuilder {
         generation: (before.metadata.generation ?? 0) + 1,
         annotations: {
           ...before.metadata.annotations,
-          [GIVEN_SIZE_ANNOTATION]: `${cores} at ${this.#version}`,
+          [LAST_ROLLOUT_ANNOTATION]: `${cores} at ${this.#version}`,
         },
         managedFields: [{ manager: CONTROLLER_FIELD_MANAGER, fieldsV1 }],
       },

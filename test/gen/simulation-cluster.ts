@@ -1,6 +1,7 @@
-import { ATTEMPT_ANNOTATION } from "../../src/controller/names.ts";
+import { LAST_ROLLOUT_ANNOTATION, REVISION_ANNOTATION } from "../../src/controller/names.ts";
 import { type DeploymentView, toDeploymentView } from "../../src/controller/observe/deployment-view.ts";
 import { formatAllotment } from "../../src/controller/observe/resources.ts";
+import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
 import type { PipeScaling, PipeScalingStatus } from "../../src/crd/pipe-scaling.ts";
 import type { KubeRequest } from "../../src/kube/client.ts";
 import { KubeApiError, KubeUnreachableError } from "../../src/kube/errors.ts";
@@ -60,13 +61,15 @@ export class SimulatedCluster {
 
   /** What the pipe's container has, as an annotation would tell it. */
   sizeOf(name: string): string {
-    const { size, oddResources } = this.pipe(name);
-    const allotment = size ?? oddResources;
+    const { size, otherResources } = this.pipe(name);
+    const allotment = size ?? otherResources;
     return allotment ? formatAllotment(allotment) : "unclear";
   }
 
   /** A Deployment whose pods run. */
-  deploy(made: Pick<Deployment, "spec"> & { readonly metadata: Pick<ObjectMeta, "name"> }): void {
+  deploy(
+    made: Pick<Deployment, "spec"> & { readonly metadata: Pick<ObjectMeta, "name" | "annotations"> },
+  ): void {
     const { replicas = 1 } = made.spec;
     const at = this.#time();
     const metadata = {
@@ -75,6 +78,7 @@ export class SimulatedCluster {
       resourceVersion: this.next(),
       generation: 1,
       creationTimestamp: at,
+      annotations: { ...made.metadata.annotations, [REVISION_ANNOTATION]: "1" },
     };
     const status = { observedGeneration: 1, ...running(replicas), conditions: [progressing(NEW, at, at)] };
     this.#put({ ...made, metadata, status });
@@ -146,17 +150,18 @@ export class SimulatedCluster {
     return parsed(answer);
   }
 
-  #patchPipe(name: string, { body }: KubeRequest): Deployment {
+  #patchPipe(name: string, { method, body }: KubeRequest): Deployment {
+    if (method === undefined) return found(this.deployments, name);
     const patch: Deployment = parsed(body);
     const before = current(this.deployments.get(name), patch.metadata);
-    const { annotations } = patch.metadata;
+    const { annotations = {} } = patch.metadata;
     const after: Deployment = parsed(
       patched(before, { metadata: { annotations }, ...(patch.spec ? { spec: patch.spec } : {}) }, true),
     );
-    if (annotations?.[ATTEMPT_ANNOTATION] !== undefined && patch.spec)
-      this.judge.given(toDeploymentView(before));
-    else if (patch.spec) this.judge.putBack(name);
-    const written = this.#write(after, true);
+    const isRollback = annotations[LAST_ROLLOUT_ANNOTATION]?.includes('"isRollback":true');
+    if (patch.spec && isRollback) this.judge.putBack(name);
+    else if (patch.spec) this.judge.given(toDeploymentView(before));
+    const written = this.#write({ ...after, metadata: { ...after.metadata, managedFields: MANAGED } }, true);
     this.writes.push(`${name} ${patch.spec ? this.sizeOf(name) : "noted"}`);
     return written;
   }
@@ -211,7 +216,8 @@ export class SimulatedCluster {
     };
     const after = (ms: number, work: () => void) => this.clock.after(ms, () => isCurrent() && work());
     const since = pipe.status?.conditions?.[0]?.lastTransitionTime ?? this.#time();
-    after(SEEN_MS, () =>
+    after(SEEN_MS, () => {
+      if (isOfTemplate) this.#raiseRevision(name);
       this.report(
         name,
         isOfTemplate
@@ -222,14 +228,24 @@ export class SimulatedCluster {
               conditions: [progressing("ReplicaSetUpdated", this.#time(), since)],
             }
           : {},
-      ),
-    );
+      );
+    });
     const rolloutMs = isOfTemplate ? this.rolloutMs(pipe) : 500;
     if (rolloutMs === undefined) return;
     after(SEEN_MS + rolloutMs, () => {
       this.judge.completed(name);
       const conditions = isOfTemplate ? { conditions: [progressing(NEW, this.#time(), since)] } : {};
       this.report(name, { ...running(replicas), ...conditions });
+    });
+  }
+
+  #raiseRevision(name: string): void {
+    const before = found(this.deployments, name);
+    const { annotations = {} } = before.metadata;
+    const revision = `${Number(annotations[REVISION_ANNOTATION]) + 1}`;
+    this.deployments.set(name, {
+      ...before,
+      metadata: { ...before.metadata, annotations: { ...annotations, [REVISION_ANNOTATION]: revision } },
     });
   }
 
@@ -258,6 +274,15 @@ export class SimulatedCluster {
 }
 
 const NEW = "NewReplicaSetAvailable";
+
+/** The controller manages its annotation until somebody else changes it. */
+const MANAGED = [
+  {
+    manager: CONTROLLER_FIELD_MANAGER,
+    operation: "Update",
+    fieldsV1: { "f:metadata": { "f:annotations": { [`f:${LAST_ROLLOUT_ANNOTATION}`]: {} } } },
+  },
+];
 
 function progressing(reason: string, lastUpdateTime: string, lastTransitionTime: string) {
   return { type: "Progressing", status: "True", reason, lastUpdateTime, lastTransitionTime };

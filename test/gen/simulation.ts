@@ -1,7 +1,10 @@
 import { RolloutBudget } from "../../src/controller/apply/rollout-budget.ts";
-import { countRolling, enqueueOnChange } from "../../src/controller/event-handlers.ts";
+import { WriteHistory } from "../../src/controller/apply/write-history.ts";
+import { countRolling } from "../../src/controller/decide/rolling.ts";
+import { enqueueOnChange } from "../../src/controller/event-handlers.ts";
 import { RETRY_ANNOTATION } from "../../src/controller/names.ts";
 import { createCaches } from "../../src/controller/observe/caches.ts";
+import { DeletedScalings } from "../../src/controller/observe/deleted-scalings.ts";
 import { toDeploymentView } from "../../src/controller/observe/deployment-view.ts";
 import { toPipeScalingView } from "../../src/controller/observe/pipe-scaling-view.ts";
 import { Reconciler } from "../../src/controller/reconciler.ts";
@@ -35,6 +38,8 @@ export class Simulation {
   readonly cluster = new SimulatedCluster(this.rolloutTimeoutMs);
   readonly clock = this.cluster.clock;
   readonly events: Event[] = [];
+  /** Runs of the reconcile function so far. */
+  reconciliations = 0;
   readonly #options: SimulationOptions;
   readonly #records = new Map<string, ConfigMap>();
   #caches = createCaches();
@@ -125,10 +130,16 @@ export class Simulation {
       retryMostMs: 60_000,
       random: () => 0.5,
     });
-    const slots = new RolloutBudget(this.#options.mostRollouts ?? 50, () =>
-      countRolling(caches, clock.now() - rolloutTimeoutMs),
-    );
-    enqueueOnChange(caches, queue, slots);
+    const writes = new WriteHistory(caches.pipes);
+    const enqueue = (serviceId: string) => queue.add(serviceId);
+    const budget = new RolloutBudget({
+      clock,
+      limit: this.#options.mostRollouts ?? 50,
+      rolling: () =>
+        countRolling(caches, { nowMs: clock.now(), rolloutTimeoutMs }) + writes.unresolvedRollouts,
+      wake: enqueue,
+    });
+    enqueueOnChange(caches, queue, budget);
     this.#watch();
     const reconciler = new Reconciler({
       client: { json: (request) => cluster.json({ ...request, signal }) },
@@ -137,13 +148,19 @@ export class Simulation {
       namespace: RECORDS,
       tiers: BUILT_IN_TIERS,
       rolloutTimeoutMs,
-      slots,
+      writes,
+      budget,
+      enqueue,
+      deletedScalings: new DeletedScalings(caches.scalings, clock),
       events: { record: (event) => events.push(event) },
       metrics: this.#options.metrics ?? { passed: () => undefined, reported: () => undefined },
       log: createLogger("silent", "controller"),
       assertMayWrite: () => undefined,
     });
-    const reconcile = (serviceId: string) => reconciler.reconcile(serviceId);
+    const reconcile = (serviceId: string) => {
+      this.reconciliations += 1;
+      return reconciler.reconcile(serviceId);
+    };
     void runWorkers({ queue, concurrency: 16, reconcile, onFailure: () => undefined }, signal);
   }
 

@@ -16,14 +16,14 @@ export function aPipe(name: string, changes: Partial<DeploymentView> = {}): Depl
     isBeingDeleted: false,
     container: { name: "pipe" },
     size: sizeOfCores(1),
-    otherWriters: [],
+    cpuLimitFollows: false,
+    otherManagers: [],
     replicas: 1,
     isPaused: false,
-    isRecreated: false,
+    stopsOldPodsFirst: false,
+    revision: 1,
     rollout: COMPLETE,
-    given: undefined,
-    completed: undefined,
-    attempt: undefined,
+    lastRollout: undefined,
     ...changes,
   };
 }
@@ -33,35 +33,39 @@ export const COMPLETE: DeploymentView["rollout"] = {
   isSeen: true,
   isWithoutPods: false,
   terminatingReplicas: 0,
+  progressedAtS: LONG_AGO_MS / 1000,
   progressing: undefined,
   replicaFailure: undefined,
 };
 
-export const UNDER_WAY: DeploymentView["rollout"] = { ...COMPLETE, isComplete: false };
+export const UNDER_WAY: DeploymentView["rollout"] = {
+  ...COMPLETE,
+  isComplete: false,
+  progressedAtS: NOW_MS / 1000 - 50,
+};
 
-export function anAttempt(size: Size, changes: Partial<LastRollout> = {}): LastRollout {
+/** A rollout that the controller started a minute ago, on a pipe of one core. */
+export function aRollout(size: Size, changes: Partial<LastRollout> = {}): LastRollout {
   return {
     size,
+    isRollback: false,
+    lastGoodSize: sizeOfCores(1),
     startedAtMs: NOW_MS - 60_000,
-    scalingUid: "scaling-uid",
-    generation: 1,
-    requestId: undefined,
-    pipeGeneration: 1,
     attempts: 1,
+    serviceId: "service",
+    scalingUid: "scaling-uid",
+    scalingGeneration: 1,
+    generation: 1,
+    revision: 1,
+    progressedAtS: LONG_AGO_MS / 1000,
+    replicas: 1,
     ...changes,
   };
 }
 
-/** A pipe that was given a size and is on its way to it. */
+/** A pipe whose size the controller has applied and that is on its way to it. */
 export function rollingTo(name: string, size: Size, changes: Partial<DeploymentView> = {}): DeploymentView {
-  return aPipe(name, {
-    size,
-    given: size,
-    completed: sizeOfCores(1),
-    attempt: anAttempt(size),
-    rollout: UNDER_WAY,
-    ...changes,
-  });
+  return aPipe(name, { size, lastRollout: aRollout(size), rollout: UNDER_WAY, ...changes });
 }
 
 export function aScaling(cores: number | undefined, changes: Partial<PipeScalingView> = {}): PipeScalingView {
@@ -94,8 +98,10 @@ export function aSnapshot(pipes: readonly DeploymentView[], changes: Partial<Sna
       value: { name: "basic", defaultSize: sizeOfCores(1), maximumSize: sizeOfCores(24) },
     },
     scaling: aScaling(4),
+    deleted: undefined,
     foreign: [],
     failures: [],
+    writes: new Map(),
     pipes,
     unschedulable: new Map(),
     autoscalers: new Map(),

@@ -52,6 +52,26 @@ describe("a pipe that an autoscaler acts on too", () => {
     expect(resourcesOf(await world.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
   });
 
+  it("is resized while the policies of a VerticalPodAutoscaler leave its container alone", async () => {
+    const vertical = (containerPolicies: readonly object[]) => ({
+      apiVersion: VERTICAL_AUTOSCALERS.apiVersion,
+      kind: "VerticalPodAutoscaler",
+      metadata: { name: "other-containers", namespace: world.pipes },
+      spec: { targetRef: target, resourcePolicy: { containerPolicies } },
+    });
+    await apply(cluster, [vertical([{ containerName: "*", mode: "Off" }])]);
+    await world.askFor(3);
+    await world.waitForCondition("Ready", "True");
+    expect(resourcesOf(await world.pipe("pipe-a"))).toBe("3 12Gi 12Gi");
+    await apply(cluster, [vertical([{ containerName: "*", controlledResources: ["memory"] }])]);
+    const stalled = await world.waitForCondition("Stalled", "True", "FieldConflict");
+    expect(conditionOf(stalled, "Stalled")?.message).toContain(
+      'the VerticalPodAutoscaler "other-containers"',
+    );
+    await apply(cluster, [vertical([{ containerName: "*", controlledResources: [] }])]);
+    await world.waitForCondition("Ready", "True");
+  });
+
   it("is sized, and the horizontal one is named", async () => {
     const metrics = [
       {

@@ -1,11 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import {
-  ATTEMPT_ANNOTATION,
-  COMPLETED_SIZE_ANNOTATION,
-  CONTAINER_ANNOTATION,
-  GIVEN_SIZE_ANNOTATION,
-  RETRY_ANNOTATION,
-} from "../../src/controller/names.ts";
+import { CONTAINER_ANNOTATION, LAST_ROLLOUT_ANNOTATION } from "../../src/controller/names.ts";
 import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
 import type { PipeScaling } from "../../src/crd/pipe-scaling.ts";
 import { formatScalingRequest, REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
@@ -176,7 +170,7 @@ describe("a rescale under way", () => {
       startedAt: expect.any(String),
       completedAt: expect.any(String),
     });
-    const attempt = (await world.pipe("pipe-a")).metadata.annotations?.[ATTEMPT_ANNOTATION];
+    const attempt = (await world.pipe("pipe-a")).metadata.annotations?.[LAST_ROLLOUT_ANNOTATION];
     expect(JSON.parse(attempt ?? "")).toMatchObject({ size: "2000m/8Gi", requestId: request.requestId });
     await world.askFor(3);
     const edited = await world.waitForCondition("Ready", "True");
@@ -302,9 +296,7 @@ describe("what the controller leaves alone", () => {
       {
         "f:metadata": {
           "f:annotations": {
-            [`f:${ATTEMPT_ANNOTATION}`]: {},
-            [`f:${COMPLETED_SIZE_ANNOTATION}`]: {},
-            [`f:${GIVEN_SIZE_ANNOTATION}`]: {},
+            [`f:${LAST_ROLLOUT_ANNOTATION}`]: {},
           },
         },
         "f:spec": {
@@ -465,7 +457,7 @@ describe("a size that a pipe cannot take", () => {
         annotations,
       );
       if (cores === 2) await world.waitForCondition("Ready", "True");
-      else await world.waitForCondition("Stalled", "True", "Refused");
+      else await world.waitForCondition("Stalled", "True", "CpuLimitTooLow");
     }
     const told = await waitFor(
       async () => {
@@ -481,15 +473,17 @@ describe("a size that a pipe cannot take", () => {
     );
     expect(told).toHaveLength(3);
     expect(told).toContain("Normal Scaled: The one pipe runs 1 cpu / 4 Gi.");
-    expect(told).toContain("Normal Scaled: The one pipe runs 2 cpu / 8 Gi (request request-2).");
+    expect(told).toContainEqual(
+      expect.stringMatching(/^Normal Scaled: The one pipe runs 2 cpu \/ 8 Gi \(request request-2\)/),
+    );
     expect(told).toContainEqual(
       expect.stringMatching(
-        /^Warning Refused: pipe-a could not be given 4 cpu \/ 16 Gi: .*cpu limit.*request request-4/s,
+        /^Warning CpuLimitTooLow: pipe-a could not be given 4 cpu \/ 16 Gi: .*CPU limit.*request request-4/s,
       ),
     );
   });
 
-  it("is refused once, told with the API server's words, and tried again when asked", async () => {
+  it("because of its CPU limit is named with the remedy, and takes the size once the limit is raised", async () => {
     await world.startController();
     await world.createPipe({ name: "pipe-a", cores: 1 });
     await world.waitForCondition("Ready", "True");
@@ -497,15 +491,36 @@ describe("a size that a pipe cannot take", () => {
       spec: { template: { spec: { containers: [{ name: "pipe", resources: { limits: { cpu: "2" } } }] } } },
     });
     await world.askFor(4);
-    const stalled = await world.waitForCondition("Stalled", "True", "Refused");
-    expect(conditionOf(stalled, "Stalled")?.message).toContain("must be less than or equal to cpu limit");
+    const stalled = await world.waitForCondition("Stalled", "True", "CpuLimitTooLow");
+    expect(conditionOf(stalled, "Stalled")?.message).toContain(
+      'the container "pipe" has a CPU limit of 2000m, which is below the 4000m of the size: remove limits.cpu',
+    );
     await world.patchPipe("pipe-a", {
       spec: { template: { spec: { containers: [{ name: "pipe", resources: { limits: { cpu: "8" } } }] } } },
     });
-    await world.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date(Date.now() + 1000).toISOString() });
     const scaling = await world.waitForCondition("Ready", "True");
     expect(scaling.status?.failures).toBeUndefined();
     expect(resourcesOf(await world.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
+  });
+
+  it("of the QoS class Guaranteed keeps that class: its CPU limit follows the size", async () => {
+    await world.startController();
+    const amounts = { cpu: "1", memory: "4Gi" };
+    const made = pipeDeployment({ name: "pipe-a", namespace: world.pipes, serviceId: world.serviceId });
+    const [container] = made.spec.template.spec.containers;
+    const containers = [{ ...container, resources: { requests: amounts, limits: amounts } }];
+    const template = { ...made.spec.template, spec: { ...made.spec.template.spec, containers } };
+    await world.create(DEPLOYMENTS, world.pipes, { ...made, spec: { ...made.spec, template } });
+    await world.waitForCondition("Ready", "True");
+    for (const cores of [4, 2]) {
+      await world.askFor(cores);
+      await world.waitForCondition("Ready", "True");
+      const { spec } = await world.pipe("pipe-a");
+      expect(spec.template.spec.containers[0]?.resources?.limits).toEqual({
+        cpu: `${cores}`,
+        memory: `${cores * 4}Gi`,
+      });
+    }
   });
 
   it("that another writer takes back is given again a few times, not for ever", async () => {

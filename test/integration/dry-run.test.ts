@@ -46,14 +46,14 @@ describe("controller --dry-run", () => {
     const about = [world.serviceId, world.pipes];
     expect(lines).toEqual([
       ["SERVICE", "NAMESPACE", "PIPE", "SIZE", "WANTED", "ACTION"],
-      [...about, "-", "-", "-", "make its PipeScaling, with no size of its own"],
-      [...about, "pipe-a", "1 cpu / 4 Gi", "2 cpu / 8 Gi", "give it the size now"],
+      [...about, "-", "-", "-", "create its PipeScaling with no size of its own"],
+      [...about, "pipe-a", "1 cpu / 4 Gi", "2 cpu / 8 Gi", "resize it now"],
       [
         ...about,
         "pipe-b",
         "1 cpu / 4 Gi",
         "2 cpu / 8 Gi",
-        "give it the size later: it waits for the first to prove the size",
+        "resize it later: it waits for pipe-a to prove the size",
       ],
       [""],
     ]);

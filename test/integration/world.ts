@@ -156,12 +156,12 @@ export class World {
     return this.client.json({ path: objectPath(DEPLOYMENTS, this.pipes, name) });
   }
 
-  patchPipe(name: string, body: object): Promise<Deployment> {
+  patchPipe(name: string, body: object, fieldManager = "somebody"): Promise<Deployment> {
     return this.client.json({
       method: "PATCH",
       path: objectPath(DEPLOYMENTS, this.pipes, name),
       patchType: "application/strategic-merge-patch+json",
-      query: { fieldManager: "somebody" },
+      query: { fieldManager },
       body,
     });
   }

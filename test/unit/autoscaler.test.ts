@@ -2,8 +2,10 @@ import { describe, expect, it } from "vitest";
 import { decide, failuresOf } from "../../src/controller/decide/decide.ts";
 import {
   type AutoscalerView,
+  actsOn,
   toHorizontalAutoscalerView,
   toVerticalAutoscalerView,
+  type VerticalPodAutoscaler,
 } from "../../src/controller/observe/autoscaler-view.ts";
 import { verdictOf } from "../../src/controller/report/conditions.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
@@ -12,31 +14,76 @@ import { aPipe, aScaling, aSnapshot } from "../gen/snapshot.ts";
 const metadata = { name: "auto", namespace: "pipes", uid: "u", resourceVersion: "1" };
 const deployment = { kind: "Deployment", name: "a" };
 
-describe("a vertical autoscaler", () => {
+type ContainerPolicies = NonNullable<
+  NonNullable<VerticalPodAutoscaler["spec"]["resourcePolicy"]>["containerPolicies"]
+>;
+
+describe("a VerticalPodAutoscaler", () => {
+  const withPolicies = (...containerPolicies: ContainerPolicies) =>
+    toVerticalAutoscalerView({
+      metadata,
+      spec: { targetRef: deployment, resourcePolicy: { containerPolicies } },
+    });
+
   it.each([undefined, "Auto", "Initial", "Recreate", "InPlaceOrRecreate"])(
-    "in the mode %s sets sizes",
+    "acts on every container in the update mode %s",
     (mode) => {
       const updatePolicy = mode === undefined ? {} : { updatePolicy: { updateMode: mode } };
-      const found = toVerticalAutoscalerView({ metadata, spec: { targetRef: deployment, ...updatePolicy } });
-      expect(found).toMatchObject({ deployment: "a", exempt: [] });
+      const view = toVerticalAutoscalerView({ metadata, spec: { targetRef: deployment, ...updatePolicy } });
+      expect(view.deployment).toBe("a");
+      expect(actsOn(view, "pipe")).toBe(true);
     },
   );
 
-  it("that only recommends, or is about something else, is none for us", () => {
+  it("targets no Deployment in the update mode Off, or if it targets another kind", () => {
     const off = { targetRef: deployment, updatePolicy: { updateMode: "Off" } };
     expect(toVerticalAutoscalerView({ metadata, spec: off }).deployment).toBeUndefined();
     const other = { targetRef: { kind: "StatefulSet", name: "a" } };
     expect(toVerticalAutoscalerView({ metadata, spec: other }).deployment).toBeUndefined();
   });
 
-  it("may leave containers alone", () => {
-    const containerPolicies = [
-      { containerName: "pipe", mode: "Off" },
-      { containerName: "*", mode: "Auto" },
-    ];
-    const spec = { targetRef: deployment, resourcePolicy: { containerPolicies } };
-    expect(toVerticalAutoscalerView({ metadata, spec }).exempt).toEqual(["pipe"]);
+  it("leaves every container without a policy of its own alone if the policy * has the mode Off", () => {
+    const view = withPolicies({ containerName: "*", mode: "Off" });
+    expect(actsOn(view, "pipe")).toBe(false);
   });
+
+  it("follows the policy of the named container and not the policy *, in any order", () => {
+    const ours = { containerName: "pipe", mode: "Off" };
+    const others = { containerName: "*", mode: "Auto" };
+    for (const policies of [
+      [ours, others],
+      [others, ours],
+    ]) {
+      expect(actsOn(withPolicies(...policies), "pipe")).toBe(false);
+      expect(actsOn(withPolicies(...policies), "sidecar")).toBe(true);
+    }
+    const opposite = withPolicies({ containerName: "*", mode: "Off" }, { containerName: "pipe" });
+    expect(actsOn(opposite, "pipe")).toBe(true);
+    expect(actsOn(opposite, "sidecar")).toBe(false);
+  });
+
+  it("acts on a container if only another container has a policy", () => {
+    expect(actsOn(withPolicies({ containerName: "sidecar", mode: "Off" }), "pipe")).toBe(true);
+  });
+
+  it.each([
+    [undefined, true],
+    [null, true],
+    [["cpu"], true],
+    [["memory"], true],
+    [["nvidia.com/gpu"], false],
+    [[], false],
+  ])("with the controlled resources %j acts on the size of a container: %s", (resources, isActing) => {
+    const controlledResources = resources === undefined ? {} : { controlledResources: resources };
+    expect(actsOn(withPolicies({ containerName: "pipe", ...controlledResources }), "pipe")).toBe(isActing);
+  });
+
+  it.each(["RequestsOnly", "RequestsAndLimits"])(
+    "sets requests, which are part of the size, with the controlled values %s",
+    (controlledValues) => {
+      expect(actsOn(withPolicies({ containerName: "*", controlledValues }), "pipe")).toBe(true);
+    },
+  );
 });
 
 describe("a horizontal autoscaler", () => {
@@ -56,7 +103,7 @@ describe("beside an autoscaler", () => {
     metadata: { ...metadata, generation: 1 },
     kind,
     deployment: "a",
-    exempt: [],
+    policies: new Map(),
   });
   const beside = (kind: AutoscalerView["kind"], pipes = [aPipe("a"), aPipe("b")]) =>
     aSnapshot(pipes, { autoscalers: new Map([["a", [scaler(kind)]]]) });

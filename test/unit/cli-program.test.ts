@@ -79,7 +79,7 @@ describe("help", () => {
   const all = ADMIN_COMMANDS.flatMap(({ name, commands }) => commands.map((each) => `${name} ${each.name}`));
 
   /** Of an update: only what is said to it counts, whatever is set for other commands. */
-  const CHANGES = ["--name", "--tier", "--role", "--expire-at", "--allow-from"];
+  const CHANGES = ["--name", "--tier", "--rollout-window", "--role", "--expire-at", "--allow-from"];
 
   test.each(["try-it", ...all])("of %s has its flags with their variables, and examples", async (command) => {
     const { code, out, err } = await run(`${command} --help`);

@@ -3,10 +3,10 @@ import type { WatchedPipe } from "../../src/cli/status/pipe-lines.ts";
 import { oldTierOf, viewOf } from "../../src/cli/status/scaling-view.ts";
 import { watchedPipeOf } from "../../src/cli/status/service-kinds.ts";
 import type { DeploymentView } from "../../src/controller/observe/deployment-view.ts";
-import type { Condition, PipeScalingStatus } from "../../src/crd/pipe-scaling.ts";
+import type { Condition, PendingPipe, PipeScalingStatus } from "../../src/crd/pipe-scaling.ts";
 import { describeSize, sizeOfCores } from "../../src/domain/size.ts";
 import type { Deployment } from "../../src/kube/objects.ts";
-import { anAttempt, aPipe, aScaling, COMPLETE, NOW_MS, rollingTo } from "../gen/snapshot.ts";
+import { aPipe, aRollout, aScaling, COMPLETE, NOW_MS, rollingTo } from "../gen/snapshot.ts";
 
 const FOUR = sizeOfCores(4);
 const BEGUN_MS = NOW_MS - 120_000;
@@ -39,19 +39,13 @@ const UNDER_WAY: PipeScalingStatus = {
 
 function view(pipes: readonly DeploymentView[], status: PipeScalingStatus = UNDER_WAY) {
   const watched = pipes.map((pipe): WatchedPipe => ({ ...pipe, updatedReplicas: 0 }));
-  return viewOf("orders", aScaling(4, { status }), { pipes: watched, pendingPods: [], nowMs: NOW_MS });
+  return viewOf("orders", aScaling(4, { status }), watched);
 }
 
 /** Came up with four cores in this rescale. */
 function done(name: string, atMs: number): DeploymentView {
-  const progressing = {
-    type: "Progressing",
-    status: "True",
-    reason: "NewReplicaSetAvailable",
-    lastUpdateTime: rfc3339(atMs),
-  };
-  const attempt = anAttempt(FOUR, { startedAtMs: BEGUN_MS });
-  return rollingTo(name, FOUR, { attempt, rollout: { ...COMPLETE, progressing } });
+  const lastRollout = aRollout(FOUR, { startedAtMs: BEGUN_MS });
+  return rollingTo(name, FOUR, { lastRollout, rollout: { ...COMPLETE, progressedAtS: atMs / 1000 } });
 }
 
 describe("a pipe", () => {
@@ -69,60 +63,52 @@ describe("a pipe", () => {
     expect(lineOf(aPipe("pipe-a", { size: FOUR }))).toMatchObject({ state: "done", from: FOUR, to: FOUR });
   });
 
-  test("that is paused by its owner is so", () => {
-    expect(lineOf(rollingTo("pipe-a", FOUR, { isPaused: true }))).toMatchObject({ state: "paused" });
+  const reported = (entry: Omit<PendingPipe, "name">): PipeScalingStatus => ({
+    ...UNDER_WAY,
+    pipes: { total: 1, updated: 0, summary: "0/1", pending: [{ name: "pipe-a", ...entry }] },
   });
 
-  test("that cannot be sized has failed, with why", () => {
-    const why = "it has the containers a, b";
-    expect(lineOf(aPipe("pipe-a", { container: { problem: why } }))).toMatchObject({ state: "failed", why });
+  test("that is paused by its owner is shown as paused", () => {
+    expect(lineOf(rollingTo("pipe-a", FOUR), reported({ state: "Paused" }))).toMatchObject({
+      state: "paused",
+    });
   });
 
-  test("whose rollout the controller has reported as failed is so, until it is given the size again", () => {
-    const at = NOW_MS - 30_000;
-    const failure = {
-      pipe: "pipe-a",
-      size: "4000m/16Gi",
-      reason: "RolloutTimeout",
-      message: "too slow",
-      attempts: 1,
-      at: rfc3339(at),
-    };
-    const status = { ...UNDER_WAY, failures: [failure] };
-    const given = (startedAtMs: number) =>
-      rollingTo("pipe-a", FOUR, { attempt: anAttempt(FOUR, { startedAtMs }) });
-    expect(lineOf(given(at - 1000), status)).toMatchObject({ state: "failed", why: "too slow" });
-    expect(lineOf(given(at + 1000), status)).toMatchObject({ state: "rolling" });
-    expect(lineOf(aPipe("pipe-a"), status)).toMatchObject({ state: "failed", why: "too slow" });
-  });
+  test.each(["Failed", "Retrying", "Unsizable"] as const)(
+    "that is reported as %s is shown with why",
+    (state) => {
+      const status = reported({ state, message: "too slow" });
+      expect(lineOf(aPipe("pipe-a"), status)).toMatchObject({ state: "failed", why: "too slow" });
+    },
+  );
 
-  test("that has failed is told with when it is tried again", () => {
-    const at = rfc3339(NOW_MS - 60_000);
-    const failure = { pipe: "pipe-a", size: "4000m/16Gi", reason: "Refused", message: "no", attempts: 1, at };
-    expect(view([aPipe("pipe-a")], { ...UNDER_WAY, failures: [failure] }).retryAt).toEqual(
-      new Date(NOW_MS + 4 * 60_000),
-    );
+  test("that has failed shows when it is tried again", () => {
+    const nextRetryAt = rfc3339(NOW_MS + 240_000);
+    const failure = { pipe: "pipe-a", size: "4000m/16Gi", reason: "Refused", message: "no", attempts: 1 };
+    const failures = [{ ...failure, at: rfc3339(NOW_MS - 60_000), nextRetryAt }];
+    expect(view([aPipe("pipe-a")], { ...UNDER_WAY, failures }).retryAt).toEqual(new Date(NOW_MS + 240_000));
   });
 
   test("whose new pod fits no node says so while it rolls", () => {
-    const pending = {
-      metadata: { name: "pod", namespace: "pipes", uid: "pod", resourceVersion: "1", generation: 1 },
-      pipeName: "pipe-a",
-      sizes: new Map([["pipe", FOUR]]),
-      unschedulable: "0/3 nodes are available",
-    };
-    const pipes = [{ ...rollingTo("pipe-a", FOUR), updatedReplicas: 0 }];
-    const seen = { pipes, pendingPods: [pending], nowMs: NOW_MS };
-    expect(viewOf("orders", aScaling(4, { status: UNDER_WAY }), seen).lines).toMatchObject([
-      { state: "rolling", why: "no node has room for it at present: 0/3 nodes are available" },
-    ]);
+    const status = reported({ state: "Rolling", message: "0/3 nodes are available" });
+    expect(lineOf(rollingTo("pipe-a", FOUR), status)).toMatchObject({
+      state: "rolling",
+      why: "no node has room for it at present: 0/3 nodes are available",
+    });
   });
 
-  test("that waits says for what", () => {
-    const waiting = ["pipe-b", "pipe-c", "pipe-d", "pipe-e"].map((name) => aPipe(name));
-    const why = (first: DeploymentView) => view([first, ...waiting]).lines.at(-1)?.why;
-    expect(why(rollingTo("pipe-a", FOUR))).toBe("for the first to prove the size");
-    expect(why(done("pipe-a", NOW_MS))).toBe("for those under way");
+  test("that waits says what it waits for", () => {
+    const status = reported({ state: "Waiting", message: "waiting for pipe-b to prove the size" });
+    expect(lineOf(aPipe("pipe-a"), status)).toMatchObject({
+      state: "waiting",
+      why: "for pipe-b to prove the size",
+    });
+  });
+
+  test("waits if the controller has not seen the newest size yet", () => {
+    expect(lineOf(aPipe("pipe-a"), { ...UNDER_WAY, observedGeneration: 0 })).toMatchObject({
+      state: "waiting",
+    });
   });
 });
 

@@ -45,6 +45,7 @@ describe("the controller's metrics", () => {
       'pipe_scaling_pipes{state="done"} 1',
       'pipe_scaling_pipes{state="rolling"} 1',
       'pipe_scaling_pipes{state="waiting"} 0',
+      'pipe_scaling_pipes{state="retrying"} 0',
       'pipe_scaling_pipes{state="failed"} 1',
       'pipe_scaling_pipes{state="paused"} 0',
       'pipe_scaling_pipes{state="unsizable"} 0',

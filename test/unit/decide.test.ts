@@ -1,13 +1,17 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Action, decide, failuresOf } from "../../src/controller/decide/decide.ts";
-import { type DeploymentView, isRollingOurs } from "../../src/controller/observe/deployment-view.ts";
+import type { Action } from "../../src/controller/decide/actions.ts";
+import { decide, failuresOf } from "../../src/controller/decide/decide.ts";
+import { rolloutPhase } from "../../src/controller/decide/rollout-phase.ts";
+import type { DeploymentView } from "../../src/controller/observe/deployment-view.ts";
+import type { LastRollout } from "../../src/controller/observe/last-rollout.ts";
 import { formatAllotment } from "../../src/controller/observe/resources.ts";
 import type { Snapshot } from "../../src/controller/observe/snapshot.ts";
+import { OURS } from "../../src/domain/rollout-plan.ts";
 import { formatSize, sameSize, sizeOfCores } from "../../src/domain/size.ts";
 import {
-  anAttempt,
   aPipe,
+  aRollout,
   aScaling,
   aSnapshot,
   COMPLETE,
@@ -26,13 +30,15 @@ function told(actions: readonly Action[]): string[] {
 function tell(action: Action): string {
   switch (action.type) {
     case "create-pipe-scaling":
-      return `create ${action.size ? formatSize(action.size) : "empty"}`;
+      return `create ${JSON.stringify(action.spec)}`;
+    case "refresh":
+      return `read ${action.pipe.metadata.name}`;
     case "resize":
-      return `${action.pipe.metadata.name} ${formatSize(action.attempt.size)}`;
+      return `${action.pipe.metadata.name} ${formatSize(action.rollout.size)}`;
     case "roll-back":
       return `${action.pipe.metadata.name} back to ${formatAllotment(action.size)}`;
     case "adopt":
-      return `note that ${action.pipe.metadata.name} has ${formatSize(action.size)}`;
+      return `adopt ${action.pipe.metadata.name} with ${formatSize(action.rollout.size)}`;
     case "confirm-generation":
       return `confirm the generation for ${action.pipes.map(({ metadata }) => metadata.name).join(", ")}`;
   }
@@ -60,7 +66,7 @@ describe("decide leaves the pipes alone", () => {
       "while suspended",
       aSnapshot([pipe], { scaling: aScaling(4, { spec: { ...aScaling(4).spec, suspend: true } }) }),
     ],
-    ["that have the size", aSnapshot([aPipe("a", { size: FOUR, given: FOUR })])],
+    ["that have the size", aSnapshot([aPipe("a", { size: FOUR, lastRollout: aRollout(FOUR) })])],
     ["that have the tier's size", aSnapshot([aPipe("a")], { scaling: aScaling(undefined) })],
     [
       "whose container is unclear",
@@ -71,26 +77,45 @@ describe("decide leaves the pipes alone", () => {
 });
 
 describe("decide, where a pipe was given a size by a later generation of the PipeScaling than is seen", () => {
-  const ahead = aPipe("a", { attempt: anAttempt(sizeOfCores(8), { generation: 2 }) });
+  const ahead = aPipe("a", { lastRollout: aRollout(sizeOfCores(8), { scalingGeneration: 2 }) });
   it("gives no size before it is known which of the two is wrong", () => {
     expect(actionsFor(aSnapshot([ahead, aPipe("b")]))).toEqual(["confirm the generation for a"]);
   });
   it("takes no notice if it was another PipeScaling's", () => {
-    const attempt = anAttempt(sizeOfCores(8), { generation: 2, scalingUid: "another" });
-    expect(actionsFor(aSnapshot([aPipe("a", { attempt })]))).toEqual(["a 4000m/16Gi"]);
+    const lastRollout = aRollout(sizeOfCores(8), { scalingGeneration: 2, scalingUid: "another" });
+    expect(actionsFor(aSnapshot([aPipe("a", { lastRollout })]))).toEqual(["a 4000m/16Gi"]);
   });
 });
 
 describe("decide makes the PipeScaling", () => {
   it("empty with the first pipe", () => {
-    expect(actionsFor(aSnapshot([aPipe("a")], { scaling: undefined }))).toEqual(["create empty"]);
+    expect(actionsFor(aSnapshot([aPipe("a")], { scaling: undefined }))).toEqual(["create {}"]);
   });
 
-  it("with the size given last, if it was deleted", () => {
-    const older = rollingTo("a", sizeOfCores(2), { attempt: anAttempt(sizeOfCores(2), { startedAtMs: 1 }) });
-    expect(actionsFor(aSnapshot([older, rollingTo("b", FOUR)], { scaling: undefined }))).toEqual([
-      "create 4000m/16Gi",
+  const sizeSpec = { replicaCpuMillicores: 4000, replicaMemoryGb: 16 };
+
+  it("with the newest size, if it was deleted unseen, and suspended if a pipe has another one", () => {
+    const older = rollingTo("a", sizeOfCores(2), {
+      lastRollout: aRollout(sizeOfCores(2), { startedAtMs: 1 }),
+    });
+    const at = (...pipes: DeploymentView[]) => actionsFor(aSnapshot(pipes, { scaling: undefined }));
+    expect(at(rollingTo("a", FOUR), rollingTo("b", FOUR))).toEqual([`create ${JSON.stringify(sizeSpec)}`]);
+    expect(at(older, rollingTo("b", FOUR))).toEqual([
+      `create ${JSON.stringify({ ...sizeSpec, suspend: true })}`,
     ]);
+  });
+
+  it("without regard to the size of a pipe that moved in from another service", () => {
+    const movedIn = rollingTo("a", FOUR, { lastRollout: aRollout(FOUR, { serviceId: "another" }) });
+    expect(actionsFor(aSnapshot([movedIn, aPipe("b")], { scaling: undefined }))).toEqual(["create {}"]);
+  });
+
+  it("as it was, if its deletion was seen, and after the time that its owner has to create it again", () => {
+    const spec = { ...sizeSpec, suspend: true };
+    const at = (recreateAtMs: number) =>
+      actionsFor(aSnapshot([aPipe("a")], { scaling: undefined, deleted: { spec, recreateAtMs } }));
+    expect(at(NOW_MS + 1)).toEqual([]);
+    expect(at(NOW_MS)).toEqual([`create ${JSON.stringify(spec)}`]);
   });
 });
 
@@ -134,21 +159,21 @@ describe("decide paces a rescale", () => {
     ["has had its time, and so lost its place, needs another", 0, []],
   ])("a rollout that %s", (_, leftMs, actions) => {
     const startedAtMs = NOW_MS - OPTIONS.rolloutTimeoutMs + leftMs;
-    const older = rollingTo("a", sizeOfCores(2), { attempt: anAttempt(sizeOfCores(2), { startedAtMs }) });
+    const older = rollingTo("a", sizeOfCores(2), { lastRollout: aRollout(sizeOfCores(2), { startedAtMs }) });
     const snapshot = aSnapshot([older], { scaling: aScaling(8) });
     expect(actionsFor(snapshot, { ...OPTIONS, overallFree: 0 })).toEqual(actions);
   });
 });
 
 describe("decide, when a pipe cannot take the size", () => {
-  const late = anAttempt(FOUR, { startedAtMs: NOW_MS - OPTIONS.rolloutTimeoutMs });
+  const late = aRollout(FOUR, { startedAtMs: NOW_MS - OPTIONS.rolloutTimeoutMs });
   const condition = (type: string, reason: string, at: number) => {
     const time = new Date(at).toISOString();
     return { type, status: "True", reason, message: reason, lastUpdateTime: time, lastTransitionTime: time };
   };
 
   it.each<[string, Partial<DeploymentView>]>([
-    ["RolloutTimeout", { attempt: late }],
+    ["RolloutTimeout", { lastRollout: late }],
     [
       "ProgressDeadlineExceeded",
       {
@@ -175,7 +200,7 @@ describe("decide, when a pipe cannot take the size", () => {
 
   it("puts a Recreate pipe back as soon as its new pod fits no node: its old one is gone", () => {
     const decision = decide(
-      aSnapshot([rollingTo("a", FOUR, { isRecreated: true })], { unschedulable }),
+      aSnapshot([rollingTo("a", FOUR, { stopsOldPodsFirst: true })], { unschedulable }),
       OPTIONS,
     );
     expect(told(decision.actions)).toEqual(["a back to 1000m/4Gi"]);
@@ -186,25 +211,27 @@ describe("decide, when a pipe cannot take the size", () => {
     const waiting = decide(aSnapshot([rollingTo("a", FOUR)], { unschedulable }), OPTIONS);
     expect(told(waiting.actions)).toEqual([]);
     expect(waiting.sizing?.assessments).toMatchObject([{ state: "rolling", obstacle: words }]);
-    const tooLong = decide(aSnapshot([rollingTo("a", FOUR, { attempt: late })], { unschedulable }), OPTIONS);
+    const tooLong = decide(
+      aSnapshot([rollingTo("a", FOUR, { lastRollout: late })], { unschedulable }),
+      OPTIONS,
+    );
     expect(failuresOf(tooLong)).toMatchObject([
       { reason: "RolloutTimeout", message: `the rollout has not completed in 15 min: ${words}` },
     ]);
   });
 
   it("names who else writes the size", () => {
-    const taken = { given: FOUR, attempt: anAttempt(FOUR, { attempts: 4 }) };
-    const messageOf = (otherWriters: readonly string[]) =>
-      failuresOf(decide(aSnapshot([aPipe("a", { ...taken, otherWriters })]), OPTIONS))[0]?.message;
+    const taken = { lastRollout: aRollout(FOUR, { attempts: 4 }) };
+    const messageOf = (otherManagers: readonly string[]) =>
+      failuresOf(decide(aSnapshot([aPipe("a", { ...taken, otherManagers })]), OPTIONS))[0]?.message;
     expect(messageOf(["helm", "somebody"])).toMatch(/^another writer, "helm" and "somebody", has changed/);
     expect(messageOf([])).toMatch(/^another writer has changed/);
   });
 
   it("does not take an older deadline's condition for this one's", () => {
-    const progressing = condition("Progressing", "ProgressDeadlineExceeded", NOW_MS - 120_000);
-    expect(statesFor(aSnapshot([rollingTo("a", FOUR, { rollout: { ...UNDER_WAY, progressing } })]))).toEqual([
-      "rolling",
-    ]);
+    const progressing = condition("Progressing", "ProgressDeadlineExceeded", NOW_MS);
+    const rollout = { ...UNDER_WAY, progressing, progressedAtS: aRollout(FOUR).progressedAtS };
+    expect(statesFor(aSnapshot([rollingTo("a", FOUR, { rollout })]))).toEqual(["rolling"]);
   });
 
   it("gives a ReplicaFailure half a minute to pass, and looks again then", () => {
@@ -220,11 +247,11 @@ describe("decide, when a pipe cannot take the size", () => {
     ["of this attempt puts a pipe without pods back at once", 999, "failed"],
     ["left from the size before does not", 1000, "rolling"],
   ])("a ReplicaFailure %s", (_, earlierMs, state) => {
-    const attempt = anAttempt(FOUR, { startedAtMs: NOW_MS - 5000 });
-    const replicaFailure = condition("ReplicaFailure", "FailedCreate", attempt.startedAtMs - earlierMs);
+    const lastRollout = aRollout(FOUR, { startedAtMs: NOW_MS - 5000 });
+    const replicaFailure = condition("ReplicaFailure", "FailedCreate", lastRollout.startedAtMs - earlierMs);
     const rollout = { ...UNDER_WAY, isWithoutPods: true, replicaFailure };
     expect(
-      decide(aSnapshot([rollingTo("a", FOUR, { rollout, attempt })]), OPTIONS).sizing?.assessments,
+      decide(aSnapshot([rollingTo("a", FOUR, { rollout, lastRollout })]), OPTIONS).sizing?.assessments,
     ).toMatchObject([{ state }]);
   });
 
@@ -244,7 +271,7 @@ describe("decide, when a pipe cannot take the size", () => {
   ])("gives a rollout that was paused its whole time once it goes on: one %s", (...row) => {
     const [, reason, status, lastTransitionTime, lastUpdateTime, sinceMs] = row;
     const progressing = { type: "Progressing", status, reason, lastTransitionTime, lastUpdateTime };
-    const pipe = rollingTo("a", FOUR, { attempt: late, rollout: { ...UNDER_WAY, progressing } });
+    const pipe = rollingTo("a", FOUR, { lastRollout: late, rollout: { ...UNDER_WAY, progressing } });
     expect(decide(aSnapshot([pipe]), OPTIONS).sizing?.assessments).toMatchObject([
       { state: "rolling", recheckAtMs: sinceMs + OPTIONS.rolloutTimeoutMs },
     ]);
@@ -252,25 +279,26 @@ describe("decide, when a pipe cannot take the size", () => {
 
   it("does not hold against a pipe what another of its name could not take", () => {
     const at = new Date(NOW_MS - 60_000).toISOString();
-    const failures = [{ pipe: "a", size: "4000m/16Gi", reason: "Refused", message: "no", attempts: 1, at }];
+    const failure = { size: "4000m/16Gi", reason: "Refused", message: "no", attempts: 1, at, generation: 1 };
+    const failures = [{ pipe: "a", uid: "uid-a", ...failure }];
     expect(actionsFor(aSnapshot([aPipe("a")], { failures }))).toEqual([]);
-    expect(actionsFor(aSnapshot([aPipe("a", { createdAtMs: NOW_MS - 1000 })], { failures }))).toEqual([
-      "a 4000m/16Gi",
-    ]);
+    expect(
+      actionsFor(aSnapshot([aPipe("a")], { failures: [{ ...failure, pipe: "a", uid: "other" }] })),
+    ).toEqual(["a 4000m/16Gi"]);
   });
 
-  const putBack = (attempts: number, changes: Partial<DeploymentView> = {}) =>
-    aPipe("a", {
-      given: sizeOfCores(1),
-      completed: sizeOfCores(1),
-      attempt: anAttempt(FOUR, { attempts }),
-      ...changes,
-    });
+  const rolledBack = (attempts: number, rollout: Partial<LastRollout> = {}, stopsOldPodsFirst = false) => {
+    const failure = { reason: "RolloutTimeout", message: "too slow" };
+    const lastRollout = aRollout(FOUR, { attempts, isRollback: true, failure, ...rollout });
+    return aPipe("a", { lastRollout, stopsOldPodsFirst });
+  };
 
-  it("remembers it after a crash between putting back and telling", () => {
-    const decision = decide(aSnapshot([putBack(1), aPipe("b")]), OPTIONS);
+  it("remembers why after a crash between the rollback and the report", () => {
+    const decision = decide(aSnapshot([rolledBack(1), aPipe("b")]), OPTIONS);
     expect(told(decision.actions)).toEqual([]);
-    expect(failuresOf(decision)).toMatchObject([{ pipe: "a", reason: "RolloutFailed" }]);
+    expect(failuresOf(decision)).toMatchObject([
+      { pipe: "a", reason: "RolloutTimeout", message: "too slow" },
+    ]);
   });
 
   it.each([
@@ -280,50 +308,54 @@ describe("decide, when a pipe cannot take the size", () => {
     [9, 60],
   ])("after %i tries tries again in %i minutes", (attempts, minutes) => {
     const startedAtMs = NOW_MS - minutes * 60_000;
-    const at = (ms: number) =>
-      aSnapshot([putBack(attempts, { attempt: anAttempt(FOUR, { attempts, startedAtMs: ms }) })]);
+    const at = (ms: number) => aSnapshot([rolledBack(attempts, { startedAtMs: ms })]);
     expect(actionsFor(at(startedAtMs + 1))).toEqual([]);
     const { actions } = decide(at(startedAtMs), OPTIONS);
-    expect(actions).toMatchObject([{ type: "resize", attempt: { attempts: attempts + 1 } }]);
+    expect(actions).toMatchObject([{ type: "resize", rollout: { attempts: attempts + 1 } }]);
   });
 
   it("tries again at once when asked, or when another size is wanted", () => {
     const asked = aScaling(4, { retryRequestedAtMs: NOW_MS });
-    expect(actionsFor(aSnapshot([putBack(1)], { scaling: asked }))).toEqual(["a 4000m/16Gi"]);
-    expect(actionsFor(aSnapshot([putBack(1)], { scaling: aScaling(8) }))).toEqual(["a 8000m/32Gi"]);
+    expect(actionsFor(aSnapshot([rolledBack(1)], { scaling: asked }))).toEqual(["a 4000m/16Gi"]);
+    expect(actionsFor(aSnapshot([rolledBack(1)], { scaling: aScaling(8) }))).toEqual(["a 8000m/32Gi"]);
   });
 
   const stale = {
     ...UNDER_WAY,
     progressing: condition("Progressing", "ReplicaSetUpdated", late.startedAtMs),
+    progressedAtS: late.startedAtMs / 1000,
   };
 
   it("that its owner has changed since, and of which is not known whether it had come up, leaves it", () => {
-    const attempt = { ...late, scalingUid: "of the PipeScaling that was deleted" };
-    const at = (generation: number) => {
-      const pipe = rollingTo("a", FOUR, { attempt, rollout: stale });
-      return aSnapshot([{ ...pipe, metadata: { ...pipe.metadata, generation } }]);
-    };
-    expect(statesFor(at(attempt.pipeGeneration + 1))).toEqual(["failed"]);
-    expect(actionsFor(at(attempt.pipeGeneration + 1))).toEqual([]);
-    expect(actionsFor(at(attempt.pipeGeneration))).toEqual(["a back to 1000m/4Gi"]);
+    const lastRollout = { ...late, scalingUid: "of the PipeScaling that was deleted" };
+    const at = (revision: number) =>
+      aSnapshot([rollingTo("a", FOUR, { lastRollout, rollout: stale, revision })]);
+    expect(statesFor(at(lastRollout.revision + 1))).toEqual(["failed"]);
+    expect(actionsFor(at(lastRollout.revision + 1))).toEqual([]);
+    expect(actionsFor(at(lastRollout.revision))).toEqual(["a back to 1000m/4Gi"]);
   });
 
   it("judges no rollout of a pipe that was never given a size", () => {
-    const noted = aPipe("a", { size: FOUR, given: FOUR, rollout: stale });
-    expect(statesFor(aSnapshot([noted]))).toEqual(["rolling"]);
+    const adopted = aPipe("a", {
+      size: FOUR,
+      lastRollout: aRollout(FOUR, { attempts: 0, generation: 0 }),
+      rollout: stale,
+    });
+    expect(statesFor(aSnapshot([adopted]))).toEqual(["rolling"]);
   });
 
   it("does not wait for a time that a wrong clock has stamped", () => {
-    const attempt = anAttempt(FOUR, { startedAtMs: NOW_MS + 86_400_000 });
+    const startedAtMs = NOW_MS + 86_400_000;
     const at = (agoMs: number) => {
-      const progressing = condition("Progressing", "ReplicaSetUpdated", NOW_MS - agoMs);
-      return aSnapshot([rollingTo("a", FOUR, { attempt, rollout: { ...UNDER_WAY, progressing } })]);
+      const rollout = { ...UNDER_WAY, progressedAtS: (NOW_MS - agoMs) / 1000 };
+      return aSnapshot([rollingTo("a", FOUR, { lastRollout: aRollout(FOUR, { startedAtMs }), rollout })]);
     };
-    expect(actionsFor(at(OPTIONS.rolloutTimeoutMs - 1))).toEqual([]);
+    expect(actionsFor(at(OPTIONS.rolloutTimeoutMs - 1000))).toEqual([]);
     expect(actionsFor(at(OPTIONS.rolloutTimeoutMs))).toEqual(["a back to 1000m/4Gi"]);
-    expect(actionsFor(aSnapshot([putBack(1, { attempt })]))).toEqual(["a 4000m/16Gi"]);
-    expect(actionsFor(aSnapshot([putBack(1, { attempt, isRecreated: true })]))).toEqual([]);
+    const failed = rolledBack(1, { startedAtMs });
+    expect(decide(aSnapshot([failed]), OPTIONS).sizing?.assessments).toMatchObject([
+      { state: "failed", recheckAtMs: NOW_MS + 5 * 60_000 },
+    ]);
   });
 
   it("says how long it has waited, also where that is less than a minute", () => {
@@ -334,15 +366,13 @@ describe("decide, when a pipe cannot take the size", () => {
   });
 
   it("does not try a Recreate pipe again by itself", () => {
-    const long = anAttempt(FOUR, { startedAtMs: NOW_MS - 86_400_000 });
-    expect(actionsFor(aSnapshot([putBack(1, { isRecreated: true, attempt: long })]))).toEqual([]);
+    const startedAtMs = NOW_MS - 86_400_000;
+    expect(actionsFor(aSnapshot([rolledBack(1, { startedAtMs }, true)]))).toEqual([]);
   });
 
   it("gives it again to a pipe whose fields another writer took, with pauses, four times in all", () => {
     const taken = (attempts: number, agoMs: number) =>
-      aSnapshot([
-        aPipe("a", { given: FOUR, attempt: anAttempt(FOUR, { attempts, startedAtMs: NOW_MS - agoMs }) }),
-      ]);
+      aSnapshot([aPipe("a", { lastRollout: aRollout(FOUR, { attempts, startedAtMs: NOW_MS - agoMs }) })]);
     expect(actionsFor(taken(1, 0))).toEqual(["a 4000m/16Gi"]);
     expect(actionsFor(taken(2, 9_999))).toEqual([]);
     expect(actionsFor(taken(2, 10_000))).toEqual(["a 4000m/16Gi"]);
@@ -355,12 +385,12 @@ describe("decide counts a pipe as done", () => {
   const reported = aScaling(4, {
     status: {
       desired: { replicaCpuMillicores: 4000, replicaMemoryGb: 16, summary: "", source: "Spec" },
-      pipes: { total: 1, updated: 1, summary: "", done: ["uid-a/7/4000m/16Gi"] },
+      pipes: { total: 1, updated: 1, summary: "", cameUp: { a: "uid-a/7/4000m/16Gi" } },
     },
   });
-  const pipe = (changes: Partial<DeploymentView> = {}, pipeGeneration = 7) => {
-    const attempt = anAttempt(FOUR, { pipeGeneration, startedAtMs: NOW_MS - 3_600_000 });
-    return rollingTo("a", FOUR, { attempt, ...changes });
+  const pipe = (changes: Partial<DeploymentView> = {}, generation = 7) => {
+    const lastRollout = aRollout(FOUR, { generation, startedAtMs: NOW_MS - 3_600_000 });
+    return rollingTo("a", FOUR, { lastRollout, ...changes });
   };
 
   it("whose pods fell ill after it was reported to have come up: Ready is about size", () => {
@@ -376,9 +406,9 @@ describe("decide counts a pipe as done", () => {
 
   it("and not for another size", () => {
     const scaling = { ...reported, spec: aScaling(8).spec };
-    const attempt = anAttempt(sizeOfCores(8), { pipeGeneration: 7 });
-    const given = rollingTo("a", sizeOfCores(8), { attempt });
-    expect(statesFor(aSnapshot([given], { scaling }))).toEqual(["rolling"]);
+    const lastRollout = aRollout(sizeOfCores(8), { generation: 7 });
+    const resized = rollingTo("a", sizeOfCores(8), { lastRollout });
+    expect(statesFor(aSnapshot([resized], { scaling }))).toEqual(["rolling"]);
   });
 });
 
@@ -390,26 +420,27 @@ describe("decide, whatever the state of the pipes", () => {
       size: fc.option(size, { nil: undefined }),
       isComplete: fc.boolean(),
       isPaused: fc.boolean(),
-      isRecreated: fc.boolean(),
+      stopsOldPodsFirst: fc.boolean(),
       replicas: fc.integer({ min: 0, max: 3 }),
       terminatingReplicas: fc.integer({ min: 0, max: 1 }),
-      given: fc.option(size, { nil: undefined }),
-      completed: fc.option(size, { nil: undefined }),
-      attempt: fc.option(
+      lastRollout: fc.option(
         fc.record({
           size,
-          agoMs: fc.integer({ min: 0, max: 7_200_000 }),
+          lastGoodSize: fc.option(size, { nil: undefined }),
+          isRollback: fc.boolean(),
+          // Clocks are wrong in both directions.
+          agoMs: fc.integer({ min: -7_200_000, max: 7_200_000 }),
           attempts: fc.integer({ min: 1, max: 6 }),
         }),
         { nil: undefined },
       ),
     })
-    .map(({ isComplete, terminatingReplicas, attempt, ...rest }) => ({
+    .map(({ isComplete, terminatingReplicas, lastRollout, ...rest }) => ({
       ...rest,
       rollout: { ...COMPLETE, isComplete, terminatingReplicas },
-      attempt:
-        attempt &&
-        anAttempt(attempt.size, { startedAtMs: NOW_MS - attempt.agoMs, attempts: attempt.attempts }),
+      lastRollout:
+        lastRollout &&
+        aRollout(lastRollout.size, { ...lastRollout, startedAtMs: NOW_MS - lastRollout.agoMs }),
     }));
   const snapshot = fc
     .record({ pipes: fc.array(pipe, { maxLength: 20 }), wanted: fc.option(cores, { nil: undefined }) })
@@ -426,14 +457,17 @@ describe("decide, whatever the state of the pipes", () => {
         const { actions, sizing } = decide(each, OPTIONS);
         for (const action of actions) {
           if (action.type === "resize") {
-            expect(action.attempt.size).toEqual(sizing?.desired.size);
-            expect(sameSize(action.pipe.size, action.attempt.size)).toBe(false);
+            expect(action.rollout.size).toEqual(sizing?.desired.size);
+            expect(sameSize(action.pipe.size, action.rollout.size)).toBe(false);
           }
-          if (action.type === "roll-back") expect(action.size).toEqual(action.pipe.completed);
+          if (action.type === "roll-back") expect(action.size).toEqual(action.pipe.lastRollout?.lastGoodSize);
         }
       }),
     );
   });
+
+  const isOurs = (one: DeploymentView) =>
+    OURS.includes(rolloutPhase(one, { nowMs: NOW_MS, rolloutTimeoutMs: OPTIONS.rolloutTimeoutMs }));
 
   it("touches each pipe at most once, and restarts no more than allowed", () => {
     fc.assert(
@@ -443,7 +477,7 @@ describe("decide, whatever the state of the pipes", () => {
         expect(new Set(touched.map((one) => one.metadata.name)).size).toBe(touched.length);
         const begun = actions.flatMap((action) => (action.type === "resize" ? [action.pipe] : []));
         const fresh = begun.filter(
-          (one) => one.replicas > 0 && !isRollingOurs(one) && one.rollout.terminatingReplicas === 0,
+          (one) => one.replicas > 0 && !isOurs(one) && one.rollout.terminatingReplicas === 0,
         );
         expect(fresh.length).toBeLessThanOrEqual(
           Math.min(overallFree, Math.max(3, Math.ceil(each.pipes.length / 4))),

@@ -12,6 +12,7 @@ import {
   type PipeState,
   type PlannedPipe,
   planRollout,
+  type RolloutPhase,
   serviceLimit,
 } from "../../src/domain/rollout-plan.ts";
 import { cpuMillicoresFor, formatSize, memoryGibFor, parseSize, sizeOfCores } from "../../src/domain/size.ts";
@@ -111,8 +112,7 @@ describe("the rollout plan", () => {
     .array(
       fc.record({
         state,
-        isRestarting: fc.boolean(),
-        isRolling: fc.boolean(),
+        phase: fc.constantFrom<RolloutPhase>("settled", "updating", "rolling-out", "terminating", "overdue"),
         replicas: fc.integer({ min: 0, max: 3 }),
       }),
       {
@@ -124,15 +124,19 @@ describe("the rollout plan", () => {
         (each, index): PlannedPipe => ({
           ...each,
           name: `pipe-${index}`,
-          isRestarting: each.state === "rolling" || (each.isRestarting && each.replicas > 0),
-          isRolling: each.state === "rolling" || (each.isRestarting && each.isRolling && each.replicas > 0),
+          phase: phaseOf(each),
         }),
       ),
     );
+  const phaseOf = ({ state, phase, replicas }: Omit<PlannedPipe, "name">): RolloutPhase => {
+    if (state === "paused") return "paused";
+    if (state === "rolling") return "rolling-out";
+    return replicas === 0 ? "settled" : phase;
+  };
   const free = fc.integer({ min: 0, max: 60 });
   const named = (list: readonly PlannedPipe[]) => new Map(list.map((each) => [each.name, each]));
   const slots = (list: readonly PlannedPipe[]) =>
-    list.filter((each) => each.isRestarting && each.state !== "paused");
+    list.filter(({ phase }) => ["updating", "rolling-out", "terminating"].includes(phase));
 
   it("starts only pipes that wait, each once", () => {
     fc.assert(
@@ -150,10 +154,12 @@ describe("the rollout plan", () => {
         const started = planRollout(list, { overallFree }).start.flatMap(
           (name) => named(list).get(name) ?? [],
         );
-        const fresh = started.filter((each) => each.replicas > 0 && !each.isRestarting);
+        const fresh = started.filter((each) => each.replicas > 0 && !slots(list).includes(each));
         const before = slots(list).length;
         expect(fresh.length).toBeLessThanOrEqual(overallFree);
-        if (fresh.length > 0) expect(before + fresh.length).toBeLessThanOrEqual(serviceLimit(list.length));
+        const isProven = list.some((each) => each.state === "done" && each.replicas > 0);
+        if (isProven && fresh.length > 0)
+          expect(before + fresh.length).toBeLessThanOrEqual(serviceLimit(list.length));
       }),
     );
   });
@@ -188,8 +194,7 @@ describe("the rollout plan", () => {
         let list: PlannedPipe[] = Array.from({ length: count }, (_, index) => ({
           name: `pipe-${index}`,
           state: "waiting",
-          isRestarting: false,
-          isRolling: false,
+          phase: "settled",
           replicas: 1,
         }));
         let rounds = 0;
@@ -208,19 +213,59 @@ describe("the rollout plan", () => {
     const canary: PlannedPipe = {
       name: "a",
       state: "waiting",
-      isRestarting: false,
-      isRolling: false,
+      phase: "settled",
       replicas: 1,
     };
-    expect(planRollout([canary], { overallFree: 0 })).toEqual({ start: [], holdBack: "overall-limit" });
+    expect(planRollout([canary], { overallFree: 0 })).toEqual({
+      start: [],
+      holdBack: "overall-limit",
+      blockedBy: [],
+    });
   });
 
   it("redirects pipes that restart for an older size before it disturbs others", () => {
     const list: PlannedPipe[] = [
-      { name: "calm", state: "waiting", isRestarting: false, isRolling: false, replicas: 1 },
-      { name: "restarting", state: "waiting", isRestarting: true, isRolling: true, replicas: 1 },
+      { name: "settled", state: "waiting", phase: "settled", replicas: 1 },
+      { name: "restarting", state: "waiting", phase: "rolling-out", replicas: 1 },
     ];
     expect(planRollout(list, { overallFree: 50 }).start).toEqual(["restarting"]);
+  });
+
+  it("chooses a healthy canary before a pipe that its owner's change keeps from being healthy", () => {
+    const list: PlannedPipe[] = [
+      { name: "broken", state: "waiting", phase: "updating", replicas: 1 },
+      { name: "overdue", state: "waiting", phase: "overdue", replicas: 1 },
+      { name: "healthy", state: "waiting", phase: "settled", replicas: 1 },
+    ];
+    expect(planRollout(list, { overallFree: 50 })).toEqual({
+      start: ["healthy"],
+      holdBack: "canary",
+      blockedBy: ["healthy"],
+    });
+  });
+
+  it("names the pipes whose rollouts the others wait for", () => {
+    const rolling = ["a", "b", "c"].map(
+      (name): PlannedPipe => ({ name, state: "rolling", phase: "rolling-out", replicas: 1 }),
+    );
+    const list: PlannedPipe[] = [
+      { name: "done", state: "done", phase: "settled", replicas: 1 },
+      ...rolling,
+      { name: "next", state: "waiting", phase: "settled", replicas: 1 },
+    ];
+    expect(planRollout(list, { overallFree: 50 })).toEqual({
+      start: [],
+      holdBack: "service-limit",
+      blockedBy: ["a", "b", "c"],
+    });
+  });
+
+  it("counts rollbacks and rollouts of the owner against the limit of the service", () => {
+    const moving = (["rolling-back", "updating", "terminating"] as const).map(
+      (phase): PlannedPipe => ({ name: phase, state: "done", phase, replicas: 1 }),
+    );
+    const waiting: PlannedPipe = { name: "next", state: "waiting", phase: "settled", replicas: 1 };
+    expect(planRollout([...moving, waiting], { overallFree: 50 }).start).toEqual([]);
   });
 
   it.each([

@@ -9,24 +9,30 @@ import { aPipe, rollingTo } from "../gen/snapshot.ts";
 
 function setup() {
   const caches = createCaches();
+  const clock = new VirtualClock();
   const queue = new WorkQueue({
-    clock: new VirtualClock(),
+    clock,
     minIntervalMs: 100,
     retryFirstMs: 50,
     retryMostMs: 60_000,
   });
-  const slots = new RolloutBudget(50, () => 0);
-  enqueueOnChange(caches, queue, slots);
+  const budget = new RolloutBudget({
+    clock,
+    limit: 50,
+    rolling: () => 0,
+    wake: (serviceId) => queue.add(serviceId),
+  });
+  enqueueOnChange(caches, queue, budget);
   const next = () => queue.next(AbortSignal.timeout(1000));
-  return { caches, queue, slots, next };
+  return { caches, queue, budget, next };
 }
 
 function at<T extends { readonly metadata: object }>(resourceVersion: string, object: T): T {
   return { ...object, metadata: { ...object.metadata, resourceVersion } };
 }
 
-describe("what leads to a pass over a service", () => {
-  it("is a change by another, and not our own write, which the pass that made it has seen", async () => {
+describe("a service is reconciled", () => {
+  it("after a change by somebody else, and not after our own write, which the reconciliation has seen", async () => {
     const { caches, queue, next } = setup();
     caches.pipes.apply(at("5", aPipe("a")));
     expect(await next()).toBe("service");
@@ -35,10 +41,10 @@ describe("what leads to a pass over a service", () => {
     expect(queue.depth).toBe(0);
   });
 
-  it("is a place that comes free, also by a write of ours, for a service that waits for one", async () => {
-    const { caches, slots, next } = setup();
+  it("if it waits for the budget and a rollout ends, also by a write of ours", async () => {
+    const { caches, budget, next } = setup();
     caches.pipes.observe(at("5", rollingTo("a", sizeOfCores(2))));
-    slots.waitFor("other");
+    budget.reconciled("other", true);
     caches.pipes.observe(at("6", aPipe("a")));
     expect(await next()).toBe("other");
   });

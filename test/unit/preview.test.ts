@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Snapshot } from "../../src/controller/observe/snapshot.ts";
 import { preview } from "../../src/controller/preview/preview.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
-import { anAttempt, aPipe, aScaling, aSnapshot, COMPLETE, NOW_MS, rollingTo } from "../gen/snapshot.ts";
+import { aPipe, aRollout, aScaling, aSnapshot, COMPLETE, NOW_MS, rollingTo } from "../gen/snapshot.ts";
 
 const OPTIONS = { rolloutTimeoutMs: 900_000, overallFree: 50 };
 const FOUR = sizeOfCores(4);
@@ -20,8 +20,8 @@ describe("a preview", () => {
   it("tells who is first and what the others wait for", () => {
     const snapshot = aSnapshot([aPipe("a"), aPipe("b")]);
     expect(told(snapshot)).toEqual([
-      "a: give it the size now",
-      "b: give it the size later: it waits for the first to prove the size",
+      "a: resize it now",
+      "b: resize it later: it waits for a to prove the size",
     ]);
     expect(preview(snapshot, OPTIONS)).toMatchObject({
       begun: 1,
@@ -30,10 +30,15 @@ describe("a preview", () => {
   });
 
   it("goes on from the PipeScaling that would be made", () => {
-    const given = rollingTo("a", FOUR, { rollout: COMPLETE });
-    expect(told(aSnapshot([given, aPipe("b")], { scaling: undefined }))).toEqual([
-      "-: make its PipeScaling, with 4 cpu / 16 Gi",
-      "b: give it the size now",
+    const deleted = { spec: aScaling(4).spec, recreateAtMs: NOW_MS };
+    const done = rollingTo("a", FOUR, { rollout: COMPLETE });
+    expect(told(aSnapshot([done, aPipe("b")], { scaling: undefined, deleted }))).toEqual([
+      "-: create its PipeScaling with 4 cpu / 16 Gi",
+      "b: resize it now",
+    ]);
+    expect(told(aSnapshot([done, aPipe("b")], { scaling: undefined }))).toEqual([
+      "-: create its PipeScaling with 4 cpu / 16 Gi, suspended",
+      "b: leave it: suspended",
     ]);
   });
 
@@ -44,15 +49,15 @@ describe("a preview", () => {
     ]);
     const suspended = aScaling(4, { spec: { ...aScaling(4).spec, suspend: true } });
     expect(told(aSnapshot([aPipe("a")], { scaling: suspended }))).toEqual(["a: leave it: suspended"]);
-    const late = anAttempt(FOUR, { startedAtMs: NOW_MS - OPTIONS.rolloutTimeoutMs });
-    const stuck = aSnapshot([rollingTo("a", FOUR, { attempt: late }), aPipe("b")]);
+    const late = aRollout(FOUR, { startedAtMs: NOW_MS - OPTIONS.rolloutTimeoutMs });
+    const stuck = aSnapshot([rollingTo("a", FOUR, { lastRollout: late }), aPipe("b")]);
     expect(told(stuck)).toEqual([
-      "a: put it back to 1 cpu / 4 Gi: the rollout has not completed in 15 min",
-      "b: give it the size later: it waits because of the failure",
+      "a: roll it back to 1 cpu / 4 Gi: the rollout has not completed in 15 min",
+      "b: resize it later: it waits because of the failure",
     ]);
     const odd = { requests: { cpu: "500m", memory: null }, limits: { memory: null } };
-    expect(told(aSnapshot([rollingTo("a", FOUR, { attempt: late, completed: odd })]))).toEqual([
-      "a: put it back to what it had: the rollout has not completed in 15 min",
+    expect(told(aSnapshot([rollingTo("a", FOUR, { lastRollout: { ...late, lastGoodSize: odd } })]))).toEqual([
+      "a: roll it back to what it had: the rollout has not completed in 15 min",
     ]);
     expect(told(aSnapshot([rollingTo("a", FOUR, { isPaused: true })]))).toEqual([
       "a: wait for its owner, who has paused its rollouts",
@@ -65,7 +70,7 @@ describe("a preview", () => {
   it("keeps to the bound over all services", () => {
     const done = rollingTo("a", FOUR, { rollout: COMPLETE });
     expect(told(aSnapshot([done, aPipe("b")]), { ...OPTIONS, overallFree: 0 })).toEqual([
-      "b: give it the size later: it waits for rollouts of other services",
+      "b: resize it later: it waits for rollouts of other services",
     ]);
   });
 });

@@ -1,12 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { latchOf } from "../../src/controller/decide/latch.ts";
+import { rolloutId } from "../../src/controller/decide/came-up.ts";
 import type { DeploymentView } from "../../src/controller/observe/deployment-view.ts";
+import type { LastRollout } from "../../src/controller/observe/last-rollout.ts";
 import { rescaleSpans } from "../../src/controller/report/rescale-spans.ts";
 import type { PipeFailure, PipeScalingStatus } from "../../src/crd/pipe-scaling.ts";
 import { formatScalingRequest } from "../../src/crd/scaling-request.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
 import { requestSpanId } from "../../src/telemetry/span.ts";
-import { anAttempt, aPipe, aScaling, NOW_MS } from "../gen/snapshot.ts";
+import { aPipe, aRollout, aScaling, NOW_MS } from "../gen/snapshot.ts";
 
 const REQUEST_ID = "0b7f6c1e-3a52-4d0a-9c1b-5f0e7a7d2c11";
 const OTHER_ID = "1c8f6c1e-3a52-4d0a-9c1b-5f0e7a7d2c22";
@@ -14,9 +15,9 @@ const STARTED = "2026-06-01T11:58:00Z";
 const COMPLETED = "2026-06-01T12:00:00Z";
 const four = sizeOfCores(4);
 
-function grown(name: string, changes: Partial<Parameters<typeof anAttempt>[1]> = {}): DeploymentView {
-  const attempt = anAttempt(four, { requestId: REQUEST_ID, pipeGeneration: 2, ...changes });
-  return aPipe(name, { size: four, attempt });
+function grown(name: string, changes: Partial<LastRollout> = {}): DeploymentView {
+  const lastRollout = aRollout(four, { requestId: REQUEST_ID, generation: 2, ...changes });
+  return aPipe(name, { size: four, lastRollout });
 }
 
 function statusOf(
@@ -24,9 +25,9 @@ function statusOf(
   propagation: PipeScalingStatus["propagation"],
   failures?: PipeFailure[],
 ): PipeScalingStatus {
-  const done = pipes.flatMap((pipe) => latchOf(pipe) ?? []);
+  const cameUp = Object.fromEntries(pipes.map((pipe) => [pipe.metadata.name, rolloutId(pipe) ?? ""]));
   return {
-    pipes: { total: 2, updated: pipes.length, summary: "", done },
+    pipes: { total: 2, updated: pipes.length, summary: "", cameUp },
     propagation,
     ...(failures ? { failures } : {}),
   };

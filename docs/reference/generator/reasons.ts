@@ -10,9 +10,9 @@ export interface ReasonText {
   readonly remedy: string;
 }
 
-/** Longest pauses are the controller's own (src/controller/decide/past-failure.ts). */
+/** The waits are those of src/controller/decide/retry.ts. */
 const RETRIED = "It is tried again by itself after 5 minutes, doubling to an hour";
-const NOT_RECREATED = "a pipe of strategy Recreate only when you ask for it";
+const NOT_RECREATED = "a pipe that stops its old pods first only when you ask for it";
 const RECORDS = "Put the record right; the service goes on as soon as that is seen.";
 
 /** What each word means to who runs the pipes. None can be forgotten: the types say which there are. */
@@ -51,23 +51,23 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
   Unschedulable: {
     shows: "Stalled",
     meaning:
-      "A pipe of strategy Recreate has stopped its old pod, and the new one fits no node: it was put back at once.",
+      "A pipe whose rollout stops old pods first (strategy Recreate, maxSurge 0, or maxUnavailable of all replicas) has a new pod that fits no node: it was rolled back at once.",
     remedy: "Make room, then ask for it again. It is not tried by itself, because each try stops the pipe.",
   },
   ProgressDeadlineExceeded: {
     shows: "Stalled",
     meaning:
-      "The new pods of a pipe did not come up within the Deployment's `progressDeadlineSeconds`: it was put back.",
+      "The new pods of a pipe did not come up within the Deployment's `progressDeadlineSeconds`: it was rolled back.",
     remedy: `See why in the pod's events and logs. ${RETRIED}, ${NOT_RECREATED}.`,
   },
   RolloutTimeout: {
     shows: "Stalled",
-    meaning: "The new pods of a pipe did not come up within `controller.rolloutTimeout`: it was put back.",
+    meaning: "The new pods of a pipe did not come up within `controller.rolloutTimeout`: it was rolled back.",
     remedy: `See why in the pod's events and logs. ${RETRIED}, ${NOT_RECREATED}.`,
   },
   RolloutFailed: {
     shows: "Stalled",
-    meaning: "A pipe was put back from the size, and the controller ended before it could say why.",
+    meaning: "A pipe was rolled back from the size, and the reason is not known any more.",
     remedy: `${RETRIED}, ${NOT_RECREATED}.`,
   },
   FailedCreate: {
@@ -87,12 +87,29 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
       "The API server refuses the Deployment with this size: it is not valid, or a policy is against it.",
     remedy: `The message has its words. ${RETRIED}.`,
   },
+  WriteFailed: {
+    shows: "Reconciling",
+    meaning:
+      "The API server or an admission webhook did not do the last write to a pipe; the message has its words.",
+    remedy:
+      "It is tried again by itself after a second, doubling to 5 minutes. If it lasts, look at the webhook that the message names.",
+  },
+  Forbidden: {
+    shows: "Reconciling",
+    meaning: "The controller's account may not write a pipe; the message has the API server's words.",
+    remedy: "Grant the permission again: install the chart anew. It is tried again as after WriteFailed.",
+  },
+  CpuLimitTooLow: {
+    shows: "Stalled",
+    meaning: "The container of a pipe has a CPU limit below the size, and is not Guaranteed.",
+    remedy: "Remove `limits.cpu` from what deploys the pipe, or set it to at least the size.",
+  },
   FieldConflict: {
     shows: "Stalled",
     meaning:
-      "Something else sets the size of the pipe too, another writer or a VerticalPodAutoscaler; the message names it.",
+      "Something else sets the size of the pipe too, or removes the controller's annotation: another writer, an admission webhook or a VerticalPodAutoscaler; the message names it if it is known.",
     remedy:
-      "Leave `requests.cpu`, `requests.memory` and `limits.memory` of the container out of what deploys the pipe; exempt it from the autoscaler.",
+      "Leave `requests.cpu`, `requests.memory` and `limits.memory` of the container out of what deploys the pipe; in a VerticalPodAutoscaler, set the mode `Off` for the container.",
   },
   ContainerUnclear: {
     shows: "Stalled",

@@ -1,9 +1,7 @@
 import {
-  ATTEMPT_ANNOTATION,
-  COMPLETED_SIZE_ANNOTATION,
   CONTAINER_ANNOTATION,
   DATABASE_TYPE,
-  GIVEN_SIZE_ANNOTATION,
+  LAST_ROLLOUT_ANNOTATION,
   RETRY_ANNOTATION,
   SERVICE_LABEL,
   TYPE_LABEL,
@@ -71,18 +69,11 @@ const NAMES = [
     "people",
     "Which container is the pipe, where there are several.",
   ],
-  [GIVEN_SIZE_ANNOTATION, "annotation of a Deployment", "controller", "The size that it was last given."],
   [
-    COMPLETED_SIZE_ANNOTATION,
+    LAST_ROLLOUT_ANNOTATION,
     "annotation of a Deployment",
     "controller",
-    "The size that it last ran by a completed rollout, which it is put back to.",
-  ],
-  [
-    ATTEMPT_ANNOTATION,
-    "annotation of a Deployment",
-    "controller",
-    "When and for which request it was given that size, and how often. JSON.",
+    "The last rollout: its size, start, attempt and request, and the last good size. JSON. It counts only on the Deployment that it was written to, and while nobody else has changed it.",
   ],
   [
     RETRY_ANNOTATION,

@@ -107,17 +107,18 @@ export function examinePipe(
 }
 
 function ofAutoscaler(
-  { metadata: { name, namespace } }: DeploymentView,
+  { metadata: { name, namespace }, container }: DeploymentView,
   about: string,
   { kind, metadata }: AutoscalerView,
 ): Finding {
   const scaler = `the ${kind} ${metadata.name}`;
+  const containerName = "problem" in container ? "<container>" : container.name;
   return kind === "VerticalPodAutoscaler"
     ? {
         severity: "error",
         check: "pipes",
         message: `${about} is sized by ${scaler} too, so it is not resized.`,
-        remedy: `Delete it, exempt the container from it, or set its updateMode to "Off": kubectl edit verticalpodautoscalers ${metadata.name} --namespace ${namespace}`,
+        remedy: `Delete it, set its updateMode to "Off", or add {containerName: ${containerName}, mode: "Off"} to its containerPolicies: kubectl edit verticalpodautoscalers ${metadata.name} --namespace ${namespace}`,
       }
     : {
         severity: "note",

@@ -1,6 +1,7 @@
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../controller/names.ts";
 import {
   type AutoscalerView,
+  actsOn,
   HORIZONTAL_AUTOSCALERS,
   toHorizontalAutoscalerView,
   toVerticalAutoscalerView,
@@ -139,7 +140,9 @@ function actingOn(pipe: DeploymentView, autoscalers: readonly AutoscalerView[]):
   const { name, namespace } = pipe.metadata;
   const container = "problem" in pipe.container ? "" : pipe.container.name;
   return autoscalers.filter(
-    ({ metadata, deployment, exempt }) =>
-      metadata.namespace === namespace && deployment === name && !exempt.includes(container),
+    (autoscaler) =>
+      autoscaler.metadata.namespace === namespace &&
+      autoscaler.deployment === name &&
+      actsOn(autoscaler, container),
   );
 }

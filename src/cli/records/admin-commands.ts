@@ -18,6 +18,7 @@ import { createService } from "./service/create.ts";
 import { deleteService } from "./service/delete.ts";
 import { listServices } from "./service/list.ts";
 import { showService } from "./service/show.ts";
+import { updateService } from "./service/update.ts";
 
 /** What the platform team does to the records, with the rights of its kubeconfig. */
 export const ADMIN_COMMANDS: readonly CommandGroup[] = [
@@ -34,8 +35,8 @@ export const ADMIN_COMMANDS: readonly CommandGroup[] = [
   },
   {
     name: "service",
-    summary: "create, look at and delete services",
-    commands: [createService, listServices, showService, deleteService],
+    summary: "create, look at, change and delete services",
+    commands: [createService, listServices, showService, updateService, deleteService],
   },
   {
     name: "member",

@@ -4,7 +4,7 @@ import { scalingRequestFor } from "../../crd/scaling-request.ts";
 import { parseSize, type Size } from "../../domain/size.ts";
 import type { Organization } from "../../records/organization.ts";
 import { NOT_SEEN_YET, type PipeLine, type RescaleState, type RescaleView } from "../view/rescale-view.ts";
-import { type PipesSeen, standingOf } from "./pipe-lines.ts";
+import { standingOf, type WatchedPipe } from "./pipe-lines.ts";
 
 const NOTHING_KNOWN = {
   wanted: undefined,
@@ -26,7 +26,7 @@ const NOTHING_KNOWN = {
 export function viewOf(
   service: string,
   scaling: PipeScalingView | undefined,
-  seen: PipesSeen | undefined,
+  pipes: readonly WatchedPipe[] | undefined,
   oldTier?: string,
 ): RescaleView {
   if (!scaling) {
@@ -41,7 +41,7 @@ export function viewOf(
   const { status } = scaling;
   const { desired, propagation } = status;
   const wanted = isSeen(scaling) ? sizeIn(desired) : (requestedSize(scaling) ?? sizeIn(desired));
-  const standing = wanted && seen ? standingOf(seen, scaling, wanted) : undefined;
+  const standing = wanted && pipes ? standingOf(pipes, scaling, wanted) : undefined;
   const lines = standing?.lines ?? failedLines(status, wanted);
   return {
     service,

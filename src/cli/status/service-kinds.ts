@@ -2,7 +2,7 @@ import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../controller/names
 import { toDeploymentView } from "../../controller/observe/deployment-view.ts";
 import { PIPE_SCALINGS } from "../../crd/names.ts";
 import type { Deployment } from "../../kube/objects.ts";
-import { DEPLOYMENTS, PODS } from "../../kube/paths.ts";
+import { DEPLOYMENTS } from "../../kube/paths.ts";
 import type { Service } from "../../records/service.ts";
 import type { Selection } from "./list.ts";
 import type { WatchedPipe } from "./pipe-lines.ts";
@@ -14,11 +14,6 @@ export function scalingsOf({ id, namespace }: Service): Selection {
 export function pipesOf({ id, namespace }: Service): Selection {
   const labelSelector = `${TYPE_LABEL}=${DATABASE_TYPE},${SERVICE_LABEL}=${id}`;
   return { resource: DEPLOYMENTS, namespace, labelSelector };
-}
-
-/** Those that wait for a node, whosever they are: their names tell. */
-export function pendingPodsIn({ namespace }: Service): Selection {
-  return { resource: PODS, namespace, fieldSelector: "spec.nodeName=" };
 }
 
 export function watchedPipeOf(deployment: Deployment): WatchedPipe {

@@ -1,4 +1,3 @@
-import { type PendingPodView, toPendingPodView } from "../../controller/observe/pending-pod-view.ts";
 import { type PipeScalingView, toPipeScalingView } from "../../controller/observe/pipe-scaling-view.ts";
 import type { EndedCall, KubeClient } from "../../kube/client.ts";
 import type { KubeObject } from "../../kube/objects.ts";
@@ -13,7 +12,7 @@ import type { Selection } from "./list.ts";
 import type { Look } from "./look.ts";
 import type { WatchedPipe } from "./pipe-lines.ts";
 import { viewOf } from "./scaling-view.ts";
-import { pendingPodsIn, pipesOf, scalingsOf, watchedPipeOf } from "./service-kinds.ts";
+import { pipesOf, scalingsOf, watchedPipeOf } from "./service-kinds.ts";
 import type { ServiceStanding } from "./services.ts";
 
 /**
@@ -25,7 +24,6 @@ export class ServiceNews {
   readonly #clock: Clock;
   readonly #scalings = new Store<PipeScalingView>();
   readonly #pipes = new Store<WatchedPipe>();
-  readonly #pendingPods = new Store<PendingPodView>();
   /** By the plural of the kind. */
   readonly #troubles = new Map<string, string>();
   readonly #readable: Look;
@@ -90,13 +88,10 @@ export class ServiceNews {
 
   #informers(client: KubeClient): Informer[] {
     const service = this.#service;
-    const { pipes, pendingPods } = this.#readable;
+    const { pipes } = this.#readable;
     return [
       this.#reflector(client, scalingsOf(service), this.#scalings, toPipeScalingView),
       ...(pipes ? [this.#reflector(client, pipesOf(service), this.#pipes, watchedPipeOf)] : []),
-      ...(pendingPods
-        ? [this.#reflector(client, pendingPodsIn(service), this.#pendingPods, toPendingPodView)]
-        : []),
     ];
   }
 
@@ -116,13 +111,9 @@ export class ServiceNews {
 
   #standing(): ServiceStanding {
     const [scaling] = this.#scalings.values();
-    const seen = {
-      pipes: [...this.#pipes.values()].filter(({ isBeingDeleted }) => !isBeingDeleted),
-      pendingPods: [...this.#pendingPods.values()],
-      nowMs: this.#clock.now(),
-    };
+    const pipes = [...this.#pipes.values()].filter(({ isBeingDeleted }) => !isBeingDeleted);
     const service = this.#service;
-    const view = viewOf(service.name, scaling, this.#readable.pipes && seen, this.#oldTier);
+    const view = viewOf(service.name, scaling, this.#readable.pipes && pipes, this.#oldTier);
     return { service, scaling, view };
   }
 }

@@ -126,11 +126,10 @@ async function showAll(
 
 function standingBy(
   service: Service,
-  { scaling, pipes, pendingPods = [] }: Look,
+  { scaling, pipes }: Look,
   oldTier: string | undefined,
 ): ServiceStanding {
-  const seen = pipes && { pipes, pendingPods, nowMs: Date.now() };
-  return { service, scaling, view: viewOf(service.name, scaling, seen, oldTier) };
+  return { service, scaling, view: viewOf(service.name, scaling, pipes, oldTier) };
 }
 
 function showOne(io: Io, output: Format, standing: ServiceStanding, surroundings: Surroundings): number {
@@ -143,14 +142,10 @@ function fullRow(standing: ServiceStanding, organizations: Organizations) {
   return { ...dataRow(standing, organizations), eachPipe: standing.view.lines.map(pipeRow) };
 }
 
-function noteUnread(io: Io, { namespace }: Service, { pipes, pendingPods }: Look): void {
+function noteUnread(io: Io, { namespace }: Service, { pipes }: Look): void {
   if (!pipes) {
     io.err(
       `You may not list the Deployments of the namespace ${namespace}: of its pipes only those that failed are shown.\n`,
-    );
-  } else if (!pendingPods) {
-    io.err(
-      `You may not list the Pods of the namespace ${namespace}: that a pipe fits no node is told only once it has failed.\n`,
     );
   }
 }

@@ -1,57 +1,60 @@
 import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../crd/names.ts";
-import type { PipeFailure, PipeScaling } from "../../crd/pipe-scaling.ts";
-import { formatSize } from "../../domain/size.ts";
+import type { PipeScaling } from "../../crd/pipe-scaling.ts";
 import type { KubeClient } from "../../kube/client.ts";
-import { isCode, isReplaced, isTerminating, isWithoutRight, KubeApiError } from "../../kube/errors.ts";
+import { isCode, isReplaced } from "../../kube/errors.ts";
 import type { Deployment, KubeObject } from "../../kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath } from "../../kube/paths.ts";
-import type { Action } from "../decide/decide.ts";
-import { clipped, REFUSED } from "../decide/failure.ts";
-import { ATTEMPT_ANNOTATION, COMPLETED_SIZE_ANNOTATION, GIVEN_SIZE_ANNOTATION } from "../names.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { Action, PipeAction } from "../decide/actions.ts";
+import { LAST_ROLLOUT_ANNOTATION } from "../names.ts";
 import type { Caches } from "../observe/caches.ts";
 import { type DeploymentView, toDeploymentView } from "../observe/deployment-view.ts";
-import { formatLastRollout } from "../observe/last-rollout.ts";
+import { formatLastRollout, type LastRollout } from "../observe/last-rollout.ts";
 import { toPipeScalingView } from "../observe/pipe-scaling-view.ts";
-import { type Allotment, formatAllotment, resourcesFor } from "../observe/resources.ts";
+import { type Allotment, resourcesFor } from "../observe/resources.ts";
+import { isOutcomeUnknown, writeErrorOf } from "./write-error.ts";
+import type { WriteHistory } from "./write-history.ts";
+
+/** An admission webhook may take 30 s to respond. */
+export const WRITE_TIMEOUT_MS = 35_000;
 
 export interface Applier {
   readonly client: Pick<KubeClient, "json">;
   readonly caches: Caches;
+  readonly clock: Pick<Clock, "now">;
+  readonly writes: WriteHistory;
   /** Throws when this process may no longer write (runtime/leader.ts). */
   readonly assertMayWrite: () => void;
 }
 
 /**
- * Does one action and puts the answer into the caches, so that the next look sees it.
+ * Does one action and puts the response into the caches, so that the next reconciliation sees it. What the API server
+ * makes of a write to a pipe is recorded in the write history.
  *
- * @returns the refusal, if the API server will not have this size for this pipe
- * @throws whatever else went wrong; a conflict means that our view was old
+ * @throws KubeApiError if our view of an object is outdated, and for writes to other objects than pipes
  */
-export async function apply(applier: Applier, action: Action): Promise<PipeFailure | undefined> {
+export async function apply(applier: Applier, action: Action): Promise<void> {
   applier.assertMayWrite();
   switch (action.type) {
     case "create-pipe-scaling":
-      await createScaling(applier, action);
-      return undefined;
+      return createPipeScaling(applier, action);
     case "resize":
-      return giveSize(applier, action);
+      return writePipe(applier, action, resourcesPatch(action, action.rollout.size));
     case "roll-back":
-      await resize(applier, action.pipe, action.container, action.size, {});
-      return undefined;
+      return writePipe(applier, action, resourcesPatch(action, action.size));
     case "adopt":
-      await patchPipe(applier, action.pipe, { [GIVEN_SIZE_ANNOTATION]: formatSize(action.size) });
-      return undefined;
+      return writePipe(applier, action, undefined);
+    case "refresh":
+      return refresh(applier, action.pipe);
     case "confirm-generation":
-      await confirmGeneration(applier, action);
-      return undefined;
+      return confirmGeneration(applier, action);
   }
 }
 
-async function createScaling(
+async function createPipeScaling(
   { client, caches }: Applier,
-  { namespace, name, size }: Extract<Action, { type: "create-pipe-scaling" }>,
+  { namespace, name, spec }: Extract<Action, { type: "create-pipe-scaling" }>,
 ): Promise<void> {
-  const spec = size ? { replicaCpuMillicores: size.cpuMillicores, replicaMemoryGb: size.memoryGib } : {};
   const created = await client.json<KubeObject & PipeScaling>({
     method: "POST",
     path: collectionPath(PIPE_SCALINGS, namespace),
@@ -61,51 +64,75 @@ async function createScaling(
   caches.scalings.observe(toPipeScalingView(created));
 }
 
-async function giveSize(
+/** A strategic merge patch owns only the leaves that it sets. */
+function resourcesPatch(
+  { pipe, container }: Extract<PipeAction, { type: "resize" | "roll-back" }>,
+  size: Allotment,
+): object {
+  const resources = resourcesFor(size, pipe.cpuLimitFollows);
+  return { template: { spec: { containers: [{ name: container, resources }] } } };
+}
+
+async function writePipe(
   applier: Applier,
-  { pipe, container, attempt, completed }: Extract<Action, { type: "resize" }>,
-): Promise<PipeFailure | undefined> {
-  const annotations = {
-    [ATTEMPT_ANNOTATION]: formatLastRollout(attempt),
-    ...(completed ? { [COMPLETED_SIZE_ANNOTATION]: formatAllotment(completed) } : {}),
-  };
+  { type, pipe, rollout }: PipeAction,
+  spec: object | undefined,
+): Promise<void> {
+  const { writes, clock } = applier;
+  const { uid, generation } = pipe.metadata;
+  const takeBack = writes.begin(uid, type, rollout, clock.now());
   try {
-    await resize(applier, pipe, container, attempt.size, annotations);
-    return undefined;
+    const written = await patchPipe(applier, pipe, rollout, spec);
+    writes.done(uid, rollout, written.lastRollout === undefined);
   } catch (error) {
-    if (!(error instanceof KubeApiError) || !isRefusal(error)) throw error;
-    return {
-      pipe: pipe.metadata.name,
-      size: formatSize(attempt.size),
-      reason: REFUSED,
-      message: refusalMessage(error),
-      attempts: attempt.attempts,
-      at: new Date(attempt.startedAtMs).toISOString(),
-      generation: pipe.metadata.generation,
-    };
+    const problem = writeErrorOf(error);
+    if (problem === undefined) {
+      takeBack();
+      throw error;
+    }
+    if (isOutcomeUnknown(error)) writes.unknown(uid, problem);
+    else writes.failed(uid, problem, generation);
   }
 }
 
-/** A strategic merge patch owns just the leaves that it sets (kubernetes-facts.md). */
-async function resize(
-  applier: Applier,
+/** The uid protects an object that took the pipe's name, the resourceVersion one that has changed since our view. */
+async function patchPipe(
+  { client, caches }: Applier,
   pipe: DeploymentView,
-  container: string,
-  size: Allotment,
-  annotations: Readonly<Record<string, string>>,
-): Promise<void> {
-  await patchPipe(
-    applier,
-    pipe,
-    { [GIVEN_SIZE_ANNOTATION]: formatAllotment(size), ...annotations },
-    { template: { spec: { containers: [{ name: container, resources: resourcesFor(size) }] } } },
-  );
+  rollout: LastRollout,
+  spec: object | undefined,
+): Promise<DeploymentView> {
+  const { name, namespace, uid, resourceVersion } = pipe.metadata;
+  const annotations = { [LAST_ROLLOUT_ANNOTATION]: formatLastRollout(rollout, uid) };
+  const patched = await client.json<Deployment>({
+    method: "PATCH",
+    path: objectPath(DEPLOYMENTS, namespace, name),
+    query: { fieldManager: CONTROLLER_FIELD_MANAGER },
+    patchType: "application/strategic-merge-patch+json",
+    body: { metadata: { uid, resourceVersion, annotations }, spec },
+    timeoutMs: WRITE_TIMEOUT_MS,
+  });
+  const view = toDeploymentView(patched);
+  caches.pipes.observe(view);
+  return view;
+}
+
+async function refresh({ client, caches, writes }: Applier, { metadata }: DeploymentView): Promise<void> {
+  const { name, namespace, uid } = metadata;
+  try {
+    const current = await client.json<Deployment>({ path: objectPath(DEPLOYMENTS, namespace, name) });
+    // Another object of this name, if it is one, comes by the watch.
+    if (current.metadata.uid === uid) caches.pipes.observe(toDeploymentView(current));
+    writes.resolve(uid, current.metadata.generation ?? 0);
+  } catch (error) {
+    if (!isCode(error, 404)) throw error;
+    writes.resolve(uid, metadata.generation);
+  }
 }
 
 /**
- * Asks for the PipeScaling itself. If it is newer than our view, that is now our view; if it is what we see,
- * its history was taken back (etcd put back), and the pipes are told so: what they were given then counts as
- * given now.
+ * Reads the PipeScaling. If it is newer than our view, it replaces the view. If it is what we see, etcd was restored
+ * from a snapshot, and the annotations of the pipes are set to its generation.
  */
 async function confirmGeneration(
   applier: Applier,
@@ -120,40 +147,13 @@ async function confirmGeneration(
     return;
   }
   for (const pipe of pipes) {
-    if (!pipe.attempt) continue;
+    if (!pipe.lastRollout) continue;
     applier.assertMayWrite();
-    await patchPipe(applier, pipe, {
-      [ATTEMPT_ANNOTATION]: formatLastRollout({ ...pipe.attempt, generation }),
-    });
+    await patchPipe(applier, pipe, { ...pipe.lastRollout, scalingGeneration: generation }, undefined);
   }
 }
 
-/** The uid keeps it off an object that took the pipe's name, the resourceVersion off one that has changed. */
-async function patchPipe(
-  { client, caches }: Applier,
-  pipe: DeploymentView,
-  annotations: Readonly<Record<string, string>>,
-  spec?: object,
-): Promise<void> {
-  const { name, namespace, uid, resourceVersion } = pipe.metadata;
-  const patched = await client.json<Deployment>({
-    method: "PATCH",
-    path: objectPath(DEPLOYMENTS, namespace, name),
-    query: { fieldManager: CONTROLLER_FIELD_MANAGER },
-    patchType: "application/strategic-merge-patch+json",
-    body: { metadata: { uid, resourceVersion, annotations }, spec },
-  });
-  caches.pipes.observe(toDeploymentView(patched));
-}
-
-/** 422 of validation or an admission policy, 403 of policy: trying at once again will not help. */
-function isRefusal(error: KubeApiError): boolean {
-  if (isReplaced(error) || isTerminating(error) || isWithoutRight(error)) return false;
-  return isCode(error, 422) || isCode(error, 403);
-}
-
-/** The server's own words, which follow on the request and the code. */
-function refusalMessage({ message, code }: KubeApiError): string {
-  const before = `: ${code} `;
-  return clipped(message.slice(message.indexOf(before) + before.length));
+/** Whether an error says that our view is outdated: the next reconciliation has a newer one. */
+export function isOutdated(error: unknown): boolean {
+  return isCode(error, 404) || isCode(error, 409) || isReplaced(error);
 }

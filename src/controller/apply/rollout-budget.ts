@@ -1,48 +1,74 @@
+import type { Clock } from "../../runtime/clock.ts";
+
+export interface RolloutBudgetOptions {
+  /** Most rollouts at once over all services. */
+  readonly limit: number;
+  /** Rollouts that the cache shows, or that may have started without it showing them. */
+  readonly rolling: () => number;
+  /** Reconciles a service that waits for a rollout. */
+  readonly wake: (serviceId: string) => void;
+  readonly clock: Pick<Clock, "after">;
+}
+
+/** Rollouts also leave the budget by time, which no event reports. */
+const RECHECK_MS = 30_000;
+
 /**
- * The bound on rollouts over all services. A decision takes its slots before its writes are answered; from
- * then on the cache shows them as rolling. Services that found no slot are remembered until one is free.
+ * The limit of concurrent rollouts over all services, and the services that wait for it, first come, first served. It
+ * wakes as many of them as rollouts may start, so that the work grows with the number of rollouts and not with the
+ * number of services that wait.
  */
 export class RolloutBudget {
-  readonly #most: number;
-  readonly #rolling: () => number;
+  readonly #options: RolloutBudgetOptions;
   readonly #waiting = new Set<string>();
-  #reserved = 0;
+  /** Woken, and not reconciled since. */
+  readonly #woken = new Set<string>();
+  #hasTimer = false;
 
-  /** @param rolling how many pipes the cache shows as rolling */
-  constructor(most: number, rolling: () => number) {
-    this.#most = most;
-    this.#rolling = rolling;
+  constructor(options: RolloutBudgetOptions) {
+    this.#options = options;
   }
 
+  get limit(): number {
+    return this.#options.limit;
+  }
+
+  /** Rollouts that may start now. */
   free(): number {
-    return Math.max(0, this.#most - this.#rolling() - this.#reserved);
+    return Math.max(0, this.#options.limit - this.#options.rolling());
   }
 
-  /** For rollouts that may have begun, of which nobody knows yet. @returns gives the places back */
-  take(count: number): () => void {
-    this.#reserved += count;
-    return () => {
-      this.#reserved -= count;
-    };
+  /** A reconciliation ended. @param isWaiting whether a pipe of the service waits for the budget */
+  reconciled(serviceId: string, isWaiting: boolean): void {
+    const wasWoken = this.#woken.delete(serviceId);
+    if (isWaiting) {
+      this.#waiting.add(serviceId);
+      this.#startTimer();
+    } else {
+      this.#waiting.delete(serviceId);
+    }
+    if (wasWoken && !isWaiting) this.wakeNext();
   }
 
-  async holding<T>(count: number, work: () => Promise<T>): Promise<T> {
-    const giveBack = this.take(count);
-    try {
-      return await work();
-    } finally {
-      giveBack();
+  /** A rollout ended, or a service that was woken needed none. */
+  wakeNext(): void {
+    let places = this.free() - this.#woken.size;
+    for (const serviceId of this.#waiting) {
+      if (places <= 0) return;
+      places -= 1;
+      this.#waiting.delete(serviceId);
+      this.#woken.add(serviceId);
+      this.#options.wake(serviceId);
     }
   }
 
-  waitFor(serviceId: string): void {
-    this.#waiting.add(serviceId);
-  }
-
-  /** The services to look at again, now that a slot may be free. */
-  takeWaiting(): string[] {
-    const services = [...this.#waiting];
-    this.#waiting.clear();
-    return services;
+  #startTimer(): void {
+    if (this.#hasTimer) return;
+    this.#hasTimer = true;
+    this.#options.clock.after(RECHECK_MS, () => {
+      this.#hasTimer = false;
+      this.wakeNext();
+      if (this.#waiting.size > 0) this.#startTimer();
+    });
   }
 }

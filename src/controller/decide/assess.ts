@@ -1,57 +1,202 @@
-import { sameSize } from "../../domain/size.ts";
-import type { DeploymentView } from "../observe/deployment-view.ts";
+import type { PipeFailure } from "../../crd/pipe-scaling.ts";
+import { formatSize, sameSize } from "../../domain/size.ts";
+import { type DeploymentView, isChangedByOwner, isRollingOut } from "../observe/deployment-view.ts";
+import type { WriteError, WriteRecord } from "../observe/write-record.ts";
 import type { AssessContext, Assessment } from "./assessment.ts";
-import { failureOf, type Reason } from "./failure.ts";
-import { contest, contestWith } from "./field-conflict.ts";
-import { hasComeUp } from "./latch.ts";
-import { CONTAINER_UNCLEAR, pastFailure, retryAt } from "./past-failure.ts";
-import { begunAt, rolloutFailure, rolloutRecheckAt } from "./rollout-failure.ts";
+import { hasComeUp } from "./came-up.ts";
+import { failureOf, reportedFailure } from "./failure.ts";
+import { autoscalerConflict, fieldConflict, strippedAnnotation } from "./field-conflict.ts";
+import { retryAtMs, retryDelayMs } from "./retry.ts";
+import { rolloutFailure, rolloutRecheckAtMs } from "./rollout-failure.ts";
+import { rolloutPhase } from "./rollout-phase.ts";
 
+type Verdict = Omit<Assessment, "pipe" | "phase"> & Partial<Pick<Assessment, "phase">>;
+
+/** Why a pipe has the state that it has is decided here, and nowhere else. */
 export function assess(pipe: DeploymentView, context: AssessContext): Assessment {
-  const { container } = pipe;
-  if ("problem" in container) {
-    return unsizable(pipe, { reason: CONTAINER_UNCLEAR, message: container.problem }, context);
-  }
+  const phase = rolloutPhase(pipe, context);
+  const verdict = unsizable(pipe, context) ?? assessSizable(pipe, context);
+  const remark = horizontalAutoscalerRemark(pipe, context) ?? qosRemark(pipe, context);
+  return { pipe, phase, ...verdict, ...(remark === undefined ? {} : { remark }) };
+}
+
+/** A person must act before the pipe can be sized. */
+function unsizable(pipe: DeploymentView, context: AssessContext): Verdict | undefined {
+  const { container, cpuLimitMillicores, size } = pipe;
+  const failing = (reason: string, message: string): Verdict => ({
+    state: "unsizable",
+    failure: failureOf(pipe, { reason, message }, 1, context.nowMs, context),
+  });
+  if ("problem" in container) return failing("ContainerUnclear", container.problem);
   const autoscalers = context.autoscalers.get(pipe.metadata.name) ?? [];
   const vertical = autoscalers.find(({ kind }) => kind === "VerticalPodAutoscaler");
-  if (vertical) return unsizable(pipe, contestWith(vertical), context);
-  const assessment = sameSize(pipe.size, context.desired)
-    ? assessGiven(pipe, context)
-    : assessWaiting(pipe, context);
-  const [horizontal] = autoscalers;
-  if (!horizontal) return assessment;
-  const name = JSON.stringify(horizontal.metadata.name);
-  const remark = `The replicas of ${pipe.metadata.name} are set by the HorizontalPodAutoscaler ${name}, which measures by its requests: another size may change how many there are.`;
-  return { ...assessment, remark };
+  if (vertical) {
+    const { reason, message } = autoscalerConflict(vertical);
+    return failing(reason, message);
+  }
+  const { desired } = context;
+  if (
+    cpuLimitMillicores === undefined ||
+    sameSize(size, desired) ||
+    cpuLimitMillicores >= desired.cpuMillicores
+  )
+    return undefined;
+  return failing(
+    "CpuLimitTooLow",
+    `the container "${container.name}" has a CPU limit of ${cpuLimitMillicores}m, which is below the ${desired.cpuMillicores}m of the size: remove limits.cpu, or set it to at least that`,
+  );
 }
 
-function unsizable(pipe: DeploymentView, reason: Reason, context: AssessContext): Assessment {
-  return { pipe, state: "unsizable", failure: failureOf(pipe, reason, 1, context.nowMs, context) };
+function assessSizable(pipe: DeploymentView, context: AssessContext): Verdict {
+  const write = context.writes.get(pipe.metadata.uid);
+  // What the last write did is known soon, by its response or by a read; until then it counts as a rollout.
+  if (write?.outcome.type === "pending") return { state: "rolling", phase: "rolling-out" };
+  if (write?.outcome.type === "unknown") {
+    const failure = writeFailure(pipe, write, write.outcome.error, context);
+    return { state: "retrying", phase: "rolling-out", failure };
+  }
+  return sameSize(pipe.size, context.desired)
+    ? assessSized(pipe, write, context)
+    : assessUnsized(pipe, write, context);
 }
 
-/** A pipe whose template has another size than the desired one. */
-function assessWaiting(pipe: DeploymentView, context: AssessContext): Assessment {
-  const failure = contest(pipe, context) ?? pastFailure(pipe, context);
-  if (!failure) return { pipe, state: "waiting" };
-  const recheckAtMs = retryAt(pipe, failure, context);
-  if (recheckAtMs <= context.nowMs) return { pipe, state: "waiting", priorAttempts: failure.attempts };
-  return { pipe, state: "failed", failure, ...(Number.isFinite(recheckAtMs) ? { recheckAtMs } : {}) };
-}
-
-/** A pipe whose template has the desired size. */
-function assessGiven(pipe: DeploymentView, context: AssessContext): Assessment {
-  const { attempt, rollout, isPaused } = pipe;
-  const { scaling, desired, nowMs } = context;
-  if (rollout.isComplete || hasComeUp(pipe, scaling)) return { pipe, state: "done" };
-  if (isPaused) return { pipe, state: "paused" };
-  const begunAtMs = begunAt(pipe, context);
-  if (begunAtMs === undefined) return { pipe, state: "rolling" };
-  const failed = rolloutFailure(pipe, begunAtMs, context);
+/** The template has the desired size. */
+function assessSized(pipe: DeploymentView, write: WriteRecord | undefined, context: AssessContext): Verdict {
+  const stripped = strippedAnnotation(pipe, context);
+  if (stripped) return { state: "failed", failure: stripped };
+  if (pipe.replicas === 0 || pipe.rollout.isComplete || hasComeUp(pipe, context.scaling))
+    return { state: "done" };
+  if (pipe.isPaused) return { state: "paused" };
+  if (!hasOwnRollout(pipe)) return { state: "rolling" };
+  const failed = rolloutFailure(pipe, context);
   if (failed) {
-    const attempts = attempt && sameSize(attempt.size, desired) ? attempt.attempts : 1;
-    return { pipe, state: "failed", failure: failureOf(pipe, failed, attempts, nowMs, context) };
+    const attempts = Math.max(1, pipe.lastRollout?.attempts ?? 1);
+    const rollback = failedRollback(pipe, write, context);
+    const message = [failed.message, ...(rollback ? [rollback.message] : [])].join("; ");
+    const failure = failureOf(pipe, { ...failed, message }, attempts, context.nowMs, context);
+    return { state: "failed", failure, ...(rollback ? { recheckAtMs: rollback.retryAtMs } : {}) };
   }
   const obstacle = context.unschedulable.get(pipe.metadata.name);
-  const recheckAtMs = rolloutRecheckAt(pipe, begunAtMs, context);
-  return { pipe, state: "rolling", recheckAtMs, ...(obstacle === undefined ? {} : { obstacle }) };
+  const atMs = rolloutRecheckAtMs(pipe, context);
+  return {
+    state: "rolling",
+    ...(Number.isFinite(atMs) ? { recheckAtMs: atMs } : {}),
+    ...(obstacle === undefined ? {} : { obstacle }),
+  };
+}
+
+/** Only a rollout of the controller can fail: what an owner deploys is the owner's to watch. */
+function hasOwnRollout(pipe: DeploymentView): boolean {
+  const { lastRollout } = pipe;
+  return (
+    lastRollout !== undefined && lastRollout.generation > 0 && (isRollingOut(pipe) || isChangedByOwner(pipe))
+  );
+}
+
+/** The template has another size than the desired one. */
+function assessUnsized(
+  pipe: DeploymentView,
+  write: WriteRecord | undefined,
+  context: AssessContext,
+): Verdict {
+  const failure = pastFailure(pipe, write, context);
+  if (!failure) return { state: "waiting" };
+  const delayMs = delayAfter(pipe, failure);
+  const dueAtMs = retryAtMs(failure, delayMs, context.scaling, context.nowMs);
+  if (dueAtMs <= context.nowMs) return { state: "waiting", priorAttempts: failure.attempts };
+  const isRetried = failure.reason === "WriteFailed" || failure.reason === "Forbidden";
+  return { state: isRetried ? "retrying" : "failed", ...withRetry(failure, dueAtMs) };
+}
+
+function withRetry(failure: PipeFailure, dueAtMs: number): Pick<Verdict, "failure" | "recheckAtMs"> {
+  if (!Number.isFinite(dueAtMs)) return { failure };
+  return { failure: { ...failure, nextRetryAt: new Date(dueAtMs).toISOString() }, recheckAtMs: dueAtMs };
+}
+
+/** A rollout that stopped old pods is not tried again by itself: each try costs the pipe's data freshness. */
+function delayAfter({ stopsOldPodsFirst, lastRollout }: DeploymentView, failure: PipeFailure): number {
+  const isOfRollout = lastRollout?.isRollback === true && lastRollout.failure?.reason === failure.reason;
+  if (stopsOldPodsFirst && isOfRollout) return Number.POSITIVE_INFINITY;
+  return retryDelayMs(failure.reason, failure.attempts);
+}
+
+/** What went wrong when the pipe was to get the desired size: a write, a rollout, or another writer. */
+function pastFailure(
+  pipe: DeploymentView,
+  write: WriteRecord | undefined,
+  context: AssessContext,
+): PipeFailure | undefined {
+  const { lastRollout, metadata } = pipe;
+  if (
+    write?.purpose === "resize" &&
+    write.size === formatSize(context.desired) &&
+    write.outcome.type === "failed"
+  ) {
+    const { error, generation } = write.outcome;
+    // The owner may have changed what the API server refused.
+    if (error.reason !== "Refused" || generation === metadata.generation)
+      return writeFailure(pipe, write, error, context);
+  }
+  if (lastRollout?.isRollback && sameSize(lastRollout.size, context.desired)) {
+    const reason = lastRollout.failure ?? {
+      reason: "RolloutFailed",
+      message: "the rollout did not complete",
+    };
+    return failureOf(pipe, reason, Math.max(1, lastRollout.attempts), lastRollout.startedAtMs, context);
+  }
+  const conflict = fieldConflict(pipe, context);
+  if (conflict) return conflict;
+  const reported = reportedFailure(pipe, context);
+  const isStillRefused = reported?.reason === "Refused" && reported.generation === metadata.generation;
+  return isStillRefused && !write ? reported : undefined;
+}
+
+function writeFailure(
+  pipe: DeploymentView,
+  { attempts, lastAtMs, outcome }: WriteRecord,
+  error: WriteError,
+  context: AssessContext,
+): PipeFailure {
+  const failure = failureOf(pipe, error, attempts, lastAtMs, context);
+  const isRefused = outcome.type === "failed" && error.reason === "Refused";
+  return { ...failure, ...(isRefused ? { generation: outcome.generation } : {}) };
+}
+
+interface FailedRollback {
+  readonly message: string;
+  readonly retryAtMs: number;
+}
+
+function failedRollback(
+  { metadata }: DeploymentView,
+  write: WriteRecord | undefined,
+  { desired, nowMs }: AssessContext,
+): FailedRollback | undefined {
+  if (write?.purpose !== "roll-back" || write.size !== formatSize(desired)) return undefined;
+  if (write.outcome.type !== "failed") return undefined;
+  const { error, generation } = write.outcome;
+  if (error.reason === "Refused" && generation !== metadata.generation) return undefined;
+  const atMs = Math.min(write.lastAtMs, nowMs) + retryDelayMs(error.reason, write.attempts);
+  const next = `attempt ${write.attempts}, next at ${new Date(atMs).toISOString()}`;
+  return { message: `the rollback failed: ${error.message} (${next})`, retryAtMs: atMs };
+}
+
+function horizontalAutoscalerRemark(
+  pipe: DeploymentView,
+  { autoscalers }: AssessContext,
+): string | undefined {
+  const horizontal = autoscalers
+    .get(pipe.metadata.name)
+    ?.find(({ kind }) => kind === "HorizontalPodAutoscaler");
+  if (!horizontal) return undefined;
+  const name = JSON.stringify(horizontal.metadata.name);
+  return `The replicas of ${pipe.metadata.name} are set by the HorizontalPodAutoscaler ${name}, which measures by its requests: another size may change how many there are.`;
+}
+
+function qosRemark(
+  { metadata, cpuLimitMillicores }: DeploymentView,
+  { desired }: AssessContext,
+): string | undefined {
+  if (cpuLimitMillicores !== desired.cpuMillicores) return undefined;
+  return `The CPU limit of ${metadata.name} equals the size, so its pods have the QoS class Guaranteed and not Burstable.`;
 }

@@ -1,34 +1,30 @@
 import type { PipeFailure } from "../../crd/pipe-scaling.ts";
-import type { PipeState } from "../../domain/rollout-plan.ts";
+import type { PipeState, RolloutPhase } from "../../domain/rollout-plan.ts";
 import type { Size } from "../../domain/size.ts";
-import type { AutoscalerView } from "../observe/autoscaler-view.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
+import type { Snapshot } from "../observe/snapshot.ts";
+import type { Timing } from "./rollout-phase.ts";
 
-/** How one pipe stands to the desired size, and since when it is in the way if it is. */
+/** How one pipe stands to the desired size. */
 export interface Assessment {
   readonly pipe: DeploymentView;
   readonly state: PipeState;
+  readonly phase: RolloutPhase;
   readonly failure?: PipeFailure;
-  /** What a person should know of the pipe beside. */
+  /** Something about the pipe that a person should know, which keeps it from nothing. */
   readonly remark?: string;
-  /** What a rollout waits for, where that is known. */
+  /** What the rollout waits for, if that is known. */
   readonly obstacle?: string;
   /** How often a waiting pipe was tried at this size before. */
   readonly priorAttempts?: number;
-  /** When time alone may change this assessment. */
+  /** When time alone may change this assessment, in milliseconds since 1970. */
   readonly recheckAtMs?: number;
 }
 
-export interface AssessContext {
+export interface AssessContext
+  extends Timing,
+    Pick<Snapshot, "failures" | "writes" | "unschedulable" | "autoscalers"> {
   readonly desired: Size;
   readonly scaling: PipeScalingView;
-  /** Failures known from before, newest first. */
-  readonly failures: readonly PipeFailure[];
-  /** The scheduler's words, by the name of the pipe whose new pod fits no node. */
-  readonly unschedulable: ReadonlyMap<string, string>;
-  /** What else acts on the size of a pipe's container, by the pipe's name. */
-  readonly autoscalers: ReadonlyMap<string, readonly AutoscalerView[]>;
-  readonly nowMs: number;
-  readonly rolloutTimeoutMs: number;
 }

@@ -1,50 +1,20 @@
 import type { PipeFailure } from "../../crd/pipe-scaling.ts";
 import { scalingRequestFor } from "../../crd/scaling-request.ts";
-import { type PlannedPipe, planRollout, type RolloutPlan } from "../../domain/rollout-plan.ts";
-import { type Size, sameSize } from "../../domain/size.ts";
+import { type HoldBack, planRollout, serviceLimit } from "../../domain/rollout-plan.ts";
+import { formatSize, type Size, sameSize } from "../../domain/size.ts";
 import { type DesiredSize, desiredSize } from "../../domain/tier.ts";
-import { type DeploymentView, isChangedSince, isRollingOurs } from "../observe/deployment-view.ts";
+import { type DeploymentView, isChangedByOwner } from "../observe/deployment-view.ts";
 import type { LastRollout } from "../observe/last-rollout.ts";
 import { type PipeScalingView, requestedSize } from "../observe/pipe-scaling-view.ts";
 import { type Allotment, isSize } from "../observe/resources.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
+import type { WritePurpose } from "../observe/write-record.ts";
+import type { Action, PipeAction } from "./actions.ts";
 import { assess } from "./assess.ts";
 import type { Assessment } from "./assessment.ts";
-import { hasComeUp } from "./latch.ts";
-
-/** What is to be written, as data; apply.ts does it. */
-export type Action =
-  /** The first pipe of a service appeared, or its PipeScaling was deleted. */
-  | {
-      readonly type: "create-pipe-scaling";
-      readonly namespace: string;
-      readonly name: string;
-      readonly size: Size | undefined;
-    }
-  /** Give a pipe the desired size. */
-  | {
-      readonly type: "resize";
-      readonly pipe: DeploymentView;
-      readonly container: string;
-      readonly attempt: LastRollout;
-      /** What the pipe has run by a completed rollout until now, if it has. */
-      readonly completed: Allotment | undefined;
-    }
-  /** Bring a pipe that could not take the desired size back to the last one that it ran. */
-  | {
-      readonly type: "roll-back";
-      readonly pipe: DeploymentView;
-      readonly container: string;
-      readonly size: Allotment;
-    }
-  /** Note the size on a pipe that was deployed with what is asked for, should the PipeScaling vanish. */
-  | { readonly type: "adopt"; readonly pipe: DeploymentView; readonly size: Size }
-  /** Find out which of the two is wrong: our view of the PipeScaling, or what these pipes say of it. */
-  | {
-      readonly type: "confirm-generation";
-      readonly scaling: PipeScalingView;
-      readonly pipes: readonly DeploymentView[];
-    };
+import { hasComeUp, lastSizeThatCameUp } from "./came-up.ts";
+import { specForRecreation } from "./recreate.ts";
+import { FIELD_CONFLICT, retryDelayMs } from "./retry.ts";
 
 export interface Decision {
   readonly actions: readonly Action[];
@@ -56,135 +26,170 @@ export interface Sizing {
   readonly desired: DesiredSize;
   readonly requestId: string | undefined;
   readonly assessments: readonly Assessment[];
-  readonly holdBack: RolloutPlan["holdBack"];
+  readonly holdBack: HoldBack;
+  /** Names of the pipes that the waiting ones wait for. */
+  readonly blockedBy: readonly string[];
+  /** Most rollouts at once in this service. */
+  readonly serviceLimit: number;
 }
 
 export interface DecideOptions {
   readonly rolloutTimeoutMs: number;
-  /** Rollouts that may begin before the bound over all services is reached. */
+  /** Rollouts that may start before the limit over all services is reached. */
   readonly overallFree: number;
 }
 
 const NOTHING: Decision = { actions: [] };
 
-/** Design, section 5, as a ladder of guards: each line is a reason to leave the pipes alone. */
+/** A sequence of guards: each line is a reason to leave the pipes alone. */
 export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   const { scaling, pipes, namespace, tier } = snapshot;
   if (namespace === undefined || !tier.ok) return NOTHING;
-  if (!scaling) return pipes.length === 0 ? NOTHING : { actions: [recreate(snapshot, namespace)] };
+  if (!scaling) return create(snapshot, namespace);
   if (scaling.isBeingDeleted) return NOTHING;
 
   const desired = desiredSize(requestedSize(scaling), tier.value);
-  const requestId = scalingRequestFor(
-    requestedSize(scaling) ?? desired.size,
-    scaling.requestAnnotation,
-  )?.requestId;
   const context = { ...snapshot, ...options, scaling, desired: desired.size };
   const assessments = pipes.map((pipe) => assess(pipe, context));
-  const sizing = { desired, requestId, assessments, holdBack: "nothing" } as const;
+  const sizing: Sizing = {
+    desired,
+    requestId: requestIdOf(scaling, desired.size),
+    assessments,
+    holdBack: "nothing",
+    blockedBy: [],
+    serviceLimit: serviceLimit(pipes.length),
+  };
   if (scaling.spec.suspend) return { actions: [], sizing };
   const ahead = pipes.filter((pipe) => isFromLaterGeneration(pipe, scaling));
   if (ahead.length > 0) return { actions: [{ type: "confirm-generation", scaling, pipes: ahead }], sizing };
 
-  const lostBeforeMs = snapshot.nowMs - options.rolloutTimeoutMs;
-  const candidates = assessments.toSorted(healthyFirst).map((each) => planned(each, lostBeforeMs));
-  const plan = planRollout(candidates, options);
-  const starting = new Set(plan.start);
-  const actions = assessments.flatMap((each): Action[] => {
-    const { pipe } = each;
-    if ("problem" in pipe.container) return [];
-    const container = pipe.container.name;
-    if (!starting.has(pipe.metadata.name)) return unlessStarting(each, container, scaling, desired.size);
-    const attempt = attemptAt(snapshot.nowMs, each, scaling, sizing);
-    return [{ type: "resize", pipe, container, attempt, completed: completedOf(pipe, scaling) }];
-  });
-  return { actions, sizing: { ...sizing, holdBack: plan.holdBack } };
+  const { start, holdBack, blockedBy } = planRollout(assessments.map(planned), options);
+  const step: Step = { snapshot, scaling, sizing };
+  const starting = new Set(start);
+  const actions = assessments.flatMap((each) =>
+    starting.has(each.pipe.metadata.name) ? resize(each, step) : repair(each, step),
+  );
+  return { actions, sizing: { ...sizing, holdBack, blockedBy } };
 }
 
-/** What a pipe needs that is not given the size now. */
-function unlessStarting(
-  { pipe, state }: Assessment,
-  container: string,
-  scaling: PipeScalingView,
-  desired: Size,
-): Action[] {
-  const { completed } = pipe;
-  if (state === "done" && pipe.given === undefined && requestedSize(scaling))
-    return [{ type: "adopt", pipe, size: desired }];
-  if (state !== "failed" || !sameSize(pipe.size, desired) || !completed) return [];
-  const isSame = isSize(completed) && sameSize(completed, desired);
-  return isSame || isOfOwner(pipe, scaling) ? [] : [{ type: "roll-back", pipe, container, size: completed }];
+interface Step {
+  readonly snapshot: Snapshot;
+  readonly scaling: PipeScalingView;
+  readonly sizing: Sizing;
 }
 
-/**
- * Its owner has changed it since it was given the size, and whether it had come up before that is not known any
- * more: to delete a PipeScaling must not resize a pipe whose new image does not start.
- */
-function isOfOwner(pipe: DeploymentView, { metadata }: PipeScalingView): boolean {
-  const { attempt } = pipe;
-  return attempt !== undefined && attempt.scalingUid !== metadata.uid && isChangedSince(pipe, attempt);
+function create({ serviceId, pipes, nowMs, deleted }: Snapshot, namespace: string): Decision {
+  if (pipes.length === 0 || (deleted && deleted.recreateAtMs > nowMs)) return NOTHING;
+  const own = pipes.filter(({ lastRollout }) => lastRollout?.serviceId === serviceId);
+  const spec = deleted?.spec ?? specForRecreation(own, pipes);
+  return { actions: [{ type: "create-pipe-scaling", namespace, name: serviceId, spec }] };
 }
 
-/** It comes back with the size that its pipes were given last, so that deleting it resizes nothing. */
-function recreate({ serviceId, pipes }: Snapshot, namespace: string): Action {
-  const [latest] = pipes
-    .filter(({ given }) => given !== undefined)
-    .sort((a, b) => (b.attempt?.startedAtMs ?? 0) - (a.attempt?.startedAtMs ?? 0));
-  const given = isSize(latest?.given) ? latest.given : undefined;
-  return { type: "create-pipe-scaling", namespace, name: serviceId, size: latest?.attempt?.size ?? given };
+function requestIdOf(scaling: PipeScalingView, desired: Size): string | undefined {
+  return scalingRequestFor(requestedSize(scaling) ?? desired, scaling.requestAnnotation)?.requestId;
 }
 
-/** Our view of the PipeScaling is older than what a pipe has already been given, or etcd was put back. */
-function isFromLaterGeneration({ attempt }: DeploymentView, { metadata }: PipeScalingView): boolean {
-  return attempt?.scalingUid === metadata.uid && attempt.generation > metadata.generation;
+/** Our view of the PipeScaling is older than a rollout of a pipe, or etcd was restored from a snapshot. */
+function isFromLaterGeneration({ lastRollout }: DeploymentView, { metadata }: PipeScalingView): boolean {
+  return lastRollout?.scalingUid === metadata.uid && lastRollout.scalingGeneration > metadata.generation;
 }
 
-/** Its owner may be rolling something else out just now: then the status tells what it ran before. */
-function completedOf(pipe: DeploymentView, scaling: PipeScalingView): Allotment | undefined {
-  const { size, oddResources, rollout } = pipe;
-  return rollout.isComplete || hasComeUp(pipe, scaling) ? (size ?? oddResources) : undefined;
+function planned({ pipe, state, phase }: Assessment) {
+  return { name: pipe.metadata.name, state, phase, replicas: pipe.replicas };
 }
 
-/** A pipe that was ill before makes a poor canary. */
-function healthyFirst(a: Assessment, b: Assessment): number {
-  return Number(b.pipe.rollout.isComplete) - Number(a.pipe.rollout.isComplete);
+function resize(assessment: Assessment, step: Step): PipeAction[] {
+  const { pipe, priorAttempts = 0 } = assessment;
+  if ("problem" in pipe.container) return [];
+  const rollout = newRollout(pipe, step, priorAttempts + 1, lastGoodSize(pipe, step.scaling));
+  return [{ type: "resize", pipe, container: pipe.container.name, rollout }];
 }
 
-/**
- * A rollout that has had its time holds no place over all services any more (countRolling). Pods that still end
- * then are on a node that is lost: nothing waits for them.
- */
-function planned({ pipe, state }: Assessment, lostBeforeMs: number): PlannedPipe {
-  const isRecent = (pipe.attempt?.startedAtMs ?? 0) > lostBeforeMs;
-  const isRolling = isRollingOurs(pipe);
-  const isEnding = pipe.rollout.terminatingReplicas > 0 && isRecent;
-  return {
-    name: pipe.metadata.name,
-    state,
-    replicas: pipe.replicas,
-    isRolling: isRolling && isRecent,
-    isRestarting: isRolling || isEnding,
+/** What a pipe needs that does not start a rollout to the desired size now. */
+function repair(assessment: Assessment, step: Step): Action[] {
+  const { pipe, state } = assessment;
+  const { snapshot, scaling, sizing } = step;
+  if (snapshot.writes.get(pipe.metadata.uid)?.outcome.type === "unknown") return [{ type: "refresh", pipe }];
+  const isSized = sameSize(pipe.size, sizing.desired.size);
+  const isKnown = pipe.lastRollout?.serviceId === snapshot.serviceId;
+  if (state === "done" && !isKnown && requestedSize(scaling)) return adopt(pipe, step);
+  return state === "failed" && isSized ? rollBack(assessment, step) : [];
+}
+
+function rollBack({ pipe, failure, recheckAtMs }: Assessment, step: Step): PipeAction[] {
+  const { lastRollout } = pipe;
+  const { nowMs } = step.snapshot;
+  const size = lastRollout?.lastGoodSize;
+  // A deletion of the PipeScaling lost whether the pipe came up before its owner changed it, and must not resize it.
+  if (lastRollout?.scalingUid !== step.scaling.metadata.uid && isChangedByOwner(pipe)) return [];
+  if ("problem" in pipe.container || !lastRollout || !size || !failure) return [];
+  const isSame = isSize(size) && sameSize(size, step.sizing.desired.size);
+  const isWaiting = recheckAtMs !== undefined && recheckAtMs > nowMs;
+  if (isSame || isWaiting || failure.reason === FIELD_CONFLICT || !mayWrite("roll-back", pipe, step))
+    return [];
+  const { reason, message } = failure;
+  const rollout: LastRollout = {
+    ...newRollout(pipe, step, lastRollout.attempts, size),
+    isRollback: true,
+    // The annotation has room for the beginning; the status reports the whole message.
+    failure: { reason, message: message.slice(0, ANNOTATED_MESSAGE_LIMIT).toWellFormed() },
   };
+  return [{ type: "roll-back", pipe, container: pipe.container.name, size, rollout }];
 }
 
-function attemptAt(
-  nowMs: number,
-  { pipe, priorAttempts = 0 }: Assessment,
-  { metadata }: PipeScalingView,
-  { desired, requestId }: Pick<Sizing, "desired" | "requestId">,
+const ANNOTATED_MESSAGE_LIMIT = 400;
+
+function adopt(pipe: DeploymentView, step: Step): PipeAction[] {
+  if (!mayWrite("adopt", pipe, step)) return [];
+  const rollout: LastRollout = {
+    ...newRollout(pipe, step, 0, undefined),
+    generation: 0,
+    revision: pipe.revision,
+    progressedAtS: 0,
+  };
+  return [{ type: "adopt", pipe, rollout }];
+}
+
+/** Whatever happens to the object, this process repeats one write only a few times. */
+function mayWrite(purpose: WritePurpose, { metadata }: DeploymentView, { snapshot, sizing }: Step): boolean {
+  const write = snapshot.writes.get(metadata.uid);
+  if (write?.purpose !== purpose || write.size !== formatSize(sizing.desired.size)) return true;
+  const reason = write.outcome.type === "failed" ? write.outcome.error.reason : FIELD_CONFLICT;
+  return write.lastAtMs + retryDelayMs(reason, write.attempts) <= snapshot.nowMs;
+}
+
+function newRollout(
+  pipe: DeploymentView,
+  { snapshot, scaling, sizing }: Step,
+  attempts: number,
+  lastGood: Allotment | undefined,
 ): LastRollout {
+  const { metadata } = scaling;
   return {
-    size: desired.size,
-    startedAtMs: nowMs,
+    size: sizing.desired.size,
+    isRollback: false,
+    lastGoodSize: lastGood,
+    startedAtMs: snapshot.nowMs,
+    attempts,
+    serviceId: snapshot.serviceId,
     scalingUid: metadata.uid,
-    generation: metadata.generation,
-    requestId,
-    pipeGeneration: pipe.metadata.generation + 1,
-    attempts: priorAttempts + 1,
+    scalingGeneration: metadata.generation,
+    requestId: sizing.requestId,
+    generation: pipe.metadata.generation + 1,
+    revision: pipe.revision + 1,
+    progressedAtS: pipe.rollout.progressedAtS,
+    replicas: pipe.replicas,
   };
 }
 
-/** The pipes in the way, as they are reported. */
+/** While a pipe's rollout is not complete, the size in its template has proven nothing yet. */
+function lastGoodSize(pipe: DeploymentView, scaling: PipeScalingView): Allotment | undefined {
+  const { rollout, size, otherResources, lastRollout } = pipe;
+  if (rollout.isComplete || hasComeUp(pipe, scaling)) return size ?? otherResources;
+  return lastSizeThatCameUp(pipe, scaling) ?? lastRollout?.lastGoodSize;
+}
+
+/** The failures of all pipes, as the status reports them. */
 export function failuresOf({ sizing }: Pick<Decision, "sizing">): PipeFailure[] {
   return sizing?.assessments.flatMap((each) => each.failure ?? []) ?? [];
 }

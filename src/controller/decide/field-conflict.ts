@@ -1,46 +1,73 @@
 import type { PipeFailure } from "../../crd/pipe-scaling.ts";
-import { sameSize } from "../../domain/size.ts";
+import { formatSize, sameSize } from "../../domain/size.ts";
+import { LAST_ROLLOUT_ANNOTATION } from "../names.ts";
 import type { AutoscalerView } from "../observe/autoscaler-view.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
-import { isSize } from "../observe/resources.ts";
 import type { AssessContext } from "./assessment.ts";
-import { failureOf, knownFailure, type Reason } from "./failure.ts";
+import { failureOf, type Reason, reportedFailure } from "./failure.ts";
+import { FIELD_CONFLICT } from "./retry.ts";
 
-/** Another writer sets the size too. */
-export const CONTEST = "FieldConflict";
-
-/** How long after giving a size it is given again when another writer has taken it back; then never. */
-const PAUSES_MS = [0, 10_000, 60_000];
-
-/** A size that stayed for so long was not contested: what takes it then is counted anew. */
+/** A size that stayed this long was not in conflict: what takes it then is counted anew. */
 const TRUCE_MS = 7 * 24 * 3_600_000;
 
-/** The desired size was given, and is not there. */
-export function contest(pipe: DeploymentView, context: AssessContext): PipeFailure | undefined {
-  const { desired, nowMs } = context;
-  const { attempt, given } = pipe;
-  if (!attempt || !sameSize(attempt.size, desired) || !isSize(given) || !sameSize(given, desired))
-    return undefined;
+/**
+ * The desired size was applied, and the template does not have it. How often it was applied is known from the pipe's
+ * annotation, from this process's own writes, and from the status: another writer may have removed any one of them.
+ */
+export function fieldConflict(pipe: DeploymentView, context: AssessContext): PipeFailure | undefined {
+  const applied = [appliedByAnnotation(pipe, context), appliedByThisProcess(pipe, context)];
+  const reported = reportedFailure(pipe, context);
+  const wasConflict = reported?.reason === FIELD_CONFLICT;
+  if (wasConflict) applied.push({ attempts: reported.attempts, atMs: Date.parse(reported.at) });
+  const known = applied.filter((each) => each !== undefined);
+  if (known.length === 0) return undefined;
+  const atMs = Math.max(...known.map((each) => each.atMs));
+  const isOld = !wasConflict && context.nowMs - atMs > TRUCE_MS;
+  const attempts = isOld ? 1 : Math.max(...known.map((each) => each.attempts));
   const message = `${otherWriter(pipe)} has changed the container's resources: leave requests.cpu, requests.memory and limits.memory out of what deploys this pipe`;
-  const isNew = knownFailure(pipe, context)?.reason !== CONTEST;
-  const attempts = isNew && nowMs - attempt.startedAtMs > TRUCE_MS ? 1 : attempt.attempts;
-  return failureOf(pipe, { reason: CONTEST, message }, attempts, attempt.startedAtMs, context);
+  return failureOf(pipe, { reason: FIELD_CONFLICT, message }, attempts, atMs, context);
 }
 
-export function contestDelayMs(attempts: number): number {
-  return PAUSES_MS[attempts - 1] ?? Number.POSITIVE_INFINITY;
+interface Applied {
+  readonly attempts: number;
+  readonly atMs: number;
 }
 
-/** Its pods would not have what the Deployment says, however often that is written. */
-export function contestWith({ metadata }: AutoscalerView): Reason {
+function appliedByAnnotation(
+  { lastRollout }: DeploymentView,
+  { desired }: AssessContext,
+): Applied | undefined {
+  if (!lastRollout || lastRollout.isRollback || !sameSize(lastRollout.size, desired)) return undefined;
+  return { attempts: Math.max(1, lastRollout.attempts), atMs: lastRollout.startedAtMs };
+}
+
+function appliedByThisProcess(
+  { metadata }: DeploymentView,
+  { writes, desired }: AssessContext,
+): Applied | undefined {
+  const write = writes.get(metadata.uid);
+  if (write?.purpose !== "resize" || write.size !== formatSize(desired)) return undefined;
+  return write.outcome.type === "done" ? { attempts: write.attempts, atMs: write.lastAtMs } : undefined;
+}
+
+/** Something removes the annotation whenever the controller writes it, so that a restart would forget the rollout. */
+export function strippedAnnotation(pipe: DeploymentView, context: AssessContext): PipeFailure | undefined {
+  const write = context.writes.get(pipe.metadata.uid);
+  if (write?.outcome.type !== "done" || !write.outcome.isStripped) return undefined;
+  const message = `something, probably an admission webhook, removes the annotation ${LAST_ROLLOUT_ANNOTATION} from the Deployment: let it stay`;
+  return failureOf(pipe, { reason: FIELD_CONFLICT, message }, write.attempts, write.lastAtMs, context);
+}
+
+/** The pods would not have what the Deployment says, however often the controller writes it. */
+export function autoscalerConflict({ metadata }: AutoscalerView): Reason {
   const name = JSON.stringify(metadata.name);
   return {
-    reason: CONTEST,
+    reason: FIELD_CONFLICT,
     message: `the VerticalPodAutoscaler ${name} sets the size of its pods too: delete it, set its updateMode to "Off", or exempt the container from it`,
   };
 }
 
-function otherWriter({ otherWriters }: DeploymentView): string {
-  const names = otherWriters.map((name) => JSON.stringify(name));
+function otherWriter({ otherManagers }: DeploymentView): string {
+  const names = otherManagers.map((name) => JSON.stringify(name));
   return names.length === 0 ? "another writer" : `another writer, ${names.join(" and ")},`;
 }

@@ -1,102 +1,75 @@
-import { sameSize } from "../../domain/size.ts";
 import type { DeploymentCondition } from "../../kube/objects.ts";
-import { type DeploymentView, isChangedSince } from "../observe/deployment-view.ts";
-import { isSize } from "../observe/resources.ts";
+import { type DeploymentView, isChangedByOwner } from "../observe/deployment-view.ts";
 import type { AssessContext } from "./assessment.ts";
 import type { Reason } from "./failure.ts";
+import { startedAtMs } from "./rollout-phase.ts";
 
-/** ReplicaFailure comes and goes in healthy rollouts; one that lasts is real (kubernetes-facts.md). */
+/** ReplicaFailure comes and goes in healthy rollouts; only one that lasts is a failure. */
 const REPLICA_FAILURE_GRACE_MS = 30_000;
 
-const UNSCHEDULABLE = "Unschedulable";
-
-/** When a rollout to the desired size began that is ours to judge; `undefined` if there is none. */
-export function begunAt(
-  pipe: DeploymentView,
-  { desired, nowMs, rolloutTimeoutMs }: AssessContext,
-): number | undefined {
-  const { attempt, given, rollout } = pipe;
-  if (!attempt) return undefined;
-  if (!sameSize(attempt.size, desired)) {
-    const isPutBack = isSize(given) && sameSize(given, desired);
-    // Put back to the size that is asked for by now: the patch that did it has left no time.
-    return isPutBack ? progressedAt(rollout, nowMs) || undefined : undefined;
-  }
-  // Stamped by a clock that was wrong: to wait for that time could take years.
-  if (attempt.startedAtMs > nowMs + rolloutTimeoutMs)
-    return progressedAt(rollout, nowMs) || attempt.startedAtMs;
-  return attempt.startedAtMs;
-}
-
-export function rolloutFailure(
-  pipe: DeploymentView,
-  begunAtMs: number,
-  context: AssessContext,
-): Reason | undefined {
-  const { progressing, replicaFailure } = pipe.rollout;
+/** Why the controller's last rollout of the pipe has failed; `undefined` if it has not. */
+export function rolloutFailure(pipe: DeploymentView, context: AssessContext): Reason | undefined {
+  const { progressing, replicaFailure, progressedAtS } = pipe.rollout;
   const unschedulable = context.unschedulable.get(pipe.metadata.name);
-  // It has stopped its old pods already; the others keep theirs, and a node may yet come.
-  if (pipe.isRecreated && unschedulable !== undefined) {
-    return { reason: UNSCHEDULABLE, message: unschedulable };
+  // Its old pods are gone already; other pipes keep theirs, and a node may yet come.
+  if (pipe.stopsOldPodsFirst && unschedulable !== undefined) {
+    return { reason: "Unschedulable", message: unschedulable };
   }
   const because = unschedulable === undefined ? "" : `: ${unschedulable}`;
-  // An older deadline's condition survives in a Recreate Deployment (kubernetes-facts.md).
-  if (progressing?.reason === "ProgressDeadlineExceeded" && timeOf(progressing.lastUpdateTime) > begunAtMs) {
+  // A Recreate Deployment keeps the condition of the rollout before for a while.
+  const isOfThis = progressedAtS !== pipe.lastRollout?.progressedAtS;
+  if (progressing?.reason === "ProgressDeadlineExceeded" && isOfThis) {
     return { reason: "ProgressDeadlineExceeded", message: `${progressing.message ?? ""}${because}` };
   }
-  if (replicaFailure?.status === "True" && graceEndsAt(pipe, begunAtMs) <= context.nowMs) {
+  if (replicaFailure?.status === "True" && graceEndsAtMs(pipe, context) <= context.nowMs) {
     return { reason: replicaFailure.reason ?? "ReplicaFailure", message: replicaFailure.message ?? "" };
   }
-  if (timeoutAt(pipe, begunAtMs, context) <= context.nowMs) {
+  if (timeoutAtMs(pipe, context) <= context.nowMs) {
     const time = describeDuration(context.rolloutTimeoutMs);
     return { reason: "RolloutTimeout", message: `the rollout has not completed in ${time}${because}` };
   }
   return undefined;
 }
 
-/** When time alone may make it fail. */
-export function rolloutRecheckAt(pipe: DeploymentView, begunAtMs: number, context: AssessContext): number {
-  const latest = timeoutAt(pipe, begunAtMs, context);
-  return pipe.rollout.replicaFailure?.status === "True"
-    ? Math.min(latest, graceEndsAt(pipe, begunAtMs))
-    : latest;
+/** When time alone may make the rollout fail. */
+export function rolloutRecheckAtMs(pipe: DeploymentView, context: AssessContext): number {
+  const latest = timeoutAtMs(pipe, context);
+  const isFailing = pipe.rollout.replicaFailure?.status === "True";
+  return isFailing ? Math.min(latest, graceEndsAtMs(pipe, context)) : latest;
 }
 
-/** When a ReplicaFailure that holds has held long enough: at once where no pod is left to wait with. */
-function graceEndsAt({ rollout }: DeploymentView, begunAtMs: number): number {
-  const since = timeOf(rollout.replicaFailure?.lastTransitionTime);
+/** End of the grace time of a ReplicaFailure; at once where no pod is left to wait with. */
+function graceEndsAtMs(pipe: DeploymentView, { nowMs }: AssessContext): number {
+  const sinceMs = timeOf(pipe.rollout.replicaFailure?.lastTransitionTime);
+  const startedMs = startedAtMs(pipe, nowMs);
   // It may be left from the size before; times of conditions are whole seconds.
-  const isOfAttempt = since > begunAtMs - 1000;
-  if (rollout.isWithoutPods && isOfAttempt) return since;
-  return Math.max(since, begunAtMs) + REPLICA_FAILURE_GRACE_MS;
+  const isOfThis = sinceMs > startedMs - 1000;
+  if (pipe.rollout.isWithoutPods && isOfThis) return sinceMs;
+  return Math.max(sinceMs, startedMs) + REPLICA_FAILURE_GRACE_MS;
 }
 
 /**
- * A rollout that its owner paused has its whole time once it goes on, and one that its owner began since, for
- * another image, from its last progress.
+ * A rollout that its owner paused has its whole time once it goes on, and one that its owner changed since has it from
+ * the last progress. The time of a rollout that the Deployment controller has not seen yet has not begun.
  */
-function timeoutAt(
-  pipe: DeploymentView,
-  begunAtMs: number,
-  { nowMs, rolloutTimeoutMs }: AssessContext,
-): number {
-  const { attempt, rollout } = pipe;
-  const isOwners = attempt !== undefined && isChangedSince(pipe, attempt);
-  const progressedAtMs = isOwners ? progressedAt(rollout, nowMs) : 0;
-  return Math.max(resumedAt(rollout.progressing, nowMs), progressedAtMs, begunAtMs) + rolloutTimeoutMs;
+function timeoutAtMs(pipe: DeploymentView, { nowMs, rolloutTimeoutMs }: AssessContext): number {
+  const { rollout, lastRollout } = pipe;
+  // It was resized without replicas, and when it got some is not known.
+  if (lastRollout?.replicas === 0) return Number.POSITIVE_INFINITY;
+  const progressedMs = isChangedByOwner(pipe) ? rollout.progressedAtS * 1000 : 0;
+  const begunMs = rollout.isSeen ? startedAtMs(pipe, nowMs) : nowMs;
+  return Math.max(resumedAtMs(rollout.progressing, nowMs), progressedMs, begunMs) + rolloutTimeoutMs;
 }
 
-/** By the clock of who rolls it; 0 where that has no deadline, and so tells nothing. */
-function progressedAt({ isSeen, progressing }: DeploymentView["rollout"], nowMs: number): number {
-  return isSeen ? timeOf(progressing?.lastUpdateTime) : nowMs;
-}
-
-/** To pause and to resume leaves the condition's status as it is, so that its transition tells of neither. */
-function resumedAt(progressing: DeploymentCondition | undefined, nowMs: number): number {
-  // That it is to go on has not been seen yet by who rolls it.
+/** A pause and a resumption leave the status of the condition as it is, so its transition time shows neither. */
+function resumedAtMs(progressing: DeploymentCondition | undefined, nowMs: number): number {
+  // The Deployment controller has not seen yet that the rollout is to go on.
   if (progressing?.reason === "DeploymentPaused") return nowMs;
   const { lastTransitionTime, lastUpdateTime } = progressing ?? {};
-  return timeOf(progressing?.reason === "DeploymentResumed" ? lastUpdateTime : lastTransitionTime);
+  return Math.min(
+    nowMs,
+    timeOf(progressing?.reason === "DeploymentResumed" ? lastUpdateTime : lastTransitionTime),
+  );
 }
 
 function timeOf(time: string | undefined): number {

@@ -17,11 +17,16 @@ export interface AutoscalerView extends KubeObject {
   readonly metadata: Identity;
   /** Vertical ones put a size of their own in the place of ours; horizontal ones only reckon with it. */
   readonly kind: "HorizontalPodAutoscaler" | "VerticalPodAutoscaler";
-  /** Name of the Deployment; `undefined` if it is about something else, or does nothing to our fields. */
+  /** Name of the Deployment; `undefined` if it targets something else, or never sets our fields. */
   readonly deployment: string | undefined;
-  /** Containers that it leaves alone. */
-  readonly exempt: readonly string[];
+  /** By container name: true if it acts on that container. {@link OTHER_CONTAINERS} stands for the rest. */
+  readonly policies: ReadonlyMap<string, boolean>;
 }
+
+/** The container name of the policy for containers without a policy of their own. */
+const OTHER_CONTAINERS = "*";
+
+const NO_POLICIES: ReadonlyMap<string, boolean> = new Map();
 
 interface Target {
   readonly kind: string;
@@ -47,9 +52,16 @@ export interface VerticalPodAutoscaler extends KubeObject {
     readonly targetRef?: Target;
     readonly updatePolicy?: { readonly updateMode?: string };
     readonly resourcePolicy?: {
-      readonly containerPolicies?: readonly { readonly containerName?: string; readonly mode?: string }[];
+      readonly containerPolicies?: readonly ContainerPolicy[];
     };
   };
+}
+
+interface ContainerPolicy {
+  readonly containerName?: string;
+  readonly mode?: string;
+  readonly controlledResources?: readonly string[] | null;
+  readonly controlledValues?: string;
 }
 
 /** Only what it measures as a share of the requests changes with them. */
@@ -60,19 +72,37 @@ export function toHorizontalAutoscalerView({ metadata, spec }: HorizontalPodAuto
     metadata: identityOf(metadata),
     kind: "HorizontalPodAutoscaler",
     deployment: isAboutRequests ? deploymentIn(spec.scaleTargetRef) : undefined,
-    exempt: [],
+    policies: NO_POLICIES,
   };
 }
 
-/** In the mode Off it only recommends. */
+/** In the update mode Off it only recommends. */
 export function toVerticalAutoscalerView({ metadata, spec }: VerticalPodAutoscaler): AutoscalerView {
-  const policies = spec.resourcePolicy?.containerPolicies ?? [];
   return {
     metadata: identityOf(metadata),
     kind: "VerticalPodAutoscaler",
     deployment: spec.updatePolicy?.updateMode === "Off" ? undefined : deploymentIn(spec.targetRef),
-    exempt: policies.flatMap(({ containerName, mode }) => (mode === "Off" ? (containerName ?? []) : [])),
+    policies: toPolicies(spec.resourcePolicy?.containerPolicies ?? []),
   };
+}
+
+function toPolicies(policies: readonly ContainerPolicy[]): AutoscalerView["policies"] {
+  if (policies.length === 0) return NO_POLICIES;
+  return new Map(policies.map((policy) => [policy.containerName ?? "", controlsSize(policy)]));
+}
+
+/**
+ * A controlled resource always has its request set. controlledValues only decides whether its limit follows,
+ * so it cannot make a difference here.
+ */
+function controlsSize({ mode, controlledResources }: ContainerPolicy): boolean {
+  const resources = controlledResources ?? ["cpu", "memory"];
+  return mode !== "Off" && (resources.includes("cpu") || resources.includes("memory"));
+}
+
+/** True if the autoscaler acts on the container: its own policy wins, then the policy `*`, then the default. */
+export function actsOn({ policies }: AutoscalerView, containerName: string): boolean {
+  return policies.get(containerName) ?? policies.get(OTHER_CONTAINERS) ?? true;
 }
 
 function deploymentIn(target: Target | undefined): string | undefined {

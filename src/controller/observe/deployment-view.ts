@@ -1,5 +1,5 @@
 import { CONTROLLER_FIELD_MANAGER } from "../../crd/names.ts";
-import { sizeOfQuantities } from "../../domain/quantity.ts";
+import { parseQuantity, sizeOfQuantities } from "../../domain/quantity.ts";
 import { type Size, sameSize } from "../../domain/size.ts";
 import { managersOf } from "../../kube/managers.ts";
 import {
@@ -11,50 +11,55 @@ import {
   type KubeObject,
 } from "../../kube/objects.ts";
 import {
-  ATTEMPT_ANNOTATION,
-  COMPLETED_SIZE_ANNOTATION,
   CONTAINER_ANNOTATION,
-  GIVEN_SIZE_ANNOTATION,
+  LAST_ROLLOUT_ANNOTATION,
+  REVISION_ANNOTATION,
   SERVICE_LABEL,
 } from "../names.ts";
-import { type LastRollout, parseLastRollout } from "./last-rollout.ts";
-import { type Allotment, parseAllotment, type Resources, resourcesOf } from "./resources.ts";
+import { appliedSize, type LastRollout, parseLastRollout } from "./last-rollout.ts";
+import { effectiveRequests, isGuaranteed, isSize, type Resources, resourcesOf } from "./resources.ts";
+import { stopsOldPodsFirst } from "./strategy.ts";
 
-/** What is read of a pipe's Deployment, and all that is kept of it in memory. */
+/** The parts of a pipe's Deployment that decisions need; the cache keeps nothing else. */
 export interface DeploymentView extends KubeObject {
   readonly metadata: Identity;
   readonly serviceId: string;
   readonly createdAtMs: number;
   readonly isBeingDeleted: boolean;
-  /** Name of the container to size, or why none can be told. */
+  /** Name of the container to size, or why it cannot be determined. */
   readonly container: { readonly name: string } | { readonly problem: string };
   /** The size of that container, if its requests and its memory limit agree on one. */
   readonly size: Size | undefined;
-  /** What that container has where that is no size: it can still be put back to it. */
-  readonly oddResources?: Resources | undefined;
+  /** The resources of that container if they make no size: a rollback can restore them. */
+  readonly otherResources?: Resources | undefined;
+  /** True if its owner made the container Guaranteed: the CPU limit follows the size, so that the QoS class stays. */
+  readonly cpuLimitFollows: boolean;
+  /** A CPU limit that does not follow the size, in millicores. */
+  readonly cpuLimitMillicores?: number;
   /** Field managers other than ours that own one of the fields that make the size. */
-  readonly otherWriters: readonly string[];
+  readonly otherManagers: readonly string[];
   readonly replicas: number;
   readonly isPaused: boolean;
-  /** Strategy Recreate: a rollout stops the old pods before it starts new ones. */
-  readonly isRecreated: boolean;
-  readonly rollout: Rollout;
-  /** What it was given last: the desired size, or what it was put back to. */
-  readonly given: Allotment | undefined;
-  /** The last that it was seen to run when it was given another. */
-  readonly completed: Allotment | undefined;
-  readonly attempt: LastRollout | undefined;
+  /** A rollout stops old pods before their replacements run. */
+  readonly stopsOldPodsFirst: boolean;
+  /** Number of the pod template; 0 before Kubernetes has set it. */
+  readonly revision: number;
+  readonly rollout: RolloutProgress;
+  /** Absent unless the controller itself wrote it, to this very Deployment. */
+  readonly lastRollout: LastRollout | undefined;
 }
 
-/** How far the Deployment controller is with the template as it stands. */
-interface Rollout {
+/** How far the Deployment controller of Kubernetes is with the current template. */
+export interface RolloutProgress {
   readonly isComplete: boolean;
-  /** The status is of the newest generation. */
+  /** The status is about the newest generation. */
   readonly isSeen: boolean;
-  /** No pod is there, of whatever template, by a status that is of the template as it stands. */
+  /** No pod exists, of whatever template, by a status that is about the current one. */
   readonly isWithoutPods: boolean;
   readonly terminatingReplicas: number;
-  /** These two only while it is not complete: then nobody asks how it goes, and pipes are many. */
+  /** `lastUpdateTime` of the condition Progressing, in seconds since 1970; 0 for none. */
+  readonly progressedAtS: number;
+  /** These two only while the rollout is not complete, which saves memory: pipes are many. */
   readonly progressing: DeploymentCondition | undefined;
   readonly replicaFailure: DeploymentCondition | undefined;
 }
@@ -65,36 +70,79 @@ const SIZE_FIELDS = [
   ["f:limits", "f:memory"],
 ];
 
+const LAST_ROLLOUT_FIELD = ["f:metadata", "f:annotations", `f:${LAST_ROLLOUT_ANNOTATION}`];
+
 export function toDeploymentView(deployment: Deployment): DeploymentView {
   const { metadata, spec, status } = deployment;
   const annotations = metadata.annotations ?? {};
   const container = chooseContainer(spec.template.spec.containers, annotations[CONTAINER_ANNOTATION]);
-  const attempt = parseLastRollout(annotations[ATTEMPT_ANNOTATION]);
-  const isComplete = isRolloutComplete(deployment, attempt?.startedAtMs ?? 0);
-  const conditions = isComplete ? [] : (status?.conditions ?? []);
-  const holding = (type: string) => conditions.find((each) => each.type === type);
+  const lastRollout = ownLastRollout(metadata);
+  const conditionOf = (type: string) => status?.conditions?.find((each) => each.type === type);
+  const progressing = conditionOf("Progressing");
+  const progressedAtS = Math.floor(timeOf(progressing?.lastUpdateTime) / 1000);
+  const isComplete = isRolloutComplete(deployment, progressedAtS, lastRollout);
   return {
     metadata: identityOf(metadata),
     serviceId: metadata.labels?.[SERVICE_LABEL] ?? "",
-    createdAtMs: Date.parse(metadata.creationTimestamp ?? ""),
+    createdAtMs: timeOf(metadata.creationTimestamp),
     isBeingDeleted: metadata.deletionTimestamp !== undefined,
-    container: "problem" in container ? container : { name: container.name },
-    ...("problem" in container ? { size: undefined } : sizeIn(container)),
-    otherWriters: "problem" in container ? [] : otherWritersOf(container.name, metadata.managedFields),
+    ...containerView(container, metadata),
     replicas: spec.replicas ?? 1,
     isPaused: spec.paused ?? false,
-    isRecreated: spec.strategy?.type === "Recreate",
+    stopsOldPodsFirst: stopsOldPodsFirst(spec),
+    revision: Number.parseInt(annotations[REVISION_ANNOTATION] ?? "", 10) || 0,
     rollout: {
       isComplete,
       isSeen: isSeen(deployment),
       isWithoutPods: isSeen(deployment) && !status?.replicas && !status?.terminatingReplicas,
       terminatingReplicas: status?.terminatingReplicas ?? 0,
-      progressing: holding("Progressing"),
-      replicaFailure: holding("ReplicaFailure"),
+      progressedAtS,
+      progressing: isComplete ? undefined : progressing,
+      replicaFailure: isComplete ? undefined : conditionOf("ReplicaFailure"),
     },
-    given: parseAllotment(annotations[GIVEN_SIZE_ANNOTATION]),
-    completed: parseAllotment(annotations[COMPLETED_SIZE_ANNOTATION]),
-    attempt,
+    lastRollout,
+  };
+}
+
+/**
+ * `kubectl rollout undo`, a restored backup and a writer that replaces whole objects bring back an older annotation.
+ * The API server then records somebody else as its manager, so it counts only while the controller manages it.
+ */
+function ownLastRollout({
+  uid,
+  annotations,
+  managedFields,
+}: Deployment["metadata"]): LastRollout | undefined {
+  const lastRollout = parseLastRollout(annotations?.[LAST_ROLLOUT_ANNOTATION], uid);
+  if (!lastRollout) return undefined;
+  const isOurs = managersOf(managedFields, [LAST_ROLLOUT_FIELD]).includes(CONTROLLER_FIELD_MANAGER);
+  return isOurs ? lastRollout : undefined;
+}
+
+type ContainerView = Pick<
+  DeploymentView,
+  "container" | "size" | "otherResources" | "cpuLimitFollows" | "cpuLimitMillicores" | "otherManagers"
+>;
+
+function containerView(
+  container: Container | { readonly problem: string },
+  { managedFields }: Deployment["metadata"],
+): ContainerView {
+  if ("problem" in container)
+    return { container, size: undefined, cpuLimitFollows: false, otherManagers: [] };
+  const size = sizeOf(container);
+  const cpuLimit = parseQuantity(container.resources?.limits?.["cpu"] ?? "");
+  const cpuLimitFollows =
+    cpuLimit !== undefined && isGuaranteed(container) && isGuaranteedByOwner(container.name, managedFields);
+  return {
+    container: { name: container.name },
+    size,
+    ...(size ? {} : { otherResources: resourcesOf(container) }),
+    cpuLimitFollows,
+    ...(cpuLimit === undefined || cpuLimitFollows
+      ? {}
+      : { cpuLimitMillicores: Number(cpuLimit / 1_000_000n) }),
+    otherManagers: otherManagersOf(container.name, managedFields),
   };
 }
 
@@ -118,55 +166,83 @@ function chooseContainer(
   };
 }
 
-function otherWritersOf(container: string, managedFields: Deployment["metadata"]["managedFields"]): string[] {
+type AllManagedFields = Deployment["metadata"]["managedFields"];
+
+function resourcesField(container: string, field: readonly string[]): string[] {
   const item = `k:${JSON.stringify({ name: container })}`;
-  const resources = ["f:spec", "f:template", "f:spec", "f:containers", item, "f:resources"];
-  const ways = SIZE_FIELDS.map((way) => [...resources, ...way]);
-  return managersOf(managedFields, ways).filter((manager) => manager !== CONTROLLER_FIELD_MANAGER);
+  return ["f:spec", "f:template", "f:spec", "f:containers", item, "f:resources", ...field];
 }
 
-function sizeIn(container: Container): Pick<DeploymentView, "size" | "oddResources"> {
-  const size = sizeOf(container);
-  return size ? { size } : { size, oddResources: resourcesOf(container) };
+function otherManagersOf(container: string, managedFields: AllManagedFields): string[] {
+  const fields = SIZE_FIELDS.map((field) => resourcesField(container, field));
+  return managersOf(managedFields, fields).filter((manager) => manager !== CONTROLLER_FIELD_MANAGER);
+}
+
+/**
+ * A size that happens to equal the CPU limit of the owner makes a container Guaranteed too. Then the request is ours and
+ * the limit is not, and the limit must stay as it is.
+ */
+function isGuaranteedByOwner(container: string, managedFields: AllManagedFields): boolean {
+  const isOurs = (field: readonly string[]) =>
+    managersOf(managedFields, [resourcesField(container, field)]).includes(CONTROLLER_FIELD_MANAGER);
+  return isOurs(["f:limits", "f:cpu"]) || !isOurs(["f:requests", "f:cpu"]);
 }
 
 /** The size that a container's requests and memory limit make, if they agree on one. */
 export function sizeOf(container: Container): Size | undefined {
-  const requests = container.resources?.requests ?? {};
+  const requests = effectiveRequests(container);
   const limit = sizeOfQuantities(requests["cpu"], container.resources?.limits?.["memory"]);
   const request = sizeOfQuantities(requests["cpu"], requests["memory"]);
   return limit?.memoryGib === request?.memoryGib ? request : undefined;
 }
 
 /**
- * Whether every replica runs the template as it stands. Once the Deployment controller has said
- * NewReplicaSetAvailable that holds, also when a pod dies later; but in a Recreate Deployment the word
- * survives from the rollout before, hence the counts and its time (kubernetes-facts.md).
+ * Whether every replica runs the current template. The condition NewReplicaSetAvailable says so for good, also when a
+ * pod dies later. But a Recreate Deployment keeps the condition of the rollout before for a while, and one without
+ * replicas gets it without having run a pod; then only the counts say so.
  */
-function isRolloutComplete(deployment: Deployment, begunAtMs: number): boolean {
+function isRolloutComplete(
+  deployment: Deployment,
+  progressedAtS: number,
+  lastRollout: LastRollout | undefined,
+): boolean {
   const { spec, status } = deployment;
   const wanted = spec.replicas ?? 1;
   const replicas = status?.replicas ?? 0;
   if (!isSeen(deployment) || replicas !== (status?.updatedReplicas ?? 0) || replicas < wanted) return false;
   const isAnnounced = status?.conditions?.some(
-    ({ type, reason, lastUpdateTime = "" }) =>
-      type === "Progressing" && reason === "NewReplicaSetAvailable" && Date.parse(lastUpdateTime) > begunAtMs,
+    ({ type, reason }) => type === "Progressing" && reason === "NewReplicaSetAvailable",
   );
-  return isAnnounced === true || (status?.availableReplicas ?? 0) >= wanted;
+  // Times of the API server are compared for equality only: clocks differ.
+  const isOfBefore = lastRollout?.progressedAtS === progressedAtS || lastRollout?.replicas === 0;
+  return (isAnnounced === true && !isOfBefore) || (status?.availableReplicas ?? 0) >= wanted;
 }
 
-/** Whether the status is of the Deployment's newest generation. */
+/** Whether the status is about the Deployment's newest generation. */
 function isSeen({ metadata, status }: Deployment): boolean {
   return (status?.observedGeneration ?? 0) >= (metadata.generation ?? 0);
 }
 
-/** Whether a size that we gave is on its way to the pipe's pods. */
-export function isRollingOurs({ size, attempt, rollout, isPaused, replicas }: DeploymentView): boolean {
-  const isOurs = size !== undefined && sameSize(size, attempt?.size);
-  return isOurs && !rollout.isComplete && !isPaused && replicas > 0;
+/** Whether a size or a rollback of ours is on its way to the pipe's pods. */
+export function isRollingOut({
+  size,
+  otherResources,
+  lastRollout,
+  rollout,
+  isPaused,
+  replicas,
+}: DeploymentView): boolean {
+  if (!lastRollout || lastRollout.generation === 0 || rollout.isComplete || isPaused || replicas === 0)
+    return false;
+  const applied = appliedSize(lastRollout);
+  return isSize(applied) ? sameSize(size, applied) : otherResources !== undefined;
 }
 
-/** Whether somebody else has changed the Deployment's spec since its size was given. */
-export function isChangedSince({ metadata }: DeploymentView, attempt: LastRollout): boolean {
-  return metadata.generation > attempt.pipeGeneration;
+/** Whether somebody else has changed the pod template since the controller's last rollout. */
+export function isChangedByOwner({ revision, lastRollout }: DeploymentView): boolean {
+  return lastRollout !== undefined && revision > lastRollout.revision;
+}
+
+function timeOf(time: string | undefined): number {
+  return Date.parse(time ?? "") || 0;
 }

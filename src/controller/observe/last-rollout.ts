@@ -1,49 +1,98 @@
 import * as z from "zod";
 import { formatSize, parseSize, type Size } from "../../domain/size.ts";
+import { type Allotment, formatAllotment, parseAllotment } from "./resources.ts";
 
 /**
- * The last time that a pipe was given a size: kept on the Deployment by the very patch that gives it, so
- * that a controller that starts after a crash knows what the one before it did.
+ * The last rollout that the controller started on a pipe. One annotation of the Deployment holds it, and the patch
+ * that starts the rollout writes it, so that a controller that starts after a crash knows what its predecessor did.
  */
 export interface LastRollout {
+  /** The size that was requested; a rollback keeps it. */
   readonly size: Size;
-  /** When, by the controller's wall clock, in milliseconds since 1970. */
+  /** True if the pipe was returned from `size` to `lastGoodSize`. */
+  readonly isRollback: boolean;
+  /** Why the pipe was returned to `lastGoodSize`. */
+  readonly failure?: { readonly reason: string; readonly message: string } | undefined;
+  /** The last size that finished rolling out before `size` was applied; absent if none is known. */
+  readonly lastGoodSize?: Allotment | undefined;
+  /** Start of the rollout or of the rollback, in milliseconds since 1970. */
   readonly startedAtMs: number;
-  /** The PipeScaling that the size came from, and its generation. */
-  readonly scalingUid: string;
-  readonly generation: number;
-  /** The API request that asked for it, if one did. */
-  readonly requestId: string | undefined;
-  /** The generation of the Deployment that this made: a later one is somebody else's doing. */
-  readonly pipeGeneration: number;
-  /** How often in a row this size was tried, this time included. */
+  /** How often in a row `size` was tried; 0 for a pipe that had it before the controller wrote anything. */
   readonly attempts: number;
+  /** The service that the pipe belonged to. */
+  readonly serviceId: string;
+  /** The PipeScaling that `size` comes from, and its generation. */
+  readonly scalingUid: string;
+  readonly scalingGeneration: number;
+  /** The API request that asked for `size`, if one did. */
+  readonly requestId?: string | undefined;
+  /** Generation of the Deployment that the patch made; identifies the rollout. 0 if nothing was rolled out. */
+  readonly generation: number;
+  /** Revision of the pod template that the patch made; a later one is the owner's. */
+  readonly revision: number;
+  /** `lastUpdateTime` of the condition Progressing before the patch, in seconds since 1970; 0 for none. */
+  readonly progressedAtS: number;
+  /** Replicas that were wanted at the time of the patch. */
+  readonly replicas: number;
 }
 
 const schema = z.object({
+  version: z.literal(1),
+  deploymentUid: z.string(),
   size: z.string(),
+  isRollback: z.boolean().default(false),
+  failure: z.object({ reason: z.string(), message: z.string() }).optional(),
+  lastGoodSize: z.string().optional(),
   startedAt: z.iso.datetime(),
+  attempts: z.int(),
+  serviceId: z.string(),
   scalingUid: z.string(),
-  generation: z.int(),
+  scalingGeneration: z.int(),
   requestId: z.string().optional(),
-  pipeGeneration: z.int().default(0),
-  attempts: z.int().default(1),
+  generation: z.int(),
+  revision: z.int(),
+  progressedAtS: z.int(),
+  replicas: z.int(),
 });
 
-export function formatLastRollout(attempt: LastRollout): string {
-  const { size, startedAtMs, ...rest } = attempt;
-  const startedAt = new Date(startedAtMs).toISOString();
-  return JSON.stringify({ size: formatSize(size), startedAt, ...rest });
+/** @param deploymentUid binds the annotation to its Deployment, so that a copy on another one is ignored */
+export function formatLastRollout(rollout: LastRollout, deploymentUid: string): string {
+  const { size, isRollback, lastGoodSize, startedAtMs, ...rest } = rollout;
+  return JSON.stringify({
+    version: 1,
+    deploymentUid,
+    size: formatSize(size),
+    ...(isRollback ? { isRollback } : {}),
+    ...(lastGoodSize ? { lastGoodSize: formatAllotment(lastGoodSize) } : {}),
+    startedAt: new Date(startedAtMs).toISOString(),
+    ...rest,
+  } satisfies z.input<typeof schema>);
 }
 
-/** `undefined` for none and for one that somebody has damaged: then it counts as never tried. */
-export function parseLastRollout(annotation: string | undefined): LastRollout | undefined {
+/** `undefined` for none, for a damaged one, and for the annotation of another Deployment. */
+export function parseLastRollout(
+  annotation: string | undefined,
+  deploymentUid: string,
+): LastRollout | undefined {
   if (annotation === undefined) return undefined;
   try {
-    const { size: text, startedAt, ...rest } = schema.parse(JSON.parse(annotation));
+    const parsed = schema.parse(JSON.parse(annotation));
+    const { version, deploymentUid: uid, size: text, startedAt, lastGoodSize, ...rest } = parsed;
     const size = parseSize(text);
-    return size && { size, startedAtMs: Date.parse(startedAt), requestId: undefined, ...rest };
+    if (!size || uid !== deploymentUid) return undefined;
+    return {
+      size,
+      startedAtMs: Date.parse(startedAt),
+      lastGoodSize: parseAllotment(lastGoodSize),
+      ...rest,
+    };
   } catch {
+    // Somebody edited it: the pipe counts as one that the controller has not touched yet.
     return undefined;
   }
+}
+
+/** The size or resources that the last rollout or rollback set. */
+export function appliedSize(rollout: LastRollout | undefined): Allotment | undefined {
+  return rollout?.isRollback ? rollout.lastGoodSize : rollout?.size;
 }

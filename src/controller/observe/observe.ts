@@ -1,31 +1,40 @@
-import type { PipeFailure } from "../../crd/pipe-scaling.ts";
+import { sameSize } from "../../domain/size.ts";
 import type { Tiers } from "../../domain/tier.ts";
 import type { Organization } from "../../records/organization.ts";
 import { organizationConfigMapName } from "../../records/organization.ts";
 import { type Service, serviceConfigMapName } from "../../records/service.ts";
 import { keyOf } from "../../runtime/store.ts";
-import type { AutoscalerView } from "./autoscaler-view.ts";
+import { type AutoscalerView, actsOn } from "./autoscaler-view.ts";
 import { BY_PIPE, BY_SERVICE, type Caches } from "./caches.ts";
+import type { DeletedScalings } from "./deleted-scalings.ts";
 import type { DeploymentView } from "./deployment-view.ts";
+import { appliedSize } from "./last-rollout.ts";
 import { unschedulableReason } from "./pending-pod-view.ts";
+import { isSize } from "./resources.ts";
 import type { Obstacle, Snapshot } from "./snapshot.ts";
+import type { WriteRecord } from "./write-record.ts";
 
 type Found<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly obstacle: Obstacle };
 
-/**
- * All that the caches know of a service, at one moment.
- *
- * @param failures what this pass has seen fail, before it is in any status
- */
-export function observe(
-  caches: Caches,
-  scope: { readonly namespace: string; readonly tiers: Tiers },
-  serviceId: string,
-  nowMs: number,
-  failures: readonly PipeFailure[],
-): Snapshot {
+export interface Scope {
+  /** Namespace of the records. */
+  readonly namespace: string;
+  readonly tiers: Tiers;
+}
+
+/** Where the knowledge of a service comes from. */
+export interface Sources {
+  readonly caches: Caches;
+  /** The last write of this process to a Deployment, by its uid. */
+  readonly writes: ReadonlyMap<string, WriteRecord>;
+  readonly deletedScalings: Pick<DeletedScalings, "find">;
+}
+
+/** All that is known of a service at one moment. */
+export function observe(sources: Sources, scope: Scope, serviceId: string, nowMs: number): Snapshot {
+  const { caches, writes, deletedScalings } = sources;
   const service = findService(caches, scope.namespace, serviceId);
   const namespace = service.ok ? service.value.namespace : undefined;
   const scalings = caches.scalings.by(BY_SERVICE, serviceId);
@@ -33,24 +42,35 @@ export function observe(
   const pipes = caches.pipes
     .by(BY_SERVICE, serviceId)
     .filter((pipe) => pipe.metadata.namespace === namespace && !pipe.isBeingDeleted)
-    .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
+    .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
+    .map((pipe) => withLastRollout(pipe, writes.get(pipe.metadata.uid)));
   return {
     serviceId,
     nowMs,
     namespace,
     tier: service.ok ? findTier(caches, scope, service.value) : service,
     scaling,
+    deleted: namespace === undefined ? undefined : deletedScalings.find(namespace, serviceId),
     foreign: scalings.filter((each) => each.metadata.namespace !== namespace),
-    failures: [...failures, ...(scaling?.status.failures ?? [])],
+    failures: scaling?.status.failures ?? [],
     pipes,
+    writes,
     unschedulable: findUnschedulable(caches, pipes),
     autoscalers: findAutoscalers(caches, pipes),
   };
 }
 
+/** Where a webhook removes the annotation, this process still knows the rollout that it started. */
+function withLastRollout(pipe: DeploymentView, write: WriteRecord | undefined): DeploymentView {
+  if (pipe.lastRollout || write?.outcome.type !== "done") return pipe;
+  const { lastRollout } = write.outcome;
+  const applied = appliedSize(lastRollout);
+  return isSize(applied) && sameSize(applied, pipe.size) ? { ...pipe, lastRollout } : pipe;
+}
+
 /** By the pipe's name. */
 function findUnschedulable(caches: Caches, pipes: readonly DeploymentView[]): ReadonlyMap<string, string> {
-  // In nearly every pass there is nothing to look for.
+  // Nearly always there is nothing to look for.
   if (caches.pendingPods.size === 0) return new Map();
   return new Map(
     pipes.flatMap((pipe): [string, string][] => {
@@ -68,7 +88,7 @@ function findAutoscalers(caches: Caches, pipes: readonly DeploymentView[]): Snap
     pipes.flatMap((pipe): [string, readonly AutoscalerView[]][] => {
       const container = "problem" in pipe.container ? "" : pipe.container.name;
       const found = stores.flatMap((store) => store.by(BY_PIPE, keyOf(pipe)));
-      const acting = found.filter(({ exempt }) => !exempt.includes(container));
+      const acting = found.filter((autoscaler) => actsOn(autoscaler, container));
       return acting.length === 0 ? [] : [[pipe.metadata.name, acting]];
     }),
   );

@@ -1,8 +1,10 @@
 import type { PipeFailure } from "../../crd/pipe-scaling.ts";
 import type { Tier } from "../../domain/tier.ts";
 import type { AutoscalerView } from "./autoscaler-view.ts";
+import type { DeletedScaling } from "./deleted-scalings.ts";
 import type { DeploymentView } from "./deployment-view.ts";
 import type { PipeScalingView } from "./pipe-scaling-view.ts";
+import type { WriteRecord } from "./write-record.ts";
 
 /** Why a service's pipes cannot be given any size. */
 export interface Obstacle {
@@ -21,12 +23,16 @@ export interface Snapshot {
     | { readonly ok: false; readonly obstacle: Obstacle };
   /** The PipeScaling in the service's namespace. */
   readonly scaling: PipeScalingView | undefined;
+  /** The PipeScaling that was deleted lately. */
+  readonly deleted: DeletedScaling | undefined;
   /** PipeScalings of this name in other namespaces, or of no known service. */
   readonly foreign: readonly PipeScalingView[];
-  /** Failures of pipes known from before, newest first. */
+  /** Failures that the status reports; they outlive this process. */
   readonly failures: readonly PipeFailure[];
   /** By name. Only those in the service's namespace: a label elsewhere is not the service's word. */
   readonly pipes: readonly DeploymentView[];
+  /** What this process last wrote to each pipe, by the uid of the Deployment. */
+  readonly writes: ReadonlyMap<string, WriteRecord>;
   /** The scheduler's words, by the name of the pipe whose new pod fits no node. */
   readonly unschedulable: ReadonlyMap<string, string>;
   /** What else acts on the size of a pipe's container, by the pipe's name. */

@@ -4,7 +4,7 @@ import { isCode } from "../../kube/errors.ts";
 import { checkReachable } from "../../kube/reachable.ts";
 import { serviceIdOf } from "../../records/service.ts";
 import { systemClock } from "../../runtime/clock.ts";
-import { countRolling } from "../event-handlers.ts";
+import { countRolling } from "../decide/rolling.ts";
 import { hasVerticalAutoscalers } from "../observe/autoscaler-view.ts";
 import { type Caches, createCaches, createInformers } from "../observe/caches.ts";
 import { observe } from "../observe/observe.ts";
@@ -61,10 +61,12 @@ export async function dryRun(settings: DryRunSettings): Promise<DryRun> {
 function stepsOf(caches: Caches, settings: DryRunSettings, nowMs: number): Omit<DryRun, "pipes"> {
   const { rolloutTimeoutMs, maxConcurrentRollouts } = settings;
   const services = serviceIdsIn(caches);
-  let overallFree = Math.max(0, maxConcurrentRollouts - countRolling(caches, nowMs - rolloutTimeoutMs));
+  const rolling = countRolling(caches, { nowMs, rolloutTimeoutMs });
+  let overallFree = Math.max(0, maxConcurrentRollouts - rolling);
+  const sources = { caches, writes: new Map(), deletedScalings: { find: () => undefined } };
   const steps: PreviewedStep[] = [];
   for (const serviceId of services) {
-    const snapshot = observe(caches, settings, serviceId, nowMs, []);
+    const snapshot = observe(sources, settings, serviceId, nowMs);
     const first = preview(snapshot, { rolloutTimeoutMs, overallFree });
     overallFree = Math.max(0, overallFree - first.begun);
     steps.push(...first.steps);

@@ -1,6 +1,8 @@
-import { describeSize, type Size } from "../../domain/size.ts";
+import type { PipeScalingSpec } from "../../crd/pipe-scaling.ts";
+import { describeSize } from "../../domain/size.ts";
+import type { Action } from "../decide/actions.ts";
 import type { Assessment } from "../decide/assessment.ts";
-import { type Action, type DecideOptions, type Decision, decide, type Sizing } from "../decide/decide.ts";
+import { type DecideOptions, type Decision, decide, type Sizing } from "../decide/decide.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import { isSize } from "../observe/resources.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
@@ -31,10 +33,16 @@ export function preview(snapshot: Snapshot, options: DecideOptions): Preview {
   const creation = decision.actions.find((action) => action.type === "create-pipe-scaling");
   if (!creation) return previewOfPipes(snapshot, decision);
   // What would come of it is decided on the one that is still to be made.
-  const later = { ...snapshot, scaling: madeUp(service, creation.namespace, creation.size) };
+  const later = { ...snapshot, scaling: madeUp(service, creation.namespace, creation.spec) };
   const { steps, begun } = previewOfPipes(later, decide(later, options));
-  const size = creation.size ? describeSize(creation.size) : "no size of its own";
-  return { steps: [{ ...about, action: `make its PipeScaling, with ${size}` }, ...steps], begun };
+  const { replicaCpuMillicores: cpuMillicores, replicaMemoryGb: memoryGib } = creation.spec;
+  const hasSize = cpuMillicores !== undefined && memoryGib !== undefined;
+  const size = hasSize ? describeSize({ cpuMillicores, memoryGib }) : "no size of its own";
+  const suspended = creation.spec.suspend ? ", suspended" : "";
+  return {
+    steps: [{ ...about, action: `create its PipeScaling with ${size}${suspended}` }, ...steps],
+    begun,
+  };
 }
 
 function previewOfPipes({ serviceId: service, namespace, scaling }: Snapshot, decision: Decision): Preview {
@@ -56,33 +64,34 @@ function previewOfPipes({ serviceId: service, namespace, scaling }: Snapshot, de
 function actionFor(
   { pipe, state, failure }: Assessment,
   actions: readonly Action[],
-  { holdBack }: Sizing,
+  { holdBack, blockedBy }: Sizing,
 ): string {
   if (actions.some(({ type }) => type === "confirm-generation"))
-    return "wait until its PipeScaling is seen in the generation that a pipe was given a size by";
+    return "wait until the PipeScaling is seen in the generation of the last rollout of a pipe";
   const own = actions.find((action) => "pipe" in action && action.pipe === pipe);
-  if (own?.type === "resize") return "give it the size now";
+  if (own?.type === "resize") return "resize it now";
   if (own?.type === "roll-back")
-    return `put it back to ${isSize(own.size) ? describeSize(own.size) : "what it had"}: ${failure?.message}`;
+    return `roll it back to ${isSize(own.size) ? describeSize(own.size) : "what it had"}: ${failure?.message}`;
   switch (state) {
     case "done":
     case "rolling":
       return "wait for its rollout";
     case "waiting":
-      return `give it the size later: it waits${waitingFor(holdBack)}`;
+      return `resize it later: it waits${waitingFor(holdBack, blockedBy)}`;
     case "paused":
       return "wait for its owner, who has paused its rollouts";
     case "failed":
+    case "retrying":
     case "unsizable":
       return `leave it: ${failure?.message}`;
   }
 }
 
-function madeUp(name: string, namespace: string, size: Size | undefined): PipeScalingView {
+function madeUp(name: string, namespace: string, spec: PipeScalingSpec): PipeScalingView {
   return {
     metadata: { name, namespace, uid: "", resourceVersion: "", generation: 1 },
     isBeingDeleted: false,
-    spec: size ? { replicaCpuMillicores: size.cpuMillicores, replicaMemoryGb: size.memoryGib } : {},
+    spec,
     status: {},
     requestAnnotation: undefined,
     retryRequestedAtMs: undefined,

@@ -1,4 +1,5 @@
 import type { PipeFailure } from "../../crd/pipe-scaling.ts";
+import type { HoldBack } from "../../domain/rollout-plan.ts";
 import { describeSize } from "../../domain/size.ts";
 import type { DesiredSize } from "../../domain/tier.ts";
 import type { Assessment } from "../decide/assessment.ts";
@@ -43,7 +44,8 @@ export function verdictOf(
   if (worst)
     return {
       ready: "False",
-      stalled: true,
+      // A write that is retried by itself needs nobody's help.
+      stalled: sizing.assessments.some(({ state }) => state === "failed" || state === "unsizable"),
       reason: worst.reason,
       message: failureMessage(worst, failures, progress, scaling),
     };
@@ -87,7 +89,7 @@ export function allRun(pipes: number): string {
   return pipes === 1 ? "The one pipe runs" : `All ${pipes} pipes run`;
 }
 
-function underWay({ assessments, holdBack }: Sizing): string {
+function underWay({ assessments, holdBack, blockedBy }: Sizing): string {
   const named = (state: Assessment["state"]) =>
     assessments.filter((each) => each.state === state).map((each) => each.pipe.metadata.name);
   const waiting = assessments.filter((each) => each.state === "waiting").length;
@@ -99,19 +101,20 @@ function underWay({ assessments, holdBack }: Sizing): string {
     listed("Rolling", named("rolling")),
     obstacle,
     listed("Paused by their owner", named("paused")),
-    waiting > 0 ? `${waiting} waiting${waitingFor(holdBack)}.` : "",
+    waiting > 0 ? `${waiting} waiting${waitingFor(holdBack, blockedBy)}.` : "",
   ]
     .filter((part) => part !== "")
     .join(" ");
 }
 
 /** What waiting pipes wait for, to follow on a word. */
-export function waitingFor(holdBack: Sizing["holdBack"]): string {
+export function waitingFor(holdBack: HoldBack, blockedBy: readonly string[]): string {
+  const names = nameList(blockedBy);
   switch (holdBack) {
     case "canary":
-      return " for the first to prove the size";
+      return names === "" ? " for a first pipe to prove the size" : ` for ${names} to prove the size`;
     case "service-limit":
-      return " for those under way";
+      return ` for ${names}, because the limit of concurrent rollouts is reached`;
     case "overall-limit":
       return " for rollouts of other services";
     case "failure":
@@ -131,10 +134,16 @@ function failureMessage(
     "Also failed",
     failures.slice(1).map((each) => each.pipe),
   );
+  const next =
+    worst.nextRetryAt === undefined
+      ? ""
+      : `Attempt ${worst.attempts}; the next one is at ${worst.nextRetryAt.slice(0, 19)}Z.`;
   const retry = isRetryMalformed
     ? `The annotation ${RETRY_ANNOTATION} is no time: write it as 2026-01-31T12:00:00Z.`
     : "";
-  return [sentence(describeFailure(worst)), progress, others, retry].filter((part) => part !== "").join(" ");
+  return [sentence(describeFailure(worst)), next, progress, others, retry]
+    .filter((part) => part !== "")
+    .join(" ");
 }
 
 function sentence(text: string): string {
@@ -142,7 +151,10 @@ function sentence(text: string): string {
 }
 
 function listed(title: string, names: readonly string[]): string {
-  if (names.length === 0) return "";
+  return names.length === 0 ? "" : `${title}: ${nameList(names)}.`;
+}
+
+function nameList(names: readonly string[]): string {
   const more = names.length > MOST_NAMES ? ` and ${names.length - MOST_NAMES} more` : "";
-  return `${title}: ${names.slice(0, MOST_NAMES).join(", ")}${more}.`;
+  return `${names.slice(0, MOST_NAMES).join(", ")}${more}`;
 }

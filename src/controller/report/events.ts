@@ -10,7 +10,7 @@ import { allRun } from "./conditions.ts";
  * Derived from the statuses, so that a pass that writes none tells nothing. That a rescale has begun is none:
  * the status says so, and of a thousand at once each would cost a write.
  */
-export function newsOf(
+export function eventsOf(
   { metadata }: PipeScalingView,
   before: PipeScalingStatus,
   after: PipeScalingStatus,

@@ -7,14 +7,24 @@ import type { Event } from "../../runtime/event-recorder.ts";
 /** Seconds for pods that start at once, minutes for real pipes, hours for one that needed help. */
 const PROPAGATION_SECONDS = [5, 10, 30, 60, 120, 180, 300, 600, 900, 1800, 3600, 4 * 3600];
 
-const PIPE_STATES: readonly PipeState[] = ["done", "rolling", "waiting", "failed", "paused", "unsizable"];
+const PIPE_STATES: readonly PipeState[] = [
+  "done",
+  "rolling",
+  "waiting",
+  "retrying",
+  "failed",
+  "paused",
+  "unsizable",
+];
 const CONDITIONS = ["Ready", "Reconciling", "Stalled", "Suspended"] as const;
 
 /** Failures for any other reason are counted as Other: a label must not be somebody's free text. */
 const FAILURE_REASONS = new Set([
   "ContainerUnclear",
+  "CpuLimitTooLow",
   "FailedCreate",
   "FieldConflict",
+  "Forbidden",
   "MalformedRecord",
   "ProgressDeadlineExceeded",
   "Refused",
@@ -25,6 +35,7 @@ const FAILURE_REASONS = new Set([
   "UnknownService",
   "UnknownTier",
   "Unschedulable",
+  "WriteFailed",
   "WrongNamespace",
 ]);
 

@@ -2,8 +2,8 @@ import type { PipeScalingStatus } from "../../crd/pipe-scaling.ts";
 import { scalingRequestFor } from "../../crd/scaling-request.ts";
 import { formatSize, sameSize } from "../../domain/size.ts";
 import { requestSpanId, type Span, spanIdOf } from "../../telemetry/span.ts";
+import { rolloutId } from "../decide/came-up.ts";
 import { describeFailure, newFailures } from "../decide/failure.ts";
-import { latchOf } from "../decide/latch.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import { type PipeScalingView, requestedSize } from "../observe/pipe-scaling-view.ts";
 
@@ -37,17 +37,20 @@ export function rescaleSpans(step: Step): Span[] {
 }
 
 function completedRollouts({ scaling, after, pipes, nowMs }: Step): Span[] {
-  const known = new Set(scaling.status.pipes?.done);
-  const fresh = new Set(after.pipes?.done?.filter((latch) => !known.has(latch)));
+  const known = scaling.status.pipes?.cameUp ?? {};
   return pipes
-    .filter((pipe) => fresh.has(latchOf(pipe) ?? ""))
-    .flatMap(({ metadata, attempt, size }) => {
+    .filter((pipe) => {
+      const id = rolloutId(pipe);
+      const { name } = pipe.metadata;
+      return id !== undefined && after.pipes?.cameUp?.[name] === id && known[name] !== id;
+    })
+    .flatMap(({ metadata, lastRollout, size }) => {
       // A rollout for a deleted PipeScaling of the same name is not part of this one.
-      const isOfThis = attempt?.scalingUid === scaling.metadata.uid && sameSize(attempt.size, size);
-      if (!isOfThis || attempt.requestId === undefined) return [];
-      const { requestId, attempts, startedAtMs } = attempt;
-      const work = `${metadata.uid} ${attempt.pipeGeneration}`;
-      const what = { pipe: metadata.name, size: formatSize(attempt.size), attempts };
+      const isOfThis = lastRollout?.scalingUid === scaling.metadata.uid && sameSize(lastRollout.size, size);
+      if (!isOfThis || lastRollout.requestId === undefined) return [];
+      const { requestId, attempts, startedAtMs, generation } = lastRollout;
+      const work = `${metadata.uid} ${generation}`;
+      const what = { pipe: metadata.name, size: formatSize(lastRollout.size), attempts };
       return rolloutSpan(requestId, after, work, what, startedAtMs, nowMs);
     });
 }
@@ -56,10 +59,10 @@ function failedRollouts({ scaling, after, pipes, nowMs }: Step): Span[] {
   const requestId = after.propagation?.requestId;
   if (requestId === undefined) return [];
   return newFailures(scaling.status, after).map((failure) => {
-    const attempt = pipes.find(({ metadata }) => metadata.name === failure.pipe)?.attempt;
-    const isOfThis = attempt?.requestId === requestId && attempt.attempts === failure.attempts;
+    const rollout = pipes.find(({ metadata }) => metadata.name === failure.pipe)?.lastRollout;
+    const isOfThis = rollout?.requestId === requestId && rollout.attempts === failure.attempts;
     // A refused patch has not started a rollout.
-    const startMs = isOfThis ? attempt.startedAtMs : Date.parse(failure.at);
+    const startMs = isOfThis ? rollout.startedAtMs : Date.parse(failure.at);
     const work = `${failure.pipe} ${failure.reason} ${failure.attempts} ${failure.at}`;
     return {
       ...rolloutSpan(requestId, after, work, failure, startMs, nowMs),

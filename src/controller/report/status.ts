@@ -1,12 +1,25 @@
-import { type Condition, MAX_DONE, MAX_FAILURES, type PipeScalingStatus } from "../../crd/pipe-scaling.ts";
+import {
+  type Condition,
+  MAX_CAME_UP,
+  MAX_FAILURES,
+  MAX_PENDING,
+  type PendingPipe,
+  type PipeScalingStatus,
+} from "../../crd/pipe-scaling.ts";
 import { computeUnits } from "../../domain/compute-units.ts";
 import { describeSize, type Size, sameSize } from "../../domain/size.ts";
 import type { Assessment } from "../decide/assessment.ts";
+import { rolloutId } from "../decide/came-up.ts";
 import { failuresOf, type Sizing } from "../decide/decide.ts";
-import { hasComeUp, latchOf } from "../decide/latch.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
-import { type Verdict, verdictOf } from "./conditions.ts";
+import { type Verdict, verdictOf, waitingFor } from "./conditions.ts";
+
+export interface RolloutLimits {
+  /** Most rollouts at once over all services. */
+  readonly overall: number;
+  readonly rolloutTimeoutMs: number;
+}
 
 /**
  * The status of the service's PipeScaling: what is wanted, what is, what is in the way, since when.
@@ -16,6 +29,7 @@ export function statusOf(
   { nowMs, pipes, tier }: Snapshot,
   scaling: PipeScalingView,
   sizing: Sizing | undefined,
+  limits: RolloutLimits,
 ): PipeScalingStatus {
   const previous = scaling.status;
   const verdict = verdictOf(scaling, tier, sizing);
@@ -38,12 +52,18 @@ export function statusOf(
       total: pipes.length,
       updated,
       summary: `${updated}/${pipes.length}`,
-      done: latchesOf(assessments, scaling),
+      pending: pendingPipes(sizing),
+      cameUp: cameUp(assessments, scaling),
     },
     replicas,
     computeUnits: computeUnits(desired.size, replicas),
     ...(tier.ok ? { tier: tier.value.name } : {}),
     propagation: propagationOf(previous, sizing, updated === pipes.length, nowMs),
+    limits: {
+      service: sizing.serviceLimit,
+      overall: limits.overall,
+      rolloutTimeoutSeconds: limits.rolloutTimeoutMs / 1000,
+    },
     failures: failures.length === 0 ? undefined : failures.slice(0, MAX_FAILURES),
   };
 }
@@ -78,12 +98,44 @@ function sizeFields(size: Size) {
   };
 }
 
-/** Also of those that wait for another size than the one that they came up with. */
-function latchesOf(assessments: readonly Assessment[], scaling: PipeScalingView): string[] | undefined {
-  const done = assessments
-    .filter(({ pipe, state }) => state === "done" || hasComeUp(pipe, scaling))
-    .flatMap(({ pipe }) => latchOf(pipe) ?? []);
-  return done.length === 0 ? undefined : done.slice(0, MAX_DONE);
+const STATE_NAMES = {
+  waiting: "Waiting",
+  rolling: "Rolling",
+  retrying: "Retrying",
+  failed: "Failed",
+  paused: "Paused",
+  unsizable: "Unsizable",
+} as const;
+
+/** The ones that need somebody's help first. */
+const STATE_ORDER = ["failed", "unsizable", "retrying", "rolling", "paused", "waiting"];
+
+function pendingPipes({ assessments, holdBack, blockedBy }: Sizing): PendingPipe[] | undefined {
+  const pending = assessments
+    .toSorted((a, b) => STATE_ORDER.indexOf(a.state) - STATE_ORDER.indexOf(b.state))
+    .flatMap(({ pipe, state, failure, obstacle }): PendingPipe[] => {
+      if (state === "done") return [];
+      const waits = state === "waiting" ? `waiting${waitingFor(holdBack, blockedBy)}` : undefined;
+      const message = failure?.message ?? obstacle ?? waits;
+      return [{ name: pipe.metadata.name, state: STATE_NAMES[state], ...(message ? { message } : {}) }];
+    });
+  return pending.length === 0 ? undefined : pending.slice(0, MAX_PENDING);
+}
+
+/** An entry stays until the pipe comes up with another size: until then it is the last good one. */
+function cameUp(
+  assessments: readonly Assessment[],
+  { status }: PipeScalingView,
+): Record<string, string> | undefined {
+  const entries = assessments.flatMap(({ pipe, state }): [string, string][] => {
+    const { name, uid } = pipe.metadata;
+    const known = status.pipes?.cameUp?.[name];
+    const isUp = (state === "done" || pipe.rollout.isComplete) && pipe.replicas > 0;
+    const id = isUp ? rolloutId(pipe) : undefined;
+    if (id !== undefined) return [[name, id]];
+    return known?.startsWith(`${uid}/`) ? [[name, known]] : [];
+  });
+  return entries.length === 0 ? undefined : Object.fromEntries(entries.slice(0, MAX_CAME_UP));
 }
 
 /** The size that every pipe has now by a completed rollout; without pipes, the one that they would get. */
@@ -109,10 +161,9 @@ function propagationOf(
   const isSame = isSameSize && previous.propagation?.requestId === requestId;
   const current =
     isSame && previous.propagation ? previous.propagation : { requestId, startedAt: rfc3339(nowMs) };
-  const wasComplete =
-    current.completedAt !== undefined &&
-    previous.pipes?.updated === previous.pipes?.total &&
-    previous.pipes?.total === assessments.length;
+  const { updated, total = 0 } = previous.pipes ?? {};
+  // A pipe that is removed does not complete anything; one that is added, or that failed before, does.
+  const wasComplete = current.completedAt !== undefined && updated === total && total >= assessments.length;
   return isComplete && !wasComplete ? { ...current, completedAt: rfc3339(nowMs) } : current;
 }
 

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { PipeScalingWriter } from "../../../src/api/cluster/pipe-scaling-writer.ts";
 import { toPipeScalingView } from "../../../src/api/cluster/views.ts";
-import { ATTEMPT_ANNOTATION, RETRY_ANNOTATION } from "../../../src/controller/names.ts";
+import { LAST_ROLLOUT_ANNOTATION, RETRY_ANNOTATION } from "../../../src/controller/names.ts";
+import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
 import { sizeOfCores } from "../../../src/domain/size.ts";
 import { kubectl } from "../../cluster/kubectl.ts";
 import { START_AFTER_ANNOTATION } from "../../cluster/stages.ts";
@@ -93,7 +94,9 @@ describe("a pipe", () => {
     await settled(4);
     const again = await world.pipe(name);
     expect(again.metadata.uid).not.toBe(metadata.uid);
-    expect(JSON.parse(again.metadata.annotations?.[ATTEMPT_ANNOTATION] ?? "")).toMatchObject({ attempts: 1 });
+    expect(JSON.parse(again.metadata.annotations?.[LAST_ROLLOUT_ANNOTATION] ?? "")).toMatchObject({
+      attempts: 1,
+    });
   });
 
   it("that its owner pauses in mid-rollout, for longer than a rollout may take, goes on where it was", async () => {
@@ -105,7 +108,7 @@ describe("a pipe", () => {
     await askFor(4);
     const name = await canary();
     const { metadata } = await world.patchPipe(name, { spec: { paused: true } });
-    const { startedAt } = JSON.parse(metadata.annotations?.[ATTEMPT_ANNOTATION] ?? "");
+    const { startedAt } = JSON.parse(metadata.annotations?.[LAST_ROLLOUT_ANNOTATION] ?? "");
     await waitFor(
       async () => {
         const { status } = await world.scaling();
@@ -137,9 +140,15 @@ describe("a pipe", () => {
     await running(NAMES);
     await askFor(2);
     await world.waitForCondition("Ready", "True");
-    const attempt = JSON.parse((await world.pipe("pipe-b")).metadata.annotations?.[ATTEMPT_ANNOTATION] ?? "");
-    const ahead = JSON.stringify({ ...attempt, generation: 1000 });
-    await world.patchPipe("pipe-b", { metadata: { annotations: { [ATTEMPT_ANNOTATION]: ahead } } });
+    const attempt = JSON.parse(
+      (await world.pipe("pipe-b")).metadata.annotations?.[LAST_ROLLOUT_ANNOTATION] ?? "",
+    );
+    const ahead = JSON.stringify({ ...attempt, scalingGeneration: 1000 });
+    await world.patchPipe(
+      "pipe-b",
+      { metadata: { annotations: { [LAST_ROLLOUT_ANNOTATION]: ahead } } },
+      CONTROLLER_FIELD_MANAGER,
+    );
     await askFor(4);
     await settled(4);
   });

@@ -1,10 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import {
-  ATTEMPT_ANNOTATION,
-  COMPLETED_SIZE_ANNOTATION,
   CONTAINER_ANNOTATION,
   DATABASE_TYPE,
-  GIVEN_SIZE_ANNOTATION,
+  LAST_ROLLOUT_ANNOTATION,
   SERVICE_LABEL,
   TYPE_LABEL,
 } from "../../../src/controller/names.ts";
@@ -20,7 +18,7 @@ import type { Kinds } from "./history.ts";
 
 type Deployment = Kinds["Deployment"];
 
-const OUR_ANNOTATIONS = [ATTEMPT_ANNOTATION, COMPLETED_SIZE_ANNOTATION, GIVEN_SIZE_ANNOTATION];
+const OUR_ANNOTATIONS = [LAST_ROLLOUT_ANNOTATION];
 
 /** Requests of CPU and memory and the limit of memory, as the API server spells them: `4 16Gi 16Gi`. */
 export function sizeOfCores(cores: number): string {

@@ -8,6 +8,7 @@ import { option } from "../../option.ts";
 import { printOne } from "../../output.ts";
 import { nonEmptyText, onOff, uuid } from "../../values.ts";
 import { withRecords } from "../cluster.ts";
+import { rolloutWindowOption, rolloutWindowRow } from "../rollout-window.ts";
 import { checkTier, readTiers, tiersFileOption } from "../tiers.ts";
 
 export const createOrganization = defineCommand({
@@ -28,13 +29,17 @@ export const createOrganization = defineCommand({
       description: "make the namespace of the records too, unless it is there",
       default: "false",
     }),
+    ...rolloutWindowOption,
     ...tiersFileOption,
     ...outputOption,
     ...clusterOptions,
   }),
-  async run({ name, tier, id = randomUUID(), createNamespace, tiersFile, output, ...cluster }, io) {
+  async run(
+    { name, tier, id = randomUUID(), createNamespace, rolloutWindow, tiersFile, output, ...cluster },
+    io,
+  ) {
     checkTier(tier, readTiers(tiersFile));
-    const organization = { id, name, tier, createdAt: new Date() };
+    const organization = { id, name, tier, createdAt: new Date(), rolloutWindow };
     await withRecords(cluster, io, async (records) => {
       if (createNamespace) await records.createNamespace();
       await records.create(
@@ -43,6 +48,6 @@ export const createOrganization = defineCommand({
         `An organization with the id ${id} is there already; it was left as it is.`,
       );
     });
-    printOne(io, output, organization);
+    printOne(io, output, { ...organization, ...rolloutWindowRow(rolloutWindow) });
   },
 });

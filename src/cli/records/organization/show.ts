@@ -7,6 +7,7 @@ import { clusterOptions, outputOption } from "../../common-options.ts";
 import { printDetails } from "../../output.ts";
 import { withRecords } from "../cluster.ts";
 import { membersOf } from "../member/read.ts";
+import { rolloutWindowStateRow } from "../rollout-window.ts";
 import { servicesOf } from "../service/read.ts";
 import { readTiers, tiersFileOption } from "../tiers.ts";
 import { findOrganization, organizationArgument } from "./find.ts";
@@ -44,6 +45,7 @@ export const showOrganization = defineCommand({
         ...{ id, name, createdAt, tier: tierName },
         defaultCpuMillicores: tier?.defaultSize.cpuMillicores,
         maximumCpuMillicores: tier?.maximumSize.cpuMillicores,
+        ...rolloutWindowStateRow(read.organization.rolloutWindow, Date.now()),
         ...{ byocConfig, privateEndpoints, apiKeys: read.keys.length },
       },
       {

@@ -7,16 +7,27 @@ import { printOne } from "../../output.ts";
 import { nonEmptyText } from "../../values.ts";
 import { withRecords } from "../cluster.ts";
 import { untilUndisturbed } from "../guarded.ts";
+import {
+  changedWindow,
+  newRolloutWindowOption,
+  rolloutWindowChange,
+  rolloutWindowRow,
+} from "../rollout-window.ts";
 import { checkTier, readTiers, tiersFileOption } from "../tiers.ts";
 import { findOrganization, organizationArgument } from "./find.ts";
 
 export const updateOrganization = defineCommand({
   name: "update",
-  summary: "change the tier or the name of an organization",
+  summary: "change the tier, the name or the rollout window of an organization",
   details:
     "With another tier the controller resizes its pipes: those that have the default of the tier, and those\n" +
-    "that are larger than the new one allows or were held back by the old one.",
-  examples: ["organization update <uuid> --tier scale", "organization update <uuid> --name 'Acme Inc'"],
+    "that are larger than the new one allows or were held back by the old one.\n\n" +
+    "The rollout window applies to the services that have no window of their own.",
+  examples: [
+    "organization update <uuid> --tier scale",
+    "organization update <uuid> --name 'Acme Inc'",
+    "organization update <uuid> --rollout-window '{schedule: \"0 2 * * 6\", duration: 4h, timeZone: Europe/Berlin}'",
+  ],
   arguments: z.object(organizationArgument),
   options: z.object({
     tier: option(nonEmptyText.optional(), {
@@ -29,13 +40,14 @@ export const updateOrganization = defineCommand({
       description: "its new name",
       flagOnly: true,
     }),
+    ...newRolloutWindowOption,
     ...tiersFileOption,
     ...outputOption,
     ...clusterOptions,
   }),
-  async run({ organization: id, tier, name, tiersFile, output, ...cluster }, io) {
-    if (tier === undefined && name === undefined) {
-      throw new UsageError("There is nothing to change: give --tier, --name or both.");
+  async run({ organization: id, tier, name, rolloutWindow, tiersFile, output, ...cluster }, io) {
+    if (tier === undefined && name === undefined && rolloutWindow === undefined) {
+      throw new UsageError("There is nothing to change: give --tier, --name or --rollout-window.");
     }
     if (tier !== undefined) checkTier(tier, readTiers(tiersFile));
     const change = {
@@ -45,11 +57,14 @@ export const updateOrganization = defineCommand({
     const before = await withRecords(cluster, io, (records) =>
       untilUndisturbed(`Organization ${id}`, async () => {
         const { organization, object } = await findOrganization(records, id);
-        await records.change(CONFIG_MAPS, object, change);
+        await records.change(CONFIG_MAPS, object, { ...change, ...rolloutWindowChange(rolloutWindow) });
         return organization;
       }),
     );
     const { createdAt } = before;
-    printOne(io, output, { id, name: before.name, tier: before.tier, createdAt, ...change });
+    printOne(io, output, {
+      ...{ id, name: before.name, tier: before.tier, createdAt, ...change },
+      ...rolloutWindowRow(changedWindow(before.rolloutWindow, rolloutWindow)),
+    });
   },
 });

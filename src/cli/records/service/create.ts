@@ -9,6 +9,7 @@ import { printOne } from "../../output.ts";
 import { namespaceName, nonEmptyText, uuid } from "../../values.ts";
 import { withRecords } from "../cluster.ts";
 import { findOrganization } from "../organization/find.ts";
+import { rolloutWindowOption, rolloutWindowRow } from "../rollout-window.ts";
 
 export const createService = defineCommand({
   name: "create",
@@ -25,11 +26,15 @@ export const createService = defineCommand({
       description: "namespace where the service's pipes run",
     }),
     id: option(uuid.optional(), { placeholder: "uuid", description: "its id; without it a new one" }),
+    ...rolloutWindowOption,
     ...outputOption,
     ...clusterOptions,
   }),
-  async run({ organization, name, pipesNamespace, id = randomUUID(), output, ...cluster }, io) {
-    const service = { id, organizationId: organization, name, namespace: pipesNamespace };
+  async run(
+    { organization, name, pipesNamespace, id = randomUUID(), rolloutWindow, output, ...cluster },
+    io,
+  ) {
+    const service = { id, organizationId: organization, name, namespace: pipesNamespace, rolloutWindow };
     await withRecords(cluster, io, async (records) => {
       await findOrganization(records, organization);
       await records.create(
@@ -38,6 +43,6 @@ export const createService = defineCommand({
         `A service with the id ${id} is there already; it was left as it is.`,
       );
     });
-    printOne(io, output, service);
+    printOne(io, output, { ...service, ...rolloutWindowRow(rolloutWindow) });
   },
 });

@@ -29,7 +29,9 @@ export const listServices = defineCommand({
       io,
       output,
       ["id", "organizationId", "name", "namespace"],
-      servicesOf(io, objects).map((service) => ({ ...service })),
+      servicesOf(io, objects).map(({ id, organizationId, name, namespace }) => ({
+        ...{ id, organizationId, name, namespace },
+      })),
     );
   },
 });

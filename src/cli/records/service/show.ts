@@ -1,14 +1,19 @@
 import * as z from "zod";
 import { PIPE_SCALINGS } from "../../../crd/names.ts";
 import type { PipeScaling } from "../../../crd/pipe-scaling.ts";
-import type { KubeObject } from "../../../kube/objects.ts";
-import { parseService } from "../../../records/service.ts";
+import type { RolloutWindow } from "../../../domain/rollout-window.ts";
+import type { ConfigMap, KubeObject } from "../../../kube/objects.ts";
+import { CONFIG_MAPS } from "../../../kube/paths.ts";
+import { organizationConfigMapName, parseOrganization } from "../../../records/organization.ts";
 import { defineCommand } from "../../command.ts";
 import { clusterOptions, outputOption } from "../../common-options.ts";
-import { CliError } from "../../failure.ts";
+import type { Io } from "../../io.ts";
 import { printOne, type Row } from "../../output.ts";
 import { withRecords } from "../cluster.ts";
-import { findService, serviceArgument } from "./find.ts";
+import type { Records } from "../records.ts";
+import { rolloutWindowStateRow } from "../rollout-window.ts";
+import { wellFormed } from "../well-formed.ts";
+import { findWellFormedService, serviceArgument } from "./find.ts";
 
 export const showService = defineCommand({
   name: "show",
@@ -18,20 +23,32 @@ export const showService = defineCommand({
   options: z.object({ ...outputOption, ...clusterOptions }),
   async run({ service: id, output, ...cluster }, io) {
     const shown = await withRecords(cluster, io, async (records) => {
-      const { metadata, data } = await findService(records, id);
-      const parsed = parseService(metadata.name, metadata.labels, data);
-      if (!parsed.ok) {
-        throw new CliError(
-          `The record of service ${id} is malformed, put it right first (kubectl edit configmap ${metadata.name} --namespace ${records.namespace}): ${parsed.problem}.`,
-        );
-      }
-      const { namespace } = parsed.value;
+      const { service } = await findWellFormedService(records, id);
+      const { organizationId, name, namespace } = service;
       const scaling = await records.get<PipeScaling & KubeObject>(PIPE_SCALINGS, id, namespace);
-      return { ...parsed.value, ...(scaling ? stateOf(scaling) : NO_SCALING) };
+      const window = service.rolloutWindow ?? (await findInheritedWindow(records, organizationId, io));
+      return {
+        ...{ id, organizationId, name, namespace },
+        ...rolloutWindowStateRow(window, Date.now()),
+        ...(scaling ? stateOf(scaling) : NO_SCALING),
+      };
     });
     printOne(io, output, shown);
   },
 });
+
+/** The window of the organization, if its record can be read. */
+async function findInheritedWindow(
+  records: Records,
+  organizationId: string,
+  io: Io,
+): Promise<RolloutWindow | undefined> {
+  const object = await records.get<ConfigMap>(CONFIG_MAPS, organizationConfigMapName(organizationId));
+  const [organization] = wellFormed(io, object ? [object] : [], ({ metadata, data }) =>
+    parseOrganization(metadata.name, data),
+  );
+  return organization?.rolloutWindow;
+}
 
 const NO_SCALING = {
   reason: "NoPipeScaling",

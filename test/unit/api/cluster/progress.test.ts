@@ -218,7 +218,10 @@ describe("the reasons", () => {
 
   it("are all that the controller has", () => {
     const folder = new URL("../../../../src/controller/", import.meta.url);
-    const sources = readdirSync(folder).map((name) => readFileSync(new URL(name, folder), "utf8"));
+    const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) =>
+      name.endsWith(".ts"),
+    );
+    const sources = files.map((name) => readFileSync(new URL(name, folder), "utf8"));
     const words = sources.flatMap((text) => [
       ...[...text.matchAll(/reason: "(\w+)"/g)].map(([, word = ""]) => word),
       ...[...text.matchAll(/^(?:export )?const [A-Z_]+ = "([A-Z][a-z]\w+)";/gm)].map(([, word = ""]) => word),

@@ -1,0 +1,74 @@
+import { formatSize } from "../../domain/size.ts";
+import type { Store } from "../../runtime/store.ts";
+import type { DeploymentView } from "../observe/deployment-view.ts";
+import type { LastRollout } from "../observe/last-rollout.ts";
+import type { WriteError, WritePurpose, WriteRecord } from "../observe/write-record.ts";
+
+/**
+ * The last write of this process to each Deployment. It holds no more entries than the cache has Deployments.
+ */
+export class WriteHistory {
+  readonly #records = new Map<string, WriteRecord>();
+  /** Deployments whose rollouts may have started without the cache showing them. */
+  readonly #unresolved = new Set<string>();
+
+  constructor(pipes: Store<DeploymentView>) {
+    pipes.onChange((change) => {
+      if (change.type === "deleted") this.#set(change.previous.metadata.uid, undefined);
+    });
+  }
+
+  /** By the uid of the Deployment. */
+  get records(): ReadonlyMap<string, WriteRecord> {
+    return this.#records;
+  }
+
+  get unresolvedRollouts(): number {
+    return this.#unresolved.size;
+  }
+
+  /** @returns a function that takes the record back, for a write that the API server rejected as outdated */
+  begin(uid: string, purpose: WritePurpose, rollout: LastRollout, nowMs: number): () => void {
+    const size = formatSize(rollout.size);
+    const before = this.#records.get(uid);
+    const isRepeated = before?.purpose === purpose && before.size === size;
+    const known = purpose === "resize" ? rollout.attempts : 1;
+    const attempts = Math.max(isRepeated ? before.attempts + 1 : 1, known);
+    this.#set(uid, { purpose, size, attempts, lastAtMs: nowMs, outcome: { type: "pending" } });
+    return () => this.#set(uid, before);
+  }
+
+  /** @param isStripped the object was stored without the annotation */
+  done(uid: string, lastRollout: LastRollout, isStripped: boolean): void {
+    this.#settle(uid, { type: "done", lastRollout, isStripped });
+  }
+
+  /** @param generation of the Deployment that the write was for */
+  failed(uid: string, error: WriteError, generation: number): void {
+    this.#settle(uid, { type: "failed", error, generation });
+  }
+
+  unknown(uid: string, error: WriteError): void {
+    this.#settle(uid, { type: "unknown", error });
+  }
+
+  /** A read has shown the object as it is now. */
+  resolve(uid: string, generation: number): void {
+    const outcome = this.#records.get(uid)?.outcome;
+    if (outcome?.type === "unknown") this.failed(uid, outcome.error, generation);
+  }
+
+  #settle(uid: string, outcome: WriteRecord["outcome"]): void {
+    const record = this.#records.get(uid);
+    // The Deployment may have been deleted meanwhile.
+    if (record) this.#set(uid, { ...record, outcome });
+  }
+
+  #set(uid: string, record: WriteRecord | undefined): void {
+    if (record) this.#records.set(uid, record);
+    else this.#records.delete(uid);
+    const isOpen = record?.outcome.type === "pending" || record?.outcome.type === "unknown";
+    if (isOpen && record.purpose !== "adopt") this.#unresolved.add(uid);
+    else this.#unresolved.delete(uid);
+  }
+}

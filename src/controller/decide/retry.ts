@@ -1,0 +1,48 @@
+import type { PipeFailure } from "../../crd/pipe-scaling.ts";
+import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
+
+const MINUTE_MS = 60_000;
+
+/** A wait that doubles with each attempt. */
+interface Doubling {
+  readonly firstMs: number;
+  readonly mostMs: number;
+}
+
+/** For rollouts that failed and sizes that were refused: each try costs the customer something, or is unlikely to help. */
+const ROLLOUT: Doubling = { firstMs: 5 * MINUTE_MS, mostMs: 60 * MINUTE_MS };
+
+/** For writes that got an error: the next one may well be done. 20 writes in the first hour, then 12. */
+const WRITE: Doubling = { firstMs: 1000, mostMs: 5 * MINUTE_MS };
+
+/** Another writer has taken the size: applied again after these times, and then no more. */
+const FIELD_CONFLICT_MS = [0, 10_000, 60_000];
+
+const WRITE_REASONS = ["WriteFailed", "Forbidden"];
+
+export const FIELD_CONFLICT = "FieldConflict";
+
+/** @returns the wait after this many attempts; infinite if only a person or another size can help */
+export function retryDelayMs(reason: string, attempts: number): number {
+  if (reason === FIELD_CONFLICT) return FIELD_CONFLICT_MS[attempts - 1] ?? Number.POSITIVE_INFINITY;
+  const { firstMs, mostMs } = WRITE_REASONS.includes(reason) ? WRITE : ROLLOUT;
+  return Math.min(mostMs, firstMs * 2 ** Math.min(20, Math.max(0, attempts - 1)));
+}
+
+/**
+ * When a failed pipe is tried again, in milliseconds since 1970. The time of the annotation counts once, when it has
+ * come.
+ *
+ * @param delayMs the wait after the failure
+ */
+export function retryAtMs(
+  { at }: Pick<PipeFailure, "at">,
+  delayMs: number,
+  { retryRequestedAtMs = 0 }: PipeScalingView,
+  nowMs: number,
+): number {
+  // A failure in the future comes from a wrong clock: the wait begins now at the latest.
+  const failedAtMs = Math.min(Date.parse(at), nowMs);
+  const dueAtMs = failedAtMs + delayMs;
+  return retryRequestedAtMs > failedAtMs ? Math.min(retryRequestedAtMs, dueAtMs) : dueAtMs;
+}

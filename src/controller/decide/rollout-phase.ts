@@ -1,0 +1,58 @@
+import type { RolloutPhase } from "../../domain/rollout-plan.ts";
+import { type DeploymentView, isChangedByOwner, isRollingOut } from "../observe/deployment-view.ts";
+
+export interface Timing {
+  readonly nowMs: number;
+  readonly rolloutTimeoutMs: number;
+}
+
+/** What the pods of a pipe are doing. Every phase in which pods move ends by time, so that no other pipe waits for ever. */
+export function rolloutPhase(pipe: DeploymentView, timing: Timing): RolloutPhase {
+  const { rollout, replicas, isPaused, lastRollout } = pipe;
+  // An owner's change in the middle does not take the rollout out of the budget; one that comes later is the owner's.
+  if (isRollingOut(pipe) && !isOverdue(startedAtMs(pipe, timing.nowMs), timing))
+    return lastRollout?.isRollback ? "rolling-back" : "rolling-out";
+  if (rollout.isComplete || replicas === 0) {
+    const isEnding = rollout.terminatingReplicas > 0 && !isOverdue(endingSinceMs(pipe), timing);
+    return isEnding ? "terminating" : "settled";
+  }
+  if (isPaused) return "paused";
+  const isOurs = isRollingOut(pipe) && !isChangedByOwner(pipe);
+  return isOurs || isOverdue(rollout.progressedAtS * 1000, timing) ? "overdue" : "updating";
+}
+
+/** When the phase of a pipe whose pods move ends by time; `undefined` for other phases. */
+export function phaseEndsAtMs(pipe: DeploymentView, { nowMs, rolloutTimeoutMs }: Timing): number | undefined {
+  switch (rolloutPhase(pipe, { nowMs, rolloutTimeoutMs })) {
+    case "rolling-out":
+    case "rolling-back":
+      return startedAtMs(pipe, nowMs) + rolloutTimeoutMs;
+    case "updating":
+      return pipe.rollout.progressedAtS * 1000 + rolloutTimeoutMs;
+    case "terminating":
+      return endingSinceMs(pipe) + rolloutTimeoutMs;
+    case "settled":
+    case "paused":
+    case "overdue":
+      return undefined;
+  }
+}
+
+/**
+ * Start of the controller's last rollout. A start in the future comes from a wrong clock; then the last progress that
+ * Kubernetes reports stands in for it.
+ */
+export function startedAtMs({ lastRollout, rollout, createdAtMs }: DeploymentView, nowMs: number): number {
+  const startedMs = Math.max(lastRollout?.startedAtMs ?? 0, createdAtMs);
+  if (startedMs <= nowMs) return startedMs;
+  return Math.min(nowMs, rollout.progressedAtS * 1000 || nowMs);
+}
+
+/** Pods that end were replaced by the last progress, or by the last rollout where Kubernetes reports no progress. */
+function endingSinceMs({ rollout, lastRollout }: DeploymentView): number {
+  return Math.max(rollout.progressedAtS * 1000, lastRollout?.startedAtMs ?? 0);
+}
+
+function isOverdue(sinceMs: number, { nowMs, rolloutTimeoutMs }: Timing): boolean {
+  return nowMs - sinceMs >= rolloutTimeoutMs;
+}

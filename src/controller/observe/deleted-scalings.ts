@@ -1,0 +1,45 @@
+import type { PipeScalingSpec } from "../../crd/pipe-scaling.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { keyOf, type Store } from "../../runtime/store.ts";
+import type { PipeScalingView } from "./pipe-scaling-view.ts";
+
+/** Somebody who deletes a PipeScaling to create it anew, as `kubectl replace --force` does, has this much time. */
+const GRACE_MS = 30_000;
+
+/** A deletion that is older says nothing of what is wanted now. */
+const MEMORY_MS = 10 * 60_000;
+
+const MAX_ENTRIES = 1000;
+
+export interface DeletedScaling {
+  readonly spec: PipeScalingSpec;
+  /** Not to be created again before this time, in milliseconds since 1970. */
+  readonly recreateAtMs: number;
+}
+
+/** PipeScalings that were deleted lately, with the spec that they had. */
+export class DeletedScalings {
+  readonly #clock: Pick<Clock, "now">;
+  readonly #deleted = new Map<string, DeletedScaling>();
+
+  constructor(scalings: Store<PipeScalingView>, clock: Pick<Clock, "now">) {
+    this.#clock = clock;
+    scalings.onChange((change) => {
+      if (change.type === "deleted") this.#remember(change.previous);
+      else if (change.type === "added") this.#deleted.delete(keyOf(change.object));
+    });
+  }
+
+  find(namespace: string, name: string): DeletedScaling | undefined {
+    const found = this.#deleted.get(`${namespace}/${name}`);
+    const isOld = found && this.#clock.now() - found.recreateAtMs > MEMORY_MS;
+    return isOld ? undefined : found;
+  }
+
+  #remember(scaling: PipeScalingView): void {
+    const [oldest] = this.#deleted.keys();
+    if (oldest !== undefined && this.#deleted.size >= MAX_ENTRIES) this.#deleted.delete(oldest);
+    const recreateAtMs = this.#clock.now() + GRACE_MS;
+    this.#deleted.set(keyOf(scaling), { spec: scaling.spec, recreateAtMs });
+  }
+}

@@ -1,0 +1,22 @@
+import type { Deployment } from "../../kube/objects.ts";
+
+/** Default of Kubernetes for both fields of a rolling update. */
+const DEFAULT_SHARE = "25%";
+
+/**
+ * Whether a rollout of the Deployment stops old pods before their replacements run: strategy Recreate, no surge, or as
+ * many pods that may be unavailable as there are. If a new pod then cannot start, the pipe has lost a running one.
+ */
+export function stopsOldPodsFirst({ strategy, replicas = 1 }: Deployment["spec"]): boolean {
+  if (strategy?.type === "Recreate") return true;
+  const { maxSurge = DEFAULT_SHARE, maxUnavailable = DEFAULT_SHARE } = strategy?.rollingUpdate ?? {};
+  const surge = countOf(maxSurge, replicas, Math.ceil);
+  const unavailable = countOf(maxUnavailable, replicas, Math.floor);
+  return replicas > 0 && (surge === 0 || unavailable >= replicas);
+}
+
+/** An absolute number, or a percentage of the replicas. */
+function countOf(share: number | string, replicas: number, round: (count: number) => number): number {
+  if (typeof share === "number") return share;
+  return round((Number.parseInt(share, 10) * replicas) / 100);
+}

@@ -1,0 +1,25 @@
+import { formatSize } from "../../domain/size.ts";
+import type { Action } from "../decide/actions.ts";
+import { formatAllotment } from "../observe/resources.ts";
+
+/** The fields of an action in the log. */
+export function describeAction(action: Action): object {
+  switch (action.type) {
+    case "create-pipe-scaling":
+      return { namespace: action.namespace, spec: action.spec };
+    case "resize":
+      return {
+        pipe: action.pipe.metadata.name,
+        size: formatSize(action.rollout.size),
+        attempt: action.rollout.attempts,
+      };
+    case "roll-back":
+      return { pipe: action.pipe.metadata.name, size: formatAllotment(action.size) };
+    case "adopt":
+      return { pipe: action.pipe.metadata.name, size: formatSize(action.rollout.size) };
+    case "refresh":
+      return { pipe: action.pipe.metadata.name };
+    case "confirm-generation":
+      return { pipes: action.pipes.map(({ metadata }) => metadata.name) };
+  }
+}

@@ -1,0 +1,99 @@
+import { stringify } from "yaml";
+import * as z from "zod";
+import {
+  isTimeZone,
+  LEAST_WINDOW_MS,
+  MOST_WINDOW_MS,
+  type RolloutWindow,
+  scheduleProblem,
+} from "../domain/rollout-window.ts";
+import { nonEmpty, type Parsed, readFailsafe } from "./parse.ts";
+
+/** How people write a window, and how it is shown to them. */
+interface WrittenWindow {
+  readonly schedule: string;
+  readonly duration: string;
+  readonly timeZone: string;
+}
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+const schedule = nonEmpty.superRefine((text, context) => {
+  const problem = scheduleProblem(text);
+  if (problem !== undefined) context.addIssue({ code: "custom", message: problem });
+});
+
+const duration = nonEmpty.transform((text, context) => {
+  const ms = milliseconds(text);
+  if (ms !== undefined && ms >= LEAST_WINDOW_MS && ms <= MOST_WINDOW_MS) return ms;
+  const bounds = `${formatDuration(LEAST_WINDOW_MS)} to ${formatDuration(MOST_WINDOW_MS)}`;
+  context.addIssue({ code: "custom", message: `must be a duration from ${bounds}, such as 90m or 4h` });
+  return z.NEVER;
+});
+
+const timeZone = nonEmpty.refine(isTimeZone, "must be the IANA name of a time zone, such as Europe/Berlin");
+
+const window = z.strictObject(
+  { schedule, duration, timeZone: timeZone.default("UTC") },
+  {
+    error: (issue) =>
+      issue.code === "unrecognized_keys"
+        ? `it has the unknown key ${issue.keys.join(", ")}: its keys are schedule, duration and timeZone`
+        : NO_MAP,
+  },
+);
+
+/** YAML reads a bare `*` as an alias, and most schedules have one. */
+const NO_MAP =
+  'it must be a YAML map such as {schedule: "0 2 * * 6", duration: 4h, timeZone: Europe/Berlin}, with the schedule in quotes';
+
+/** The problem is a sentence about the window, as in "it must be …". */
+export function parseRolloutWindow(text: string): Parsed<RolloutWindow> {
+  const read = readFailsafe(text);
+  if (!read.ok) return { ok: false, problem: NO_MAP };
+  const result = window.safeParse(read.value);
+  if (!result.success) {
+    const problems = result.error.issues.map(({ path: [key], message }) =>
+      key === undefined ? message : `its ${String(key)} ${message}`,
+    );
+    return { ok: false, problem: problems.join("; ") };
+  }
+  const { duration: durationMs, ...rest } = result.data;
+  return { ok: true, value: { ...rest, durationMs } };
+}
+
+/** The value of the key `rolloutWindow` of a record. */
+export const rolloutWindowValue: z.ZodType<RolloutWindow, string> = z.string().transform((text, context) => {
+  const parsed = parseRolloutWindow(text);
+  if (parsed.ok) return parsed.value;
+  context.addIssue({ code: "custom", message: parsed.problem });
+  return z.NEVER;
+});
+
+/** {@link rolloutWindowValue}, the other way round. */
+export function formatRolloutWindow(value: RolloutWindow): string {
+  const style = {
+    collectionStyle: "flow",
+    defaultStringType: "QUOTE_DOUBLE",
+    defaultKeyType: "PLAIN",
+  } as const;
+  return stringify(writtenWindow(value), { ...style, lineWidth: 0 }).trimEnd();
+}
+
+export function writtenWindow(value: RolloutWindow): WrittenWindow {
+  return {
+    schedule: value.schedule,
+    duration: formatDuration(value.durationMs),
+    timeZone: value.timeZone,
+  };
+}
+
+function milliseconds(text: string): number | undefined {
+  const [, count, unit] = /^(\d{1,5})([mh])$/.exec(text) ?? [];
+  return count === undefined ? undefined : Number(count) * (unit === "h" ? HOUR_MS : MINUTE_MS);
+}
+
+function formatDuration(ms: number): string {
+  return ms % HOUR_MS === 0 ? `${ms / HOUR_MS}h` : `${ms / MINUTE_MS}m`;
+}

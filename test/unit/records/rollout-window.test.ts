@@ -1,0 +1,160 @@
+import { randomUUID } from "node:crypto";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { RolloutWindow } from "../../../src/domain/rollout-window.ts";
+import {
+  organizationConfigMap,
+  organizationConfigMapName,
+  parseOrganization,
+} from "../../../src/records/organization.ts";
+import { formatRolloutWindow, parseRolloutWindow } from "../../../src/records/rollout-window.ts";
+import { parseService, serviceConfigMap } from "../../../src/records/service.ts";
+import { organizationRecord, serviceRecord } from "../../gen/records.ts";
+
+const SATURDAYS: RolloutWindow = {
+  schedule: "0 2 * * 6",
+  durationMs: 4 * 3_600_000,
+  timeZone: "Europe/Berlin",
+};
+
+describe("parseRolloutWindow", () => {
+  it.each([
+    '{schedule: "0 2 * * 6", duration: 4h, timeZone: Europe/Berlin}',
+    "schedule: 0 2 * * 6\nduration: 240m\ntimeZone: Europe/Berlin\n",
+    '{"schedule": "0 2 * * 6", "duration": "4h", "timeZone": "Europe/Berlin"}',
+  ])("reads the YAML map %j", (text) => {
+    expect(parseRolloutWindow(text)).toEqual({ ok: true, value: SATURDAYS });
+  });
+
+  it("uses UTC if no time zone is given", () => {
+    expect(parseRolloutWindow('{schedule: "0 2 * * 6", duration: 4h}')).toEqual({
+      ok: true,
+      value: { ...SATURDAYS, timeZone: "UTC" },
+    });
+  });
+
+  it.each([
+    ["", /^it must be a YAML map such as \{schedule: /],
+    ["always", /^it must be a YAML map such as /],
+    ["[1, 2]", /^it must be a YAML map such as /],
+    ["{schedule: * 2 * * 6, duration: 4h}", /^it must be a YAML map .* with the schedule in quotes$/],
+    ["{duration: 4h}", /^its schedule is missing$/],
+    ['{schedule: "0 2 * * 6"}', /^its duration is missing$/],
+    ['{schedule: "0 2 * *", duration: 4h}', /^its schedule must be a cron expression of five fields /],
+    ['{schedule: "0 2 30 2 *", duration: 4h}', /^its schedule never fires: it matches no date$/],
+    [
+      '{schedule: "0 2 * * 6", duration: 4h, timeZone: CEST}',
+      /^its timeZone must be the IANA name of a time zone, such as Europe\/Berlin$/,
+    ],
+    [
+      '{schedule: "0 2 * * 6", duration: 4h, timezone: Europe/Berlin}',
+      /^it has the unknown key timezone: its keys are schedule, duration and timeZone$/,
+    ],
+    ["{schedule: x, duration: y}", /^its schedule must be .*; its duration must be /],
+  ])("refuses %j with a sentence about what is wrong", (text, problem) => {
+    expect(parseRolloutWindow(text)).toEqual({ ok: false, problem: expect.stringMatching(problem) });
+  });
+
+  it.each(["14m", "169h", "0h", "4", "4d", "4 h", "1h30m", "-4h", "PT4H", "99999999h"])(
+    "refuses the duration %j with the durations that are allowed",
+    (duration) => {
+      expect(parseRolloutWindow(`{schedule: "0 2 * * 6", duration: ${duration}}`)).toEqual({
+        ok: false,
+        problem: "its duration must be a duration from 15m to 168h, such as 90m or 4h",
+      });
+    },
+  );
+
+  it.each(["15m", "168h"])("accepts the duration %s, which is a bound", (duration) => {
+    expect(parseRolloutWindow(`{schedule: "0 2 * * 6", duration: ${duration}}`)).toMatchObject({ ok: true });
+  });
+
+  it("never throws, whatever the text", () => {
+    const words = fc.constantFrom(
+      "schedule",
+      "duration",
+      "timeZone",
+      "{",
+      "}",
+      ":",
+      " ",
+      "*",
+      "&a",
+      "4h",
+      "\n",
+    );
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          fc.string(),
+          fc.array(words).map((each) => each.join("")),
+        ),
+        (text) => {
+          parseRolloutWindow(text);
+        },
+      ),
+    );
+  });
+});
+
+describe("formatRolloutWindow", () => {
+  it("writes one line that people can read", () => {
+    expect(formatRolloutWindow(SATURDAYS)).toBe(
+      '{ schedule: "0 2 * * 6", duration: "4h", timeZone: "Europe/Berlin" }',
+    );
+  });
+
+  it("writes what parseRolloutWindow reads", () => {
+    const windows = fc.record({
+      schedule: fc.constantFrom("*/5 * * * *", "0 2 * * SAT#1", `${"0,".repeat(200)}1 2 * * 6`),
+      durationMs: fc.integer({ min: 15, max: 7 * 24 * 60 }).map((minutes) => minutes * 60_000),
+      timeZone: fc.constantFrom("UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires"),
+    });
+    fc.assert(
+      fc.property(windows, (window) => {
+        const text = formatRolloutWindow(window);
+        expect(text).not.toContain("\n");
+        expect(parseRolloutWindow(text)).toEqual({ ok: true, value: window });
+      }),
+    );
+  });
+});
+
+describe("the records of organizations and services", () => {
+  const malformed = { rolloutWindow: '{schedule: "0 2 * * 6", duration: 1m}' };
+  const problem = "rolloutWindow: its duration must be a duration from 15m to 168h, such as 90m or 4h";
+
+  it("keep the rollout window of an organization, and a malformed window makes the record malformed", () => {
+    const id = randomUUID();
+    const organization = { id, name: "Acme", createdAt: new Date(0), tier: "basic" };
+    const { data } = organizationConfigMap({ ...organization, rolloutWindow: SATURDAYS });
+    expect(parseOrganization(organizationConfigMapName(id), data)).toMatchObject({
+      ok: true,
+      value: { ...organization, rolloutWindow: SATURDAYS },
+    });
+    const record = organizationRecord({ id });
+    expect(parseOrganization(record.metadata.name, { ...record.data, ...malformed })).toEqual({
+      ok: false,
+      problem,
+    });
+  });
+
+  it("keep the rollout window of a service, and a malformed window makes the record malformed", () => {
+    const service = {
+      ...{ id: randomUUID(), organizationId: randomUUID(), name: "orders", namespace: "pipes" },
+      rolloutWindow: SATURDAYS,
+    };
+    const { metadata, data } = serviceConfigMap(service);
+    expect(parseService(metadata.name, metadata.labels, data)).toEqual({ ok: true, value: service });
+    expect(parseService(metadata.name, metadata.labels, { ...data, ...malformed })).toEqual({
+      ok: false,
+      problem,
+    });
+  });
+
+  it("have no key for the rollout window if there is none", () => {
+    expect(organizationRecord().data).not.toHaveProperty("rolloutWindow");
+    const record = serviceRecord({ organizationId: randomUUID(), namespace: "pipes" });
+    expect(record.data).not.toHaveProperty("rolloutWindow");
+  });
+});
