@@ -4,7 +4,7 @@ import type { KubeRequest } from "../../src/kube/client.ts";
 import { type Event, EventRecorder } from "../../src/runtime/event-recorder.ts";
 import { settled, VirtualClock } from "../gen/clock.ts";
 
-function setup({ answer = async () => undefined }: { answer?: () => Promise<unknown> } = {}) {
+function setup({ respond = async () => undefined }: { respond?: () => Promise<unknown> } = {}) {
   const clock = new VirtualClock();
   const calls: KubeRequest[] = [];
   const lost: string[] = [];
@@ -12,7 +12,7 @@ function setup({ answer = async () => undefined }: { answer?: () => Promise<unkn
     client: {
       json: async <T>(request: KubeRequest): Promise<T> => {
         calls.push(request);
-        await answer();
+        await respond();
         return JSON.parse(`{"metadata":{"name":"event-${calls.length}"}}`);
       },
     },
@@ -89,10 +89,10 @@ describe("an event recorder", () => {
   });
 
   it("reports an event that is dropped at the limit or cannot be written", async () => {
-    const stuck = setup({ answer: () => new Promise(() => undefined) });
+    const stuck = setup({ respond: () => new Promise(() => undefined) });
     for (let index = 0; index < 120; index += 1) stuck.recorder.record(event("broken", `uid-${index}`));
     expect(stuck.lost).toHaveLength(20);
-    const broken = setup({ answer: () => Promise.reject(new Error("no")) });
+    const broken = setup({ respond: () => Promise.reject(new Error("no")) });
     broken.recorder.record(event("broken"));
     await settled();
     expect(broken.lost).toEqual(["broken"]);

@@ -61,7 +61,7 @@ describe("a response", () => {
     expect(ended.map(({ date }) => date)).toEqual([Date.parse("2026-01-01T00:00:07Z"), undefined]);
   });
 
-  it("answers a request that keeps the path of the server's address, encodes the query, and has the token", async () => {
+  it("belongs to a request with the base path of the server, the encoded query and the token", async () => {
     const client = await clientOf(base, { user: { token: "t0ken" } });
     const query = { labelSelector: "a in (b,c)", limit: 5, continue: undefined };
     expect(await client.json({ path: "/things", query })).toEqual({ kind: "Thing" });

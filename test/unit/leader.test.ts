@@ -20,7 +20,7 @@ class FakeLeases {
   async json<T>(request: KubeRequest): Promise<T> {
     const fate = this.isDown ? "not sent" : this.fateOf(request.method ?? "GET");
     if (fate === "not sent") throw new KubeUnreachableError("not sent");
-    const response = JSON.parse(JSON.stringify(this.#answer(request)));
+    const response = JSON.parse(JSON.stringify(this.#respond(request)));
     if (fate === "response lost") throw new KubeUnreachableError("response lost");
     return response;
   }
@@ -35,7 +35,7 @@ class FakeLeases {
     };
   }
 
-  #answer({ method = "GET", body }: KubeRequest): Lease {
+  #respond({ method = "GET", body }: KubeRequest): Lease {
     if (method === "GET") {
       if (!this.lease) throw new KubeApiError("GET", 404, "{}");
       return this.lease;

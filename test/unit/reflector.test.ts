@@ -151,7 +151,7 @@ describe("a reflector", () => {
     const world = setup([{ list: listOf(10, []) }, { watch: first }, { watch: new FakeWatch() }]);
     await settled();
     world.store.observe(object("ours", 11));
-    // Would be told as a problem if it were read.
+    // Reading it would fail, and be reported as a problem.
     first.send({ type: "MODIFIED", object: object("broken", 11) });
     first.end();
     await world.clock.advance(1000);
@@ -601,7 +601,7 @@ describe("a reflector whose server sends lists as events", () => {
     const world = setup([{ watch }], { canStream });
     await settled();
     for (const event of [added("a", 1), added("b", 2), bookmark(2, false)]) watch.send(event);
-    // It happened while they were being told.
+    // A change during the initial list.
     watch.send({ type: "DELETED", object: object("b", 3) });
     watch.send({ type: "MODIFIED", object: object("a", 4) });
     await settled();
