@@ -65,8 +65,11 @@ describe("a call to the API server", () => {
     const { proxy, world } = service;
     const begun = proxy.seen.length;
     const answered = proxy.count("patch", "deployments", "answer");
+    const busy = first(1, "patch", "deployments", refusal(429, "TooManyRequests", { "retry-after": "2" }));
+    const isWrite = ({ url }: Asked) => !url.includes("dryRun");
     await service.rescaleUnder({
-      ...first(1, "patch", "deployments", refusal(429, "TooManyRequests", { "retry-after": "2" })),
+      fate: (asked) => (isWrite(asked) ? busy.fate(asked) : undefined),
+      isOver: busy.isOver,
       // News of the service is no reason to ask earlier.
       meanwhile: async () => {
         await waitFor(() => proxy.count("patch", "deployments", "answer") > answered, {
@@ -77,7 +80,7 @@ describe("a call to the API server", () => {
     });
     const [refused, next] = proxy.seen
       .slice(begun)
-      .filter(({ verb, resource }) => verb === "patch" && resource === "deployments");
+      .filter((asked) => asked.verb === "patch" && asked.resource === "deployments" && isWrite(asked));
     expect(refused?.fate).toBe("answer");
     expect((next?.at ?? 0) - (refused?.at ?? 0)).toBeGreaterThanOrEqual(2000);
   });
