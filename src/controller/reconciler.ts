@@ -23,7 +23,7 @@ import { eventsOf } from "./report/events.ts";
 import type { ControllerMetrics } from "./report/metrics.ts";
 import { Notices } from "./report/notices.ts";
 import { rescaleSpans } from "./report/rescale-spans.ts";
-import { foreignStatus, foreignVerdict, statusOf } from "./report/status.ts";
+import { foreignReason, foreignStatus, statusOf } from "./report/status.ts";
 
 export interface ReconcilerOptions extends Applier {
   readonly clock: Clock;
@@ -61,7 +61,7 @@ export class Reconciler {
     const decision = this.#decide(before);
     const outdated = await this.#apply(serviceId, decision);
 
-    // The report describes what stands after the writes. What would start next is left to the next reconciliation.
+    // The report describes what stands after the writes. The next reconciliation does what would start next.
     const isUnchanged = decision.actions.length === 0;
     const after = isUnchanged ? before : this.#observe(serviceId);
     const next = isUnchanged ? decision : this.#decide(after);
@@ -157,7 +157,7 @@ export class Reconciler {
     const { tier, scaling, pipes, orphans } = snapshot;
     const { events, log } = this.#options;
     const unmanaged = [
-      ...orphans.map((pipe) => ({ pipe, why: foreignVerdict(snapshot) })),
+      ...orphans.map((pipe) => ({ pipe, why: foreignReason(snapshot) })),
       ...(tier.ok || scaling ? [] : pipes.map((pipe) => ({ pipe, why: tier.obstacle }))),
     ];
     for (const { pipe, why } of unmanaged) {

@@ -97,7 +97,7 @@ const failure = z.object({
 const pendingPipe = z.object({
   name: z.string().meta({ description: "Name of the Deployment." }),
   state: z.enum(["Waiting", "Rolling", "Retrying", "Failed", "Paused", "Unsizable"]),
-  message: z.string().optional().meta({ description: "What it waits for, or what went wrong." }),
+  message: z.string().optional().meta({ description: "The reason for waiting, or the error." }),
 });
 
 export const MAX_FAILURES = 20;

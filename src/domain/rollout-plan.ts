@@ -15,7 +15,7 @@ export type PipeState =
   /** Cannot be sized until a person changes something. */
   | "unsizable";
 
-/** What the pods of a pipe are doing, whatever size they have. */
+/** The movement of a pipe's pods, of any size. */
 export type RolloutPhase =
   /** Every wanted replica runs the template, or none is wanted. */
   | "settled"
@@ -52,7 +52,7 @@ export interface RolloutLimits {
   readonly isWindowOpen: boolean;
 }
 
-/** What waiting pipes wait for. */
+/** The reason why waiting pipes wait. */
 export type HoldBack = "nothing" | "failure" | "window" | "canary" | "service-limit" | "overall-limit";
 
 export interface RolloutPlan {
@@ -71,7 +71,7 @@ export function serviceLimit(total: number): number {
 }
 
 /**
- * Which pipes are resized next: first those without replicas, which a rollout costs nothing; then one canary; then, when
+ * Chooses the pipes to resize next: first those without replicas, which a rollout costs nothing; then one canary; then, when
  * a running pipe has proven the size, as many as the limits allow. A failure holds back the rest. Pipes that already
  * restart for an older size of ours come first, because that lag is paid; pipes that their owner's change or something
  * else keeps from being healthy come last, because they would prove nothing.

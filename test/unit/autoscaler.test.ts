@@ -7,7 +7,7 @@ import {
   toVerticalAutoscalerView,
   type VerticalPodAutoscaler,
 } from "../../src/controller/observe/autoscaler-view.ts";
-import { verdictOf } from "../../src/controller/report/conditions.ts";
+import { summarizeConditions } from "../../src/controller/report/conditions.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
 import { aPipe, aScaling, aSnapshot } from "../gen/snapshot.ts";
 
@@ -132,7 +132,7 @@ describe("beside an autoscaler", () => {
       overallFree: 50,
       validatesFirst: false,
     });
-    const verdict = verdictOf(aScaling(4), snapshot.tier, sizing);
+    const verdict = summarizeConditions(aScaling(4), snapshot.tier, sizing);
     expect(verdict).toMatchObject({ ready: "True", reason: "Scaled" });
     expect(verdict.message).toMatch(/^The one pipe runs 4 cpu \/ 16 Gi\. .*HorizontalPodAutoscaler "auto"/);
   });

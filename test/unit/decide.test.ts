@@ -10,7 +10,7 @@ import { formatAllotment } from "../../src/controller/observe/resources.ts";
 import type { Snapshot } from "../../src/controller/observe/snapshot.ts";
 import { validationKey } from "../../src/controller/observe/validation.ts";
 import type { WriteError, WriteRecord } from "../../src/controller/observe/write-record.ts";
-import { verdictOf } from "../../src/controller/report/conditions.ts";
+import { summarizeConditions } from "../../src/controller/report/conditions.ts";
 import { OURS } from "../../src/domain/rollout-plan.ts";
 import { formatSize, sameSize, sizeOfCores } from "../../src/domain/size.ts";
 import {
@@ -179,7 +179,7 @@ describe("decide keeps the rollout window", () => {
   const decided = (pipes: readonly DeploymentView[], changes: Partial<Snapshot> = {}) =>
     decide(aSnapshot(pipes, { rolloutWindow, ...changes }), OPTIONS);
 
-  it("starts no rollout that restarts pods before it opens, and looks again then", () => {
+  it("starts no rollout that restarts pods before it opens, and rechecks then", () => {
     const snapshot = aSnapshot([aPipe("a"), aPipe("b")], { rolloutWindow });
     const decision = decide(snapshot, OPTIONS);
     expect(decision.actions).toEqual([]);
@@ -212,7 +212,7 @@ describe("decide keeps the rollout window", () => {
   it("says in the conditions until when the pipes wait", () => {
     const scaling = aScaling(4);
     const { sizing } = decided([aPipe("a"), aPipe("b")]);
-    expect(verdictOf(scaling, aSnapshot([]).tier, sizing)).toMatchObject({
+    expect(summarizeConditions(scaling, aSnapshot([]).tier, sizing)).toMatchObject({
       ready: "False",
       stalled: false,
       reason: "WaitingForWindow",
@@ -451,7 +451,7 @@ describe("decide, when a pipe cannot take the size", () => {
     expect(statesFor(aSnapshot([rollingTo("a", FOUR, { rollout })]))).toEqual(["rolling"]);
   });
 
-  it("gives a ReplicaFailure half a minute to pass, and looks again then", () => {
+  it("gives a ReplicaFailure half a minute to pass, and rechecks then", () => {
     const replicaFailure = condition("ReplicaFailure", "FailedCreate", NOW_MS - 10_000);
     const { sizing } = decide(
       aSnapshot([rollingTo("a", FOUR, { rollout: { ...UNDER_WAY, replicaFailure } })]),

@@ -184,7 +184,7 @@ describe("a pipe that cannot take its size is put back", () => {
     simulation.start();
     await simulation.run(DAY);
     expect(triesOf(simulation, "a", ONE)).toBe(1);
-    // Whether the PipeScaling was suspended is not known: nobody saw it go.
+    // No controller saw the deletion, so it may have been suspended.
     expect(simulation.told(1)).toMatchObject({ status: "Unknown", reason: "Suspended" });
   });
 

@@ -74,7 +74,7 @@ const NAMES = [
     LAST_ROLLOUT_ANNOTATION,
     "annotation of a Deployment",
     "controller",
-    "The last rollout: its size, start, attempt and request, and the last good size. JSON. It counts only on the Deployment that it was written to, and while nobody else has changed it.",
+    "The last rollout: its size, start, attempt and request, and the last good size. JSON. It counts only on the Deployment that it was written to, and until somebody else changes it.",
   ],
   [
     RETRY_ANNOTATION,

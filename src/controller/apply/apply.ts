@@ -31,8 +31,8 @@ export interface Applier {
 }
 
 /**
- * Does one action and puts the response into the caches, so that the next reconciliation sees it. What the API server
- * makes of a write to a pipe is recorded in the write history.
+ * Does one action and puts the response into the caches, so that the next reconciliation sees it. The write
+ * history records the outcome of a write to a pipe.
  *
  * @throws KubeApiError if our view of an object is outdated, and for writes to other objects than pipes
  */
@@ -197,7 +197,7 @@ async function confirmGeneration(
   }
 }
 
-/** Whether an error says that our view is outdated: the next reconciliation has a newer one. */
+/** True if an error says that our view is outdated: the next reconciliation has a newer one. */
 export function isOutdated(error: unknown): boolean {
   return isCode(error, 404) || isCode(error, 409) || isReplaced(error);
 }

@@ -9,7 +9,7 @@ import {
 import type { WriteError } from "../observe/write-record.ts";
 
 /**
- * What keeps a write to a pipe from being done, in the server's own words.
+ * The reason why a write to a pipe was not done, in the server's own words.
  *
  * @returns `undefined` if our view is outdated, and for errors that are not about this object
  */

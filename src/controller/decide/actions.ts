@@ -32,7 +32,7 @@ export interface ValidateAction {
   readonly rollout: LastRollout;
 }
 
-/** What the controller does next, as data; apply/ does it. */
+/** The next steps of the controller, as data; apply/ does them. */
 export type Action =
   | PipeAction
   | ValidateAction

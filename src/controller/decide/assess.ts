@@ -10,20 +10,20 @@ import { retryAtMs, retryDelayMs } from "./retry.ts";
 import { rolloutFailure, rolloutRecheckAtMs } from "./rollout-failure.ts";
 import { rolloutPhase } from "./rollout-phase.ts";
 
-type Verdict = Omit<Assessment, "pipe" | "phase"> & Partial<Pick<Assessment, "phase">>;
+type Result = Omit<Assessment, "pipe" | "phase"> & Partial<Pick<Assessment, "phase">>;
 
 /** Why a pipe has the state that it has is decided here, and nowhere else. */
 export function assess(pipe: DeploymentView, context: AssessContext): Assessment {
   const phase = rolloutPhase(pipe, context);
-  const verdict = unsizable(pipe, context) ?? assessSizable(pipe, context);
+  const result = unsizable(pipe, context) ?? assessSizable(pipe, context);
   const remark = horizontalAutoscalerRemark(pipe, context) ?? qosRemark(pipe, context);
-  return { pipe, phase, ...verdict, ...(remark === undefined ? {} : { remark }) };
+  return { pipe, phase, ...result, ...(remark === undefined ? {} : { remark }) };
 }
 
 /** A person must act before the pipe can be sized. */
-function unsizable(pipe: DeploymentView, context: AssessContext): Verdict | undefined {
+function unsizable(pipe: DeploymentView, context: AssessContext): Result | undefined {
   const { container, cpuLimitMillicores, size } = pipe;
-  const failing = (reason: string, message: string): Verdict => ({
+  const failing = (reason: string, message: string): Result => ({
     state: "unsizable",
     failure: failureOf(pipe, { reason, message }, 1, context.nowMs, context),
   });
@@ -47,9 +47,9 @@ function unsizable(pipe: DeploymentView, context: AssessContext): Verdict | unde
   );
 }
 
-function assessSizable(pipe: DeploymentView, context: AssessContext): Verdict {
+function assessSizable(pipe: DeploymentView, context: AssessContext): Result {
   const write = context.writes.get(pipe.metadata.uid);
-  // What the last write did is known soon, by its response or by a read; until then it counts as a rollout.
+  // The response or a read soon shows the outcome of the last write; until then it counts as a rollout.
   if (write?.outcome.type === "pending") return { state: "rolling", phase: "rolling-out" };
   if (write?.outcome.type === "unknown") {
     const failure = writeFailure(pipe, write, write.outcome.error, context);
@@ -61,7 +61,7 @@ function assessSizable(pipe: DeploymentView, context: AssessContext): Verdict {
 }
 
 /** The template has the desired size. */
-function assessSized(pipe: DeploymentView, write: WriteRecord | undefined, context: AssessContext): Verdict {
+function assessSized(pipe: DeploymentView, write: WriteRecord | undefined, context: AssessContext): Result {
   const stripped = strippedAnnotation(pipe, context);
   if (stripped) return { state: "failed", failure: stripped };
   if (pipe.replicas === 0 || pipe.rollout.isComplete || hasComeUp(pipe, context.scaling))
@@ -94,11 +94,7 @@ function hasOwnRollout(pipe: DeploymentView): boolean {
 }
 
 /** The template has another size than the desired one. */
-function assessUnsized(
-  pipe: DeploymentView,
-  write: WriteRecord | undefined,
-  context: AssessContext,
-): Verdict {
+function assessUnsized(pipe: DeploymentView, write: WriteRecord | undefined, context: AssessContext): Result {
   const failure = pastFailure(pipe, write, context);
   if (!failure) return { state: "waiting" };
   const askedMs = write?.outcome.type === "failed" ? (write.outcome.error.retryAfterMs ?? 0) : 0;
@@ -109,7 +105,7 @@ function assessUnsized(
   return { state: isRetried ? "retrying" : "failed", ...withRetry(failure, dueAtMs) };
 }
 
-function withRetry(failure: PipeFailure, dueAtMs: number): Pick<Verdict, "failure" | "recheckAtMs"> {
+function withRetry(failure: PipeFailure, dueAtMs: number): Pick<Result, "failure" | "recheckAtMs"> {
   if (!Number.isFinite(dueAtMs)) return { failure };
   return { failure: { ...failure, nextRetryAt: new Date(dueAtMs).toISOString() }, recheckAtMs: dueAtMs };
 }
@@ -121,7 +117,7 @@ function delayAfter({ stopsOldPodsFirst, lastRollout }: DeploymentView, failure:
   return retryDelayMs(failure.reason, failure.attempts);
 }
 
-/** What went wrong when the pipe was to get the desired size: a write, a rollout, or another writer. */
+/** The reason why the pipe does not have the desired size: a write, a rollout, or another writer. */
 function pastFailure(
   pipe: DeploymentView,
   write: WriteRecord | undefined,

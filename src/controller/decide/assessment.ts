@@ -14,7 +14,7 @@ export interface Assessment {
   readonly failure?: PipeFailure;
   /** Something about the pipe that a person should know, which keeps it from nothing. */
   readonly remark?: string;
-  /** What the rollout waits for, if that is known. */
+  /** The reason why the rollout does not go on, if that is known. */
   readonly obstacle?: string;
   /** How often a waiting pipe was tried at this size before. */
   readonly priorAttempts?: number;

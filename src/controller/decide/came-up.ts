@@ -8,7 +8,7 @@ export function rolloutId({ metadata, lastRollout, size }: DeploymentView): stri
 }
 
 /**
- * Whether the status reports that the pipe came up with the size that it has. Whatever becomes of its pods later does
+ * True if the status reports that the pipe came up with the size that it has. A later failure of its pods does
  * not undo it, because that is health. A size that is applied again has to come up again.
  */
 export function hasComeUp(pipe: DeploymentView, { status }: PipeScalingView): boolean {

@@ -31,7 +31,7 @@ export interface Sizing {
   readonly holdBack: HoldBack;
   /** Names of the pipes that the waiting ones wait for. */
   readonly blockedBy: readonly string[];
-  /** Whether rollouts that restart pods may start now. */
+  /** Says if rollouts that restart pods may start now. */
   readonly window: RolloutWindowState;
   /** Most rollouts at once in this service. */
   readonly serviceLimit: number;
@@ -41,7 +41,7 @@ export interface DecideOptions {
   readonly rolloutTimeoutMs: number;
   /** Rollouts that may start before the limit over all services is reached. */
   readonly overallFree: number;
-  /** Whether dry runs of all waiting pipes come before a canary. */
+  /** True if dry runs of all waiting pipes come before a canary. */
   readonly validatesFirst: boolean;
 }
 
@@ -163,7 +163,7 @@ function resize(assessment: Assessment, step: Step): PipeAction[] {
   return [{ type: "resize", pipe, container: pipe.container.name, rollout }];
 }
 
-/** What a pipe needs that does not start a rollout to the desired size now. */
+/** Writes for a pipe that is not resized now. */
 function repair(assessment: Assessment, step: Step): PipeAction[] {
   const { pipe, state } = assessment;
   const { snapshot, scaling, sizing } = step;
@@ -207,7 +207,7 @@ function adopt(pipe: DeploymentView, step: Step): PipeAction[] {
   return [{ type: "adopt", pipe, rollout }];
 }
 
-/** Whatever happens to the object, this process repeats one write only a few times. */
+/** This process repeats a write only a few times, even if the object never shows it. */
 function mayWrite(purpose: WritePurpose, { metadata }: DeploymentView, { snapshot, sizing }: Step): boolean {
   const write = snapshot.writes.get(metadata.uid);
   if (write?.purpose !== purpose || write.size !== formatSize(sizing.desired.size)) return true;

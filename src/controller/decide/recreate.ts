@@ -3,8 +3,8 @@ import { sameSize } from "../../domain/size.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
 
 /**
- * The spec of a service's PipeScaling where there is none and nobody saw the last one. A deletion must not resize
- * anything, so it comes back with the newest size that was applied to a pipe of the service, and suspended if a pipe has
+ * The spec of a PipeScaling that was deleted while no controller was watching. A deletion must not resize anything, so
+ * it comes back with the newest size that was applied to a pipe of the service, and suspended if a pipe has
  * another size: whether it was suspended before is not known.
  *
  * @param own the pipes whose last rollout was for this service; others may have moved in with the size of another one

@@ -7,7 +7,7 @@ export interface Timing {
   readonly rolloutTimeoutMs: number;
 }
 
-/** What the pods of a pipe are doing. Every phase in which pods move ends by time, so that no other pipe waits for ever. */
+/** The phase of a pipe. Every phase in which pods move ends by time, so that no other pipe waits for ever. */
 export function rolloutPhase(pipe: DeploymentView, timing: Timing): RolloutPhase {
   const { rollout, replicas, isPaused, lastRollout } = pipe;
   // An owner's change in the middle does not take the rollout out of the budget; one that comes later is the owner's.

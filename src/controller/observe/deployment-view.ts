@@ -49,7 +49,7 @@ export interface DeploymentView extends KubeObject {
   readonly lastRollout: LastRollout | undefined;
 }
 
-/** How far the Deployment controller of Kubernetes is with the current template. */
+/** Progress of the Deployment controller of Kubernetes with the current template. */
 export interface RolloutProgress {
   readonly isComplete: boolean;
   /** The status is about the newest generation. */
@@ -197,7 +197,7 @@ export function sizeOf(container: Container): Size | undefined {
 }
 
 /**
- * Whether every replica runs the current template. The condition NewReplicaSetAvailable says so for good, also when a
+ * True if every replica runs the current template. The condition NewReplicaSetAvailable says so for good, also when a
  * pod dies later. But a Recreate Deployment keeps the condition of the rollout before for a while, and one without
  * replicas gets it without having run a pod; then only the counts say so.
  */
@@ -218,12 +218,12 @@ function isRolloutComplete(
   return (isAnnounced === true && !isOfBefore) || (status?.availableReplicas ?? 0) >= wanted;
 }
 
-/** Whether the status is about the Deployment's newest generation. */
+/** True if the status is about the Deployment's newest generation. */
 function isSeen({ metadata, status }: Deployment): boolean {
   return (status?.observedGeneration ?? 0) >= (metadata.generation ?? 0);
 }
 
-/** Whether a size or a rollback of ours is on its way to the pipe's pods. */
+/** True if a size or a rollback of the controller is on its way to the pods. */
 export function isRollingOut({
   size,
   otherResources,
@@ -238,7 +238,7 @@ export function isRollingOut({
   return isSize(applied) ? sameSize(size, applied) : otherResources !== undefined;
 }
 
-/** Whether somebody else has changed the pod template since the controller's last rollout. */
+/** True if somebody else has changed the pod template since the controller's last rollout. */
 export function isChangedByOwner({ revision, lastRollout }: DeploymentView): boolean {
   return lastRollout !== undefined && revision > lastRollout.revision;
 }

@@ -4,7 +4,7 @@ import type { Size } from "../../domain/size.ts";
 import { type Identity, identityOf, type KubeObject } from "../../kube/objects.ts";
 import { IGNORE_WINDOW_ANNOTATION, RETRY_ANNOTATION } from "../names.ts";
 
-/** What is read of a PipeScaling. */
+/** The parts of a PipeScaling that the controller uses. */
 export interface PipeScalingView extends KubeObject {
   readonly metadata: Identity;
   readonly isBeingDeleted: boolean;

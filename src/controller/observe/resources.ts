@@ -12,7 +12,7 @@ const schema = z.object({
 /** The fields that the controller sets, as a strategic merge patch has them: null for a field that is absent. */
 export type Resources = z.infer<typeof schema>;
 
-/** What a container has or is given: a size, or resources that its owner chose and that make no size. */
+/** A size, or resources that the owner of a container chose and that make no size. */
 export type Allotment = Size | Resources;
 
 export function isSize(allotment: Allotment | undefined): allotment is Size {
@@ -33,7 +33,7 @@ export function effectiveRequests({ resources }: Container): Readonly<Record<str
   return { ...resources?.limits, ...resources?.requests };
 }
 
-/** Whether the container asks for the QoS class Guaranteed: its limits of CPU and memory equal its requests. */
+/** True if the container asks for the QoS class Guaranteed: its limits of CPU and memory equal its requests. */
 export function isGuaranteed(container: Container): boolean {
   const requests = effectiveRequests(container);
   const limits = container.resources?.limits ?? {};

@@ -37,12 +37,12 @@ export interface Snapshot {
   readonly orphans: readonly DeploymentView[];
   /** By name. Only those in the service's namespace: a label elsewhere is not the service's word. */
   readonly pipes: readonly DeploymentView[];
-  /** What this process last wrote to each pipe, by the uid of the Deployment. */
+  /** The last write of this process to each pipe, by the uid of the Deployment. */
   readonly writes: ReadonlyMap<string, WriteRecord>;
   /** The last dry run of each pipe, by the uid of the Deployment. */
   readonly validations: ReadonlyMap<string, Validation>;
   /** The scheduler's words, by the name of the pipe whose new pod fits no node. */
   readonly unschedulable: ReadonlyMap<string, string>;
-  /** What else acts on the size of a pipe's container, by the pipe's name. */
+  /** Autoscalers that act on a pipe's container, by the pipe's name. */
   readonly autoscalers: ReadonlyMap<string, readonly AutoscalerView[]>;
 }

@@ -4,7 +4,7 @@ import type { Deployment } from "../../kube/objects.ts";
 const DEFAULT_SHARE = "25%";
 
 /**
- * Whether a rollout of the Deployment stops old pods before their replacements run: strategy Recreate, no surge, or as
+ * True if a rollout of the Deployment stops old pods before their replacements run: strategy Recreate, no surge, or as
  * many pods that may be unavailable as there are. If a new pod then cannot start, the pipe has lost a running one.
  */
 export function stopsOldPodsFirst({ strategy, replicas = 1 }: Deployment["spec"]): boolean {

@@ -7,7 +7,7 @@ export interface Validation {
   readonly isPending: boolean;
 }
 
-/** What a validation is about: a size, and a generation of the Deployment. */
+/** Identifies the subject of a validation: a generation of the Deployment, and a size. */
 export function validationKey({ metadata }: DeploymentView, size: Size): string {
   return `${metadata.generation}/${formatSize(size)}`;
 }

@@ -12,7 +12,7 @@ export interface WriteError {
 export type WritePurpose = "resize" | "roll-back" | "adopt";
 
 /**
- * The last writes of this process to one Deployment. Whatever becomes of the object, they bound how often the same
+ * The last writes of this process to one Deployment. They do not depend on the object, and bound how often the same
  * write is repeated.
  */
 export interface WriteRecord {

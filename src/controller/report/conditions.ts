@@ -8,7 +8,7 @@ import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 
 /** What the conditions say, in one word for programs and one sentence for people. */
-export interface Verdict {
+export interface ConditionSummary {
   readonly ready: "True" | "False" | "Unknown";
   /** Of what is not ready: whether it needs somebody's help, or only time. */
   readonly stalled: boolean;
@@ -20,11 +20,11 @@ const MOST_NAMES = 5;
 const MOST_REMARKS = 1;
 
 /** Ordered: the first that applies is what a person needs to know. */
-export function verdictOf(
+export function summarizeConditions(
   scaling: PipeScalingView,
   tier: Snapshot["tier"],
   sizing: Sizing | undefined,
-): Verdict {
+): ConditionSummary {
   if (!tier.ok) return { ready: "False", stalled: true, ...tier.obstacle };
   if (!sizing)
     return {
@@ -42,13 +42,13 @@ export function verdictOf(
   if (worst)
     return {
       ready: "False",
-      // A write that is retried by itself needs nobody's help.
+      // A write is retried without help.
       stalled: sizing.assessments.some(({ state }) => state === "failed" || state === "unsizable"),
       reason: worst.reason,
       message: failureMessage(worst, failures, progress, scaling),
     };
   if (sizing.assessments.every((each) => each.state === "done"))
-    return readyVerdict(sizing.desired, progress);
+    return readyConditions(sizing.desired, progress);
   return {
     ready: "False",
     stalled: false,
@@ -57,7 +57,7 @@ export function verdictOf(
   };
 }
 
-function readyVerdict({ source }: DesiredSize, progress: string): Verdict {
+function readyConditions({ source }: DesiredSize, progress: string): ConditionSummary {
   return source === "TierLimit"
     ? {
         ready: "True",

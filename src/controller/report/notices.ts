@@ -2,8 +2,8 @@ import type { KubeObject } from "../../kube/objects.ts";
 import type { Store } from "../../runtime/store.ts";
 
 /**
- * What this process last said about objects that it does not manage. It says the same thing once: another controller may
- * manage them, and the two must not write over each other's status for ever.
+ * The last notice of this process about each object that it does not manage. It repeats no notice: another controller may
+ * manage the object, and the two must not write over each other's status for ever.
  */
 export class Notices {
   readonly #texts = new Map<string, string>();

@@ -13,7 +13,7 @@ import { rolloutId } from "../decide/came-up.ts";
 import { failuresOf, type Sizing } from "../decide/decide.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
-import { formatTime, type Verdict, verdictOf, waitingFor } from "./conditions.ts";
+import { type ConditionSummary, formatTime, summarizeConditions, waitingFor } from "./conditions.ts";
 
 export interface RolloutLimits {
   /** Most rollouts at once over all services. */
@@ -32,10 +32,10 @@ export function statusOf(
   limits: RolloutLimits,
 ): PipeScalingStatus {
   const previous = scaling.status;
-  const verdict = verdictOf(scaling, tier, sizing);
+  const summary = summarizeConditions(scaling, tier, sizing);
   const observed = {
     observedGeneration: scaling.metadata.generation,
-    conditions: conditionsOf(verdict, previous.conditions ?? [], scaling.metadata.generation, nowMs),
+    conditions: conditionsOf(summary, previous.conditions ?? [], scaling.metadata.generation, nowMs),
   };
   if (!sizing) return { ...previous, ...observed };
   const { desired, assessments } = sizing;
@@ -75,12 +75,12 @@ export function foreignStatus(snapshot: Snapshot, scaling: PipeScalingView): Pip
   return {
     ...scaling.status,
     observedGeneration: generation,
-    conditions: conditionsOf(foreignVerdict(snapshot), conditions, generation, snapshot.nowMs),
+    conditions: conditionsOf(foreignReason(snapshot), conditions, generation, snapshot.nowMs),
   };
 }
 
 /** Why the controller leaves a PipeScaling or a pipe alone. */
-export function foreignVerdict({ tier, namespace }: Snapshot): Verdict {
+export function foreignReason({ tier, namespace }: Snapshot): ConditionSummary {
   if (namespace === undefined && !tier.ok) return { ready: "False", stalled: true, ...tier.obstacle };
   return {
     ready: "False",
@@ -169,7 +169,7 @@ function propagationOf(
 
 /** Ready always, Reconciling and Stalled only while they are true, as kstatus reads them. */
 function conditionsOf(
-  { ready, stalled, reason, message }: Verdict,
+  { ready, stalled, reason, message }: ConditionSummary,
   previous: readonly Condition[],
   observedGeneration: number,
   nowMs: number,
