@@ -64,8 +64,7 @@ function assessSizable(pipe: DeploymentView, context: AssessContext): Result {
 function assessSized(pipe: DeploymentView, write: WriteRecord | undefined, context: AssessContext): Result {
   const stripped = strippedAnnotation(pipe, context);
   if (stripped) return { state: "failed", failure: stripped };
-  if (pipe.replicas === 0 || pipe.rollout.isComplete || hasComeUp(pipe, context.scaling))
-    return { state: "done" };
+  if (pipe.rollout.isComplete || hasComeUp(pipe, context.scaling)) return { state: "done" };
   if (pipe.isPaused) return { state: "paused" };
   if (!hasOwnRollout(pipe)) return { state: "rolling" };
   const failed = rolloutFailure(pipe, context);
