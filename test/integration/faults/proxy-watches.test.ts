@@ -33,7 +33,7 @@ describe("a rescale, with watches", () => {
 
   // Enough for the three Deployments at once: a list that never arrives whole could not be told from an outage.
   it("that are cut in the middle of an event", () =>
-    service.rescaleUnder({ isOfWatches, fate: watches({ type: "pass", cutAfterBytes: 30_000 }) }));
+    service.rescaleUnder({ isOfWatches, fate: watches({ type: "pass", cutAfterBytes: 60_000 }) }));
 
   it("that are never answered, and then are", () => {
     const { proxy } = service;
