@@ -143,6 +143,13 @@ describe("decide paces a rescale", () => {
     expect(actionsFor(aSnapshot(pipes), { ...OPTIONS, overallFree: 1 })).toEqual(["b 4000m/16Gi"]);
   });
 
+  it("reports a pipe without replicas as done only when Kubernetes has seen its size", () => {
+    const unseen = { ...UNDER_WAY, isSeen: false };
+    const idle = { replicas: 0, lastRollout: aRollout(FOUR, { replicas: 0 }) };
+    expect(statesFor(aSnapshot([rollingTo("a", FOUR, { ...idle, rollout: unseen })]))).toEqual(["rolling"]);
+    expect(statesFor(aSnapshot([rollingTo("a", FOUR, { ...idle, rollout: COMPLETE })]))).toEqual(["done"]);
+  });
+
   it("counts pods that are still ending", () => {
     const ending = { ...COMPLETE, terminatingReplicas: 1 };
     const done = ["a", "b", "c"].map((name) => rollingTo(name, FOUR, { rollout: ending }));
@@ -379,6 +386,37 @@ describe("decide looks at the CPU limit of a pipe", () => {
 
   it("and resizes below it", () => {
     expect(actionsFor(aSnapshot([aPipe("a", { cpuLimitMillicores: 6000 })]))).toEqual(["a 4000m/16Gi"]);
+  });
+});
+
+describe("decide, when something removes the annotation of a pipe that has the size", () => {
+  const pipe = rollingTo("a", FOUR, { rollout: COMPLETE });
+
+  function stripped(attempts: number, agoMs: number, scaling = aScaling(4)): Snapshot {
+    const outcome = { type: "done", lastRollout: aRollout(FOUR), isStripped: true } as const;
+    const write = { purpose: "adopt", size: formatSize(FOUR), attempts, lastAtMs: NOW_MS - agoMs } as const;
+    return aSnapshot([pipe], { scaling, writes: new Map([["uid-a", { ...write, outcome }]]) });
+  }
+
+  it("reports a field conflict and writes the annotation again after 0, 10 and 60 s, and then no more", () => {
+    expect(statesFor(stripped(1, 0))).toEqual(["failed"]);
+    expect(actionsFor(stripped(1, 0))).toEqual(["adopt a with 4000m/16Gi"]);
+    expect(actionsFor(stripped(2, 9000))).toEqual([]);
+    expect(actionsFor(stripped(2, 10_000))).toEqual(["adopt a with 4000m/16Gi"]);
+    expect(actionsFor(stripped(3, 59_000))).toEqual([]);
+    expect(actionsFor(stripped(3, 60_000))).toEqual(["adopt a with 4000m/16Gi"]);
+    expect(actionsFor(stripped(4, 24 * 3_600_000))).toEqual([]);
+  });
+
+  it("still rolls back a pipe whose rollout failed", () => {
+    const failing = rollingTo("a", FOUR, { stopsOldPodsFirst: true });
+    const snapshot = { ...stripped(4, 1000), pipes: [failing], unschedulable: new Map([["a", "no node"]]) };
+    expect(actionsFor(snapshot)).toEqual(["a back to 1000m/4Gi"]);
+  });
+
+  it("writes the annotation again at a requested retry, with the rollout that it had", () => {
+    const { actions } = decide(stripped(4, 1000, aScaling(4, { retryRequestedAtMs: NOW_MS })), OPTIONS);
+    expect(actions).toMatchObject([{ type: "adopt", rollout: aRollout(FOUR) }]);
   });
 });
 

@@ -21,7 +21,10 @@ export type PipeAction =
       readonly size: Allotment;
       readonly rollout: LastRollout;
     }
-  /** Record the size of a pipe that was deployed with the desired size. It survives a deletion of the PipeScaling. */
+  /**
+   * Write the annotation only: of a pipe that was deployed with the desired size, so that the size survives a deletion of
+   * the PipeScaling, or of one from which something removed it.
+   */
   | { readonly type: "adopt"; readonly pipe: DeploymentView; readonly rollout: LastRollout };
 
 /** Ask the API server, by a dry run, whether it would take the desired size of a pipe. */

@@ -60,10 +60,18 @@ function assessSizable(pipe: DeploymentView, context: AssessContext): Result {
     : assessUnsized(pipe, write, context);
 }
 
-/** The template has the desired size. */
+/** The template has the desired size. A failed rollout comes first: the pipe may have no pod left. */
 function assessSized(pipe: DeploymentView, write: WriteRecord | undefined, context: AssessContext): Result {
+  const ofRollout = assessRollout(pipe, write, context);
   const stripped = strippedAnnotation(pipe, context);
-  if (stripped) return { state: "failed", failure: stripped };
+  if (ofRollout.failure || !stripped) return ofRollout;
+  const delayMs = retryDelayMs(stripped.reason, stripped.attempts);
+  const retry = withRetry(stripped, retryAtMs(stripped, delayMs, context.scaling, context.nowMs));
+  const times = [retry.recheckAtMs, ofRollout.recheckAtMs].filter((atMs) => atMs !== undefined);
+  return { ...retry, state: "failed", ...(times.length > 0 ? { recheckAtMs: Math.min(...times) } : {}) };
+}
+
+function assessRollout(pipe: DeploymentView, write: WriteRecord | undefined, context: AssessContext): Result {
   if (pipe.rollout.isComplete || hasComeUp(pipe, context.scaling)) return { state: "done" };
   if (pipe.isPaused) return { state: "paused" };
   if (!hasOwnRollout(pipe)) return { state: "rolling" };

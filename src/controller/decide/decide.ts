@@ -165,12 +165,21 @@ function resize(assessment: Assessment, step: Step): PipeAction[] {
 
 /** Writes for a pipe that is not resized now. */
 function repair(assessment: Assessment, step: Step): PipeAction[] {
-  const { pipe, state } = assessment;
+  const { pipe, state, failure } = assessment;
   const { snapshot, scaling, sizing } = step;
   const isSized = sameSize(pipe.size, sizing.desired.size);
   const isKnown = pipe.lastRollout?.serviceId === snapshot.serviceId;
   if (state === "done" && !isKnown && requestedSize(scaling)) return adopt(pipe, step);
-  return state === "failed" && isSized ? rollBack(assessment, step) : [];
+  if (state !== "failed" || !isSized) return [];
+  return failure?.reason === FIELD_CONFLICT
+    ? restoreAnnotation(assessment, step)
+    : rollBack(assessment, step);
+}
+
+/** Writes an annotation that something removed again. Only that shows whether it still removes it. */
+function restoreAnnotation({ pipe, recheckAtMs }: Assessment, { snapshot }: Step): PipeAction[] {
+  const isDue = recheckAtMs !== undefined && recheckAtMs <= snapshot.nowMs;
+  return isDue && pipe.lastRollout ? [{ type: "adopt", pipe, rollout: pipe.lastRollout }] : [];
 }
 
 function rollBack({ pipe, failure, recheckAtMs }: Assessment, step: Step): PipeAction[] {
@@ -182,8 +191,7 @@ function rollBack({ pipe, failure, recheckAtMs }: Assessment, step: Step): PipeA
   if ("problem" in pipe.container || !lastRollout || !size || !failure) return [];
   const isSame = isSize(size) && sameSize(size, step.sizing.desired.size);
   const isWaiting = recheckAtMs !== undefined && recheckAtMs > nowMs;
-  if (isSame || isWaiting || failure.reason === FIELD_CONFLICT || !mayWrite("roll-back", pipe, step))
-    return [];
+  if (isSame || isWaiting || !mayWrite("roll-back", pipe, step)) return [];
   const { reason, message } = failure;
   const rollout: LastRollout = {
     ...newRollout(pipe, step, lastRollout.attempts, size),

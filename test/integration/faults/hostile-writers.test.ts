@@ -1,0 +1,146 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { LAST_ROLLOUT_ANNOTATION, RETRY_ANNOTATION } from "../../../src/controller/names.ts";
+import type { PipeFailure, PipeScaling } from "../../../src/crd/pipe-scaling.ts";
+import type { Deployment } from "../../../src/kube/objects.ts";
+import { DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
+import { waitFor } from "../../cluster/wait.ts";
+import {
+  type AdmissionRequest,
+  type AdmissionResponse,
+  AdmissionWebhook,
+  allow,
+} from "../../support/admission-webhook.ts";
+import { conditionOf, resourcesOf, World } from "../world.ts";
+import { limitMemory } from "./limit-memory.ts";
+
+let world: World;
+beforeEach(async () => {
+  world = await World.create();
+});
+afterEach(() => world.end());
+
+/** Calls of this verb that the controller that was started last made, and the API server did. */
+async function countWrites(verb: string, resource: string): Promise<number> {
+  const metric = /^rest_client_request_duration_seconds_count\{(.*)\} (\d+)$/gm;
+  const isCounted = (labels = "") =>
+    [`verb="${verb}"`, `resource="${resource}"`, 'code="20'].every((each) => labels.includes(each));
+  return [...(await world.scrape()).matchAll(metric)]
+    .filter(([, labels]) => isCounted(labels))
+    .reduce((sum, [, , count]) => sum + Number(count), 0);
+}
+
+function failureOf({ status }: PipeScaling): PipeFailure | undefined {
+  return status?.failures?.[0];
+}
+
+/** Replaces the Deployment with a stored manifest every 200 ms, as some deployment tools do. */
+async function replaceAgainAndAgain(manifest: object, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await world.client.json({
+      method: "PUT",
+      path: objectPath(DEPLOYMENTS, world.pipes, "pipe"),
+      query: { fieldManager: "replacer" },
+      body: manifest,
+    });
+    await delay(200);
+  }
+}
+
+/** As the pipe was deployed: without anything that the cluster or the controller added. */
+function manifestOf({ metadata, spec }: Deployment): object {
+  const { name, namespace, labels } = metadata;
+  return { apiVersion: "apps/v1", kind: "Deployment", metadata: { name, namespace, labels }, spec };
+}
+
+describe("a writer that replaces the whole Deployment every 200 ms", () => {
+  it("is reported as a field conflict after three resizes, and gets no more than a few writes", async () => {
+    await world.createPipe({ name: "pipe", cores: 1 });
+    const manifest = manifestOf(await world.pipe("pipe"));
+    await world.startController();
+    await world.waitForCondition("Ready", "True");
+    await world.askFor(4);
+    await world.waitForCondition("Ready", "True");
+    const ending = new AbortController();
+    const replacing = replaceAgainAndAgain(manifest, ending.signal);
+    const isGivenUp = async () => {
+      const scaling = await world.scaling();
+      const { reason, attempts = 0 } = failureOf(scaling) ?? {};
+      return reason === "FieldConflict" && attempts >= 3 ? scaling : undefined;
+    };
+    const conflict = await waitFor(isGivenUp, { what: "a field conflict after the third resize" }).finally(
+      () => ending.abort(),
+    );
+    await replacing;
+    expect(conditionOf(conflict, "Ready")).toMatchObject({ status: "False", reason: "FieldConflict" });
+    expect(conditionOf(conflict, "Ready")?.message).toContain('another writer, "replacer",');
+    expect(resourcesOf(await world.pipe("pipe"))).toBe("1 4Gi 4Gi");
+    const resizes = world.log.filter(({ msg, size }) => msg === "resize" && size === "4000m/16Gi");
+    expect(resizes).toHaveLength(3);
+    // One more adopts the first size.
+    expect(await countWrites("patch", "deployments")).toBeLessThanOrEqual(4);
+    expect(await countWrites("patch", "pipescalings/status")).toBeLessThanOrEqual(20);
+    await world.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
+    await world.waitForCondition("Ready", "True");
+  });
+});
+
+describe("a webhook that removes the controller's annotation", () => {
+  it("is reported as a field conflict with few writes, also after a restart, until it lets a retry through", async () => {
+    await world.createPipe({ name: "pipe", cores: 1 });
+    const stop = await world.startController();
+    await world.waitForCondition("Ready", "True");
+    const webhook = await AdmissionWebhook.start(world, "MutatingWebhookConfiguration", "pipe");
+    try {
+      webhook.respond = removeAnnotation;
+      await world.askFor(4);
+      await expectReportWithFewWrites();
+      await stop();
+      const written = webhook.requests.length;
+      await world.startController();
+      await waitFor(() => webhook.requests.length > written, { what: "the new controller to write" });
+      await expectReportWithFewWrites();
+      expect(resourcesOf(await world.pipe("pipe"))).toBe("4 16Gi 16Gi");
+      webhook.respond = allow;
+      await world.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
+      await world.waitForCondition("Ready", "True");
+    } finally {
+      await webhook.end();
+    }
+  });
+
+  it("does not keep a Recreate pipe from being rolled back when its new pods cannot be created", async () => {
+    await limitMemory(world, "8Gi");
+    await world.createPipe({ name: "pipe", cores: 1, strategy: "Recreate" });
+    await world.startController();
+    await world.waitForCondition("Ready", "True");
+    const webhook = await AdmissionWebhook.start(world, "MutatingWebhookConfiguration", "pipe");
+    try {
+      webhook.respond = removeAnnotation;
+      await world.askFor(4);
+      await world.waitForCondition("Stalled", "True", "FailedCreate");
+      const isBack = async () => {
+        const pipe = await world.pipe("pipe");
+        return resourcesOf(pipe) === "1 4Gi 4Gi" && pipe.status?.availableReplicas === 1;
+      };
+      await waitFor(isBack, { what: "the pipe to run again" });
+    } finally {
+      await webhook.end();
+    }
+  });
+
+  function removeAnnotation({ object }: AdmissionRequest): AdmissionResponse {
+    if (object.metadata.annotations[LAST_ROLLOUT_ANNOTATION] === undefined) return allow();
+    const path = `/metadata/annotations/${LAST_ROLLOUT_ANNOTATION.replace("/", "~1")}`;
+    return { allowed: true, patch: [{ op: "remove", path }] };
+  }
+
+  async function expectReportWithFewWrites(): Promise<void> {
+    const conflict = await world.waitForCondition("Ready", "False", "FieldConflict");
+    expect(conditionOf(conflict, "Ready")?.message).toContain(LAST_ROLLOUT_ANNOTATION);
+    // The Deployment controller has done its part too, and the controller has seen it.
+    await waitFor(async () => (await world.pipe("pipe")).status?.updatedReplicas === 1, { what: "the pod" });
+    expect(await countWrites("patch", "deployments")).toBeLessThanOrEqual(4);
+    expect(await countWrites("patch", "pipescalings/status")).toBeLessThanOrEqual(20);
+  }
+});

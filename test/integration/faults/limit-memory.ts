@@ -1,0 +1,14 @@
+import { apply } from "../../cluster/kubectl.ts";
+import type { World } from "../world.ts";
+
+/** Pods of pipes with more memory than this are not created. */
+export function limitMemory({ cluster, pipes }: World, max: string): Promise<void> {
+  return apply(cluster, [
+    {
+      apiVersion: "v1",
+      kind: "LimitRange",
+      metadata: { name: "limit", namespace: pipes },
+      spec: { limits: [{ type: "Container", max: { memory: max } }] },
+    },
+  ]);
+}

@@ -1,0 +1,229 @@
+import { randomUUID, type UUID } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { RETRY_ANNOTATION } from "../../../src/controller/names.ts";
+import { PIPE_SCALINGS } from "../../../src/crd/names.ts";
+import type { PipeFailure } from "../../../src/crd/pipe-scaling.ts";
+import type { KubeObject } from "../../../src/kube/objects.ts";
+import { CONFIG_MAPS, collectionPath, EVENTS, objectPath } from "../../../src/kube/paths.ts";
+import { serviceConfigMap } from "../../../src/records/service.ts";
+import { apply } from "../../cluster/kubectl.ts";
+import { waitFor } from "../../cluster/wait.ts";
+import { accountName, shippedAccount } from "../../gen/shipped-account.ts";
+import { AdmissionWebhook, allow, deny } from "../../support/admission-webhook.ts";
+import { conditionOf, resourcesOf, World } from "../world.ts";
+import { Invariants } from "./invariants.ts";
+
+let world: World;
+let invariants: Invariants;
+let webhook: AdmissionWebhook;
+let cores = 1;
+/** As many as the controller has workers. */
+const SLOW = Array.from({ length: 16 }, (_, index) => ({ id: randomUUID(), name: `slow-${index}` }));
+
+beforeAll(async () => {
+  world = await World.create();
+  invariants = await Invariants.observe(world, {
+    services: new Map(SLOW.map(({ id }) => [id, world.pipes])),
+  });
+  invariants.accept(1);
+  await world.startController();
+  await world.createPipe({ name: "pipe", cores: 1 });
+  await world.waitForCondition("Ready", "True");
+  webhook = await AdmissionWebhook.start(world, "ValidatingWebhookConfiguration", "pipe");
+});
+afterAll(async () => {
+  await webhook?.end();
+  await world?.end();
+  await invariants?.close();
+});
+
+/** Asks for a size that the pipe does not have. */
+async function askForAnotherSize(): Promise<void> {
+  cores = cores === 4 ? 2 : 4;
+  invariants.accept(cores);
+  await world.askFor(cores);
+}
+
+/** The failure of the one pipe, once the status reports so many attempts with these words of the server. */
+function reportedFailure(words: string, attempts: number): Promise<PipeFailure> {
+  return waitFor(
+    async () => {
+      const [failure] = (await world.scaling()).status?.failures ?? [];
+      const isIt = failure !== undefined && failure.attempts >= attempts && failure.message.includes(words);
+      return isIt ? failure : undefined;
+    },
+    { what: `the status to report ${attempts} attempts and "${words}"` },
+  );
+}
+
+/** Expects the conditions to report the failure, and one Event for all attempts. */
+async function expectReport(failure: PipeFailure, words: string): Promise<void> {
+  const scaling = await world.scaling();
+  expect(conditionOf(scaling, "Ready")).toMatchObject({ status: "False", reason: failure.reason });
+  expect(conditionOf(scaling, "Ready")?.message).toContain(words);
+  expect(Date.parse(failure.nextRetryAt ?? "")).toBeGreaterThan(Date.parse(failure.at));
+  await waitFor(async () => (await eventsAbout(words)).length > 0, { what: `an Event with "${words}"` });
+  expect(await eventsAbout(words)).toHaveLength(1);
+}
+
+async function eventsAbout(words: string): Promise<readonly KubeObject[]> {
+  const { items } = await world.client.json<{
+    readonly items: readonly (KubeObject & {
+      readonly note?: string;
+      readonly regarding?: { name: string };
+    })[];
+  }>({ path: collectionPath(EVENTS, world.pipes) });
+  return items.filter(({ note, regarding }) => regarding?.name === world.serviceId && note?.includes(words));
+}
+
+async function settled(): Promise<void> {
+  await invariants.settled(cores, { quietMs: 300 });
+}
+
+describe("a resize that the API server does not do", () => {
+  it("is reported as Refused if a webhook responds with 400, and is done at the next requested retry", async () => {
+    webhook.respond = deny(400, "sizes are frozen today");
+    await askForAnotherSize();
+    const failure = await reportedFailure("sizes are frozen today", 1);
+    expect(failure).toMatchObject({ pipe: "pipe", reason: "Refused", attempts: 1 });
+    await expectReport(failure, "sizes are frozen today");
+    expect(webhook.requests).toHaveLength(1);
+    webhook.respond = allow;
+    await world.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
+    await settled();
+  });
+
+  it("is retried while a webhook responds with 429", async () => {
+    webhook.respond = deny(429, "too many writes");
+    await askForAnotherSize();
+    const failure = await reportedFailure("too many writes", 2);
+    expect(failure.reason).toBe("WriteFailed");
+    await expectReport(failure, "too many writes");
+    webhook.respond = allow;
+    await settled();
+  });
+
+  it("is retried while a webhook cannot be reached", async () => {
+    await webhook.close();
+    try {
+      await askForAnotherSize();
+      const words = "failed calling webhook";
+      const failure = await reportedFailure(words, 2);
+      expect(failure.reason).toBe("WriteFailed");
+      await expectReport(failure, words);
+    } finally {
+      await webhook.listen();
+    }
+    await settled();
+  });
+
+  it("is reported as Forbidden and retried while the controller lacks the permission", async () => {
+    const account = shippedAccount("controller", world.records);
+    await apply(world.cluster, account.map(withoutPatchOfDeployments));
+    try {
+      await waitFor(async () => !(await mayPatchDeployments()), { what: "the permission to be gone" });
+      await askForAnotherSize();
+      const words = 'cannot patch resource "deployments"';
+      const failure = await reportedFailure(words, 2);
+      expect(failure.reason).toBe("Forbidden");
+      await expectReport(failure, words);
+    } finally {
+      await apply(world.cluster, account);
+    }
+    await settled();
+  });
+});
+
+describe("a resize that a webhook allows after 6 s", () => {
+  it("is done once, and as many of them as there are workers do not stop another service", async () => {
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    webhook.respond = async ({ name }) => {
+      if (name.startsWith("slow")) await released;
+      return { allowed: true };
+    };
+    const heldFor = (name: string) => webhook.requests.filter((request) => request.name === name).length;
+    const areReady = async () => (await Promise.all(SLOW.map(({ id }) => isReady(id)))).every(Boolean);
+    await Promise.all(SLOW.map(({ id, name }) => createSlowService(id, name)));
+    await waitFor(areReady, { what: "the other services to be ready" });
+    try {
+      await Promise.all(SLOW.map(({ id }) => askForFourCores(id)));
+      await waitFor(() => SLOW.every(({ name }) => heldFor(name) > 0), { what: "the writes to be slow" });
+      const heldAt = performance.now();
+      await askForAnotherSize();
+      await settled();
+      await waitFor(() => performance.now() - heldAt > 6000, { what: "the writes to be slow for 6 s" });
+    } finally {
+      release();
+    }
+    await waitFor(areReady, { what: "the other services to have the size" });
+    for (const { name } of SLOW) {
+      expect(resourcesOf(await world.pipe(name))).toBe("4 16Gi 16Gi");
+      expect(heldFor(name)).toBe(1);
+    }
+    await invariants.end();
+  });
+});
+
+/** A service with one pipe of one core, which is the default of its tier. */
+async function createSlowService(id: UUID, name: string): Promise<void> {
+  const { organizationId, pipes: namespace, records } = world;
+  await world.create(CONFIG_MAPS, records, serviceConfigMap({ id, organizationId, name, namespace }));
+  invariants.accept(1, id);
+  await world.createPipe({ name, serviceId: id, cores: 1 });
+}
+
+async function askForFourCores(serviceId: UUID): Promise<void> {
+  invariants.accept(4, serviceId);
+  await world.client.json({
+    method: "PATCH",
+    path: objectPath(PIPE_SCALINGS, world.pipes, serviceId),
+    patchType: "application/merge-patch+json",
+    body: { spec: { replicaCpuMillicores: 4000, replicaMemoryGb: 16 } },
+  });
+}
+
+async function isReady(serviceId: UUID): Promise<boolean> {
+  const scaling = await world.scaling(serviceId);
+  const ready = conditionOf(scaling, "Ready");
+  return ready?.status === "True" && ready.observedGeneration === scaling.metadata.generation;
+}
+
+interface ClusterRole {
+  readonly kind: string;
+  readonly rules: readonly { readonly resources: readonly string[]; readonly verbs: readonly string[] }[];
+}
+
+function isClusterRole(object: object): object is ClusterRole {
+  return "kind" in object && object.kind === "ClusterRole";
+}
+
+function withoutPatchOfDeployments(object: object): object {
+  if (!isClusterRole(object)) return object;
+  const rules = object.rules.map((rule) =>
+    rule.resources.includes("deployments")
+      ? { ...rule, verbs: rule.verbs.filter((verb) => verb !== "patch") }
+      : rule,
+  );
+  return { ...object, rules };
+}
+
+async function mayPatchDeployments(): Promise<boolean> {
+  const review = await world.client.json<{ readonly status: { readonly allowed: boolean } }>({
+    method: "POST",
+    path: "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+    body: {
+      apiVersion: "authorization.k8s.io/v1",
+      kind: "SubjectAccessReview",
+      spec: {
+        user: `system:serviceaccount:${world.records}:${accountName("controller")}`,
+        resourceAttributes: {
+          namespace: world.pipes,
+          verb: "patch",
+          group: "apps",
+          resource: "deployments",
+        },
+      },
+    },
+  });
+  return review.status.allowed;
+}
