@@ -8,6 +8,7 @@ export interface PipeOptions {
   readonly replicas?: number;
   readonly type?: string;
   readonly strategy?: "RollingUpdate" | "Recreate";
+  readonly rollingUpdate?: { readonly maxSurge: number | string; readonly maxUnavailable: number | string };
   readonly containers?: readonly string[];
   readonly annotations?: Readonly<Record<string, string>>;
   readonly podAnnotations?: Readonly<Record<string, string>>;
@@ -38,7 +39,10 @@ export function pipeDeployment(options: PipeOptions) {
     spec: {
       replicas,
       selector: { matchLabels: { app: name } },
-      strategy: { type: options.strategy ?? "RollingUpdate" },
+      strategy: {
+        type: options.strategy ?? "RollingUpdate",
+        ...(options.rollingUpdate ? { rollingUpdate: options.rollingUpdate } : {}),
+      },
       ...(options.progressDeadlineSeconds === undefined
         ? {}
         : { progressDeadlineSeconds: options.progressDeadlineSeconds }),

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
 import { type Cluster, startCluster } from "../cluster/cluster.ts";
 import { createNodes } from "../cluster/ready.ts";
 import { waitFor } from "../cluster/wait.ts";
@@ -23,33 +24,51 @@ describe("a size that fits no node", () => {
     await cluster?.stop();
   });
 
-  it("is taken back at once from a Recreate pipe, whose old pods are gone, and not tried again", async () => {
-    await world.createPipe({ name: "pipe-a", cores: 1, strategy: "Recreate" });
-    await world.waitForCondition("Ready", "True");
+  it.each([
+    ["Recreate", { strategy: "Recreate" }],
+    ["maxSurge 0", { rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } }],
+    ["maxUnavailable 100 %", { rollingUpdate: { maxSurge: "25%", maxUnavailable: "100%" } }],
+  ] as const)(
+    "is rolled back at once in a pipe with %s, which has lost a running pod, and not tried again by itself",
+    async (_strategy, strategy) => {
+      await world.createPipe({ name: "pipe-a", cores: 1, replicas: 2, ...strategy });
+      try {
+        await invariants.settled(1, { quietMs: 0 });
+        await expectRollback();
+      } finally {
+        await world.client.json({
+          method: "DELETE",
+          path: objectPath(DEPLOYMENTS, world.pipes, "pipe-a"),
+        });
+        invariants.accept(1);
+        await world.askFor(1);
+        await waitFor(async () => (await world.scaling()).status?.pipes?.total === 0, { what: "no pipe" });
+      }
+    },
+  );
+
+  async function expectRollback(): Promise<void> {
+    const { status: before } = await world.scaling();
     invariants.accept(24);
     await world.askFor(24);
     const stalled = await world.waitForCondition("Stalled", "True", "Unschedulable");
     expect(conditionOf(stalled, "Stalled")?.message).toMatch(
       /^pipe-a could not be given 24 cpu \/ 96 Gi: 0\/1 nodes are available: 1 Insufficient cpu\./,
     );
-    const pipe = await waitFor(
-      async () => {
-        const now = await world.pipe("pipe-a");
-        return resourcesOf(now) === "1 4Gi 4Gi" && now.status?.availableReplicas === 1 ? now : undefined;
-      },
-      { what: "the pipe to run again" },
-    );
-    expect(pipe.metadata.generation).toBe(3);
-    invariants.accept(1);
-    await world.askFor(1);
-    await invariants.settled(1, { quietMs: 500 });
-  });
+    const isBack = async () => {
+      const { status } = await world.scaling();
+      const hasComeUp = status?.pipes?.cameUp?.["pipe-a"] !== before?.pipes?.cameUp?.["pipe-a"];
+      const { availableReplicas } = (await world.pipe("pipe-a")).status ?? {};
+      return hasComeUp && availableReplicas === 2 ? status : undefined;
+    };
+    const { failures } = await waitFor(isBack, { what: "the pipe to run again" });
+    expect(resourcesOf(await world.pipe("pipe-a"))).toBe("1 4Gi 4Gi");
+    expect(failures).toMatchObject([{ pipe: "pipe-a", reason: "Unschedulable", attempts: 1 }]);
+    expect(failures?.[0]?.nextRetryAt).toBeUndefined();
+    await invariants.quiet(500);
+  }
 
   it("is waited for with any other, whose old pods go on, until there is a node that it fits", async () => {
-    await world.client.json({
-      method: "DELETE",
-      path: `/apis/apps/v1/namespaces/${world.pipes}/deployments/pipe-a`,
-    });
     await world.createPipe({ name: "pipe-b", cores: 1 });
     await waitFor(async () => (await world.pipe("pipe-b")).status?.availableReplicas === 1, {
       what: "pipe-b",
