@@ -1,0 +1,130 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { LAST_ROLLOUT_ANNOTATION } from "../../../src/controller/names.ts";
+import { START_AFTER_ANNOTATION } from "../../cluster/stages.ts";
+import { waitFor } from "../../cluster/wait.ts";
+import { AdmissionWebhook, allow } from "../../support/admission-webhook.ts";
+import { conditionOf, resourcesOf, World } from "../world.ts";
+import { Invariants } from "./invariants.ts";
+
+let world: World;
+let invariants: Invariants;
+beforeEach(async () => {
+  world = await World.create();
+  invariants = await Invariants.observe(world);
+});
+afterEach(async () => {
+  await world.end();
+  await invariants.close();
+});
+
+const NAMES = ["pipe-a", "pipe-b", "pipe-c"];
+const OF_FOUR_CORES = "4 16Gi 16Gi";
+/** A rollout that is still in progress when the next reconciliation comes. */
+const SLOWLY = { podAnnotations: { [START_AFTER_ANNOTATION]: "1s" } };
+const NEVER = { [START_AFTER_ANNOTATION]: "1h" };
+
+type PipeOptions = Parameters<World["createPipe"]>[0];
+
+/** Pipes of one core, with a controller. */
+async function running(pipes: readonly PipeOptions[]): Promise<void> {
+  invariants.accept(1);
+  await world.startController();
+  for (const pipe of pipes) await world.createPipe({ ...pipe, cores: 1 });
+  await waitFor(
+    async () => (await world.scaling()).status?.pipes?.summary === `${pipes.length}/${pipes.length}`,
+    {
+      what: "all pipes to run one core",
+    },
+  );
+}
+
+async function askForFour(): Promise<void> {
+  invariants.accept(4);
+  await world.askFor(4);
+}
+
+async function isRunningFour(name: string): Promise<boolean> {
+  const pipe = await world.pipe(name);
+  const { observedGeneration = 0, updatedReplicas, availableReplicas } = pipe.status ?? {};
+  const isSeen = observedGeneration >= (pipe.metadata.generation ?? 0);
+  return isSeen && resourcesOf(pipe) === OF_FOUR_CORES && updatedReplicas === 1 && availableReplicas === 1;
+}
+
+/** Time at which the controller resized the pipe; none if it did not. */
+async function resizedAt(name: string): Promise<number> {
+  const { metadata } = await world.pipe(name);
+  const { startedAt } = JSON.parse(metadata.annotations?.[LAST_ROLLOUT_ANNOTATION] ?? "{}");
+  return startedAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(startedAt);
+}
+
+describe("a pipe without replicas", () => {
+  it("does not prove a size: one running pipe is still the canary of the others", async () => {
+    const [idle, ...others] = NAMES.map((name) => ({ ...SLOWLY, name }));
+    await running([{ ...idle, name: "pipe-a", replicas: 0 }, ...others]);
+    await askForFour();
+    await invariants.settled(4, { quietMs: 300 });
+    // It reports two pipes that roll to a size that no pipe has proven.
+    await invariants.end();
+  });
+
+  it("is not ready when its first pods never come up after a resize", async () => {
+    await running([{ name: "pipe-a", replicas: 0, podAnnotations: NEVER }]);
+    await askForFour();
+    await world.waitForCondition("Ready", "True");
+    await world.patchPipe("pipe-a", { spec: { replicas: 1 } });
+    await world.waitForCondition("Ready", "False", "Progressing");
+    await invariants.quiet(500);
+    expect(conditionOf(await world.scaling(), "Ready")).toMatchObject({
+      status: "False",
+      reason: "Progressing",
+    });
+    await invariants.end();
+  });
+});
+
+describe("a pipe whose image its owner broke before the rescale", () => {
+  it("is not the canary, and the healthy pipes get the size", async () => {
+    await running(NAMES.map((name) => ({ ...SLOWLY, name })));
+    await world.patchPipe("pipe-a", {
+      spec: {
+        template: {
+          metadata: { annotations: NEVER },
+          spec: { containers: [{ name: "pipe", image: "registry.example/pipe:broken" }] },
+        },
+      },
+    });
+    await waitFor(async () => (await world.pipe("pipe-a")).status?.replicas === 2, {
+      what: "the pod with the broken image",
+    });
+    await askForFour();
+    for (const name of ["pipe-b", "pipe-c"])
+      await waitFor(() => isRunningFour(name), { what: `${name} to run four cores` });
+    const [broken = 0, ...healthy] = await Promise.all(NAMES.map(resizedAt));
+    expect(broken).toBeGreaterThan(Math.min(...healthy));
+    await invariants.end();
+  });
+});
+
+describe("a pipe whose writes always fail", () => {
+  it("does not keep the other pipes of the service from the size, and gets it when writes succeed", async () => {
+    await running(NAMES.map((name) => ({ name })));
+    const webhook = await AdmissionWebhook.start(world, "ValidatingWebhookConfiguration", "pipe-a");
+    try {
+      webhook.respond = ({ name }) =>
+        name === "pipe-a"
+          ? { allowed: false, status: { code: 500, message: "out of order" } }
+          : { allowed: true };
+      await askForFour();
+      for (const name of ["pipe-b", "pipe-c"])
+        await waitFor(() => isRunningFour(name), { what: `${name} to run four cores` });
+      expect(resourcesOf(await world.pipe("pipe-a"))).toBe("1 4Gi 4Gi");
+      const { status } = await world.scaling();
+      expect(status?.failures).toMatchObject([{ pipe: "pipe-a", reason: "WriteFailed" }]);
+      webhook.respond = allow;
+      await invariants.settled(4, { quietMs: 300 });
+      await invariants.end();
+    } finally {
+      await webhook.end();
+    }
+  });
+});
