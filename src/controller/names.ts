@@ -15,5 +15,8 @@ export const REVISION_ANNOTATION = "deployment.kubernetes.io/revision";
 /** Set by people on a PipeScaling: failed pipes are tried again at this time if it is after the failure. */
 export const RETRY_ANNOTATION = "pipes.clouddb.dev/retry-requested-at";
 
+/** Set by people on a PipeScaling: until this time rollouts start outside of the rollout window, too. */
+export const IGNORE_WINDOW_ANNOTATION = "pipes.clouddb.dev/ignore-rollout-window-until";
+
 /** Held by the leading controller, in the namespace of records. */
 export const LEASE_NAME = "pipe-scaling-controller";

@@ -73,18 +73,14 @@ export class Reconciler {
   }
 
   #observe(serviceId: string): Snapshot {
-    const { caches, clock, writes, deletedScalings } = this.#options;
-    return observe(
-      { caches, writes: writes.records, deletedScalings },
-      this.#options,
-      serviceId,
-      clock.now(),
-    );
+    const { caches, clock, writes, validations, deletedScalings } = this.#options;
+    const sources = { caches, writes: writes.records, validations: validations.records, deletedScalings };
+    return observe(sources, this.#options, serviceId, clock.now());
   }
 
   #decide(snapshot: Snapshot): Decision {
     const { rolloutTimeoutMs, budget } = this.#options;
-    return decide(snapshot, { rolloutTimeoutMs, overallFree: budget.free() });
+    return decide(snapshot, { rolloutTimeoutMs, overallFree: budget.free(), validatesFirst: true });
   }
 
   /**
@@ -123,6 +119,7 @@ export class Reconciler {
     const error = outcome && "error" in outcome ? outcome.error : undefined;
     const line = { serviceId, ...describeAction(action), requestId: sizing?.requestId };
     if (error && action.type !== "refresh") log.warn({ ...line, ...error }, `${action.type} failed`);
+    else if (action.type === "validate") log.debug(line, action.type);
     else log.info(line, action.type);
   }
 

@@ -12,6 +12,7 @@ import type { Logger } from "../telemetry/log.ts";
 import { RuntimeMetrics } from "../telemetry/runtime-metrics.ts";
 import type { RecordSpan } from "../telemetry/span.ts";
 import { RolloutBudget } from "./apply/rollout-budget.ts";
+import { Validations } from "./apply/validations.ts";
 import { WriteHistory } from "./apply/write-history.ts";
 import { countRolling } from "./decide/rolling.ts";
 import { enqueueOnChange } from "./event-handlers.ts";
@@ -101,11 +102,13 @@ export function setup(options: SetupOptions): Controller {
   });
   const { rolloutTimeoutMs } = options;
   const writes = new WriteHistory(caches.pipes);
+  const validations = new Validations(caches.pipes);
   const enqueue = (serviceId: string) => queue.add(serviceId);
   const budget = new RolloutBudget({
     clock,
     limit: options.maxConcurrentRollouts,
-    rolling: () => countRolling(caches, { nowMs: clock.now(), rolloutTimeoutMs }) + writes.unresolvedRollouts,
+    rolling: () =>
+      countRolling(caches, { nowMs: clock.now(), rolloutTimeoutMs }) + writes.unresolvedRollouts(clock.now()),
     wake: enqueue,
   });
   const deletedScalings = new DeletedScalings(caches.scalings, clock);
@@ -117,6 +120,7 @@ export function setup(options: SetupOptions): Controller {
     ...options,
     caches,
     writes,
+    validations,
     budget,
     deletedScalings,
     enqueue,

@@ -48,15 +48,19 @@ export interface PlannedPipe {
 export interface RolloutLimits {
   /** Rollouts that may start before the limit over all services is reached. */
   readonly overallFree: number;
+  /** False while rollouts that restart pods have to wait for the rollout window. */
+  readonly isWindowOpen: boolean;
 }
 
 /** What waiting pipes wait for. */
-export type HoldBack = "nothing" | "failure" | "canary" | "service-limit" | "overall-limit";
+export type HoldBack = "nothing" | "failure" | "window" | "canary" | "service-limit" | "overall-limit";
 
 export interface RolloutPlan {
   /** Pipes to resize now, in this order. */
   readonly start: readonly string[];
   readonly holdBack: HoldBack;
+  /** True if a running pipe starts before any other has proven the size. */
+  readonly isCanary: boolean;
   /** Pipes whose rollouts the waiting ones wait for. */
   readonly blockedBy: readonly string[];
 }
@@ -76,9 +80,11 @@ export function planRollout(pipes: readonly PlannedPipe[], limits: RolloutLimits
   const waiting = pipes.filter((pipe) => pipe.state === "waiting");
   const idle = waiting.filter((pipe) => pipe.replicas === 0).map((pipe) => pipe.name);
   const running = waiting.filter((pipe) => pipe.replicas > 0).toSorted((a, b) => rank(a) - rank(b));
-  if (running.length === 0) return { start: idle, holdBack: "nothing", blockedBy: [] };
+  if (running.length === 0) return { start: idle, holdBack: "nothing", isCanary: false, blockedBy: [] };
   const failed = pipes.filter((pipe) => pipe.state === "failed");
-  if (failed.length > 0) return { start: idle, holdBack: "failure", blockedBy: failed.map(nameOf) };
+  const held = { start: idle, isCanary: false };
+  if (failed.length > 0) return { ...held, holdBack: "failure", blockedBy: failed.map(nameOf) };
+  if (!limits.isWindowOpen) return { ...held, holdBack: "window", blockedBy: [] };
 
   const isProven = pipes.some((pipe) => pipe.state === "done" && pipe.replicas > 0);
   const limit = isProven ? serviceLimit(pipes.length) : 1;
@@ -92,11 +98,11 @@ export function planRollout(pipes: readonly PlannedPipe[], limits: RolloutLimits
   const next = [...redirected, ...fresh];
   const placed = next.filter(({ phase }) => !OURS.includes(phase)).slice(0, limits.overallFree);
   const started = next.filter((pipe) => OURS.includes(pipe.phase) || placed.includes(pipe));
-  const start = [...idle, ...started.map(nameOf)];
-  if (started.length === running.length) return { start, holdBack: "nothing", blockedBy: [] };
-  if (started.length < next.length) return { start, holdBack: "overall-limit", blockedBy: [] };
+  const plan = { start: [...idle, ...started.map(nameOf)], isCanary: !isProven && started.length > 0 };
+  if (started.length === running.length) return { ...plan, holdBack: "nothing", blockedBy: [] };
+  if (started.length < next.length) return { ...plan, holdBack: "overall-limit", blockedBy: [] };
   const blockedBy = [...moving.filter((pipe) => !inPlace.includes(pipe)), ...started].map(nameOf);
-  return { start, holdBack: isProven ? "service-limit" : "canary", blockedBy };
+  return { ...plan, holdBack: isProven ? "service-limit" : "canary", blockedBy };
 }
 
 function rank({ phase }: PlannedPipe): number {

@@ -32,14 +32,12 @@ function watchInPty(options?: PtyOptions, ...flags: string[]): Pty {
 /** A pipe that refuses every size above its limit. */
 async function createLimitedPipe(name: string): Promise<void> {
   const deployment = pipeDeployment({ name, cores: 1, namespace: world.pipes, serviceId: world.serviceId });
-  const container = { name: "pipe", image: "registry.example/pipe:1" };
-  const resources = { requests: { cpu: "1", memory: "4Gi" }, limits: { cpu: "1", memory: "4Gi" } };
+  const { template } = deployment.spec;
+  // The pod as a whole may not have more, so that the API server refuses more for its container.
+  const resources = { requests: { cpu: "1", memory: "4Gi" }, limits: { memory: "4Gi" } };
   await world.create(DEPLOYMENTS, world.pipes, {
     ...deployment,
-    spec: {
-      ...deployment.spec,
-      template: { ...deployment.spec.template, spec: { containers: [{ ...container, resources }] } },
-    },
+    spec: { ...deployment.spec, template: { ...template, spec: { ...template.spec, resources } } },
   });
 }
 
@@ -77,8 +75,8 @@ describe("a rescale that is watched from before it begins", () => {
     const steps = [
       "pipe-a: rolling",
       "pipe-a: done",
-      "1 of 2 pipes",
       "pipe-b: rolling",
+      "1 of 2 pipes",
       "pipe-b: done",
       "2 of 2",
     ];
@@ -210,7 +208,7 @@ describe("a rescale that fails", () => {
     const watch = startProgram(words());
     expect(await watch.exitCode).toBe(3);
     expect(watch.out()).toMatch(
-      /failed: Refused: pipe-a could not be given 2 cpu \/ 8 Gi: .*must be less than or equal to cpu limit/,
+      /failed: Refused: pipe-a could not be given 2 cpu \/ 8 Gi: .*aggregate container requests/,
     );
     expect(watch.out()).toMatch(/It is tried again by itself in \d min\.\n$/);
     expect(watch.err()).toContain(

@@ -36,6 +36,8 @@ export class SimulatedCluster {
   readonly scalings = new Map<string, ScalingObject>();
   /** What the controller has written, a line each, without the time. */
   readonly writes: string[] = [];
+  /** The size in bytes of each status patch of the controller. */
+  readonly statusPatchBytes: number[] = [];
   readonly judge: SimulationJudge;
   watcher: Watcher | undefined;
   /** How late the watch is; by default it tells of a write before that is answered. */
@@ -101,6 +103,17 @@ export class SimulatedCluster {
     if (this.sizeOf(name) !== size) this.judge.forget(name);
   }
 
+  /** Somebody puts another spec in the place of the Deployment's, and removes our annotation. */
+  replace(name: string, { spec }: Pick<Deployment, "spec">): void {
+    const before = found(this.deployments, name);
+    const { [LAST_ROLLOUT_ANNOTATION]: _, ...annotations } = before.metadata.annotations ?? {};
+    this.#write(
+      parsed({ ...before, metadata: { ...before.metadata, annotations, managedFields: [] }, spec }),
+      true,
+    );
+    this.judge.forget(name);
+  }
+
   /** The Deployment controller reports, of the generation as it stands. */
   report(name: string, changes: Partial<NonNullable<Deployment["status"]>>): void {
     const before = found(this.deployments, name);
@@ -150,10 +163,11 @@ export class SimulatedCluster {
     return parsed(answer);
   }
 
-  #patchPipe(name: string, { method, body }: KubeRequest): Deployment {
+  #patchPipe(name: string, { method, query, body }: KubeRequest): Deployment {
     if (method === undefined) return found(this.deployments, name);
     const patch: Deployment = parsed(body);
     const before = current(this.deployments.get(name), patch.metadata);
+    if (query?.["dryRun"] !== undefined) return before;
     const { annotations = {} } = patch.metadata;
     const after: Deployment = parsed(
       patched(before, { metadata: { annotations }, ...(patch.spec ? { spec: patch.spec } : {}) }, true),
@@ -170,6 +184,7 @@ export class SimulatedCluster {
     if (method === "GET") return found(this.scalings, name);
     const written: ScalingObject = parsed(body);
     if (method === "POST") return this.#create(written);
+    this.statusPatchBytes.push(JSON.stringify(body).length);
     const before = current(this.scalings.get(name), written.metadata);
     const status: PipeScalingStatus = parsed(patched(before.status, written.status, false));
     const after = { ...before, metadata: { ...before.metadata, resourceVersion: this.next() }, status };

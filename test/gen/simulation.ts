@@ -1,4 +1,5 @@
 import { RolloutBudget } from "../../src/controller/apply/rollout-budget.ts";
+import { Validations } from "../../src/controller/apply/validations.ts";
 import { WriteHistory } from "../../src/controller/apply/write-history.ts";
 import { countRolling } from "../../src/controller/decide/rolling.ts";
 import { enqueueOnChange } from "../../src/controller/event-handlers.ts";
@@ -12,7 +13,7 @@ import type { ControllerMetrics } from "../../src/controller/report/metrics.ts";
 import type { Condition } from "../../src/crd/pipe-scaling.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
 import { BUILT_IN_TIERS } from "../../src/domain/tier.ts";
-import { type ConfigMap, type Container, identityOf } from "../../src/kube/objects.ts";
+import { type ConfigMap, type Container, type Deployment, identityOf } from "../../src/kube/objects.ts";
 import { parseOrganization } from "../../src/records/organization.ts";
 import { parseService } from "../../src/records/service.ts";
 import type { Event } from "../../src/runtime/event-recorder.ts";
@@ -50,8 +51,9 @@ export class Simulation {
     this.setTier("basic");
   }
 
-  setTier(tier: string): void {
-    this.#record(organizationRecord({ id: ORGANIZATION, tier }));
+  setTier(tier: string, data: Readonly<Record<string, string>> = {}): void {
+    const record = organizationRecord({ id: ORGANIZATION, tier });
+    this.#record({ ...record, data: { ...record.data, ...data } });
   }
 
   addService(service: number, data: Readonly<Record<string, string>> = {}): void {
@@ -63,6 +65,11 @@ export class Simulation {
   deploy(name: string, service: number, options: Partial<PipeOptions> = {}): void {
     const serviceId = idOf(service);
     this.cluster.deploy(pipeDeployment({ name, namespace: PIPES, serviceId, cores: 1, ...options }));
+  }
+
+  /** Somebody replaces the Deployment by another manifest, without our annotation. */
+  replace(name: string, manifest: Pick<Deployment, "spec">): void {
+    this.cluster.replace(name, manifest);
   }
 
   setImage(name: string, image: string): void {
@@ -136,7 +143,8 @@ export class Simulation {
       clock,
       limit: this.#options.mostRollouts ?? 50,
       rolling: () =>
-        countRolling(caches, { nowMs: clock.now(), rolloutTimeoutMs }) + writes.unresolvedRollouts,
+        countRolling(caches, { nowMs: clock.now(), rolloutTimeoutMs }) +
+        writes.unresolvedRollouts(clock.now()),
       wake: enqueue,
     });
     enqueueOnChange(caches, queue, budget);
@@ -149,6 +157,7 @@ export class Simulation {
       tiers: BUILT_IN_TIERS,
       rolloutTimeoutMs,
       writes,
+      validations: new Validations(caches.pipes),
       budget,
       enqueue,
       deletedScalings: new DeletedScalings(caches.scalings, clock),

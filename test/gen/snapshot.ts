@@ -83,7 +83,8 @@ export function aScaling(cores: number | undefined, changes: Partial<PipeScaling
     status: {},
     requestAnnotation: undefined,
     retryRequestedAtMs: undefined,
-    isRetryMalformed: false,
+    windowIgnoredUntilMs: undefined,
+    malformedAnnotations: [],
     ...changes,
   };
 }
@@ -98,10 +99,12 @@ export function aSnapshot(pipes: readonly DeploymentView[], changes: Partial<Sna
       value: { name: "basic", defaultSize: sizeOfCores(1), maximumSize: sizeOfCores(24) },
     },
     scaling: aScaling(4),
+    rolloutWindow: undefined,
     deleted: undefined,
     foreign: [],
     failures: [],
     writes: new Map(),
+    validations: new Map(),
     pipes,
     unschedulable: new Map(),
     autoscalers: new Map(),

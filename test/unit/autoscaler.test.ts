@@ -109,7 +109,11 @@ describe("beside an autoscaler", () => {
     aSnapshot(pipes, { autoscalers: new Map([["a", [scaler(kind)]]]) });
 
   it("that sets the size of its pods a pipe is left alone and named, and the others go on", () => {
-    const decision = decide(beside("VerticalPodAutoscaler"), { rolloutTimeoutMs: 900_000, overallFree: 50 });
+    const decision = decide(beside("VerticalPodAutoscaler"), {
+      rolloutTimeoutMs: 900_000,
+      overallFree: 50,
+      validatesFirst: false,
+    });
     expect(decision.actions).toMatchObject([{ type: "resize", pipe: { metadata: { name: "b" } } }]);
     expect(failuresOf(decision)).toMatchObject([
       {
@@ -123,7 +127,11 @@ describe("beside an autoscaler", () => {
   it("that counts its replicas by the size a pipe is sized all the same, and a person is told", () => {
     const done = [aPipe("a", { size: sizeOfCores(4) })];
     const snapshot = beside("HorizontalPodAutoscaler", done);
-    const { sizing } = decide(snapshot, { rolloutTimeoutMs: 900_000, overallFree: 50 });
+    const { sizing } = decide(snapshot, {
+      rolloutTimeoutMs: 900_000,
+      overallFree: 50,
+      validatesFirst: false,
+    });
     const verdict = verdictOf(aScaling(4), snapshot.tier, sizing);
     expect(verdict).toMatchObject({ ready: "True", reason: "Scaled" });
     expect(verdict.message).toMatch(/^The one pipe runs 4 cpu \/ 16 Gi\. .*HorizontalPodAutoscaler "auto"/);

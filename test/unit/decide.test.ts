@@ -2,11 +2,15 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Action } from "../../src/controller/decide/actions.ts";
 import { decide, failuresOf } from "../../src/controller/decide/decide.ts";
+import { recheckAtMs } from "../../src/controller/decide/recheck.ts";
 import { rolloutPhase } from "../../src/controller/decide/rollout-phase.ts";
 import type { DeploymentView } from "../../src/controller/observe/deployment-view.ts";
 import type { LastRollout } from "../../src/controller/observe/last-rollout.ts";
 import { formatAllotment } from "../../src/controller/observe/resources.ts";
 import type { Snapshot } from "../../src/controller/observe/snapshot.ts";
+import { validationKey } from "../../src/controller/observe/validation.ts";
+import type { WriteError, WriteRecord } from "../../src/controller/observe/write-record.ts";
+import { verdictOf } from "../../src/controller/report/conditions.ts";
 import { OURS } from "../../src/domain/rollout-plan.ts";
 import { formatSize, sameSize, sizeOfCores } from "../../src/domain/size.ts";
 import {
@@ -20,7 +24,7 @@ import {
   UNDER_WAY,
 } from "../gen/snapshot.ts";
 
-const OPTIONS = { rolloutTimeoutMs: 15 * 60_000, overallFree: 50 };
+const OPTIONS = { rolloutTimeoutMs: 15 * 60_000, overallFree: 50, validatesFirst: false };
 const FOUR = sizeOfCores(4);
 
 function told(actions: readonly Action[]): string[] {
@@ -31,6 +35,8 @@ function tell(action: Action): string {
   switch (action.type) {
     case "create-pipe-scaling":
       return `create ${JSON.stringify(action.spec)}`;
+    case "validate":
+      return `dry run of ${action.pipe.metadata.name}`;
     case "refresh":
       return `read ${action.pipe.metadata.name}`;
     case "resize":
@@ -162,6 +168,217 @@ describe("decide paces a rescale", () => {
     const older = rollingTo("a", sizeOfCores(2), { lastRollout: aRollout(sizeOfCores(2), { startedAtMs }) });
     const snapshot = aSnapshot([older], { scaling: aScaling(8) });
     expect(actionsFor(snapshot, { ...OPTIONS, overallFree: 0 })).toEqual(actions);
+  });
+});
+
+describe("decide keeps the rollout window", () => {
+  // NOW_MS is a Monday, 12:00 UTC.
+  const rolloutWindow = { schedule: "0 2 * * 6", durationMs: 4 * 3_600_000, timeZone: "UTC" };
+  const OPEN = { ...rolloutWindow, schedule: "0 11 * * 1" };
+  const opensAtMs = Date.parse("2026-06-06T02:00:00Z");
+  const decided = (pipes: readonly DeploymentView[], changes: Partial<Snapshot> = {}) =>
+    decide(aSnapshot(pipes, { rolloutWindow, ...changes }), OPTIONS);
+
+  it("starts no rollout that restarts pods before it opens, and looks again then", () => {
+    const snapshot = aSnapshot([aPipe("a"), aPipe("b")], { rolloutWindow });
+    const decision = decide(snapshot, OPTIONS);
+    expect(decision.actions).toEqual([]);
+    expect(decision.sizing).toMatchObject({ holdBack: "window", window: { open: false, opensAtMs } });
+    expect(recheckAtMs(snapshot, decision, OPTIONS)).toBe(opensAtMs);
+  });
+
+  it("starts rollouts while it is open", () => {
+    expect(told(decided([aPipe("a"), aPipe("b")], { rolloutWindow: OPEN }).actions)).toEqual([
+      "a 4000m/16Gi",
+    ]);
+  });
+
+  it("resizes pipes without replicas and rolls back at any time", () => {
+    const failed = rollingTo("a", FOUR, {
+      lastRollout: aRollout(FOUR, { startedAtMs: NOW_MS - OPTIONS.rolloutTimeoutMs }),
+    });
+    expect(told(decided([failed, aPipe("b", { replicas: 0 })]).actions)).toEqual([
+      "a back to 1000m/4Gi",
+      "b 4000m/16Gi",
+    ]);
+  });
+
+  it("is overridden until the time that an administrator sets", () => {
+    const until = (ms: number) => ({ scaling: aScaling(4, { windowIgnoredUntilMs: ms }) });
+    expect(told(decided([aPipe("a")], until(NOW_MS + 1)).actions)).toEqual(["a 4000m/16Gi"]);
+    expect(decided([aPipe("a")], until(NOW_MS)).actions).toEqual([]);
+  });
+
+  it("says in the conditions until when the pipes wait", () => {
+    const scaling = aScaling(4);
+    const { sizing } = decided([aPipe("a"), aPipe("b")]);
+    expect(verdictOf(scaling, aSnapshot([]).tier, sizing)).toMatchObject({
+      ready: "False",
+      stalled: false,
+      reason: "WaitingForWindow",
+      message:
+        "0 of 2 pipes run 4 cpu / 16 Gi. 2 waiting for the rollout window, which opens at 2026-06-06T02:00:00Z.",
+    });
+  });
+});
+
+describe("decide asks for dry runs before a canary", () => {
+  const validating = { ...OPTIONS, validatesFirst: true };
+  const key = validationKey(aPipe("a"), FOUR);
+  const accepted = (...names: string[]): Partial<Snapshot> => ({
+    validations: new Map(names.map((name) => [`uid-${name}`, { key, isPending: false }])),
+  });
+
+  it("of all pipes that wait, and starts none before all are accepted", () => {
+    const pipes = [aPipe("a"), aPipe("b"), aPipe("c", { replicas: 0 })];
+    expect(actionsFor(aSnapshot(pipes), validating)).toEqual([
+      "dry run of a",
+      "dry run of b",
+      "c 4000m/16Gi",
+    ]);
+    expect(actionsFor(aSnapshot(pipes, accepted("a")), validating)).toEqual(["dry run of b", "c 4000m/16Gi"]);
+    expect(actionsFor(aSnapshot(pipes, accepted("a", "b")), validating)).toEqual([
+      "a 4000m/16Gi",
+      "c 4000m/16Gi",
+    ]);
+  });
+
+  it("once for each size and generation of a Deployment", () => {
+    const changed = aPipe("a", { metadata: { ...aPipe("a").metadata, generation: 2 } });
+    const pipes = [changed, aPipe("b")];
+    expect(actionsFor(aSnapshot(pipes, accepted("a", "b")), validating)).toEqual(["dry run of a"]);
+    const larger = aSnapshot([aPipe("a"), aPipe("b")], { ...accepted("a", "b"), scaling: aScaling(8) });
+    expect(actionsFor(larger, validating)).toEqual(["dry run of a", "dry run of b"]);
+  });
+
+  it("not while one is pending, not of a single pipe, and not once a pipe has proven the size", () => {
+    const pending = { validations: new Map([["uid-a", { key, isPending: true }]]) };
+    expect(actionsFor(aSnapshot([aPipe("a"), aPipe("b")], pending), validating)).toEqual(["dry run of b"]);
+    expect(actionsFor(aSnapshot([aPipe("a")]), validating)).toEqual(["a 4000m/16Gi"]);
+    const done = rollingTo("a", FOUR, { rollout: COMPLETE });
+    expect(actionsFor(aSnapshot([done, aPipe("b"), aPipe("c")]), validating)).toEqual([
+      "b 4000m/16Gi",
+      "c 4000m/16Gi",
+    ]);
+  });
+});
+
+describe("decide remembers what it wrote", () => {
+  const record = (changes: Partial<WriteRecord>): Partial<Snapshot> => ({
+    writes: new Map([
+      [
+        "uid-a",
+        {
+          purpose: "resize",
+          size: "4000m/16Gi",
+          attempts: 1,
+          lastAtMs: NOW_MS,
+          outcome: { type: "done", lastRollout: aRollout(FOUR), isStripped: false },
+          ...changes,
+        },
+      ],
+    ]),
+  });
+  const failed = (reason: WriteError["reason"], generation = 1): WriteRecord["outcome"] => ({
+    type: "failed",
+    error: { reason, message: "no" },
+    generation,
+  });
+  const decided = (changes: Partial<WriteRecord>, ...pipes: readonly DeploymentView[]) =>
+    decide(aSnapshot(pipes.length > 0 ? pipes : [aPipe("a")], record(changes)), OPTIONS);
+
+  it("bounds the resizes of a pipe whose annotation and size another writer removes", () => {
+    expect(told(decided({ attempts: 1 }).actions)).toEqual(["a 4000m/16Gi"]);
+    expect(decided({ attempts: 2 }).actions).toEqual([]);
+    expect(failuresOf(decided({ attempts: 4, lastAtMs: NOW_MS - 86_400_000 }))).toMatchObject([
+      { pipe: "a", reason: "FieldConflict", attempts: 4 },
+    ]);
+  });
+
+  it("stops after a restart, too, where the status reports the conflict", () => {
+    const at = new Date(NOW_MS - 3_600_000).toISOString();
+    const conflict = {
+      pipe: "a",
+      uid: "uid-a",
+      size: "4000m/16Gi",
+      reason: "FieldConflict",
+      message: "",
+      at,
+    };
+    const snapshot = aSnapshot([aPipe("a")], { failures: [{ ...conflict, attempts: 4 }] });
+    expect(decide(snapshot, OPTIONS)).toMatchObject({
+      actions: [],
+      sizing: { assessments: [{ state: "failed", failure: { reason: "FieldConflict", at } }] },
+    });
+  });
+
+  it("bounds the adoptions of a pipe whose annotation does not stay", () => {
+    const sized = aPipe("a", { size: FOUR });
+    expect(told(decide(aSnapshot([sized]), OPTIONS).actions)).toEqual(["adopt a with 4000m/16Gi"]);
+    const outcome = { type: "done", lastRollout: aRollout(FOUR), isStripped: true } as const;
+    const stripped = decided({ purpose: "adopt", attempts: 4, outcome }, sized);
+    expect(stripped.actions).toEqual([]);
+    expect(failuresOf(stripped)).toMatchObject([{ reason: "FieldConflict" }]);
+  });
+
+  it("retries a write that got an error after a time that doubles, and lets the other pipes go on", () => {
+    const at = (attempts: number, agoMs: number) =>
+      decided({ attempts, lastAtMs: NOW_MS - agoMs, outcome: failed("WriteFailed") }, aPipe("a"), aPipe("b"));
+    expect(told(at(3, 3999).actions)).toEqual(["b 4000m/16Gi"]);
+    expect(at(3, 3999).sizing?.assessments[0]).toMatchObject({
+      state: "retrying",
+      failure: { reason: "WriteFailed", message: "no", attempts: 3 },
+      recheckAtMs: NOW_MS + 1,
+    });
+    expect(told(at(3, 4000).actions)).toEqual(["a 4000m/16Gi"]);
+    expect(told(at(50, 299_999).actions)).toEqual(["b 4000m/16Gi"]);
+    expect(told(at(50, 300_000).actions)).toEqual(["a 4000m/16Gi"]);
+  });
+
+  it("does not repeat a refused size until the Deployment changes or 5 minutes are over", () => {
+    expect(decided({ outcome: failed("Refused") }, aPipe("a"), aPipe("b")).actions).toEqual([]);
+    expect(told(decided({ outcome: failed("Refused", 0) }).actions)).toEqual(["a 4000m/16Gi"]);
+    const later = decided({ outcome: failed("Refused"), lastAtMs: NOW_MS - 300_000 });
+    expect(told(later.actions)).toEqual(["a 4000m/16Gi"]);
+  });
+
+  it("reads a pipe whose write got no response, and counts it as a rollout until then", () => {
+    const error = { reason: "WriteFailed", message: "cut short" } as const;
+    expect(told(decided({ outcome: { type: "unknown", error } }, aPipe("a"), aPipe("b")).actions)).toEqual([
+      "read a",
+    ]);
+    expect(decided({ outcome: { type: "pending" } }, aPipe("a"), aPipe("b")).actions).toEqual([]);
+  });
+
+  it("bounds rollbacks that fail, and reports why", () => {
+    const stuck = rollingTo("a", FOUR, {
+      lastRollout: aRollout(FOUR, { startedAtMs: NOW_MS - OPTIONS.rolloutTimeoutMs }),
+    });
+    const decision = decided({ purpose: "roll-back", attempts: 2, outcome: failed("Refused") }, stuck);
+    expect(decision.actions).toEqual([]);
+    expect(failuresOf(decision)).toMatchObject([
+      {
+        reason: "RolloutTimeout",
+        message: expect.stringContaining(
+          "the rollback failed: no (attempt 2, next at 2026-06-01T12:10:00.000Z)",
+        ),
+      },
+    ]);
+  });
+});
+
+describe("decide looks at the CPU limit of a pipe", () => {
+  it("and names the remedy where the limit is below the size", () => {
+    expect(failuresOf(decide(aSnapshot([aPipe("a", { cpuLimitMillicores: 2000 })]), OPTIONS))).toMatchObject([
+      {
+        reason: "CpuLimitTooLow",
+        message: expect.stringContaining("remove limits.cpu, or set it to at least"),
+      },
+    ]);
+  });
+
+  it("and resizes below it", () => {
+    expect(actionsFor(aSnapshot([aPipe("a", { cpuLimitMillicores: 6000 })]))).toEqual(["a 4000m/16Gi"]);
   });
 });
 

@@ -141,7 +141,7 @@ describe("the rollout plan", () => {
   it("starts only pipes that wait, each once", () => {
     fc.assert(
       fc.property(pipes, free, (list, overallFree) => {
-        const { start } = planRollout(list, { overallFree });
+        const { start } = planRollout(list, { overallFree, isWindowOpen: true });
         expect(new Set(start).size).toBe(start.length);
         for (const name of start) expect(named(list).get(name)?.state).toBe("waiting");
       }),
@@ -151,7 +151,7 @@ describe("the rollout plan", () => {
   it("never has more restarts at once than allowed, in the service and over all", () => {
     fc.assert(
       fc.property(pipes, free, (list, overallFree) => {
-        const started = planRollout(list, { overallFree }).start.flatMap(
+        const started = planRollout(list, { overallFree, isWindowOpen: true }).start.flatMap(
           (name) => named(list).get(name) ?? [],
         );
         const fresh = started.filter((each) => each.replicas > 0 && !slots(list).includes(each));
@@ -167,7 +167,7 @@ describe("the rollout plan", () => {
   it("is one canary until a running pipe has proven the size, and nothing after a failure", () => {
     fc.assert(
       fc.property(pipes, free, (list, overallFree) => {
-        const started = planRollout(list, { overallFree }).start.flatMap(
+        const started = planRollout(list, { overallFree, isWindowOpen: true }).start.flatMap(
           (name) => named(list).get(name) ?? [],
         );
         const running = started.filter((each) => each.replicas > 0);
@@ -182,7 +182,7 @@ describe("the rollout plan", () => {
     fc.assert(
       fc.property(pipes, free, (list, overallFree) => {
         const idle = list.filter((each) => each.state === "waiting" && each.replicas === 0);
-        const { start } = planRollout(list, { overallFree });
+        const { start } = planRollout(list, { overallFree, isWindowOpen: true });
         expect(start).toEqual(expect.arrayContaining(idle.map((each) => each.name)));
       }),
     );
@@ -199,7 +199,7 @@ describe("the rollout plan", () => {
         }));
         let rounds = 0;
         while (list.some((each) => each.state !== "done")) {
-          const start = new Set(planRollout(list, { overallFree: 50 }).start);
+          const start = new Set(planRollout(list, { overallFree: 50, isWindowOpen: true }).start);
           expect(start.size).toBeGreaterThan(0);
           list = list.map((each) => (start.has(each.name) ? { ...each, state: "done" } : each));
           rounds += 1;
@@ -216,9 +216,10 @@ describe("the rollout plan", () => {
       phase: "settled",
       replicas: 1,
     };
-    expect(planRollout([canary], { overallFree: 0 })).toEqual({
+    expect(planRollout([canary], { overallFree: 0, isWindowOpen: true })).toEqual({
       start: [],
       holdBack: "overall-limit",
+      isCanary: false,
       blockedBy: [],
     });
   });
@@ -228,7 +229,7 @@ describe("the rollout plan", () => {
       { name: "settled", state: "waiting", phase: "settled", replicas: 1 },
       { name: "restarting", state: "waiting", phase: "rolling-out", replicas: 1 },
     ];
-    expect(planRollout(list, { overallFree: 50 }).start).toEqual(["restarting"]);
+    expect(planRollout(list, { overallFree: 50, isWindowOpen: true }).start).toEqual(["restarting"]);
   });
 
   it("chooses a healthy canary before a pipe that its owner's change keeps from being healthy", () => {
@@ -237,9 +238,10 @@ describe("the rollout plan", () => {
       { name: "overdue", state: "waiting", phase: "overdue", replicas: 1 },
       { name: "healthy", state: "waiting", phase: "settled", replicas: 1 },
     ];
-    expect(planRollout(list, { overallFree: 50 })).toEqual({
+    expect(planRollout(list, { overallFree: 50, isWindowOpen: true })).toEqual({
       start: ["healthy"],
       holdBack: "canary",
+      isCanary: true,
       blockedBy: ["healthy"],
     });
   });
@@ -253,9 +255,10 @@ describe("the rollout plan", () => {
       ...rolling,
       { name: "next", state: "waiting", phase: "settled", replicas: 1 },
     ];
-    expect(planRollout(list, { overallFree: 50 })).toEqual({
+    expect(planRollout(list, { overallFree: 50, isWindowOpen: true })).toEqual({
       start: [],
       holdBack: "service-limit",
+      isCanary: false,
       blockedBy: ["a", "b", "c"],
     });
   });
@@ -265,7 +268,7 @@ describe("the rollout plan", () => {
       (phase): PlannedPipe => ({ name: phase, state: "done", phase, replicas: 1 }),
     );
     const waiting: PlannedPipe = { name: "next", state: "waiting", phase: "settled", replicas: 1 };
-    expect(planRollout([...moving, waiting], { overallFree: 50 }).start).toEqual([]);
+    expect(planRollout([...moving, waiting], { overallFree: 50, isWindowOpen: true }).start).toEqual([]);
   });
 
   it.each([

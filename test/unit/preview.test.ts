@@ -4,7 +4,7 @@ import { preview } from "../../src/controller/preview/preview.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
 import { aPipe, aRollout, aScaling, aSnapshot, COMPLETE, NOW_MS, rollingTo } from "../gen/snapshot.ts";
 
-const OPTIONS = { rolloutTimeoutMs: 900_000, overallFree: 50 };
+const OPTIONS = { rolloutTimeoutMs: 900_000, overallFree: 50, validatesFirst: false };
 const FOUR = sizeOfCores(4);
 
 function told(snapshot: Snapshot, options = OPTIONS): string[] {

@@ -27,6 +27,13 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
     meaning: "Pipes are on their way to the size or wait for their turn; the message names them.",
     remedy: "Wait. A pipe that does not come up within `controller.rolloutTimeout` becomes a failure.",
   },
+  WaitingForWindow: {
+    shows: "Reconciling",
+    meaning:
+      "Pipes wait for the rollout window of the service or its organization; the message says when it opens.",
+    remedy:
+      "Wait, or see [how to roll out at once](../how-to/rollout-windows.md#roll-out-outside-of-the-window).",
+  },
   Scaled: {
     shows: "Ready",
     meaning: "Every pipe runs the desired size, by a completed rollout.",

@@ -10,6 +10,7 @@ const SENTENCES = {
   Pending: "The size has been accepted, and no pipe has been given it yet.",
   Progressing: "The pipes are being given the size, a few at a time.",
   Scaled: "Every pipe runs the size.",
+  WaitingForWindow: "The pipes wait for the rollout window of the service.",
   TierLimited:
     "Every pipe runs the largest size of the organization's tier, which is smaller than the requested size.",
   Suspended: "Scaling of this service is suspended: the pipes are left as they are until it is resumed.",

@@ -29,6 +29,11 @@ export function isOutcomeUnknown(error: unknown): boolean {
   return error instanceof KubeUnreachableError;
 }
 
+/** A webhook that has side effects lets no dry run through. */
+export function isWithoutDryRun(error: unknown): boolean {
+  return isCode(error, 400) && error.message.includes("does not support dry run");
+}
+
 /** The error's message has the request and the code in front of the server's words. */
 function serverMessage({ message, code }: KubeApiError): string {
   const before = `: ${code} `;

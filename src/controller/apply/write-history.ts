@@ -4,13 +4,16 @@ import type { DeploymentView } from "../observe/deployment-view.ts";
 import type { LastRollout } from "../observe/last-rollout.ts";
 import type { WriteError, WritePurpose, WriteRecord } from "../observe/write-record.ts";
 
+/** By then the watch has shown what became of a write. */
+const MAX_UNRESOLVED_MS = 5 * 60_000;
+
 /**
  * The last write of this process to each Deployment. It holds no more entries than the cache has Deployments.
  */
 export class WriteHistory {
   readonly #records = new Map<string, WriteRecord>();
-  /** Deployments whose rollouts may have started without the cache showing them. */
-  readonly #unresolved = new Set<string>();
+  /** Deployments whose rollouts may have started without the cache showing them, and since when. */
+  readonly #unresolved = new Map<string, number>();
 
   constructor(pipes: Store<DeploymentView>) {
     pipes.onChange((change) => {
@@ -23,8 +26,10 @@ export class WriteHistory {
     return this.#records;
   }
 
-  get unresolvedRollouts(): number {
-    return this.#unresolved.size;
+  /** Rollouts that may have started without the cache showing them. */
+  unresolvedRollouts(nowMs: number): number {
+    const since = [...this.#unresolved.values()];
+    return since.filter((atMs) => nowMs - atMs < MAX_UNRESOLVED_MS).length;
   }
 
   /** @returns a function that takes the record back, for a write that the API server rejected as outdated */
@@ -68,7 +73,7 @@ export class WriteHistory {
     if (record) this.#records.set(uid, record);
     else this.#records.delete(uid);
     const isOpen = record?.outcome.type === "pending" || record?.outcome.type === "unknown";
-    if (isOpen && record.purpose !== "adopt") this.#unresolved.add(uid);
+    if (isOpen && record.purpose !== "adopt") this.#unresolved.set(uid, record.lastAtMs);
     else this.#unresolved.delete(uid);
   }
 }

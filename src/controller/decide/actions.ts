@@ -24,9 +24,18 @@ export type PipeAction =
   /** Record the size of a pipe that was deployed with the desired size. It survives a deletion of the PipeScaling. */
   | { readonly type: "adopt"; readonly pipe: DeploymentView; readonly rollout: LastRollout };
 
+/** Ask the API server, by a dry run, whether it would take the desired size of a pipe. */
+export interface ValidateAction {
+  readonly type: "validate";
+  readonly pipe: DeploymentView;
+  readonly container: string;
+  readonly rollout: LastRollout;
+}
+
 /** What the controller does next, as data; apply/ does it. */
 export type Action =
   | PipeAction
+  | ValidateAction
   /** The first pipe of a service appeared, or its PipeScaling was deleted. */
   | {
       readonly type: "create-pipe-scaling";

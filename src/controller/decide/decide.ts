@@ -1,6 +1,7 @@
 import type { PipeFailure } from "../../crd/pipe-scaling.ts";
 import { scalingRequestFor } from "../../crd/scaling-request.ts";
 import { type HoldBack, planRollout, serviceLimit } from "../../domain/rollout-plan.ts";
+import { type RolloutWindowState, windowAt } from "../../domain/rollout-window.ts";
 import { formatSize, type Size, sameSize } from "../../domain/size.ts";
 import { type DesiredSize, desiredSize } from "../../domain/tier.ts";
 import { type DeploymentView, isChangedByOwner } from "../observe/deployment-view.ts";
@@ -8,8 +9,9 @@ import type { LastRollout } from "../observe/last-rollout.ts";
 import { type PipeScalingView, requestedSize } from "../observe/pipe-scaling-view.ts";
 import { type Allotment, isSize } from "../observe/resources.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
+import { validationKey } from "../observe/validation.ts";
 import type { WritePurpose } from "../observe/write-record.ts";
-import type { Action, PipeAction } from "./actions.ts";
+import type { Action, PipeAction, ValidateAction } from "./actions.ts";
 import { assess } from "./assess.ts";
 import type { Assessment } from "./assessment.ts";
 import { hasComeUp, lastSizeThatCameUp } from "./came-up.ts";
@@ -29,6 +31,8 @@ export interface Sizing {
   readonly holdBack: HoldBack;
   /** Names of the pipes that the waiting ones wait for. */
   readonly blockedBy: readonly string[];
+  /** Whether rollouts that restart pods may start now. */
+  readonly window: RolloutWindowState;
   /** Most rollouts at once in this service. */
   readonly serviceLimit: number;
 }
@@ -37,16 +41,17 @@ export interface DecideOptions {
   readonly rolloutTimeoutMs: number;
   /** Rollouts that may start before the limit over all services is reached. */
   readonly overallFree: number;
+  /** Whether dry runs of all waiting pipes come before a canary. */
+  readonly validatesFirst: boolean;
 }
-
-const NOTHING: Decision = { actions: [] };
 
 /** A sequence of guards: each line is a reason to leave the pipes alone. */
 export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   const { scaling, pipes, namespace, tier } = snapshot;
-  if (namespace === undefined || !tier.ok) return NOTHING;
-  if (!scaling) return create(snapshot, namespace);
-  if (scaling.isBeingDeleted) return NOTHING;
+  const refreshes = refreshUnknown(snapshot);
+  if (namespace === undefined || !tier.ok) return { actions: refreshes };
+  if (!scaling) return { actions: [...refreshes, ...create(snapshot, namespace)] };
+  if (scaling.isBeingDeleted) return { actions: refreshes };
 
   const desired = desiredSize(requestedSize(scaling), tier.value);
   const context = { ...snapshot, ...options, scaling, desired: desired.size };
@@ -57,19 +62,65 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
     assessments,
     holdBack: "nothing",
     blockedBy: [],
+    window: ALWAYS_OPEN,
     serviceLimit: serviceLimit(pipes.length),
   };
-  if (scaling.spec.suspend) return { actions: [], sizing };
+  if (scaling.spec.suspend) return { actions: refreshes, sizing };
   const ahead = pipes.filter((pipe) => isFromLaterGeneration(pipe, scaling));
   if (ahead.length > 0) return { actions: [{ type: "confirm-generation", scaling, pipes: ahead }], sizing };
 
-  const { start, holdBack, blockedBy } = planRollout(assessments.map(planned), options);
+  const window = rolloutWindow(snapshot, scaling);
+  const { start, holdBack, isCanary, blockedBy } = planRollout(assessments.map(planned), {
+    ...options,
+    isWindowOpen: window.open,
+  });
   const step: Step = { snapshot, scaling, sizing };
-  const starting = new Set(start);
-  const actions = assessments.flatMap((each) =>
+  const validation = isCanary && options.validatesFirst ? validate(assessments, step) : VALIDATED;
+  // A canary restarts a pipe, so before it everything is known that can be known without a restart.
+  const starting = new Set(validation.isComplete ? start : start.filter((name) => isIdle(name, pipes)));
+  const writes = assessments.flatMap((each) =>
     starting.has(each.pipe.metadata.name) ? resize(each, step) : repair(each, step),
   );
-  return { actions, sizing: { ...sizing, holdBack, blockedBy } };
+  const actions = [...refreshes, ...validation.actions, ...writes];
+  return { actions, sizing: { ...sizing, holdBack, blockedBy, window } };
+}
+
+const ALWAYS_OPEN = { open: true, untilMs: Number.POSITIVE_INFINITY } as const;
+
+function rolloutWindow(
+  { rolloutWindow: window, nowMs }: Snapshot,
+  { windowIgnoredUntilMs = 0 }: PipeScalingView,
+): RolloutWindowState {
+  if (!window || nowMs < windowIgnoredUntilMs) return ALWAYS_OPEN;
+  return windowAt(window, nowMs);
+}
+
+interface Validation {
+  readonly isComplete: boolean;
+  readonly actions: readonly ValidateAction[];
+}
+
+const VALIDATED: Validation = { isComplete: true, actions: [] };
+
+/** Dry runs of all pipes that wait, so that a refusal is known before the canary. One pipe alone needs none. */
+function validate(assessments: readonly Assessment[], step: Step): Validation {
+  const { snapshot, scaling, sizing } = step;
+  const waiting = assessments.filter(({ pipe, state }) => state === "waiting" && pipe.replicas > 0);
+  if (waiting.length < 2) return VALIDATED;
+  const known = (pipe: DeploymentView) => {
+    const validation = snapshot.validations.get(pipe.metadata.uid);
+    return validation?.key === validationKey(pipe, sizing.desired.size) ? validation : undefined;
+  };
+  const actions = waiting.flatMap(({ pipe, priorAttempts = 0 }): ValidateAction[] => {
+    if ("problem" in pipe.container || known(pipe)) return [];
+    const rollout = newRollout(pipe, step, priorAttempts + 1, lastGoodSize(pipe, scaling));
+    return [{ type: "validate", pipe, container: pipe.container.name, rollout }];
+  });
+  return { isComplete: waiting.every(({ pipe }) => known(pipe)?.isPending === false), actions };
+}
+
+function isIdle(name: string, pipes: readonly DeploymentView[]): boolean {
+  return pipes.some(({ metadata, replicas }) => metadata.name === name && replicas === 0);
 }
 
 interface Step {
@@ -78,11 +129,18 @@ interface Step {
   readonly sizing: Sizing;
 }
 
-function create({ serviceId, pipes, nowMs, deleted }: Snapshot, namespace: string): Decision {
-  if (pipes.length === 0 || (deleted && deleted.recreateAtMs > nowMs)) return NOTHING;
+function create({ serviceId, pipes, nowMs, deleted }: Snapshot, namespace: string): Action[] {
+  if (pipes.length === 0 || (deleted && deleted.recreateAtMs > nowMs)) return [];
   const own = pipes.filter(({ lastRollout }) => lastRollout?.serviceId === serviceId);
   const spec = deleted?.spec ?? specForRecreation(own, pipes);
-  return { actions: [{ type: "create-pipe-scaling", namespace, name: serviceId, spec }] };
+  return [{ type: "create-pipe-scaling", namespace, name: serviceId, spec }];
+}
+
+/** A write without a response keeps a place in the rollout budget until a read shows what it did. */
+function refreshUnknown({ pipes, writes }: Snapshot): Action[] {
+  return pipes
+    .filter(({ metadata }) => writes.get(metadata.uid)?.outcome.type === "unknown")
+    .map((pipe) => ({ type: "refresh", pipe }));
 }
 
 function requestIdOf(scaling: PipeScalingView, desired: Size): string | undefined {
@@ -106,10 +164,9 @@ function resize(assessment: Assessment, step: Step): PipeAction[] {
 }
 
 /** What a pipe needs that does not start a rollout to the desired size now. */
-function repair(assessment: Assessment, step: Step): Action[] {
+function repair(assessment: Assessment, step: Step): PipeAction[] {
   const { pipe, state } = assessment;
   const { snapshot, scaling, sizing } = step;
-  if (snapshot.writes.get(pipe.metadata.uid)?.outcome.type === "unknown") return [{ type: "refresh", pipe }];
   const isSized = sameSize(pipe.size, sizing.desired.size);
   const isKnown = pipe.lastRollout?.serviceId === snapshot.serviceId;
   if (state === "done" && !isKnown && requestedSize(scaling)) return adopt(pipe, step);

@@ -13,6 +13,8 @@ export function recheckAtMs(
 ): number | undefined {
   const times: number[] = [];
   if (!scaling && deleted) times.push(deleted.recreateAtMs);
+  const window = sizing?.window;
+  if (sizing?.holdBack === "window" && window && !window.open) times.push(window.opensAtMs);
   for (const { pipe, recheckAtMs: atMs, state } of sizing?.assessments ?? []) {
     if (atMs !== undefined) times.push(atMs);
     const endsAtMs = phaseEndsAtMs(pipe, { nowMs, rolloutTimeoutMs });

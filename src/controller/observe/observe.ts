@@ -1,3 +1,4 @@
+import type { RolloutWindow } from "../../domain/rollout-window.ts";
 import { sameSize } from "../../domain/size.ts";
 import type { Tiers } from "../../domain/tier.ts";
 import type { Organization } from "../../records/organization.ts";
@@ -12,6 +13,7 @@ import { appliedSize } from "./last-rollout.ts";
 import { unschedulableReason } from "./pending-pod-view.ts";
 import { isSize } from "./resources.ts";
 import type { Obstacle, Snapshot } from "./snapshot.ts";
+import type { Validation } from "./validation.ts";
 import type { WriteRecord } from "./write-record.ts";
 
 type Found<T> =
@@ -29,12 +31,14 @@ export interface Sources {
   readonly caches: Caches;
   /** The last write of this process to a Deployment, by its uid. */
   readonly writes: ReadonlyMap<string, WriteRecord>;
+  /** The last dry run of each pipe, by the uid of the Deployment. */
+  readonly validations: ReadonlyMap<string, Validation>;
   readonly deletedScalings: Pick<DeletedScalings, "find">;
 }
 
 /** All that is known of a service at one moment. */
 export function observe(sources: Sources, scope: Scope, serviceId: string, nowMs: number): Snapshot {
-  const { caches, writes, deletedScalings } = sources;
+  const { caches, writes, validations, deletedScalings } = sources;
   const service = findService(caches, scope.namespace, serviceId);
   const namespace = service.ok ? service.value.namespace : undefined;
   const scalings = caches.scalings.by(BY_SERVICE, serviceId);
@@ -49,12 +53,14 @@ export function observe(sources: Sources, scope: Scope, serviceId: string, nowMs
     nowMs,
     namespace,
     tier: service.ok ? findTier(caches, scope, service.value) : service,
+    rolloutWindow: service.ok ? findWindow(caches, scope, service.value) : undefined,
     scaling,
     deleted: namespace === undefined ? undefined : deletedScalings.find(namespace, serviceId),
     foreign: scalings.filter((each) => each.metadata.namespace !== namespace),
     failures: scaling?.status.failures ?? [],
     pipes,
     writes,
+    validations,
     unschedulable: findUnschedulable(caches, pipes),
     autoscalers: findAutoscalers(caches, pipes),
   };
@@ -121,6 +127,17 @@ function findTier(
   }
   if (!cached.record.ok) return malformed(name, cached.record.problem);
   return tierOf(cached.record.value, tiers);
+}
+
+/** The window of the service comes before the one of its organization. */
+function findWindow(
+  caches: Caches,
+  { namespace }: Scope,
+  { rolloutWindow, organizationId }: Service,
+): RolloutWindow | undefined {
+  if (rolloutWindow) return rolloutWindow;
+  const cached = caches.organizations.get(`${namespace}/${organizationConfigMapName(organizationId)}`);
+  return cached?.record.ok ? cached.record.value.rolloutWindow : undefined;
 }
 
 function tierOf(organization: Organization, tiers: Tiers): Snapshot["tier"] {

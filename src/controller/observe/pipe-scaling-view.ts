@@ -2,7 +2,7 @@ import type { PipeScaling, PipeScalingSpec, PipeScalingStatus } from "../../crd/
 import { REQUEST_ANNOTATION } from "../../crd/scaling-request.ts";
 import type { Size } from "../../domain/size.ts";
 import { type Identity, identityOf, type KubeObject } from "../../kube/objects.ts";
-import { RETRY_ANNOTATION } from "../names.ts";
+import { IGNORE_WINDOW_ANNOTATION, RETRY_ANNOTATION } from "../names.ts";
 
 /** What is read of a PipeScaling. */
 export interface PipeScalingView extends KubeObject {
@@ -12,22 +12,36 @@ export interface PipeScalingView extends KubeObject {
   readonly status: PipeScalingStatus;
   readonly requestAnnotation: string | undefined;
   readonly retryRequestedAtMs: number | undefined;
-  /** A retry was asked for in words that are no time. */
-  readonly isRetryMalformed: boolean;
+  /** Until then rollouts start outside of the rollout window, too. */
+  readonly windowIgnoredUntilMs: number | undefined;
+  /** Names of annotations that hold no time although they should. */
+  readonly malformedAnnotations: readonly string[];
 }
 
 export function toPipeScalingView({ metadata, spec, status }: KubeObject & PipeScaling): PipeScalingView {
-  const retry = metadata.annotations?.[RETRY_ANNOTATION];
-  const retryAtMs = Date.parse(retry ?? "");
+  const retry = timeIn(metadata, RETRY_ANNOTATION);
+  const ignoreWindow = timeIn(metadata, IGNORE_WINDOW_ANNOTATION);
   return {
     metadata: identityOf(metadata),
     isBeingDeleted: metadata.deletionTimestamp !== undefined,
     spec: spec ?? {},
     status: status ?? {},
     requestAnnotation: metadata.annotations?.[REQUEST_ANNOTATION],
-    retryRequestedAtMs: Number.isNaN(retryAtMs) ? undefined : retryAtMs,
-    isRetryMalformed: retry !== undefined && Number.isNaN(retryAtMs),
+    retryRequestedAtMs: retry.ms,
+    windowIgnoredUntilMs: ignoreWindow.ms,
+    malformedAnnotations: [retry, ignoreWindow].flatMap(({ malformed }) => malformed ?? []),
   };
+}
+
+/** The time that an annotation holds; `malformed` is the name of one that holds something else. */
+function timeIn(
+  { annotations }: KubeObject["metadata"],
+  name: string,
+): { readonly ms: number | undefined; readonly malformed?: string } {
+  const text = annotations?.[name];
+  const ms = Date.parse(text ?? "");
+  if (!Number.isNaN(ms)) return { ms };
+  return { ms: undefined, ...(text === undefined ? {} : { malformed: name }) };
 }
 
 /** The size that the spec asks for; `undefined` leaves it to the tier. */

@@ -1,9 +1,11 @@
 import type { PipeFailure } from "../../crd/pipe-scaling.ts";
+import type { RolloutWindow } from "../../domain/rollout-window.ts";
 import type { Tier } from "../../domain/tier.ts";
 import type { AutoscalerView } from "./autoscaler-view.ts";
 import type { DeletedScaling } from "./deleted-scalings.ts";
 import type { DeploymentView } from "./deployment-view.ts";
 import type { PipeScalingView } from "./pipe-scaling-view.ts";
+import type { Validation } from "./validation.ts";
 import type { WriteRecord } from "./write-record.ts";
 
 /** Why a service's pipes cannot be given any size. */
@@ -21,6 +23,8 @@ export interface Snapshot {
   readonly tier:
     | { readonly ok: true; readonly value: Tier }
     | { readonly ok: false; readonly obstacle: Obstacle };
+  /** Rollouts that restart pods start only within it; absent for any time. */
+  readonly rolloutWindow: RolloutWindow | undefined;
   /** The PipeScaling in the service's namespace. */
   readonly scaling: PipeScalingView | undefined;
   /** The PipeScaling that was deleted lately. */
@@ -33,6 +37,8 @@ export interface Snapshot {
   readonly pipes: readonly DeploymentView[];
   /** What this process last wrote to each pipe, by the uid of the Deployment. */
   readonly writes: ReadonlyMap<string, WriteRecord>;
+  /** The last dry run of each pipe, by the uid of the Deployment. */
+  readonly validations: ReadonlyMap<string, Validation>;
   /** The scheduler's words, by the name of the pipe whose new pod fits no node. */
   readonly unschedulable: ReadonlyMap<string, string>;
   /** What else acts on the size of a pipe's container, by the pipe's name. */

@@ -63,11 +63,16 @@ function stepsOf(caches: Caches, settings: DryRunSettings, nowMs: number): Omit<
   const services = serviceIdsIn(caches);
   const rolling = countRolling(caches, { nowMs, rolloutTimeoutMs });
   let overallFree = Math.max(0, maxConcurrentRollouts - rolling);
-  const sources = { caches, writes: new Map(), deletedScalings: { find: () => undefined } };
+  const sources = {
+    caches,
+    writes: new Map(),
+    validations: new Map(),
+    deletedScalings: { find: () => undefined },
+  };
   const steps: PreviewedStep[] = [];
   for (const serviceId of services) {
     const snapshot = observe(sources, settings, serviceId, nowMs);
-    const first = preview(snapshot, { rolloutTimeoutMs, overallFree });
+    const first = preview(snapshot, { rolloutTimeoutMs, overallFree, validatesFirst: false });
     overallFree = Math.max(0, overallFree - first.begun);
     steps.push(...first.steps);
   }

@@ -61,11 +61,7 @@ function previewOfPipes({ serviceId: service, namespace, scaling }: Snapshot, de
   return { steps, begun: actions.filter(({ type }) => type === "resize").length };
 }
 
-function actionFor(
-  { pipe, state, failure }: Assessment,
-  actions: readonly Action[],
-  { holdBack, blockedBy }: Sizing,
-): string {
+function actionFor({ pipe, state, failure }: Assessment, actions: readonly Action[], sizing: Sizing): string {
   if (actions.some(({ type }) => type === "confirm-generation"))
     return "wait until the PipeScaling is seen in the generation of the last rollout of a pipe";
   const own = actions.find((action) => "pipe" in action && action.pipe === pipe);
@@ -77,7 +73,7 @@ function actionFor(
     case "rolling":
       return "wait for its rollout";
     case "waiting":
-      return `resize it later: it waits${waitingFor(holdBack, blockedBy)}`;
+      return `resize it later: it waits${waitingFor(sizing)}`;
     case "paused":
       return "wait for its owner, who has paused its rollouts";
     case "failed":
@@ -95,6 +91,7 @@ function madeUp(name: string, namespace: string, spec: PipeScalingSpec): PipeSca
     status: {},
     requestAnnotation: undefined,
     retryRequestedAtMs: undefined,
-    isRetryMalformed: false,
+    windowIgnoredUntilMs: undefined,
+    malformedAnnotations: [],
   };
 }

@@ -8,6 +8,7 @@ export function describeAction(action: Action): object {
     case "create-pipe-scaling":
       return { namespace: action.namespace, spec: action.spec };
     case "resize":
+    case "validate":
       return {
         pipe: action.pipe.metadata.name,
         size: formatSize(action.rollout.size),

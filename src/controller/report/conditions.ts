@@ -1,11 +1,9 @@
 import type { PipeFailure } from "../../crd/pipe-scaling.ts";
-import type { HoldBack } from "../../domain/rollout-plan.ts";
 import { describeSize } from "../../domain/size.ts";
 import type { DesiredSize } from "../../domain/tier.ts";
 import type { Assessment } from "../decide/assessment.ts";
 import { failuresOf, type Sizing } from "../decide/decide.ts";
 import { describeFailure } from "../decide/failure.ts";
-import { RETRY_ANNOTATION } from "../names.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 
@@ -54,8 +52,8 @@ export function verdictOf(
   return {
     ready: "False",
     stalled: false,
-    reason: "Progressing",
-    message: `${progress} ${underWay(sizing)}`.trim(),
+    reason: isWaitingForWindow(sizing) ? "WaitingForWindow" : "Progressing",
+    message: [progress, underWay(sizing), malformedMessage(scaling)].filter((part) => part !== "").join(" "),
   };
 }
 
@@ -89,7 +87,8 @@ export function allRun(pipes: number): string {
   return pipes === 1 ? "The one pipe runs" : `All ${pipes} pipes run`;
 }
 
-function underWay({ assessments, holdBack, blockedBy }: Sizing): string {
+function underWay(sizing: Sizing): string {
+  const { assessments } = sizing;
   const named = (state: Assessment["state"]) =>
     assessments.filter((each) => each.state === state).map((each) => each.pipe.metadata.name);
   const waiting = assessments.filter((each) => each.state === "waiting").length;
@@ -101,16 +100,18 @@ function underWay({ assessments, holdBack, blockedBy }: Sizing): string {
     listed("Rolling", named("rolling")),
     obstacle,
     listed("Paused by their owner", named("paused")),
-    waiting > 0 ? `${waiting} waiting${waitingFor(holdBack, blockedBy)}.` : "",
+    waiting > 0 ? `${waiting} waiting${waitingFor(sizing)}.` : "",
   ]
     .filter((part) => part !== "")
     .join(" ");
 }
 
 /** What waiting pipes wait for, to follow on a word. */
-export function waitingFor(holdBack: HoldBack, blockedBy: readonly string[]): string {
+export function waitingFor({ holdBack, blockedBy, window }: Sizing): string {
   const names = nameList(blockedBy);
   switch (holdBack) {
+    case "window":
+      return ` for the rollout window${window.open ? "" : `, which opens at ${formatTime(window.opensAtMs)}`}`;
     case "canary":
       return names === "" ? " for a first pipe to prove the size" : ` for ${names} to prove the size`;
     case "service-limit":
@@ -128,7 +129,7 @@ function failureMessage(
   worst: PipeFailure,
   failures: readonly PipeFailure[],
   progress: string,
-  { isRetryMalformed }: PipeScalingView,
+  scaling: PipeScalingView,
 ): string {
   const others = listed(
     "Also failed",
@@ -137,13 +138,26 @@ function failureMessage(
   const next =
     worst.nextRetryAt === undefined
       ? ""
-      : `Attempt ${worst.attempts}; the next one is at ${worst.nextRetryAt.slice(0, 19)}Z.`;
-  const retry = isRetryMalformed
-    ? `The annotation ${RETRY_ANNOTATION} is no time: write it as 2026-01-31T12:00:00Z.`
-    : "";
+      : `Attempt ${worst.attempts}; the next one is at ${formatTime(Date.parse(worst.nextRetryAt))}.`;
+  const retry = malformedMessage(scaling);
   return [sentence(describeFailure(worst)), next, progress, others, retry]
     .filter((part) => part !== "")
     .join(" ");
+}
+
+function malformedMessage({ malformedAnnotations }: PipeScalingView): string {
+  const [name] = malformedAnnotations;
+  return name === undefined ? "" : `The annotation ${name} is no time: write it as 2026-01-31T12:00:00Z.`;
+}
+
+/** Nothing moves, and nothing is wrong. */
+function isWaitingForWindow({ assessments, holdBack }: Sizing): boolean {
+  return holdBack === "window" && assessments.every(({ state }) => state !== "rolling");
+}
+
+/** Whole seconds, as Kubernetes writes its own times. */
+export function formatTime(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }
 
 function sentence(text: string): string {

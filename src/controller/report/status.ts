@@ -13,7 +13,7 @@ import { rolloutId } from "../decide/came-up.ts";
 import { failuresOf, type Sizing } from "../decide/decide.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
-import { type Verdict, verdictOf, waitingFor } from "./conditions.ts";
+import { formatTime, type Verdict, verdictOf, waitingFor } from "./conditions.ts";
 import { historyOf } from "./history.ts";
 
 export interface RolloutLimits {
@@ -118,12 +118,12 @@ const STATE_NAMES = {
 /** The ones that need somebody's help first. */
 const STATE_ORDER = ["failed", "unsizable", "retrying", "rolling", "paused", "waiting"];
 
-function pendingPipes({ assessments, holdBack, blockedBy }: Sizing): PendingPipe[] | undefined {
-  const pending = assessments
+function pendingPipes(sizing: Sizing): PendingPipe[] | undefined {
+  const pending = sizing.assessments
     .toSorted((a, b) => STATE_ORDER.indexOf(a.state) - STATE_ORDER.indexOf(b.state))
     .flatMap(({ pipe, state, failure, obstacle }): PendingPipe[] => {
       if (state === "done") return [];
-      const waits = state === "waiting" ? `waiting${waitingFor(holdBack, blockedBy)}` : undefined;
+      const waits = state === "waiting" ? `waiting${waitingFor(sizing)}` : undefined;
       const message = failure?.message ?? obstacle ?? waits;
       return [{ name: pipe.metadata.name, state: STATE_NAMES[state], ...(message ? { message } : {}) }];
     });
@@ -168,11 +168,11 @@ function propagationOf(
     reported.replicaMemoryGb === desired.size.memoryGib;
   const isSame = isSameSize && previous.propagation?.requestId === requestId;
   const current =
-    isSame && previous.propagation ? previous.propagation : { requestId, startedAt: rfc3339(nowMs) };
+    isSame && previous.propagation ? previous.propagation : { requestId, startedAt: formatTime(nowMs) };
   const { updated, total = 0 } = previous.pipes ?? {};
   // A pipe that is removed does not complete anything; one that is added, or that failed before, does.
   const wasComplete = current.completedAt !== undefined && updated === total && total >= assessments.length;
-  return isComplete && !wasComplete ? { ...current, completedAt: rfc3339(nowMs) } : current;
+  return isComplete && !wasComplete ? { ...current, completedAt: formatTime(nowMs) } : current;
 }
 
 /** Ready always, Reconciling and Stalled only while they are true, as kstatus reads them. */
@@ -184,14 +184,9 @@ function conditionsOf(
 ): Condition[] {
   const condition = (type: string, status: Condition["status"]): Condition => {
     const before = previous.find((each) => each.type === type);
-    const lastTransitionTime = before?.status === status ? before.lastTransitionTime : rfc3339(nowMs);
+    const lastTransitionTime = before?.status === status ? before.lastTransitionTime : formatTime(nowMs);
     return { type, status, observedGeneration, lastTransitionTime, reason, message };
   };
   if (ready !== "False") return [condition("Ready", ready)];
   return [condition("Ready", ready), condition(stalled ? "Stalled" : "Reconciling", "True")];
-}
-
-/** Whole seconds, as Kubernetes writes its own times. */
-function rfc3339(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }

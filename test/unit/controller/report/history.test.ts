@@ -129,6 +129,7 @@ describe("the history in the status", () => {
       holdBack: "nothing",
       blockedBy: [],
       serviceLimit: 3,
+      window: { open: true, untilMs: Number.POSITIVE_INFINITY },
     };
   }
 
