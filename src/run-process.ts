@@ -1,5 +1,5 @@
 import { stackOf } from "./cli/program.ts";
-import { StartAnewError } from "./runtime/start-anew.ts";
+import { RestartRequiredError } from "./runtime/restart-required.ts";
 import type { Logger, LogLevel } from "./telemetry/log.ts";
 import { createProcessLog } from "./telemetry/process-log.ts";
 
@@ -39,7 +39,7 @@ export async function runProcess(
   } catch (error) {
     // A signal during the startup is no failure.
     if (stop.signal.aborted && error === stop.signal.reason) return;
-    if (error instanceof StartAnewError) {
+    if (error instanceof RestartRequiredError) {
       log.error(error.message);
       process.exitCode = 1;
       return;

@@ -1,32 +1,40 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
-import { KubeClient } from "../kube/client.ts";
+import { type EndedCall, KubeClient } from "../kube/client.ts";
 import { connect } from "../kube/connection.ts";
 import { checkReachable } from "../kube/reachable.ts";
-import { systemClock } from "../runtime/clock.ts";
+import { type Clock, systemClock } from "../runtime/clock.ts";
+import type { Informer } from "../runtime/informer.ts";
 import { LeadershipLostError } from "../runtime/leader.ts";
-import type { Informer } from "../runtime/reflector.ts";
+import { ServerClock } from "../runtime/server-clock.ts";
+import { watchAges } from "../runtime/watch-ages.ts";
 import { clusterMetrics } from "../telemetry/cluster-metrics.ts";
 import type { Logger } from "../telemetry/log.ts";
-import { type Readiness, startOpsServer, urlOf } from "../telemetry/ops-server.ts";
+import { startOpsServer, urlOf } from "../telemetry/ops-server.ts";
 import { startTracing, type TracingSettings } from "../telemetry/tracing.ts";
 import { hasVerticalAutoscalers } from "./observe/autoscaler-view.ts";
+import { readinessOf } from "./readiness.ts";
 import { type SetupOptions, setup } from "./setup.ts";
 
 export interface ControllerSettings
-  extends Omit<SetupOptions, "client" | "clock" | "log" | "registry" | "recordSpan" | "verticalAutoscalers">,
+  extends Omit<
+      SetupOptions,
+      "client" | "leaseClient" | "clock" | "log" | "registry" | "recordSpan" | "verticalAutoscalers"
+    >,
     TracingSettings {
   /** Path; without one, the user's default or the pod's service account. */
   readonly kubeconfig: string | undefined;
   readonly host: string;
   /** 0 for any free one. */
   readonly opsPort: number;
+  /** The clock of this machine; the controller corrects it by the API server's. */
+  readonly clock?: Clock;
 }
 
 /**
  * Runs the controller until the signal is aborted.
  *
  * @throws Error with a sentence for the user when it cannot start
- * @throws StartAnewError when another controller has taken over, or the cluster's history was taken back
+ * @throws RestartRequiredError if another controller has taken over, or etcd was restored from an older snapshot
  */
 export async function runController(
   settings: ControllerSettings,
@@ -35,18 +43,32 @@ export async function runController(
 ): Promise<void> {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-  const client = new KubeClient(await connect(settings.kubeconfig), clusterMetrics(registry));
+  const clock = new ServerClock(settings.clock ?? systemClock, (correctionMs) => {
+    const correctionSeconds = Math.round(correctionMs / 1000);
+    log.warn({ correctionSeconds }, "this machine's clock is wrong: using the API server's time instead");
+  });
+  const countCall = clusterMetrics(registry);
+  const onCall = (call: EndedCall) => {
+    clock.observe(call);
+    countCall(call);
+  };
+  const client = new KubeClient(await connect(settings.kubeconfig), onCall);
+  const leaseClient = new KubeClient(await connect(settings.kubeconfig), onCall);
   const tracing = await startTracing(settings, "pipe-scaling-controller", settings.identity, log);
   try {
     await checkReachable(client, signal);
-    await operate({ client, settings, registry, log, recordSpan: tracing.recordSpan }, signal);
+    await operate(
+      { client, leaseClient, clock, settings, registry, log, recordSpan: tracing.recordSpan },
+      signal,
+    );
   } finally {
     await tracing.end();
-    await client.close();
+    await Promise.all([client.close(), leaseClient.close()]);
   }
 }
 
-interface Parts extends Pick<SetupOptions, "client" | "registry" | "log" | "recordSpan"> {
+interface Parts
+  extends Pick<SetupOptions, "client" | "leaseClient" | "clock" | "registry" | "log" | "recordSpan"> {
   readonly settings: ControllerSettings;
 }
 
@@ -56,10 +78,9 @@ async function operate({ settings, ...parts }: Parts, signal: AbortSignal): Prom
   const { informers, elector, outdated, work } = setup({
     ...settings,
     ...parts,
-    clock: systemClock,
     verticalAutoscalers,
   });
-  const readiness = () => readinessOf(informers);
+  const readiness = () => readinessOf(watchAges(informers, parts.clock));
   const ops = await startOpsServer({
     host: settings.host,
     port: settings.opsPort,
@@ -80,7 +101,7 @@ async function operate({ settings, ...parts }: Parts, signal: AbortSignal): Prom
     });
     outdated.throwIfAborted();
     if (wasLost && !signal.aborted) {
-      throw new LeadershipLostError("the lease was lost, and may be another's: ending, to start anew");
+      throw new LeadershipLostError("the lease was lost, and another process may hold it: restart required");
     }
   } finally {
     stopping.abort();
@@ -88,12 +109,6 @@ async function operate({ settings, ...parts }: Parts, signal: AbortSignal): Prom
     ops.close();
     ops.closeAllConnections();
   }
-}
-
-function readinessOf(informers: readonly Informer[]): Readiness {
-  return informers.every((each) => each.isSynced)
-    ? { ready: true }
-    : { ready: false, problem: "the caches are not filled yet" };
 }
 
 /** Resolves when all caches are filled, or the signal is aborted. */

@@ -2,7 +2,7 @@ import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../c
 import type { PipeScaling, PipeScalingStatus } from "../crd/pipe-scaling.ts";
 import type { Tiers } from "../domain/tier.ts";
 import type { KubeObject } from "../kube/objects.ts";
-import { objectPath } from "../kube/paths.ts";
+import { DEPLOYMENTS, objectPath } from "../kube/paths.ts";
 import { type Clock, pause } from "../runtime/clock.ts";
 import type { EventRecorder } from "../runtime/event-recorder.ts";
 import { mergePatch } from "../runtime/merge-patch.ts";
@@ -20,10 +20,10 @@ import { type PipeScalingView, toPipeScalingView } from "./observe/pipe-scaling-
 import type { Snapshot } from "./observe/snapshot.ts";
 import { describeAction } from "./report/action-log.ts";
 import { eventsOf } from "./report/events.ts";
-import { ForeignReports } from "./report/foreign-reports.ts";
 import type { ControllerMetrics } from "./report/metrics.ts";
+import { Notices } from "./report/notices.ts";
 import { rescaleSpans } from "./report/rescale-spans.ts";
-import { foreignStatus, statusOf } from "./report/status.ts";
+import { foreignStatus, foreignVerdict, statusOf } from "./report/status.ts";
 
 export interface ReconcilerOptions extends Applier {
   readonly clock: Clock;
@@ -48,11 +48,12 @@ const PATIENCE_MS = 5000;
 /** One reconciliation of a service: observe, decide, apply, report. */
 export class Reconciler {
   readonly #options: ReconcilerOptions;
-  readonly #foreign: ForeignReports;
+  readonly #notices: Notices;
 
   constructor(options: ReconcilerOptions) {
     this.#options = options;
-    this.#foreign = new ForeignReports(options.caches.scalings);
+    const { scalings, pipes } = options.caches;
+    this.#notices = new Notices([scalings, pipes]);
   }
 
   async reconcile(serviceId: string): Promise<Outcome> {
@@ -127,11 +128,12 @@ export class Reconciler {
     const { serviceId, scaling, foreign } = snapshot;
     const { budget, rolloutTimeoutMs, metrics } = this.#options;
     const reports = foreign.map((each) => this.#reportForeign(each, foreignStatus(snapshot, each)));
+    this.#reportUnmanagedPipes(snapshot);
     const status = scaling
       ? statusOf(snapshot, scaling, sizing, { overall: budget.limit, rolloutTimeoutMs })
       : foreign[0] && foreignStatus(snapshot, foreign[0]);
     if (scaling && status) {
-      this.#foreign.forget(scaling);
+      this.#notices.forget(scaling);
       reports.push(this.#report(scaling, status, snapshot));
     }
     const states = sizing?.assessments.map(({ state }) => state) ?? [];
@@ -139,17 +141,34 @@ export class Reconciler {
     await Promise.all(reports);
   }
 
+  /** Once for each generation and reason: another controller may manage it, and report something else. */
   async #reportForeign(foreign: PipeScalingView, status: PipeScalingStatus): Promise<void> {
-    if (!mergePatch(foreign.status, status)) return;
-    const { namespace, name } = foreign.metadata;
-    switch (this.#foreign.next(foreign, status)) {
-      case "say":
-        await this.#report(foreign, status);
-        return this.#foreign.said(foreign, status);
-      case "yield":
-        return this.#options.log.error({ namespace, name }, OVERLAP);
-      case "keep quiet":
-        return;
+    const { reason, message } = status.conditions?.[0] ?? {};
+    const { namespace, name, generation } = foreign.metadata;
+    const text = JSON.stringify([generation, reason, message]);
+    if (!this.#notices.isNew(foreign, text)) return;
+    await this.#report(foreign, status);
+    this.#notices.add(foreign, text);
+    this.#options.log.warn({ namespace, name, reason }, `the PipeScaling is left alone: ${message}`);
+  }
+
+  /** Where a pipe has no PipeScaling that could say so, its own Events tell why nothing happens. */
+  #reportUnmanagedPipes(snapshot: Snapshot): void {
+    const { tier, scaling, pipes, orphans } = snapshot;
+    const { events, log } = this.#options;
+    const unmanaged = [
+      ...orphans.map((pipe) => ({ pipe, why: foreignVerdict(snapshot) })),
+      ...(tier.ok || scaling ? [] : pipes.map((pipe) => ({ pipe, why: tier.obstacle }))),
+    ];
+    for (const { pipe, why } of unmanaged) {
+      const { reason, message } = why;
+      const text = JSON.stringify([reason, message]);
+      if (!this.#notices.isNew(pipe, text)) continue;
+      this.#notices.add(pipe, text);
+      const { namespace, name, uid } = pipe.metadata;
+      const regarding = { apiVersion: DEPLOYMENTS.apiVersion, kind: "Deployment", namespace, name, uid };
+      events.record({ regarding, type: "Warning", reason, action: "Rescale", note: message });
+      log.warn({ namespace, pipe: name, reason }, `the pipe is left alone: ${message}`);
     }
   }
 
@@ -174,6 +193,3 @@ export class Reconciler {
     if (recordSpan && snapshot) rescaleSpans({ ...snapshot, scaling, after: status }).forEach(recordSpan);
   }
 }
-
-const OVERLAP =
-  "another controller reports on this PipeScaling: no two may have a namespace of pipes in common; it is left to that one";

@@ -3,9 +3,10 @@ import type { Tiers } from "../domain/tier.ts";
 import type { KubeClient } from "../kube/client.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { EventRecorder } from "../runtime/event-recorder.ts";
+import type { Informer } from "../runtime/informer.ts";
 import { LeaderElector } from "../runtime/leader.ts";
-import type { Informer } from "../runtime/reflector.ts";
-import { HistoryTakenBackError } from "../runtime/start-anew.ts";
+import { EtcdRollbackError } from "../runtime/restart-required.ts";
+import { watchAges } from "../runtime/watch-ages.ts";
 import { WorkQueue } from "../runtime/work-queue.ts";
 import { runWorkers } from "../runtime/workers.ts";
 import type { Logger } from "../telemetry/log.ts";
@@ -25,13 +26,15 @@ import { ControllerMetrics } from "./report/metrics.ts";
 const REPORTING_CONTROLLER = "pipes.clouddb.dev/pipe-scaling-controller";
 const QUEUE_NAME = "pipescaling";
 const CONCURRENCY = 16;
-/** At most one reconciliation per service in this time: a burst of changes is one. */
+/** Least time between two reconciles of one service, so that a burst of changes leads to one. */
 const RECONCILE_INTERVAL_MS = 100;
 const RETRY_FIRST_MS = 50;
 const RETRY_MOST_MS = 60_000;
 
 export interface SetupOptions {
   readonly client: KubeClient;
+  /** For the leader election, with a connection of its own: no other calls may delay a renewal. */
+  readonly leaseClient: KubeClient;
   readonly clock: Clock;
   readonly log: Logger;
   readonly registry: Registry;
@@ -39,7 +42,7 @@ export interface SetupOptions {
   readonly namespace: string;
   /** Namespaces of pipes; empty for all. */
   readonly pipeNamespaces: readonly string[];
-  /** Whether the cluster knows vertical autoscalers. */
+  /** The CRD of vertical autoscalers is installed. */
   readonly verticalAutoscalers: boolean;
   /** Unique to this process among those that share the Lease. */
   readonly identity: string;
@@ -52,12 +55,12 @@ export interface SetupOptions {
 
 /** The parts of the controller, connected; nothing runs yet. */
 export interface Controller {
-  /** Keep the caches true. */
+  /** Fill the caches and keep them current. */
   readonly informers: readonly Informer[];
   readonly elector: LeaderElector;
-  /** Aborted, with the reason, when what is known may be of a future that was taken back; nothing is written then. */
+  /** Aborted with an EtcdRollbackError after an etcd restore; from then on nothing is written. */
   readonly outdated: AbortSignal;
-  /** Reconciles services until the signal is aborted. Only for the leader. */
+  /** Reconciles services until the signal is aborted. Only the leader may call it. */
   work(signal: AbortSignal): Promise<void>;
 }
 
@@ -69,10 +72,10 @@ export function setup(options: SetupOptions): Controller {
   const informers = createInformers(caches, {
     ...options,
     onProblem: (err) => log.warn({ err }, "the API server cannot be watched; trying again"),
-    onTakenBack: () => ending.abort(new HistoryTakenBackError()),
+    onEtcdRollback: () => ending.abort(new EtcdRollbackError()),
   });
   const elector = new LeaderElector({
-    client,
+    client: options.leaseClient,
     clock,
     namespace,
     name: LEASE_NAME,
@@ -90,7 +93,7 @@ export function setup(options: SetupOptions): Controller {
     instance: identity,
     assertMayWrite,
     onLost: ({ reason, regarding }, err) =>
-      log.warn({ err, reason, name: regarding.name }, "an event was lost"),
+      log.warn({ err, reason, name: regarding.name }, "an event was not written"),
   });
   const runtimeMetrics = new RuntimeMetrics({ registry, name: QUEUE_NAME, concurrency: CONCURRENCY });
   const queue = new WorkQueue({
@@ -115,6 +118,7 @@ export function setup(options: SetupOptions): Controller {
   enqueueOnChange(caches, queue, budget);
   runtimeMetrics.watchQueue(queue);
   runtimeMetrics.watchLeader(elector);
+  runtimeMetrics.watchAges(() => watchAges(informers, clock));
   const metrics = new ControllerMetrics(registry, clock);
   const reconciler = new Reconciler({
     ...options,
@@ -136,7 +140,7 @@ export function setup(options: SetupOptions): Controller {
         reconcile: (serviceId) => reconciler.reconcile(serviceId),
         onFailure: (serviceId, err, expected) =>
           log[expected ? "debug" : "error"]({ serviceId, err }, "a reconciliation failed; trying again"),
-        onPass: (result) => runtimeMetrics.passed(result),
+        onReconciled: (result) => runtimeMetrics.reconciled(result),
       },
       signal,
     );

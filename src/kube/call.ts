@@ -2,8 +2,9 @@ import type { KubeRequest } from "./client.ts";
 
 /** A request in terms of RBAC. */
 export interface Action {
+  /** `get`, `list`, `watch`, `patch`, … */
   readonly verb: string;
-  /** Plural of the kind, with its subresource if there is one; empty for paths that are not resources. */
+  /** Plural of the kind, with its subresource if there is one; empty for paths such as `/version`. */
   readonly resource: string;
 }
 

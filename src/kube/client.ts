@@ -3,9 +3,16 @@ import { abortable } from "./abortable.ts";
 import { type Action, actionOf } from "./call.ts";
 import type { Connection } from "./connection.ts";
 import { KubeApiError, KubeConfigError, KubeUnreachableError } from "./errors.ts";
+import { Semaphore } from "./semaphore.ts";
 
 /** Default deadline of a call, and of the first byte of a stream. */
 const CALL_TIMEOUT_MS = 5000;
+
+/**
+ * Most streams that are being opened at once. A controller of hundreds of namespaces opens thousands, each with a TLS
+ * handshake; all at once, none of them would be complete within its deadline.
+ */
+export const MAX_OPENING_STREAMS = 64;
 
 type PatchType =
   | "application/apply-patch+yaml"
@@ -31,6 +38,8 @@ export interface EndedCall extends Action {
   readonly code: number;
   /** Until the response's headers. */
   readonly seconds: number;
+  /** The response's `Date` header, in milliseconds since 1970; undefined if there was none. */
+  readonly date: number | undefined;
 }
 
 /**
@@ -47,6 +56,7 @@ export class KubeClient {
   readonly #origin: string;
   readonly #host: string;
   readonly #basePath: string;
+  readonly #openings = new Semaphore(MAX_OPENING_STREAMS);
 
   /** @param onCall is called once per call; must not throw */
   constructor(connection: Connection, onCall: (call: EndedCall) => void = () => undefined) {
@@ -78,10 +88,12 @@ export class KubeClient {
   }
 
   /**
-   * The body as it arrives, for watches, on a connection of its own. The deadline ends with the response's headers;
-   * the body ends when `signal` is aborted. The reader must detect silence itself (half-open connections).
+   * The body as it arrives, for watches, on a connection of its own. The deadline starts when no more than 63 other
+   * streams are being opened and ends with the response's headers; the body ends when `signal` is aborted. The reader
+   * must detect silence itself (half-open connections).
    */
   async stream(request: KubeRequest & { readonly signal: AbortSignal }): Promise<AsyncIterable<Buffer>> {
+    const release = await this.#openings.acquire(request.signal);
     const deadline = new AbortController();
     const timer = setTimeout(
       () => deadline.abort(new Error("no response in time")),
@@ -93,6 +105,7 @@ export class KubeClient {
       return response.body;
     } finally {
       clearTimeout(timer);
+      release();
     }
   }
 
@@ -108,10 +121,10 @@ export class KubeClient {
       response = await abortable(this.#dispatch(pool, request, signal), signal);
     } catch (cause) {
       request.signal?.throwIfAborted();
-      this.#reportCall(request, startedAt, 0);
+      this.#reportCall(request, startedAt, undefined);
       throw this.#unreachable(request, cause);
     }
-    this.#reportCall(request, startedAt, response.statusCode);
+    this.#reportCall(request, startedAt, response);
     if (response.statusCode >= 200 && response.statusCode < 300) return response;
     const retryAfter = response.headers["retry-after"];
     throw new KubeApiError(
@@ -145,13 +158,18 @@ export class KubeClient {
     });
   }
 
-  #reportCall(request: KubeRequest, startedAt: number, code: number): void {
+  #reportCall(
+    request: KubeRequest,
+    startedAt: number,
+    response: Pick<Dispatcher.ResponseData, "statusCode" | "headers"> | undefined,
+  ): void {
     this.#onCall({
       ...actionOf(request),
       method: request.method ?? "GET",
       host: this.#host,
-      code,
+      code: response?.statusCode ?? 0,
       seconds: (performance.now() - startedAt) / 1000,
+      date: dateOf(response?.headers["date"]),
     });
   }
 
@@ -176,6 +194,11 @@ export class KubeClient {
 }
 
 type PoolName = "calls" | "watches";
+
+function dateOf(header: string | string[] | undefined): number | undefined {
+  const date = typeof header === "string" ? Date.parse(header) : Number.NaN;
+  return Number.isNaN(date) ? undefined : date;
+}
 
 function label(request: KubeRequest): string {
   return `${request.method ?? "GET"} ${request.path}`;

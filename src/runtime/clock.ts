@@ -1,16 +1,14 @@
-/**
- * Time as an argument: the process's own clock in production, one that tests move by hand otherwise.
- */
+/** Time as an argument: tests use a clock that they move. */
 export interface Clock {
-  /** Wall-clock time in milliseconds since 1970; may jump. For stamps, never for measuring. */
+  /** Wall-clock time in milliseconds since 1970; can jump. For timestamps, never for measuring. */
   now(): number;
-  /** Milliseconds that only ever grow. For measuring, leases and deadlines. */
+  /** Milliseconds that never decrease. For measuring, leases and deadlines. */
   monotonic(): number;
-  /** Calls back once after a delay; returns what cancels it. Never keeps the process alive. */
+  /** Calls back once after a delay, and returns a function that cancels it. Never keeps the process alive. */
   after(delayMs: number, callback: () => void): () => void;
 }
 
-// setTimeout fires at once for anything longer.
+// setTimeout fires at once for a longer delay.
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {

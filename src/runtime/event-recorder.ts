@@ -3,7 +3,7 @@ import { isCode } from "../kube/errors.ts";
 import { collectionPath, EVENTS, objectPath } from "../kube/paths.ts";
 import type { Clock } from "./clock.ts";
 
-/** What an event is about. */
+/** The object of an event. */
 export interface Regarding {
   readonly apiVersion: string;
   readonly kind: string;
@@ -17,10 +17,12 @@ export interface Event {
   readonly type: "Normal" | "Warning";
   /** One word in CamelCase, for programs. */
   readonly reason: string;
-  /** What was being done, in one word. */
+  /** The failed or completed activity, in one word. */
   readonly action: string;
-  /** For people, at most 1 kB (the API server's limit). */
+  /** For people. Cut if it and the suffix together are longer than 1,024 bytes, which is the API server's limit. */
   readonly note: string;
+  /** End of the note that survives a cut, such as an identifier; only a suffix above 512 bytes is cut, too. */
+  readonly suffix?: string;
 }
 
 export interface EventRecorderOptions {
@@ -29,20 +31,23 @@ export interface EventRecorderOptions {
   /** `reportingController` and `reportingInstance` of the events. */
   readonly controller: string;
   readonly instance: string;
-  /** Throws when this process may no longer write. */
+  /** Throws if this process may no longer write. */
   readonly assertMayWrite: () => void;
-  /** Told of each event that could not be written; nothing is retried. */
+  /** Called with each event that was not written; nothing is retried. */
   readonly onLost: (event: Event, problem: unknown) => void;
 }
 
+/** In bytes of UTF-8; the API server rejects longer notes. */
 const NOTE_LIMIT = 1024;
-/** The same event within this time is counted on the first one instead of written anew. */
+const ELLIPSIS = "…";
+/** The same event within this time increases the count of the first one. */
 const SERIES_MS = 6 * 60_000;
-/** Of one object at most so many in a row, and then one each so often. */
+/** Events about one object: this many in a row, then one per interval. */
 const BURST = 10;
 const REFILL_MS = 60_000;
-/** Objects, and events under way, that are remembered. */
+/** Objects whose recent events are remembered. */
 const MOST_REMEMBERED = 1000;
+/** Calls in flight. */
 const MOST_UNDER_WAY = 100;
 
 interface Series {
@@ -61,10 +66,10 @@ interface Regarded {
  * Writes Kubernetes Events for people.
  *
  * Guarantees:
- * - It never holds up who records: writes happen behind its back, a bounded number at a time; what is beyond
- *   the bound is lost, and told to `onLost`.
+ * - `record` never waits. A bounded number of writes is in flight at a time; events beyond that are dropped and
+ *   passed to `onLost`.
  * - The same event about the same object within six minutes is one Event with a count.
- * - One object cannot flood: 10 different events in a row, then one a minute.
+ * - One object cannot flood the cluster: it gets 10 different events in a row, then one a minute.
  */
 export class EventRecorder {
   readonly #options: EventRecorderOptions;
@@ -78,7 +83,7 @@ export class EventRecorder {
   record(event: Event): void {
     const { clock, onLost } = this.#options;
     const object = this.#remember(event.regarding.uid, clock.monotonic());
-    const key = `${event.type} ${event.reason} ${event.note}`;
+    const key = `${event.type} ${event.reason} ${event.note}${event.suffix ?? ""}`;
     const series = object.series.get(key);
     const isRepeated = series !== undefined && clock.monotonic() - series.lastAt < SERIES_MS;
     if (this.#underWay >= MOST_UNDER_WAY || !(isRepeated || takeToken(object, clock.monotonic()))) {
@@ -97,7 +102,7 @@ export class EventRecorder {
   #remember(uid: string, now: number): Regarded {
     const known = this.#objects.get(uid);
     if (known) {
-      // Last used, last forgotten.
+      // The least recently used one is first in the map.
       this.#objects.delete(uid);
       this.#objects.set(uid, known);
       return known;
@@ -111,7 +116,7 @@ export class EventRecorder {
 
   async #create(event: Event, key: string, object: Regarded): Promise<void> {
     const { client, clock, controller, instance, assertMayWrite } = this.#options;
-    const { regarding, type, reason, action, note } = event;
+    const { regarding, type, reason, action } = event;
     assertMayWrite();
     const created = await client.json<{ readonly metadata: { readonly name: string } }>({
       method: "POST",
@@ -126,7 +131,7 @@ export class EventRecorder {
         action,
         reason,
         type,
-        note: note.slice(0, NOTE_LIMIT),
+        note: limitedNote(event),
         regarding,
       },
     });
@@ -147,7 +152,7 @@ export class EventRecorder {
         body: { series: { count: series.count, lastObservedTime: microTime(clock.now()) } },
       });
     } catch (error) {
-      // Events end by themselves after an hour.
+      // The API server deletes events after an hour.
       if (!isCode(error, 404)) throw error;
     }
   }
@@ -162,6 +167,25 @@ function takeToken(object: Regarded, now: number): boolean {
   if (object.tokens === 0) return false;
   object.tokens -= 1;
   return true;
+}
+
+function limitedNote({ note, suffix = "" }: Event): string {
+  const end = cut(suffix, NOTE_LIMIT / 2);
+  return `${cut(note, NOTE_LIMIT - Buffer.byteLength(end))}${end}`;
+}
+
+/** The text, or if it is too long, its beginning and an ellipsis. Never ends within a character. */
+function cut(text: string, maxBytes: number): string {
+  const bytes = Buffer.from(text);
+  if (bytes.length <= maxBytes) return text;
+  let end = maxBytes - Buffer.byteLength(ELLIPSIS);
+  while (isContinuation(bytes[end])) end -= 1;
+  return `${bytes.toString("utf8", 0, end)}${ELLIPSIS}`;
+}
+
+/** In UTF-8, every byte of a character but the first begins with the bits 10. */
+function isContinuation(byte: number | undefined): boolean {
+  return byte !== undefined && (byte & 0xc0) === 0x80;
 }
 
 function microTime(ms: number): string {

@@ -7,7 +7,7 @@ export const LIST_AS_EVENTS = { sendInitialEvents: true, resourceVersionMatch: "
 /** Annotation of the bookmark that ends the initial events of a watch: `true`. */
 export const ENDED_LIST = "k8s.io/initial-events-end";
 
-/** A list that the store can be replaced with. */
+/** A list that can replace the contents of the store. */
 export interface CompleteList<T extends KubeObject> {
   readonly list: ListInFlight;
   readonly objects: readonly T[];
@@ -15,7 +15,7 @@ export interface CompleteList<T extends KubeObject> {
   readonly requestedAt: number;
 }
 
-/** A list that arrives as the first events of a watch; the store shows none of it until it is complete. */
+/** A list that arrives as the first events of a watch. The store shows none of it until it is complete. */
 export class InitialList<T extends KubeObject> implements CompleteList<T> {
   readonly #store: Store<T>;
   readonly list: ListInFlight;

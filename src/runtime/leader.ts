@@ -1,9 +1,10 @@
+import { isDeepStrictEqual } from "node:util";
 import type { KubeClient } from "../kube/client.ts";
 import { isCode } from "../kube/errors.ts";
 import type { Lease } from "../kube/objects.ts";
 import { collectionPath, LEASES, objectPath } from "../kube/paths.ts";
 import { type Clock, pause } from "./clock.ts";
-import { StartAnewError } from "./start-anew.ts";
+import { RestartRequiredError } from "./restart-required.ts";
 
 export interface LeaderOptions {
   readonly client: Pick<KubeClient, "json">;
@@ -12,56 +13,77 @@ export interface LeaderOptions {
   readonly name: string;
   /** Unique to this process. */
   readonly identity: string;
-  /** How long others wait, without seeing a renewal, before they take over. */
+  /** Time without an observed renewal after which other candidates take over. */
   readonly leaseMs?: number;
-  /** How long after its last renewal a leader still writes; well below `leaseMs`. */
+  /** Time after its last renewal for which a leader still writes; well below `leaseMs`. */
   readonly renewDeadlineMs?: number;
   readonly retryMs?: number;
+  readonly random?: () => number;
   readonly onProblem: (problem: unknown) => void;
 }
 
-export class LeadershipLostError extends StartAnewError {
+export class LeadershipLostError extends RestartRequiredError {
   override readonly name = "LeadershipLostError";
 }
 
+/** As in client-go: a candidate retries after `retryMs` to 2.2 × `retryMs`, so that candidates do not stay in step. */
+const JITTER_FACTOR = 1.2;
+
+/** A Lease as it was last read or written. */
+interface Observation {
+  readonly lease: Lease;
+  /** Monotonic time at which this process first saw the Lease with this spec. */
+  readonly at: number;
+}
+
 /**
- * At most one leader by a Lease.
+ * Elects at most one leader by a Lease, with the rules of client-go.
  *
  * Guarantees:
- * - Clocks are never compared between machines: a lease is another's until this process has seen it
- *   unchanged for `leaseMs` by its own monotonic clock.
- * - `assertHeld` throws from `renewDeadlineMs` after the *start* of the last successful renewal, so a leader
- *   that was stopped and wakes refuses to write before it has renewed, and cannot renew what another took.
- * - A leader that ends gives the lease back, so that the next one need not wait.
+ * - Clocks of machines are never compared: a candidate takes over once it has seen the Lease unchanged for the
+ *   duration that its holder wrote into it, by the candidate's own monotonic clock. Failed calls do not restart
+ *   that time.
+ * - `assertHeld` throws from `renewDeadlineMs` after the start of the last successful renewal, so a leader that
+ *   was suspended refuses to write before it has renewed, and cannot renew a Lease that another one took.
+ * - A leader that ends releases the Lease, so that the next one does not have to wait.
  */
 export class LeaderElector {
   readonly #options: Required<LeaderOptions>;
   #heldUntil = Number.NEGATIVE_INFINITY;
-  #lease: Lease | undefined;
-  #leaseSeenAt = Number.NEGATIVE_INFINITY;
+  #observed: Observation | undefined;
+  /** After an error, the Lease on the server can differ from the observed one. */
+  #mustRead = true;
 
   constructor(options: LeaderOptions) {
-    this.#options = { leaseMs: 15_000, renewDeadlineMs: 10_000, retryMs: 2_000, ...options };
+    this.#options = {
+      leaseMs: 15_000,
+      renewDeadlineMs: 10_000,
+      retryMs: 2_000,
+      random: Math.random,
+      ...options,
+    };
   }
 
   get isLeader(): boolean {
     return this.#options.clock.monotonic() < this.#heldUntil;
   }
 
-  /** To be called right before each write. @throws LeadershipLostError */
+  /** Call it right before each write. @throws LeadershipLostError */
   assertHeld(): void {
     if (!this.isLeader)
-      throw new LeadershipLostError("the lease may be another's by now: nothing is written");
+      throw new LeadershipLostError("not written: another process may hold the lease by now");
   }
 
   /**
-   * Waits for the lease, then runs `lead`, whose signal is aborted when the lease is lost or `signal` is.
+   * Waits for the lease, then runs `lead`, whose signal is aborted when the lease is lost or `signal` is aborted.
    *
-   * @returns whether the lease was lost; `false` when `signal` or the end of `lead` ended it
+   * @returns whether the lease was lost; `false` if it ended because `signal` was aborted or `lead` returned
    */
   async run(signal: AbortSignal, lead: (signal: AbortSignal) => Promise<void>): Promise<boolean> {
-    const { clock, retryMs } = this.#options;
-    while (!signal.aborted && !(await this.#tryAcquireOrRenew(signal))) await pause(clock, retryMs, signal);
+    const { clock, retryMs, random } = this.#options;
+    while (!signal.aborted && !(await this.#tryAcquireOrRenew(signal))) {
+      await pause(clock, retryMs * (1 + random() * JITTER_FACTOR), signal);
+    }
     if (signal.aborted) return false;
     const ending = new AbortController();
     const renewing = this.#renewUntilLost(AbortSignal.any([signal, ending.signal]));
@@ -73,60 +95,75 @@ export class LeaderElector {
       ending.abort();
       await watched;
     }
-    const wasLost = !this.isLeader;
+    if (!this.isLeader) return true;
     await this.#release();
-    return wasLost;
+    return false;
   }
 
   async #renewUntilLost(signal: AbortSignal): Promise<void> {
     const { clock, retryMs } = this.#options;
     while (!signal.aborted && this.isLeader) {
       await pause(clock, retryMs, signal);
-      // Never cut off: a lease whose renewal nobody heard the answer of could not be given back.
+      // Not aborted: without the response, the version that is needed to release the lease would be unknown.
       if (!signal.aborted) await this.#tryAcquireOrRenew(undefined);
     }
   }
 
   async #tryAcquireOrRenew(signal: AbortSignal | undefined): Promise<boolean> {
-    const { clock, identity, leaseMs, renewDeadlineMs, onProblem } = this.#options;
+    const { clock, identity, renewDeadlineMs, onProblem } = this.#options;
     const startedAt = clock.monotonic();
     try {
-      // What we hold and saw last is written back without a read: one call a renewal.
-      const seen = this.#holds(this.#lease) ? this.#lease : await this.#read(signal);
-      const isAnothers = seen?.spec?.holderIdentity && !this.#holds(seen);
-      if (isAnothers && clock.monotonic() - this.#leaseSeenAt < leaseMs) return false;
-      this.#see(await this.#write(seen, identity, signal));
+      // The holder writes without reading first: one call per renewal.
+      const isCurrent = !this.#mustRead && this.#isOurs(this.#observed?.lease);
+      const lease = isCurrent ? this.#observed?.lease : await this.#read(signal);
+      if (this.#isHeldByAnother()) {
+        this.#heldUntil = Number.NEGATIVE_INFINITY;
+        return false;
+      }
+      this.#observe(await this.#write(lease, identity, signal));
+      this.#mustRead = false;
       this.#heldUntil = startedAt + renewDeadlineMs;
       return true;
     } catch (error) {
-      // Another wrote it: look again instead of writing over what is no longer there.
-      this.#lease = undefined;
+      this.#mustRead = true;
       if (!signal?.aborted && !isCode(error, 409)) onProblem(error);
       return false;
     }
   }
 
-  #holds(lease: Lease | undefined): boolean {
+  #isOurs(lease: Lease | undefined): boolean {
     return lease?.spec?.holderIdentity === this.#options.identity;
+  }
+
+  /** The observed Lease belongs to another process, which can still be writing. */
+  #isHeldByAnother(): boolean {
+    const { clock, leaseMs } = this.#options;
+    if (!this.#observed) return false;
+    const { lease, at } = this.#observed;
+    if (!lease.spec?.holderIdentity || this.#isOurs(lease)) return false;
+    const { leaseDurationSeconds } = lease.spec;
+    const durationMs = leaseDurationSeconds === undefined ? leaseMs : leaseDurationSeconds * 1000;
+    return clock.monotonic() - at < durationMs;
   }
 
   async #read(signal: AbortSignal | undefined): Promise<Lease | undefined> {
     const { client, namespace, name } = this.#options;
     try {
       const lease = await client.json<Lease>({ path: objectPath(LEASES, namespace, name), signal });
-      this.#see(lease);
+      this.#observe(lease);
       return lease;
     } catch (error) {
-      if (isCode(error, 404)) return undefined;
-      throw error;
+      if (!isCode(error, 404)) throw error;
+      this.#observed = undefined;
+      return undefined;
     }
   }
 
-  #see(lease: Lease): void {
-    if (lease.metadata.resourceVersion !== this.#lease?.metadata.resourceVersion) {
-      this.#leaseSeenAt = this.#options.clock.monotonic();
-    }
-    this.#lease = lease;
+  /** Only a changed spec is a sign of life: anyone may edit the metadata. */
+  #observe(lease: Lease): void {
+    const isUnchanged = this.#observed && isDeepStrictEqual(lease.spec, this.#observed.lease.spec);
+    const at = isUnchanged ? this.#observed?.at : undefined;
+    this.#observed = { lease, at: at ?? this.#options.clock.monotonic() };
   }
 
   #write(seen: Lease | undefined, holder: string, signal: AbortSignal | undefined): Promise<Lease> {
@@ -157,10 +194,9 @@ export class LeaderElector {
   }
 
   async #release(): Promise<void> {
-    const lease = this.#lease;
     this.#heldUntil = Number.NEGATIVE_INFINITY;
-    this.#lease = undefined;
-    if (!lease || !this.#holds(lease)) return;
+    const lease = this.#observed?.lease;
+    if (!lease || !this.#isOurs(lease)) return;
     try {
       await this.#write(lease, "", undefined);
     } catch (error) {

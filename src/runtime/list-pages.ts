@@ -7,7 +7,7 @@ export interface ListPage<Raw> {
   readonly items: readonly Raw[];
 }
 
-/** A whole list as it was at one version, asked for page by page; of each page only what `read` makes of it is kept. */
+/** Lists all objects at one version, page by page, so that only one page is in memory as the server sent it. */
 export async function listPages<Raw, T>(
   client: Pick<KubeClient, "json">,
   request: KubeRequest,

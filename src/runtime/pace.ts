@@ -1,6 +1,6 @@
 /**
- * A pace that all who ask keep together: `burst` at once, and then `perSecond`. Each call takes a turn and
- * says how long from `now` (monotonic, in milliseconds) it is until that turn.
+ * A rate that all callers share: `burst` turns at once, then `perSecond`. Each call takes the next turn and returns
+ * the milliseconds from `now` (monotonic) until that turn.
  */
 export class Pace {
   readonly #intervalMs: number;

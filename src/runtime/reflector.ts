@@ -2,11 +2,13 @@ import type { KubeClient, KubeRequest } from "../kube/client.ts";
 import { isCode, KubeApiError, KubeUnreachableError } from "../kube/errors.ts";
 import type { KubeObject } from "../kube/objects.ts";
 import { collectionPath, type Resource } from "../kube/paths.ts";
-import { Backoff } from "./backoff.ts";
 import { type Clock, pause } from "./clock.ts";
+import type { Informer } from "./informer.ts";
 import { type CompleteList, ENDED_LIST, InitialList, LIST_AS_EVENTS } from "./initial-list.ts";
 import { type ListPage, listPages } from "./list-pages.ts";
 import { compareResourceVersions } from "./resource-version.ts";
+import { RetryBackoff } from "./retry-backoff.ts";
+import { SilenceLimit } from "./silence-limit.ts";
 import type { Store } from "./store.ts";
 import { type KnownEvent, type WatchEvent, watchEvents } from "./watch-stream.ts";
 
@@ -14,11 +16,8 @@ import { type KnownEvent, type WatchEvent, watchEvents } from "./watch-stream.ts
 const WATCH_SECONDS_LEAST = 600;
 const WATCH_SECONDS_SPREAD = 600;
 
-/** The API server sends a bookmark every minute; after three minutes of silence the connection is dead. */
-const SILENCE_MS = 180_000;
-
-const BACKOFF_FIRST_MS = 200;
-const BACKOFF_MOST_MS = 10_000;
+/** The server may end a watch at any time; the next one starts at once unless this one ended sooner than that. */
+const SHORT_WATCH_MS = 1000;
 
 /** The client methods that a reflector calls. */
 export type ReflectorClient = Pick<KubeClient, "json" | "stream">;
@@ -28,6 +27,8 @@ export interface ReflectorOptions<T extends KubeObject, Raw extends KubeObject =
   readonly resource: Resource;
   /** All namespaces when absent. */
   readonly namespace?: string | undefined;
+  /** Drops objects of other namespaces unread; for a watch of all namespaces. */
+  readonly includes?: (namespace: string) => boolean;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
   readonly store: Store<T>;
@@ -41,22 +42,7 @@ export interface ReflectorOptions<T extends KubeObject, Raw extends KubeObject =
    * etcd was restored from a snapshot. Called before the store shows it; the stores of other kinds may still hold
    * objects from after the snapshot.
    */
-  readonly onTakenBack?: (() => void) | undefined;
-}
-
-/** A reflector of any kind, as its owner sees it. */
-export interface Informer {
-  /** Resolves when the store has been filled for the first time. */
-  readonly synced: Promise<void>;
-  readonly isSynced: boolean;
-  /**
-   * Monotonic time at which the store was last known to show the server's present state. A list proves it for the
-   * time of its request, once it is complete and in the store. A bookmark or the event of a change proves it for the
-   * time of its arrival, unless it belongs to the backlog of a watch that was interrupted.
-   */
-  readonly lastContact: number;
-  /** Runs until the signal is aborted. Never rejects. */
-  run(signal: AbortSignal): Promise<void>;
+  readonly onEtcdRollback?: (() => void) | undefined;
 }
 
 /**
@@ -67,19 +53,22 @@ export interface Informer {
  *       └─────────────────────────────────────────────────────────────────────┘
  *
  * Guarantees:
- * - Only the signal ends it. After an error it calls `onProblem` and retries with a backoff of 0.2 to 10 s, which
- *   starts over with each event.
+ * - Only the signal ends it. After an error it calls `onProblem` and retries with a backoff of 0.8 to 30 s, which
+ *   starts over after two minutes without an error. So no server can make it list more than ten times a minute.
  * - A list asks for no resource version, so it is a consistent read. It replaces the store's contents and starts a
- *   new epoch, even if it is older than they are (etcd restored from a snapshot: `onTakenBack`). It arrives as the
+ *   new epoch, even if it is older than they are (etcd restored from a snapshot: `onEtcdRollback`). It arrives as the
  *   first events of the watch (Kubernetes 1.32), one object in memory at a time, or else page by page.
  * - It skips, unread, the event of our own write if the store already has the response to that write.
- * - If the server ends a watch, even at once, the next one continues from the last version: that is normal.
+ * - If the server ends a watch, the next one continues from the last version: that is normal. It starts at once, but
+ *   at most one watch a second, and with the backoff if the watch ended within a second and without an event. A
+ *   server that ends the initial list early has failed.
  * - After an outage it lists again. After any other error, and after silence (a half-open connection), it compares
  *   its position with the server's before it continues.
  * - `lastContact` never advances while the store is older than that: neither during a list nor during the backlog
  *   of an interrupted watch.
  */
 export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject> implements Informer {
+  readonly resource: string;
   readonly #options: ReflectorOptions<T, Raw>;
   readonly #path: string;
   readonly #synced = Promise.withResolvers<void>();
@@ -93,6 +82,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   #isSynced = false;
 
   constructor(options: ReflectorOptions<T, Raw>) {
+    this.resource = options.resource.plural;
     this.#options = options;
     this.#path = collectionPath(options.resource, options.namespace);
   }
@@ -110,7 +100,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const backoff = new Backoff(BACKOFF_FIRST_MS, BACKOFF_MOST_MS, this.#options.random);
+    const backoff = new RetryBackoff(this.#options.clock, this.#options.random);
     while (!signal.aborted) {
       try {
         await this.#follow(backoff, signal);
@@ -120,16 +110,17 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     }
   }
 
-  /** One watch, after the check or the list that tells where it begins. */
-  async #follow(backoff: Backoff, signal: AbortSignal): Promise<void> {
+  /** One watch, after the check or the list that it starts from. */
+  async #follow(backoff: RetryBackoff, signal: AbortSignal): Promise<void> {
     if (this.#isDoubtful) await this.#checkPosition(signal);
     this.#isDoubtful = false;
     if (this.#position === undefined && !this.#canStream) await this.#list(signal);
-    const events = await this.#watch(signal, backoff);
-    if (events === 0) await pause(this.#options.clock, backoff.next(), signal);
+    const { events, durationMs } = await this.#watch(signal);
+    if (durationMs >= SHORT_WATCH_MS) return;
+    await pause(this.#options.clock, events === 0 ? backoff.next() : SHORT_WATCH_MS - durationMs, signal);
   }
 
-  async #recover(error: unknown, backoff: Backoff, signal: AbortSignal): Promise<void> {
+  async #recover(error: unknown, backoff: RetryBackoff, signal: AbortSignal): Promise<void> {
     if (this.#position === undefined && this.#canStream && isCode(error, 422)) {
       this.#canStream = false;
       return;
@@ -137,7 +128,8 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     this.#isDoubtful = true;
     if (isCode(error, 410) || isOutage(error)) this.#position = undefined;
     if (!isCode(error, 410)) this.#options.onProblem(error);
-    await pause(this.#options.clock, retryDelay(error, backoff), signal);
+    const retryAfterMs = error instanceof KubeApiError ? error.retryAfterMs : undefined;
+    await pause(this.#options.clock, backoff.next(retryAfterMs), signal);
   }
 
   async #list(signal: AbortSignal): Promise<void> {
@@ -154,8 +146,8 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   }
 
   #fill({ list, objects, requestedAt }: CompleteList<T>, version: string): void {
-    const { store, onTakenBack } = this.#options;
-    if (store.isTakenBackBy(list, objects, version)) onTakenBack?.();
+    const { store, onEtcdRollback } = this.#options;
+    if (store.isRolledBackBy(list, objects, version)) onEtcdRollback?.();
     store.replace(list, objects, version);
     this.#position = version;
     this.#backlogEnd = "";
@@ -178,13 +170,11 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     if (compareResourceVersions(this.#backlogEnd, this.#position) < 0) this.#position = undefined;
   }
 
-  /** @returns the number of events until the server ended the watch */
-  async #watch(signal: AbortSignal, backoff: Backoff): Promise<number> {
+  /** Resolves when the server ends the watch. @throws Error also if that happens before the initial list is complete */
+  async #watch(signal: AbortSignal): Promise<{ readonly events: number; readonly durationMs: number }> {
     const { client, clock, store, namespace, random = Math.random } = this.#options;
-    const silence = new AbortController();
-    const expectEvent = () =>
-      clock.after(SILENCE_MS, () => silence.abort(new Error(`watch of ${this.#path} fell silent`)));
-    let cancelSilence = expectEvent();
+    const silence = new SilenceLimit(clock, this.#path);
+    const startedAt = clock.monotonic();
     let events = 0;
     let initial =
       this.#position === undefined ? new InitialList(store, namespace, clock.monotonic()) : undefined;
@@ -200,17 +190,16 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
       // A list in flight needs every event: the store's own copy does not count toward it.
       const isKnown = (version: string) => initial === undefined && store.isOurs(version);
       for await (const event of watchEvents<Raw>(body, { path: this.#path, isKnown })) {
-        cancelSilence();
-        cancelSilence = expectEvent();
+        silence.restart();
         if (event.type === "KNOWN") this.#skip(event);
         else if (initial) initial = this.#handleInitial(event, initial);
         else this.#handle(event);
-        backoff.reset();
         events += 1;
       }
-      return events;
+      if (initial) throw new Error(`${this.#path}: the server ended the initial list before it was complete`);
+      return { events, durationMs: clock.monotonic() - startedAt };
     } finally {
-      cancelSilence();
+      silence.end();
       initial?.abandon();
     }
   }
@@ -238,12 +227,13 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   }
 
   #skip({ resourceVersion }: KnownEvent): void {
-    this.#options.store.passOurs(resourceVersion);
+    this.#options.store.skipOurs(resourceVersion);
     this.#moveTo(resourceVersion);
   }
 
   /** Empty if the object cannot be read: one malformed object must not block all others. */
   #read(raw: Raw): readonly T[] {
+    if (this.#options.includes?.(raw.metadata.namespace ?? "") === false) return [];
     try {
       return [this.#options.project(raw)];
     } catch (cause) {
@@ -262,9 +252,4 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
 /** No API server responded: meanwhile etcd may have been restored, and its version may have passed our position again. */
 function isOutage(error: unknown): boolean {
   return error instanceof KubeUnreachableError || (error instanceof KubeApiError && error.code >= 500);
-}
-
-function retryDelay(error: unknown, backoff: Backoff): number {
-  const own = backoff.next();
-  return error instanceof KubeApiError ? Math.max(own, error.retryAfterMs ?? 0) : own;
 }

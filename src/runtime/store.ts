@@ -6,15 +6,16 @@ export type Change<T> = (
   | { readonly type: "updated"; readonly object: T; readonly previous: T }
   | { readonly type: "deleted"; readonly previous: T }
 ) & {
-  /** It is told by the answer to a write of ours. */
+  /** It comes from the response to a write of ours. */
   readonly isOurs: boolean;
 };
 
 export type Indexes<T> = Readonly<Record<string, (object: T) => readonly string[]>>;
 
-/** A list that has been asked for, and what was written meanwhile: key to resource version. */
+/** A list that was requested and is not complete. */
 export interface ListInFlight {
   readonly namespace: string | undefined;
+  /** Our own writes since the request: key to resource version. */
   readonly written: Map<string, string>;
 }
 
@@ -22,10 +23,9 @@ export interface ListInFlight {
  * The objects of one kind as last seen, by `namespace/name` and by indexes.
  *
  * Guarantees:
- * - Within an epoch (from one list to the next) an object never goes back to an older version, so a late
- *   watch event cannot undo what the answer to our own write has shown.
- * - An object that was deleted and made again is told as `deleted` and then `added`, also when both
- *   happened unseen.
+ * - Within an epoch (from one list to the next) an object never goes back to an older version, so a late watch event
+ *   cannot undo the response to our own write.
+ * - An object that was deleted and recreated is reported as `deleted` and then `added`, even if the store saw neither.
  * - Listeners run after the store has changed, in the order of the changes. They must not throw.
  */
 export class Store<T extends KubeObject> {
@@ -34,9 +34,9 @@ export class Store<T extends KubeObject> {
   readonly #indexed = new Map<string, Map<string, Set<string>>>();
   readonly #listeners: ((change: Change<T>) => void)[] = [];
   readonly #lists = new Set<ListInFlight>();
-  /** The newest version told of each namespace, `undefined` being all: what is not known by then is gone. */
-  readonly #told = new Map<string | undefined, string>();
-  /** Versions that our own writes made, of which no watch has told yet, and the namespace of each. */
+  /** The newest version seen by namespace, `undefined` being all: an unknown object up to that version is gone. */
+  readonly #newest = new Map<string | undefined, string>();
+  /** Versions of our own writes that no watch has reached yet, and the namespace of each. */
   readonly #ours = new Map<string, string | undefined>();
 
   constructor(indexers: Indexes<T> = {}) {
@@ -56,7 +56,7 @@ export class Store<T extends KubeObject> {
     return this.#objects.values();
   }
 
-  /** Objects whose index function gave this value. */
+  /** Objects for which the index function returns this value. */
   by(index: string, value: string): T[] {
     const keys = this.#indexed.get(index)?.get(value) ?? [];
     return [...keys].flatMap((key) => this.#objects.get(key) ?? []);
@@ -66,24 +66,24 @@ export class Store<T extends KubeObject> {
     this.#listeners.push(listener);
   }
 
-  /** Whether a write of ours made this version and its answer is here: then its event need not be read. */
+  /** Our write made this version, and the store has its response, so its event can stay unread. */
   isOurs(resourceVersion: string): boolean {
     return this.#ours.has(resourceVersion);
   }
 
-  /** The watch has come to a version that `isOurs`. */
-  passOurs(resourceVersion: string): void {
-    this.#noteTold(this.#ours.get(resourceVersion), resourceVersion);
+  /** Call it if the watch reaches a version that `isOurs`. */
+  skipOurs(resourceVersion: string): void {
+    this.#noteVersion(this.#ours.get(resourceVersion), resourceVersion);
   }
 
   /** A version of an object, from a watch. Older ones than the one known are ignored. */
   apply(object: T): void {
     const { namespace, resourceVersion } = object.metadata;
-    this.#noteTold(namespace, resourceVersion);
+    this.#noteVersion(namespace, resourceVersion);
     this.#accept(object, false);
   }
 
-  /** @returns whether it was news */
+  /** @returns false if the known version is the same or newer */
   #accept(object: T, isOurs: boolean): boolean {
     const key = keyOf(object);
     const previous = this.#objects.get(key);
@@ -94,33 +94,33 @@ export class Store<T extends KubeObject> {
   }
 
   /**
-   * The answer to a write of ours: known at once, and not undone by a list that began before it. One that comes
-   * after the news of the object's end is ignored.
+   * The response to a write of ours. It counts at once, and a list that was requested before does not undo it. It is
+   * ignored if the object's deletion is known already.
    */
   observe(object: T): void {
     const { namespace, resourceVersion } = object.metadata;
-    const isTold = [namespace, undefined].some(
-      (scope) => compareResourceVersions(resourceVersion, this.#told.get(scope) ?? "") <= 0,
+    const isOld = [namespace, undefined].some(
+      (scope) => compareResourceVersions(resourceVersion, this.#newest.get(scope) ?? "") <= 0,
     );
-    if (isTold && !this.#objects.has(keyOf(object))) return;
+    if (isOld && !this.#objects.has(keyOf(object))) return;
     for (const { written } of this.#lists) written.set(keyOf(object), resourceVersion);
     if (this.#accept(object, true)) this.#ours.set(resourceVersion, namespace);
   }
 
-  /** A deletion, from a watch; carries the version at which it happened. */
+  /** A deletion, from a watch, with the version of the deletion. */
   remove(object: T): void {
     const { namespace, resourceVersion } = object.metadata;
-    this.#noteTold(namespace, resourceVersion);
+    this.#noteVersion(namespace, resourceVersion);
     const key = keyOf(object);
     const previous = this.#objects.get(key);
     if (previous && !isNewer(previous, object)) this.#delete(key, previous);
   }
 
   /**
-   * To be called before a list is asked for, so that `replace` knows which writes are newer than it.
-   * Every beginning has its end: `replace`, or `abandon`.
+   * Call it before a list is requested, so that `replace` knows which writes are newer, and end it with `replace` or
+   * `abandon`.
    *
-   * @param namespace what the list covers; everything when absent
+   * @param namespace undefined if the list covers all namespaces
    */
   beginList(namespace: string | undefined): ListInFlight {
     const list = { namespace, written: new Map() };
@@ -132,12 +132,13 @@ export class Store<T extends KubeObject> {
     this.#lists.delete(list);
   }
 
-  /** Whether the list, or an object in it, is older than what is known: nothing of the kind happens in one history. */
-  isTakenBackBy(list: ListInFlight, objects: readonly T[], listVersion: string): boolean {
-    const told = list.namespace === undefined ? [...this.#told.values()] : [this.#told.get(list.namespace)];
+  /** The list, or an object in it, is older than the store: that happens only after an etcd restore. */
+  isRolledBackBy(list: ListInFlight, objects: readonly T[], listVersion: string): boolean {
+    const newest =
+      list.namespace === undefined ? [...this.#newest.values()] : [this.#newest.get(list.namespace)];
     const isBeforeList = (version = "") => compareResourceVersions(version, listVersion) <= 0;
-    if (!told.every(isBeforeList)) return true;
-    // The first list has nothing to be held against, and may be long.
+    if (!newest.every(isBeforeList)) return true;
+    // The first list, which can be long, has nothing to be compared with.
     if (this.#objects.size === 0) return false;
     const listed = new Map(objects.map((object) => [keyOf(object), object]));
     return [...this.#objects].some(([key, known]) => {
@@ -148,13 +149,13 @@ export class Store<T extends KubeObject> {
     });
   }
 
-  /** A complete list: the truth, also where it is older than what was known (etcd put back). */
+  /** Makes the store equal to a complete list, even if the list is older (etcd rollback). */
   replace(list: ListInFlight, objects: readonly T[], listVersion: string): void {
     this.#lists.delete(list);
-    // In another history these versions may be another's.
+    // After an etcd rollback, other writes can have these versions.
     this.#ours.clear();
-    if (list.namespace === undefined) this.#told.clear();
-    this.#told.set(list.namespace, listVersion);
+    if (list.namespace === undefined) this.#newest.clear();
+    this.#newest.set(list.namespace, listVersion);
     const listed = new Map(objects.map((object) => [keyOf(object), object]));
     const isNewerThanList = (key: string) => {
       const version = list.written.get(key);
@@ -173,10 +174,10 @@ export class Store<T extends KubeObject> {
     }
   }
 
-  #noteTold(namespace: string | undefined, resourceVersion: string): void {
+  #noteVersion(namespace: string | undefined, resourceVersion: string): void {
     this.#ours.delete(resourceVersion);
-    const known = this.#told.get(namespace) ?? "";
-    if (compareResourceVersions(resourceVersion, known) > 0) this.#told.set(namespace, resourceVersion);
+    const known = this.#newest.get(namespace) ?? "";
+    if (compareResourceVersions(resourceVersion, known) > 0) this.#newest.set(namespace, resourceVersion);
   }
 
   #put(key: string, object: T, isOurs: boolean): void {
@@ -189,13 +190,15 @@ export class Store<T extends KubeObject> {
         values.set(value, keys.add(key));
       }
     }
-    this.#tell(previous ? { type: "updated", object, previous, isOurs } : { type: "added", object, isOurs });
+    this.#notify(
+      previous ? { type: "updated", object, previous, isOurs } : { type: "added", object, isOurs },
+    );
   }
 
   #delete(key: string, previous: T): void {
     this.#unindex(key, previous);
     this.#objects.delete(key);
-    this.#tell({ type: "deleted", previous, isOurs: false });
+    this.#notify({ type: "deleted", previous, isOurs: false });
   }
 
   #unindex(key: string, object: T): void {
@@ -208,7 +211,7 @@ export class Store<T extends KubeObject> {
     }
   }
 
-  #tell(change: Change<T>): void {
+  #notify(change: Change<T>): void {
     for (const listener of this.#listeners) listener(change);
   }
 }

@@ -15,23 +15,23 @@ interface ErrorEvent {
   readonly object: { readonly code?: number };
 }
 
-/** The event of a change that is known: it has not been read. */
+/** The event of a change that is known already. The event stays unread. */
 export interface KnownEvent {
   readonly type: "KNOWN";
   readonly resourceVersion: string;
 }
 
 export interface WatchOptions {
-  /** What is watched, for errors. */
+  /** The watched path, for errors. */
   readonly path: string;
-  /** Whether the change that made this version need not be read. */
+  /** The change that made this version is known, so its event can stay unread. */
   readonly isKnown: (resourceVersion: string) => boolean;
 }
 
 /**
- * The events of a watch's body: one JSON document a line.
+ * The events of a watch's body, which has one JSON document per line.
  *
- * @throws KubeApiError for what the server tells as one
+ * @throws KubeApiError for an event of type ERROR
  */
 export async function* watchEvents<Raw extends KubeObject>(
   body: AsyncIterable<Buffer>,
@@ -53,9 +53,9 @@ function readEvent<Raw extends KubeObject>(line: Buffer, path: string): WatchEve
   throw new KubeApiError(`watch of ${path}`, event.object.code ?? 500, JSON.stringify(event.object));
 }
 
-/** @returns what gives the lines that each chunk completes, without empty ones: the network cuts them anywhere */
+/** @returns a function that returns the lines that a chunk completes, without empty ones */
 function lineSplitter(): (chunk: Buffer) => Buffer[] {
-  // Chunks are joined only at a line's end: a long line in many chunks must not be copied for each.
+  // Chunks are joined only at the end of a line, so that a long line is not copied once per chunk.
   let pending: Buffer[] = [];
   return (chunk) => {
     const lines: Buffer[] = [];
@@ -74,7 +74,7 @@ function lineSplitter(): (chunk: Buffer) => Buffer[] {
 const CHANGE = Buffer.from('{"type":"MODIFIED",');
 const VERSION = Buffer.from('"resourceVersion":"');
 
-/** Of the only version in a line it is certain that it is the object's: in texts, quotes are escaped. */
+/** The only version in a line is the object's own: inside of strings, the quotes would be escaped. */
 function versionOfChange(line: Buffer): string | undefined {
   if (!line.subarray(0, CHANGE.length).equals(CHANGE)) return undefined;
   const at = line.indexOf(VERSION);

@@ -2,33 +2,33 @@ import { Backoff } from "./backoff.ts";
 import type { Clock } from "./clock.ts";
 import { Pace } from "./pace.ts";
 
-/** What happens in a queue, for who counts it. Must not throw. */
+/** Receives what happens in a queue, for metrics. Must not throw. */
 export interface QueueObserver {
-  /** A key that was not waiting waits. */
+  /** A key was added that was not waiting. */
   added(): void;
-  /** A pass over a key begins, so long after the key was added. */
+  /** A worker took a key. */
   began(waitedMs: number): void;
   ended(workedMs: number): void;
   retried(): void;
 }
 
-const NOBODY: QueueObserver = {
+const NO_OBSERVER: QueueObserver = {
   added: () => undefined,
   began: () => undefined,
   ended: () => undefined,
   retried: () => undefined,
 };
 
-/** All keys together are retried at most at this pace: a server that is back must not be run down again. */
+/** Limit of retries of all keys together: a server that has just recovered must not be overloaded again. */
 const RETRIES_PER_SECOND = 50;
 const RETRIES_AT_ONCE = 100;
 
 export interface WorkQueueOptions {
   readonly clock: Clock;
   readonly observer?: QueueObserver;
-  /** Least time between the starts of two passes over one key; the first acts at once. */
+  /** Least time between the starts of two reconciles of one key; the first one starts at once. */
   readonly minIntervalMs: number;
-  /** Back-off of a key that fails again and again. */
+  /** Back-off of a key that fails repeatedly. */
   readonly retryFirstMs: number;
   readonly retryMostMs: number;
   readonly random?: () => number;
@@ -36,7 +36,7 @@ export interface WorkQueueOptions {
 
 interface Entry {
   phase: "ready" | "processing" | "resting";
-  /** Since when it waits: if it is ready, or was added again while it was processed or rests. */
+  /** Start of its wait, if it is ready, or was added again while it is processed or rests. */
   addedAt: number | undefined;
   startedAt: number;
   /** Not to be processed again before this time. */
@@ -44,17 +44,17 @@ interface Entry {
 }
 
 /**
- * Keys of things to look at, each at most once at a time.
+ * Keys of objects to reconcile, each at most once at a time.
  *
  *     add ──▶ ready ──next──▶ processing ──done──▶ resting (for minIntervalMs, or as asked) ──▶ gone, or ready
  *
  * Guarantees:
  * - A key is never processed by two workers at once.
- * - A key added while it is processed is processed again afterwards, so no change is missed.
- * - Any number of adds between two passes is one pass.
- * - A key that fails is retried after a pause that doubles, and all of them within one overall pace.
- * - A key that is to be retried no earlier than after some time is not processed before, whoever adds it.
- * - What it remembers is bounded by the keys that are under way, delayed or failing.
+ * - A key that is added while it is processed is processed again afterwards, so no change is missed.
+ * - Any number of adds between two reconciles lead to one reconcile.
+ * - A key that fails is retried after a delay that doubles, and all keys together within one rate.
+ * - A key that must rest for some time before its retry is not processed before, even if it is added.
+ * - Its memory is bounded by the keys that are waiting, processed, delayed or failing.
  */
 export class WorkQueue {
   readonly #options: WorkQueueOptions;
@@ -68,7 +68,7 @@ export class WorkQueue {
 
   constructor(options: WorkQueueOptions) {
     this.#options = options;
-    this.#observer = options.observer ?? NOBODY;
+    this.#observer = options.observer ?? NO_OBSERVER;
   }
 
   /** Keys that wait for a worker. */
@@ -76,7 +76,7 @@ export class WorkQueue {
     return this.#ready.length;
   }
 
-  /** For how many milliseconds each pass that has begun has been going on. */
+  /** Age of each running reconcile in milliseconds. */
   underWay(): readonly number[] {
     const now = this.#options.clock.monotonic();
     const processed = [...this.#entries.values()].filter(({ phase }) => phase === "processing");
@@ -92,7 +92,7 @@ export class WorkQueue {
     else this.#makeReady(key, now);
   }
 
-  /** Adds the key after a delay. Of several delays of one key the earliest counts. */
+  /** Adds the key after a delay. If a key has several delays, the earliest counts. */
   addAfter(key: string, delayMs: number): void {
     const { clock } = this.#options;
     const at = clock.monotonic() + delayMs;
@@ -109,7 +109,7 @@ export class WorkQueue {
   /**
    * Adds the key after a delay that grows with each failure in a row.
    *
-   * @param leastMs how long it must rest in any case; for a key that is processed
+   * @param leastMs least time before the retry; for a key that is being processed
    */
   retry(key: string, leastMs = 0): void {
     const { clock, retryFirstMs, retryMostMs, random } = this.#options;
@@ -122,12 +122,12 @@ export class WorkQueue {
     this.addAfter(key, Math.max(leastMs, backoff.next(), overallMs));
   }
 
-  /** The key succeeded: its next failure starts the back-off anew. */
+  /** The key succeeded: its back-off starts over with the next failure. */
   forget(key: string): void {
     this.#backoffs.delete(key);
   }
 
-  /** The next key, which the caller must give back by `done`; `undefined` once the signal is aborted. */
+  /** The next key, for which the caller must call `done`; undefined once the signal is aborted. */
   async next(signal: AbortSignal): Promise<string | undefined> {
     while (!signal.aborted) {
       const key = this.#ready.shift();

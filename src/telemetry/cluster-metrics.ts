@@ -1,25 +1,11 @@
 import { Counter, Histogram, type Registry } from "prom-client";
-
-/** A finished call to the API server. */
-export interface ClusterCall {
-  /** The verb of RBAC: `get`, `list`, `watch`, `patch`, … */
-  readonly verb: string;
-  /** The plural name of the resource, such as `secrets`; empty for paths such as `/version`. */
-  readonly resource: string;
-  /** The HTTP method. */
-  readonly method: string;
-  readonly host: string;
-  /** HTTP status code; 0 without a response. */
-  readonly code: number;
-  /** Time until the response headers arrived. */
-  readonly seconds: number;
-}
+import type { EndedCall } from "../kube/client.ts";
 
 /** A call takes a millisecond or two, and at most 5 s. */
 const CALL_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
 /** @returns a function to call after each call to the API server */
-export function clusterMetrics(registry: Registry): (call: ClusterCall) => void {
+export function clusterMetrics(registry: Registry): (call: EndedCall) => void {
   const duration = new Histogram({
     name: "pipe_scaling_cluster_request_duration_seconds",
     help: "Time until the response headers of the Kubernetes API server arrived, in seconds; code is none without a response.",

@@ -27,7 +27,7 @@ export class RuntimeMetrics {
   readonly #retries: Counter;
   readonly #queueSeconds: Histogram;
   readonly #workSeconds: Histogram;
-  readonly #passes: Counter<"controller" | "result">;
+  readonly #reconciles: Counter<"controller" | "result">;
   readonly #errors: Counter;
 
   constructor(options: RuntimeMetricsOptions) {
@@ -58,7 +58,7 @@ export class RuntimeMetrics {
       help: "Duration of a reconcile, in seconds.",
       buckets: SECONDS,
     });
-    this.#passes = new Counter({
+    this.#reconciles = new Counter({
       registers,
       labelNames: ["controller", "result"],
       name: "controller_runtime_reconcile_total",
@@ -75,7 +75,7 @@ export class RuntimeMetrics {
       help: "Maximum number of concurrent reconciles.",
     }).set({ controller: name }, concurrency);
     for (const result of ["success", "requeue_after", "error"])
-      this.#passes.inc({ controller: name, result }, 0);
+      this.#reconciles.inc({ controller: name, result }, 0);
     for (const counter of [this.#adds, this.#retries]) counter.inc({ name }, 0);
     this.#errors.inc({ controller: name }, 0);
   }
@@ -93,9 +93,9 @@ export class RuntimeMetrics {
     };
   }
 
-  passed(result: string): void {
+  reconciled(result: string): void {
     const { name: controller } = this.#options;
-    this.#passes.inc({ controller, result });
+    this.#reconciles.inc({ controller, result });
     if (result === "error") this.#errors.inc({ controller });
   }
 
@@ -128,6 +128,20 @@ export class RuntimeMetrics {
     );
     gauge("controller_runtime_active_workers", "Running reconciles.", () => queue.underWay().length, {
       controller: name,
+    });
+  }
+
+  /** Reports the age of each watch at each scrape. @param ages milliseconds by kind; not finite without a contact */
+  watchAges(ages: () => ReadonlyMap<string, number>): void {
+    new Gauge({
+      name: "pipe_scaling_watch_age_seconds",
+      help: "Time since the API server last confirmed the controller's cache of a kind, in seconds: the oldest of all namespaces.",
+      labelNames: ["resource"],
+      registers: [this.#options.registry],
+      collect() {
+        for (const [resource, ageMs] of ages())
+          if (Number.isFinite(ageMs)) this.set({ resource }, ageMs / 1000);
+      },
     });
   }
 

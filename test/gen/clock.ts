@@ -22,7 +22,7 @@ export class VirtualClock implements Clock {
     };
   }
 
-  /** Lets time pass; what becomes due runs in its order, and what that awaits is let to settle. */
+  /** Lets time pass: runs the timers that become due, in their order, and everything that waits for them. */
   async advance(ms: number): Promise<void> {
     const end = this.#monotonic + ms;
     for (;;) {

@@ -155,6 +155,7 @@ export class SimulatedCluster {
     await new Promise<void>((resolve) => this.clock.after(LATENCY_MS, resolve));
     if (request.signal?.aborted) throw new KubeUnreachableError("who asked is no more");
     const name = nameIn(request.path);
+    if (request.path.endsWith("/deployments")) return this.#listPipe(request);
     const isOfPipe = request.path.includes("/deployments/");
     const fault = this.fault(request, isOfPipe ? this.deployments.get(name) : undefined);
     if (fault && !fault.isDone) throw fault.error;
@@ -163,8 +164,12 @@ export class SimulatedCluster {
     return parsed(answer);
   }
 
-  #patchPipe(name: string, { method, query, body }: KubeRequest): Deployment {
-    if (method === undefined) return found(this.deployments, name);
+  #listPipe<T>({ query }: KubeRequest): T {
+    const name = String(query?.["fieldSelector"]).replace("metadata.name=", "");
+    return parsed({ items: [this.deployments.get(name)].filter((each) => each !== undefined) });
+  }
+
+  #patchPipe(name: string, { query, body }: KubeRequest): Deployment {
     const patch: Deployment = parsed(body);
     const before = current(this.deployments.get(name), patch.metadata);
     if (query?.["dryRun"] !== undefined) return before;

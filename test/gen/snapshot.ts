@@ -103,6 +103,7 @@ export function aSnapshot(pipes: readonly DeploymentView[], changes: Partial<Sna
     deleted: undefined,
     foreign: [],
     failures: [],
+    orphans: [],
     writes: new Map(),
     validations: new Map(),
     pipes,

@@ -1,9 +1,10 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { KubeRequest } from "../../src/kube/client.ts";
 import { type Event, EventRecorder } from "../../src/runtime/event-recorder.ts";
 import { settled, VirtualClock } from "../gen/clock.ts";
 
-function setup({ answer = async () => undefined }: { answer?: () => Promise<unknown> } = {}) {
+function setup({ respond = async () => undefined }: { respond?: () => Promise<unknown> } = {}) {
   const clock = new VirtualClock();
   const calls: KubeRequest[] = [];
   const lost: string[] = [];
@@ -11,7 +12,7 @@ function setup({ answer = async () => undefined }: { answer?: () => Promise<unkn
     client: {
       json: async <T>(request: KubeRequest): Promise<T> => {
         calls.push(request);
-        await answer();
+        await respond();
         return JSON.parse(`{"metadata":{"name":"event-${calls.length}"}}`);
       },
     },
@@ -29,8 +30,18 @@ function event(note: string, uid = "1"): Event {
   return { regarding, type: "Warning", reason: "Broken", action: "Mend", note };
 }
 
+/** The note that the API server receives. */
+async function writtenNote(note: string, suffix: string): Promise<string> {
+  const { calls, recorder } = setup();
+  recorder.record({ ...event(note), suffix });
+  await settled();
+  const [call] = calls;
+  const body: object = Object(call?.body);
+  return "note" in body ? String(body.note) : "";
+}
+
 describe("an event recorder", () => {
-  it("writes an event with all that the API server asks for", async () => {
+  it("writes an event with all fields that the API server requires", async () => {
     const { calls, recorder } = setup();
     recorder.record(event("it broke"));
     await settled();
@@ -50,7 +61,7 @@ describe("an event recorder", () => {
     ]);
   });
 
-  it("counts the same event instead of writing it anew, for six minutes", async () => {
+  it("counts a repeated event on the first one for six minutes", async () => {
     const { clock, calls, recorder } = setup();
     for (const wait of [0, 1000, 359_000, 361_000]) {
       await clock.advance(wait);
@@ -64,7 +75,7 @@ describe("an event recorder", () => {
     });
   });
 
-  it("does not let one object flood, nor keep another from being heard", async () => {
+  it("limits the events of one object without affecting those of another", async () => {
     const { clock, calls, lost, recorder } = setup();
     for (let index = 0; index < 15; index += 1) recorder.record(event(`broken ${index}`));
     recorder.record(event("broken too", "2"));
@@ -77,13 +88,43 @@ describe("an event recorder", () => {
     expect(calls).toHaveLength(12);
   });
 
-  it("loses what is beyond its bound, and what cannot be written, and says so", async () => {
-    const stuck = setup({ answer: () => new Promise(() => undefined) });
+  it("reports an event that is dropped at the limit or cannot be written", async () => {
+    const stuck = setup({ respond: () => new Promise(() => undefined) });
     for (let index = 0; index < 120; index += 1) stuck.recorder.record(event("broken", `uid-${index}`));
     expect(stuck.lost).toHaveLength(20);
-    const broken = setup({ answer: () => Promise.reject(new Error("no")) });
+    const broken = setup({ respond: () => Promise.reject(new Error("no")) });
     broken.recorder.record(event("broken"));
     await settled();
     expect(broken.lost).toEqual(["broken"]);
+  });
+
+  it("cuts a note at 1,024 bytes, not characters, and keeps its suffix", async () => {
+    const note = await writtenNote("ä".repeat(600), " (request 0b7f6c1e)");
+    expect(Buffer.byteLength(note)).toBeLessThanOrEqual(1024);
+    expect(note).toMatch(/^ä{500,502}… \(request 0b7f6c1e\)$/);
+  });
+
+  it("keeps every note within 1,024 bytes, whole characters and its suffix", async () => {
+    const text = (maxLength: number) => fc.string({ unit: "binary", maxLength, size: "max" });
+    await fc.assert(
+      fc.asyncProperty(text(1500), text(128), async (note, suffix) => {
+        const written = await writtenNote(note, suffix);
+        expect(Buffer.byteLength(written)).toBeLessThanOrEqual(1024);
+        expect(written.isWellFormed()).toBe(true);
+        expect(written.endsWith(suffix)).toBe(true);
+        const kept = written.slice(0, written.length - suffix.length);
+        if (Buffer.byteLength(note + suffix) <= 1024) expect(kept).toBe(note);
+        else {
+          expect(kept.endsWith("…")).toBe(true);
+          expect(note.startsWith(kept.slice(0, -1))).toBe(true);
+          expect(Buffer.byteLength(written)).toBeGreaterThan(1020);
+        }
+      }),
+    );
+  });
+
+  it("cuts a suffix of more than 512 bytes", async () => {
+    const note = await writtenNote("it broke", "x".repeat(5000));
+    expect(note).toBe(`it broke${"x".repeat(509)}…`);
   });
 });

@@ -1,7 +1,7 @@
 import { createServer, type RequestListener, type Server, type ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { type EndedCall, KubeClient } from "../../src/kube/client.ts";
+import { type EndedCall, KubeClient, MAX_OPENING_STREAMS } from "../../src/kube/client.ts";
 import { connect, MAX_CALL_CONNECTIONS } from "../../src/kube/connection.ts";
 import { KubeApiError, KubeUnreachableError } from "../../src/kube/errors.ts";
 import { checkReachable } from "../../src/kube/reachable.ts";
@@ -37,6 +37,8 @@ describe("a response", () => {
     ["/base/html", [404, "<h1>404 page not found</h1>"]],
     ["/base/busy", [429, "{}", { "retry-after": "7" }]],
     ["/base/half", [200, '{"a":']],
+    ["/base/dated", [200, "{}", { date: "Thu, 01 Jan 2026 00:00:07 GMT" }]],
+    ["/base/badly-dated", [200, "{}", { date: "yesterday" }]],
     ["/base/version", [401, "{}"]],
     ["/base/refused", [422, JSON.stringify(refusal)]],
   ]);
@@ -51,7 +53,15 @@ describe("a response", () => {
     })}/base`;
   });
 
-  it("answers a request that keeps the path of the server's address, encodes the query, and has the token", async () => {
+  it("is reported with its Date header, if that can be read", async () => {
+    const ended: EndedCall[] = [];
+    const client = await clientOf(base, { onCall: (call) => ended.push(call) });
+    await client.json({ path: "/dated" });
+    await client.json({ path: "/badly-dated" });
+    expect(ended.map(({ date }) => date)).toEqual([Date.parse("2026-01-01T00:00:07Z"), undefined]);
+  });
+
+  it("belongs to a request with the base path of the server, the encoded query and the token", async () => {
     const client = await clientOf(base, { user: { token: "t0ken" } });
     const query = { labelSelector: "a in (b,c)", limit: 5, continue: undefined };
     expect(await client.json({ path: "/things", query })).toEqual({ kind: "Thing" });
@@ -183,6 +193,26 @@ describe("against a server that does not respond", () => {
     const respond = await useAllConnections(client);
     expect(await client.stream({ path: "/watch", signal: never })).toBeDefined();
     await respond();
+  });
+
+  it("no more than 64 watches are being opened at once, and the others follow or can be aborted", async () => {
+    const client = await clientOf(url);
+    const paths = Array.from({ length: MAX_OPENING_STREAMS }, (_, at) => `/silent/${at}`);
+    const opening = paths.map((path) => client.stream({ path, signal: never, timeoutMs: 60_000 }));
+    const abort = new AbortController();
+    const aborted = client.stream({ path: "/watch/aborted", signal: abort.signal });
+    const waiting = client.stream({ path: "/watch/waiting", signal: never });
+    abort.abort(new Error("enough"));
+    await expect(aborted).rejects.toThrow("enough");
+    await waitFor(() => silent.length === paths.length, { what: "the watches to arrive" });
+    // A call that is sent after the watches arrives after them.
+    await client.json({ path: "/last" });
+    expect(arrived).not.toContain("/watch/waiting");
+    silent[0]?.writeHead(200).flushHeaders();
+    await waiting;
+    expect(arrived).not.toContain("/watch/aborted");
+    for (const response of silent) response.end();
+    await Promise.all(opening);
   });
 
   it("a watch that is open has no deadline", async () => {

@@ -1,23 +1,41 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { KubeRequest } from "../../src/kube/client.ts";
 import { KubeApiError, KubeUnreachableError } from "../../src/kube/errors.ts";
 import type { Lease } from "../../src/kube/objects.ts";
-import { LeaderElector, LeadershipLostError } from "../../src/runtime/leader.ts";
+import { LeaderElector, type LeaderOptions, LeadershipLostError } from "../../src/runtime/leader.ts";
 import { VirtualClock } from "../gen/clock.ts";
 
-/** One Lease behind an API server that checks resource versions and can be cut off. */
+/** A call succeeds, does not reach the server, or loses its response. */
+type Fate = "ok" | "not sent" | "response lost";
+
+/** One Lease behind an API server that checks resource versions and can fail. */
 class FakeLeases {
   lease: Lease | undefined;
   isDown = false;
   writes = 0;
+  fateOf: (method: string) => Fate = () => "ok";
   #version = 0;
 
   async json<T>(request: KubeRequest): Promise<T> {
-    if (this.isDown) throw new KubeUnreachableError("down");
-    return JSON.parse(JSON.stringify(this.#answer(request)));
+    const fate = this.isDown ? "not sent" : this.fateOf(request.method ?? "GET");
+    if (fate === "not sent") throw new KubeUnreachableError("not sent");
+    const response = JSON.parse(JSON.stringify(this.#respond(request)));
+    if (fate === "response lost") throw new KubeUnreachableError("response lost");
+    return response;
   }
 
-  #answer({ method = "GET", body }: KubeRequest): Lease {
+  /** Another writer changes the metadata of the Lease. */
+  annotate(): void {
+    if (!this.lease) throw new Error("there is no Lease");
+    this.#version += 1;
+    this.lease = {
+      ...this.lease,
+      metadata: { ...this.lease.metadata, resourceVersion: String(this.#version) },
+    };
+  }
+
+  #respond({ method = "GET", body }: KubeRequest): Lease {
     if (method === "GET") {
       if (!this.lease) throw new KubeApiError("GET", 404, "{}");
       return this.lease;
@@ -32,7 +50,12 @@ class FakeLeases {
   }
 }
 
-function candidate(leases: FakeLeases, clock: VirtualClock, identity: string) {
+function candidate(
+  leases: FakeLeases,
+  clock: VirtualClock,
+  identity: string,
+  options: Partial<LeaderOptions> = {},
+) {
   const abort = new AbortController();
   const elector = new LeaderElector({
     client: leases,
@@ -40,19 +63,27 @@ function candidate(leases: FakeLeases, clock: VirtualClock, identity: string) {
     namespace: "ns",
     name: "lease",
     identity,
+    random: () => 0,
     onProblem: () => undefined,
+    ...options,
   });
-  const state = { isRunning: false };
+  const state = { isRunning: false, hasEnded: false };
   const ended = elector.run(abort.signal, async (signal) => {
     state.isRunning = true;
     await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
     state.isRunning = false;
   });
+  ended.then(
+    () => {
+      state.hasEnded = true;
+    },
+    () => undefined,
+  );
   return { elector, state, ended, stop: () => abort.abort() };
 }
 
 describe("leader election", () => {
-  it("has one leader, which gives the lease back when it ends", async () => {
+  it("has one leader, which releases the Lease when it ends", async () => {
     const [leases, clock] = [new FakeLeases(), new VirtualClock()];
     const first = candidate(leases, clock, "first");
     await clock.advance(0);
@@ -72,7 +103,7 @@ describe("leader election", () => {
     await second.ended;
   });
 
-  it("renews with one write each two seconds and no read", async () => {
+  it("renews with one write every two seconds and no read", async () => {
     const [leases, clock] = [new FakeLeases(), new VirtualClock()];
     const only = candidate(leases, clock, "only");
     await clock.advance(20_000);
@@ -82,7 +113,7 @@ describe("leader election", () => {
     await only.ended;
   });
 
-  it("takes over from one that vanished only after the lease is over by its own clock", async () => {
+  it("takes over from a leader that vanished only after the lease has expired by its own monotonic clock", async () => {
     const [leases, clock] = [new FakeLeases(), new VirtualClock()];
     const gone = candidate(leases, new VirtualClock(), "gone");
     await clock.advance(0);
@@ -100,7 +131,7 @@ describe("leader election", () => {
     await next.ended;
   });
 
-  it("stops writing before the lease can be another's, when it cannot renew", async () => {
+  it("stops writing before another process can take over, if it cannot renew", async () => {
     const [leases, clock] = [new FakeLeases(), new VirtualClock()];
     const only = candidate(leases, clock, "only");
     await clock.advance(4000);
@@ -114,7 +145,7 @@ describe("leader election", () => {
     expect(await only.ended).toBe(true);
   });
 
-  it("does not write over the lease of the one that took over while it was stopped", async () => {
+  it("does not overwrite the Lease of the process that took over while it was suspended", async () => {
     const [leases, clock, frozen] = [new FakeLeases(), new VirtualClock(), new VirtualClock()];
     const sleeper = candidate(leases, frozen, "sleeper");
     await clock.advance(0);
@@ -129,5 +160,131 @@ describe("leader election", () => {
     next.stop();
     await clock.advance(0);
     await next.ended;
+  });
+
+  it("takes over the Lease of a leader that vanished although one read in six fails", async () => {
+    const [leases, clock] = [new FakeLeases(), new VirtualClock()];
+    const gone = candidate(leases, new VirtualClock(), "gone");
+    await clock.advance(0);
+    let reads = 0;
+    leases.fateOf = (method) => {
+      reads += method === "GET" ? 1 : 0;
+      return method === "GET" && reads % 6 === 0 ? "not sent" : "ok";
+    };
+    const next = candidate(leases, clock, "next");
+    await clock.advance(18_000);
+    expect(next.elector.isLeader).toBe(true);
+    next.stop();
+    gone.stop();
+    await clock.advance(0);
+    await next.ended;
+  });
+
+  it("waits for the duration that the holder wrote into its Lease, not for its own", async () => {
+    const [leases, clock] = [new FakeLeases(), new VirtualClock()];
+    const gone = candidate(leases, new VirtualClock(), "gone", { leaseMs: 60_000 });
+    await clock.advance(0);
+    const next = candidate(leases, clock, "next");
+    await clock.advance(59_999);
+    expect(next.elector.isLeader).toBe(false);
+    await clock.advance(2000);
+    expect(next.elector.isLeader).toBe(true);
+    next.stop();
+    gone.stop();
+    await clock.advance(0);
+    await next.ended;
+  });
+
+  it("does not mistake a change of the Lease's metadata for a renewal", async () => {
+    const [leases, clock] = [new FakeLeases(), new VirtualClock()];
+    const gone = candidate(leases, new VirtualClock(), "gone");
+    await clock.advance(0);
+    const next = candidate(leases, clock, "next");
+    for (let second = 0; second < 17; second += 1) {
+      leases.annotate();
+      await clock.advance(1000);
+    }
+    expect(next.elector.isLeader).toBe(true);
+    next.stop();
+    gone.stop();
+    await clock.advance(0);
+    await next.ended;
+  });
+
+  it("stops writing as soon as it reads that another process holds the Lease", async () => {
+    const [leases, clock] = [new FakeLeases(), new VirtualClock()];
+    const first = candidate(leases, clock, "first");
+    await clock.advance(0);
+    // An administrator deletes the Lease, and another process creates it.
+    leases.lease = undefined;
+    const second = candidate(leases, clock, "second");
+    await clock.advance(4000);
+    expect([first.elector.isLeader, second.elector.isLeader]).toEqual([false, true]);
+    expect(await first.ended).toBe(true);
+    expect(leases.lease).toMatchObject({ spec: { holderIdentity: "second" } });
+    second.stop();
+    await clock.advance(0);
+    await second.ended;
+  });
+
+  it("spreads the attempts of a candidate over 2 to 4.4 s", async () => {
+    const [leases, clock] = [new FakeLeases(), new VirtualClock()];
+    const leader = candidate(leases, clock, "leader");
+    await clock.advance(0);
+    const reads: number[] = [];
+    const counted = {
+      json: <T>(request: KubeRequest): Promise<T> => {
+        reads.push(clock.monotonic());
+        return leases.json<T>(request);
+      },
+    };
+    const random = [0, 0.5, 1];
+    const next = candidate(leases, clock, "next", { client: counted, random: () => random.shift() ?? 0 });
+    await clock.advance(9600);
+    expect(reads).toEqual([0, 2000, 5200, 9600]);
+    next.stop();
+    leader.stop();
+    await clock.advance(0);
+    await Promise.all([next.ended, leader.ended]);
+  });
+
+  it("never has two leaders, and has one within 24 s after the last of any sequence of failed calls", async () => {
+    const fate = fc.constantFrom<Fate>("ok", "ok", "not sent", "response lost");
+    const fraction = fc.double({ min: 0, max: 1, noNaN: true });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fate, { maxLength: 60, size: "max" }),
+        fc.array(fraction, { minLength: 1, maxLength: 9 }),
+        async (fates, fractions) => {
+          const [leases, clock] = [new FakeLeases(), new VirtualClock()];
+          let draws = 0;
+          const random = () => fractions[draws++ % fractions.length] ?? 0;
+          leases.fateOf = () => fates.shift() ?? "ok";
+          let started = 0;
+          const start = () => {
+            started += 1;
+            return candidate(leases, clock, `process-${started}`, { random });
+          };
+          const candidates = [start(), start(), start()];
+          const leaders = () => candidates.filter(({ elector }) => elector.isLeader).length;
+          const advanceUntil = async (isOver: () => boolean, seconds: number) => {
+            for (let second = 0; second < seconds && !isOver(); second += 1) {
+              await clock.advance(1000);
+              expect(leaders()).toBeLessThanOrEqual(1);
+              // A process that has lost the Lease ends, and its successor has a name of its own.
+              for (const [index, each] of candidates.entries())
+                if (each.state.hasEnded) candidates[index] = start();
+            }
+          };
+          await advanceUntil(() => fates.length === 0, 600);
+          await advanceUntil(() => leaders() === 1, 24);
+          expect(leaders()).toBe(1);
+          for (const each of candidates) each.stop();
+          await clock.advance(0);
+          await Promise.all(candidates.map(({ ended }) => ended));
+        },
+      ),
+      { numRuns: 200 },
+    );
   });
 });

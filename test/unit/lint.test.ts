@@ -10,7 +10,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   crd: ["domain"],
   records: ["domain"],
   kube: [],
-  telemetry: [],
+  telemetry: ["kube"],
   runtime: ["kube"],
   api: ["domain", "crd", "records", "kube", "runtime", "telemetry"],
   controller: ["domain", "crd", "records", "kube", "runtime", "telemetry"],

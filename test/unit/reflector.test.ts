@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { KubeRequest } from "../../src/kube/client.ts";
 import { KubeApiError, KubeUnreachableError } from "../../src/kube/errors.ts";
@@ -97,7 +98,7 @@ function setup(script: Step[], { canStream = false } = {}) {
   const abort = new AbortController();
   const calls: string[] = [];
   const problems: unknown[] = [];
-  const takenBack: string[] = [];
+  const rollbacks: string[] = [];
   const store = new Store<KubeObject>();
   const names = () => [...store.values()].map((each) => each.metadata.name).sort();
   const step = (request: KubeRequest): Step => {
@@ -130,9 +131,10 @@ function setup(script: Step[], { canStream = false } = {}) {
       return raw;
     },
     clock,
-    random: () => 0,
+    // The shortest delays: 0.8 s, 1.6 s, 3.2 s, …, 15 s.
+    random: () => 1,
     onProblem: (problem) => problems.push(problem),
-    onTakenBack: () => takenBack.push(names().join()),
+    onEtcdRollback: () => rollbacks.push(names().join()),
   });
   const running = reflector.run(abort.signal);
   const end = async () => {
@@ -140,16 +142,16 @@ function setup(script: Step[], { canStream = false } = {}) {
     await clock.advance(0);
     await running;
   };
-  return { clock, calls, problems, takenBack, store, reflector, names, end };
+  return { clock, calls, problems, rollbacks, store, reflector, names, end };
 }
 
 describe("a reflector", () => {
-  it("does not read what a write of ours has made, and goes on from there", async () => {
+  it("skips the event of our own write unread, and continues from its version", async () => {
     const first = new FakeWatch();
     const world = setup([{ list: listOf(10, []) }, { watch: first }, { watch: new FakeWatch() }]);
     await settled();
     world.store.observe(object("ours", 11));
-    // Would be told as a problem if it were read.
+    // Reading it would fail, and be reported as a problem.
     first.send({ type: "MODIFIED", object: object("broken", 11) });
     first.end();
     await world.clock.advance(1000);
@@ -159,7 +161,7 @@ describe("a reflector", () => {
     await world.end();
   });
 
-  it("tells what it cannot read, and knows all others", async () => {
+  it("reports an object that it cannot read, and keeps all others", async () => {
     const watch = new FakeWatch();
     const world = setup([{ list: listOf(10, [object("broken", 1), object("b", 2)]) }, { watch }]);
     await settled();
@@ -173,7 +175,7 @@ describe("a reflector", () => {
     await world.end();
   });
 
-  it("lists page by page, then watches from there", async () => {
+  it("lists page by page, then watches from the version of the list", async () => {
     const watch = new FakeWatch();
     const world = setup([
       { list: listOf(10, [object("a", 1)], "more") },
@@ -190,7 +192,7 @@ describe("a reflector", () => {
     await world.end();
   });
 
-  it("joins lines that the network has cut, and splits what it has joined", async () => {
+  it("reads lines that the network cuts or joins anywhere", async () => {
     const watch = new FakeWatch();
     const world = setup([{ list: listOf(1, []) }, { watch }]);
     await settled();
@@ -204,12 +206,13 @@ describe("a reflector", () => {
     await world.end();
   });
 
-  it("goes on from the last version, bookmarks included, when the server ends the watch", async () => {
+  it("continues at once from the last version, bookmarks included, if the server ends a watch after a second", async () => {
     const first = new FakeWatch();
     const world = setup([{ list: listOf(10, []) }, { watch: first }, { watch: new FakeWatch() }]);
     await settled();
     first.send({ type: "ADDED", object: object("a", 11) });
     first.send({ type: "BOOKMARK", object: { metadata: { resourceVersion: "40" } } });
+    await world.clock.advance(1000);
     first.end();
     await settled();
     expect(world.calls).toEqual(["list", "watch 10", "watch 40"]);
@@ -217,7 +220,7 @@ describe("a reflector", () => {
     await world.end();
   });
 
-  it("does not ask in a hot loop when the server ends each watch at once", async () => {
+  it("backs off if the server ends each watch at once", async () => {
     const watches = Array.from({ length: 20 }, () => {
       const watch = new FakeWatch();
       watch.end();
@@ -242,42 +245,26 @@ describe("a reflector", () => {
     await world.clock.advance(1000);
     expect(world.calls).toEqual(["list", "watch 10", "list", "watch 99"]);
     expect(world.names()).toEqual(["b"]);
-    expect(world.takenBack).toEqual([]);
+    expect(world.rollbacks).toEqual([]);
     await world.end();
   });
 
-  it("survives every error with growing pauses, and says so", async () => {
+  it("retries after every error with growing delays, and reports it", async () => {
     const world = setup([
       { error: new KubeUnreachableError("down") },
       { error: new KubeApiError("GET", 500, "{}") },
       { list: listOf(10, [object("a", 1)]) },
       { watch: new FakeWatch() },
     ]);
-    await world.clock.advance(200);
+    await world.clock.advance(2399);
     expect(world.reflector.isSynced).toBe(false);
-    await world.clock.advance(400);
+    await world.clock.advance(1);
     expect(world.reflector.isSynced).toBe(true);
     expect(world.problems).toHaveLength(2);
     await world.end();
   });
 
-  it("takes a watch that told of something before it broke for no failure in a row", async () => {
-    const watches = Array.from({ length: 6 }, () => new FakeWatch());
-    const world = setup([
-      { list: listOf(10, []) },
-      ...watches.flatMap((watch) => [{ watch }, { list: listOf(99, []) }]),
-    ]);
-    for (const [index, watch] of watches.entries()) {
-      await settled();
-      watch.send({ type: "ADDED", object: object("a", 11 + index) });
-      watch.fail(new Error("reset"));
-      await world.clock.advance(200);
-    }
-    expect(world.calls.filter((call) => call.startsWith("watch"))).toHaveLength(watches.length + 1);
-    await world.end();
-  });
-
-  it("obeys a server that asks for patience", async () => {
+  it("waits for as long as the server asks with Retry-After", async () => {
     const world = setup([
       { error: new KubeApiError("GET", 429, "{}", "7") },
       { list: listOf(1, []) },
@@ -290,7 +277,7 @@ describe("a reflector", () => {
     await world.end();
   });
 
-  it("after an error, goes on where it was if the server's history has not gone back", async () => {
+  it("continues from its position after an error, if the server's version is not older", async () => {
     const first = new FakeWatch();
     const world = setup([
       { list: listOf(10, []) },
@@ -306,9 +293,9 @@ describe("a reflector", () => {
   });
 
   it.each([
-    ["nobody was there", new KubeUnreachableError("refused")],
-    ["nobody was behind the balancer", new KubeApiError("GET", 503, "{}")],
-  ])("lists again after %s: etcd put back may be past its position by then", async (_, error) => {
+    ["the server was down", new KubeUnreachableError("refused")],
+    ["no server was behind the load balancer", new KubeApiError("GET", 503, "{}")],
+  ])("lists again after %s, because etcd may have been restored meanwhile", async (_, error) => {
     const first = new FakeWatch();
     const world = setup([
       { list: listOf(100, [object("a", 90), object("b", 50)]) },
@@ -319,14 +306,14 @@ describe("a reflector", () => {
     ]);
     await settled();
     first.fail(new Error("reset"));
-    await world.clock.advance(1000);
+    await world.clock.advance(2400);
     expect(world.calls.slice(2)).toEqual(["list head", "list", "watch 110"]);
     expect(world.store.get("ns/a")?.metadata.resourceVersion).toBe("40");
     expect(world.names()).toEqual(["a"]);
     await world.end();
   });
 
-  it("takes a history that has gone back as a new truth", async () => {
+  it("replaces its contents after an etcd rollback, and reports the rollback first", async () => {
     const first = new FakeWatch();
     const world = setup([
       { list: listOf(100, [object("a", 90), object("b", 50)]) },
@@ -341,11 +328,11 @@ describe("a reflector", () => {
     expect(world.calls.slice(2)).toEqual(["list head", "list", "watch 60"]);
     expect(world.store.get("ns/a")?.metadata.resourceVersion).toBe("40");
     expect(world.names()).toEqual(["a"]);
-    expect(world.takenBack, "told once, before the store shows it").toEqual(["a,b"]);
+    expect(world.rollbacks, "reported once, before the store shows it").toEqual(["a,b"]);
     await world.end();
   });
 
-  it("does not trust silence: without a bookmark for three minutes it looks again", async () => {
+  it("checks its position after three minutes without a bookmark", async () => {
     const world = setup([
       { list: listOf(100, [object("a", 90)]) },
       { watch: new FakeWatch() },
@@ -359,6 +346,155 @@ describe("a reflector", () => {
     expect(world.calls.slice(2)).toEqual(["list head", "list", "watch 60"]);
     expect(world.names()).toEqual([]);
     await world.end();
+  });
+});
+
+/** A response of a server that fails in every way there is. */
+type Outcome =
+  | "error"
+  | "gone"
+  | "cut"
+  | "end"
+  | "event, cut"
+  | "event, end"
+  | "event, gone"
+  | "list, cut"
+  | "list, gone";
+const OUTCOMES: readonly Outcome[] = [
+  "error",
+  "gone",
+  "cut",
+  "end",
+  "event, cut",
+  "event, end",
+  "event, gone",
+  "list, cut",
+  "list, gone",
+];
+
+/** A reflector whose server responds at once to every call, and its calls in the last minute. */
+function faultyServer(
+  outcomeOf: (call: number) => Outcome,
+  { canStream = true, random = (): number => 1 } = {},
+) {
+  const clock = new VirtualClock();
+  const abort = new AbortController();
+  const calls: { readonly type: "list" | "head" | "watch"; readonly at: number }[] = [];
+  const respond = (type: "list" | "head" | "watch"): Outcome => {
+    calls.push({ type, at: clock.monotonic() });
+    const outcome = outcomeOf(calls.length);
+    if (outcome === "error") throw new KubeApiError("GET", 500, "{}");
+    if (outcome === "gone") throw new KubeApiError("GET", 410, "{}");
+    return outcome;
+  };
+  let version = 100;
+  const nextVersion = () => {
+    version += 1;
+    return version;
+  };
+  const reflector = new Reflector({
+    client: {
+      json: async <T>({ query }: KubeRequest): Promise<T> => {
+        respond(query?.["limit"] === 1 ? "head" : "list");
+        return JSON.parse(JSON.stringify(listOf(nextVersion(), [])));
+      },
+      stream: async ({ query, signal }: KubeRequest & { readonly signal: AbortSignal }) => {
+        const isInitial = query?.["sendInitialEvents"] === true;
+        if (isInitial && !canStream) throw NO_INITIAL_EVENTS;
+        const [what, end = what] = respond(isInitial ? "list" : "watch").split(", ");
+        const watch = new FakeWatch();
+        if (what === "event") watch.send(added("a", nextVersion()));
+        if (what === "list") watch.send(bookmark(nextVersion(), true));
+        if (end === "gone") watch.send({ type: "ERROR", object: { code: 410, reason: "Expired" } });
+        else if (end === "end") watch.end();
+        else watch.fail(new Error("reset by peer"));
+        return watch.listen(signal);
+      },
+    },
+    resource: { apiVersion: "v1", plural: "things" },
+    store: new Store<KubeObject>(),
+    project: (raw) => raw,
+    clock,
+    random,
+    onProblem: () => undefined,
+  });
+  const running = reflector.run(abort.signal);
+  const callsPerMinute = (type: "list" | "head" | "watch") =>
+    calls.filter((call) => call.type === type && call.at > clock.monotonic() - MINUTE_MS).length;
+  const end = async () => {
+    abort.abort();
+    await clock.advance(0);
+    await running;
+  };
+  return { clock, calls, callsPerMinute, end };
+}
+
+describe("the number of calls of a reflector", () => {
+  it.each<[string, Outcome]>([
+    ["ends the initial list early", "event, end"],
+    ["resets the connection during the initial list", "event, cut"],
+    ["reports 410 right after the initial list", "list, gone"],
+  ])("is at most ten lists in the first minute if the server %s", async (_, outcome) => {
+    const server = faultyServer(() => outcome);
+    await server.clock.advance(MINUTE_MS);
+    expect(server.callsPerMinute("list")).toBeGreaterThan(1);
+    expect(server.callsPerMinute("list")).toBeLessThanOrEqual(10);
+    await server.end();
+  });
+
+  it("is bounded for every sequence of failures", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.constantFrom(...OUTCOMES), { minLength: 1, maxLength: 6 }),
+        fc.boolean(),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        async (outcomes, canStream, random) => {
+          const outcomeOf = (call: number) => outcomes[call % outcomes.length] ?? "error";
+          const server = faultyServer(outcomeOf, { canStream, random: () => random });
+          for (let minute = 0; minute < 6; minute += 1) {
+            await server.clock.advance(MINUTE_MS);
+            expect(server.callsPerMinute("list")).toBeLessThanOrEqual(10);
+            expect(server.callsPerMinute("head")).toBeLessThanOrEqual(10);
+            expect(server.callsPerMinute("watch")).toBeLessThanOrEqual(61);
+          }
+          await server.end();
+        },
+      ),
+      { numRuns: 100 },
+    );
+  });
+
+  it("is one retry within 1.6 s of a failure that follows two minutes without a failure", async () => {
+    const watches = [new FakeWatch(), new FakeWatch(), new FakeWatch()];
+    const world = setup([
+      ...Array<Step>(5).fill({ error: new KubeApiError("GET", 500, "{}") }),
+      { list: listOf(10, []) },
+      ...watches.flatMap((watch): Step[] => [{ watch }, { list: listOf(99, []) }]),
+    ]);
+    // 0.8 + 1.6 + 3.2 + 6.4 + 12.8 s
+    await world.clock.advance(24_800);
+    expect(world.calls.at(-1)).toBe("watch 10");
+    await world.clock.advance(119_999);
+    watches[0]?.fail(new Error("reset"));
+    await world.clock.advance(14_999);
+    expect(world.calls, "one millisecond too early").toHaveLength(7);
+    await world.clock.advance(1);
+    expect(world.calls.slice(7)).toEqual(["list head", "watch 10"]);
+    await world.clock.advance(120_000);
+    watches[1]?.fail(new Error("reset"));
+    await world.clock.advance(800);
+    expect(world.calls.slice(9)).toEqual(["list head", "watch 10"]);
+    await world.end();
+  });
+
+  it("is one watch a second if each watch ends after an event", async () => {
+    const server = faultyServer((call) => (call === 1 ? "list, cut" : "event, end"));
+    await server.clock.advance(MINUTE_MS);
+    await server.clock.advance(MINUTE_MS);
+    expect(server.callsPerMinute("watch")).toBeGreaterThan(55);
+    expect(server.callsPerMinute("watch")).toBeLessThanOrEqual(61);
+    expect(server.callsPerMinute("list")).toBe(0);
+    await server.end();
   });
 });
 
@@ -383,7 +519,7 @@ describe("the last contact of a reflector", () => {
     await settled();
     for (const event of [added("a", 1), bookmark(2, true)]) first.send(event);
     first.send({ type: "ERROR", object: { code: 410, reason: "Expired" } });
-    await world.clock.advance(200);
+    await world.clock.advance(800);
     const requestedAt = world.clock.monotonic();
     expect(world.calls).toEqual(["watch all", "watch all"]);
     for (const event of [added("a", 1), added("b", 3), bookmark(3, false)]) {
@@ -447,7 +583,7 @@ describe("the last contact of a reflector", () => {
 
 describe("a reflector whose server sends lists as events", () => {
   const canStream = true;
-  it("reads all that comes while a list is in flight, also what a write of ours has made", async () => {
+  it("reads every event of the initial list, even those of our own writes", async () => {
     const watch = new FakeWatch();
     const world = setup([{ watch }], { canStream });
     await settled();
@@ -460,12 +596,12 @@ describe("a reflector whose server sends lists as events", () => {
     await world.end();
   });
 
-  it("fills the store when all have come, and goes on with what changes", async () => {
+  it("fills the store once the initial list is complete, and continues with the changes", async () => {
     const watch = new FakeWatch();
     const world = setup([{ watch }], { canStream });
     await settled();
     for (const event of [added("a", 1), added("b", 2), bookmark(2, false)]) watch.send(event);
-    // It happened while they were being told.
+    // A change during the initial list.
     watch.send({ type: "DELETED", object: object("b", 3) });
     watch.send({ type: "MODIFIED", object: object("a", 4) });
     await settled();
@@ -483,7 +619,7 @@ describe("a reflector whose server sends lists as events", () => {
     await world.end();
   });
 
-  it("begins anew when it breaks before all have come, and forgets the half", async () => {
+  it("lists again if the initial list breaks off, and drops the incomplete one", async () => {
     const first = new FakeWatch();
     const second = new FakeWatch();
     const world = setup([{ watch: first }, { watch: second }], { canStream });
@@ -499,7 +635,7 @@ describe("a reflector whose server sends lists as events", () => {
     await world.end();
   });
 
-  it("takes them as the truth, also where it is older than what was known", async () => {
+  it("replaces its contents with the initial list, even if the list is older", async () => {
     const first = new FakeWatch();
     const second = new FakeWatch();
     const gone = { code: 410, reason: "Expired" };
@@ -512,11 +648,11 @@ describe("a reflector whose server sends lists as events", () => {
     await settled();
     expect(world.names()).toEqual(["a"]);
     expect(world.store.get("ns/a")?.metadata.resourceVersion).toBe("40");
-    expect(world.takenBack, "told once, before the store shows it").toEqual(["a,b"]);
+    expect(world.rollbacks, "reported once, before the store shows it").toEqual(["a,b"]);
     await world.end();
   });
 
-  it("does not wait for ever for their end", async () => {
+  it("lists again after three minutes without an event of the initial list", async () => {
     const second = new FakeWatch();
     const world = setup([{ watch: new FakeWatch() }, { watch: second }], { canStream });
     await world.clock.advance(181_000);

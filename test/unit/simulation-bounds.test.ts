@@ -133,6 +133,25 @@ describe("a pipe that is removed", () => {
   });
 });
 
+describe("a pipe that nothing can be done for", () => {
+  it("says once in an Event of its own why, where it has no PipeScaling", async () => {
+    const simulation = new Simulation();
+    simulation.setTier("gold");
+    simulation.addService(1);
+    simulation.deploy("pipe-1", 1);
+    simulation.deploy("pipe-2", 2);
+    simulation.start();
+    await simulation.run(HOUR);
+    simulation.setImage("pipe-1", "another");
+    simulation.setImage("pipe-2", "another");
+    await simulation.run(HOUR);
+    const told = simulation.events.map(
+      ({ regarding, reason }) => `${regarding.kind} ${regarding.name} ${reason}`,
+    );
+    expect(told.sort()).toEqual(["Deployment pipe-1 UnknownTier", "Deployment pipe-2 UnknownService"]);
+  });
+});
+
 describe("the rollout window of a service", () => {
   it("holds rollouts until it opens, and a window of the organization holds those of services without one", async () => {
     const simulation = new Simulation();

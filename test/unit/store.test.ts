@@ -31,7 +31,7 @@ function list(store: Store<Thing>, version: number, objects: Thing[], namespace?
 }
 
 describe("a store", () => {
-  it("finds by name and by index, also after a change of what is indexed", () => {
+  it("finds objects by name and by index, even after an indexed field changes", () => {
     const { store } = setup();
     store.apply(thing("a", 1));
     store.apply(thing("b", 2));
@@ -42,7 +42,7 @@ describe("a store", () => {
     expect(store.by("colour", "green")).toEqual([]);
   });
 
-  it("does not go back to an older version when a watch is late", () => {
+  it("does not go back to an older version if a watch event is late", () => {
     const { store, changes } = setup();
     store.observe(thing("a", 10));
     store.apply(thing("a", 9));
@@ -51,25 +51,25 @@ describe("a store", () => {
     expect(changes).toEqual(["added a@10"]);
   });
 
-  it("knows the versions that its own writes made until the watch has come to them", () => {
+  it("remembers the version of our write until the watch reaches it", () => {
     const { store } = setup();
     store.observe(thing("a", 5));
     expect([store.isOurs("5"), store.isOurs("6")]).toEqual([true, false]);
-    store.passOurs("5");
+    store.skipOurs("5");
     expect(store.isOurs("5")).toBe(false);
-    // It counts as told: what was deleted by then does not come back.
+    // The watch is past this version, so the object was deleted since.
     store.observe(thing("b", 4));
     expect(store.get("ns/b")).toBeUndefined();
   });
 
-  it("keeps no version that the watch has told all the same, as it does of what was made anew", () => {
+  it("forgets the version of our write if the watch delivers its event after all", () => {
     const { store } = setup();
     store.observe(thing("a", 5));
     store.apply(thing("a", 5));
     expect(store.isOurs("5")).toBe(false);
   });
 
-  it("does not take for its own what the watch told first, or what a new history may have made", () => {
+  it("does not remember the version of our write if the watch was first, or after a list", () => {
     const { store } = setup();
     store.apply(thing("a", 5));
     store.observe(thing("a", 5));
@@ -79,7 +79,7 @@ describe("a store", () => {
     expect(store.isOurs("7")).toBe(false);
   });
 
-  it("tells of each change whether a write of ours made it", () => {
+  it("marks the changes that our own writes made", () => {
     const { store } = setup();
     const ours: boolean[] = [];
     store.onChange(({ isOurs }) => ours.push(isOurs));
@@ -90,14 +90,14 @@ describe("a store", () => {
     expect(ours).toEqual([true, false, true, false]);
   });
 
-  it("tells an object that was deleted and made again as both", () => {
+  it("reports an object that was deleted and recreated as deleted and added", () => {
     const { store, changes } = setup();
     store.apply(thing("a", 1));
     store.apply(thing("a", 5, { uid: "2" }));
     expect(changes).toEqual(["added a@1", "deleted a@1", "added a@5"]);
   });
 
-  it("takes a list as the truth: what is missing is deleted, what is older counts", () => {
+  it("is equal to a list after it: missing objects are deleted, and older versions accepted", () => {
     const { store, changes } = setup();
     list(store, 10, [thing("a", 9), thing("b", 8), thing("c", 7)]);
     list(store, 5, [thing("a", 3), thing("b", 8), thing("c", 4, { uid: "2" })]);
@@ -106,7 +106,7 @@ describe("a store", () => {
     expect(store.size).toBe(0);
   });
 
-  it("keeps a write of ours that a list in flight could not know", () => {
+  it("keeps a write of ours that is newer than a list in flight", () => {
     const { store } = setup();
     store.apply(thing("a", 1));
     const inFlight = store.beginList(undefined);
@@ -117,7 +117,7 @@ describe("a store", () => {
     expect(store.get("ns/new")).toBeDefined();
   });
 
-  it("does not bring back what was deleted before the answer to our write came", () => {
+  it("does not bring back an object that was deleted before the response to our write arrived", () => {
     const { store } = setup();
     store.apply(thing("a", 1));
     store.remove(thing("a", 3));
@@ -129,14 +129,14 @@ describe("a store", () => {
     expect(store.size).toBe(1);
   });
 
-  it("knows a write of ours at once, however far the watch of another namespace is", () => {
+  it("accepts a write of ours at once, even if the watch of another namespace is further ahead", () => {
     const { store } = setup();
     store.apply(thing("a", 9, { namespace: "one" }));
     store.observe(thing("b", 8, { namespace: "two" }));
     expect(store.get("two/b")).toBeDefined();
   });
 
-  it("does not keep a write that the list did know", () => {
+  it("drops an object of our write that a newer list does not contain", () => {
     const { store } = setup();
     const inFlight = store.beginList(undefined);
     store.observe(thing("a", 12));
@@ -144,7 +144,7 @@ describe("a store", () => {
     expect(store.size).toBe(0);
   });
 
-  it("with a list of one namespace, leaves the others alone", () => {
+  it("changes only one namespace with the list of one namespace", () => {
     const { store } = setup();
     list(store, 5, [thing("a", 1, { namespace: "one" })], "one");
     list(store, 6, [thing("a", 2, { namespace: "two" })], "two");
@@ -153,45 +153,50 @@ describe("a store", () => {
   });
 });
 
-describe("a list tells a store that the history was taken back", () => {
+describe("a store detects an etcd rollback by a list", () => {
   it.each([
-    ["when it is older than the newest that was told", "9", [thing("a", 4)], true],
-    ["when an object in it is older, though versions were raised", "1000", [thing("a", 3)], true],
-    ["when an object of before took the name back", "1000", [thing("a", 3, { uid: "0" })], true],
-    ["but not when nothing has changed", "10", [thing("a", 4)], false],
-    ["but not when an object was made anew", "20", [thing("a", 15, { uid: "2" })], false],
-    ["but not when all are gone", "20", [], false],
+    ["that is older than the newest version seen", "9", [thing("a", 4)], true],
+    [
+      "with an object that is older, although the versions were raised after the restore",
+      "1000",
+      [thing("a", 3)],
+      true,
+    ],
+    ["with an older object of the same name", "1000", [thing("a", 3, { uid: "0" })], true],
+    ["but not if nothing has changed", "10", [thing("a", 4)], false],
+    ["but not if an object was recreated", "20", [thing("a", 15, { uid: "2" })], false],
+    ["but not if all objects are gone", "20", [], false],
   ])("%s", (_when, version, objects, expected) => {
     const { store } = setup();
     list(store, 5, [thing("a", 4), thing("b", 4)]);
     store.remove(thing("b", 10));
-    expect(store.isTakenBackBy(store.beginList(undefined), objects, version)).toBe(expected);
+    expect(store.isRolledBackBy(store.beginList(undefined), objects, version)).toBe(expected);
   });
 
-  it("but not when a write of ours came after it", () => {
+  it("but not if our write is newer than the list", () => {
     const { store } = setup();
     list(store, 5, [thing("a", 4)]);
     const inFlight = store.beginList(undefined);
     store.observe(thing("a", 12));
-    expect(store.isTakenBackBy(inFlight, [thing("a", 4)], "11")).toBe(false);
+    expect(store.isRolledBackBy(inFlight, [thing("a", 4)], "11")).toBe(false);
   });
 
-  it("when it has not what a write of ours made before it was asked for", () => {
+  it("that lacks the object of our write, which was made before the list", () => {
     const { store } = setup();
     list(store, 5, []);
     store.observe(thing("a", 12));
-    expect(store.isTakenBackBy(store.beginList(undefined), [], "11")).toBe(true);
-    expect(store.isTakenBackBy(store.beginList("other"), [], "11")).toBe(false);
-    expect(store.isTakenBackBy(store.beginList(undefined), [], "13"), "deleted since").toBe(false);
+    expect(store.isRolledBackBy(store.beginList(undefined), [], "11")).toBe(true);
+    expect(store.isRolledBackBy(store.beginList("other"), [], "11")).toBe(false);
+    expect(store.isRolledBackBy(store.beginList(undefined), [], "13"), "deleted since").toBe(false);
   });
 
-  it("each namespace by what was told of it", () => {
+  it("separately for each namespace", () => {
     const { store } = setup();
     list(store, 5, [], "one");
     list(store, 50, [], "two");
-    expect(store.isTakenBackBy(store.beginList("one"), [], "6")).toBe(false);
-    expect(store.isTakenBackBy(store.beginList("two"), [], "6")).toBe(true);
-    expect(store.isTakenBackBy(store.beginList(undefined), [], "6")).toBe(true);
+    expect(store.isRolledBackBy(store.beginList("one"), [], "6")).toBe(false);
+    expect(store.isRolledBackBy(store.beginList("two"), [], "6")).toBe(true);
+    expect(store.isRolledBackBy(store.beginList(undefined), [], "6")).toBe(true);
   });
 });
 

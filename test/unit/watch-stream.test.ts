@@ -24,7 +24,7 @@ function line(value: object): Buffer {
 }
 
 describe("events of a watch", () => {
-  it("are the same wherever the network cuts them", async () => {
+  it("are the same no matter where the network cuts them", async () => {
     const text = fc.string({ unit: "binary" });
     const cuts = fc.array(fc.nat({ max: 500 }), { maxLength: 8 });
     await fc.assert(
@@ -38,11 +38,11 @@ describe("events of a watch", () => {
     );
   });
 
-  it("leave out empty lines", async () => {
+  it("do not include empty lines", async () => {
     expect(await read([Buffer.from("\n"), line(event("ADDED", {})), Buffer.from("\n")])).toHaveLength(1);
   });
 
-  it("that the server calls an error are one", async () => {
+  it("of type ERROR are thrown", async () => {
     const refused = read([line({ type: "ERROR", object: { code: 410, reason: "Expired" } })]);
     await expect(refused).rejects.toThrow(KubeApiError);
     await expect(refused).rejects.toThrow(/watch of \/api\/v1\/things.*410/);
@@ -55,7 +55,7 @@ describe("events of a watch", () => {
     expect(await read([line(other)], ["7"])).toEqual([other]);
   });
 
-  it("are read if they are no changes: what leaves a selector is told as deleted", async () => {
+  it("are read if they are not of type MODIFIED, because an object that leaves a selector is reported as deleted", async () => {
     const events = ["ADDED", "DELETED", "BOOKMARK"].map((type) => event(type, {}));
     expect(await read(events.map(line), ["7"])).toEqual(events);
   });
@@ -70,7 +70,7 @@ describe("events of a watch", () => {
     expect(await read([inAnnotation, inData].map(line), ["7"])).toEqual([inAnnotation, inData]);
   });
 
-  it("are known whatever their texts say of versions", async () => {
+  it("are known even if a text in them contains a version", async () => {
     const inText = event("MODIFIED", {}, { text: '"resourceVersion":"8"' });
     expect(await read([line(inText)], ["7"])).toEqual([{ type: "KNOWN", resourceVersion: "7" }]);
   });

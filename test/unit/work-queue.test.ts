@@ -17,20 +17,20 @@ function setup(options: { minIntervalMs?: number; observer?: QueueObserver } = {
   return { clock, queue, abort, next: () => queue.next(abort.signal) };
 }
 
-describe("a work queue tells who counts", () => {
+describe("the observer of a work queue", () => {
   function counted(minIntervalMs = 0) {
-    const told: string[] = [];
+    const observed: string[] = [];
     const observer = {
-      added: () => told.push("added"),
-      began: (ms: number) => told.push(`began after ${ms}`),
-      ended: (ms: number) => told.push(`ended after ${ms}`),
-      retried: () => told.push("retried"),
+      added: () => observed.push("added"),
+      began: (ms: number) => observed.push(`began after ${ms}`),
+      ended: (ms: number) => observed.push(`ended after ${ms}`),
+      retried: () => observed.push("retried"),
     };
-    return { told, ...setup({ minIntervalMs, observer }) };
+    return { observed, ...setup({ minIntervalMs, observer }) };
   }
 
-  it("how long a key waited and was worked on", async () => {
-    const { told, clock, queue, next } = counted();
+  it("receives the time that a key waited and was processed", async () => {
+    const { observed, clock, queue, next } = counted();
     queue.add("a");
     queue.add("a");
     await clock.advance(30);
@@ -40,11 +40,11 @@ describe("a work queue tells who counts", () => {
     queue.retry("a");
     queue.done("a");
     expect(queue.underWay()).toEqual([]);
-    expect(told).toEqual(["added", "began after 30", "retried", "ended after 5"]);
+    expect(observed).toEqual(["added", "began after 30", "retried", "ended after 5"]);
   });
 
-  it("that a key which is added while it is worked on waits from then on", async () => {
-    const { told, clock, queue, next } = counted(100);
+  it("counts the wait of a key that is added while it is processed from then on", async () => {
+    const { observed, clock, queue, next } = counted(100);
     queue.add("a");
     await next();
     await clock.advance(10);
@@ -53,7 +53,7 @@ describe("a work queue tells who counts", () => {
     queue.done("a");
     await clock.advance(80);
     await next();
-    expect(told).toEqual(["added", "began after 0", "added", "ended after 20", "began after 90"]);
+    expect(observed).toEqual(["added", "began after 0", "added", "ended after 20", "began after 90"]);
   });
 });
 
@@ -68,7 +68,7 @@ describe("a work queue", () => {
     expect(queue.depth).toBe(300);
   });
 
-  it("gives a key once, however often it was added", async () => {
+  it("returns a key once, no matter how often it was added", async () => {
     const { queue, next } = setup();
     queue.add("a");
     queue.add("a");
@@ -76,7 +76,7 @@ describe("a work queue", () => {
     expect([await next(), await next(), queue.depth]).toEqual(["a", "b", 0]);
   });
 
-  it("does not give a key to a second worker, and gives it again afterwards", async () => {
+  it("does not return a key to a second worker, but returns it again after done", async () => {
     const { queue, next } = setup();
     queue.add("a");
     await next();
@@ -94,7 +94,7 @@ describe("a work queue", () => {
     expect(queue.depth).toBe(0);
   });
 
-  it("keeps two passes of a key apart, but acts at once on the first", async () => {
+  it("keeps the least time between two reconciles of a key, and returns the first at once", async () => {
     const { clock, queue, next } = setup({ minIntervalMs: 100 });
     queue.add("a");
     await next();
@@ -107,7 +107,7 @@ describe("a work queue", () => {
     expect(queue.depth).toBe(1);
   });
 
-  it("adds later what is to be added later, at the earliest of several times", async () => {
+  it("adds a delayed key at the earliest of several times", async () => {
     const { clock, queue } = setup();
     queue.addAfter("a", 500);
     queue.addAfter("a", 200);
@@ -120,7 +120,7 @@ describe("a work queue", () => {
     expect(queue.depth).toBe(1);
   });
 
-  it("waits longer with each failure in a row, up to a bound, and not before it is allowed", async () => {
+  it("delays a key longer with each failure in a row, up to a limit, and at least for the given time", async () => {
     const { clock, queue, next } = setup();
     const waited: number[] = [];
     for (let failure = 0; failure < 6; failure += 1) {
@@ -140,7 +140,7 @@ describe("a work queue", () => {
     expect(queue.depth).toBe(1);
   });
 
-  it("does not give a key that must rest, whoever adds it", async () => {
+  it("does not return a key that must rest, even if it is added", async () => {
     const { clock, queue, next } = setup();
     queue.add("a");
     await next();
@@ -153,7 +153,7 @@ describe("a work queue", () => {
     expect(queue.depth).toBe(1);
   });
 
-  it("hands a key to a worker that was there first, and lets workers go at the end", async () => {
+  it("returns keys to workers in the order in which they came, and undefined at the end", async () => {
     const { queue, next, abort } = setup();
     const first = next();
     const second = next();
@@ -163,7 +163,7 @@ describe("a work queue", () => {
     expect(await second).toBeUndefined();
   });
 
-  it("never gives a key twice at once and never loses one, whatever happens in whatever order", async () => {
+  it("never returns a key twice at once and never loses one, in any order of calls", async () => {
     const step = fc.oneof(
       fc.record({ do: fc.constant("add"), key: fc.constantFrom("a", "b", "c") }),
       fc.record({ do: fc.constant("done"), key: fc.constantFrom("a", "b", "c") }),

@@ -10,7 +10,7 @@ const KIND_TERMINATING = JSON.stringify({
     'pipescalings.pipes.clouddb.dev "x" is forbidden: create not allowed while custom resource definition is terminating',
 });
 
-function setup(reconcile: (key: string, pass: number) => Promise<Outcome>, concurrency = 1) {
+function setup(reconcile: (key: string, count: number) => Promise<Outcome>, concurrency = 1) {
   const clock = new VirtualClock();
   const queue = new WorkQueue({
     clock,
@@ -20,15 +20,15 @@ function setup(reconcile: (key: string, pass: number) => Promise<Outcome>, concu
     random: () => 0,
   });
   const failures: { readonly key: string; readonly expected: boolean }[] = [];
-  const passes: string[] = [];
+  const reconciled: string[] = [];
   const abort = new AbortController();
   const running = runWorkers(
     {
       queue,
       concurrency,
       reconcile: (key) => {
-        passes.push(key);
-        return reconcile(key, passes.length);
+        reconciled.push(key);
+        return reconcile(key, reconciled.length);
       },
       onFailure: (key, _, expected) => failures.push({ key, expected }),
     },
@@ -38,52 +38,52 @@ function setup(reconcile: (key: string, pass: number) => Promise<Outcome>, concu
     abort.abort();
     await running;
   };
-  return { clock, queue, failures, passes, end };
+  return { clock, queue, failures, reconciled, end };
 }
 
 describe("workers", () => {
-  it("look again when a pass says so, and else wait for a change", async () => {
-    const { clock, queue, passes, end } = setup(async (_, pass) =>
-      pass === 1 ? { requeueAfterMs: 500 } : {},
+  it("reconcile a key again after the delay that reconcile returns, or else after the next change", async () => {
+    const { clock, queue, reconciled, end } = setup(async (_, count) =>
+      count === 1 ? { requeueAfterMs: 500 } : {},
     );
     queue.add("a");
     await clock.advance(499);
-    expect(passes).toHaveLength(1);
+    expect(reconciled).toHaveLength(1);
     await clock.advance(10_000);
-    expect(passes).toHaveLength(2);
+    expect(reconciled).toHaveLength(2);
     await end();
   });
 
-  it("try again what failed, with growing pauses, and from the first pause after a success", async () => {
+  it("retry a failed key with growing delays, which start over after a success", async () => {
     const fails = new Set([1, 2, 4]);
-    const { clock, queue, passes, failures, end } = setup(async (_, pass) => {
-      if (fails.has(pass)) throw new Error("broken");
+    const { clock, queue, reconciled, failures, end } = setup(async (_, count) => {
+      if (fails.has(count)) throw new Error("broken");
       return {};
     });
     queue.add("a");
     await clock.advance(100);
-    expect(passes).toHaveLength(2);
+    expect(reconciled).toHaveLength(2);
     await clock.advance(200);
-    expect(passes).toHaveLength(3);
+    expect(reconciled).toHaveLength(3);
     queue.add("a");
     await clock.advance(0);
-    expect(passes).toHaveLength(4);
+    expect(reconciled).toHaveLength(4);
     await clock.advance(100);
-    expect(passes).toHaveLength(5);
+    expect(reconciled).toHaveLength(5);
     expect(failures).toHaveLength(3);
     await end();
   });
 
   it.each([
-    ["no answer", new KubeUnreachableError("down"), true],
-    ["a lease that is lost", new LeadershipLostError("lost"), true],
+    ["an unreachable server", new KubeUnreachableError("down"), true],
+    ["a lost lease", new LeadershipLostError("lost"), true],
     ["a conflict", new KubeApiError("PATCH", 409, "{}"), true],
-    ["an object that is gone", new KubeApiError("PATCH", 404, "{}"), true],
-    ["a server that is too busy", new KubeApiError("PATCH", 429, "{}"), true],
-    ["a kind that is on its way out", new KubeApiError("POST", 403, KIND_TERMINATING), true],
-    ["a refusal that nobody expected", new KubeApiError("PATCH", 403, "{}"), false],
-    ["a fault of ours", new TypeError("undefined is not a function"), false],
-  ])("tell whether %s was to be expected", async (_, error, expected) => {
+    ["a deleted object", new KubeApiError("PATCH", 404, "{}"), true],
+    ["a busy server", new KubeApiError("PATCH", 429, "{}"), true],
+    ["a terminating CRD", new KubeApiError("POST", 403, KIND_TERMINATING), true],
+    ["any other rejection", new KubeApiError("PATCH", 403, "{}"), false],
+    ["a bug", new TypeError("undefined is not a function"), false],
+  ])("report whether %s is an expected failure", async (_, error, expected) => {
     const { clock, queue, failures, end } = setup(async () => {
       throw error;
     });
@@ -93,27 +93,27 @@ describe("workers", () => {
     await end();
   });
 
-  it("obey a server that asks for patience", async () => {
-    const { clock, queue, passes, end } = setup(async () => {
+  it("wait for as long as the server asks with Retry-After", async () => {
+    const { clock, queue, reconciled, end } = setup(async () => {
       throw new KubeApiError("PATCH", 429, "{}", "30");
     });
     queue.add("a");
     await clock.advance(29_999);
-    expect(passes).toHaveLength(1);
+    expect(reconciled).toHaveLength(1);
     await clock.advance(1);
-    expect(passes).toHaveLength(2);
+    expect(reconciled).toHaveLength(2);
     await end();
   });
 
-  it("are not held up by one key that takes long, and finish what they began at the end", async () => {
+  it("do not wait for a slow key, and finish the running reconciles at the end", async () => {
     const slow = Promise.withResolvers<Outcome>();
-    const { clock, queue, passes, end } = setup(
+    const { clock, queue, reconciled, end } = setup(
       (key) => (key === "slow" ? slow.promise : Promise.resolve({})),
       2,
     );
     for (const key of ["slow", "a", "b"]) queue.add(key);
     await clock.advance(0);
-    expect(passes).toEqual(["slow", "a", "b"]);
+    expect(reconciled).toEqual(["slow", "a", "b"]);
     let isOver = false;
     const over = end().then(() => {
       isOver = true;

@@ -25,6 +25,7 @@ export function allMetrics() {
       const runtime = new RuntimeMetrics({ registry, name: "pipescaling", concurrency: 1 });
       runtime.watchQueue({ depth: 0, underWay: () => [] });
       runtime.watchLeader({ isLeader: true });
+      runtime.watchAges(() => new Map());
     }),
     both: metricsOf((registry) => clusterMetrics(registry)),
     node: metricsOf((register) => collectDefaultMetrics({ register })),

@@ -1,6 +1,7 @@
 import {
   CONTAINER_ANNOTATION,
   DATABASE_TYPE,
+  IGNORE_WINDOW_ANNOTATION,
   LAST_ROLLOUT_ANNOTATION,
   RETRY_ANNOTATION,
   SERVICE_LABEL,
@@ -80,6 +81,12 @@ const NAMES = [
     "annotation of a PipeScaling",
     "people",
     "A time, such as `2026-01-31T12:00:00Z`: what failed before it is tried again then.",
+  ],
+  [
+    IGNORE_WINDOW_ANNOTATION,
+    "annotation of a PipeScaling",
+    "people",
+    "A time, such as `2026-01-31T12:00:00Z`: until then rollouts start outside of the rollout window, too.",
   ],
   [
     REQUEST_ANNOTATION,

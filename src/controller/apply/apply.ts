@@ -146,7 +146,8 @@ async function validate(applier: Applier, action: ValidateAction): Promise<void>
     validations.accepted(uid, key);
   } catch (error) {
     const problem = writeErrorOf(error);
-    if (problem === undefined) {
+    // A busy server says when to come back.
+    if (problem === undefined || isCode(error, 429)) {
       validations.forget(uid);
       throw error;
     }
@@ -160,17 +161,17 @@ async function validate(applier: Applier, action: ValidateAction): Promise<void>
   }
 }
 
+/** A list of one, because the controller may list Deployments anyway. */
 async function refresh({ client, caches, writes }: Applier, { metadata }: DeploymentView): Promise<void> {
-  const { name, namespace, uid } = metadata;
-  try {
-    const current = await client.json<Deployment>({ path: objectPath(DEPLOYMENTS, namespace, name) });
-    // Another object of this name, if it is one, comes by the watch.
-    if (current.metadata.uid === uid) caches.pipes.observe(toDeploymentView(current));
-    writes.resolve(uid, current.metadata.generation ?? 0);
-  } catch (error) {
-    if (!isCode(error, 404)) throw error;
-    writes.resolve(uid, metadata.generation);
-  }
+  const { name, namespace, uid, generation } = metadata;
+  const { items } = await client.json<{ readonly items: readonly Deployment[] }>({
+    path: collectionPath(DEPLOYMENTS, namespace),
+    query: { fieldSelector: `metadata.name=${name}` },
+  });
+  // The watch reports a deletion, and another object of this name.
+  const current = items.find((item) => item.metadata.uid === uid);
+  if (current) caches.pipes.observe(toDeploymentView(current));
+  writes.resolve(uid, current?.metadata.generation ?? generation);
 }
 
 /**

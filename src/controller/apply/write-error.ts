@@ -18,10 +18,11 @@ export function writeErrorOf(error: unknown): WriteError | undefined {
   if (!(error instanceof KubeApiError) || isReplaced(error) || isTerminating(error)) return undefined;
   if (isCode(error, 404) || isCode(error, 409)) return undefined;
   const message = serverMessage(error);
+  const { retryAfterMs } = error;
   if (isWithoutRight(error)) return { reason: "Forbidden", message };
   // 422 of validation or an admission policy, 403 of a policy, 400 of a webhook: they depend on what is written.
   const isRefused = [400, 403, 422].some((code) => isCode(error, code));
-  return { reason: isRefused ? "Refused" : "WriteFailed", message };
+  return { reason: isRefused ? "Refused" : "WriteFailed", message, retryAfterMs };
 }
 
 /** Without a response the write may have been done. */

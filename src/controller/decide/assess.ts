@@ -101,7 +101,8 @@ function assessUnsized(
 ): Verdict {
   const failure = pastFailure(pipe, write, context);
   if (!failure) return { state: "waiting" };
-  const delayMs = delayAfter(pipe, failure);
+  const askedMs = write?.outcome.type === "failed" ? (write.outcome.error.retryAfterMs ?? 0) : 0;
+  const delayMs = Math.max(delayAfter(pipe, failure), askedMs);
   const dueAtMs = retryAtMs(failure, delayMs, context.scaling, context.nowMs);
   if (dueAtMs <= context.nowMs) return { state: "waiting", priorAttempts: failure.attempts };
   const isRetried = failure.reason === "WriteFailed" || failure.reason === "Forbidden";

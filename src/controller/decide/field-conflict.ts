@@ -1,5 +1,6 @@
 import type { PipeFailure } from "../../crd/pipe-scaling.ts";
 import { formatSize, sameSize } from "../../domain/size.ts";
+import { elapsedMs } from "../../runtime/elapsed.ts";
 import { LAST_ROLLOUT_ANNOTATION } from "../names.ts";
 import type { AutoscalerView } from "../observe/autoscaler-view.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
@@ -22,7 +23,7 @@ export function fieldConflict(pipe: DeploymentView, context: AssessContext): Pip
   const known = applied.filter((each) => each !== undefined);
   if (known.length === 0) return undefined;
   const atMs = Math.max(...known.map((each) => each.atMs));
-  const isOld = !wasConflict && context.nowMs - atMs > TRUCE_MS;
+  const isOld = !wasConflict && elapsedMs(atMs, context.nowMs) > TRUCE_MS;
   const attempts = isOld ? 1 : Math.max(...known.map((each) => each.attempts));
   const message = `${otherWriter(pipe)} has changed the container's resources: leave requests.cpu, requests.memory and limits.memory out of what deploys this pipe`;
   return failureOf(pipe, { reason: FIELD_CONFLICT, message }, attempts, atMs, context);

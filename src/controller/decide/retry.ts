@@ -1,4 +1,5 @@
 import type { PipeFailure } from "../../crd/pipe-scaling.ts";
+import { elapsedMs } from "../../runtime/elapsed.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 
 const MINUTE_MS = 60_000;
@@ -42,7 +43,7 @@ export function retryAtMs(
   nowMs: number,
 ): number {
   // A failure in the future comes from a wrong clock: the wait begins now at the latest.
-  const failedAtMs = Math.min(Date.parse(at), nowMs);
+  const failedAtMs = nowMs - elapsedMs(Date.parse(at), nowMs);
   const dueAtMs = failedAtMs + delayMs;
   return retryRequestedAtMs > failedAtMs ? Math.min(retryRequestedAtMs, dueAtMs) : dueAtMs;
 }

@@ -1,4 +1,5 @@
 import type { RolloutPhase } from "../../domain/rollout-plan.ts";
+import { elapsedMs } from "../../runtime/elapsed.ts";
 import { type DeploymentView, isChangedByOwner, isRollingOut } from "../observe/deployment-view.ts";
 
 export interface Timing {
@@ -54,5 +55,5 @@ function endingSinceMs({ rollout, lastRollout }: DeploymentView): number {
 }
 
 function isOverdue(sinceMs: number, { nowMs, rolloutTimeoutMs }: Timing): boolean {
-  return nowMs - sinceMs >= rolloutTimeoutMs;
+  return elapsedMs(sinceMs, nowMs) >= rolloutTimeoutMs;
 }

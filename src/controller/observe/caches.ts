@@ -7,7 +7,9 @@ import { type Organization, parseOrganization } from "../../records/organization
 import type { Parsed } from "../../records/parse.ts";
 import { parseService, type Service } from "../../records/service.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { type Informer, Reflector } from "../../runtime/reflector.ts";
+import type { Informer } from "../../runtime/informer.ts";
+import { MultiNamespaceInformer } from "../../runtime/multi-namespace-informer.ts";
+import { Reflector, type ReflectorOptions } from "../../runtime/reflector.ts";
 import { Store } from "../../runtime/store.ts";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../names.ts";
 import {
@@ -23,15 +25,15 @@ import { type PipeScalingView, toPipeScalingView } from "./pipe-scaling-view.ts"
 
 type Cached<T> = KubeObject & { readonly record: Parsed<T> };
 
-/** What the controller keeps in memory of the cluster. */
+/** The controller's views of the cluster. */
 export interface Caches {
   readonly organizations: Store<Cached<Organization>>;
   readonly services: Store<Cached<Service>>;
   readonly scalings: Store<PipeScalingView>;
   readonly pipes: Store<DeploymentView>;
-  /** Only those without a node: few, and gone from here once they have one. */
+  /** Only pods without a node. They are few, and leave the cache once they have one. */
   readonly pendingPods: Store<PendingPodView>;
-  /** Horizontal and vertical; each kind has names of its own. */
+  /** Horizontal and vertical ones in two stores, because their names can be equal. */
   readonly autoscalers: readonly [Store<AutoscalerView>, Store<AutoscalerView>];
 }
 
@@ -66,21 +68,29 @@ export interface InformerOptions {
   readonly namespace: string;
   /** Namespaces of pipes; empty for all. */
   readonly pipeNamespaces: readonly string[];
-  /** Whether the cluster knows vertical autoscalers. */
+  /** The CRD of vertical autoscalers is installed. */
   readonly verticalAutoscalers: boolean;
   readonly onProblem: (problem: unknown) => void;
-  readonly onTakenBack?: (() => void) | undefined;
+  readonly onEtcdRollback?: (() => void) | undefined;
 }
 
 const WITHOUT_NODE = "spec.nodeName=";
 
-/** What keeps the caches true. */
+/** The informers that fill the caches and keep them current. */
 export function createInformers(caches: Caches, options: InformerOptions): readonly Informer[] {
   const { client, clock, namespace, pipeNamespaces, verticalAutoscalers } = options;
   const [horizontals, verticals] = caches.autoscalers;
-  const common = { client, clock, onProblem: options.onProblem, onTakenBack: options.onTakenBack };
+  const common = { client, clock, onProblem: options.onProblem, onEtcdRollback: options.onEtcdRollback };
   const records = { ...common, resource: CONFIG_MAPS, namespace };
-  const scopes = pipeNamespaces.length === 0 ? [undefined] : pipeNamespaces;
+  const informerOf = <T extends KubeObject, Raw extends KubeObject>(
+    kind: Pick<
+      ReflectorOptions<T, Raw>,
+      "resource" | "labelSelector" | "fieldSelector" | "store" | "project"
+    >,
+  ): Informer =>
+    pipeNamespaces.length > 1
+      ? new MultiNamespaceInformer<T, Raw>({ ...common, ...kind, namespaces: pipeNamespaces })
+      : new Reflector<T, Raw>({ ...common, ...kind, namespace: pipeNamespaces[0] });
   return [
     new Reflector({
       ...records,
@@ -94,53 +104,31 @@ export function createInformers(caches: Caches, options: InformerOptions): reado
       store: caches.services,
       project: cachedService,
     }),
-    ...scopes.flatMap((scope) => [
-      new Reflector({
-        ...common,
-        resource: PIPE_SCALINGS,
-        namespace: scope,
-        store: caches.scalings,
-        project: toPipeScalingView,
-      }),
-      new Reflector({
-        ...common,
-        resource: DEPLOYMENTS,
-        namespace: scope,
-        labelSelector: `${TYPE_LABEL}=${DATABASE_TYPE},${SERVICE_LABEL}`,
-        store: caches.pipes,
-        project: toDeploymentView,
-      }),
-      new Reflector({
-        ...common,
-        resource: PODS,
-        namespace: scope,
-        fieldSelector: WITHOUT_NODE,
-        store: caches.pendingPods,
-        project: toPendingPodView,
-      }),
-      new Reflector({
-        ...common,
-        resource: HORIZONTAL_AUTOSCALERS,
-        namespace: scope,
-        store: horizontals,
-        project: toHorizontalAutoscalerView,
-      }),
-      ...(verticalAutoscalers
-        ? [
-            new Reflector({
-              ...common,
-              resource: VERTICAL_AUTOSCALERS,
-              namespace: scope,
-              store: verticals,
-              project: toVerticalAutoscalerView,
-            }),
-          ]
-        : []),
-    ]),
+    informerOf({ resource: PIPE_SCALINGS, store: caches.scalings, project: toPipeScalingView }),
+    informerOf({
+      resource: DEPLOYMENTS,
+      labelSelector: `${TYPE_LABEL}=${DATABASE_TYPE},${SERVICE_LABEL}`,
+      store: caches.pipes,
+      project: toDeploymentView,
+    }),
+    informerOf({
+      resource: PODS,
+      fieldSelector: WITHOUT_NODE,
+      store: caches.pendingPods,
+      project: toPendingPodView,
+    }),
+    informerOf({
+      resource: HORIZONTAL_AUTOSCALERS,
+      store: horizontals,
+      project: toHorizontalAutoscalerView,
+    }),
+    ...(verticalAutoscalers
+      ? [informerOf({ resource: VERTICAL_AUTOSCALERS, store: verticals, project: toVerticalAutoscalerView })]
+      : []),
   ];
 }
 
-/** Key of the Deployment of that name beside an object, as the store of pipes has it; none for no name. */
+/** Key in the store of pipes of the Deployment with this name in the object's namespace; empty without a name. */
 export function pipeKeyOf({ metadata }: KubeObject, deployment: string | undefined): readonly string[] {
   return deployment === undefined ? [] : [`${metadata.namespace}/${deployment}`];
 }

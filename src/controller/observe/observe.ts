@@ -43,9 +43,9 @@ export function observe(sources: Sources, scope: Scope, serviceId: string, nowMs
   const namespace = service.ok ? service.value.namespace : undefined;
   const scalings = caches.scalings.by(BY_SERVICE, serviceId);
   const scaling = scalings.find((each) => each.metadata.namespace === namespace);
-  const pipes = caches.pipes
-    .by(BY_SERVICE, serviceId)
-    .filter((pipe) => pipe.metadata.namespace === namespace && !pipe.isBeingDeleted)
+  const labelled = caches.pipes.by(BY_SERVICE, serviceId).filter((pipe) => !pipe.isBeingDeleted);
+  const pipes = labelled
+    .filter(({ metadata }) => metadata.namespace === namespace)
     .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
     .map((pipe) => withLastRollout(pipe, writes.get(pipe.metadata.uid)));
   return {
@@ -58,6 +58,7 @@ export function observe(sources: Sources, scope: Scope, serviceId: string, nowMs
     deleted: namespace === undefined ? undefined : deletedScalings.find(namespace, serviceId),
     foreign: scalings.filter((each) => each.metadata.namespace !== namespace),
     failures: scaling?.status.failures ?? [],
+    orphans: labelled.filter(({ metadata }) => metadata.namespace !== namespace),
     pipes,
     writes,
     validations,

@@ -33,6 +33,8 @@ export interface Snapshot {
   readonly foreign: readonly PipeScalingView[];
   /** Failures that the status reports; they outlive this process. */
   readonly failures: readonly PipeFailure[];
+  /** Pipes that are labelled for this service outside of its namespace, or although it has no readable record. */
+  readonly orphans: readonly DeploymentView[];
   /** By name. Only those in the service's namespace: a label elsewhere is not the service's word. */
   readonly pipes: readonly DeploymentView[];
   /** What this process last wrote to each pipe, by the uid of the Deployment. */

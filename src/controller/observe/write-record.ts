@@ -5,6 +5,8 @@ export interface WriteError {
   readonly reason: "Refused" | "Forbidden" | "WriteFailed";
   /** The server's own words. */
   readonly message: string;
+  /** The wait that the server asks for. */
+  readonly retryAfterMs?: number | undefined;
 }
 
 export type WritePurpose = "resize" | "roll-back" | "adopt";

@@ -52,7 +52,7 @@ export function verdictOf(
   return {
     ready: "False",
     stalled: false,
-    reason: isWaitingForWindow(sizing) ? "WaitingForWindow" : "Progressing",
+    ...(isWaitingForWindow(sizing) ? { reason: "WaitingForWindow" } : { reason: "Progressing" }),
     message: [progress, underWay(sizing), malformedMessage(scaling)].filter((part) => part !== "").join(" "),
   };
 }

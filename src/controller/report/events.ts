@@ -22,7 +22,7 @@ export function eventsOf(
     .map((each) => ({ regarding, action: "Rescale", ...each }));
 }
 
-type News = Pick<Event, "type" | "reason" | "note"> | undefined;
+type News = Pick<Event, "type" | "reason" | "note" | "suffix"> | undefined;
 
 function completed(before: PipeScalingStatus, after: PipeScalingStatus): News {
   const { desired, pipes, propagation } = after;
@@ -37,7 +37,8 @@ function failed(before: PipeScalingStatus, after: PipeScalingStatus): News[] {
   return newFailures(before, after).map((failure) => ({
     type: "Warning",
     reason: failure.reason,
-    note: `${describeFailure(failure)}${creditOf(after.propagation)}`,
+    note: describeFailure(failure),
+    suffix: creditOf(after.propagation),
   }));
 }
 

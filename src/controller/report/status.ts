@@ -76,25 +76,25 @@ export function statusOf(
   };
 }
 
-/** The status of a PipeScaling that is not the one of any service's namespace. */
-export function foreignStatus(
-  { tier, namespace, nowMs }: Snapshot,
-  scaling: PipeScalingView,
-): PipeScalingStatus {
-  const verdict: Verdict =
-    namespace === undefined && !tier.ok
-      ? { ready: "False", stalled: true, ...tier.obstacle }
-      : {
-          ready: "False",
-          stalled: true,
-          reason: "WrongNamespace",
-          message: `The pipes of this service run in the namespace ${namespace}: move the PipeScaling there. This one changes nothing.`,
-        };
+/** The status of a PipeScaling that belongs to no service that this controller manages in its namespace. */
+export function foreignStatus(snapshot: Snapshot, scaling: PipeScalingView): PipeScalingStatus {
   const { generation } = scaling.metadata;
+  const { conditions = [] } = scaling.status;
   return {
     ...scaling.status,
     observedGeneration: generation,
-    conditions: conditionsOf(verdict, scaling.status.conditions ?? [], generation, nowMs),
+    conditions: conditionsOf(foreignVerdict(snapshot), conditions, generation, snapshot.nowMs),
+  };
+}
+
+/** Why the controller leaves a PipeScaling or a pipe alone. */
+export function foreignVerdict({ tier, namespace }: Snapshot): Verdict {
+  if (namespace === undefined && !tier.ok) return { ready: "False", stalled: true, ...tier.obstacle };
+  return {
+    ready: "False",
+    stalled: true,
+    reason: "WrongNamespace",
+    message: `The pipes of this service run in the namespace ${namespace}: move it there. This one is left alone.`,
   };
 }
 

@@ -8,6 +8,7 @@ import { START_AFTER_ANNOTATION } from "../../cluster/stages.ts";
 import { World } from "../world.ts";
 import { Audit } from "./audit.ts";
 import { ControllerProcess, controllerKubeconfig } from "./controller-process.ts";
+import { FaultyProxy } from "./faulty-proxy.ts";
 import { Invariants } from "./invariants.ts";
 
 /** Longer than a lease lasts, by which time another holds it. */
@@ -96,5 +97,29 @@ it("one that is killed is followed by another once its lease has run out", { tim
   await second.process.says('"leading"', TAKEOVER_MS);
   await invariants.settled(4, { quietMs: 1000 });
   await second.process.kill();
+  await invariants.end();
+});
+
+it("one that is killed is followed by another although one read of the lease in six fails", {
+  timeout: 240_000,
+}, async () => {
+  const proxy = await FaultyProxy.start(cluster);
+  const first = await start("first");
+  invariants.accept(1);
+  await world.createPipe({ name: "pipe-a", cores: 1 });
+  await world.waitForCondition("Ready", "True");
+  let reads = 0;
+  proxy.fate = ({ verb, resource }) => {
+    if (verb !== "get" || resource !== "leases") return undefined;
+    reads += 1;
+    return reads % 6 === 0 ? { type: "drop" } : undefined;
+  };
+  const kubeconfig = proxy.kubeconfig(await controllerKubeconfig(world));
+  const second = new ControllerProcess(world, kubeconfig, "second");
+  await second.says('"listening"');
+  await first.process.kill();
+  await second.says('"leading"', TAKEOVER_MS);
+  await second.kill();
+  await proxy.stop();
   await invariants.end();
 });

@@ -174,7 +174,8 @@ describe("before the caches are filled", () => {
     const ask = await start();
     expectUnavailable(await ask({ path: "/v1/organizations", authorization }));
     cluster.reachable = true;
-    await clock.advance(1000);
+    // The first retry comes after 0.8 to 1.6 s.
+    await clock.advance(1600);
     expect((await ask({ path: "/v1/organizations", authorization })).status).toBe(200);
   });
 });

@@ -53,6 +53,17 @@ expressions have no labels of their own, so each alert says which release it is 
       {{ "{{ $labels.pod }} has not heard of {{ $labels.resource }} for {{ $value | humanizeDuration }}." }}
     description: The cluster proves once a minute that what is cached is fresh. From {{ $maxCacheAge }} on reads are refused too.
     {{- include "pipe-scaling.runbook" (list . "PipeScalingApiCacheStale") }}
+- alert: PipeScalingWatchStale
+  expr: max by (resource, pod) (pipe_scaling_watch_age_seconds{ {{- $of }}}) > 300
+  for: 1m
+  labels:
+    severity: warning
+    {{- $labels | nindent 4 }}
+  annotations:
+    summary: >-
+      {{ "{{ $labels.pod }} has had no contact with its watch of {{ $labels.resource }} for {{ $value | humanizeDuration }}." }}
+    description: The API server confirms every watch once a minute. Until it does, the controller does not see changes of {{ "{{ $labels.resource }}" }}, and the pod is not ready.
+    {{- include "pipe-scaling.runbook" (list . "PipeScalingWatchStale") }}
 - alert: PipeScalingClusterErrors
   expr: |-
     sum by (pod) (rate(rest_client_requests_total{ {{- $of }}, code=~"5..|429|<error>"}[5m]))

@@ -39,12 +39,12 @@ export const createOrganization = defineCommand({
     io,
   ) {
     checkTier(tier, readTiers(tiersFile));
-    const organization = { id, name, tier, createdAt: new Date(), rolloutWindow };
+    const organization = { id, name, tier, createdAt: new Date() };
     await withRecords(cluster, io, async (records) => {
       if (createNamespace) await records.createNamespace();
       await records.create(
         CONFIG_MAPS,
-        organizationConfigMap(organization),
+        organizationConfigMap({ ...organization, rolloutWindow }),
         `An organization with the id ${id} is there already; it was left as it is.`,
       );
     });

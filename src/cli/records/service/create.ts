@@ -34,12 +34,12 @@ export const createService = defineCommand({
     { organization, name, pipesNamespace, id = randomUUID(), rolloutWindow, output, ...cluster },
     io,
   ) {
-    const service = { id, organizationId: organization, name, namespace: pipesNamespace, rolloutWindow };
+    const service = { id, organizationId: organization, name, namespace: pipesNamespace };
     await withRecords(cluster, io, async (records) => {
       await findOrganization(records, organization);
       await records.create(
         CONFIG_MAPS,
-        serviceConfigMap(service),
+        serviceConfigMap({ ...service, rolloutWindow }),
         `A service with the id ${id} is there already; it was left as it is.`,
       );
     });

@@ -1,0 +1,16 @@
+/** Keeps a store equal to the API server's objects of one kind. */
+export interface Informer {
+  /** Plural name of the kind. */
+  readonly resource: string;
+  /** Resolves when the store has been filled for the first time. */
+  readonly synced: Promise<void>;
+  readonly isSynced: boolean;
+  /**
+   * Monotonic time at which the store was last known to show the server's present state. A list proves it for the
+   * time of its request, once it is complete and in the store. A bookmark or the event of a change proves it for the
+   * time of its arrival, unless it belongs to the backlog of a watch that was interrupted.
+   */
+  readonly lastContact: number;
+  /** Runs until the signal is aborted. Never rejects. */
+  run(signal: AbortSignal): Promise<void>;
+}

@@ -1,0 +1,61 @@
+import { isCode } from "../kube/errors.ts";
+import type { KubeObject } from "../kube/objects.ts";
+import type { Informer } from "./informer.ts";
+import { Reflector, type ReflectorOptions } from "./reflector.ts";
+
+export interface MultiNamespaceInformerOptions<T extends KubeObject, Raw extends KubeObject = KubeObject>
+  extends Omit<ReflectorOptions<T, Raw>, "namespace" | "includes"> {
+  readonly namespaces: readonly string[];
+}
+
+/**
+ * Keeps a store equal to the API server's objects of one kind in several namespaces.
+ *
+ * One watch over all namespaces costs one connection instead of one for each namespace, so it is tried first. If the
+ * account may not list and watch the kind in all namespaces, there is one watch for each namespace instead. That also
+ * happens if the permission is revoked later. Trying needs no other permission and no review at the start, and a
+ * server that wrongly responds 403 while it starts costs only connections.
+ */
+export class MultiNamespaceInformer<T extends KubeObject, Raw extends KubeObject = KubeObject>
+  implements Informer
+{
+  readonly resource: string;
+  readonly synced: Promise<void>;
+  readonly #clusterWide: Reflector<T, Raw>;
+  readonly #namespaced: readonly Reflector<T, Raw>[];
+  readonly #forbidden = new AbortController();
+
+  constructor({ namespaces, ...options }: MultiNamespaceInformerOptions<T, Raw>) {
+    const included = new Set(namespaces);
+    this.#clusterWide = new Reflector({
+      ...options,
+      includes: (namespace) => included.has(namespace),
+      onProblem: (problem) => {
+        const isForbidden = isCode(problem, 403);
+        if (isForbidden) this.#forbidden.abort();
+        if (!isForbidden || this.#clusterWide.isSynced) options.onProblem(problem);
+      },
+    });
+    this.#namespaced = namespaces.map((namespace) => new Reflector({ ...options, namespace }));
+    this.resource = this.#clusterWide.resource;
+    const allNamespaces = Promise.all(this.#namespaced.map(({ synced }) => synced));
+    this.synced = Promise.race([this.#clusterWide.synced, allNamespaces.then(() => undefined)]);
+  }
+
+  get isSynced(): boolean {
+    return this.#clusterWide.isSynced || this.#namespaced.every(({ isSynced }) => isSynced);
+  }
+
+  /** The oldest of all namespaces. */
+  get lastContact(): number {
+    const { lastContact } = this.#clusterWide;
+    if (!this.#forbidden.signal.aborted) return lastContact;
+    return Math.min(...this.#namespaced.map((each) => Math.max(each.lastContact, lastContact)));
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    await this.#clusterWide.run(AbortSignal.any([signal, this.#forbidden.signal]));
+    if (signal.aborted) return;
+    await Promise.all(this.#namespaced.map((each) => each.run(signal)));
+  }
+}

@@ -1,0 +1,13 @@
+/** The process is healthy, but its caches or its lease are no longer valid: it must end and start again. */
+export class RestartRequiredError extends Error {
+  override readonly name: string = "RestartRequiredError";
+}
+
+/** After an etcd restore the caches of different kinds can disagree, so they are all read again by a new process. */
+export class EtcdRollbackError extends RestartRequiredError {
+  override readonly name = "EtcdRollbackError";
+
+  constructor() {
+    super("etcd was restored from an older snapshot: restart required");
+  }
+}

@@ -1,0 +1,78 @@
+import { afterEach, expect, it } from "vitest";
+import { type Clock, systemClock } from "../../src/runtime/clock.ts";
+import { waitFor } from "../cluster/wait.ts";
+import { Invariants } from "./faults/invariants.ts";
+import { resourcesOf, World } from "./world.ts";
+
+const HOUR_MS = 3_600_000;
+/** Times in the status have whole seconds, and the clock follows the server's `Date` header, which has them too. */
+const FEW_SECONDS_MS = 5000;
+
+const worlds: World[] = [];
+afterEach(async () => {
+  for (const world of worlds.splice(0)) await world.end();
+});
+
+function clockOffBy(ms: number): Clock {
+  return { ...systemClock, now: () => Date.now() + ms };
+}
+
+/** Writes of the controller so far, those to its Lease excepted, by verb and resource. */
+async function writesOf(world: World): Promise<Readonly<Record<string, number>>> {
+  const calls = (await world.scrape()).matchAll(
+    /^pipe_scaling_cluster_request_duration_seconds_count\{verb="(create|update|patch|delete)",resource="([^"]+)"[^}]*\} (\d+)$/gm,
+  );
+  const writes = new Map<string, number>();
+  for (const [, verb, resource, count] of calls) {
+    const key = `${verb} ${resource}`;
+    if (resource !== "leases") writes.set(key, (writes.get(key) ?? 0) + Number(count));
+  }
+  return Object.fromEntries(writes);
+}
+
+/** Gives three pipes their first size and then another one, with a controller whose clock is wrong. */
+async function rescale(clockErrorMs: number) {
+  const startedAt = Date.now();
+  const world = await World.create();
+  worlds.push(world);
+  for (const name of ["pipe-a", "pipe-b", "pipe-c"]) await world.createPipe({ name, cores: 1 });
+  await world.startController({ clock: clockOffBy(clockErrorMs) });
+  await world.waitForCondition("Ready", "True");
+  const invariants = await Invariants.observe(world);
+  invariants.accept(2);
+  await world.askFor(2);
+  await invariants.settled(2);
+  await invariants.end();
+  const { status } = await world.waitForCondition("Ready", "True");
+  const times = [
+    ...(status?.conditions ?? []).map(({ lastTransitionTime }) => lastTransitionTime),
+    status?.propagation?.startedAt,
+    status?.propagation?.completedAt,
+  ].map((time) => Date.parse(time ?? ""));
+  return { world, startedAt, endedAt: Date.now(), times, writes: await writesOf(world) };
+}
+
+it.each([
+  ["behind", -HOUR_MS],
+  ["ahead", HOUR_MS],
+])("a controller whose clock is an hour %s does the same as one whose clock is right", async (_, errorMs) => {
+  const right = await rescale(0);
+  const wrong = await rescale(errorMs);
+  expect(resourcesOf(await wrong.world.pipe("pipe-a"))).toBe("2 8Gi 8Gi");
+  expect(wrong.times.length).toBeGreaterThanOrEqual(3);
+  for (const time of wrong.times) {
+    expect(time).toBeGreaterThan(wrong.startedAt - FEW_SECONDS_MS);
+    expect(time).toBeLessThan(wrong.endedAt + FEW_SECONDS_MS);
+  }
+  const { "patch pipescalings/status": statuses = 0, ...others } = wrong.writes;
+  const { "patch pipescalings/status": rightStatuses = 0, ...rightOthers } = right.writes;
+  expect(others).toEqual(rightOthers);
+  // Rollouts that complete at the same time can share a status write.
+  expect(statuses).toBeLessThanOrEqual(rightStatuses + 2);
+  const said = await waitFor(
+    () => wrong.world.log.filter(({ msg }) => String(msg).startsWith("this machine's clock is wrong")),
+    { what: "the log line" },
+  );
+  expect(said).toHaveLength(1);
+  expect(Math.abs(Number(said[0]?.["correctionSeconds"]) + errorMs / 1000)).toBeLessThan(5);
+});

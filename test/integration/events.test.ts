@@ -1,0 +1,45 @@
+import { afterAll, beforeAll, expect, it } from "vitest";
+import type { KubeObject } from "../../src/kube/objects.ts";
+import { collectionPath, EVENTS } from "../../src/kube/paths.ts";
+import { systemClock } from "../../src/runtime/clock.ts";
+import { EventRecorder } from "../../src/runtime/event-recorder.ts";
+import { waitFor } from "../cluster/wait.ts";
+import { World } from "./world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await World.create();
+});
+afterAll(() => world.end());
+
+it("writes an Event with the longest note that the API server accepts, and with its whole suffix", async () => {
+  const lost: unknown[] = [];
+  const recorder = new EventRecorder({
+    client: world.client,
+    clock: systemClock,
+    controller: "pipes.clouddb.dev/test",
+    instance: "test",
+    assertMayWrite: () => undefined,
+    onLost: (_, problem) => lost.push(problem),
+  });
+  recorder.record({
+    regarding: { apiVersion: "v1", kind: "Namespace", namespace: world.pipes, name: "pipe", uid: "1" },
+    type: "Warning",
+    reason: "Refused",
+    action: "Rescale",
+    note: "Nicht genügend Speicher für größere Rohre. ".repeat(50),
+    suffix: ` (request ${world.serviceId})`,
+  });
+  const written = await waitFor(
+    async () => {
+      expect(lost).toEqual([]);
+      const list = await world.client.json<{ readonly items: (KubeObject & { readonly note?: string })[] }>({
+        path: collectionPath(EVENTS, world.pipes),
+      });
+      return list.items.find(({ note }) => note?.startsWith("Nicht"))?.note;
+    },
+    { what: "the Event" },
+  );
+  expect(Buffer.byteLength(written)).toBeGreaterThan(1020);
+  expect(written.endsWith(`… (request ${world.serviceId})`)).toBe(true);
+});
