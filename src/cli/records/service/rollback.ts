@@ -12,14 +12,13 @@ import {
   sizeOfCores,
   smaller,
 } from "../../../domain/size.ts";
-import type { Tiers } from "../../../domain/tier.ts";
+import type { Tier } from "../../../domain/tier.ts";
 import { KubeUnreachableError } from "../../../kube/errors.ts";
 import type { KubeObject } from "../../../kube/objects.ts";
 import type { Service } from "../../../records/service.ts";
 import { defineCommand, PROGRAM } from "../../command.ts";
 import { clusterOptions, outputOption, recordsFlag } from "../../common-options.ts";
 import { CliError } from "../../failure.ts";
-import type { Io } from "../../io.ts";
 import { option } from "../../option.ts";
 import { printOne } from "../../output.ts";
 import { wantedSize } from "../../status/scaling-view.ts";
@@ -62,10 +61,12 @@ export const rollbackService = defineCommand({
   async run({ service: id, to: cores, dryRun, tiersFile, output, ...cluster }, io) {
     const tiers = readTiers(tiersFile);
     const to = cores === undefined ? undefined : sizeOfCores(cores);
-    const { service, plan, tierNote } = await withRecords(cluster, io, async (records) => {
+    const { service, plan, tier } = await withRecords(cluster, io, async (records) => {
       const { service } = await findWellFormedService(records, id);
+      // Before the write: a failed read after it would look as if nothing was done.
+      const organization = await findOrganizationOf(records, service.organizationId, io);
       const plan = await rollBack(records, service, to, dryRun);
-      return { service, plan, tierNote: await noteOnTier(records, service, plan, tiers, io) };
+      return { service, plan, tier: organization && tiers.get(organization.tier) };
     });
     const { name, namespace } = service;
     printOne(io, output, {
@@ -73,12 +74,7 @@ export const rollbackService = defineCommand({
       from: plan.from && describeSize(plan.from),
       to: plan.entry.summary,
     });
-    if (plan.change.replicaCpuMillicores === null) {
-      io.err(
-        `The size is removed from the PipeScaling, because ${plan.entry.summary} was the default of the organization's tier: the tier decides the size again.\n`,
-      );
-    }
-    if (tierNote !== undefined) io.err(`${tierNote}\n`);
+    for (const note of sizeNotes(plan, tier)) io.err(`${note}\n`);
     if (plan.isSuspended) {
       io.err("The service is suspended: no pipe is resized until it is resumed.\n");
     }
@@ -168,18 +164,15 @@ function noSuchSize(id: string, from: Size | undefined, to: Size | undefined): s
   return `The history of service ${id} has no previous size: no rescale to a size${other} has completed.`;
 }
 
-/** The controller caps a size that is above the maximum of the tier. */
-async function noteOnTier(
-  records: Records,
-  { organizationId }: Service,
-  { entry, change }: Plan,
-  tiers: Tiers,
-  io: Io,
-): Promise<string | undefined> {
-  if (change.replicaCpuMillicores === null) return undefined;
-  const organization = await findOrganizationOf(records, organizationId, io);
-  const tier = organization && tiers.get(organization.tier);
+function sizeNotes({ entry, change }: Plan, tier: Tier | undefined): string[] {
+  if (change.replicaCpuMillicores === null) {
+    return [
+      `The size is removed from the PipeScaling, because ${entry.summary} was the default of the organization's tier: the tier decides the size again.`,
+    ];
+  }
   const size = sizeOfEntry(entry);
-  if (!tier || smaller(size, tier.maximumSize) === size) return undefined;
-  return `The tier ${tier.name} allows ${describeSize(tier.maximumSize)} at most: the pipes get that size, and the PipeScaling reports TierLimited.`;
+  if (!tier || smaller(size, tier.maximumSize) === size) return [];
+  return [
+    `The tier ${tier.name} allows ${describeSize(tier.maximumSize)} at most: the pipes get that size, and the PipeScaling reports TierLimited.`,
+  ];
 }
