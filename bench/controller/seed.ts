@@ -156,6 +156,12 @@ const SCALED: PipeScalingStatus = {
   computeUnits: 0,
   tier: "basic",
   propagation: { startedAt: AT, completedAt: AT },
+  history: [
+    {
+      ...{ replicaCpuMillicores: 1000, replicaMemoryGb: 4, summary: "1 cpu / 4 Gi", source: "TierDefault" },
+      ...{ result: "Scaled", startedAt: AT, completedAt: AT },
+    },
+  ],
 };
 
 async function patchStatus({ admin }: ControllerWorld, path: string, status: object): Promise<void> {

@@ -2,6 +2,7 @@ import { on } from "node:events";
 import { LAST_ROLLOUT_ANNOTATION, SERVICE_LABEL } from "../../src/controller/names.ts";
 import { formatLastRollout } from "../../src/controller/observe/last-rollout.ts";
 import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
+import { type HistoryEntry, MAX_HISTORY } from "../../src/crd/pipe-scaling.ts";
 import { cpuQuantity, memoryQuantity } from "../../src/domain/quantity.ts";
 import { describeSize, type Size, sizeOfCores } from "../../src/domain/size.ts";
 import { KubeClient } from "../../src/kube/client.ts";
@@ -27,6 +28,7 @@ const LIST_TIMEOUT_MS = 60_000;
 
 interface Service {
   scaling: ObjectMeta;
+  history: HistoryEntry[];
   pipes: ObjectMeta[];
 }
 
@@ -41,7 +43,7 @@ for await (const [order] of on(process, "message")) {
 async function list(): Promise<Service[]> {
   const [scalings, pipes] = await Promise.all([all(PIPE_SCALINGS), all(DEPLOYMENTS)]);
   const ofService = Map.groupBy(pipes, ({ labels }) => labels?.[SERVICE_LABEL]);
-  return scalings.map((scaling) => ({ scaling, pipes: ofService.get(scaling.name) ?? [] }));
+  return scalings.map((scaling) => ({ scaling, history: [], pipes: ofService.get(scaling.name) ?? [] }));
 }
 
 async function all(resource: Resource): Promise<ObjectMeta[]> {
@@ -56,7 +58,7 @@ async function rescale(size: Size): Promise<void> {
     service.pipes = await Promise.all(service.pipes.map((pipe) => giveSize(pipe, service.scaling, size)));
     left -= 1;
     if (left === 0) say("sized");
-    service.scaling = await report(service.scaling, size);
+    service.scaling = await report(service, size);
   });
   say("rescaled");
 }
@@ -92,7 +94,8 @@ async function giveSize(pipe: ObjectMeta, scaling: ObjectMeta, size: Size): Prom
   return metadata;
 }
 
-async function report({ name, uid, resourceVersion }: ObjectMeta, size: Size): Promise<ObjectMeta> {
+async function report(service: Service, size: Size): Promise<ObjectMeta> {
+  const { name, uid, resourceVersion } = service.scaling;
   const now = `${new Date().toISOString().slice(0, 19)}Z`;
   const wanted = describeSize(size);
   const condition = (type: string, status: string) => ({
@@ -103,14 +106,18 @@ async function report({ name, uid, resourceVersion }: ObjectMeta, size: Size): P
     reason: "Progressing",
     message: `0 of 3 pipes run ${wanted}. Rolling: pipe-${name}-1, pipe-${name}-2, pipe-${name}-3.`,
   });
+  const desired = {
+    replicaCpuMillicores: size.cpuMillicores,
+    replicaMemoryGb: size.memoryGib,
+    summary: wanted,
+  };
+  const entry = { ...desired, source: "Spec", result: "Progressing", startedAt: now } as const;
+  service.history = [entry, ...service.history].slice(0, MAX_HISTORY);
   const status = {
     conditions: [condition("Ready", "False"), condition("Reconciling", "True")],
-    desired: {
-      replicaCpuMillicores: size.cpuMillicores,
-      replicaMemoryGb: size.memoryGib,
-      summary: wanted,
-    },
+    desired,
     propagation: { requestId: null, startedAt: now },
+    history: service.history,
   };
   const { metadata } = await client.json<KubeObject>({
     method: "PATCH",

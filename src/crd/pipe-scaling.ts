@@ -33,6 +33,8 @@ const sizeFields = z.object({
 
 const dateTime = z.string().meta({ format: "date-time" });
 
+const sizeSource = z.enum(["Spec", "TierDefault", "TierLimit"]);
+
 const spec = z
   .object({
     replicaCpuMillicores: z
@@ -100,7 +102,19 @@ const pendingPipe = z.object({
   message: z.string().optional().meta({ description: "The reason for waiting, or the error." }),
 });
 
+const historyEntry = sizeFields.extend({
+  source: sizeSource.meta({ description: "Origin of the size." }),
+  result: z.enum(["Progressing", "Scaled", "Superseded", "Failed"]).meta({
+    description:
+      "Scaled: every pipe ran the size. Superseded: another size or request came first. Failed: a pipe cannot take the size; it can still become Scaled.",
+  }),
+  requestId: z.string().optional().meta({ description: "API request that asked for the size." }),
+  startedAt: dateTime,
+  completedAt: dateTime.optional().meta({ description: "Time at which every pipe first ran the size." }),
+});
+
 export const MAX_FAILURES = 20;
+export const MAX_HISTORY = 10;
 export const MAX_PENDING = 20;
 /** The other pipes of a larger service are judged by their rollouts alone. */
 export const MAX_CAME_UP = 1000;
@@ -113,7 +127,7 @@ const status = z
       .optional()
       .meta({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"] }),
     desired: sizeFields
-      .extend({ source: z.enum(["Spec", "TierDefault", "TierLimit"]) })
+      .extend({ source: sizeSource })
       .optional()
       .meta({ description: "The size that the pipes are to have, and what decided it." }),
     effective: sizeFields
@@ -156,6 +170,14 @@ const status = z
       })
       .optional()
       .meta({ description: "The last change of size on its way to the pipes." }),
+    history: z
+      .array(historyEntry)
+      .max(MAX_HISTORY)
+      .optional()
+      .meta({
+        "x-kubernetes-list-type": "atomic",
+        description: `The last ${MAX_HISTORY} changes of size, newest first.`,
+      }),
     limits: z
       .object({
         service: z.int().meta({ description: "Most rollouts at once in this service." }),
@@ -184,6 +206,7 @@ export type PipeScalingSpec = z.infer<typeof spec>;
 export type PipeScalingStatus = z.infer<typeof status>;
 export type Condition = z.infer<typeof condition>;
 export type PipeFailure = z.infer<typeof failure>;
+export type HistoryEntry = z.infer<typeof historyEntry>;
 export type PendingPipe = z.infer<typeof pendingPipe>;
 
 /** A PipeScaling without its metadata. */

@@ -28,6 +28,7 @@ describe("service show", () => {
       ...record,
       reason: "NoPipeScaling",
       message: "No database pipe of this service has been seen yet.",
+      history: [],
     });
 
     await records.world.addScaling(id, { suspend: true }, 2);
@@ -35,10 +36,42 @@ describe("service show", () => {
       ...record,
       ...{ effective: "2 cpu / 8 Gi", suspended: true, ready: "Unknown" },
       message: "No controller has looked at it yet.",
+      history: [],
     });
     expect((await records.run(`service show ${id.toUpperCase()}`)).out).toMatch(
       /\nEFFECTIVE +2 cpu \/ 8 Gi\n/,
     );
+  });
+
+  it("prints the history of sizes, newest first", async () => {
+    const id = await records.world.addService(organization);
+    await records.world.addScaling(id, {});
+    const AT = "2026-06-01T12:00:00Z";
+    const [four, one] = [
+      { replicaCpuMillicores: 4000, replicaMemoryGb: 16, summary: "4 cpu / 16 Gi", source: "Spec" },
+      { replicaCpuMillicores: 1000, replicaMemoryGb: 4, summary: "1 cpu / 4 Gi", source: "TierDefault" },
+    ];
+    const history = [
+      { ...four, result: "Progressing", requestId: "request-1", startedAt: AT },
+      { ...one, result: "Scaled", startedAt: AT, completedAt: AT },
+    ];
+    await records.world.admin.json({
+      method: "PATCH",
+      path: `${objectPath(PIPE_SCALINGS, records.world.pipes, id)}/status`,
+      patchType: "application/merge-patch+json",
+      body: { status: { history } },
+    });
+    expect((await records.run(`service show ${id}`)).out.split("\n").slice(-5)).toEqual([
+      "HISTORY",
+      "SIZE           SOURCE       RESULT       STARTED AT            COMPLETED AT          REQUEST ID",
+      "4 cpu / 16 Gi  Spec         Progressing  2026-06-01T12:00:00Z  -                     request-1",
+      "1 cpu / 4 Gi   TierDefault  Scaled       2026-06-01T12:00:00Z  2026-06-01T12:00:00Z  -",
+      "",
+    ]);
+    expect((await records.json(shown, `service show ${id}`))["history"]).toEqual([
+      { size: "4 cpu / 16 Gi", source: "Spec", result: "Progressing", startedAt: AT, requestId: "request-1" },
+      { size: "1 cpu / 4 Gi", source: "TierDefault", result: "Scaled", startedAt: AT, completedAt: AT },
+    ]);
   });
 
   it("of an unknown or a malformed one says what to do", async () => {

@@ -11,6 +11,7 @@ const PORTS = ["8080", "9090", "9091"];
 /** The how-to pages, in an order in which none is in the way of the next. */
 const HOW_TO = [
   "dry-run",
+  "roll-back",
   "give-a-key",
   "change-tier",
   "suspend",

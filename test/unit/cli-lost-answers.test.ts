@@ -5,11 +5,19 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { startProgram } from "../cli/program.ts";
 import { waitFor } from "../cluster/wait.ts";
-import { keyRecord, organizationRecord } from "../gen/records.ts";
+import { keyRecord, organizationRecord, serviceRecord } from "../gen/records.ts";
 
 const organization = organizationRecord();
 const organizationId = organization.metadata.name.slice("organization-".length);
 const key = keyRecord({ organizationId });
+const service = serviceRecord({ organizationId, namespace: "pipes" });
+const serviceId = service.metadata.name.slice("service-".length);
+const two = { replicaCpuMillicores: 2000, replicaMemoryGb: 8, summary: "2 cpu / 8 Gi" };
+const scaling = {
+  metadata: { name: serviceId, namespace: "pipes", uid: "u", resourceVersion: "1", generation: 1 },
+  spec: { replicaCpuMillicores: 4000, replicaMemoryGb: 16 },
+  status: { history: [{ ...two, source: "Spec", result: "Scaled", startedAt: "2026-06-01T12:00:00Z" }] },
+};
 
 /** The key's Secret as the cluster has it. */
 const secret = {
@@ -46,6 +54,8 @@ async function startStub(isLeft: (request: IncomingMessage) => boolean): Promise
 
 function answerTo(url: string): object {
   if (url.includes("/configmaps/organization-")) return organization;
+  if (url.includes("/configmaps/service-")) return service;
+  if (url.includes("/pipescalings/")) return scaling;
   if (url.includes("/secrets?")) return { items: [secret] };
   return { items: [] };
 }
@@ -82,6 +92,11 @@ describe("a write whose answer is lost", () => {
       "key rotate",
       ["key", "rotate", key.id],
       /^Whether the secret was added is not known, and nobody has it: if key show \S+ tells of two secrets, take it back with key rotate \S+ --cancel \(PATCH /,
+    ],
+    [
+      "service rollback",
+      ["service", "rollback", serviceId],
+      /^The write got no response, so the size of service \S+ may have changed: see service show \S+ before you run the command again, because a second rollback returns to the size before the first one \(PATCH /,
     ],
   ])("%s says what to look for", async (_, words, sentence) => {
     const stub = await startStub(isWrite);

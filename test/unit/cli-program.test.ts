@@ -78,8 +78,8 @@ describe("help", () => {
 
   const all = ADMIN_COMMANDS.flatMap(({ name, commands }) => commands.map((each) => `${name} ${each.name}`));
 
-  /** Of an update: only what is said to it counts, whatever is set for other commands. */
-  const CHANGES = ["--name", "--tier", "--rollout-window", "--role", "--expire-at", "--allow-from"];
+  /** Flags of an update or a rollback that have no variable, because variables apply to other commands, too. */
+  const CHANGES = ["--name", "--tier", "--rollout-window", "--role", "--expire-at", "--allow-from", "--to"];
 
   test.each(["try-it", ...all])("of %s has its flags with their variables, and examples", async (command) => {
     const { code, out, err } = await run(`${command} --help`);
@@ -90,7 +90,7 @@ describe("help", () => {
     expect(flags.length).toBeGreaterThan(1);
     for (const flag of flags) {
       const variable = `PIPE_SCALING_${flag.slice(2).replaceAll("-", "_").toUpperCase()}`;
-      const isChange = command.endsWith(" update") && CHANGES.includes(flag);
+      const isChange = / (update|rollback)$/.test(command) && CHANGES.includes(flag);
       expect(new RegExp(`\\b${variable}\\b`).test(out), variable).toBe(!isChange);
     }
   });

@@ -17,6 +17,7 @@ import { updateOrganization } from "./organization/update.ts";
 import { createService } from "./service/create.ts";
 import { deleteService } from "./service/delete.ts";
 import { listServices } from "./service/list.ts";
+import { rollbackService } from "./service/rollback.ts";
 import { showService } from "./service/show.ts";
 import { updateService } from "./service/update.ts";
 
@@ -35,8 +36,8 @@ export const ADMIN_COMMANDS: readonly CommandGroup[] = [
   },
   {
     name: "service",
-    summary: "create, look at, change and delete services",
-    commands: [createService, listServices, showService, updateService, deleteService],
+    summary: "create, look at, change, roll back and delete services",
+    commands: [createService, listServices, showService, updateService, rollbackService, deleteService],
   },
   {
     name: "member",

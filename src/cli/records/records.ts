@@ -1,6 +1,6 @@
 import type { KubeClient } from "../../kube/client.ts";
 import { isCode } from "../../kube/errors.ts";
-import type { KubeObject } from "../../kube/objects.ts";
+import type { Identity, KubeObject } from "../../kube/objects.ts";
 import { collectionPath, objectPath, type Resource } from "../../kube/paths.ts";
 import { ORGANIZATION_LABEL, RESOURCE_LABEL, type RecordKind } from "../../records/labels.ts";
 import { CliError } from "../failure.ts";
@@ -110,6 +110,28 @@ export class Records {
       patchType: "application/merge-patch+json",
       query: { fieldManager: FIELD_MANAGER },
       body: { metadata: { uid, resourceVersion }, data },
+    });
+  }
+
+  /**
+   * Changes the spec of an object, and annotations with it, if the object is still the one that was read.
+   *
+   * @throws KubeApiError 409, 404, or 422 on metadata.uid when another write came first
+   */
+  async changeSpec(
+    resource: Resource,
+    { metadata }: { readonly metadata: Identity },
+    spec: object,
+    annotations: DataChange,
+  ): Promise<void> {
+    this.#signal?.throwIfAborted();
+    const { namespace, name, uid, resourceVersion } = metadata;
+    await this.#kube.json({
+      method: "PATCH",
+      path: objectPath(resource, namespace, name),
+      patchType: "application/merge-patch+json",
+      query: { fieldManager: FIELD_MANAGER },
+      body: { metadata: { uid, resourceVersion, annotations }, spec },
     });
   }
 

@@ -40,7 +40,7 @@ export function viewOf(
   }
   const { status } = scaling;
   const { desired, propagation } = status;
-  const wanted = isSeen(scaling) ? sizeIn(desired) : (requestedSize(scaling) ?? sizeIn(desired));
+  const wanted = wantedSize(scaling);
   const standing = wanted && pipes ? standingOf(pipes, scaling, wanted) : undefined;
   const lines = standing?.lines ?? failedLines(status, wanted);
   return {
@@ -59,6 +59,12 @@ export function viewOf(
     retryAt: standing?.retryAt,
     lines,
   };
+}
+
+/** The size that the pipes are to have: as the status has it, or by a newer spec that no status is about yet. */
+export function wantedSize(scaling: PipeScalingView): Size | undefined {
+  const reported = sizeIn(scaling.status.desired);
+  return isSeen(scaling) ? reported : (requestedSize(scaling) ?? reported);
 }
 
 /** Whether what the status says is about the newest spec. */

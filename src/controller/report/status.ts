@@ -14,6 +14,7 @@ import { failuresOf, type Sizing } from "../decide/decide.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { type ConditionSummary, formatTime, summarizeConditions, waitingFor } from "./conditions.ts";
+import { historyOf } from "./history.ts";
 
 export interface RolloutLimits {
   /** Most rollouts at once over all services. */
@@ -43,10 +44,12 @@ export function statusOf(
   const replicas = pipes.reduce((sum, pipe) => sum + pipe.replicas, 0);
   const updated = assessments.filter((each) => each.state === "done").length;
   const effective = effectiveSize(assessments, desired.size);
+  const desiredFields = { ...sizeFields(desired.size), source: desired.source };
+  const propagation = propagationOf(previous, sizing, updated === pipes.length, nowMs);
   return {
     ...previous,
     ...observed,
-    desired: { ...sizeFields(desired.size), source: desired.source },
+    desired: desiredFields,
     ...(effective ? { effective: sizeFields(effective) } : {}),
     pipes: {
       total: pipes.length,
@@ -58,7 +61,12 @@ export function statusOf(
     replicas,
     computeUnits: computeUnits(desired.size, replicas),
     ...(tier.ok ? { tier: tier.value.name } : {}),
-    propagation: propagationOf(previous, sizing, updated === pipes.length, nowMs),
+    propagation,
+    history: historyOf(previous.history ?? [], {
+      desired: desiredFields,
+      propagation,
+      isFailed: verdict.stalled,
+    }),
     limits: {
       service: sizing.serviceLimit,
       overall: limits.overall,
@@ -153,7 +161,7 @@ function propagationOf(
   { desired, requestId, assessments }: Sizing,
   isComplete: boolean,
   nowMs: number,
-): PipeScalingStatus["propagation"] {
+): NonNullable<PipeScalingStatus["propagation"]> {
   const reported = previous.desired;
   const isSameSize =
     reported?.replicaCpuMillicores === desired.size.cpuMillicores &&

@@ -1,53 +1,43 @@
 import * as z from "zod";
 import { PIPE_SCALINGS } from "../../../crd/names.ts";
-import type { PipeScaling } from "../../../crd/pipe-scaling.ts";
-import type { RolloutWindow } from "../../../domain/rollout-window.ts";
-import type { ConfigMap, KubeObject } from "../../../kube/objects.ts";
-import { CONFIG_MAPS } from "../../../kube/paths.ts";
-import { organizationConfigMapName, parseOrganization } from "../../../records/organization.ts";
+import type { HistoryEntry, PipeScaling } from "../../../crd/pipe-scaling.ts";
+import type { KubeObject } from "../../../kube/objects.ts";
 import { defineCommand } from "../../command.ts";
 import { clusterOptions, outputOption } from "../../common-options.ts";
-import type { Io } from "../../io.ts";
-import { printOne, type Row } from "../../output.ts";
+import { printDetails, type Row } from "../../output.ts";
 import { withRecords } from "../cluster.ts";
-import type { Records } from "../records.ts";
 import { rolloutWindowStateRow } from "../rollout-window.ts";
-import { wellFormed } from "../well-formed.ts";
 import { findWellFormedService, serviceArgument } from "./find.ts";
+import { findOrganizationOf } from "./organization.ts";
 
 export const showService = defineCommand({
   name: "show",
-  summary: "show a service, and the state of its PipeScaling in short",
+  summary: "show a service, the state of its PipeScaling in short, and the history of its sizes",
   examples: ["service show <uuid>", "service show <uuid> --output yaml"],
   arguments: z.object(serviceArgument),
   options: z.object({ ...outputOption, ...clusterOptions }),
   async run({ service: id, output, ...cluster }, io) {
-    const shown = await withRecords(cluster, io, async (records) => {
+    const { shown, history } = await withRecords(cluster, io, async (records) => {
       const { service } = await findWellFormedService(records, id);
       const { organizationId, name, namespace } = service;
       const scaling = await records.get<PipeScaling & KubeObject>(PIPE_SCALINGS, id, namespace);
-      const window = service.rolloutWindow ?? (await findInheritedWindow(records, organizationId, io));
-      return {
+      const window =
+        service.rolloutWindow ?? (await findOrganizationOf(records, organizationId, io))?.rolloutWindow;
+      const shown = {
         ...{ id, organizationId, name, namespace },
         ...rolloutWindowStateRow(window, Date.now()),
         ...(scaling ? stateOf(scaling) : NO_SCALING),
       };
+      return { shown, history: scaling?.status?.history ?? [] };
     });
-    printOne(io, output, shown);
+    printDetails(io, output, shown, { history: { columns: HISTORY_COLUMNS, rows: history.map(historyRow) } });
   },
 });
 
-/** The window of the organization, if its record can be read. */
-async function findInheritedWindow(
-  records: Records,
-  organizationId: string,
-  io: Io,
-): Promise<RolloutWindow | undefined> {
-  const object = await records.get<ConfigMap>(CONFIG_MAPS, organizationConfigMapName(organizationId));
-  const [organization] = wellFormed(io, object ? [object] : [], ({ metadata, data }) =>
-    parseOrganization(metadata.name, data),
-  );
-  return organization?.rolloutWindow;
+const HISTORY_COLUMNS = ["size", "source", "result", "startedAt", "completedAt", "requestId"];
+
+function historyRow({ summary, source, result, startedAt, completedAt, requestId }: HistoryEntry): Row {
+  return { size: summary, source, result, startedAt, completedAt, requestId };
 }
 
 const NO_SCALING = {

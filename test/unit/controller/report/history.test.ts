@@ -1,0 +1,174 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Sizing } from "../../../../src/controller/decide/decide.ts";
+import { historyOf } from "../../../../src/controller/report/history.ts";
+import { statusOf } from "../../../../src/controller/report/status.ts";
+import { type HistoryEntry, MAX_HISTORY, type PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
+import { describeSize, sizeOfCores } from "../../../../src/domain/size.ts";
+import { mergePatch } from "../../../../src/runtime/merge-patch.ts";
+import { aPipe, aScaling, aSnapshot, NOW_MS } from "../../../gen/snapshot.ts";
+
+type Source = HistoryEntry["source"];
+type Propagation = NonNullable<PipeScalingStatus["propagation"]>;
+
+const NOON = "2026-06-01T12:00:00Z";
+const ONE = "2026-06-01T13:00:00Z";
+const TWO = "2026-06-01T14:00:00Z";
+const THREE = "2026-06-01T15:00:00Z";
+const UNDER_WAY: Propagation = { startedAt: NOON };
+const COMPLETED: Propagation = { startedAt: NOON, completedAt: ONE };
+
+function desiredOf(cores: number, source: Source = "Spec") {
+  const { cpuMillicores, memoryGib } = sizeOfCores(cores);
+  const summary = describeSize({ cpuMillicores, memoryGib });
+  return { replicaCpuMillicores: cpuMillicores, replicaMemoryGb: memoryGib, summary, source };
+}
+
+function next(history: readonly HistoryEntry[], cores: number, propagation: Propagation, isFailed = false) {
+  return historyOf(history, { desired: desiredOf(cores), propagation, isFailed });
+}
+
+describe("the history of sizes", () => {
+  it("starts with the first size as Progressing", () => {
+    const propagation = { startedAt: NOON, requestId: "request-1" };
+    expect(
+      historyOf([], { desired: desiredOf(2, "TierDefault"), propagation, isFailed: false }),
+    ).toStrictEqual([
+      {
+        ...{ replicaCpuMillicores: 2000, replicaMemoryGb: 8, summary: "2 cpu / 8 Gi" },
+        ...{ source: "TierDefault", result: "Progressing", requestId: "request-1" },
+        ...{ startedAt: NOON, completedAt: undefined },
+      },
+    ]);
+  });
+
+  it("marks the newest entry Scaled, with the time, once every pipe runs the size", () => {
+    const history = next(next([], 2, UNDER_WAY), 2, COMPLETED);
+    expect(history).toEqual([
+      { ...desiredOf(2), result: "Scaled", requestId: undefined, startedAt: NOON, completedAt: ONE },
+    ]);
+  });
+
+  it("marks the newest entry Failed while a pipe cannot take the size, and Scaled if it can in the end", () => {
+    const failed = next([], 8, UNDER_WAY, true);
+    expect(failed).toMatchObject([{ result: "Failed", completedAt: undefined }]);
+    expect(next(failed, 8, UNDER_WAY)).toMatchObject([{ result: "Progressing" }]);
+    expect(next(failed, 8, COMPLETED)).toMatchObject([{ result: "Scaled", completedAt: ONE }]);
+  });
+
+  it("begins a new entry for a new size, and marks an unfinished or failed one Superseded", () => {
+    const second: Propagation = { startedAt: TWO };
+    expect(next(next([], 2, UNDER_WAY), 4, second)).toMatchObject([
+      { ...desiredOf(4), result: "Progressing", startedAt: TWO },
+      { ...desiredOf(2), result: "Superseded", startedAt: NOON },
+    ]);
+    expect(next(next([], 2, UNDER_WAY, true), 4, second)).toMatchObject([
+      { result: "Progressing" },
+      { result: "Superseded" },
+    ]);
+    expect(next(next([], 2, COMPLETED), 4, second)).toMatchObject([
+      { result: "Progressing" },
+      { result: "Scaled", completedAt: ONE },
+    ]);
+  });
+
+  it("begins a new entry for another API request for the same size", () => {
+    const history = next(next([], 2, COMPLETED), 2, { ...COMPLETED, requestId: "request-1", startedAt: TWO });
+    expect(history.map(({ requestId }) => requestId)).toEqual(["request-1", undefined]);
+  });
+
+  it("keeps an entry Scaled, with its first time, if a pipe is added or fails later", () => {
+    const scaled = next([], 2, COMPLETED);
+    expect(next(scaled, 2, COMPLETED, true)).toEqual(scaled);
+    expect(next(scaled, 2, { startedAt: NOON, completedAt: THREE })).toEqual(scaled);
+  });
+
+  it("keeps the last ten sizes", () => {
+    const sizes = Array.from({ length: MAX_HISTORY + 2 }, (_, at) => at + 1);
+    const history = sizes.reduce<HistoryEntry[]>((all, cores) => next(all, cores, UNDER_WAY), []);
+    expect(history.map(({ replicaCpuMillicores }) => replicaCpuMillicores / 1000)).toEqual(
+      sizes.slice(2).toReversed(),
+    );
+  });
+
+  it("follows the source of the size while the entry is the newest", () => {
+    const byDefault = historyOf([], {
+      desired: desiredOf(2, "TierDefault"),
+      propagation: COMPLETED,
+      isFailed: false,
+    });
+    expect(next(byDefault, 2, COMPLETED)).toMatchObject([{ source: "Spec", startedAt: NOON }]);
+    expect(next(byDefault, 4, UNDER_WAY)).toMatchObject([{ source: "Spec" }, { source: "TierDefault" }]);
+  });
+});
+
+describe("the history in the status", () => {
+  const NAMES = ["a", "b"];
+  const states = fc.constantFrom("done", "rolling", "waiting", "retrying", "failed", "paused", "unsizable");
+  const steps = fc.record({
+    cores: fc.integer({ min: 1, max: 3 }),
+    source: fc.constantFrom<Source>("Spec", "TierDefault", "TierLimit"),
+    requestId: fc.option(fc.constantFrom("request-1", "request-2"), { nil: undefined }),
+    suspend: fc.boolean(),
+    isDeleting: fc.boolean(),
+    states: fc.array(states, { maxLength: NAMES.length }),
+    passedS: fc.nat({ max: 5 }),
+  });
+  type Step = typeof steps extends fc.Arbitrary<infer T> ? T : never;
+
+  function sizingOf({ cores, source, requestId, states }: Step): Sizing {
+    return {
+      desired: { size: sizeOfCores(cores), source },
+      requestId,
+      assessments: states.map((state, at) => {
+        const name = NAMES[at] ?? "";
+        const failure = { pipe: name, size: "", reason: "Refused", message: "no", attempts: 1, at: NOON };
+        const isFailed = ["retrying", "failed", "unsizable"].includes(state);
+        return { pipe: aPipe(name), state, phase: "settled", ...(isFailed ? { failure } : {}) };
+      }),
+      holdBack: "nothing",
+      blockedBy: [],
+      serviceLimit: 3,
+      window: { open: true, untilMs: Number.POSITIVE_INFINITY },
+    };
+  }
+
+  function report(status: PipeScalingStatus, step: Step, nowMs: number): PipeScalingStatus {
+    const sizing = step.isDeleting ? undefined : sizingOf(step);
+    const pipes = step.states.map((_, at) => aPipe(NAMES[at] ?? ""));
+    const scaling = aScaling(step.cores, { status, spec: { suspend: step.suspend } });
+    const limits = { overall: 50, rolloutTimeoutMs: 900_000 };
+    return statusOf(aSnapshot(pipes, { nowMs }), scaling, sizing, limits);
+  }
+
+  it("is bounded, newest first, ended in all but the newest entry, and changes only with the rest of the status", () => {
+    fc.assert(
+      fc.property(fc.array(steps, { maxLength: 40, size: "max" }), (all) => {
+        let status: PipeScalingStatus = {};
+        let nowMs = NOW_MS;
+        for (const step of all) {
+          nowMs += step.passedS * 1000;
+          const before = status;
+          status = report(before, step, nowMs);
+          const { history = [], propagation } = status;
+          expect(history.length).toBeLessThanOrEqual(MAX_HISTORY);
+          expect(history.map(({ startedAt }) => startedAt)).toEqual(
+            history
+              .map(({ startedAt }) => startedAt)
+              .toSorted()
+              .toReversed(),
+          );
+          for (const { result } of history.slice(1)) expect(["Scaled", "Superseded"]).toContain(result);
+          for (const { result, completedAt } of history)
+            expect(completedAt !== undefined).toBe(result === "Scaled");
+          if (!step.isDeleting)
+            expect(history[0]).toMatchObject({ ...status.desired, startedAt: propagation?.startedAt });
+
+          const rest = mergePatch({ ...before, history: undefined }, { ...status, history: undefined });
+          if (!rest) expect(mergePatch(before, status)).toBeUndefined();
+          expect(mergePatch(status, report(status, step, nowMs + 60_000))).toBeUndefined();
+        }
+      }),
+    );
+  });
+});
