@@ -40,12 +40,16 @@ export class SimulatedCluster {
   readonly statusPatchBytes: number[] = [];
   readonly judge: SimulationJudge;
   watcher: Watcher | undefined;
+  /** A webhook removes the controller's annotation from what it writes. */
+  isStripping = false;
   /** How late the watch is; by default it tells of a write before that is answered. */
   eventDelayMs = 0;
   /** How long pods of this template need, undefined for those that never come up. */
   rolloutMs: (pipe: Deployment) => number | undefined = () => 1000;
   fault: (request: KubeRequest, pipe: Deployment | undefined) => Fault = () => undefined;
   #version = 100;
+  /** Each Deployment before its template was changed last, by its uid. */
+  readonly #earlier = new Map<string, Deployment>();
 
   constructor(rolloutTimeoutMs: number) {
     this.judge = new SimulationJudge(this.clock, rolloutTimeoutMs);
@@ -107,6 +111,23 @@ export class SimulatedCluster {
   replace(name: string, { spec }: Pick<Deployment, "spec">): void {
     const before = found(this.deployments, name);
     const { [LAST_ROLLOUT_ANNOTATION]: _, ...annotations } = before.metadata.annotations ?? {};
+    this.#write(
+      parsed({ ...before, metadata: { ...before.metadata, annotations, managedFields: [] }, spec }),
+      true,
+    );
+    this.judge.forget(name);
+  }
+
+  /** Somebody brings back the template and the annotations of the revision before. */
+  undo(name: string): void {
+    const before = found(this.deployments, name);
+    const earlier = this.#earlier.get(before.metadata.uid);
+    if (!earlier) return;
+    const annotations = {
+      ...earlier.metadata.annotations,
+      [REVISION_ANNOTATION]: before.metadata.annotations?.[REVISION_ANNOTATION] ?? "1",
+    };
+    const spec = { ...before.spec, template: earlier.spec.template };
     this.#write(
       parsed({ ...before, metadata: { ...before.metadata, annotations, managedFields: [] }, spec }),
       true,
@@ -180,7 +201,11 @@ export class SimulatedCluster {
     const isRollback = annotations[LAST_ROLLOUT_ANNOTATION]?.includes('"isRollback":true');
     if (patch.spec && isRollback) this.judge.putBack(name);
     else if (patch.spec) this.judge.given(toDeploymentView(before));
-    const written = this.#write({ ...after, metadata: { ...after.metadata, managedFields: MANAGED } }, true);
+    const { [LAST_ROLLOUT_ANNOTATION]: _, ...kept } = after.metadata.annotations ?? {};
+    const metadata = this.isStripping
+      ? { ...after.metadata, annotations: kept, managedFields: [] }
+      : { ...after.metadata, managedFields: MANAGED };
+    const written = this.#write({ ...after, metadata }, true);
     this.writes.push(`${name} ${patch.spec ? this.sizeOf(name) : "noted"}`);
     return written;
   }
@@ -219,6 +244,8 @@ export class SimulatedCluster {
   #write(after: Deployment, isOfTemplate: boolean): Deployment {
     const { name } = after.metadata;
     const before = found(this.deployments, name);
+    if (JSON.stringify(before.spec.template) !== JSON.stringify(after.spec.template))
+      this.#earlier.set(before.metadata.uid, before);
     const isChanged = JSON.stringify(before.spec) !== JSON.stringify(after.spec);
     const generation = (before.metadata.generation ?? 0) + (isChanged ? 1 : 0);
     const written = { ...after, metadata: { ...after.metadata, generation, resourceVersion: this.next() } };

@@ -16,6 +16,7 @@ import { BUILT_IN_TIERS } from "../../src/domain/tier.ts";
 import { type ConfigMap, type Container, type Deployment, identityOf } from "../../src/kube/objects.ts";
 import { parseOrganization } from "../../src/records/organization.ts";
 import { parseService } from "../../src/records/service.ts";
+import type { Clock } from "../../src/runtime/clock.ts";
 import type { Event } from "../../src/runtime/event-recorder.ts";
 import { WorkQueue } from "../../src/runtime/work-queue.ts";
 import { runWorkers } from "../../src/runtime/workers.ts";
@@ -30,6 +31,8 @@ const ORGANIZATION = idOf(0);
 
 interface SimulationOptions {
   readonly mostRollouts?: number;
+  /** How far the controller's clock is ahead of the cluster's; negative if it is behind. */
+  readonly skewMs?: number;
   readonly metrics?: Pick<ControllerMetrics, "passed" | "reported">;
 }
 
@@ -70,6 +73,11 @@ export class Simulation {
   /** Somebody replaces the Deployment by another manifest, without our annotation. */
   replace(name: string, manifest: Pick<Deployment, "spec">): void {
     this.cluster.replace(name, manifest);
+  }
+
+  /** As `kubectl rollout undo`: the template and the annotations of an earlier revision come back. */
+  undo(name: string): void {
+    this.cluster.undo(name);
   }
 
   setImage(name: string, image: string): void {
@@ -127,7 +135,8 @@ export class Simulation {
     this.#abort.abort();
     this.#abort = new AbortController();
     this.#caches = createCaches();
-    const { clock, cluster, rolloutTimeoutMs, events } = this;
+    const { cluster, rolloutTimeoutMs, events } = this;
+    const clock = this.#skewedClock();
     const caches = this.#caches;
     const { signal } = this.#abort;
     const queue = new WorkQueue({
@@ -171,6 +180,15 @@ export class Simulation {
       return reconciler.reconcile(serviceId);
     };
     void runWorkers({ queue, concurrency: 16, reconcile, onFailure: () => undefined }, signal);
+  }
+
+  #skewedClock(): Clock {
+    const { clock } = this;
+    return {
+      now: () => clock.now() + (this.#options.skewMs ?? 0),
+      monotonic: () => clock.monotonic(),
+      after: (delayMs, callback) => clock.after(delayMs, callback),
+    };
   }
 
   stop(): void {

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { KubeApiError } from "../../src/kube/errors.ts";
+import { pipeDeployment } from "../gen/pipe.ts";
 import { Simulation } from "../gen/simulation.ts";
 import { type Fault, LOST_ANSWER, refusal } from "../gen/simulation-cluster.ts";
 
@@ -19,8 +20,8 @@ class World {
   /** Of the next calls. */
   faults: Fault[] = [];
 
-  constructor(mostRollouts: number, pipesOfService: number) {
-    this.simulation = new Simulation({ mostRollouts });
+  constructor(mostRollouts: number, pipesOfService: number, skewMs: number) {
+    this.simulation = new Simulation({ mostRollouts, skewMs });
     const { cluster } = this.simulation;
     cluster.rolloutMs = ({ metadata: { name } }) =>
       this.rolloutMs.has(name) ? this.rolloutMs.get(name) : 1000;
@@ -41,6 +42,7 @@ class World {
     this.refused.clear();
     this.rolloutMs.clear();
     this.faults = [];
+    simulation.cluster.isStripping = false;
     simulation.setTier("basic");
     await simulation.run(5 * MINUTE);
     for (const { name } of pipes) {
@@ -105,6 +107,16 @@ const steps = fc.oneof(
     simulation.cluster.remove(name);
     simulation.deploy(name, service, { cores: value });
   }),
+  step("put a manifest", cores, ({ simulation }, value, { name, service }) => {
+    simulation.replace(
+      name,
+      pipeDeployment({ name, namespace: "pipes", serviceId: `${service}`, cores: value }),
+    );
+  }),
+  step("undo", fc.constant(undefined), ({ simulation }, _, { name }) => simulation.undo(name)),
+  step("strip annotations", fc.boolean(), ({ simulation }, isOn) => {
+    simulation.cluster.isStripping = isOn;
+  }),
   step("pods end", fc.nat(1), ({ simulation }, terminatingReplicas, { name }) =>
     simulation.cluster.report(name, { terminatingReplicas }),
   ),
@@ -134,13 +146,15 @@ it("whatever happens: pipes that came up are never put back, no bound is passed,
   const histories = fc.record({
     mostRollouts: fc.constantFrom(1, 2, 50),
     pipes: fc.constantFrom(1, 2, 5),
+    // The controller's clock is right, an hour behind, or an hour ahead.
+    skewMs: fc.constantFrom(0, -HOUR, HOUR),
     // Before the answer to a write, soon after it, and after the next pass.
     eventDelayMs: fc.constantFrom(0, 10, 300),
     happens: fc.array(steps, { maxLength: 40, size: "max" }),
   });
   await fc.assert(
-    fc.asyncProperty(histories, async ({ mostRollouts, pipes, eventDelayMs, happens }) => {
-      const world = new World(mostRollouts, pipes);
+    fc.asyncProperty(histories, async ({ mostRollouts, pipes, skewMs, eventDelayMs, happens }) => {
+      const world = new World(mostRollouts, pipes, skewMs);
       const { simulation } = world;
       const { cluster } = simulation;
       cluster.eventDelayMs = eventDelayMs;

@@ -65,7 +65,7 @@ export function statusOf(
     history: historyOf(previous.history ?? [], {
       desired: desiredFields,
       propagation,
-      isFailed: verdict.stalled,
+      isFailed: summary.stalled,
     }),
     limits: {
       service: sizing.serviceLimit,
