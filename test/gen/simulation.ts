@@ -152,7 +152,7 @@ export class Simulation {
       clock,
       limit: this.#options.mostRollouts ?? 50,
       rolling: () =>
-        countRolling(caches, { nowMs: clock.now(), rolloutTimeoutMs }) +
+        countRolling(caches, { nowMs: clock.now(), rolloutTimeoutMs }, writes) +
         writes.unresolvedRollouts(clock.now()),
       wake: enqueue,
     });

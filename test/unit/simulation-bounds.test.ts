@@ -97,6 +97,31 @@ describe("a writer that replaces the Deployment again and again", () => {
   });
 });
 
+describe("a webhook that removes the annotation", () => {
+  it("is answered with few writes, and does not make the controller exceed the rollout budget", async () => {
+    const simulation = new Simulation({ mostRollouts: 1 });
+    for (const service of [1, 2, 3]) {
+      simulation.addService(service);
+      simulation.deploy(`pipe-${service}`, service);
+    }
+    simulation.start();
+    await simulation.run(2 * SECOND);
+    simulation.cluster.isStripping = true;
+    simulation.cluster.rolloutMs = () => MINUTE;
+    const before = simulation.cluster.writes.length;
+    for (const service of [1, 2, 3]) simulation.ask(service, 4);
+    await simulation.run(DAY);
+    expect(simulation.cluster.judge.mostRolling).toBe(1);
+    expect(simulation.sizes("pipe-1", "pipe-2", "pipe-3")).toEqual([FOUR, FOUR, FOUR]);
+    expect(simulation.told(1)).toMatchObject({ type: "Stalled", reason: "FieldConflict" });
+    expect(simulation.cluster.writes.length - before).toBeLessThanOrEqual(3 * 20);
+    simulation.cluster.isStripping = false;
+    simulation.askToRetry(1);
+    await simulation.run(HOUR);
+    expect(simulation.told(1)).toMatchObject({ type: "Ready", status: "True" });
+  });
+});
+
 describe("a PipeScaling that is deleted", () => {
   it("comes back as it was, suspended and with the size asked for, and nothing is resized", async () => {
     const simulation = await started(2);

@@ -42,7 +42,6 @@ class World {
     this.refused.clear();
     this.rolloutMs.clear();
     this.faults = [];
-    simulation.cluster.isStripping = false;
     simulation.setTier("basic");
     await simulation.run(5 * MINUTE);
     for (const { name } of pipes) {
@@ -114,9 +113,6 @@ const steps = fc.oneof(
     );
   }),
   step("undo", fc.constant(undefined), ({ simulation }, _, { name }) => simulation.undo(name)),
-  step("strip annotations", fc.boolean(), ({ simulation }, isOn) => {
-    simulation.cluster.isStripping = isOn;
-  }),
   step("pods end", fc.nat(1), ({ simulation }, terminatingReplicas, { name }) =>
     simulation.cluster.report(name, { terminatingReplicas }),
   ),

@@ -88,7 +88,7 @@ async function writePipe(
   const takeBack = writes.begin(uid, type, rollout, clock.now());
   try {
     const written = await patchPipe(applier, pipe, rollout, spec);
-    writes.done(uid, rollout, written.lastRollout === undefined);
+    writes.done(written, rollout);
   } catch (error) {
     const problem = writeErrorOf(error);
     if (problem === undefined) {

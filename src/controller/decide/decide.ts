@@ -1,11 +1,11 @@
 import type { PipeFailure } from "../../crd/pipe-scaling.ts";
 import { scalingRequestFor } from "../../crd/scaling-request.ts";
-import { type HoldBack, planRollout, serviceLimit } from "../../domain/rollout-plan.ts";
+import { type HoldBack, type PipeState, planRollout, serviceLimit } from "../../domain/rollout-plan.ts";
 import { type RolloutWindowState, windowAt } from "../../domain/rollout-window.ts";
 import { formatSize, type Size, sameSize } from "../../domain/size.ts";
 import { type DesiredSize, desiredSize } from "../../domain/tier.ts";
 import { type DeploymentView, isChangedByOwner } from "../observe/deployment-view.ts";
-import type { LastRollout } from "../observe/last-rollout.ts";
+import { appliedSize, type LastRollout } from "../observe/last-rollout.ts";
 import { type PipeScalingView, requestedSize } from "../observe/pipe-scaling-view.ts";
 import { type Allotment, isSize } from "../observe/resources.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
@@ -166,10 +166,10 @@ function resize(assessment: Assessment, step: Step): PipeAction[] {
 /** Writes for a pipe that is not resized now. */
 function repair(assessment: Assessment, step: Step): PipeAction[] {
   const { pipe, state, failure } = assessment;
-  const { snapshot, scaling, sizing } = step;
+  const { scaling, sizing } = step;
   const isSized = sameSize(pipe.size, sizing.desired.size);
-  const isKnown = pipe.lastRollout?.serviceId === snapshot.serviceId;
-  if (state === "done" && !isKnown && requestedSize(scaling)) return adopt(pipe, step);
+  if (isSized && ADOPTABLE.includes(state) && !isRecorded(pipe, step) && requestedSize(scaling))
+    return adopt(pipe, step);
   if (state !== "failed" || !isSized) return [];
   return failure?.reason === FIELD_CONFLICT
     ? restoreAnnotation(assessment, step)
@@ -180,6 +180,14 @@ function repair(assessment: Assessment, step: Step): PipeAction[] {
 function restoreAnnotation({ pipe, recheckAtMs }: Assessment, { snapshot }: Step): PipeAction[] {
   const isDue = recheckAtMs !== undefined && recheckAtMs <= snapshot.nowMs;
   return isDue && pipe.lastRollout ? [{ type: "adopt", pipe, rollout: pipe.lastRollout }] : [];
+}
+
+const ADOPTABLE: readonly PipeState[] = ["done", "rolling", "paused"];
+
+/** True if the annotation has the size that the pipe has, so that it survives a deletion of the PipeScaling. */
+function isRecorded({ lastRollout, size }: DeploymentView, { snapshot }: Step): boolean {
+  const applied = appliedSize(lastRollout);
+  return lastRollout?.serviceId === snapshot.serviceId && isSize(applied) && sameSize(applied, size);
 }
 
 function rollBack({ pipe, failure, recheckAtMs }: Assessment, step: Step): PipeAction[] {
@@ -207,7 +215,7 @@ const ANNOTATED_MESSAGE_LIMIT = 400;
 function adopt(pipe: DeploymentView, step: Step): PipeAction[] {
   if (!mayWrite("adopt", pipe, step)) return [];
   const rollout: LastRollout = {
-    ...newRollout(pipe, step, 0, undefined),
+    ...newRollout(pipe, step, 0, lastGoodSize(pipe, step.scaling)),
     generation: 0,
     revision: pipe.revision,
     progressedAtS: 0,
@@ -218,6 +226,7 @@ function adopt(pipe: DeploymentView, step: Step): PipeAction[] {
 /** This process repeats a write only a few times, even if the object never shows it. */
 function mayWrite(purpose: WritePurpose, { metadata }: DeploymentView, { snapshot, sizing }: Step): boolean {
   const write = snapshot.writes.get(metadata.uid);
+  if (write?.outcome.type === "pending") return false;
   if (write?.purpose !== purpose || write.size !== formatSize(sizing.desired.size)) return true;
   const reason = write.outcome.type === "failed" ? write.outcome.error.reason : FIELD_CONFLICT;
   return write.lastAtMs + retryDelayMs(reason, write.attempts) <= snapshot.nowMs;

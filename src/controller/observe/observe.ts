@@ -68,7 +68,7 @@ export function observe(sources: Sources, scope: Scope, serviceId: string, nowMs
 }
 
 /** Where a webhook removes the annotation, this process still knows the rollout that it started. */
-function withLastRollout(pipe: DeploymentView, write: WriteRecord | undefined): DeploymentView {
+export function withLastRollout(pipe: DeploymentView, write: WriteRecord | undefined): DeploymentView {
   if (pipe.lastRollout || write?.outcome.type !== "done") return pipe;
   const { lastRollout } = write.outcome;
   const applied = appliedSize(lastRollout);
