@@ -88,9 +88,7 @@ export function planRollout(pipes: readonly PlannedPipe[], limits: RolloutLimits
 
   const isProven = pipes.some((pipe) => pipe.state === "done" && pipe.replicas > 0);
   const limit = isProven ? serviceLimit(pipes.length) : 1;
-  // The canary does not wait for what its neighbors' owners do, only for what the controller has started.
-  const counted = isProven ? MOVING : OURS;
-  const moving = pipes.filter(({ phase }) => counted.includes(phase));
+  const moving = pipes.filter((pipe) => MOVING.includes(pipe.phase) && (isProven || precedesCanary(pipe)));
   // A waiting pipe that is moving has its place already and may be redirected within it.
   const inPlace = running.filter((pipe) => moving.includes(pipe));
   const redirected = inPlace.slice(0, Math.max(0, limit - (moving.length - inPlace.length)));
@@ -103,6 +101,11 @@ export function planRollout(pipes: readonly PlannedPipe[], limits: RolloutLimits
   if (started.length < next.length) return { ...plan, holdBack: "overall-limit", blockedBy: [] };
   const blockedBy = [...moving.filter((pipe) => !inPlace.includes(pipe)), ...started].map(nameOf);
   return { ...plan, holdBack: isProven ? "service-limit" : "canary", blockedBy };
+}
+
+/** The canary waits for rollouts of the controller, and for any rollout that may prove the size; not for other changes of owners. */
+function precedesCanary({ state, phase }: PlannedPipe): boolean {
+  return OURS.includes(phase) || state === "rolling";
 }
 
 function rank({ phase }: PlannedPipe): number {

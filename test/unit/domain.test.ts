@@ -246,6 +246,17 @@ describe("the rollout plan", () => {
     });
   });
 
+  it("does not start a canary beside a pipe that is on its way to the size by a change of its owner", () => {
+    const list: PlannedPipe[] = [
+      { name: "deployed", state: "rolling", phase: "updating", replicas: 1 },
+      { name: "next", state: "waiting", phase: "settled", replicas: 1 },
+    ];
+    expect(planRollout(list, { overallFree: 50, isWindowOpen: true })).toMatchObject({
+      start: [],
+      blockedBy: ["deployed"],
+    });
+  });
+
   it("names the pipes whose rollouts the others wait for", () => {
     const rolling = ["a", "b", "c"].map(
       (name): PlannedPipe => ({ name, state: "rolling", phase: "rolling-out", replicas: 1 }),
