@@ -9,16 +9,14 @@ const REPLICA_FAILURE_GRACE_MS = 30_000;
 
 /** Why the controller's last rollout of the pipe has failed; `undefined` if it has not. */
 export function rolloutFailure(pipe: DeploymentView, context: AssessContext): Reason | undefined {
-  const { progressing, replicaFailure, progressedAtS } = pipe.rollout;
+  const { progressing, replicaFailure } = pipe.rollout;
   const unschedulable = context.unschedulable.get(pipe.metadata.name);
   // Its old pods are gone already; other pipes keep theirs, and a node may yet come.
   if (pipe.stopsOldPodsFirst && unschedulable !== undefined) {
     return { reason: "Unschedulable", message: unschedulable };
   }
   const because = unschedulable === undefined ? "" : `: ${unschedulable}`;
-  // A Recreate Deployment keeps the condition of the rollout before for a while.
-  const isOfThis = progressedAtS !== pipe.lastRollout?.progressedAtS;
-  if (progressing?.reason === "ProgressDeadlineExceeded" && isOfThis) {
+  if (progressing?.reason === "ProgressDeadlineExceeded" && isOfLastRollout(pipe)) {
     return { reason: "ProgressDeadlineExceeded", message: `${progressing.message ?? ""}${because}` };
   }
   if (replicaFailure?.status === "True" && graceEndsAtMs(pipe, context) <= context.nowMs) {
@@ -29,6 +27,11 @@ export function rolloutFailure(pipe: DeploymentView, context: AssessContext): Re
     return { reason: "RolloutTimeout", message: `the rollout has not completed in ${time}${because}` };
   }
   return undefined;
+}
+
+/** A Recreate Deployment keeps the condition Progressing of the rollout before for a while. */
+function isOfLastRollout({ rollout, lastRollout }: DeploymentView): boolean {
+  return rollout.progressedAtS !== lastRollout?.progressedAtS;
 }
 
 /** When time alone may make the rollout fail. */
@@ -54,8 +57,9 @@ function graceEndsAtMs(pipe: DeploymentView, { nowMs }: AssessContext): number {
  */
 function timeoutAtMs(pipe: DeploymentView, { nowMs, rolloutTimeoutMs }: AssessContext): number {
   const { rollout, lastRollout } = pipe;
-  // It was resized without replicas, and when it got some is not known.
-  if (lastRollout?.replicas === 0) return Number.POSITIVE_INFINITY;
+  // The rollout has ended, or there was nothing to roll out; pods that start now belong to a later scaling.
+  const isOver = rollout.progressing?.reason === "NewReplicaSetAvailable" && isOfLastRollout(pipe);
+  if (isOver || lastRollout?.replicas === 0) return Number.POSITIVE_INFINITY;
   const progressedMs = isChangedByOwner(pipe) ? rollout.progressedAtS * 1000 : 0;
   const begunMs = rollout.isSeen ? startedAtMs(pipe, nowMs) : nowMs;
   return Math.max(resumedAtMs(rollout.progressing, nowMs), progressedMs, begunMs) + rolloutTimeoutMs;
