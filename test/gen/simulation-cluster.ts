@@ -281,7 +281,10 @@ export class SimulatedCluster {
     if (rolloutMs === undefined) return;
     after(SEEN_MS + rolloutMs, () => {
       this.judge.completed(name);
-      const conditions = isOfTemplate ? { conditions: [progressing(NEW, this.#time(), since)] } : {};
+      // A rollout that was cut short by scaling completes with it.
+      const isAnnounced = this.deployments.get(name)?.status?.conditions?.[0]?.reason === NEW;
+      const isNew = isOfTemplate || !isAnnounced;
+      const conditions = isNew ? { conditions: [progressing(NEW, this.#time(), since)] } : {};
       this.report(name, { ...running(replicas), ...conditions });
     });
   }
