@@ -1,4 +1,7 @@
-/** How many requests an API server has ended: by `VERB resource`, with the subresource if there is one. */
+/**
+ * How many requests an API server has ended: by `VERB resource`, with the subresource if there is one. Dry runs, which
+ * write nothing, have verbs of their own: `DRY-RUN-PATCH deployments`.
+ */
 export type RequestCounts = ReadonlyMap<string, number>;
 
 /** They change something, or would have: a request that was refused counts as well. */
@@ -15,7 +18,9 @@ export function parseRequestCounts(metrics: string): RequestCounts {
     const plural = labels.get("resource") ?? "";
     if (plural === "") continue;
     const subresource = labels.get("subresource") ?? "";
-    const request = `${labels.get("verb")} ${plural}${subresource === "" ? "" : `/${subresource}`}`;
+    const isDryRun = (labels.get("dry_run") ?? "") !== "";
+    const verb = isDryRun ? `DRY-RUN-${labels.get("verb")}` : labels.get("verb");
+    const request = `${verb} ${plural}${subresource === "" ? "" : `/${subresource}`}`;
     counts.set(request, (counts.get(request) ?? 0) + Number(value));
   }
   return counts;

@@ -19,6 +19,7 @@ const METRICS = [
   sample("PATCH", "deployments", "", 200, 3000),
   sample("PATCH", "deployments", "", 409, 2),
   sample("PATCH", "pipescalings", "status", 200, 1000),
+  sample("PATCH", "deployments", "", 200, 300).replace('dry_run=""', 'dry_run="All"'),
   sample("PUT", "leases", "", 200, 7),
   sample("WATCH", "pods", "", 0, 1.5e6),
   sample("GET", "", "", 200, 12),
@@ -32,6 +33,7 @@ describe("the counts of requests", () => {
     expect(Object.fromEntries(counts)).toEqual({
       "PATCH deployments": 3002,
       "PATCH pipescalings/status": 1000,
+      "DRY-RUN-PATCH deployments": 300,
       "PUT leases": 7,
       "WATCH pods": 1_500_000,
     });
