@@ -47,6 +47,7 @@ describe("the counts of requests", () => {
     expect(Object.fromEntries(countsBetween(before, counts))).toEqual({
       "PATCH deployments": 2,
       "PATCH pipescalings/status": 1000,
+      "DRY-RUN-PATCH deployments": 300,
       "WATCH pods": 1_500_000,
     });
   });
