@@ -36,7 +36,7 @@ export function allow(): AdmissionResponse {
 }
 
 /** A response that denies every write with this code and message. */
-export function deny(code: number, message: string): Respond {
+export function deny(code: number, message: string): () => AdmissionResponse {
   return () => ({ allowed: false, status: { code, message } });
 }
 

@@ -342,9 +342,19 @@ describe("decide remembers what it wrote", () => {
     expect(told(at(50, 300_000).actions)).toEqual(["a 4000m/16Gi"]);
   });
 
+  it("repeats a refused size when the Deployment has changed, with a delay that grows with each attempt", () => {
+    const changed = (attempts: number, agoMs: number) => {
+      const outcome = failed("Refused", 0);
+      return told(decided({ attempts, lastAtMs: NOW_MS - agoMs, outcome }).actions);
+    };
+    expect(changed(1, 999)).toEqual([]);
+    expect(changed(1, 1000)).toEqual(["a 4000m/16Gi"]);
+    expect(changed(6, 31_999)).toEqual([]);
+    expect(changed(6, 32_000)).toEqual(["a 4000m/16Gi"]);
+  });
+
   it("does not repeat a refused size until the Deployment changes or 5 minutes are over", () => {
     expect(decided({ outcome: failed("Refused") }, aPipe("a"), aPipe("b")).actions).toEqual([]);
-    expect(told(decided({ outcome: failed("Refused", 0) }).actions)).toEqual(["a 4000m/16Gi"]);
     const later = decided({ outcome: failed("Refused"), lastAtMs: NOW_MS - 300_000 });
     expect(told(later.actions)).toEqual(["a 4000m/16Gi"]);
   });
@@ -357,10 +367,23 @@ describe("decide remembers what it wrote", () => {
     expect(decided({ outcome: { type: "pending" } }, aPipe("a"), aPipe("b")).actions).toEqual([]);
   });
 
+  const stuck = rollingTo("a", FOUR, {
+    lastRollout: aRollout(FOUR, { startedAtMs: NOW_MS - OPTIONS.rolloutTimeoutMs }),
+  });
+
+  it("repeats a refused rollback at a requested retry, and soon when the Deployment has changed", () => {
+    const refused = (generation: number, agoMs: number) =>
+      record({ purpose: "roll-back", lastAtMs: NOW_MS - agoMs, outcome: failed("Refused", generation) });
+    expect(actionsFor(aSnapshot([stuck], refused(1, 60_000)))).toEqual([]);
+    const scaling = aScaling(4, { retryRequestedAtMs: NOW_MS });
+    expect(actionsFor(aSnapshot([stuck], { ...refused(1, 60_000), scaling }))).toEqual([
+      "a back to 1000m/4Gi",
+    ]);
+    expect(actionsFor(aSnapshot([stuck], refused(0, 999)))).toEqual([]);
+    expect(actionsFor(aSnapshot([stuck], refused(0, 1000)))).toEqual(["a back to 1000m/4Gi"]);
+  });
+
   it("bounds rollbacks that fail, and reports why", () => {
-    const stuck = rollingTo("a", FOUR, {
-      lastRollout: aRollout(FOUR, { startedAtMs: NOW_MS - OPTIONS.rolloutTimeoutMs }),
-    });
     const decision = decided({ purpose: "roll-back", attempts: 2, outcome: failed("Refused") }, stuck);
     expect(decision.actions).toEqual([]);
     expect(failuresOf(decision)).toMatchObject([

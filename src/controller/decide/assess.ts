@@ -6,7 +6,7 @@ import type { AssessContext, Assessment } from "./assessment.ts";
 import { hasComeUp } from "./came-up.ts";
 import { failureOf, reportedFailure } from "./failure.ts";
 import { autoscalerConflict, fieldConflict, strippedAnnotation } from "./field-conflict.ts";
-import { retryAtMs, retryDelayMs } from "./retry.ts";
+import { retryAtMs, retryDelayMs, writeDelayMs } from "./retry.ts";
 import { rolloutFailure, rolloutRecheckAtMs } from "./rollout-failure.ts";
 import { rolloutPhase } from "./rollout-phase.ts";
 
@@ -66,7 +66,10 @@ function assessSized(pipe: DeploymentView, write: WriteRecord | undefined, conte
   const stripped = strippedAnnotation(pipe, context);
   if (ofRollout.failure || !stripped) return ofRollout;
   const delayMs = retryDelayMs(stripped.reason, stripped.attempts);
-  const retry = withRetry(stripped, retryAtMs(stripped, delayMs, context.scaling, context.nowMs));
+  const retry = withRetry(
+    stripped,
+    retryAtMs(Date.parse(stripped.at), delayMs, context.scaling, context.nowMs),
+  );
   const times = [retry.recheckAtMs, ofRollout.recheckAtMs].filter((atMs) => atMs !== undefined);
   return { ...retry, state: "failed", ...(times.length > 0 ? { recheckAtMs: Math.min(...times) } : {}) };
 }
@@ -106,7 +109,7 @@ function assessUnsized(pipe: DeploymentView, write: WriteRecord | undefined, con
   if (!failure) return { state: "waiting" };
   const askedMs = write?.outcome.type === "failed" ? (write.outcome.error.retryAfterMs ?? 0) : 0;
   const delayMs = Math.max(delayAfter(pipe, failure), askedMs);
-  const dueAtMs = retryAtMs(failure, delayMs, context.scaling, context.nowMs);
+  const dueAtMs = retryAtMs(Date.parse(failure.at), delayMs, context.scaling, context.nowMs);
   if (dueAtMs <= context.nowMs) return { state: "waiting", priorAttempts: failure.attempts };
   const isRetried = failure.reason === "WriteFailed" || failure.reason === "Forbidden";
   return { state: isRetried ? "retrying" : "failed", ...withRetry(failure, dueAtMs) };
@@ -118,10 +121,11 @@ function withRetry(failure: PipeFailure, dueAtMs: number): Pick<Result, "failure
 }
 
 /** A rollout that stopped old pods is not tried again by itself: each try costs the pipe's data freshness. */
-function delayAfter({ stopsOldPodsFirst, lastRollout }: DeploymentView, failure: PipeFailure): number {
+function delayAfter(pipe: DeploymentView, failure: PipeFailure): number {
+  const { stopsOldPodsFirst, lastRollout, metadata } = pipe;
   const isOfRollout = lastRollout?.isRollback === true && lastRollout.failure?.reason === failure.reason;
   if (stopsOldPodsFirst && isOfRollout) return Number.POSITIVE_INFINITY;
-  return retryDelayMs(failure.reason, failure.attempts);
+  return writeDelayMs(failure.reason, failure.attempts, failure.generation !== metadata.generation);
 }
 
 /** The reason why the pipe does not have the desired size: a write, a rollout, or another writer. */
@@ -135,12 +139,8 @@ function pastFailure(
     write?.purpose === "resize" &&
     write.size === formatSize(context.desired) &&
     write.outcome.type === "failed"
-  ) {
-    const { error, generation } = write.outcome;
-    // The owner may have changed what the API server refused.
-    if (error.reason !== "Refused" || generation === metadata.generation)
-      return writeFailure(pipe, write, error, context);
-  }
+  )
+    return writeFailure(pipe, write, write.outcome.error, context);
   if (lastRollout?.isRollback && sameSize(lastRollout.size, context.desired)) {
     const reason = lastRollout.failure ?? {
       reason: "RolloutFailed",
@@ -174,13 +174,13 @@ interface FailedRollback {
 function failedRollback(
   { metadata }: DeploymentView,
   write: WriteRecord | undefined,
-  { desired, nowMs }: AssessContext,
+  { desired, nowMs, scaling }: AssessContext,
 ): FailedRollback | undefined {
   if (write?.purpose !== "roll-back" || write.size !== formatSize(desired)) return undefined;
   if (write.outcome.type !== "failed") return undefined;
   const { error, generation } = write.outcome;
-  if (error.reason === "Refused" && generation !== metadata.generation) return undefined;
-  const atMs = Math.min(write.lastAtMs, nowMs) + retryDelayMs(error.reason, write.attempts);
+  const delayMs = writeDelayMs(error.reason, write.attempts, generation !== metadata.generation);
+  const atMs = retryAtMs(write.lastAtMs, delayMs, scaling, nowMs);
   const next = `attempt ${write.attempts}, next at ${new Date(atMs).toISOString()}`;
   return { message: `the rollback failed: ${error.message} (${next})`, retryAtMs: atMs };
 }

@@ -16,7 +16,7 @@ import { assess } from "./assess.ts";
 import type { Assessment } from "./assessment.ts";
 import { hasComeUp, lastSizeThatCameUp } from "./came-up.ts";
 import { specForRecreation } from "./recreate.ts";
-import { FIELD_CONFLICT, retryDelayMs } from "./retry.ts";
+import { FIELD_CONFLICT, retryAtMs, retryDelayMs, writeDelayMs } from "./retry.ts";
 
 export interface Decision {
   readonly actions: readonly Action[];
@@ -224,12 +224,17 @@ function adopt(pipe: DeploymentView, step: Step): PipeAction[] {
 }
 
 /** This process repeats a write only a few times, even if the object never shows it. */
-function mayWrite(purpose: WritePurpose, { metadata }: DeploymentView, { snapshot, sizing }: Step): boolean {
+function mayWrite(purpose: WritePurpose, { metadata }: DeploymentView, step: Step): boolean {
+  const { snapshot, scaling, sizing } = step;
   const write = snapshot.writes.get(metadata.uid);
   if (write?.outcome.type === "pending") return false;
   if (write?.purpose !== purpose || write.size !== formatSize(sizing.desired.size)) return true;
-  const reason = write.outcome.type === "failed" ? write.outcome.error.reason : FIELD_CONFLICT;
-  return write.lastAtMs + retryDelayMs(reason, write.attempts) <= snapshot.nowMs;
+  const { attempts, lastAtMs, outcome } = write;
+  const delayMs =
+    outcome.type === "failed"
+      ? writeDelayMs(outcome.error.reason, attempts, outcome.generation !== metadata.generation)
+      : retryDelayMs(FIELD_CONFLICT, attempts);
+  return retryAtMs(lastAtMs, delayMs, scaling, snapshot.nowMs) <= snapshot.nowMs;
 }
 
 function newRollout(

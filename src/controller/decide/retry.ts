@@ -1,4 +1,3 @@
-import type { PipeFailure } from "../../crd/pipe-scaling.ts";
 import { elapsedMs } from "../../runtime/elapsed.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 
@@ -31,19 +30,30 @@ export function retryDelayMs(reason: string, attempts: number): number {
 }
 
 /**
+ * The wait after a write that failed. The API server may allow what it refused once the owner has changed the
+ * Deployment. The wait still grows with each attempt, because some programs change Deployments all the time.
+ *
+ * @param isChanged whether the Deployment has changed since the write
+ */
+export function writeDelayMs(reason: string, attempts: number, isChanged: boolean): number {
+  return retryDelayMs(reason === "Refused" && isChanged ? "WriteFailed" : reason, attempts);
+}
+
+/**
  * When a failed pipe is tried again, in milliseconds since 1970. The time of the annotation counts once, when it has
  * come.
  *
+ * @param atMs time of the failure
  * @param delayMs the wait after the failure
  */
 export function retryAtMs(
-  { at }: Pick<PipeFailure, "at">,
+  atMs: number,
   delayMs: number,
   { retryRequestedAtMs = 0 }: PipeScalingView,
   nowMs: number,
 ): number {
   // A failure in the future comes from a wrong clock: the wait begins now at the latest.
-  const failedAtMs = nowMs - elapsedMs(Date.parse(at), nowMs);
+  const failedAtMs = nowMs - elapsedMs(atMs, nowMs);
   const dueAtMs = failedAtMs + delayMs;
   return retryRequestedAtMs > failedAtMs ? Math.min(retryRequestedAtMs, dueAtMs) : dueAtMs;
 }

@@ -63,7 +63,7 @@ describe("a pipe without replicas", () => {
     await running([{ ...idle, name: "pipe-a", replicas: 0 }, ...others]);
     await askForFour();
     await invariants.settled(4, { quietMs: 300 });
-    // It reports two pipes that roll to a size that no pipe has proven.
+    // Throws if two pipes rolled at once to a size that no running pipe had proven.
     await invariants.end();
   });
 

@@ -138,7 +138,7 @@ describe("a webhook that removes the controller's annotation", () => {
   async function expectReportWithFewWrites(): Promise<void> {
     const conflict = await world.waitForCondition("Ready", "False", "FieldConflict");
     expect(conditionOf(conflict, "Ready")?.message).toContain(LAST_ROLLOUT_ANNOTATION);
-    // The Deployment controller has done its part too, and the controller has seen it.
+    // The rollout changes the Deployment too, and the controller must not respond with writes.
     await waitFor(async () => (await world.pipe("pipe")).status?.updatedReplicas === 1, { what: "the pod" });
     expect(await countWrites("patch", "deployments")).toBeLessThanOrEqual(4);
     expect(await countWrites("patch", "pipescalings/status")).toBeLessThanOrEqual(20);

@@ -1,6 +1,6 @@
 import { randomUUID, type UUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { RETRY_ANNOTATION } from "../../../src/controller/names.ts";
+import { LAST_ROLLOUT_ANNOTATION, RETRY_ANNOTATION } from "../../../src/controller/names.ts";
 import { PIPE_SCALINGS } from "../../../src/crd/names.ts";
 import type { PipeFailure } from "../../../src/crd/pipe-scaling.ts";
 import type { KubeObject } from "../../../src/kube/objects.ts";
@@ -9,9 +9,10 @@ import { serviceConfigMap } from "../../../src/records/service.ts";
 import { apply } from "../../cluster/kubectl.ts";
 import { waitFor } from "../../cluster/wait.ts";
 import { accountName, shippedAccount } from "../../gen/shipped-account.ts";
-import { AdmissionWebhook, allow, deny } from "../../support/admission-webhook.ts";
+import { type AdmissionRequest, AdmissionWebhook, allow, deny } from "../../support/admission-webhook.ts";
 import { conditionOf, resourcesOf, World } from "../world.ts";
 import { Invariants } from "./invariants.ts";
+import { limitMemory } from "./limit-memory.ts";
 
 let world: World;
 let invariants: Invariants;
@@ -162,6 +163,50 @@ describe("a resize that a webhook allows after 6 s", () => {
     }
     await invariants.end();
   });
+});
+
+describe("a rollback that a webhook denies", () => {
+  it("is reported with the words of the server beside the failure, and retried by itself and on request", async () => {
+    const other = await World.create();
+    let denying: AdmissionWebhook | undefined;
+    try {
+      await limitMemory(other, "8Gi");
+      await other.startController();
+      await other.createPipe({ name: "pipe", cores: 1, strategy: "Recreate" });
+      await other.waitForCondition("Ready", "True");
+      denying = await AdmissionWebhook.start(other, "ValidatingWebhookConfiguration", "pipe");
+      denying.respond = (request) => (isRollback(request) ? deny(500, "no rollback now")() : allow());
+      await other.askFor(4);
+      const reported = await waitFor(
+        async () => {
+          const stalled = conditionOf(await other.scaling(), "Stalled");
+          return stalled?.message.includes("attempt 2, next at") ? stalled : undefined;
+        },
+        { what: "the status to report two attempts" },
+      );
+      expect(reported.reason).toBe("FailedCreate");
+      expect(reported.message).toContain("maximum memory usage per Container is 8Gi");
+      expect(reported.message).toMatch(/the rollback failed: .*no rollback now \(attempt 2, next at 2/);
+      denying.respond = deny(400, "rollbacks are frozen");
+      await waitFor(
+        async () => conditionOf(await other.scaling(), "Stalled")?.message.includes("rollbacks are frozen"),
+        { what: "the status to report the refusal" },
+      );
+      denying.respond = allow;
+      await other.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
+      await waitFor(async () => (await other.pipe("pipe")).status?.availableReplicas === 1, {
+        what: "the pipe to run again",
+      });
+      expect(resourcesOf(await other.pipe("pipe"))).toBe("1 4Gi 4Gi");
+    } finally {
+      await denying?.end();
+      await other.end();
+    }
+  });
+
+  function isRollback({ object }: AdmissionRequest): boolean {
+    return JSON.parse(object.metadata.annotations[LAST_ROLLOUT_ANNOTATION] ?? "{}").isRollback === true;
+  }
 });
 
 /** A service with one pipe of one core, which is the default of its tier. */
