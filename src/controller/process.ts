@@ -52,8 +52,11 @@ export async function runController(
     clock.observe(call);
     countCall(call);
   };
-  const client = new KubeClient(await connect(settings.kubeconfig), onCall);
-  const leaseClient = new KubeClient(await connect(settings.kubeconfig), onCall);
+  const connections = await Promise.all([connect(settings.kubeconfig), connect(settings.kubeconfig)]);
+  const [client, leaseClient] = [
+    new KubeClient(connections[0], onCall),
+    new KubeClient(connections[1], onCall),
+  ];
   const tracing = await startTracing(settings, "pipe-scaling-controller", settings.identity, log);
   try {
     await checkReachable(client, signal);

@@ -3,7 +3,7 @@ import type { PipeScaling, PipeScalingStatus } from "../crd/pipe-scaling.ts";
 import type { Tiers } from "../domain/tier.ts";
 import type { KubeObject } from "../kube/objects.ts";
 import { DEPLOYMENTS, objectPath } from "../kube/paths.ts";
-import { type Clock, pause } from "../runtime/clock.ts";
+import type { Clock } from "../runtime/clock.ts";
 import type { EventRecorder } from "../runtime/event-recorder.ts";
 import { mergePatch } from "../runtime/merge-patch.ts";
 import type { Outcome } from "../runtime/workers.ts";
@@ -57,9 +57,7 @@ export class Reconciler {
   }
 
   async reconcile(serviceId: string): Promise<Outcome> {
-    const before = this.#observe(serviceId);
-    const decision = this.#decide(before);
-    const outdated = await this.#apply(serviceId, decision);
+    const { before, decision, outdated } = await this.#act(serviceId);
 
     // The report describes what stands after the writes. The next reconciliation does what would start next.
     const isUnchanged = decision.actions.length === 0;
@@ -71,6 +69,18 @@ export class Reconciler {
     if (!isUnchanged && next.actions.length > 0) return { requeue: true };
     const atMs = recheckAtMs(after, next, this.#options);
     return { requeueAfterMs: atMs === undefined ? undefined : Math.max(0, atMs - after.nowMs) };
+  }
+
+  async #act(serviceId: string) {
+    const before = this.#observe(serviceId);
+    const decision = this.#decide(before);
+    const outdated = await this.#apply(serviceId, decision);
+    const isValidation = decision.actions.some(({ type }) => type === "validate");
+    if (!isValidation || outdated) return { before, decision, outdated };
+    // Dry runs change nothing that a status would report, so the canary follows in the same reconciliation.
+    const validated = this.#observe(serviceId);
+    const next = this.#decide(validated);
+    return { before: validated, decision: next, outdated: await this.#apply(serviceId, next) };
   }
 
   #observe(serviceId: string): Snapshot {
@@ -96,7 +106,7 @@ export class Reconciler {
     if (actions.length === 0) return undefined;
     const { clock, enqueue } = this.#options;
     const errors: unknown[] = [];
-    const waiting = new AbortController();
+    let isWaiting = true;
     const all = Promise.all(
       actions.map((action) =>
         this.#applyOne(serviceId, action, sizing).catch((error: unknown) => {
@@ -104,11 +114,13 @@ export class Reconciler {
         }),
       ),
     ).then(() => {
-      if (waiting.signal.aborted) enqueue(serviceId);
-      else waiting.abort();
+      if (!isWaiting) enqueue(serviceId);
     });
-    await Promise.race([all, pause(clock, PATIENCE_MS, waiting.signal)]);
-    waiting.abort();
+    const patience = Promise.withResolvers<void>();
+    const cancel = clock.after(PATIENCE_MS, patience.resolve);
+    await Promise.race([all, patience.promise]);
+    cancel();
+    isWaiting = false;
     const [error] = errors;
     return errors.length === 0 ? undefined : { error: errors.find((each) => !isOutdated(each)) ?? error };
   }
