@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { IGNORE_WINDOW_ANNOTATION } from "../../../controller/names.ts";
 import { type PipeScalingView, toPipeScalingView } from "../../../controller/observe/pipe-scaling-view.ts";
 import { PIPE_SCALINGS } from "../../../crd/names.ts";
 import type { HistoryEntry, PipeScaling } from "../../../crd/pipe-scaling.ts";
@@ -50,6 +51,10 @@ export const rollbackService = defineCommand({
       description: "an older size of the history, by the CPU cores of each replica",
       flagOnly: true,
     }),
+    now: option(onOff, {
+      description: "do not wait for the rollout window, for the next 2 hours",
+      default: "false",
+    }),
     dryRun: option(onOff, {
       description: "print the size and write nothing",
       default: "false",
@@ -58,14 +63,14 @@ export const rollbackService = defineCommand({
     ...outputOption,
     ...clusterOptions,
   }),
-  async run({ service: id, to: cores, dryRun, tiersFile, output, ...cluster }, io) {
+  async run({ service: id, to: cores, now, dryRun, tiersFile, output, ...cluster }, io) {
     const tiers = readTiers(tiersFile);
     const to = cores === undefined ? undefined : sizeOfCores(cores);
     const { service, plan, tier } = await withRecords(cluster, io, async (records) => {
       const { service } = await findWellFormedService(records, id);
       // Before the write: a failed read after it would look as if nothing was done.
       const organization = await findOrganizationOf(records, service.organizationId, io);
-      const plan = await rollBack(records, service, to, dryRun);
+      const plan = await rollBack(records, service, { to, now, dryRun });
       return { service, plan, tier: organization && tiers.get(organization.tier) };
     });
     const { name, namespace } = service;
@@ -93,8 +98,14 @@ interface Plan {
   readonly isSuspended: boolean;
 }
 
+interface Wishes {
+  readonly to: Size | undefined;
+  readonly now: boolean;
+  readonly dryRun: boolean;
+}
+
 /** Status updates of the controller are no reason to stop; a change of the spec is. */
-function rollBack(records: Records, service: Service, to: Size | undefined, dryRun: boolean): Promise<Plan> {
+function rollBack(records: Records, service: Service, { to, now, dryRun }: Wishes): Promise<Plan> {
   let first: PipeScalingView | undefined;
   return untilUndisturbed(`The PipeScaling of service ${service.id}`, async () => {
     const scaling = await readScaling(records, service);
@@ -105,15 +116,27 @@ function rollBack(records: Records, service: Service, to: Size | undefined, dryR
       );
     }
     const plan = planFor(scaling, service, to);
-    if (!dryRun) await write(records, scaling, plan);
+    if (!dryRun) await write(records, scaling, plan, now);
     return plan;
   });
 }
 
+/** How long `--now` lets rollouts start outside of the rollout window. */
+const IGNORE_WINDOW_MS = 2 * 3_600_000;
+
 /** The size no longer comes from an API request, even if an older request was for the same size. */
-async function write(records: Records, scaling: PipeScalingView, { change }: Plan): Promise<void> {
+async function write(
+  records: Records,
+  scaling: PipeScalingView,
+  { change }: Plan,
+  now: boolean,
+): Promise<void> {
+  const until = new Date(Date.now() + IGNORE_WINDOW_MS).toISOString();
   try {
-    await records.changeSpec(PIPE_SCALINGS, scaling, change, { [REQUEST_ANNOTATION]: null });
+    await records.changeSpec(PIPE_SCALINGS, scaling, change, {
+      [REQUEST_ANNOTATION]: null,
+      ...(now ? { [IGNORE_WINDOW_ANNOTATION]: until } : {}),
+    });
   } catch (error) {
     if (!(error instanceof KubeUnreachableError)) throw error;
     const { name } = scaling.metadata;

@@ -18,6 +18,7 @@ const service = serviceRecord({
 const ID = service.metadata.name.slice("service-".length);
 const PATH = `/apis/pipes.clouddb.dev/v1beta1/namespaces/acme-pipes/pipescalings/${ID}`;
 const AT = "2026-06-01T12:00:00Z";
+const ANNOTATION = "pipes.clouddb.dev/ignore-rollout-window-until";
 
 function fieldsOf(cores: number) {
   const size = sizeOfCores(cores);
@@ -101,6 +102,19 @@ describe("service rollback", () => {
         },
       },
     ]);
+  });
+
+  it("lets rollouts start outside of the rollout window for two hours with --now", async () => {
+    const before = Date.now();
+    const { code, writes } = await rollBack("--now");
+    expect(code).toBe(0);
+    expect(writes).toMatchObject([
+      { body: { metadata: { annotations: { [ANNOTATION]: expect.any(String) } } } },
+    ]);
+    const [text = ""] = JSON.stringify(writes).match(/(?<=rollout-window-until":")[^"]+/) ?? [];
+    const until = Date.parse(text);
+    expect(until - before).toBeGreaterThanOrEqual(2 * 3_600_000);
+    expect(until - Date.now()).toBeLessThanOrEqual(2 * 3_600_000);
   });
 
   it("leaves the size to the tier if the previous size was the tier's default", async () => {
