@@ -49,6 +49,8 @@ export interface SetupOptions {
   readonly tiers: Tiers;
   readonly maxConcurrentRollouts: number;
   readonly rolloutTimeoutMs: number;
+  /** How long a deleted PipeScaling is left for its owner to create again; 30 s by default. */
+  readonly recreateGraceMs?: number | undefined;
   /** Absent if tracing is off. */
   readonly recordSpan?: RecordSpan | undefined;
 }
@@ -115,7 +117,7 @@ export function setup(options: SetupOptions): Controller {
       writes.unresolvedRollouts(clock.now()),
     wake: enqueue,
   });
-  const deletedScalings = new DeletedScalings(caches.scalings, clock);
+  const deletedScalings = new DeletedScalings(caches.scalings, clock, options.recreateGraceMs);
   enqueueOnChange(caches, queue, budget);
   runtimeMetrics.watchQueue(queue);
   runtimeMetrics.watchLeader(elector);

@@ -84,6 +84,8 @@ export class World {
         tiers: TIERS,
         maxConcurrentRollouts: 50,
         rolloutTimeoutMs: 15 * 60_000,
+        // Much shorter than in production, for tests of other things.
+        recreateGraceMs: 500,
         ...settings,
       },
       createLogger("info", "controller", { write: (line) => this.#log.push(JSON.parse(line)) }),

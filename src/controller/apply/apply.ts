@@ -96,7 +96,7 @@ async function writePipe(
       throw error;
     }
     if (isOutcomeUnknown(error)) writes.unknown(uid, problem);
-    else writes.failed(uid, problem, generation);
+    else writes.failed(uid, problem, generation, clock.now());
   }
 }
 
@@ -157,7 +157,7 @@ async function validate(applier: Applier, action: ValidateAction): Promise<void>
     }
     validations.forget(uid);
     writes.begin(uid, "resize", rollout, clock.now());
-    writes.failed(uid, problem, generation);
+    writes.failed(uid, problem, generation, clock.now());
   }
 }
 

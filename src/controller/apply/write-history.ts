@@ -59,8 +59,9 @@ export class WriteHistory {
   }
 
   /** @param generation of the Deployment that the write was for */
-  failed(uid: string, error: WriteError, generation: number): void {
-    this.#settle(uid, { type: "failed", error, generation });
+  failed(uid: string, error: WriteError, generation: number, nowMs: number): void {
+    // The wait for the next attempt begins with the response.
+    this.#settle(uid, { type: "failed", error, generation }, nowMs);
   }
 
   unknown(uid: string, error: WriteError): void {
@@ -70,13 +71,13 @@ export class WriteHistory {
   /** A read has shown the object as it is now. */
   resolve(uid: string, generation: number): void {
     const outcome = this.#records.get(uid)?.outcome;
-    if (outcome?.type === "unknown") this.failed(uid, outcome.error, generation);
+    if (outcome?.type === "unknown") this.#settle(uid, { type: "failed", error: outcome.error, generation });
   }
 
-  #settle(uid: string, outcome: WriteRecord["outcome"]): void {
+  #settle(uid: string, outcome: WriteRecord["outcome"], lastAtMs?: number): void {
     const record = this.#records.get(uid);
     // The Deployment may have been deleted meanwhile.
-    if (record) this.#set(uid, { ...record, outcome });
+    if (record) this.#set(uid, { ...record, outcome, lastAtMs: lastAtMs ?? record.lastAtMs });
   }
 
   #set(uid: string, record: WriteRecord | undefined): void {

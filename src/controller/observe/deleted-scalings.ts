@@ -4,7 +4,7 @@ import { keyOf, type Store } from "../../runtime/store.ts";
 import type { PipeScalingView } from "./pipe-scaling-view.ts";
 
 /** Somebody who deletes a PipeScaling to create it anew, as `kubectl replace --force` does, has this much time. */
-const GRACE_MS = 30_000;
+const RECREATE_GRACE_MS = 30_000;
 
 /** A deletion that is older says nothing of what is wanted now. */
 const MEMORY_MS = 10 * 60_000;
@@ -20,10 +20,12 @@ export interface DeletedScaling {
 /** PipeScalings that were deleted lately, with the spec that they had. */
 export class DeletedScalings {
   readonly #clock: Pick<Clock, "now">;
+  readonly #graceMs: number;
   readonly #deleted = new Map<string, DeletedScaling>();
 
-  constructor(scalings: Store<PipeScalingView>, clock: Pick<Clock, "now">) {
+  constructor(scalings: Store<PipeScalingView>, clock: Pick<Clock, "now">, graceMs = RECREATE_GRACE_MS) {
     this.#clock = clock;
+    this.#graceMs = graceMs;
     scalings.onChange((change) => {
       if (change.type === "deleted") this.#remember(change.previous);
       else if (change.type === "added") this.#deleted.delete(keyOf(change.object));
@@ -39,7 +41,7 @@ export class DeletedScalings {
   #remember(scaling: PipeScalingView): void {
     const [oldest] = this.#deleted.keys();
     if (oldest !== undefined && this.#deleted.size >= MAX_ENTRIES) this.#deleted.delete(oldest);
-    const recreateAtMs = this.#clock.now() + GRACE_MS;
+    const recreateAtMs = this.#clock.now() + this.#graceMs;
     this.#deleted.set(keyOf(scaling), { spec: scaling.spec, recreateAtMs });
   }
 }

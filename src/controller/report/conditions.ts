@@ -2,8 +2,9 @@ import type { PipeFailure } from "../../crd/pipe-scaling.ts";
 import { describeSize } from "../../domain/size.ts";
 import type { DesiredSize } from "../../domain/tier.ts";
 import type { Assessment } from "../decide/assessment.ts";
-import { failuresOf, type Sizing } from "../decide/decide.ts";
+import { failuresOf } from "../decide/decide.ts";
 import { describeFailure } from "../decide/failure.ts";
+import type { Sizing } from "../decide/sizing.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 

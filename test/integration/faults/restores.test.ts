@@ -123,9 +123,12 @@ describe("kubectl rollout undo", () => {
   });
 });
 
+/** With the grace time of production. */
+const AS_SHIPPED = { recreateGraceMs: undefined };
+
 describe("a PipeScaling", () => {
   it("that kubectl replace --force replaces has the new spec, and so have the pipes", async () => {
-    await running();
+    await running({}, AS_SHIPPED);
     await rescale(4);
     invariants.accept(2);
     await inPipes(
@@ -138,7 +141,7 @@ describe("a PipeScaling", () => {
   });
 
   it("that is deleted while suspended comes back suspended after 30 s, and no pipe is resized", async () => {
-    await running();
+    await running({}, AS_SHIPPED);
     await rescale(2);
     const spec = { replicaCpuMillicores: 8000, replicaMemoryGb: 32, suspend: true };
     await world.patchScaling(spec);

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Sizing } from "../../../../src/controller/decide/decide.ts";
+import type { Sizing } from "../../../../src/controller/decide/sizing.ts";
 import { historyOf } from "../../../../src/controller/report/history.ts";
 import { statusOf } from "../../../../src/controller/report/status.ts";
 import { type HistoryEntry, MAX_HISTORY, type PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";

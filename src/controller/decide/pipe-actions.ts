@@ -1,0 +1,124 @@
+import type { PipeState } from "../../domain/rollout-plan.ts";
+import { formatSize, sameSize } from "../../domain/size.ts";
+import { type DeploymentView, isChangedByOwner } from "../observe/deployment-view.ts";
+import { appliedSize, type LastRollout } from "../observe/last-rollout.ts";
+import { type PipeScalingView, requestedSize } from "../observe/pipe-scaling-view.ts";
+import { type Allotment, isSize } from "../observe/resources.ts";
+import type { WritePurpose } from "../observe/write-record.ts";
+import type { PipeAction } from "./actions.ts";
+import type { Assessment } from "./assessment.ts";
+import { hasComeUp, lastSizeThatCameUp } from "./came-up.ts";
+import { FIELD_CONFLICT, retryAtMs, retryDelayMs, writeDelayMs } from "./retry.ts";
+import type { Step } from "./sizing.ts";
+
+export function resize(assessment: Assessment, step: Step): PipeAction[] {
+  const { pipe, priorAttempts = 0 } = assessment;
+  if ("problem" in pipe.container) return [];
+  const rollout = newRollout(pipe, step, priorAttempts + 1, lastGoodSize(pipe, step.scaling));
+  return [{ type: "resize", pipe, container: pipe.container.name, rollout }];
+}
+
+/** Writes for a pipe that is not resized now. */
+export function repair(assessment: Assessment, step: Step): PipeAction[] {
+  const { pipe, state, failure } = assessment;
+  const { scaling, sizing } = step;
+  const isSized = sameSize(pipe.size, sizing.desired.size);
+  if (isSized && ADOPTABLE.includes(state) && !isRecorded(pipe, step) && requestedSize(scaling))
+    return adopt(pipe, step);
+  if (state !== "failed" || !isSized) return [];
+  return failure?.reason === FIELD_CONFLICT
+    ? restoreAnnotation(assessment, step)
+    : rollBack(assessment, step);
+}
+
+/** Writes an annotation that something removed again. Only that shows whether it still removes it. */
+function restoreAnnotation({ pipe, recheckAtMs }: Assessment, { snapshot }: Step): PipeAction[] {
+  const isDue = recheckAtMs !== undefined && recheckAtMs <= snapshot.nowMs;
+  return isDue && pipe.lastRollout ? [{ type: "adopt", pipe, rollout: pipe.lastRollout }] : [];
+}
+
+const ADOPTABLE: readonly PipeState[] = ["done", "rolling", "paused"];
+
+/** True if the annotation has the size that the pipe has, so that it survives a deletion of the PipeScaling. */
+function isRecorded({ lastRollout, size }: DeploymentView, { snapshot }: Step): boolean {
+  const applied = appliedSize(lastRollout);
+  return lastRollout?.serviceId === snapshot.serviceId && isSize(applied) && sameSize(applied, size);
+}
+
+function rollBack({ pipe, failure, recheckAtMs }: Assessment, step: Step): PipeAction[] {
+  const { lastRollout } = pipe;
+  const { nowMs } = step.snapshot;
+  const size = lastRollout?.lastGoodSize;
+  // A deletion of the PipeScaling lost whether the pipe came up before its owner changed it, and must not resize it.
+  if (lastRollout?.scalingUid !== step.scaling.metadata.uid && isChangedByOwner(pipe)) return [];
+  if ("problem" in pipe.container || !lastRollout || !size || !failure) return [];
+  const isSame = isSize(size) && sameSize(size, step.sizing.desired.size);
+  const isWaiting = recheckAtMs !== undefined && recheckAtMs > nowMs;
+  if (isSame || isWaiting || !mayWrite("roll-back", pipe, step)) return [];
+  const { reason, message } = failure;
+  const rollout: LastRollout = {
+    ...newRollout(pipe, step, lastRollout.attempts, size),
+    isRollback: true,
+    // The annotation has room for the beginning; the status reports the whole message.
+    failure: { reason, message: message.slice(0, ANNOTATED_MESSAGE_LIMIT).toWellFormed() },
+  };
+  return [{ type: "roll-back", pipe, container: pipe.container.name, size, rollout }];
+}
+
+const ANNOTATED_MESSAGE_LIMIT = 400;
+
+function adopt(pipe: DeploymentView, step: Step): PipeAction[] {
+  if (!mayWrite("adopt", pipe, step)) return [];
+  const rollout: LastRollout = {
+    ...newRollout(pipe, step, 0, lastGoodSize(pipe, step.scaling)),
+    generation: 0,
+    revision: pipe.revision,
+    progressedAtS: 0,
+  };
+  return [{ type: "adopt", pipe, rollout }];
+}
+
+/** This process repeats a write only a few times, even if the object never shows it. */
+function mayWrite(purpose: WritePurpose, { metadata }: DeploymentView, step: Step): boolean {
+  const { snapshot, scaling, sizing } = step;
+  const write = snapshot.writes.get(metadata.uid);
+  if (write?.outcome.type === "pending") return false;
+  if (write?.purpose !== purpose || write.size !== formatSize(sizing.desired.size)) return true;
+  const { attempts, lastAtMs, outcome } = write;
+  const delayMs =
+    outcome.type === "failed"
+      ? writeDelayMs(outcome.error.reason, attempts, outcome.generation !== metadata.generation)
+      : retryDelayMs(FIELD_CONFLICT, attempts);
+  return retryAtMs(lastAtMs, delayMs, scaling, snapshot.nowMs) <= snapshot.nowMs;
+}
+
+export function newRollout(
+  pipe: DeploymentView,
+  { snapshot, scaling, sizing }: Step,
+  attempts: number,
+  lastGood: Allotment | undefined,
+): LastRollout {
+  const { metadata } = scaling;
+  return {
+    size: sizing.desired.size,
+    isRollback: false,
+    lastGoodSize: lastGood,
+    startedAtMs: snapshot.nowMs,
+    attempts,
+    serviceId: snapshot.serviceId,
+    scalingUid: metadata.uid,
+    scalingGeneration: metadata.generation,
+    requestId: sizing.requestId,
+    generation: pipe.metadata.generation + 1,
+    revision: pipe.revision + 1,
+    progressedAtS: pipe.rollout.progressedAtS,
+    replicas: pipe.replicas,
+  };
+}
+
+/** While a pipe's rollout is not complete, the size in its template has proven nothing yet. */
+export function lastGoodSize(pipe: DeploymentView, scaling: PipeScalingView): Allotment | undefined {
+  const { rollout, size, otherResources, lastRollout } = pipe;
+  if (rollout.isComplete || hasComeUp(pipe, scaling)) return size ?? otherResources;
+  return lastSizeThatCameUp(pipe, scaling) ?? lastRollout?.lastGoodSize;
+}

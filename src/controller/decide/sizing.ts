@@ -1,0 +1,27 @@
+import type { HoldBack } from "../../domain/rollout-plan.ts";
+import type { RolloutWindowState } from "../../domain/rollout-window.ts";
+import type { DesiredSize } from "../../domain/tier.ts";
+import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
+import type { Snapshot } from "../observe/snapshot.ts";
+import type { Assessment } from "./assessment.ts";
+
+/** The desired size of a service, and how its pipes stand to it. */
+export interface Sizing {
+  readonly desired: DesiredSize;
+  readonly requestId: string | undefined;
+  readonly assessments: readonly Assessment[];
+  readonly holdBack: HoldBack;
+  /** Names of the pipes that the waiting ones wait for. */
+  readonly blockedBy: readonly string[];
+  /** Says if rollouts that restart pods may start now. */
+  readonly window: RolloutWindowState;
+  /** Most rollouts at once in this service. */
+  readonly serviceLimit: number;
+}
+
+/** The knowledge that the writes to pipes are decided from. */
+export interface Step {
+  readonly snapshot: Snapshot;
+  readonly scaling: PipeScalingView;
+  readonly sizing: Sizing;
+}
