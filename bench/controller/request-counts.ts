@@ -1,5 +1,5 @@
 /**
- * How many requests an API server has ended: by `VERB resource`, with the subresource if there is one. Dry runs, which
+ * Requests that an API server has ended: by `VERB resource`, with the subresource if there is one. Dry runs, which
  * write nothing, have verbs of their own: `DRY-RUN-PATCH deployments`.
  */
 export type RequestCounts = ReadonlyMap<string, number>;

@@ -49,7 +49,7 @@ export interface SetupOptions {
   readonly tiers: Tiers;
   readonly maxConcurrentRollouts: number;
   readonly rolloutTimeoutMs: number;
-  /** How long a deleted PipeScaling is left for its owner to create again; 30 s by default. */
+  /** Grace time in which the owner of a deleted PipeScaling can create it again; 30 s by default. */
   readonly recreateGraceMs?: number | undefined;
   /** Absent if tracing is off. */
   readonly recordSpan?: RecordSpan | undefined;

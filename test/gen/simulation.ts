@@ -31,7 +31,7 @@ const ORGANIZATION = idOf(0);
 
 interface SimulationOptions {
   readonly mostRollouts?: number;
-  /** How far the controller's clock is ahead of the cluster's; negative if it is behind. */
+  /** Lead of the controller's clock over the cluster's; negative if it is behind. */
   readonly skewMs?: number;
   readonly metrics?: Pick<ControllerMetrics, "passed" | "reported">;
 }
