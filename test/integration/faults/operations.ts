@@ -1,8 +1,7 @@
 import { RETRY_ANNOTATION } from "../../../src/controller/names.ts";
 import { PIPE_SCALINGS } from "../../../src/crd/names.ts";
 import { KubeApiError, KubeUnreachableError } from "../../../src/kube/errors.ts";
-import { CONFIG_MAPS, collectionPath, DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
-import { KubectlError, kubectl } from "../../cluster/kubectl.ts";
+import { CONFIG_MAPS, DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
 import type { World } from "../world.ts";
 import type { Invariants } from "./invariants.ts";
 
@@ -47,9 +46,6 @@ export class Operations {
       this.#repairRecord,
       this.#writeOverSize,
       this.#askAgain,
-      this.#replacePipe,
-      this.#undoRollout,
-      this.#restorePipe,
       this.#annotatePipe,
       this.#changeImage,
       this.#scale,
@@ -74,9 +70,7 @@ export class Operations {
     try {
       await operation();
     } catch (error) {
-      const isRefused = [KubeApiError, KubeUnreachableError, KubectlError].some(
-        (each) => error instanceof each,
-      );
+      const isRefused = [KubeApiError, KubeUnreachableError].some((each) => error instanceof each);
       if (!isRefused) throw error;
     }
   }
@@ -143,58 +137,6 @@ export class Operations {
     });
   }
 
-  /** As a program does that applies whole manifests: without our annotation, and with the size of its own. */
-  async #replacePipe(): Promise<void> {
-    const name = this.#anyPipe();
-    if (name === undefined) return;
-    const { metadata, spec } = await this.#world.pipe(name);
-    const { resourceVersion, uid, labels = {} } = metadata;
-    const amounts = { cpu: "1", memory: "4Gi" };
-    const resources = { requests: amounts, limits: { memory: amounts.memory } };
-    const containers = spec.template.spec.containers.map((container) => ({ ...container, resources }));
-    const template = { ...spec.template, spec: { ...spec.template.spec, containers } };
-    await this.#world.client.json({
-      method: "PUT",
-      path: objectPath(DEPLOYMENTS, this.#world.pipes, name),
-      query: { fieldManager: "replacer" },
-      body: {
-        apiVersion: DEPLOYMENTS.apiVersion,
-        kind: "Deployment",
-        metadata: { name, namespace: this.#world.pipes, resourceVersion, uid, labels },
-        spec: { ...spec, template },
-      },
-    });
-  }
-
-  async #undoRollout(): Promise<void> {
-    const name = this.#anyPipe();
-    if (name === undefined) return;
-    await this.#kubectl("rollout", "undo", `deployment/${name}`);
-  }
-
-  /** Deletes it, and creates it as it was, with its annotations. */
-  async #restorePipe(): Promise<void> {
-    const name = this.#anyPipe();
-    if (name === undefined) return;
-    const { metadata, spec } = await this.#world.pipe(name);
-    const { labels = {}, annotations = {} } = metadata;
-    const { pipes, client } = this.#world;
-    await this.#delete(objectPath(DEPLOYMENTS, pipes, name));
-    this.#pipes = this.#pipes.filter((each) => each !== name);
-    await client.json({
-      method: "POST",
-      path: collectionPath(DEPLOYMENTS, pipes),
-      query: { fieldManager: "restorer" },
-      body: {
-        apiVersion: DEPLOYMENTS.apiVersion,
-        kind: "Deployment",
-        metadata: { name, namespace: pipes, labels, annotations },
-        spec,
-      },
-    });
-    this.#pipes.push(name);
-  }
-
   async #annotatePipe(): Promise<void> {
     const name = this.#anyPipe();
     if (name === undefined) return;
@@ -214,10 +156,6 @@ export class Operations {
     const name = this.#anyPipe();
     if (name === undefined) return;
     await this.#world.patchPipe(name, { spec: { replicas: this.#below(3) } });
-  }
-
-  async #kubectl(...args: string[]): Promise<void> {
-    await kubectl(this.#world.cluster, [...args, "--namespace", this.#world.pipes]);
   }
 
   async #askAgain(): Promise<void> {

@@ -113,7 +113,11 @@ function changedLeaves(before: Deployment, after: Deployment, container: string 
 export function ownedBeyond(deployment: Deployment): string[] {
   const size =
     /^spec\.template\.spec\.containers\[[^\]]*\]\.resources\.(requests\.(cpu|memory)|limits\.memory)$/;
-  const annotations = OUR_ANNOTATIONS.map((each) => `metadata.annotations.${each}`);
+  // The map itself, if it had no other annotation before.
+  const annotations = [
+    "metadata.annotations",
+    ...OUR_ANNOTATIONS.map((each) => `metadata.annotations.${each}`),
+  ];
   return ownedLeaves(deployment, CONTROLLER_FIELD_MANAGER).filter(
     (leaf) => !size.test(leaf) && !annotations.includes(leaf),
   );
