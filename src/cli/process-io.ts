@@ -25,7 +25,7 @@ export function processIo(env: Environment): Io {
   let readLine: ReturnType<typeof lineReader> | undefined;
 
   function signal(): AbortSignal {
-    // Only for who looks at it: any other command is ended by the signal itself.
+    // Listens only once a command asks for it: without a listener the signal ends the process.
     interruption ??= interruptionOfProcess();
     return interruption;
   }

@@ -40,7 +40,7 @@ describe("a pod without a node", () => {
     expect(toPendingPodView(pod).pipeName).toBeUndefined();
   });
 
-  it("that the scheduler is not asked about yet fits as well as any", () => {
+  it("that waits behind a scheduling gate is not unschedulable", () => {
     expect(toPendingPodView(aPod({}, "SchedulingGated")).unschedulable).toBeUndefined();
   });
 
