@@ -3,15 +3,12 @@ import type { PipeScaling, PipeScalingStatus } from "../crd/pipe-scaling.ts";
 import type { Tiers } from "../domain/tier.ts";
 import type { KubeObject } from "../kube/objects.ts";
 import { DEPLOYMENTS, objectPath } from "../kube/paths.ts";
-import type { Clock } from "../runtime/clock.ts";
 import type { EventRecorder } from "../runtime/event-recorder.ts";
 import { mergePatch } from "../runtime/merge-patch.ts";
 import type { Outcome } from "../runtime/workers.ts";
-import type { Logger } from "../telemetry/log.ts";
 import type { RecordSpan } from "../telemetry/span.ts";
-import { type Applier, apply, isOutdated } from "./apply/apply.ts";
+import { ActionRunner, type ActionRunnerOptions } from "./apply/action-runner.ts";
 import type { RolloutBudget } from "./apply/rollout-budget.ts";
-import type { Action } from "./decide/actions.ts";
 import { type Decision, decide } from "./decide/decide.ts";
 import { recheckAtMs } from "./decide/recheck.ts";
 import type { Sizing } from "./decide/sizing.ts";
@@ -19,15 +16,13 @@ import type { DeletedScalings } from "./observe/deleted-scalings.ts";
 import { observe } from "./observe/observe.ts";
 import { type PipeScalingView, toPipeScalingView } from "./observe/pipe-scaling-view.ts";
 import type { Snapshot } from "./observe/snapshot.ts";
-import { describeAction } from "./report/action-log.ts";
 import { eventsOf } from "./report/events.ts";
 import type { ControllerMetrics } from "./report/metrics.ts";
 import { Notices } from "./report/notices.ts";
 import { rescaleSpans } from "./report/rescale-spans.ts";
 import { foreignReason, foreignStatus, statusOf } from "./report/status.ts";
 
-export interface ReconcilerOptions extends Applier {
-  readonly clock: Clock;
+export interface ReconcilerOptions extends ActionRunnerOptions {
   /** Namespace of the records. */
   readonly namespace: string;
   readonly tiers: Tiers;
@@ -36,52 +31,63 @@ export interface ReconcilerOptions extends Applier {
   readonly deletedScalings: Pick<DeletedScalings, "find">;
   readonly events: Pick<EventRecorder, "record">;
   readonly metrics: Pick<ControllerMetrics, "passed" | "reported">;
-  /** Reconciles a service again; called when a slow write has ended. */
-  readonly enqueue: (serviceId: string) => void;
   /** Absent if tracing is off. */
   readonly recordSpan?: RecordSpan | undefined;
-  readonly log: Logger;
 }
 
-/** A reconciliation waits this long for its writes. Slower ones go on by themselves, so that they block no worker. */
-const PATIENCE_MS = 5000;
+interface Acted {
+  readonly before: Snapshot;
+  readonly decision: Decision;
+  readonly outdated: { readonly error: unknown } | undefined;
+}
 
 /** One reconciliation of a service: observe, decide, apply, report. */
 export class Reconciler {
   readonly #options: ReconcilerOptions;
+  readonly #actions: ActionRunner;
   readonly #notices: Notices;
 
   constructor(options: ReconcilerOptions) {
     this.#options = options;
+    this.#actions = new ActionRunner(options);
     const { scalings, pipes } = options.caches;
     this.#notices = new Notices([scalings, pipes]);
   }
 
   async reconcile(serviceId: string): Promise<Outcome> {
     const { before, decision, outdated } = await this.#act(serviceId);
-
     // The report describes what stands after the writes. The next reconciliation does what would start next.
     const isUnchanged = decision.actions.length === 0;
     const after = isUnchanged ? before : this.#observe(serviceId);
     const next = isUnchanged ? decision : this.#decide(after);
+    // Before the report, so that a rollout that ends meanwhile wakes this service.
     this.#options.budget.reconciled(serviceId, next.sizing?.holdBack === "overall-limit");
     await this.#reportAll(after, next.sizing);
     if (outdated) throw outdated.error;
     if (!isUnchanged && next.actions.length > 0) return { requeue: true };
     const atMs = recheckAtMs(after, next, this.#options);
-    return { requeueAfterMs: atMs === undefined ? undefined : Math.max(0, atMs - after.nowMs) };
+    return { requeueAfterMs: atMs === undefined ? undefined : atMs - after.nowMs };
   }
 
-  async #act(serviceId: string) {
+  /** Resolves when no write is in flight any more, within bounds. */
+  settled(): Promise<void> {
+    return this.#actions.settled();
+  }
+
+  async #act(serviceId: string): Promise<Acted> {
     const before = this.#observe(serviceId);
     const decision = this.#decide(before);
-    const outdated = await this.#apply(serviceId, decision);
+    const outdated = await this.#run(serviceId, decision);
     const isValidation = decision.actions.some(({ type }) => type === "validate");
     if (!isValidation || outdated) return { before, decision, outdated };
     // Dry runs change nothing that a status would report, so the canary follows in the same reconciliation.
     const validated = this.#observe(serviceId);
     const next = this.#decide(validated);
-    return { before: validated, decision: next, outdated: await this.#apply(serviceId, next) };
+    return { before: validated, decision: next, outdated: await this.#run(serviceId, next) };
+  }
+
+  #run(serviceId: string, { actions, sizing }: Decision): Promise<Acted["outdated"]> {
+    return this.#actions.run(serviceId, actions, sizing?.requestId);
   }
 
   #observe(serviceId: string): Snapshot {
@@ -93,48 +99,6 @@ export class Reconciler {
   #decide(snapshot: Snapshot): Decision {
     const { rolloutTimeoutMs, budget } = this.#options;
     return decide(snapshot, { rolloutTimeoutMs, overallFree: budget.free(), validatesFirst: true });
-  }
-
-  /**
-   * Starts all actions at once: one that fails does not keep the others from being done.
-   *
-   * @returns an error that says that our view is outdated, or that is not about one pipe
-   */
-  async #apply(
-    serviceId: string,
-    { actions, sizing }: Decision,
-  ): Promise<{ readonly error: unknown } | undefined> {
-    if (actions.length === 0) return undefined;
-    const { clock, enqueue } = this.#options;
-    const errors: unknown[] = [];
-    let isWaiting = true;
-    const all = Promise.all(
-      actions.map((action) =>
-        this.#applyOne(serviceId, action, sizing).catch((error: unknown) => {
-          errors.push(error);
-        }),
-      ),
-    ).then(() => {
-      if (!isWaiting) enqueue(serviceId);
-    });
-    const patience = Promise.withResolvers<void>();
-    const cancel = clock.after(PATIENCE_MS, patience.resolve);
-    await Promise.race([all, patience.promise]);
-    cancel();
-    isWaiting = false;
-    const [error] = errors;
-    return errors.length === 0 ? undefined : { error: errors.find((each) => !isOutdated(each)) ?? error };
-  }
-
-  async #applyOne(serviceId: string, action: Action, sizing: Sizing | undefined): Promise<void> {
-    const { log, writes } = this.#options;
-    await apply(this.#options, action);
-    const outcome = "pipe" in action ? writes.records.get(action.pipe.metadata.uid)?.outcome : undefined;
-    const error = outcome && "error" in outcome ? outcome.error : undefined;
-    const line = { serviceId, ...describeAction(action), requestId: sizing?.requestId };
-    if (error && action.type !== "refresh") log.warn({ ...line, ...error }, `${action.type} failed`);
-    else if (action.type === "validate") log.debug(line, action.type);
-    else log.info(line, action.type);
   }
 
   async #reportAll(snapshot: Snapshot, sizing: Sizing | undefined): Promise<void> {

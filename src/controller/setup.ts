@@ -135,8 +135,8 @@ export function setup(options: SetupOptions): Controller {
     metrics,
     assertMayWrite,
   });
-  const work = (signal: AbortSignal) =>
-    runWorkers(
+  const work = async (signal: AbortSignal) => {
+    await runWorkers(
       {
         queue,
         concurrency: CONCURRENCY,
@@ -147,5 +147,8 @@ export function setup(options: SetupOptions): Controller {
       },
       signal,
     );
+    // The next leader must not start while writes of this one may still be done.
+    await reconciler.settled();
+  };
   return { informers, elector, outdated, work };
 }

@@ -50,6 +50,15 @@ describe("the rollout budget", () => {
     expect(woken).toEqual(["a"]);
   });
 
+  it("does not keep a place for a service whose reconciliation failed", async () => {
+    const { budget, clock, woken, state } = setup(1);
+    state.rolling = 0;
+    budget.wakeNext();
+    expect(woken).toEqual(["a"]);
+    await clock.advance(30_000);
+    expect(woken).toEqual(["a", "b"]);
+  });
+
   it("forgets a service that no longer waits", () => {
     const { budget, woken, state } = setup(3);
     budget.reconciled("a", false);

@@ -67,6 +67,8 @@ export class RolloutBudget {
     this.#hasTimer = true;
     this.#options.clock.after(RECHECK_MS, () => {
       this.#hasTimer = false;
+      // A reconciliation that failed has not said whether it took its place.
+      this.#woken.clear();
       this.wakeNext();
       if (this.#waiting.size > 0) this.#startTimer();
     });

@@ -53,7 +53,9 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   const ahead = pipes.filter((pipe) => isFromLaterGeneration(pipe, scaling));
   if (ahead.length > 0) return { actions: [{ type: "confirm-generation", scaling, pipes: ahead }], sizing };
 
-  const window = rolloutWindow(snapshot, scaling);
+  // The schedule is evaluated only for pipes that it can hold back.
+  const isAnyWaiting = assessments.some(({ pipe, state }) => state === "waiting" && pipe.replicas > 0);
+  const window = isAnyWaiting ? rolloutWindow(snapshot, scaling) : ALWAYS_OPEN;
   const { start, holdBack, isCanary, blockedBy } = planRollout(assessments.map(planned), {
     ...options,
     isWindowOpen: window.open,

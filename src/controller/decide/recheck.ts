@@ -15,9 +15,9 @@ export function recheckAtMs(
   if (!scaling && deleted) times.push(deleted.recreateAtMs);
   const window = sizing?.window;
   if (sizing?.holdBack === "window" && window && !window.open) times.push(window.opensAtMs);
-  for (const { pipe, recheckAtMs: atMs, state } of sizing?.assessments ?? []) {
+  for (const { pipe, phase, recheckAtMs: atMs, state } of sizing?.assessments ?? []) {
     if (atMs !== undefined) times.push(atMs);
-    const endsAtMs = phaseEndsAtMs(pipe, { nowMs, rolloutTimeoutMs });
+    const endsAtMs = phaseEndsAtMs(pipe, phase, { nowMs, rolloutTimeoutMs });
     const isWaitedFor = sizing?.holdBack === "canary" || sizing?.holdBack === "service-limit";
     if (endsAtMs !== undefined && (isWaitedFor || state === "rolling")) times.push(endsAtMs);
   }

@@ -22,9 +22,13 @@ export function rolloutPhase(pipe: DeploymentView, timing: Timing): RolloutPhase
   return isOurs || isOverdue(rollout.progressedAtS * 1000, timing) ? "overdue" : "updating";
 }
 
-/** When the phase of a pipe whose pods move ends by time; `undefined` for other phases. */
-export function phaseEndsAtMs(pipe: DeploymentView, { nowMs, rolloutTimeoutMs }: Timing): number | undefined {
-  switch (rolloutPhase(pipe, { nowMs, rolloutTimeoutMs })) {
+/** The time at which a phase in which pods move ends; `undefined` for other phases. */
+export function phaseEndsAtMs(
+  pipe: DeploymentView,
+  phase: RolloutPhase,
+  { nowMs, rolloutTimeoutMs }: Timing,
+): number | undefined {
+  switch (phase) {
     case "rolling-out":
     case "rolling-back":
       return startedAtMs(pipe, nowMs) + rolloutTimeoutMs;

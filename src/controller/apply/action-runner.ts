@@ -1,0 +1,83 @@
+import type { Clock } from "../../runtime/clock.ts";
+import type { Logger } from "../../telemetry/log.ts";
+import type { Action } from "../decide/actions.ts";
+import { describeAction } from "./action-log.ts";
+import { type Applier, apply, isOutdated } from "./apply.ts";
+
+export interface ActionRunnerOptions extends Applier {
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Reconciles a service again; called when a slow write has ended. */
+  readonly enqueue: (serviceId: string) => void;
+}
+
+/** A reconciliation waits this long for its writes. Slower ones go on by themselves, so that they block no worker. */
+const PATIENCE_MS = 5000;
+
+/** The end of the process waits this long for writes in flight, before it gives back the lease. */
+const SETTLE_MS = 10_000;
+
+/** Does the actions of reconciliations, those of one reconciliation at once. */
+export class ActionRunner {
+  readonly #options: ActionRunnerOptions;
+  /** At most one for each reconciliation whose writes are slow; each write has a deadline. */
+  readonly #inFlight = new Set<Promise<void>>();
+
+  constructor(options: ActionRunnerOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * An action that fails does not keep the others from being done.
+   *
+   * @returns an error that says that our view is outdated, or that is not about one pipe
+   */
+  async run(
+    serviceId: string,
+    actions: readonly Action[],
+    requestId: string | undefined,
+  ): Promise<{ readonly error: unknown } | undefined> {
+    if (actions.length === 0) return undefined;
+    const { clock, enqueue, log } = this.#options;
+    const errors: unknown[] = [];
+    let isWaiting = true;
+    const done = Promise.allSettled(actions.map((action) => this.#one(serviceId, action, requestId))).then(
+      (results) => {
+        for (const result of results) if (result.status === "rejected") errors.push(result.reason);
+        this.#inFlight.delete(done);
+        if (isWaiting) return;
+        for (const err of errors) log.warn({ serviceId, err }, "a slow write failed; trying again");
+        enqueue(serviceId);
+      },
+    );
+    this.#inFlight.add(done);
+    await within(clock, PATIENCE_MS, done);
+    isWaiting = false;
+    const [first] = errors;
+    return errors.length === 0 ? undefined : { error: errors.find((each) => !isOutdated(each)) ?? first };
+  }
+
+  /** Resolves when no write is in flight, or after 10 s. */
+  async settled(): Promise<void> {
+    await within(this.#options.clock, SETTLE_MS, Promise.all(this.#inFlight));
+  }
+
+  async #one(serviceId: string, action: Action, requestId: string | undefined): Promise<void> {
+    const { log, writes } = this.#options;
+    await apply(this.#options, action);
+    const outcome = "pipe" in action ? writes.records.get(action.pipe.metadata.uid)?.outcome : undefined;
+    const error = outcome && "error" in outcome ? outcome.error : undefined;
+    const line = { serviceId, ...describeAction(action), requestId };
+    if (error && action.type !== "refresh") log.warn({ ...line, ...error }, `${action.type} failed`);
+    else if (action.type === "validate") log.debug(line, action.type);
+    else log.info(line, action.type);
+  }
+}
+
+/** Resolves with the work, or after the time. */
+async function within(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
+  const patience = Promise.withResolvers<void>();
+  const cancel = clock.after(ms, patience.resolve);
+  await Promise.race([work, patience.promise]);
+  cancel();
+}
