@@ -38,10 +38,17 @@ function program(): Command {
       new Option("--quick", "fewer rounds, and less of everything; about 2 minutes").conflicts("full"),
     )
     .option("--full", "start with 60,000 Deployments, and 20 idle minutes")
-    .action(({ quick = false, full = false }: { quick?: boolean; full?: boolean }) =>
-      benchController({ extent: extentOf(quick, full), tell: say }),
+    .option("--profile <directory>", "writes a CPU profile of each of the processes that are compared")
+    .action(({ quick = false, full = false, profile }: ControllerFlags) =>
+      benchController({ extent: extentOf(quick, full), profileDir: profile, tell: say }),
     );
   return main;
+}
+
+interface ControllerFlags {
+  readonly quick?: boolean;
+  readonly full?: boolean;
+  readonly profile?: string;
 }
 
 /** @throws InvalidArgumentError */

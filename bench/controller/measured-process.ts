@@ -4,9 +4,9 @@ import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import * as z from "zod";
 import { NODE } from "../../deploy/image/node.ts";
-import type { Cluster } from "../../test/cluster/cluster.ts";
 import { type ChildOptions, said, startChild } from "../child.ts";
 import { evaluate } from "../inspector.ts";
+import type { ControllerWorld } from "./world.ts";
 
 const run = promisify(execFile);
 
@@ -26,10 +26,21 @@ export class MeasuredProcess {
   readonly #gone = new AbortController();
 
   /** @param onLine hears each line of its standard output */
-  constructor(cluster: Cluster, options: ChildOptions, onLine: (line: string) => void) {
+  constructor(
+    { cluster, profileDir }: Pick<ControllerWorld, "cluster" | "profileDir">,
+    options: ChildOptions,
+    onLine: (line: string) => void,
+  ) {
     // The inspector costs nothing as long as nobody is connected to it.
     const { args, env } = NODE.controller;
-    const nodeArgs = [...args, "--inspect=127.0.0.1:0"];
+    const profiling = profileDir
+      ? [
+          "--cpu-prof",
+          `--cpu-prof-dir=${profileDir}`,
+          `--cpu-prof-name=${options.name}-${Date.now()}.cpuprofile`,
+        ]
+      : [];
+    const nodeArgs = [...args, ...profiling, "--inspect=127.0.0.1:0"];
     this.#child = startChild(cluster, { ...options, nodeArgs, env: { ...env, ...options.env } });
     let errors = "";
     this.#child.stderr?.on("data", (chunk: Buffer) => {

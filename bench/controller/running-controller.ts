@@ -24,9 +24,9 @@ export class RunningController {
   readonly #givenAtMs: number[] = [];
   #ledAtMs: number | undefined;
 
-  private constructor({ cluster, kubeconfig }: ControllerWorld, program: string) {
-    const options = { name: "controller", file: program, args: [...ARGS, "--kubeconfig", kubeconfig] };
-    this.process = new MeasuredProcess(cluster, options, (line) => this.#read(line));
+  private constructor(world: ControllerWorld, program: string) {
+    const options = { name: "controller", file: program, args: [...ARGS, "--kubeconfig", world.kubeconfig] };
+    this.process = new MeasuredProcess(world, options, (line) => this.#read(line));
   }
 
   /** Resolves once it has filled its caches and taken the lease. */

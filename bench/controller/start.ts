@@ -59,10 +59,10 @@ async function startController(world: ControllerWorld, program: string) {
 
 const lineSchema = z.object({ msg: z.literal("listed"), time: z.iso.datetime() });
 
-async function runLists({ cluster, kubeconfig }: ControllerWorld, program: string): Promise<number> {
+async function runLists(world: ControllerWorld, program: string): Promise<number> {
   let listedAtMs: number | undefined;
-  const options = { name: "lists", file: program, args: [kubeconfig, RECORDS_NAMESPACE, PIPES] };
-  const lists = new MeasuredProcess(cluster, options, (line) => {
+  const options = { name: "lists", file: program, args: [world.kubeconfig, RECORDS_NAMESPACE, PIPES] };
+  const lists = new MeasuredProcess(world, options, (line) => {
     listedAtMs = Date.parse(lineSchema.parse(JSON.parse(line)).time);
   });
   const at = await waitFor(() => listedAtMs, { what: "the lists to be made", timeoutMs: 120_000 });

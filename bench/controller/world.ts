@@ -20,17 +20,19 @@ export interface ControllerWorld {
   readonly admin: KubeClient;
   /** Path of one for the controller's own service account. */
   readonly kubeconfig: string;
+  /** Where measured processes write their CPU profiles; absent: nowhere. */
+  readonly profileDir: string | undefined;
 }
 
 /** The cluster goes when this process ends. */
-export async function createControllerWorld(): Promise<ControllerWorld> {
+export async function createControllerWorld(profileDir?: string): Promise<ControllerWorld> {
   const cluster = await startCluster({ controllerManager: false, nodes: 0 });
   await install(cluster, [PIPES, BASELINE_PIPES], new AbortController().signal);
   const { controller: kubeconfig } = await accounts(cluster);
   // They have nothing to do here, and would only add their own calls to those that are counted.
   await cluster.kill("kube-scheduler");
   await cluster.kill("kwok-controller");
-  return { cluster, kubeconfig, admin: new KubeClient(await connect(cluster.kubeconfig)) };
+  return { cluster, kubeconfig, profileDir, admin: new KubeClient(await connect(cluster.kubeconfig)) };
 }
 
 /** From the API server's own metrics: what it has answered so far, to whomever. */

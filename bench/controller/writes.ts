@@ -34,6 +34,8 @@ interface Service {
 
 const client = new KubeClient(await connect(kubeconfig));
 const services = await list();
+// It ends as it would by itself, so that Node writes the profile that was asked for.
+process.once("SIGTERM", () => process.exit());
 say("ready");
 for await (const [order] of on(process, "message")) {
   const { cores }: Rescale = order;

@@ -13,9 +13,9 @@ export class WritingLoop {
   readonly process: MeasuredProcess;
   readonly #said = new Map<string, number>();
 
-  private constructor({ cluster, kubeconfig }: ControllerWorld, program: string) {
-    const options = { name: "writes", file: program, args: [kubeconfig, BASELINE_PIPES] };
-    this.process = new MeasuredProcess(cluster, options, (line) => {
+  private constructor(world: ControllerWorld, program: string) {
+    const options = { name: "writes", file: program, args: [world.kubeconfig, BASELINE_PIPES] };
+    this.process = new MeasuredProcess(world, options, (line) => {
       const { msg, time } = lineSchema.parse(JSON.parse(line));
       this.#said.set(msg, Date.parse(time));
     });
