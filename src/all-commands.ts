@@ -9,8 +9,9 @@ import { printList } from "./cli/output.ts";
 import type { ProgramSpec } from "./cli/program.ts";
 import { ADMIN_COMMANDS } from "./cli/records/admin-commands.ts";
 import { status } from "./cli/status/status.ts";
-import { apiOptions, apiSettings, controllerOptions, controllerSettings } from "./config.ts";
 import { runProcess } from "./run-process.ts";
+import { apiSettings, toApiSettings } from "./settings/api.ts";
+import { controllerSettings, toControllerSettings } from "./settings/controller.ts";
 
 /*
  * Every command there is. What a command needs to do its work is loaded only when it is asked for: one of the
@@ -24,10 +25,10 @@ const api = defineCommand({
     "Answers HTTP requests with the organizations, services and keys of the records, and writes the size\n" +
     "that a caller asks for into the PipeScaling of the service. Any number of them may run.",
   examples: ["api --kubeconfig ~/.kube/config", "api --host 0.0.0.0 --tls-cert tls.crt --tls-key tls.key"],
-  options: apiOptions,
+  options: apiSettings,
   run: (values) =>
     runProcess("api", values.logLevel, async (log, signal) => {
-      const settings = apiSettings(values);
+      const settings = toApiSettings(values);
       const { runApi } = await import("./api/setup.ts");
       await runApi(settings, log, signal);
     }),
@@ -44,20 +45,20 @@ const controller = defineCommand({
     "controller --pipe-namespaces acme-pipes,globex-pipes --rollout-timeout 30m",
     "controller --tiers-file new-tiers.yaml --dry-run",
   ],
-  options: controllerOptions,
+  options: controllerSettings,
   run: (values, io) => {
     if (values.dryRun) return printDryRun(values, io);
     return runProcess("controller", values.logLevel, async (log, signal) => {
-      const settings = controllerSettings(values);
+      const settings = toControllerSettings(values);
       const { runController } = await import("./controller/process.ts");
       await runController(settings, log, signal);
     });
   },
 });
 
-async function printDryRun(values: z.output<typeof controllerOptions>, io: Io): Promise<void> {
+async function printDryRun(values: z.output<typeof controllerSettings>, io: Io): Promise<void> {
   const { dryRun } = await import("./controller/preview/dry-run.ts");
-  const { steps, services, pipes } = await dryRun(controllerSettings(values));
+  const { steps, services, pipes } = await dryRun(toControllerSettings(values));
   if (steps.length > 0) {
     printList(
       io,

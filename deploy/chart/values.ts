@@ -5,7 +5,10 @@ import {
   CPU_STEP_MILLICORES,
 } from "../../src/domain/size.ts";
 import { BUILT_IN_TIERS } from "../../src/domain/tier.ts";
-import { LOG_LEVELS } from "../../src/telemetry/log.ts";
+import { apiSettings } from "../../src/settings/api.ts";
+import { chartSchema } from "../../src/settings/chart.ts";
+import { controllerSettings } from "../../src/settings/controller.ts";
+import { inChart, namespaceName } from "../../src/settings/values.ts";
 
 /*
  * The values of the chart: their names, types, bounds, defaults and words, said once. What is generated from
@@ -51,8 +54,6 @@ function duration(standard: string, description: string) {
 function kubernetes(description: string) {
   return z.looseObject({}).default({}).describe(description);
 }
-
-const namespaceName = z.string().regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/);
 
 const quantity = (description: string) =>
   z
@@ -121,7 +122,6 @@ const amounts = (description: string) =>
 function workload(options: { readonly replicas: string; readonly memoryLimit: string }) {
   return {
     replicas: integer(1, 50, 2, options.replicas),
-    logLevel: z.enum(LOG_LEVELS).default("info").describe("How much is logged."),
     resources: z
       .strictObject({
         requests: amounts("What the scheduler sets aside for a pod."),
@@ -165,37 +165,7 @@ const peers = (standard: Record<string, unknown>[], description: string) =>
 
 const api = group("The process that answers HTTP requests.", {
   ...workload({ replicas: "How many pods; `api.autoscaling` decides where it is on.", memoryLimit: "256Mi" }),
-  rateLimit: integer(
-    0,
-    10_000,
-    10,
-    "How many requests a key may send in a window; 0 for no limit. Each pod counts its own.",
-  ),
-  failedLogins: integer(
-    0,
-    10_000,
-    10,
-    "How many authentications may fail in a window from one address, or one IPv6 /64, before they are answered 429; 0 for no limit.",
-  ),
-  rateWindow: duration("10s", "The window of both limits, 1s to 55s."),
-  maxCacheAge: duration(
-    "5m",
-    "How long reads are answered while the cluster cannot be reached, 2m to 24h; also how long a key that is revoked meanwhile can be used.",
-  ),
-  drainDelay: duration(
-    "5s",
-    "How long a pod that is told to stop still takes new connections, for load balancers to look elsewhere, 0s to 15s.",
-  ),
-  trustedProxies: z
-    .array(z.string())
-    .default([])
-    .describe(
-      "Addresses and CIDRs of the proxies in front, whose X-Forwarded-For is believed: only with them is a client's own address known behind an Ingress or a Gateway.",
-    ),
-  pathAliases: z
-    .record(z.string().regex(/^[-\w.~]+$/), z.string().regex(/^[-\w.~]+$/))
-    .default({})
-    .describe("Other names for segments of the API's paths, each with the segment that it stands for."),
+  config: group("Settings of the process.", chartSchema(apiSettings)),
   tls: group("How the API's keys are kept from being read on the way.", {
     enabled: on("Serve HTTPS. Off only where TLS ends in front of the pods, and what is between is trusted."),
     secretName: text(
@@ -274,16 +244,7 @@ const controller = group("The process that sizes the pipes.", {
     replicas: "How many pods; one of them is at work, the others wait to take over.",
     memoryLimit: "512Mi",
   }),
-  rolloutTimeout: duration(
-    "15m",
-    "How long a pipe may take to come up with its new size before it is put back, 1s to 24h.",
-  ),
-  maxConcurrentRollouts: integer(
-    1,
-    10_000,
-    50,
-    "How many pipes may be on their way to a new size at once, over all services.",
-  ),
+  config: group("Settings of the process.", chartSchema(controllerSettings)),
 });
 
 export const chartValues = z.strictObject({
@@ -317,14 +278,14 @@ export const chartValues = z.strictObject({
     .describe("Secrets with credentials for the registry, in the release's namespace."),
   pipes: group("Where the pipes run. One of the two must be given.", {
     namespaces: z
-      .array(namespaceName)
+      .array(inChart(namespaceName))
       .default([])
       .meta({ uniqueItems: true })
       .describe("Namespaces where pipes run. They must exist; the rights are Roles in just these."),
     allNamespaces: off("Pipes may run in any namespace; the rights are ClusterRoles."),
   }),
   records: group("The namespace of organizations, services, members and API keys.", {
-    namespace: namespaceName
+    namespace: inChart(namespaceName)
       .default("pipe-scaling-records")
       .describe(
         "Its name. No other Secrets may be in it: the API's account can read all of them. Not the release's own, where Helm's are.",

@@ -3,15 +3,15 @@ import type { Server } from "node:http";
 import { hostname } from "node:os";
 import { Server as TlsServer } from "node:tls";
 import { collectDefaultMetrics, Registry } from "prom-client";
-import type { Tiers } from "../domain/tier.ts";
 import { KubeClient } from "../kube/client.ts";
 import { connect } from "../kube/connection.ts";
 import { checkReachable } from "../kube/reachable.ts";
 import { type Clock, pause, systemClock } from "../runtime/clock.ts";
+import type { ApiSettings, TlsSettings } from "../settings/api.ts";
 import { clusterMetrics } from "../telemetry/cluster-metrics.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { listen, type Readiness, startOpsServer, urlOf } from "../telemetry/ops-server.ts";
-import { startTracing, type TracingSettings } from "../telemetry/tracing.ts";
+import { startTracing } from "../telemetry/tracing.ts";
 import { createApp } from "./app.ts";
 import { ClusterCache } from "./cluster/cluster-cache.ts";
 import { KeyUsageWriter } from "./cluster/key-usage/writer.ts";
@@ -20,33 +20,12 @@ import { RecordWriter } from "./cluster/record-writer.ts";
 import { WriteQueue } from "./cluster/write-queue.ts";
 import { ApiMetrics } from "./metrics.ts";
 import { TrustedProxies } from "./middleware/client-ip.ts";
-import { type RateLimitSettings, RateLimits } from "./middleware/rate-limit/limits.ts";
-import type { PathAliases } from "./path-aliases.ts";
+import { RateLimits } from "./middleware/rate-limit/limits.ts";
 import { reloadCertificate } from "./server/certificate-reload.ts";
 import { dropLog } from "./server/drop-log.ts";
 import { shutDownGracefully } from "./server/graceful-shutdown.ts";
 import { createHttpServer, TIMEOUTS } from "./server/http-server.ts";
-import { readTlsFiles, type TlsFiles, type TlsSettings } from "./server/tls-files.ts";
-
-export interface ApiSettings extends TlsSettings, RateLimitSettings, TracingSettings {
-  /** Path; without one, the user's default, or the service account of the pod. */
-  readonly kubeconfig: string | undefined;
-  /** Namespace of the records. */
-  readonly namespace: string;
-  /** Namespaces of pipes; all when empty. */
-  readonly pipeNamespaces: readonly string[];
-  /** 0 for any free one. */
-  readonly port: number;
-  readonly opsPort: number;
-  /** Addresses and CIDRs of the proxies whose `X-Forwarded-For` is trusted. */
-  readonly trustedProxies: readonly string[];
-  /** Reads are refused while the last proof that the caches are fresh is older than this. */
-  readonly maxCacheAgeMs: number;
-  readonly pathAliases: PathAliases;
-  /** Time after the signal during which new connections are still accepted. */
-  readonly drainDelayMs: number;
-  readonly tiers: Tiers;
-}
+import { readTlsFiles, type TlsFiles } from "./server/tls-files.ts";
 
 /**
  * From the signal to the last response. A Pod has 30 s by default: 3 s of the rest are for the last key usage and the

@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { hyphenated, parseWritten } from "./option.ts";
-import { choicesOf } from "./values.ts";
+import { hyphenated, parseWritten } from "../settings/option.ts";
+import { choicesOf } from "../settings/values.ts";
 
 export interface ArgumentText {
   readonly description: string;

@@ -1,8 +1,5 @@
 import { Argument, type Command, InvalidArgumentError, Option } from "commander";
 import * as z from "zod";
-import { type DeclaredArgument, declaredArguments, readArguments } from "./argument.ts";
-import { EXIT_DONE } from "./exit-codes.ts";
-import type { Io } from "./io.ts";
 import {
   type DeclaredOption,
   declaredOptions,
@@ -10,7 +7,10 @@ import {
   hyphenated,
   readOptions,
   UsageError,
-} from "./option.ts";
+} from "../settings/option.ts";
+import { type DeclaredArgument, declaredArguments, readArguments } from "./argument.ts";
+import { EXIT_DONE } from "./exit-codes.ts";
+import type { Io } from "./io.ts";
 
 interface CommandSpec<S extends z.ZodObject, A extends z.ZodObject> {
   readonly name: string;
@@ -158,7 +158,7 @@ function commanderOption(declared: DeclaredOption, flag: string): Option {
 function helpText({ description, list, required, variable, ...option }: DeclaredOption): string {
   const notes = [
     ...(required ? ["required"] : []),
-    ...(list ? ["repeatable"] : []),
+    ...(list ? ["separated by commas, or repeated"] : []),
     ...(option.default === undefined ? [] : [`default: ${option.default}`]),
     ...(variable === undefined ? [] : [variable]),
   ];

@@ -1,6 +1,6 @@
+import { UsageError } from "../settings/option.ts";
 import { CliError } from "./failure.ts";
 import type { Io } from "./io.ts";
-import { UsageError } from "./option.ts";
 import { printable } from "./view/text.ts";
 
 /**

@@ -1,4 +1,4 @@
-import type { Environment } from "./option.ts";
+import type { Environment } from "../settings/option.ts";
 
 /** The world of a command; the process's own (process-io.ts), or a test's. */
 export interface Io {

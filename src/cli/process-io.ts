@@ -2,10 +2,10 @@ import { writeSync } from "node:fs";
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import { isatty } from "node:tty";
+import type { Environment } from "../settings/option.ts";
 import { EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_NOBODY_READS, EXIT_TERMINATED } from "./exit-codes.ts";
 import { Interruption, type Io } from "./io.ts";
 import { lineReader } from "./line-reader.ts";
-import type { Environment } from "./option.ts";
 
 const SIGNALS = [
   ["SIGINT", EXIT_INTERRUPTED],

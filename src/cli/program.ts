@@ -1,9 +1,9 @@
 import { Command, CommanderError } from "commander";
+import { UsageError } from "../settings/option.ts";
 import { type CommandDefinition, type CommandGroup, capitalized, PROGRAM } from "./command.ts";
 import { EXIT_CODES, EXIT_DONE, EXIT_FAILURE, EXIT_USAGE } from "./exit-codes.ts";
 import { sentenceFor } from "./failure.ts";
 import { Interruption, type Io } from "./io.ts";
-import { UsageError } from "./option.ts";
 
 export interface ProgramSpec {
   readonly version: string;

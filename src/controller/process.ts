@@ -7,25 +7,16 @@ import type { Informer } from "../runtime/informer.ts";
 import { LeadershipLostError } from "../runtime/leader.ts";
 import { ServerClock } from "../runtime/server-clock.ts";
 import { watchAges } from "../runtime/watch-ages.ts";
+import type { ControllerSettings } from "../settings/controller.ts";
 import { clusterMetrics } from "../telemetry/cluster-metrics.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { startOpsServer, urlOf } from "../telemetry/ops-server.ts";
-import { startTracing, type TracingSettings } from "../telemetry/tracing.ts";
+import { startTracing } from "../telemetry/tracing.ts";
 import { hasVerticalAutoscalers } from "./observe/autoscaler-view.ts";
 import { readinessOf } from "./readiness.ts";
 import { type SetupOptions, setup } from "./setup.ts";
 
-export interface ControllerSettings
-  extends Omit<
-      SetupOptions,
-      "client" | "leaseClient" | "clock" | "log" | "registry" | "recordSpan" | "verticalAutoscalers"
-    >,
-    TracingSettings {
-  /** Path; without one, the user's default or the pod's service account. */
-  readonly kubeconfig: string | undefined;
-  readonly host: string;
-  /** 0 for any free one. */
-  readonly opsPort: number;
+interface ControllerOverrides extends Pick<SetupOptions, "recreateGraceMs"> {
   /** The clock of this machine; the controller corrects it by the API server's. */
   readonly clock?: Clock;
 }
@@ -33,6 +24,7 @@ export interface ControllerSettings
 /**
  * Runs the controller until the signal is aborted.
  *
+ * @param overrides for tests
  * @throws Error with a sentence for the user when it cannot start
  * @throws RestartRequiredError if another controller has taken over, or etcd was restored from an older snapshot
  */
@@ -40,10 +32,11 @@ export async function runController(
   settings: ControllerSettings,
   log: Logger,
   signal: AbortSignal,
+  { clock: machineClock = systemClock, ...overrides }: ControllerOverrides = {},
 ): Promise<void> {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-  const clock = new ServerClock(settings.clock ?? systemClock, (correctionMs) => {
+  const clock = new ServerClock(machineClock, (correctionMs) => {
     const correctionSeconds = Math.round(correctionMs / 1000);
     log.warn({ correctionSeconds }, "this machine's clock is wrong: using the API server's time instead");
   });
@@ -61,7 +54,7 @@ export async function runController(
   try {
     await checkReachable(client, signal);
     await operate(
-      { client, leaseClient, clock, settings, registry, log, recordSpan: tracing.recordSpan },
+      { ...overrides, client, leaseClient, clock, settings, registry, log, recordSpan: tracing.recordSpan },
       signal,
     );
   } finally {
@@ -70,8 +63,7 @@ export async function runController(
   }
 }
 
-interface Parts
-  extends Pick<SetupOptions, "client" | "leaseClient" | "clock" | "registry" | "log" | "recordSpan"> {
+interface Parts extends Omit<SetupOptions, "verticalAutoscalers" | keyof ControllerSettings> {
   readonly settings: ControllerSettings;
 }
 

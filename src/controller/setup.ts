@@ -9,6 +9,7 @@ import { EtcdRollbackError } from "../runtime/restart-required.ts";
 import { watchAges } from "../runtime/watch-ages.ts";
 import { WorkQueue } from "../runtime/work-queue.ts";
 import { runWorkers } from "../runtime/workers.ts";
+import type { RolloutPolicy } from "../settings/rollout-policy.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { RuntimeMetrics } from "../telemetry/runtime-metrics.ts";
 import type { RecordSpan } from "../telemetry/span.ts";
@@ -31,7 +32,7 @@ const RECONCILE_INTERVAL_MS = 100;
 const RETRY_FIRST_MS = 50;
 const RETRY_MOST_MS = 60_000;
 
-export interface SetupOptions {
+export interface SetupOptions extends RolloutPolicy {
   readonly client: KubeClient;
   /** For the leader election, with a connection of its own: no other calls may delay a renewal. */
   readonly leaseClient: KubeClient;
@@ -47,8 +48,6 @@ export interface SetupOptions {
   /** Unique to this process among those that share the Lease. */
   readonly identity: string;
   readonly tiers: Tiers;
-  readonly maxConcurrentRollouts: number;
-  readonly rolloutTimeoutMs: number;
   /** Grace time in which the owner of a deleted PipeScaling can create it again; 30 s by default. */
   readonly recreateGraceMs?: number | undefined;
   /** Absent if tracing is off. */

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
-import { type ApiSettings, runApi } from "../../src/api/setup.ts";
+import { runApi } from "../../src/api/setup.ts";
 import { API_VERSION, KIND, PLURAL } from "../../src/crd/names.ts";
 import type { PipeScalingSpec, PipeScalingStatus } from "../../src/crd/pipe-scaling.ts";
 import { describeSize, sizeOfCores } from "../../src/domain/size.ts";
@@ -9,6 +9,7 @@ import { BUILT_IN_TIERS } from "../../src/domain/tier.ts";
 import type { KubeClient } from "../../src/kube/client.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, collectionPath, objectPath } from "../../src/kube/paths.ts";
+import type { ApiSettings } from "../../src/settings/api.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import type { Cluster } from "../cluster/cluster.ts";
 import { apply, kubectl } from "../cluster/kubectl.ts";

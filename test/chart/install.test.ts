@@ -31,7 +31,7 @@ import { helm, rendered } from "./tools.ts";
 const POD_START_MS = 1000;
 
 /** For callers who ask faster than people, and wait for nothing. */
-const QUICK = ["--set", "api.rateLimit=0,api.drainDelay=0s"] as const;
+const QUICK = ["--set", "api.config.rateLimit=0,api.config.drainDelay=0s"] as const;
 
 const COMPONENTS = ["api", "controller"] as const;
 

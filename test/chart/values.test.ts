@@ -3,8 +3,9 @@ import { describe, expect, it } from "vitest";
 import * as z from "zod";
 import { generated, type ValueSchema, valuesSchema } from "../../deploy/chart/generated.ts";
 import { NODE } from "../../deploy/image/node.ts";
-import { declaredOptions } from "../../src/cli/option.ts";
-import { apiOptions, controllerOptions } from "../../src/config.ts";
+import { apiSettings } from "../../src/settings/api.ts";
+import { controllerSettings } from "../../src/settings/controller.ts";
+import { declaredOptions } from "../../src/settings/option.ts";
 import { entrypoint } from "./image.ts";
 import { CHART, helm, plainManifests, RELEASE, rendered, tryHelm, VALUE_SETS, valuesFile } from "./tools.ts";
 
@@ -62,12 +63,16 @@ describe("values that are wrong are refused, with the field and the reason:", ()
     ["a key with a typo", ["controler.replicas=2"], /additional properties 'controler' not allowed/],
     [
       "a key with a typo below",
-      ["api.rateLimitt=2"],
-      /'\/api'.*additional properties 'rateLimitt' not allowed/,
+      ["api.config.rateLimitt=2"],
+      /'\/api\/config'.*additional properties 'rateLimitt' not allowed/,
     ],
     ["a wrong type", ["api.replicas=two"], /'\/api\/replicas'.*got string, want integer/],
-    ["too many", ["api.rateLimit=10001"], /'\/api\/rateLimit'.*maximum: got 10,001, want 10,000/],
-    ["no duration", ["controller.rolloutTimeout=15"], /'\/controller\/rolloutTimeout'/],
+    [
+      "too many",
+      ["api.config.rateLimit=10001"],
+      /'\/api\/config\/rateLimit'.*maximum: got 10,001, want 10,000/,
+    ],
+    ["no duration", ["controller.config.rolloutTimeout=15"], /'\/controller\/config\/rolloutTimeout'/],
     ["no namespace", ["pipes.namespaces={Acme_Pipes}"], /'\/pipes\/namespaces\/0'/],
     ["a namespace twice", ["pipes.namespaces={a,a}"], /'\/pipes\/namespaces'.*items at 0 and 1 are equal/],
     [
@@ -204,7 +209,7 @@ describe("what follows from the values:", () => {
     const set = JSON.stringify(
       await Promise.all(VALUE_SETS.map((each) => rendered("--values", valuesFile(each)))),
     );
-    const variables = [apiOptions, controllerOptions].flatMap((options) => declaredOptions(options));
+    const variables = [apiSettings, controllerSettings].flatMap((options) => declaredOptions(options));
     const missing = variables.filter(({ variable }) => !set.includes(`"${variable}"`)).map(({ key }) => key);
     expect([...new Set(missing)].sort()).toEqual(["dryRun", "identity", "kubeconfig"]);
   });

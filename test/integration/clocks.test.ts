@@ -36,7 +36,7 @@ async function rescale(clockErrorMs: number) {
   const world = await World.create();
   worlds.push(world);
   for (const name of ["pipe-a", "pipe-b", "pipe-c"]) await world.createPipe({ name, cores: 1 });
-  await world.startController({ clock: clockOffBy(clockErrorMs) });
+  await world.startController({}, { clock: clockOffBy(clockErrorMs) });
   await world.waitForCondition("Ready", "True");
   const invariants = await Invariants.observe(world);
   invariants.accept(2);

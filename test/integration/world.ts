@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
-import { type ControllerSettings, runController } from "../../src/controller/process.ts";
+import { runController } from "../../src/controller/process.ts";
 import { API_VERSION, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
 import type { Condition, PipeScaling } from "../../src/crd/pipe-scaling.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
@@ -11,6 +11,7 @@ import type { Deployment, KubeObject } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, collectionPath, DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
 import { organizationConfigMap, organizationConfigMapName } from "../../src/records/organization.ts";
 import { serviceConfigMap } from "../../src/records/service.ts";
+import type { ControllerSettings } from "../../src/settings/controller.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import type { Cluster } from "../cluster/cluster.ts";
 import { apply } from "../cluster/kubectl.ts";
@@ -70,7 +71,10 @@ export class World {
   }
 
   /** The controller, in this process, with the rights of its own ServiceAccount. */
-  async startController(settings: Partial<ControllerSettings> = {}): Promise<() => Promise<void>> {
+  async startController(
+    settings: Partial<ControllerSettings> = {},
+    overrides: Parameters<typeof runController>[3] = {},
+  ): Promise<() => Promise<void>> {
     const kubeconfig = await serviceAccountKubeconfig(this.cluster, this.records, accountName("controller"));
     const abort = new AbortController();
     const ended = runController(
@@ -84,12 +88,12 @@ export class World {
         tiers: TIERS,
         maxConcurrentRollouts: 50,
         rolloutTimeoutMs: 15 * 60_000,
-        // Much shorter than in production, for tests of other things.
-        recreateGraceMs: 500,
         ...settings,
       },
       createLogger("info", "controller", { write: (line) => this.#log.push(JSON.parse(line)) }),
       abort.signal,
+      // Much shorter than in production, for tests of other things.
+      { recreateGraceMs: 500, ...overrides },
     );
     this.#controllers.push({ abort, ended });
     // A controller that cannot start must fail the test that waits for its work, not only the end of it.

@@ -4,9 +4,10 @@ import express, { type RequestHandler } from "express";
 import { onTestFinished } from "vitest";
 import { TrustedProxies } from "../../src/api/middleware/client-ip.ts";
 import { errorHandler } from "../../src/api/middleware/error-handler.ts";
-import { type RateLimitSettings, RateLimits } from "../../src/api/middleware/rate-limit/limits.ts";
+import { RateLimits } from "../../src/api/middleware/rate-limit/limits.ts";
 import { requestContext } from "../../src/api/middleware/request-context.ts";
 import type { Clock } from "../../src/runtime/clock.ts";
+import type { RateLimitSettings } from "../../src/settings/api.ts";
 
 export const DEFAULT_LIMITS: RateLimitSettings = { rateLimit: 10, rateWindowMs: 10_000, failedLogins: 10 };
 

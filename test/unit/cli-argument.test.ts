@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { argument, declaredArguments, readArguments } from "../../src/cli/argument.ts";
-import { UsageError } from "../../src/cli/option.ts";
-import { oneOf, wholeNumber } from "../../src/cli/values.ts";
+import { UsageError } from "../../src/settings/option.ts";
+import { integer, oneOf } from "../../src/settings/values.ts";
 
 const args = z.object({
-  pipeCount: argument(wholeNumber(1, 9), { description: "how many" }),
+  pipeCount: argument(integer(1, 9), { description: "how many" }),
   shell: argument(oneOf("bash", "zsh").optional(), { description: "which shell" }),
 });
 

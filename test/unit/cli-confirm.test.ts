@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { confirm } from "../../src/cli/confirm.ts";
 import { CliError } from "../../src/cli/failure.ts";
-import { UsageError } from "../../src/cli/option.ts";
+import { UsageError } from "../../src/settings/option.ts";
 import { recordedIo } from "../gen/io.ts";
 
 const QUESTION = "Delete API key ci?";

@@ -4,11 +4,12 @@ import { argument } from "../../src/cli/argument.ts";
 import { defineCommand } from "../../src/cli/command.ts";
 import { CliError } from "../../src/cli/failure.ts";
 import { Interruption } from "../../src/cli/io.ts";
-import { option } from "../../src/cli/option.ts";
 import { runProgram } from "../../src/cli/program.ts";
 import { ADMIN_COMMANDS } from "../../src/cli/records/admin-commands.ts";
-import { listOf, nonEmptyText, onOff, uuid, wholeNumber } from "../../src/cli/values.ts";
+import { uuid } from "../../src/cli/values.ts";
 import { KubeApiError, KubeConfigError, KubeUnreachableError } from "../../src/kube/errors.ts";
+import { option } from "../../src/settings/option.ts";
+import { integer, listOf, nonEmptyText, onOff } from "../../src/settings/values.ts";
 import { recordedIo } from "../gen/io.ts";
 
 const ORGANIZATION = "6f1c2f0e-58a2-4c3e-9a55-0d6a1b9b3c11";
@@ -38,7 +39,7 @@ async function run(
     summary: "try arguments",
     examples: ["try-args 3"],
     arguments: z.object({
-      count: argument(wholeNumber(1, 9), { description: "how many" }),
+      count: argument(integer(1, 9), { description: "how many" }),
       title: argument(nonEmptyText.optional(), { description: "a title" }),
     }),
     options: z.object({

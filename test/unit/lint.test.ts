@@ -12,9 +12,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   kube: [],
   telemetry: ["kube"],
   runtime: ["kube"],
-  api: ["domain", "crd", "records", "kube", "runtime", "telemetry"],
-  controller: ["domain", "crd", "records", "kube", "runtime", "telemetry"],
-  cli: ["domain", "crd", "records", "kube", "runtime", "controller"],
+  settings: ["domain", "records", "kube", "telemetry"],
+  api: ["domain", "crd", "records", "kube", "runtime", "telemetry", "settings"],
+  controller: ["domain", "crd", "records", "kube", "runtime", "telemetry", "settings"],
+  cli: ["domain", "crd", "records", "settings", "kube", "runtime", "controller"],
 };
 
 const ROOMS = Object.keys(MAY_IMPORT);

@@ -2,7 +2,7 @@ import { COMMANDS } from "../../../src/all-commands.ts";
 import type { DeclaredArgument } from "../../../src/cli/argument.ts";
 import { type CommandDefinition, type CommandGroup, PROGRAM } from "../../../src/cli/command.ts";
 import { EXIT_CODES } from "../../../src/cli/exit-codes.ts";
-import type { DeclaredOption } from "../../../src/cli/option.ts";
+import type { DeclaredOption } from "../../../src/settings/option.ts";
 import { block, code, linkTo, sections, sentence, table } from "./markdown.ts";
 
 const OTHERS = "Others:";

@@ -14,7 +14,7 @@ const REMEDIES: ReadonlyMap<string, string> = new Map([
   ],
   [
     "403",
-    "Use a key with the role that it takes, or from an address that it allows: `pipe-scaling key update`. Behind a proxy `api.trustedProxies` must have it.",
+    "Use a key with the role that it takes, or from an address that it allows: `pipe-scaling key update`. Behind a proxy `api.config.trustedProxies` must have it.",
   ],
   [
     "404",

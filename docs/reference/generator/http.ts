@@ -13,7 +13,7 @@ export function httpPage(): string {
   const { schemas, headers } = document.components;
   return sections(
     "# The HTTP API",
-    "The API describes itself: `/openapi.json` (also `/v1`) is the OpenAPI 3.1 document, `/docs` a page to read and try it; neither asks for a key. `/healthz`, `/readyz` and `/metrics` are on the operations port alone. With `api.pathAliases` segments of paths have other names too.",
+    "The API describes itself: `/openapi.json` (also `/v1`) is the OpenAPI 3.1 document, `/docs` a page to read and try it; neither asks for a key. `/healthz`, `/readyz` and `/metrics` are on the operations port alone. With `api.config.pathAliases` segments of paths have other names too.",
     document.info.description,
     "What a status means, and what to do, is in [errors.md](errors.md).",
     "## Operations",

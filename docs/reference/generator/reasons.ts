@@ -25,7 +25,7 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
   Progressing: {
     shows: "Reconciling",
     meaning: "Pipes are on their way to the size or wait for their turn; the message names them.",
-    remedy: "Wait. A pipe that does not come up within `controller.rolloutTimeout` becomes a failure.",
+    remedy: "Wait. A pipe that does not come up within `controller.config.rolloutTimeout` becomes a failure.",
   },
   WaitingForWindow: {
     shows: "Reconciling",
@@ -69,7 +69,8 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
   },
   RolloutTimeout: {
     shows: "Stalled",
-    meaning: "The new pods of a pipe did not come up within `controller.rolloutTimeout`: it was rolled back.",
+    meaning:
+      "The new pods of a pipe did not come up within `controller.config.rolloutTimeout`: it was rolled back.",
     remedy: `See why in the pod's events and logs. ${RETRIED}, ${NOT_RECREATED}.`,
   },
   RolloutFailed: {

@@ -1,15 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import { isLoopback } from "../../kube/loopback.ts";
-
-export interface TlsSettings {
-  readonly host: string;
-  /** Whether TLS ends upstream of this process. */
-  readonly plainHttp: boolean;
-  /** Paths of PEM files. */
-  readonly tlsCert: string | undefined;
-  readonly tlsKey: string | undefined;
-}
+import type { TlsSettings } from "../../settings/api.ts";
 
 export interface TlsFiles {
   readonly cert: Buffer;

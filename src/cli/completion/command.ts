@@ -1,8 +1,8 @@
 import * as z from "zod";
+import { oneOf } from "../../settings/values.ts";
 import { argument } from "../argument.ts";
 import { type CommandDefinition, defineCommand } from "../command.ts";
 import type { ProgramSpec } from "../program.ts";
-import { oneOf } from "../values.ts";
 import { bashScript } from "./bash.ts";
 import { fishScript } from "./fish.ts";
 import { placesOf } from "./places.ts";

@@ -1,5 +1,5 @@
+import type { DeclaredOption } from "../../settings/option.ts";
 import type { CommandDefinition } from "../command.ts";
-import type { DeclaredOption } from "../option.ts";
 import type { ProgramSpec } from "../program.ts";
 
 /** A flag, as a shell can complete it. */

@@ -1,11 +1,12 @@
 import * as z from "zod";
 import packageJson from "../../../package.json" with { type: "json" };
 import { systemClock } from "../../runtime/clock.ts";
+import { clusterSettings } from "../../settings/cluster.ts";
+import { readTiers, tiersFileSetting } from "../../settings/tiers.ts";
 import { defineCommand } from "../command.ts";
-import { clusterOptions, outputOption } from "../common-options.ts";
+import { outputOption } from "../common-options.ts";
 import { EXIT_DONE, EXIT_NOT_WELL } from "../exit-codes.ts";
 import { printData } from "../output.ts";
-import { readTiers, tiersFileOption } from "../records/tiers.ts";
 import { withClient } from "../records/with-client.ts";
 import { examine } from "./examine.ts";
 import { printFindings } from "./report.ts";
@@ -22,7 +23,7 @@ export const doctor = defineCommand({
     "the namespace of the records; to get Namespaces, CustomResourceDefinitions, the Lease and the ConfigMap\n" +
     "of the tiers; and to create subjectaccessreviews. An administrator of the cluster has them all.",
   examples: ["doctor", "doctor --tiers-file tiers.yaml", "doctor --output json"],
-  options: z.object({ ...tiersFileOption, ...outputOption, ...clusterOptions }),
+  options: z.object({ ...tiersFileSetting, ...outputOption, ...clusterSettings }),
   async run({ tiersFile, output, kubeconfig, namespace }, io) {
     const tiers = tiersFile === undefined ? undefined : new Set(readTiers(tiersFile).keys());
     const findings = await withClient(kubeconfig, (client) =>

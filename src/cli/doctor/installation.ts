@@ -1,7 +1,7 @@
 import { parseDocument } from "yaml";
 import type { ConfigMap, KubeObject } from "../../kube/objects.ts";
 import { CONFIG_MAPS, DEPLOYMENTS, objectPath } from "../../kube/paths.ts";
-import { STANDARD_RECORDS } from "../common-options.ts";
+import { DEFAULT_RECORDS_NAMESPACE } from "../../settings/cluster.ts";
 import type { Finding } from "./finding.ts";
 import type { Reader } from "./reader.ts";
 import type { Component } from "./rights.ts";
@@ -68,7 +68,7 @@ function installationOf({ metadata, spec, status }: ProcessDeployment): Installa
     namespace: metadata.namespace ?? "",
     name: metadata.name,
     account: template.spec.serviceAccountName ?? "default",
-    records: variable("PIPE_SCALING_NAMESPACE") ?? STANDARD_RECORDS,
+    records: variable("PIPE_SCALING_NAMESPACE") ?? DEFAULT_RECORDS_NAMESPACE,
     pipeNamespaces: variable("PIPE_SCALING_PIPE_NAMESPACES")?.split(",") ?? [],
     replicas,
     ready: status?.readyReplicas ?? 0,

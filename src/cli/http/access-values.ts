@@ -1,5 +1,5 @@
 import { isLoopback } from "../../kube/loopback.ts";
-import { written } from "../values.ts";
+import { written } from "../../settings/values.ts";
 
 /** Texts that say how to reach the API, as they are written on a command line and in a profile. */
 

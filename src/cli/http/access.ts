@@ -1,8 +1,9 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { option, UsageError } from "../../settings/option.ts";
+import { nonEmptyText, onOff } from "../../settings/values.ts";
 import { CliError } from "../failure.ts";
-import { option, UsageError } from "../option.ts";
-import { nonEmptyText, onOff, uuid } from "../values.ts";
+import { uuid } from "../values.ts";
 import { apiUrl, isReadableByOthers, keyId, keySecret, keySuffix, profileName } from "./access-values.ts";
 import type { Profile, Profiles } from "./profile-file.ts";
 

@@ -8,11 +8,11 @@ import {
   START_TIME_ALONE_RULE,
   START_TIME_RULE,
 } from "../../domain/backup-policy.ts";
+import { option, UsageError } from "../../settings/option.ts";
+import { oneOf, written } from "../../settings/values.ts";
 import { type CommandGroup, defineCommand } from "../command.ts";
 import { outputOption } from "../common-options.ts";
-import { option, UsageError } from "../option.ts";
 import { printOne } from "../output.ts";
-import { oneOf, written } from "../values.ts";
 import { accessOptions, organizationOption } from "./access.ts";
 import { backup as answer } from "./answers.ts";
 import { withApi } from "./api.ts";

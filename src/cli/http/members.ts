@@ -1,9 +1,9 @@
 import * as z from "zod";
+import { written } from "../../settings/values.ts";
 import { argument } from "../argument.ts";
 import { type CommandGroup, defineCommand } from "../command.ts";
 import { yesOption } from "../common-options.ts";
 import { confirm } from "../confirm.ts";
-import { written } from "../values.ts";
 import { printable } from "../view/text.ts";
 import { accessOptions, organizationOption } from "./access.ts";
 import { nothing } from "./answers.ts";

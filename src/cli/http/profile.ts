@@ -1,15 +1,15 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import * as z from "zod";
+import { option, UsageError } from "../../settings/option.ts";
+import { nonEmptyText } from "../../settings/values.ts";
 import { argument } from "../argument.ts";
 import { type CommandGroup, defineCommand } from "../command.ts";
 import { outputOption, yesOption } from "../common-options.ts";
 import { confirm } from "../confirm.ts";
 import { CliError } from "../failure.ts";
 import type { Io } from "../io.ts";
-import { option, UsageError } from "../option.ts";
 import { printList } from "../output.ts";
-import { nonEmptyText } from "../values.ts";
 import {
   caFileOption,
   insecureHttpOption,

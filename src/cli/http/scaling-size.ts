@@ -8,10 +8,10 @@ import {
   type Size,
   sizeOfCores,
 } from "../../domain/size.ts";
-import { option, UsageError } from "../option.ts";
-import { wholeNumber, written } from "../values.ts";
+import { option, UsageError } from "../../settings/option.ts";
+import { integer, written } from "../../settings/values.ts";
 
-const cores = wholeNumber(CPU_MINIMUM_MILLICORES / 1000, CPU_MAXIMUM_MILLICORES / 1000);
+const cores = integer(CPU_MINIMUM_MILLICORES / 1000, CPU_MAXIMUM_MILLICORES / 1000);
 
 const memoryGb = written(
   `it must be a whole number from ${MEMORY_MINIMUM_GIB} to ${MEMORY_MAXIMUM_GIB}, a multiple of ${MEMORY_STEP_GIB}`,

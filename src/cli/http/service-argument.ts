@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { canonicalUuid } from "../../domain/identifiers.ts";
+import { written } from "../../settings/values.ts";
 import { argument } from "../argument.ts";
-import { written } from "../values.ts";
 
 /** A person is likely to write the name of a service, so the rule says where its id is. */
 const serviceId = written(

@@ -1,4 +1,4 @@
-import { option } from "../option.ts";
+import { option } from "../../settings/option.ts";
 import { uuid } from "../values.ts";
 
 export const organizationOption = {

@@ -1,6 +1,6 @@
 import { type RolloutWindow, windowAt } from "../../domain/rollout-window.ts";
 import { formatRolloutWindow, rolloutWindowValue, writtenWindow } from "../../records/rollout-window.ts";
-import { option } from "../option.ts";
+import { option } from "../../settings/option.ts";
 import type { Row } from "../output.ts";
 import { orWord } from "../values.ts";
 import type { DataChange } from "./records.ts";

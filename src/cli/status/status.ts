@@ -4,17 +4,18 @@ import type { ConfigMap } from "../../kube/objects.ts";
 import { CONFIG_MAPS } from "../../kube/paths.ts";
 import { parseOrganization } from "../../records/organization.ts";
 import type { Service } from "../../records/service.ts";
+import { clusterSettings } from "../../settings/cluster.ts";
+import { UsageError } from "../../settings/option.ts";
+import { nonEmptyText } from "../../settings/values.ts";
 import { argument } from "../argument.ts";
 import { defineCommand } from "../command.ts";
-import { clusterOptions, outputOption } from "../common-options.ts";
+import { outputOption } from "../common-options.ts";
 import { EXIT_DONE, EXIT_NOT_WELL } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
-import { UsageError } from "../option.ts";
 import { type Format, printData, printList } from "../output.ts";
 import { Records } from "../records/records.ts";
 import { servicesOf } from "../records/service/read.ts";
 import { withClient } from "../records/with-client.ts";
-import { nonEmptyText } from "../values.ts";
 import { exitCodeOf } from "../view/follow.ts";
 import { requireWatch, watchOptions } from "../view/watch-options.ts";
 import { type Look, lookAt } from "./look.ts";
@@ -51,7 +52,7 @@ export const status = defineCommand({
   options: z.object({
     ...watchOptions,
     ...outputOption,
-    ...clusterOptions,
+    ...clusterSettings,
   }),
   async run({ service: named, watch, timeout: timeoutMs, output, kubeconfig, namespace }, io) {
     if (watch && named === undefined) throw new UsageError("--watch needs a service: name one.");

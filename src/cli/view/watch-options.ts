@@ -1,5 +1,5 @@
-import { option, UsageError } from "../option.ts";
-import { durationMs, onOff } from "../values.ts";
+import { option, UsageError } from "../../settings/option.ts";
+import { durationMs, onOff } from "../../settings/values.ts";
 
 /** Of a command that shows how a rescale stands, or with these how it goes on. */
 export const watchOptions = {

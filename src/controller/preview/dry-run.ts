@@ -4,11 +4,11 @@ import { isCode } from "../../kube/errors.ts";
 import { checkReachable } from "../../kube/reachable.ts";
 import { serviceIdOf } from "../../records/service.ts";
 import { systemClock } from "../../runtime/clock.ts";
+import type { ControllerSettings } from "../../settings/controller.ts";
 import { countRolling } from "../decide/rolling.ts";
 import { hasVerticalAutoscalers } from "../observe/autoscaler-view.ts";
 import { type Caches, createCaches, createInformers } from "../observe/caches.ts";
 import { observe } from "../observe/observe.ts";
-import type { ControllerSettings } from "../process.ts";
 import { type PreviewedStep, preview } from "./preview.ts";
 
 export interface DryRun {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { expressPaths, requirePathAliases } from "../../../src/api/path-aliases.ts";
 import { OPERATIONS } from "../../../src/api/resources/operations.ts";
-import { readOptions } from "../../../src/cli/option.ts";
-import { apiOptions, apiSettings } from "../../../src/config.ts";
+import { apiSettings, toApiSettings } from "../../../src/settings/api.ts";
+import { readOptions } from "../../../src/settings/option.ts";
 
 describe("a path alias", () => {
   it("adds a path behind the operation's own, which comes first", () => {
@@ -37,7 +37,7 @@ describe("a path alias", () => {
     expect(() => requirePathAliases(OPERATIONS, new Map([alias]))).toThrow(sentence);
   });
 
-  const settings = (pathAliases: string) => apiSettings(readOptions(apiOptions, { pathAliases }, {}));
+  const settings = (pathAliases: string) => toApiSettings(readOptions(apiSettings, { pathAliases }, {}));
 
   it("is written as name=name, with commas between", () => {
     expect(settings("a.b-c_~=things, ...=B2").pathAliases).toEqual(
@@ -46,7 +46,7 @@ describe("a path alias", () => {
         ["...", "B2"],
       ]),
     );
-    expect(apiSettings(readOptions(apiOptions, {}, {})).pathAliases).toEqual(new Map());
+    expect(toApiSettings(readOptions(apiSettings, {}, {})).pathAliases).toEqual(new Map());
   });
 
   it.each([

@@ -6,7 +6,7 @@ expressions have no labels of their own, so each alert says which release it is 
 {{- define "pipe-scaling.alerts" -}}
 {{- $of := printf `namespace="%s", job="%s"` .Release.Namespace .Release.Name }}
 {{- $labels := printf "namespace: %q\nrelease: %q" .Release.Namespace .Release.Name }}
-{{- $maxCacheAge := .Values.api.maxCacheAge -}}
+{{- $maxCacheAge := .Values.api.config.maxCacheAge -}}
 - alert: PipeScalingApiDown
   expr: absent(up{ {{- $of }}, container="api"} == 1)
   for: 5m

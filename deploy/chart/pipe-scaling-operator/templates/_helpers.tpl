@@ -117,6 +117,31 @@ kustomize.toolkit.fluxcd.io/prune: disabled
 {{- end }}
 {{- end }}
 
+{{/*
+Settings of a process as its environment variables, whose names follow from the keys: `rateLimit` is
+PIPE_SCALING_RATE_LIMIT. Lists and maps are separated by commas. Takes the settings.
+*/}}
+{{- define "pipe-scaling.config" -}}
+{{- range $key, $value := . }}
+{{- $text := toString $value }}
+{{- if kindIs "slice" $value }}
+{{- $text = join "," $value }}
+{{- else if kindIs "map" $value }}
+{{- $pairs := list }}
+{{- range $name, $of := $value }}
+{{- $pairs = append $pairs (printf "%s=%s" $name $of) }}
+{{- end }}
+{{- $text = join "," $pairs }}
+{{- else if kindIs "float64" $value }}
+{{- $text = int64 $value | toString }}
+{{- end }}
+{{- if ne $text "" }}
+- name: PIPE_SCALING_{{ snakecase $key | upper }}
+  value: {{ $text | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{/* The port that an http or https URL names, or means. */}}
 {{- define "pipe-scaling.portOf" -}}
 {{- $url := urlParse . -}}

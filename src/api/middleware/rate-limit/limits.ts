@@ -1,17 +1,9 @@
 import createError from "http-errors";
+import type { RateLimitSettings } from "../../../settings/api.ts";
 import type { RequestContext } from "../request-context.ts";
 import { Buckets } from "./buckets.ts";
 import type { Bucket, Quota } from "./gcra.ts";
 import { rateLimitKey } from "./rate-limit-key.ts";
-
-export interface RateLimitSettings {
-  /** Requests of one key in a window, which is also the burst; 0 for no limit. */
-  readonly rateLimit: number;
-  /** At most 55 s: clients of this family of APIs give up on a reset that is further away. */
-  readonly rateWindowMs: number;
-  /** Failed authentications of one source address in a window; 0 for no limit. */
-  readonly failedLogins: number;
-}
 
 /** More keys than one process serves in a window: a key beyond them would be refused. */
 const MAX_KEYS = 65_536;

@@ -4,12 +4,14 @@ import { KubeUnreachableError } from "../../../kube/errors.ts";
 import type { Secret } from "../../../kube/objects.ts";
 import { SECRETS } from "../../../kube/paths.ts";
 import { apiKeySecret, newCredentials } from "../../../records/api-key.ts";
+import { clusterSettings } from "../../../settings/cluster.ts";
+import { option } from "../../../settings/option.ts";
+import { addressOrCidr, listOf, nonEmptyText } from "../../../settings/values.ts";
 import { defineCommand } from "../../command.ts";
-import { clusterOptions, outputOption, roles } from "../../common-options.ts";
+import { outputOption, roles } from "../../common-options.ts";
 import { CliError } from "../../failure.ts";
-import { option } from "../../option.ts";
 import { printOne } from "../../output.ts";
-import { addressOrCidr, futureInstant, listOf, nonEmptyText } from "../../values.ts";
+import { futureInstant } from "../../values.ts";
 import { withRecords } from "../cluster.ts";
 import { organizationOption } from "../common-options.ts";
 import { findOrganization } from "../organization/find.ts";
@@ -46,7 +48,7 @@ export const createKey = defineCommand({
       list: true,
     }),
     ...outputOption,
-    ...clusterOptions,
+    ...clusterSettings,
   }),
   async run({ organization, name, role, expireAt, allowFrom = [], output, ...cluster }, io) {
     const key = {

@@ -1,8 +1,9 @@
 import * as z from "zod";
 import { SECRETS } from "../../../kube/paths.ts";
 import { parseApiKey } from "../../../records/api-key.ts";
+import { clusterSettings } from "../../../settings/cluster.ts";
 import { defineCommand } from "../../command.ts";
-import { clusterOptions, yesOption } from "../../common-options.ts";
+import { yesOption } from "../../common-options.ts";
 import { confirm } from "../../confirm.ts";
 import { withRecords } from "../cluster.ts";
 import { unlessChanged } from "../guarded.ts";
@@ -14,7 +15,7 @@ export const deleteKey = defineCommand({
   details: "Each API refuses it as soon as it has seen the change, within a second.",
   examples: ["key delete <uuid>", "key delete <uuid> --yes"],
   arguments: z.object(keyArgument),
-  options: z.object({ ...ofOrganization, ...yesOption, ...clusterOptions }),
+  options: z.object({ ...ofOrganization, ...yesOption, ...clusterSettings }),
   async run({ key: id, organization, yes, ...cluster }, io) {
     await withRecords(cluster, io, async (records) => {
       const secret = await findKeySecret(records, id, organization);

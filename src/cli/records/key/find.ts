@@ -1,9 +1,9 @@
 import type { Secret } from "../../../kube/objects.ts";
 import { SECRETS } from "../../../kube/paths.ts";
 import { type ApiKey, parseApiKey } from "../../../records/api-key.ts";
+import { option } from "../../../settings/option.ts";
 import { argument } from "../../argument.ts";
 import { CliError } from "../../failure.ts";
-import { option } from "../../option.ts";
 import { uuid } from "../../values.ts";
 import type { Records } from "../records.ts";
 

@@ -2,8 +2,9 @@ import * as z from "zod";
 import type { Secret } from "../../../kube/objects.ts";
 import { SECRETS } from "../../../kube/paths.ts";
 import { parseApiKey } from "../../../records/api-key.ts";
+import { clusterSettings } from "../../../settings/cluster.ts";
 import { defineCommand } from "../../command.ts";
-import { clusterOptions, outputOption } from "../../common-options.ts";
+import { outputOption } from "../../common-options.ts";
 import { printList } from "../../output.ts";
 import { withRecords } from "../cluster.ts";
 import { organizationOption } from "../common-options.ts";
@@ -15,7 +16,7 @@ export const listKeys = defineCommand({
   summary: "list the API keys of an organization",
   details: "Neither a key id nor a secret is shown: the cluster does not know them.",
   examples: ["key list --organization <uuid>"],
-  options: z.object({ ...organizationOption, ...outputOption, ...clusterOptions }),
+  options: z.object({ ...organizationOption, ...outputOption, ...clusterSettings }),
   async run({ organization, output, ...cluster }, io) {
     const objects = await withRecords(cluster, io, (records) =>
       records.list<Secret>(SECRETS, "api-key", organization),

@@ -2,14 +2,15 @@ import * as z from "zod";
 import { KubeUnreachableError } from "../../../kube/errors.ts";
 import { SECRETS } from "../../../kube/paths.ts";
 import { type ApiKey, formatSecretHashes, newCredentials, sha256 } from "../../../records/api-key.ts";
+import { clusterSettings } from "../../../settings/cluster.ts";
+import { option, UsageError } from "../../../settings/option.ts";
+import { onOff } from "../../../settings/values.ts";
 import { defineCommand } from "../../command.ts";
-import { clusterOptions, outputOption, yesOption } from "../../common-options.ts";
+import { outputOption, yesOption } from "../../common-options.ts";
 import { confirm } from "../../confirm.ts";
 import { CliError } from "../../failure.ts";
 import type { Io } from "../../io.ts";
-import { option, UsageError } from "../../option.ts";
 import { printOne } from "../../output.ts";
-import { onOff } from "../../values.ts";
 import { withRecords } from "../cluster.ts";
 import { untilUndisturbed } from "../guarded.ts";
 import type { Records } from "../records.ts";
@@ -29,7 +30,7 @@ export const rotateKey = defineCommand({
     ...ofOrganization,
     ...yesOption,
     ...outputOption,
-    ...clusterOptions,
+    ...clusterSettings,
   }),
   async run({ key: id, organization, finish, cancel, yes, output, ...cluster }, io) {
     if (finish && cancel) throw new UsageError("--finish and --cancel exclude each other: give one.");

@@ -2,8 +2,9 @@ import * as z from "zod";
 import type { ConfigMap } from "../../../kube/objects.ts";
 import { CONFIG_MAPS } from "../../../kube/paths.ts";
 import { keyUsageConfigMapName, parseKeyUsage } from "../../../records/key-usage.ts";
+import { clusterSettings } from "../../../settings/cluster.ts";
 import { defineCommand } from "../../command.ts";
-import { clusterOptions, outputOption } from "../../common-options.ts";
+import { outputOption } from "../../common-options.ts";
 import { printOne } from "../../output.ts";
 import { withRecords } from "../cluster.ts";
 import { findKeySecret, keyArgument, ofOrganization, readKey, shownKey } from "./find.ts";
@@ -16,7 +17,7 @@ export const showKey = defineCommand({
     "little later.",
   examples: ["key show <uuid>", "key show <uuid> --output yaml"],
   arguments: z.object(keyArgument),
-  options: z.object({ ...ofOrganization, ...outputOption, ...clusterOptions }),
+  options: z.object({ ...ofOrganization, ...outputOption, ...clusterSettings }),
   async run({ key: id, organization, output, ...cluster }, io) {
     const shown = await withRecords(cluster, io, async (records) => {
       const secret = await findKeySecret(records, id, organization);

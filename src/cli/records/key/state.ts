@@ -1,8 +1,8 @@
 import * as z from "zod";
 import { SECRETS } from "../../../kube/paths.ts";
 import type { ApiKey } from "../../../records/api-key.ts";
+import { clusterSettings } from "../../../settings/cluster.ts";
 import { defineCommand } from "../../command.ts";
-import { clusterOptions } from "../../common-options.ts";
 import { withRecords } from "../cluster.ts";
 import { untilUndisturbed } from "../guarded.ts";
 import { encoded, findKeySecret, keyArgument, ofOrganization, readKey } from "./find.ts";
@@ -35,7 +35,7 @@ function stateCommand({
     ...texts,
     examples: [`key ${name} <uuid>`],
     arguments: z.object(keyArgument),
-    options: z.object({ ...ofOrganization, ...clusterOptions }),
+    options: z.object({ ...ofOrganization, ...clusterSettings }),
     async run({ key: id, organization, ...cluster }, io) {
       const before = await withRecords(cluster, io, (records) =>
         untilUndisturbed(`API key ${id}`, async () => {

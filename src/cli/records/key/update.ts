@@ -1,10 +1,12 @@
 import * as z from "zod";
 import { SECRETS } from "../../../kube/paths.ts";
+import { clusterSettings } from "../../../settings/cluster.ts";
+import { option, UsageError } from "../../../settings/option.ts";
+import { addressOrCidr, listOf, nonEmptyText } from "../../../settings/values.ts";
 import { defineCommand } from "../../command.ts";
-import { clusterOptions, outputOption, roles } from "../../common-options.ts";
-import { option, UsageError } from "../../option.ts";
+import { outputOption, roles } from "../../common-options.ts";
 import { printOne } from "../../output.ts";
-import { addressOrCidr, futureInstant, listOf, nonEmptyText, orWord } from "../../values.ts";
+import { futureInstant, orWord } from "../../values.ts";
 import { withRecords } from "../cluster.ts";
 import { untilUndisturbed } from "../guarded.ts";
 import type { DataChange } from "../records.ts";
@@ -40,7 +42,7 @@ export const updateKey = defineCommand({
     "key update <uuid> --allow-from 10.0.0.0/8 --allow-from 192.0.2.7",
   ],
   arguments: z.object(keyArgument),
-  options: changes.extend({ ...ofOrganization, ...outputOption, ...clusterOptions }),
+  options: changes.extend({ ...ofOrganization, ...outputOption, ...clusterSettings }),
   async run({ key: id, organization, output, name, role, expireAt, allowFrom, ...cluster }, io) {
     const change = dataOf({ name, role, expireAt, allowFrom });
     if (Object.keys(change).length === 0) {

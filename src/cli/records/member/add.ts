@@ -8,12 +8,14 @@ import {
   membersConfigMap,
   membersConfigMapName,
 } from "../../../records/members.ts";
+import { clusterSettings } from "../../../settings/cluster.ts";
+import { option } from "../../../settings/option.ts";
+import { nonEmptyText } from "../../../settings/values.ts";
 import { defineCommand } from "../../command.ts";
-import { clusterOptions, outputOption, role } from "../../common-options.ts";
+import { outputOption, role } from "../../common-options.ts";
 import { CliError } from "../../failure.ts";
-import { option } from "../../option.ts";
 import { printOne } from "../../output.ts";
-import { emailAddress, nonEmptyText } from "../../values.ts";
+import { emailAddress } from "../../values.ts";
 import { withRecords } from "../cluster.ts";
 import { organizationOption } from "../common-options.ts";
 import { untilUndisturbed } from "../guarded.ts";
@@ -33,7 +35,7 @@ export const addMember = defineCommand({
     email: option(emailAddress, { placeholder: "address", description: "e-mail address of the user" }),
     role: option(role, { placeholder: "role", description: "admin or developer" }),
     ...outputOption,
-    ...clusterOptions,
+    ...clusterSettings,
   }),
   async run({ organization, userId, name, email, role, output, ...cluster }, io) {
     const member = { userId, name, email, role, joinedAt: new Date() };

@@ -2,8 +2,9 @@ import * as z from "zod";
 import type { ConfigMap } from "../../../kube/objects.ts";
 import { CONFIG_MAPS } from "../../../kube/paths.ts";
 import { membersConfigMapName } from "../../../records/members.ts";
+import { clusterSettings } from "../../../settings/cluster.ts";
 import { defineCommand } from "../../command.ts";
-import { clusterOptions, outputOption } from "../../common-options.ts";
+import { outputOption } from "../../common-options.ts";
 import { printList } from "../../output.ts";
 import { withRecords } from "../cluster.ts";
 import { organizationOption } from "../common-options.ts";
@@ -14,7 +15,7 @@ export const listMembers = defineCommand({
   name: "list",
   summary: "list the members of an organization",
   examples: ["member list --organization <uuid>", "member list --organization <uuid> --output json"],
-  options: z.object({ ...organizationOption, ...outputOption, ...clusterOptions }),
+  options: z.object({ ...organizationOption, ...outputOption, ...clusterSettings }),
   async run({ organization, output, ...cluster }, io) {
     const object = await withRecords(cluster, io, async (records) => {
       await findOrganization(records, organization);

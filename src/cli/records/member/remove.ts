@@ -2,12 +2,13 @@ import * as z from "zod";
 import type { ConfigMap } from "../../../kube/objects.ts";
 import { CONFIG_MAPS } from "../../../kube/paths.ts";
 import { type Members, memberKey, membersConfigMapName, parseMembers } from "../../../records/members.ts";
+import { clusterSettings } from "../../../settings/cluster.ts";
+import { nonEmptyText } from "../../../settings/values.ts";
 import { argument } from "../../argument.ts";
 import { defineCommand } from "../../command.ts";
-import { clusterOptions, yesOption } from "../../common-options.ts";
+import { yesOption } from "../../common-options.ts";
 import { confirm } from "../../confirm.ts";
 import { CliError } from "../../failure.ts";
-import { nonEmptyText } from "../../values.ts";
 import { withRecords } from "../cluster.ts";
 import { organizationOption } from "../common-options.ts";
 import { untilUndisturbed } from "../guarded.ts";
@@ -20,7 +21,7 @@ export const removeMember = defineCommand({
   details: "The last admin cannot be removed. API keys belong to the organization, and go on to work.",
   examples: ["member remove u-1 --organization <uuid>"],
   arguments: z.object({ userId: argument(nonEmptyText, { description: "id of the user" }) }),
-  options: z.object({ ...organizationOption, ...yesOption, ...clusterOptions }),
+  options: z.object({ ...organizationOption, ...yesOption, ...clusterSettings }),
   async run({ organization, userId, yes, ...cluster }, io) {
     await withRecords(cluster, io, async (records) => {
       const { name } = (await findOrganization(records, organization)).organization;

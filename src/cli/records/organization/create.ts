@@ -2,14 +2,17 @@ import { randomUUID } from "node:crypto";
 import * as z from "zod";
 import { CONFIG_MAPS } from "../../../kube/paths.ts";
 import { organizationConfigMap } from "../../../records/organization.ts";
+import { clusterSettings } from "../../../settings/cluster.ts";
+import { option } from "../../../settings/option.ts";
+import { readTiers, tiersFileSetting } from "../../../settings/tiers.ts";
+import { nonEmptyText, onOff } from "../../../settings/values.ts";
 import { defineCommand } from "../../command.ts";
-import { clusterOptions, outputOption } from "../../common-options.ts";
-import { option } from "../../option.ts";
+import { outputOption } from "../../common-options.ts";
 import { printOne } from "../../output.ts";
-import { nonEmptyText, onOff, uuid } from "../../values.ts";
+import { uuid } from "../../values.ts";
 import { withRecords } from "../cluster.ts";
 import { rolloutWindowOption, rolloutWindowRow } from "../rollout-window.ts";
-import { checkTier, readTiers, tiersFileOption } from "../tiers.ts";
+import { checkTier } from "../tiers.ts";
 
 export const createOrganization = defineCommand({
   name: "create",
@@ -30,9 +33,9 @@ export const createOrganization = defineCommand({
       default: "false",
     }),
     ...rolloutWindowOption,
-    ...tiersFileOption,
+    ...tiersFileSetting,
     ...outputOption,
-    ...clusterOptions,
+    ...clusterSettings,
   }),
   async run(
     { name, tier, id = randomUUID(), createNamespace, rolloutWindow, tiersFile, output, ...cluster },

@@ -2,12 +2,13 @@ import * as z from "zod";
 import type { ConfigMap, Secret } from "../../../kube/objects.ts";
 import { CONFIG_MAPS, SECRETS } from "../../../kube/paths.ts";
 import type { RecordKind } from "../../../records/labels.ts";
+import { clusterSettings } from "../../../settings/cluster.ts";
+import { option } from "../../../settings/option.ts";
+import { onOff } from "../../../settings/values.ts";
 import { defineCommand } from "../../command.ts";
-import { clusterOptions, yesOption } from "../../common-options.ts";
+import { yesOption } from "../../common-options.ts";
 import { confirm } from "../../confirm.ts";
 import { CliError } from "../../failure.ts";
-import { option } from "../../option.ts";
-import { onOff } from "../../values.ts";
 import { withRecords } from "../cluster.ts";
 import { unlessChanged } from "../guarded.ts";
 import type { Records } from "../records.ts";
@@ -27,7 +28,7 @@ export const deleteOrganization = defineCommand({
       default: "false",
     }),
     ...yesOption,
-    ...clusterOptions,
+    ...clusterSettings,
   }),
   async run({ organization: id, withServices, yes, ...cluster }, io) {
     await withRecords(cluster, io, async (records) => {

@@ -2,8 +2,9 @@ import * as z from "zod";
 import type { ConfigMap } from "../../../kube/objects.ts";
 import { CONFIG_MAPS } from "../../../kube/paths.ts";
 import { parseOrganization } from "../../../records/organization.ts";
+import { clusterSettings } from "../../../settings/cluster.ts";
 import { defineCommand } from "../../command.ts";
-import { clusterOptions, outputOption } from "../../common-options.ts";
+import { outputOption } from "../../common-options.ts";
 import { printList } from "../../output.ts";
 import { withRecords } from "../cluster.ts";
 import { wellFormed } from "../well-formed.ts";
@@ -12,7 +13,7 @@ export const listOrganizations = defineCommand({
   name: "list",
   summary: "list the organizations",
   examples: ["organization list", "organization list --output json"],
-  options: z.object({ ...outputOption, ...clusterOptions }),
+  options: z.object({ ...outputOption, ...clusterSettings }),
   async run({ output, ...cluster }, io) {
     const objects = await withRecords(cluster, io, (records) =>
       records.list<ConfigMap>(CONFIG_MAPS, "organization"),

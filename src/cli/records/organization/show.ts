@@ -2,14 +2,15 @@ import * as z from "zod";
 import type { ConfigMap, Secret } from "../../../kube/objects.ts";
 import { CONFIG_MAPS, SECRETS } from "../../../kube/paths.ts";
 import { membersConfigMapName } from "../../../records/members.ts";
+import { clusterSettings } from "../../../settings/cluster.ts";
+import { readTiers, tiersFileSetting } from "../../../settings/tiers.ts";
 import { defineCommand } from "../../command.ts";
-import { clusterOptions, outputOption } from "../../common-options.ts";
+import { outputOption } from "../../common-options.ts";
 import { printDetails } from "../../output.ts";
 import { withRecords } from "../cluster.ts";
 import { membersOf } from "../member/read.ts";
 import { rolloutWindowStateRow } from "../rollout-window.ts";
 import { servicesOf } from "../service/read.ts";
-import { readTiers, tiersFileOption } from "../tiers.ts";
 import { findOrganization, organizationArgument } from "./find.ts";
 
 export const showOrganization = defineCommand({
@@ -17,7 +18,7 @@ export const showOrganization = defineCommand({
   summary: "show an organization, with its services and members",
   examples: ["organization show <uuid>", "organization show <uuid> --output yaml"],
   arguments: z.object(organizationArgument),
-  options: z.object({ ...tiersFileOption, ...outputOption, ...clusterOptions }),
+  options: z.object({ ...tiersFileSetting, ...outputOption, ...clusterSettings }),
   async run({ organization: id, tiersFile, output, ...cluster }, io) {
     const tiers = readTiers(tiersFile);
     const read = await withRecords(cluster, io, async (records) => ({

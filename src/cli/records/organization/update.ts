@@ -1,10 +1,12 @@
 import * as z from "zod";
 import { CONFIG_MAPS } from "../../../kube/paths.ts";
+import { clusterSettings } from "../../../settings/cluster.ts";
+import { option, UsageError } from "../../../settings/option.ts";
+import { readTiers, tiersFileSetting } from "../../../settings/tiers.ts";
+import { nonEmptyText } from "../../../settings/values.ts";
 import { defineCommand } from "../../command.ts";
-import { clusterOptions, outputOption } from "../../common-options.ts";
-import { option, UsageError } from "../../option.ts";
+import { outputOption } from "../../common-options.ts";
 import { printOne } from "../../output.ts";
-import { nonEmptyText } from "../../values.ts";
 import { withRecords } from "../cluster.ts";
 import { untilUndisturbed } from "../guarded.ts";
 import {
@@ -13,7 +15,7 @@ import {
   rolloutWindowChange,
   rolloutWindowRow,
 } from "../rollout-window.ts";
-import { checkTier, readTiers, tiersFileOption } from "../tiers.ts";
+import { checkTier } from "../tiers.ts";
 import { findOrganization, organizationArgument } from "./find.ts";
 
 export const updateOrganization = defineCommand({
@@ -41,9 +43,9 @@ export const updateOrganization = defineCommand({
       flagOnly: true,
     }),
     ...newRolloutWindowOption,
-    ...tiersFileOption,
+    ...tiersFileSetting,
     ...outputOption,
-    ...clusterOptions,
+    ...clusterSettings,
   }),
   async run({ organization: id, tier, name, rolloutWindow, tiersFile, output, ...cluster }, io) {
     if (tier === undefined && name === undefined && rolloutWindow === undefined) {

@@ -2,11 +2,13 @@ import { randomUUID } from "node:crypto";
 import * as z from "zod";
 import { CONFIG_MAPS } from "../../../kube/paths.ts";
 import { serviceConfigMap } from "../../../records/service.ts";
+import { clusterSettings } from "../../../settings/cluster.ts";
+import { option } from "../../../settings/option.ts";
+import { namespaceName, nonEmptyText } from "../../../settings/values.ts";
 import { defineCommand } from "../../command.ts";
-import { clusterOptions, outputOption } from "../../common-options.ts";
-import { option } from "../../option.ts";
+import { outputOption } from "../../common-options.ts";
 import { printOne } from "../../output.ts";
-import { namespaceName, nonEmptyText, uuid } from "../../values.ts";
+import { uuid } from "../../values.ts";
 import { withRecords } from "../cluster.ts";
 import { findOrganization } from "../organization/find.ts";
 import { rolloutWindowOption, rolloutWindowRow } from "../rollout-window.ts";
@@ -28,7 +30,7 @@ export const createService = defineCommand({
     id: option(uuid.optional(), { placeholder: "uuid", description: "its id; without it a new one" }),
     ...rolloutWindowOption,
     ...outputOption,
-    ...clusterOptions,
+    ...clusterSettings,
   }),
   async run(
     { organization, name, pipesNamespace, id = randomUUID(), rolloutWindow, output, ...cluster },

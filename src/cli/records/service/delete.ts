@@ -4,8 +4,9 @@ import type { ConfigMap } from "../../../kube/objects.ts";
 import { CONFIG_MAPS } from "../../../kube/paths.ts";
 import { backupConfigMapName } from "../../../records/backup.ts";
 import { parseService } from "../../../records/service.ts";
+import { clusterSettings } from "../../../settings/cluster.ts";
 import { defineCommand } from "../../command.ts";
-import { clusterOptions, yesOption } from "../../common-options.ts";
+import { yesOption } from "../../common-options.ts";
 import { confirm } from "../../confirm.ts";
 import { withRecords } from "../cluster.ts";
 import { unlessChanged } from "../guarded.ts";
@@ -19,7 +20,7 @@ export const deleteService = defineCommand({
     "somebody deletes it with kubectl.",
   examples: ["service delete <uuid>", "service delete <uuid> --yes"],
   arguments: z.object(serviceArgument),
-  options: z.object({ ...yesOption, ...clusterOptions }),
+  options: z.object({ ...yesOption, ...clusterSettings }),
   async run({ service: id, yes, ...cluster }, io) {
     await withRecords(cluster, io, async (records) => {
       const object = await findService(records, id);

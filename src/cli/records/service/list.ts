@@ -1,9 +1,10 @@
 import * as z from "zod";
 import type { ConfigMap } from "../../../kube/objects.ts";
 import { CONFIG_MAPS } from "../../../kube/paths.ts";
+import { clusterSettings } from "../../../settings/cluster.ts";
+import { option } from "../../../settings/option.ts";
 import { defineCommand } from "../../command.ts";
-import { clusterOptions, outputOption } from "../../common-options.ts";
-import { option } from "../../option.ts";
+import { outputOption } from "../../common-options.ts";
 import { printList } from "../../output.ts";
 import { uuid } from "../../values.ts";
 import { withRecords } from "../cluster.ts";
@@ -19,7 +20,7 @@ export const listServices = defineCommand({
       description: "only those of this organization",
     }),
     ...outputOption,
-    ...clusterOptions,
+    ...clusterSettings,
   }),
   async run({ organization, output, ...cluster }, io) {
     const objects = await withRecords(cluster, io, (records) =>

@@ -17,17 +17,18 @@ import type { Tier } from "../../../domain/tier.ts";
 import { KubeUnreachableError } from "../../../kube/errors.ts";
 import type { KubeObject } from "../../../kube/objects.ts";
 import type { Service } from "../../../records/service.ts";
+import { clusterSettings } from "../../../settings/cluster.ts";
+import { option } from "../../../settings/option.ts";
+import { readTiers, tiersFileSetting } from "../../../settings/tiers.ts";
+import { integer, onOff } from "../../../settings/values.ts";
 import { defineCommand, PROGRAM } from "../../command.ts";
-import { clusterOptions, outputOption, recordsFlag } from "../../common-options.ts";
+import { outputOption, recordsFlag } from "../../common-options.ts";
 import { CliError } from "../../failure.ts";
-import { option } from "../../option.ts";
 import { printOne } from "../../output.ts";
 import { wantedSize } from "../../status/scaling-view.ts";
-import { onOff, wholeNumber } from "../../values.ts";
 import { withRecords } from "../cluster.ts";
 import { untilUndisturbed } from "../guarded.ts";
 import type { Records } from "../records.ts";
-import { readTiers, tiersFileOption } from "../tiers.ts";
 import { findWellFormedService, serviceArgument } from "./find.ts";
 import { findOrganizationOf } from "./organization.ts";
 import { changeTo, findPrevious, type SizeChange, sizeOfEntry } from "./previous-size.ts";
@@ -46,7 +47,7 @@ export const rollbackService = defineCommand({
   ],
   arguments: z.object(serviceArgument),
   options: z.object({
-    to: option(wholeNumber(CPU_MINIMUM_MILLICORES / 1000, CPU_MAXIMUM_MILLICORES / 1000).optional(), {
+    to: option(integer(CPU_MINIMUM_MILLICORES / 1000, CPU_MAXIMUM_MILLICORES / 1000).optional(), {
       placeholder: "cores",
       description: "an older size of the history, by the CPU cores of each replica",
       flagOnly: true,
@@ -59,9 +60,9 @@ export const rollbackService = defineCommand({
       description: "print the size and write nothing",
       default: "false",
     }),
-    ...tiersFileOption,
+    ...tiersFileSetting,
     ...outputOption,
-    ...clusterOptions,
+    ...clusterSettings,
   }),
   async run({ service: id, to: cores, now, dryRun, tiersFile, output, ...cluster }, io) {
     const tiers = readTiers(tiersFile);

@@ -2,8 +2,9 @@ import * as z from "zod";
 import { PIPE_SCALINGS } from "../../../crd/names.ts";
 import type { HistoryEntry, PipeScaling } from "../../../crd/pipe-scaling.ts";
 import type { KubeObject } from "../../../kube/objects.ts";
+import { clusterSettings } from "../../../settings/cluster.ts";
 import { defineCommand } from "../../command.ts";
-import { clusterOptions, outputOption } from "../../common-options.ts";
+import { outputOption } from "../../common-options.ts";
 import { printDetails, type Row } from "../../output.ts";
 import { withRecords } from "../cluster.ts";
 import { rolloutWindowStateRow } from "../rollout-window.ts";
@@ -15,7 +16,7 @@ export const showService = defineCommand({
   summary: "show a service, the state of its PipeScaling in short, and the history of its sizes",
   examples: ["service show <uuid>", "service show <uuid> --output yaml"],
   arguments: z.object(serviceArgument),
-  options: z.object({ ...outputOption, ...clusterOptions }),
+  options: z.object({ ...outputOption, ...clusterSettings }),
   async run({ service: id, output, ...cluster }, io) {
     const { shown, history } = await withRecords(cluster, io, async (records) => {
       const { service } = await findWellFormedService(records, id);

@@ -1,10 +1,11 @@
 import * as z from "zod";
 import { CONFIG_MAPS } from "../../../kube/paths.ts";
+import { clusterSettings } from "../../../settings/cluster.ts";
+import { option, UsageError } from "../../../settings/option.ts";
+import { nonEmptyText } from "../../../settings/values.ts";
 import { defineCommand } from "../../command.ts";
-import { clusterOptions, outputOption } from "../../common-options.ts";
-import { option, UsageError } from "../../option.ts";
+import { outputOption } from "../../common-options.ts";
 import { printOne } from "../../output.ts";
-import { nonEmptyText } from "../../values.ts";
 import { withRecords } from "../cluster.ts";
 import { untilUndisturbed } from "../guarded.ts";
 import {
@@ -33,7 +34,7 @@ export const updateService = defineCommand({
     }),
     ...newRolloutWindowOption,
     ...outputOption,
-    ...clusterOptions,
+    ...clusterSettings,
   }),
   async run({ service: id, name, rolloutWindow, output, ...cluster }, io) {
     if (name === undefined && rolloutWindow === undefined) {

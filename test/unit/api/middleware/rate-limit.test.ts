@@ -4,9 +4,10 @@ import { KeyUsageBuffer } from "../../../../src/api/cluster/key-usage/buffer.ts"
 import { toKeyView } from "../../../../src/api/cluster/views.ts";
 import { authenticate } from "../../../../src/api/middleware/authenticate.ts";
 import { allowClientIp } from "../../../../src/api/middleware/client-ip.ts";
-import { type RateLimitSettings, RateLimits } from "../../../../src/api/middleware/rate-limit/limits.ts";
+import { RateLimits } from "../../../../src/api/middleware/rate-limit/limits.ts";
 import { rateLimit } from "../../../../src/api/middleware/rate-limit.ts";
 import { sendResult } from "../../../../src/api/middleware/respond.ts";
+import type { RateLimitSettings } from "../../../../src/settings/api.ts";
 import { type Answer, type Client, clientOf } from "../../../api/client.ts";
 import { VirtualClock } from "../../../gen/clock.ts";
 import { basic, type KeyFields, keyRecord } from "../../../gen/records.ts";

@@ -2,15 +2,16 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { readOptions } from "../../src/cli/option.ts";
-import { apiOptions, apiSettings, controllerOptions, controllerSettings } from "../../src/config.ts";
-import { BUILT_IN_TIERS } from "../../src/domain/tier.ts";
+import { BUILT_IN_TIERS } from "../../../src/domain/tier.ts";
+import { apiSettings, toApiSettings } from "../../../src/settings/api.ts";
+import { controllerSettings, toControllerSettings } from "../../../src/settings/controller.ts";
+import { readOptions } from "../../../src/settings/option.ts";
 
 type Flags = Record<string, string>;
 
-const api = (flags: Flags = {}, env: Flags = {}) => apiSettings(readOptions(apiOptions, flags, env));
+const api = (flags: Flags = {}, env: Flags = {}) => toApiSettings(readOptions(apiSettings, flags, env));
 const controller = (flags: Flags = {}, env: Flags = {}) =>
-  controllerSettings(readOptions(controllerOptions, flags, env));
+  toControllerSettings(readOptions(controllerSettings, flags, env));
 
 function file(content: string): string {
   const dir = mkdtempSync(join(tmpdir(), "pipe-scaling-config-"));
@@ -40,6 +41,7 @@ describe("without a flag or a variable", () => {
       failedLogins: 10,
       drainDelayMs: 0,
       maxCacheAgeMs: 300_000,
+      logLevel: "info",
     });
   });
 
@@ -54,6 +56,8 @@ describe("without a flag or a variable", () => {
       opsPort: 9091,
       maxConcurrentRollouts: 50,
       rolloutTimeoutMs: 900_000,
+      dryRun: false,
+      logLevel: "info",
     });
     expect(identity).toMatch(/-[0-9a-f]{8}$/);
     expect(controller().identity).not.toBe(identity);
@@ -149,7 +153,7 @@ describe("what is wrong is refused with what is allowed", () => {
       '--tls-cert (or PIPE_SCALING_TLS_CERT) is "/no/such/file", but it must be a file that can be read.',
     ],
     [{ kubeconfig: " " }, "it must not be empty"],
-    [{ tiersFile: "/no/such/file" }, "--tiers-file (or PIPE_SCALING_TIERS_FILE) does not serve: ENOENT"],
+    [{ tiersFile: "/no/such/file" }, "--tiers-file (or PIPE_SCALING_TIERS_FILE) cannot be used: ENOENT"],
   ];
   test.each(wrong)("by the API: %j", (flags, sentence) => {
     expect(() => api(flags)).toThrow(sentence);
@@ -167,7 +171,7 @@ describe("what is wrong is refused with what is allowed", () => {
 
   test("as a file of tiers that is none", () => {
     expect(() => api({ tiersFile: file("basic: {defaultCpuMillicores: 1500}") })).toThrow(
-      /--tiers-file .* does not serve: The tiers file .* is wrong: basic/,
+      /--tiers-file .* cannot be used: The tiers file .* is wrong: basic/,
     );
   });
 });
@@ -179,7 +183,7 @@ describe("plain HTTP", () => {
 
   test.each(["0.0.0.0", "::", "10.0.0.1", "::ffff:10.0.0.1", "example.org"])("is refused on %s", (host) => {
     expect(() => api({ host })).toThrow(
-      /--host \(or PIPE_SCALING_HOST\) is .*, and keys would cross the network in clear: .*--plain-http/,
+      /--host \(or PIPE_SCALING_HOST\) is .*, and keys would cross the network unencrypted: .*--plain-http/,
     );
   });
 

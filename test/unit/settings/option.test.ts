@@ -1,6 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import { apiSettings } from "../../../src/settings/api.ts";
+import { controllerSettings } from "../../../src/settings/controller.ts";
 import {
   declaredOptions,
   flagOf,
@@ -8,12 +10,12 @@ import {
   readOptions,
   UsageError,
   variableOf,
-} from "../../src/cli/option.ts";
-import { onOff, wholeNumber } from "../../src/cli/values.ts";
-import { apiOptions, controllerOptions } from "../../src/config.ts";
+  withoutUnit,
+} from "../../../src/settings/option.ts";
+import { integer, onOff } from "../../../src/settings/values.ts";
 
 const options = z.object({
-  count: option(wholeNumber(1, 9), { placeholder: "n", description: "how many", default: "5" }),
+  count: option(integer(1, 9), { placeholder: "n", description: "how many", default: "5" }),
   ownName: option(z.string(), { placeholder: "text", description: "what it is called" }),
   isLoud: option(onOff.optional(), { description: "whether it shouts" }),
 });
@@ -71,8 +73,8 @@ describe("an option", () => {
   });
 
   test.each([
-    ["api", apiOptions],
-    ["controller", controllerOptions],
+    ["api", apiSettings],
+    ["controller", controllerSettings],
   ])("of %s is found by its flag and by its variable alone, and no two share them", (_, declared) => {
     const all = declaredOptions(declared);
     const back = (name: string) =>
@@ -82,7 +84,7 @@ describe("an option", () => {
         .replace(/[-_]([a-z])/g, (_match, letter: string) => letter.toUpperCase());
     for (const { key, flag = "", variable = "" } of all) {
       expect(flag).toMatch(/^--[a-z]+(-[a-z]+)*$/);
-      expect([back(flag), back(variable)]).toEqual([key, key]);
+      expect([back(flag), back(variable)]).toEqual([withoutUnit(key), withoutUnit(key)]);
     }
     expect(new Set(all.map(({ variable }) => variable)).size).toBe(all.length);
   });

@@ -17,15 +17,18 @@ export interface OptionText {
   readonly secret?: true;
   /** A flag and no variable: what one command is to change must not come from what was set for another. */
   readonly flagOnly?: true;
+  /** The value in the chart (chart.ts): its default if it is another one, or `false` for a setting without one. */
+  readonly chart?: false | { readonly default: unknown };
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 interface Declared extends OptionText {
+  readonly schema: z.ZodType;
   readonly choices?: readonly string[] | undefined;
 }
 
-const texts = z.registry<Declared>();
+const texts = new WeakMap<z.core.$ZodType, Declared>();
 
 /**
  * Declares an option. Its key in the object of a command's options gives the flag and the variable, its
@@ -34,7 +37,7 @@ const texts = z.registry<Declared>();
 export function option<S extends z.ZodType>(schema: S, text: OptionText): S {
   // A schema that serves several options has a text for each.
   const own = schema.clone();
-  texts.add(own, { ...text, choices: choicesOf(schema) });
+  texts.set(own, { ...text, schema, choices: choicesOf(schema) });
   return own;
 }
 
@@ -59,9 +62,14 @@ export function declaredOptions(options: z.ZodObject): DeclaredOption[] {
   });
 }
 
+/** A key without the unit that a program needs to know and a person writes: `drainDelayMs` is `drainDelay`. */
+export function withoutUnit(key: string): string {
+  return key.replace(/Ms$/, "");
+}
+
 /** The words of a key, as flags and the names of arguments have them: `opsPort` is `ops-port`. */
 export function hyphenated(key: string): string {
-  return key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  return withoutUnit(key).replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
 export function flagOf(key: string): string {
@@ -80,7 +88,7 @@ export class UsageError extends Error {
 /**
  * The options' values: the flag, else the variable unless it is empty, else the default.
  *
- * @param flags as the command line had them, by key
+ * @param flags as the command line had them, by key without its unit
  * @throws UsageError with a sentence for each value that is wrong or missing
  */
 export function readOptions<S extends z.ZodObject>(
@@ -92,7 +100,7 @@ export function readOptions<S extends z.ZodObject>(
   const written = Object.fromEntries(
     declared.flatMap(({ key, variable, ...text }) => {
       const inEnvironment = variable === undefined ? undefined : env[variable];
-      const value = flags[key] ?? (inEnvironment || undefined) ?? text.default;
+      const value = flags[withoutUnit(key)] ?? (inEnvironment || undefined) ?? text.default;
       return value === undefined ? [] : [[key, value]];
     }),
   );

@@ -1,0 +1,21 @@
+import { parse } from "yaml";
+import type * as z from "zod";
+import { declaredOptions, withoutUnit } from "./option.ts";
+import { inChart, rangeOf } from "./values.ts";
+
+/** The settings of a process as values of the chart, with the chart's rules, defaults and descriptions. */
+export function chartSchema(settings: z.ZodObject): Record<string, z.ZodType> {
+  const entries = declaredOptions(settings).flatMap(
+    ({ key, schema, description, list, chart, ...declared }) => {
+      if (chart === false) return [];
+      const rule = inChart(schema);
+      // What a person writes for a flag is what YAML reads as the value: 50, true, 15m.
+      const standard =
+        chart?.default ?? (declared.default === undefined ? undefined : parse(declared.default));
+      const range = rangeOf(schema);
+      const sentence = `${description.charAt(0).toUpperCase()}${description.slice(1)}${range ? `; ${range}` : ""}.`;
+      return [[withoutUnit(key), rule.default(standard ?? (list ? [] : "")).describe(sentence)]];
+    },
+  );
+  return Object.fromEntries(entries);
+}

@@ -1,0 +1,171 @@
+import * as z from "zod";
+import { integersPattern } from "./integers-pattern.ts";
+
+/** A value as the text of a flag or variable, of which the schema makes a `T`. */
+export type Value<T> = z.ZodType<T, string>;
+
+interface Facts {
+  /** All that is allowed, if that is a short list. */
+  readonly choices?: readonly string[] | undefined;
+  /** The bounds of a number or a duration, such as `1s to 24h`. */
+  readonly range?: string;
+  /** The same rule for a value of the chart, which is YAML. */
+  readonly inChart?: z.ZodType;
+}
+
+const known = new WeakMap<z.core.$ZodType, Facts>();
+
+function factsOf(schema: z.core.$ZodType): Facts {
+  return known.get(schema) ?? (schema instanceof z.ZodOptional ? factsOf(schema.unwrap()) : {});
+}
+
+function withFacts<S extends z.ZodType>(schema: S, facts: Facts): S {
+  known.set(schema, facts);
+  return schema;
+}
+
+/** Gives a schema its rule for a value of the chart. */
+export function withChartRule<S extends z.ZodType>(schema: S, rule: z.ZodType): S {
+  return withFacts(schema, { inChart: rule });
+}
+
+/** All values that a schema allows, if it is {@link oneOf} or a list of it. */
+export function choicesOf(schema: z.core.$ZodType): readonly string[] | undefined {
+  return factsOf(schema).choices;
+}
+
+export function rangeOf(schema: z.core.$ZodType): string | undefined {
+  return factsOf(schema).range;
+}
+
+/** The rule of a schema for a value of the chart. A schema without one of its own allows any text. */
+export function inChart(schema: z.core.$ZodType): z.ZodType {
+  return factsOf(schema).inChart ?? z.string();
+}
+
+/** @param rule what is allowed, as in "but it must be …" */
+export function written<T>(
+  rule: string,
+  parse: (text: string) => T | undefined,
+  chart?: z.ZodType,
+): Value<T> {
+  const schema = z.string().transform((text, context) => {
+    const value = parse(text);
+    if (value !== undefined) return value;
+    context.addIssue({ code: "custom", message: rule });
+    return z.NEVER;
+  });
+  return chart ? withChartRule(schema, chart) : schema;
+}
+
+export function integer(least: number, most: number): Value<number> {
+  const parse = (text: string) => {
+    const value = Number(text);
+    return /^\d{1,9}$/.test(text) && value >= least && value <= most ? value : undefined;
+  };
+  return withFacts(written(`it must be a whole number from ${least} to ${most}`, parse), {
+    range: `${least} to ${most}`,
+    inChart: z.int().min(least).max(most),
+  });
+}
+
+/** Kubernetes sets such a variable in pods for a Service that is named pipe-scaling. */
+const SERVICE_LINK = /^tcp:\/\//;
+
+const portNumber = integer(0, 65_535);
+
+/** A TCP port; 0 lets the system choose. */
+export const port: Value<number> = z.string().transform((text, context) => {
+  const read = portNumber.safeParse(text);
+  if (read.success) return read.data;
+  const hint = SERVICE_LINK.test(text)
+    ? " (Kubernetes sets this variable in pods beside a Service named pipe-scaling: set enableServiceLinks to false)"
+    : "";
+  context.addIssue({ code: "custom", message: `it must be a whole number from 0 to 65535${hint}` });
+  return z.NEVER;
+});
+
+export function oneOf<const T extends string>(...choices: readonly [T, ...T[]]): Value<T> {
+  const schema = written(`it must be ${alternatives(choices)}`, (text) =>
+    choices.find((value) => value === text),
+  );
+  return withFacts(schema, { choices, inChart: z.enum(choices) });
+}
+
+function alternatives(values: readonly string[]): string {
+  return [values.slice(0, -1).join(", "), values.at(-1)].filter(Boolean).join(" or ");
+}
+
+/** A flag without a value; `true` or `false` in its variable. */
+export const onOff: Value<boolean> = withChartRule(
+  oneOf("true", "false").transform((text) => text === "true"),
+  z.boolean(),
+);
+
+/** Values that are separated by commas. */
+export function listOf<T>(item: Value<T>): Value<T[]> {
+  const schema = z
+    .string()
+    .transform((text) => text.split(",").map((part) => part.trim()))
+    .pipe(z.array(item));
+  return withFacts(schema, { choices: choicesOf(item), inChart: z.array(inChart(item)) });
+}
+
+export const nonEmptyText = written(
+  "it must not be empty",
+  (text) => (text.trim() === "" ? undefined : text.trim()),
+  z.string().min(1),
+);
+
+const NAMESPACE_NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+
+export const namespaceName = written(
+  "it must be the name of a namespace: at most 63 lower-case letters, digits and hyphens",
+  (text) => (NAMESPACE_NAME.test(text) ? text : undefined),
+  z.string().regex(NAMESPACE_NAME),
+);
+
+// As the API reads them, which takes no zone: what this let through would deny a key everywhere.
+const strictAddresses = [z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()];
+
+/** An address or a CIDR of either family, as written. */
+export const addressOrCidr = written(
+  "each of its values must be an IP address or a CIDR, such as 10.0.0.0/8 or 2001:db8::1",
+  (text) => (strictAddresses.some((schema) => schema.safeParse(text).success) ? text : undefined),
+  z.union(strictAddresses),
+);
+
+const UNITS_MS: ReadonlyMap<string | undefined, number> = new Map([
+  ["ms", 1],
+  ["s", 1000],
+  ["m", 60_000],
+  ["h", 3_600_000],
+]);
+
+/** A duration such as `90s` or `15m`, in milliseconds. */
+export function durationMs(least: string, most: string): Value<number> {
+  const [leastMs, mostMs] = [milliseconds(least) ?? 0, milliseconds(most) ?? 0];
+  const parse = (text: string) => {
+    const value = milliseconds(text);
+    return value !== undefined && value >= leastMs && value <= mostMs ? value : undefined;
+  };
+  return withFacts(written(`it must be a duration from ${least} to ${most}, such as 90s, 15m or 1h`, parse), {
+    range: `${least} to ${most}`,
+    inChart: z.string().regex(durationPattern(leastMs, mostMs)),
+  });
+}
+
+function milliseconds(text: string): number | undefined {
+  const match = /^(\d{1,9})(ms|s|m|h)$/.exec(text);
+  const unit = UNITS_MS.get(match?.[2]);
+  return match && unit !== undefined ? Number(match[1]) * unit : undefined;
+}
+
+/** Matches just the durations within two bounds, for a JSON Schema, which cannot calculate. */
+function durationPattern(leastMs: number, mostMs: number): RegExp {
+  const ofUnits = [...UNITS_MS].flatMap(([unit, ms]) => {
+    const [least, most] = [Math.ceil(leastMs / ms), Math.floor(mostMs / ms)];
+    return least <= most ? [`(${integersPattern(least, most)})${unit}`] : [];
+  });
+  return new RegExp(`^(${ofUnits.join("|")})$`);
+}

@@ -1,0 +1,82 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import * as z from "zod";
+import { apiSettings } from "../../../src/settings/api.ts";
+import { chartSchema } from "../../../src/settings/chart.ts";
+import { controllerSettings } from "../../../src/settings/controller.ts";
+import { declaredOptions, option, withoutUnit } from "../../../src/settings/option.ts";
+import { durationMs, integer, listOf, namespaceName, oneOf, onOff } from "../../../src/settings/values.ts";
+
+const text = { placeholder: "text", description: "what it is" };
+
+const settings = z.object({
+  count: option(integer(1, 90), { ...text, default: "5" }),
+  delayMs: option(durationMs("90s", "2h"), { ...text, default: "15m" }),
+  names: option(listOf(namespaceName).optional(), { ...text, list: true }),
+  level: option(oneOf("low", "high"), { ...text, default: "low", chart: { default: "high" } }),
+  isLoud: option(onOff, { ...text, default: "true" }),
+  file: option(z.string().optional(), { ...text, chart: false }),
+});
+
+const chart = chartSchema(settings);
+
+function accepts(key: string, value: unknown): boolean {
+  return chart[key]?.safeParse(value).success ?? false;
+}
+
+describe("the values of the chart that follow from settings", () => {
+  it("have the settings' names without units, and leave out what the chart decides by itself", () => {
+    expect(Object.keys(chart)).toEqual(["count", "delay", "names", "level", "isLoud"]);
+  });
+
+  it("have the settings' defaults in YAML's types, or the chart's own", () => {
+    expect(z.object(chart).parse({})).toEqual({
+      ...{ count: 5, delay: "15m", names: [], level: "high", isLoud: true },
+    });
+  });
+
+  it("are described by a sentence with the bounds", () => {
+    expect(chart["count"]?.description).toBe("What it is; 1 to 90.");
+    expect(chart["delay"]?.description).toBe("What it is; 90s to 2h.");
+    expect(chart["level"]?.description).toBe("What it is.");
+  });
+
+  it("refuse a wrong item of a list, and a choice that there is not", () => {
+    expect(accepts("names", ["a-1"])).toBe(true);
+    expect(accepts("names", ["A"])).toBe(false);
+    expect(accepts("level", "medium")).toBe(false);
+    expect(accepts("isLoud", "true")).toBe(false);
+  });
+
+  it("accept exactly the numbers that the process accepts", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: -10, max: 200 }), (value) => {
+        expect(accepts("count", value)).toBe(integer(1, 90).safeParse(String(value)).success);
+      }),
+    );
+  });
+
+  it("accept exactly the durations that the process accepts, in any unit", () => {
+    const amount = fc.oneof(fc.nat(200), fc.nat(10_000_000));
+    fc.assert(
+      fc.property(amount, fc.constantFrom("ms", "s", "m", "h", "d", ""), (value, unit) => {
+        const duration = `${value}${unit}`;
+        expect(accepts("delay", duration)).toBe(durationMs("90s", "2h").safeParse(duration).success);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it.each([
+    ["api", apiSettings],
+    ["controller", controllerSettings],
+  ])("of the %s process accept their own defaults", (_, processSettings) => {
+    const values = chartSchema(processSettings);
+    for (const [key, rule] of Object.entries(values)) {
+      const standard = rule.parse(undefined);
+      expect(rule.safeParse(standard).success, key).toBe(true);
+    }
+    const keys = declaredOptions(processSettings).map(({ key }) => withoutUnit(key));
+    expect(keys).toEqual(expect.arrayContaining(Object.keys(values)));
+  });
+});
