@@ -183,7 +183,7 @@ export const controllerOptions = z.object({
   }),
   rolloutTimeout: option(durationMs("1s", "24h"), {
     placeholder: "duration",
-    description: "how long a pipe may take to come up with its new size before it is put back",
+    description: "how long a pipe may take to come up with its new size before it is rolled back",
     default: "15m",
   }),
   dryRun: option(onOff, {

@@ -257,7 +257,7 @@ describe("a service", () => {
     ];
     const sum = patches.reduce((total, [, count]) => total + Number(count), 0);
     expect(sum).toBeGreaterThan(0);
-    // A pass in a tenth of a second is promised, which gives one or two pipes a size and tells the status.
+    // At most one reconciliation in a tenth of a second, which resizes one or two pipes and writes the status.
     expect(sum).toBeLessThan(30 + 4 * tenths);
   });
 });
