@@ -62,7 +62,9 @@ it.each([5, 60])(
   },
 );
 
-it("a restore of etcd to the middle of an earlier rescale leads to the size requested then", { timeout: 240_000 }, async () => {
+it("a restore of etcd to the middle of an earlier rescale leads to the size requested then", {
+  timeout: 240_000,
+}, async () => {
   await begin(2);
   await takeSnapshot(cluster);
   await invariants.settled(2, { quietMs: 0 });
