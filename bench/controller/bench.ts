@@ -35,7 +35,7 @@ const STANDARD: Amounts = {
 const FULL: Amounts = {
   ...STANDARD,
   start: { deployments: 60_000, rounds: 3 },
-  // No watch lives longer (src/runtime/reflector.ts), so each is seen to be begun anew.
+  // No watch lives longer (src/runtime/reflector.ts), so each is seen to start again.
   idleMinutes: 20,
 };
 

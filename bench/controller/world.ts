@@ -10,7 +10,7 @@ export const PIPES = "bench-pipes";
 /** Where those of the baseline are, which the controller does not look at. */
 export const BASELINE_PIPES = "bench-baseline-pipes";
 
-/** After so long without a write there is nothing left to be written: a pass is due within a tenth of it. */
+/** After so long without a write there is nothing left to write: a reconciliation is due within a tenth of it. */
 const QUIET_MS = 1500;
 const LOOK_MS = 500;
 

@@ -281,8 +281,8 @@ export const chartValues = z.strictObject({
       .array(inChart(namespaceName))
       .default([])
       .meta({ uniqueItems: true })
-      .describe("Namespaces where pipes run. They must exist; the rights are Roles in just these."),
-    allNamespaces: off("Pipes may run in any namespace; the rights are ClusterRoles."),
+      .describe("Namespaces where pipes run. They must exist; the permissions are Roles in just these."),
+    allNamespaces: off("Pipes may run in any namespace; the permissions are ClusterRoles."),
   }),
   records: group("The namespace of organizations, services, members and API keys.", {
     namespace: inChart(namespaceName)
@@ -318,16 +318,16 @@ export const chartValues = z.strictObject({
       fsGroup: z.int().min(1).nullable().default(65_532).describe("Group of mounted files; `null` likewise."),
     },
   ),
-  rbac: group("Rights of the two accounts, and of people.", {
+  rbac: group("Permissions of the two accounts, and of people.", {
     create: on("Make Roles, ClusterRoles and their bindings."),
-    aggregate: on("Add the rights to PipeScalings to the cluster's roles view, edit and admin."),
+    aggregate: on("Add the permissions to PipeScalings to the cluster's roles view, edit and admin."),
   }),
   admissionPolicies: group("What RBAC cannot say: which fields, and which names.", {
     create: on(
-      "Make ValidatingAdmissionPolicies that hold the controller to the sizes of pipes, and the API to its own records. Without them the right to patch Deployments is the right to run anything.",
+      "Make ValidatingAdmissionPolicies that hold the controller to the sizes of pipes, and the API to its own records. Without them the permission to patch Deployments is the permission to run anything.",
     ),
   }),
-  crds: group("The definition of PipeScaling.", {
+  crds: group("The CRD of PipeScaling.", {
     enabled: on(
       "Install and upgrade it with the release. Off for a second release in the same cluster, or where it is managed apart.",
     ),

@@ -16,7 +16,7 @@ import { hasVerticalAutoscalers } from "./observe/autoscaler-view.ts";
 import { readinessOf } from "./readiness.ts";
 import { type SetupOptions, setup } from "./setup.ts";
 
-interface ControllerOverrides extends Pick<SetupOptions, "recreateGraceMs"> {
+export interface ControllerOverrides extends Pick<SetupOptions, "recreateGraceMs"> {
   /** The clock of this machine; the controller corrects it by the API server's. */
   readonly clock?: Clock;
 }

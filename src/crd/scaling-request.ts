@@ -4,7 +4,7 @@ import { GROUP } from "./names.ts";
 
 /**
  * Annotation of a PipeScaling that says which API request its size came with. It carries the size too, so
- * that a later edit by kubectl is not credited to an old request (design, section 5).
+ * that a later edit by kubectl is not credited to an old request.
  */
 export const REQUEST_ANNOTATION = `${GROUP}/scaling-request`;
 

@@ -27,7 +27,7 @@ export interface DesiredSize {
   readonly source: SizeSource;
 }
 
-/** Design, section 5: the smaller of what is asked for (or the tier's default) and the tier's maximum. */
+/** The smaller of the requested size (or the tier's default) and the tier's maximum. */
 export function desiredSize(requested: Size | undefined, tier: Tier): DesiredSize {
   const wanted = requested ?? tier.defaultSize;
   const size = smaller(wanted, tier.maximumSize);

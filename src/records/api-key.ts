@@ -6,7 +6,7 @@ import { instant, nonEmpty, type Parsed, parseRecord, yamlValue } from "./parse.
 
 /**
  * Secret `api-key-<hex SHA-256 of the key id>`. The key id (the user name of HTTP Basic) and the secret are
- * in it only as hashes. The secret is 256 random bits, so one SHA-256 is enough (design, section 3).
+ * in it only as hashes. The secret is 256 random bits, so one SHA-256 is enough.
  */
 export interface ApiKey {
   /** The resource id that the API shows; not the key id. */

@@ -1,4 +1,4 @@
-/** How records are told apart and found (design, section 3). */
+/** Label that identifies ConfigMaps and Secrets as records, and names their kind. */
 export const RESOURCE_LABEL = "pipes.clouddb.dev/resource";
 export const ORGANIZATION_LABEL = "pipes.clouddb.dev/organization";
 

@@ -16,7 +16,7 @@ export function membersConfigMapName(organizationId: string): string {
   return `members-${organizationId}`;
 }
 
-/** A userId as a ConfigMap's key: every byte outside `[-.a-zA-Z0-9]` is `_HH` (design, section 3). */
+/** A userId as a ConfigMap's key: every byte outside `[-.a-zA-Z0-9]` is `_HH`. */
 export function memberKey(userId: string): string {
   return [...Buffer.from(userId, "utf8")]
     .map((byte) => {

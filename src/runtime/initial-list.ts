@@ -5,7 +5,7 @@ import { keyOf, type ListInFlight, type Store } from "./store.ts";
 export const LIST_AS_EVENTS = { sendInitialEvents: true, resourceVersionMatch: "NotOlderThan" };
 
 /** Annotation of the bookmark that ends the initial events of a watch: `true`. */
-export const ENDED_LIST = "k8s.io/initial-events-end";
+export const INITIAL_EVENTS_END = "k8s.io/initial-events-end";
 
 /** A list that can replace the contents of the store. */
 export interface CompleteList<T extends KubeObject> {

@@ -4,12 +4,12 @@ import type { KubeObject } from "../kube/objects.ts";
 import { collectionPath, type Resource } from "../kube/paths.ts";
 import { type Clock, pause } from "./clock.ts";
 import type { Informer } from "./informer.ts";
-import { type CompleteList, ENDED_LIST, InitialList, LIST_AS_EVENTS } from "./initial-list.ts";
+import { type CompleteList, INITIAL_EVENTS_END, InitialList, LIST_AS_EVENTS } from "./initial-list.ts";
 import { type ListPage, listPages } from "./list-pages.ts";
-import { compareResourceVersions } from "./resource-version.ts";
 import { RetryBackoff } from "./retry-backoff.ts";
 import { SilenceLimit } from "./silence-limit.ts";
 import type { Store } from "./store.ts";
+import { WatchPosition } from "./watch-position.ts";
 import { type KnownEvent, type WatchEvent, watchEvents } from "./watch-stream.ts";
 
 /** A watch ends by itself after 10 to 20 minutes, at random, so that not all watches end at the same time. */
@@ -48,9 +48,9 @@ export interface ReflectorOptions<T extends KubeObject, Raw extends KubeObject =
 /**
  * Keeps a store equal to the API server's objects of one kind: lists them, then watches from there, for ever.
  *
- *     list ──▶ watch ──ended──▶ watch from the last version seen
- *       ▲        └─ 410, silence, or the server's history is older than ours ─┐
- *       └─────────────────────────────────────────────────────────────────────┘
+ *     list ──▶ watch ──ended──▶ watch from `lastSyncResourceVersion`
+ *       ▲        └─ relist after 410, an outage or an etcd rollback ─┐
+ *       └────────────────────────────────────────────────────────────┘
  *
  * Guarantees:
  * - Only the signal ends it. After an error it calls `onProblem` and retries with a backoff of 0.8 to 30 s, which
@@ -62,8 +62,8 @@ export interface ReflectorOptions<T extends KubeObject, Raw extends KubeObject =
  * - If the server ends a watch, the next one continues from the last version: that is normal. It starts at once, but
  *   at most one watch a second, and with the backoff if the watch ended within a second and without an event. A
  *   server that ends the initial list early has failed.
- * - After an outage it lists again. After any other error, and after silence (a half-open connection), it compares
- *   its position with the server's before it continues.
+ * - After an outage it relists. After any other error, and after silence (a half-open connection), it compares its
+ *   position with the server's before it continues.
  * - `lastContact` never advances while the store is older than that: neither during a list nor during the backlog
  *   of an interrupted watch.
  */
@@ -72,19 +72,16 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   readonly #options: ReflectorOptions<T, Raw>;
   readonly #path: string;
   readonly #synced = Promise.withResolvers<void>();
-  #position: string | undefined;
-  #isDoubtful = false;
-  /** The server's version when the position was last checked; older events are backlog and prove no freshness. */
-  #backlogEnd = "";
+  readonly #position: WatchPosition;
   /** False once the server has refused to send a list as events. */
-  #canStream = true;
-  #lastContact = Number.NEGATIVE_INFINITY;
+  #canStreamLists = true;
   #isSynced = false;
 
   constructor(options: ReflectorOptions<T, Raw>) {
     this.resource = options.resource.plural;
     this.#options = options;
     this.#path = collectionPath(options.resource, options.namespace);
+    this.#position = new WatchPosition(options.clock);
   }
 
   get synced(): Promise<void> {
@@ -96,14 +93,14 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   }
 
   get lastContact(): number {
-    return this.#lastContact;
+    return this.#position.lastContact;
   }
 
   async run(signal: AbortSignal): Promise<void> {
     const backoff = new RetryBackoff(this.#options.clock, this.#options.random);
     while (!signal.aborted) {
       try {
-        await this.#follow(backoff, signal);
+        await this.#listAndWatch(backoff, signal);
       } catch (error) {
         if (!signal.aborted) await this.#recover(error, backoff, signal);
       }
@@ -111,25 +108,30 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   }
 
   /** One watch, after the check or the list that it starts from. */
-  async #follow(backoff: RetryBackoff, signal: AbortSignal): Promise<void> {
-    if (this.#isDoubtful) await this.#checkPosition(signal);
-    this.#isDoubtful = false;
-    if (this.#position === undefined && !this.#canStream) await this.#list(signal);
+  async #listAndWatch(backoff: RetryBackoff, signal: AbortSignal): Promise<void> {
+    if (this.#position.needsCheck) await this.#checkPosition(signal);
+    if (this.#position.needsList && !this.#canStreamLists) await this.#list(signal);
     const { events, durationMs } = await this.#watch(signal);
     if (durationMs >= SHORT_WATCH_MS) return;
     await pause(this.#options.clock, events === 0 ? backoff.next() : SHORT_WATCH_MS - durationMs, signal);
   }
 
   async #recover(error: unknown, backoff: RetryBackoff, signal: AbortSignal): Promise<void> {
-    if (this.#position === undefined && this.#canStream && isCode(error, 422)) {
-      this.#canStream = false;
+    if (this.#position.needsList && this.#canStreamLists && isCode(error, 422)) {
+      this.#canStreamLists = false;
       return;
     }
-    this.#isDoubtful = true;
-    if (isCode(error, 410) || isOutage(error)) this.#position = undefined;
-    if (!isCode(error, 410)) this.#options.onProblem(error);
+    const isExpired = isCode(error, 410);
+    if (isExpired || isOutage(error)) this.#position.discard();
+    else this.#position.doubt();
+    if (!isExpired) this.#options.onProblem(error);
     const retryAfterMs = error instanceof KubeApiError ? error.retryAfterMs : undefined;
     await pause(this.#options.clock, backoff.next(retryAfterMs), signal);
+  }
+
+  async #checkPosition(signal: AbortSignal): Promise<void> {
+    const { metadata } = await this.#options.client.json<ListPage<Raw>>(this.#request({ limit: 1 }, signal));
+    this.#position.check(metadata.resourceVersion);
   }
 
   async #list(signal: AbortSignal): Promise<void> {
@@ -139,54 +141,32 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     try {
       const read = (raw: Raw) => this.#read(raw);
       const { objects, version } = await listPages(client, this.#request({}, signal), read);
-      this.#fill({ list, objects, requestedAt }, version);
+      this.#syncWith({ list, objects, requestedAt }, version);
     } finally {
       store.abandon(list);
     }
   }
 
-  #fill({ list, objects, requestedAt }: CompleteList<T>, version: string): void {
+  /** Replaces the contents of the store with a list. */
+  #syncWith({ list, objects, requestedAt }: CompleteList<T>, version: string): void {
     const { store, onEtcdRollback } = this.#options;
     if (store.isRolledBackBy(list, objects, version)) onEtcdRollback?.();
     store.replace(list, objects, version);
-    this.#position = version;
-    this.#backlogEnd = "";
-    this.#lastContact = requestedAt;
+    this.#position.moveToList(version, requestedAt);
     this.#isSynced = true;
     this.#synced.resolve();
   }
 
-  #moveTo(version: string): void {
-    this.#position = version;
-    if (compareResourceVersions(version, this.#backlogEnd) < 0) return;
-    this.#lastContact = this.#options.clock.monotonic();
-  }
-
-  /** Drops the position if the server's version is older. */
-  async #checkPosition(signal: AbortSignal): Promise<void> {
-    if (this.#position === undefined) return;
-    const head = await this.#options.client.json<ListPage<Raw>>(this.#request({ limit: 1 }, signal));
-    this.#backlogEnd = head.metadata.resourceVersion;
-    if (compareResourceVersions(this.#backlogEnd, this.#position) < 0) this.#position = undefined;
-  }
-
   /** Resolves when the server ends the watch. @throws Error also if that happens before the initial list is complete */
   async #watch(signal: AbortSignal): Promise<{ readonly events: number; readonly durationMs: number }> {
-    const { client, clock, store, namespace, random = Math.random } = this.#options;
+    const { client, clock, store, namespace } = this.#options;
     const silence = new SilenceLimit(clock, this.#path);
     const startedAt = clock.monotonic();
     let events = 0;
-    let initial =
-      this.#position === undefined ? new InitialList(store, namespace, clock.monotonic()) : undefined;
+    let initial = this.#position.needsList ? new InitialList(store, namespace, startedAt) : undefined;
     try {
-      const query = {
-        watch: true,
-        allowWatchBookmarks: true,
-        ...(initial ? LIST_AS_EVENTS : { resourceVersion: this.#position }),
-        timeoutSeconds: WATCH_SECONDS_LEAST + Math.floor(random() * WATCH_SECONDS_SPREAD),
-      };
       const abort = AbortSignal.any([signal, silence.signal]);
-      const body = await client.stream({ ...this.#request(query, abort), signal: abort });
+      const body = await client.stream({ ...this.#request(this.#watchQuery(), abort), signal: abort });
       // A list in flight needs every event: the store's own copy does not count toward it.
       const isKnown = (version: string) => initial === undefined && store.isOurs(version);
       for await (const event of watchEvents<Raw>(body, { path: this.#path, isKnown })) {
@@ -204,6 +184,15 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     }
   }
 
+  #watchQuery(): KubeRequest["query"] {
+    const { random = Math.random } = this.#options;
+    const start = this.#position.needsList
+      ? LIST_AS_EVENTS
+      : { resourceVersion: this.#position.lastSyncResourceVersion };
+    const timeoutSeconds = WATCH_SECONDS_LEAST + Math.floor(random() * WATCH_SECONDS_SPREAD);
+    return { watch: true, allowWatchBookmarks: true, ...start, timeoutSeconds };
+  }
+
   /** @returns undefined if the event completes the list */
   #handleInitial(event: WatchEvent<Raw>, initial: InitialList<T>): InitialList<T> | undefined {
     if (event.type !== "BOOKMARK") {
@@ -211,8 +200,8 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
       return initial;
     }
     const { annotations, resourceVersion } = event.object.metadata;
-    if (annotations?.[ENDED_LIST] !== "true") return initial;
-    this.#fill(initial, resourceVersion);
+    if (annotations?.[INITIAL_EVENTS_END] !== "true") return initial;
+    this.#syncWith(initial, resourceVersion);
     return undefined;
   }
 
@@ -223,12 +212,12 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     } else if (event.type !== "BOOKMARK") {
       for (const object of this.#read(event.object)) store.apply(object);
     }
-    this.#moveTo(event.object.metadata.resourceVersion);
+    this.#position.advance(event.object.metadata.resourceVersion);
   }
 
   #skip({ resourceVersion }: KnownEvent): void {
     this.#options.store.skipOurs(resourceVersion);
-    this.#moveTo(resourceVersion);
+    this.#position.advance(resourceVersion);
   }
 
   /** Empty if the object cannot be read: one malformed object must not block all others. */

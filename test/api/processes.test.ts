@@ -12,7 +12,7 @@ import { createWorld, PIPE_SCALINGS, type World } from "./world.ts";
 
 /*
  * Two processes of the API share nothing but the cluster. What changes, by one of them or by a person, both
- * soon answer alike: within a second, says the contract; machines on which this is tested may be slower.
+ * soon respond alike: within a second; machines on which this is tested may be slower.
  */
 
 let world: World;

@@ -240,7 +240,7 @@ describe("of the controller's rights", () => {
         give: () => world.askFor(3),
         isDone: async () => resourcesOf(await world.pipe("pipe-a")) === "3 12Gi 12Gi",
       },
-      // As after etcd was put back: the pipe tells of a PipeScaling that is later than the one there is.
+      // As after an etcd restore: the annotation of the pipe has a later generation than the PipeScaling.
       "get pipes.clouddb.dev/pipescalings": {
         async give() {
           const later = JSON.stringify({ ...(await attempt()), scalingGeneration: 1_000_000 });

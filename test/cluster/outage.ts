@@ -10,8 +10,8 @@ export const REVIVABLE: ComponentArgs = {
 };
 
 /**
- * Who looks at the API server. Left alive they would wait, longer and longer, to connect again, and wait in
- * vain for what they know of a future that was taken back.
+ * Clients that watch the API server. If they kept running, they would back off longer and longer, and after a
+ * restore they would wait for versions that no longer exist.
  */
 const WATCHERS: readonly Component[] = ["kwok-controller", "kube-scheduler", "kube-controller-manager"];
 
@@ -28,7 +28,7 @@ export async function takeSnapshot(cluster: Cluster): Promise<void> {
   await cluster.revive();
 }
 
-/** Puts etcd back to what it had then: the versions of objects begin anew from there. */
+/** Restores etcd from the snapshot. Resource versions continue from there. */
 export async function restoreSnapshot(cluster: Cluster): Promise<void> {
   await killApiServer(cluster);
   await cluster.kill("etcd");

@@ -8,7 +8,7 @@ export class SimulationJudge {
   mostRollingInService = 0;
   /** Pipes whose size has come up since the controller gave it. */
   readonly cameUp = new Set<string>();
-  /** Those of them that the controller has put back all the same. */
+  /** Those of them that the controller rolled back all the same. */
   readonly wronged: string[] = [];
   /** Given a size that has not come up yet. */
   readonly #given = new Set<string>();

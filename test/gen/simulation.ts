@@ -36,7 +36,7 @@ interface SimulationOptions {
   readonly metrics?: Pick<ControllerMetrics, "passed" | "reported">;
 }
 
-/** The passes of the controller, with its queue, caches and bounds, over a simulated cluster. */
+/** The controller, with its queue, caches and bounds, on a simulated cluster. */
 export class Simulation {
   readonly rolloutTimeoutMs = 15 * 60_000;
   readonly cluster = new SimulatedCluster(this.rolloutTimeoutMs);

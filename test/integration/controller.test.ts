@@ -407,7 +407,7 @@ describe("a size that a pipe cannot take", () => {
   });
   afterEach(() => world.end());
 
-  it("that never rolls out is taken back, told, and leaves the other pipes alone", async () => {
+  it("that never rolls out is rolled back and reported, and the other pipes are not restarted", async () => {
     await world.startController({ rolloutTimeoutMs: 2000 });
     for (const name of ["pipe-a", "pipe-b"]) await world.createPipe({ name, cores: 1 });
     await world.waitForCondition("Ready", "True");
@@ -523,7 +523,7 @@ describe("a size that a pipe cannot take", () => {
     }
   });
 
-  it("that another writer takes back is given again a few times, not for ever", async () => {
+  it("that another writer overwrites is applied again a few times, not for ever", async () => {
     await world.startController();
     await world.createPipe({ name: "pipe-a", cores: 1 });
     await world.waitForCondition("Ready", "True");

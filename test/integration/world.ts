@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
-import { runController } from "../../src/controller/process.ts";
+import { type ControllerOverrides, runController } from "../../src/controller/process.ts";
 import { API_VERSION, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
 import type { Condition, PipeScaling } from "../../src/crd/pipe-scaling.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
@@ -73,7 +73,7 @@ export class World {
   /** The controller, in this process, with the rights of its own ServiceAccount. */
   async startController(
     settings: Partial<ControllerSettings> = {},
-    overrides: Parameters<typeof runController>[3] = {},
+    overrides: ControllerOverrides = {},
   ): Promise<() => Promise<void>> {
     const kubeconfig = await serviceAccountKubeconfig(this.cluster, this.records, accountName("controller"));
     const abort = new AbortController();

@@ -676,7 +676,7 @@ describe("decide counts a pipe as done", () => {
   });
 
   it.each<[string, DeploymentView]>([
-    ["was given the size anew since", pipe({}, 9)],
+    ["was resized to it again since", pipe({}, 9)],
     ["is another by the same name", pipe({ metadata: { ...pipe().metadata, uid: "another" } })],
   ])("but not one that %s", (_, other) => {
     expect(statesFor(aSnapshot([other], { scaling: reported }))).toEqual(["failed"]);
@@ -729,7 +729,7 @@ describe("decide, whatever the state of the pipes", () => {
       ),
     );
 
-  it("gives nothing but the desired size, and puts back only to a size that completed", () => {
+  it("applies nothing but the desired size, and rolls back only to a size that completed", () => {
     fc.assert(
       fc.property(snapshot, (each) => {
         const { actions, sizing } = decide(each, OPTIONS);

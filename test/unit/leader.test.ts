@@ -79,7 +79,13 @@ function candidate(
     },
     () => undefined,
   );
-  return { elector, state, ended, stop: () => abort.abort() };
+  const stop = () => abort.abort();
+  const end = async () => {
+    stop();
+    await clock.advance(0);
+    await ended;
+  };
+  return { elector, state, ended, stop, end };
 }
 
 describe("leader election", () => {
@@ -108,9 +114,7 @@ describe("leader election", () => {
     const only = candidate(leases, clock, "only");
     await clock.advance(20_000);
     expect(leases.writes).toBe(11);
-    only.stop();
-    await clock.advance(0);
-    await only.ended;
+    await only.end();
   });
 
   it("takes over from a leader that vanished only after the lease has expired by its own monotonic clock", async () => {
@@ -125,10 +129,8 @@ describe("leader election", () => {
     expect(next.elector.isLeader).toBe(false);
     await clock.advance(3000);
     expect(next.elector.isLeader).toBe(true);
-    next.stop();
+    await next.end();
     gone.stop();
-    await clock.advance(0);
-    await next.ended;
   });
 
   it("stops writing before another process can take over, if it cannot renew", async () => {
@@ -157,9 +159,7 @@ describe("leader election", () => {
     expect(await sleeper.ended).toBe(true);
     expect(leases.lease?.spec?.holderIdentity).toBe("next");
     expect(leases.lease?.spec?.leaseTransitions).toBe(2);
-    next.stop();
-    await clock.advance(0);
-    await next.ended;
+    await next.end();
   });
 
   it("takes over the Lease of a leader that vanished although one read in six fails", async () => {
@@ -174,10 +174,8 @@ describe("leader election", () => {
     const next = candidate(leases, clock, "next");
     await clock.advance(18_000);
     expect(next.elector.isLeader).toBe(true);
-    next.stop();
+    await next.end();
     gone.stop();
-    await clock.advance(0);
-    await next.ended;
   });
 
   it("waits for the duration that the holder wrote into its Lease, not for its own", async () => {
@@ -189,10 +187,8 @@ describe("leader election", () => {
     expect(next.elector.isLeader).toBe(false);
     await clock.advance(2000);
     expect(next.elector.isLeader).toBe(true);
-    next.stop();
+    await next.end();
     gone.stop();
-    await clock.advance(0);
-    await next.ended;
   });
 
   it("does not mistake a change of the Lease's metadata for a renewal", async () => {
@@ -205,10 +201,8 @@ describe("leader election", () => {
       await clock.advance(1000);
     }
     expect(next.elector.isLeader).toBe(true);
-    next.stop();
+    await next.end();
     gone.stop();
-    await clock.advance(0);
-    await next.ended;
   });
 
   it("stops writing as soon as it reads that another process holds the Lease", async () => {
@@ -222,9 +216,7 @@ describe("leader election", () => {
     expect([first.elector.isLeader, second.elector.isLeader]).toEqual([false, true]);
     expect(await first.ended).toBe(true);
     expect(leases.lease).toMatchObject({ spec: { holderIdentity: "second" } });
-    second.stop();
-    await clock.advance(0);
-    await second.ended;
+    await second.end();
   });
 
   it("spreads the attempts of a candidate over 2 to 4.4 s", async () => {

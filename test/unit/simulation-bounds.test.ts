@@ -91,7 +91,7 @@ describe("a writer that replaces the Deployment again and again", () => {
     expect(simulation.cluster.writes.length).toBeLessThanOrEqual(20);
     expect(simulation.told(1)).toMatchObject({ type: "Stalled", reason: "FieldConflict" });
     expect([...states]).not.toContain("Ready=Scaled");
-    // Nor does a new leader begin anew.
+    // A new leader does not start again either.
     const before = simulation.cluster.writes.length;
     simulation.start();
     await simulation.run(DAY);

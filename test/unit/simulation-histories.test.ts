@@ -136,7 +136,7 @@ const steps = fc.oneof(
 );
 
 // A failure is made as small as it can be, which takes its time.
-it("whatever happens: pipes that came up are never put back, no bound is passed, and all is well in the end", {
+it("in every history, pipes that came up are never rolled back, no bound is exceeded, and every pipe converges", {
   timeout: 300_000,
 }, async () => {
   const histories = fc.record({
@@ -144,7 +144,7 @@ it("whatever happens: pipes that came up are never put back, no bound is passed,
     pipes: fc.constantFrom(1, 2, 5),
     // The controller's clock is right, an hour behind, or an hour ahead.
     skewMs: fc.constantFrom(0, -HOUR, HOUR),
-    // Before the answer to a write, soon after it, and after the next pass.
+    // Before the answer to a write, soon after it, and after the next reconciliation.
     eventDelayMs: fc.constantFrom(0, 10, 300),
     happens: fc.array(steps, { maxLength: 40, size: "max" }),
   });

@@ -71,7 +71,7 @@ describe("the bound over all services", () => {
     simulation.cluster.rolloutMs = ({ metadata }) => (metadata.name === "stuck" ? undefined : SECOND);
     simulation.start();
     await simulation.run(10 * MINUTE);
-    // Its owner gives it time anew, so that it is judged later than its place is free.
+    // A change of the owner restarts its timeout, so it fails later than its place in the rollout budget is free.
     simulation.setImage("stuck", "registry.example/pipe:2");
     expect(simulation.sizes("stuck", "other")).toEqual([ONE, TWO]);
     await simulation.run(6 * MINUTE);
@@ -103,7 +103,7 @@ describe("a pipe that has come up with its size keeps it", () => {
     expect(simulation.sizes("a")).toEqual([FOUR]);
   });
 
-  it("when another size was asked for, and taken back before it was given that", async () => {
+  it("when another size was requested, and replaced before it was applied", async () => {
     const simulation = await settled(["a", "b"]);
     simulation.ask(1, 4);
     await simulation.run(HOUR);
@@ -164,7 +164,7 @@ describe("a pipe that has come up with its size keeps it", () => {
   });
 });
 
-describe("a pipe that cannot take its size is put back", () => {
+describe("a pipe that cannot take its size is rolled back", () => {
   it("to what its owner gave it, if that is no size at all", async () => {
     const simulation = new Simulation();
     simulation.addService(1);
@@ -294,7 +294,7 @@ describe("a retry", () => {
   });
 });
 
-describe("a contest", () => {
+describe("a field conflict", () => {
   it("after months in which the size stayed is a new one", async () => {
     const simulation = await settled(["a"]);
     simulation.ask(1, 4);

@@ -1,21 +1,11 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { LAST_ROLLOUT_ANNOTATION } from "../../../src/controller/names.ts";
+import type { Deployment } from "../../../src/kube/objects.ts";
 import { START_AFTER_ANNOTATION } from "../../cluster/stages.ts";
 import { waitFor } from "../../cluster/wait.ts";
 import { AdmissionWebhook, allow } from "../../support/admission-webhook.ts";
-import { conditionOf, resourcesOf, World } from "../world.ts";
-import { Invariants } from "./invariants.ts";
-
-let world: World;
-let invariants: Invariants;
-beforeEach(async () => {
-  world = await World.create();
-  invariants = await Invariants.observe(world);
-});
-afterEach(async () => {
-  await world.end();
-  await invariants.close();
-});
+import { conditionOf, resourcesOf } from "../world.ts";
+import { it } from "./fixtures.ts";
 
 const NAMES = ["pipe-a", "pipe-b", "pipe-c"];
 const OF_FOUR_CORES = "4 16Gi 16Gi";
@@ -23,53 +13,40 @@ const OF_FOUR_CORES = "4 16Gi 16Gi";
 const SLOWLY = { podAnnotations: { [START_AFTER_ANNOTATION]: "1s" } };
 const NEVER = { [START_AFTER_ANNOTATION]: "1h" };
 
-type PipeOptions = Parameters<World["createPipe"]>[0];
-
-/** Pipes of one core, with a controller. */
-async function running(pipes: readonly PipeOptions[]): Promise<void> {
-  invariants.accept(1);
-  await world.startController();
-  for (const pipe of pipes) await world.createPipe({ ...pipe, cores: 1 });
-  await waitFor(
-    async () => (await world.scaling()).status?.pipes?.summary === `${pipes.length}/${pipes.length}`,
-    {
-      what: "all pipes to run one core",
-    },
-  );
-}
-
-async function askForFour(): Promise<void> {
-  invariants.accept(4);
-  await world.askFor(4);
-}
-
-async function isRunningFour(name: string): Promise<boolean> {
-  const pipe = await world.pipe(name);
+function isRunningFour(pipe: Deployment): boolean {
   const { observedGeneration = 0, updatedReplicas, availableReplicas } = pipe.status ?? {};
   const isSeen = observedGeneration >= (pipe.metadata.generation ?? 0);
   return isSeen && resourcesOf(pipe) === OF_FOUR_CORES && updatedReplicas === 1 && availableReplicas === 1;
 }
 
-/** Time at which the controller resized the pipe; none if it did not. */
-async function resizedAt(name: string): Promise<number> {
-  const { metadata } = await world.pipe(name);
+/** Time at which the controller resized the pipe; Infinity if it did not. */
+function resizedAt({ metadata }: Deployment): number {
   const { startedAt } = JSON.parse(metadata.annotations?.[LAST_ROLLOUT_ANNOTATION] ?? "{}");
   return startedAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(startedAt);
 }
 
 describe("a pipe without replicas", () => {
-  it("does not prove a size: one running pipe is still the canary of the others", async () => {
+  it("does not prove a size: one running pipe is still the canary of the others", async ({
+    invariants,
+    startPipes,
+    askFor,
+  }) => {
     const [idle, ...others] = NAMES.map((name) => ({ ...SLOWLY, name }));
-    await running([{ ...idle, name: "pipe-a", replicas: 0 }, ...others]);
-    await askForFour();
+    await startPipes([{ ...idle, name: "pipe-a", replicas: 0 }, ...others]);
+    await askFor(4);
     await invariants.settled(4, { quietMs: 300 });
     // Throws if two pipes rolled at once to a size that no running pipe had proven.
     await invariants.end();
   });
 
-  it("is not ready when its first pods never come up after a resize", async () => {
-    await running([{ name: "pipe-a", replicas: 0, podAnnotations: NEVER }]);
-    await askForFour();
+  it("is not ready when its first pods never come up after a resize", async ({
+    world,
+    invariants,
+    startPipes,
+    askFor,
+  }) => {
+    await startPipes([{ name: "pipe-a", replicas: 0, podAnnotations: NEVER }]);
+    await askFor(4);
     await world.waitForCondition("Ready", "True");
     await world.patchPipe("pipe-a", { spec: { replicas: 1 } });
     await world.waitForCondition("Ready", "False", "Progressing");
@@ -83,8 +60,13 @@ describe("a pipe without replicas", () => {
 });
 
 describe("a pipe whose image its owner broke before the rescale", () => {
-  it("is not the canary, and the healthy pipes get the size", async () => {
-    await running(NAMES.map((name) => ({ ...SLOWLY, name })));
+  it("is not the canary, and the healthy pipes get the size", async ({
+    world,
+    invariants,
+    startPipes,
+    askFor,
+  }) => {
+    await startPipes(NAMES.map((name) => ({ ...SLOWLY, name })));
     await world.patchPipe("pipe-a", {
       spec: {
         template: {
@@ -96,27 +78,36 @@ describe("a pipe whose image its owner broke before the rescale", () => {
     await waitFor(async () => (await world.pipe("pipe-a")).status?.replicas === 2, {
       what: "the pod with the broken image",
     });
-    await askForFour();
+    await askFor(4);
     for (const name of ["pipe-b", "pipe-c"])
-      await waitFor(() => isRunningFour(name), { what: `${name} to run four cores` });
-    const [broken = 0, ...healthy] = await Promise.all(NAMES.map(resizedAt));
+      await waitFor(async () => isRunningFour(await world.pipe(name)), { what: `${name} to run four cores` });
+    const [broken = 0, ...healthy] = (await Promise.all(NAMES.map((name) => world.pipe(name)))).map(
+      resizedAt,
+    );
     expect(broken).toBeGreaterThan(Math.min(...healthy));
     await invariants.end();
   });
 });
 
 describe("a pipe whose writes always fail", () => {
-  it("does not keep the other pipes of the service from the size, and gets it when writes succeed", async () => {
-    await running(NAMES.map((name) => ({ name })));
+  it("does not keep the other pipes of the service from the size, and gets it when writes succeed", async ({
+    world,
+    invariants,
+    startPipes,
+    askFor,
+  }) => {
+    await startPipes(NAMES.map((name) => ({ name })));
     const webhook = await AdmissionWebhook.start(world, "ValidatingWebhookConfiguration", "pipe-a");
     try {
       webhook.respond = ({ name }) =>
         name === "pipe-a"
           ? { allowed: false, status: { code: 500, message: "out of order" } }
           : { allowed: true };
-      await askForFour();
+      await askFor(4);
       for (const name of ["pipe-b", "pipe-c"])
-        await waitFor(() => isRunningFour(name), { what: `${name} to run four cores` });
+        await waitFor(async () => isRunningFour(await world.pipe(name)), {
+          what: `${name} to run four cores`,
+        });
       expect(resourcesOf(await world.pipe("pipe-a"))).toBe("1 4Gi 4Gi");
       const { status } = await world.scaling();
       expect(status?.failures).toMatchObject([{ pipe: "pipe-a", reason: "WriteFailed" }]);

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { LAST_ROLLOUT_ANNOTATION, RETRY_ANNOTATION } from "../../../src/controller/names.ts";
 import type { PipeFailure, PipeScaling } from "../../../src/crd/pipe-scaling.ts";
 import type { Deployment } from "../../../src/kube/objects.ts";
@@ -11,17 +11,12 @@ import {
   AdmissionWebhook,
   allow,
 } from "../../support/admission-webhook.ts";
-import { conditionOf, resourcesOf, World } from "../world.ts";
+import { conditionOf, resourcesOf, type World } from "../world.ts";
+import { it } from "./fixtures.ts";
 import { limitMemory } from "./limit-memory.ts";
 
-let world: World;
-beforeEach(async () => {
-  world = await World.create();
-});
-afterEach(() => world.end());
-
 /** Calls of this verb that the controller that was started last made, and the API server did. */
-async function countWrites(verb: string, resource: string): Promise<number> {
+async function countWrites(world: World, verb: string, resource: string): Promise<number> {
   const metric = /^rest_client_request_duration_seconds_count\{(.*)\} (\d+)$/gm;
   const isCounted = (labels = "") =>
     [`verb="${verb}"`, `resource="${resource}"`, 'code="20'].every((each) => labels.includes(each));
@@ -35,7 +30,7 @@ function failureOf({ status }: PipeScaling): PipeFailure | undefined {
 }
 
 /** Replaces the Deployment with a stored manifest every 200 ms, as some deployment tools do. */
-async function replaceAgainAndAgain(manifest: object, signal: AbortSignal): Promise<void> {
+async function replaceAgainAndAgain(world: World, manifest: object, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await world.client.json({
       method: "PUT",
@@ -54,7 +49,9 @@ function manifestOf({ metadata, spec }: Deployment): object {
 }
 
 describe("a writer that replaces the whole Deployment every 200 ms", () => {
-  it("is reported as a field conflict after three resizes, and gets no more than a few writes", async () => {
+  it("is reported as a field conflict after three resizes, and gets no more than a few writes", async ({
+    world,
+  }) => {
     await world.createPipe({ name: "pipe", cores: 1 });
     const manifest = manifestOf(await world.pipe("pipe"));
     await world.startController();
@@ -62,7 +59,7 @@ describe("a writer that replaces the whole Deployment every 200 ms", () => {
     await world.askFor(4);
     await world.waitForCondition("Ready", "True");
     const ending = new AbortController();
-    const replacing = replaceAgainAndAgain(manifest, ending.signal);
+    const replacing = replaceAgainAndAgain(world, manifest, ending.signal);
     const isGivenUp = async () => {
       const scaling = await world.scaling();
       const { reason, attempts = 0 } = failureOf(scaling) ?? {};
@@ -78,15 +75,17 @@ describe("a writer that replaces the whole Deployment every 200 ms", () => {
     const resizes = world.log.filter(({ msg, size }) => msg === "resize" && size === "4000m/16Gi");
     expect(resizes).toHaveLength(3);
     // One more adopts the first size.
-    expect(await countWrites("patch", "deployments")).toBeLessThanOrEqual(4);
-    expect(await countWrites("patch", "pipescalings/status")).toBeLessThanOrEqual(20);
+    expect(await countWrites(world, "patch", "deployments")).toBeLessThanOrEqual(4);
+    expect(await countWrites(world, "patch", "pipescalings/status")).toBeLessThanOrEqual(20);
     await world.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
     await world.waitForCondition("Ready", "True");
   });
 });
 
 describe("a webhook that removes the controller's annotation", () => {
-  it("is reported as a field conflict with few writes, also after a restart, until it lets a retry through", async () => {
+  it("is reported as a field conflict with few writes, also after a restart, until it lets a retry through", async ({
+    world,
+  }) => {
     await world.createPipe({ name: "pipe", cores: 1 });
     const stop = await world.startController();
     await world.waitForCondition("Ready", "True");
@@ -94,12 +93,12 @@ describe("a webhook that removes the controller's annotation", () => {
     try {
       webhook.respond = removeAnnotation;
       await world.askFor(4);
-      await expectReportWithFewWrites();
+      await expectReportWithFewWrites(world);
       await stop();
       const written = webhook.requests.length;
       await world.startController();
       await waitFor(() => webhook.requests.length > written, { what: "the new controller to write" });
-      await expectReportWithFewWrites();
+      await expectReportWithFewWrites(world);
       expect(resourcesOf(await world.pipe("pipe"))).toBe("4 16Gi 16Gi");
       webhook.respond = allow;
       await world.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
@@ -109,7 +108,9 @@ describe("a webhook that removes the controller's annotation", () => {
     }
   });
 
-  it("does not keep a Recreate pipe from being rolled back when its new pods cannot be created", async () => {
+  it("does not keep a Recreate pipe from being rolled back when its new pods cannot be created", async ({
+    world,
+  }) => {
     await limitMemory(world, "8Gi");
     await world.createPipe({ name: "pipe", cores: 1, strategy: "Recreate" });
     await world.startController();
@@ -135,12 +136,12 @@ describe("a webhook that removes the controller's annotation", () => {
     return { allowed: true, patch: [{ op: "remove", path }] };
   }
 
-  async function expectReportWithFewWrites(): Promise<void> {
+  async function expectReportWithFewWrites(world: World): Promise<void> {
     const conflict = await world.waitForCondition("Ready", "False", "FieldConflict");
     expect(conditionOf(conflict, "Ready")?.message).toContain(LAST_ROLLOUT_ANNOTATION);
     // The rollout changes the Deployment too, and the controller must not respond with writes.
     await waitFor(async () => (await world.pipe("pipe")).status?.updatedReplicas === 1, { what: "the pod" });
-    expect(await countWrites("patch", "deployments")).toBeLessThanOrEqual(4);
-    expect(await countWrites("patch", "pipescalings/status")).toBeLessThanOrEqual(20);
+    expect(await countWrites(world, "patch", "deployments")).toBeLessThanOrEqual(4);
+    expect(await countWrites(world, "patch", "pipescalings/status")).toBeLessThanOrEqual(20);
   }
 });

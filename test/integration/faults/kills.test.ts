@@ -1,27 +1,15 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { expect } from "vitest";
 import { randomOf, seed } from "../../gen/random.ts";
-import { World } from "../world.ts";
 import { ControllerProcess, controllerKubeconfig } from "./controller-process.ts";
-import { Invariants } from "./invariants.ts";
+import { it } from "./fixtures.ts";
 
 const KILLS = 20;
 const pipes = ["pipe-a", "pipe-b", "pipe-c", "pipe-d", "pipe-e", "pipe-f"];
 
-let world: World;
-let invariants: Invariants;
-beforeEach(async () => {
-  world = await World.create();
-  invariants = await Invariants.observe(world);
-});
-afterEach(async () => {
-  await invariants.close();
-  await world.end();
-});
-
 it(`a rescale is finished by the next, however often one is killed (seed ${seed})`, {
   timeout: 240_000,
-}, async () => {
+}, async ({ world, invariants, askFor }) => {
   const random = randomOf(seed);
   const kubeconfig = await controllerKubeconfig(world);
   // The lease is the same one's, so that the next need not wait for it to run out.
@@ -34,8 +22,7 @@ it(`a rescale is finished by the next, however often one is killed (seed ${seed}
   for (let kills = 0; kills < KILLS; kills++) {
     if (kills % 2 === 0) {
       cores = (cores % 8) + 1;
-      invariants.accept(cores);
-      await world.askFor(cores);
+      await askFor(cores);
     }
     await controller.says('"leading"');
     await delay(random() * 700);

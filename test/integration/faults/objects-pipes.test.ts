@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { PipeScalingWriter } from "../../../src/api/cluster/pipe-scaling-writer.ts";
 import { toPipeScalingView } from "../../../src/api/cluster/views.ts";
 import { LAST_ROLLOUT_ANNOTATION, RETRY_ANNOTATION } from "../../../src/controller/names.ts";
@@ -7,19 +7,8 @@ import { sizeOfCores } from "../../../src/domain/size.ts";
 import { kubectl } from "../../cluster/kubectl.ts";
 import { START_AFTER_ANNOTATION } from "../../cluster/stages.ts";
 import { waitFor } from "../../cluster/wait.ts";
-import { resourcesOf, World } from "../world.ts";
-import { Invariants } from "./invariants.ts";
-
-let world: World;
-let invariants: Invariants;
-beforeEach(async () => {
-  world = await World.create();
-  invariants = await Invariants.observe(world);
-});
-afterEach(async () => {
-  await world.end();
-  await invariants.close();
-});
+import { resourcesOf } from "../world.ts";
+import { it as base } from "./fixtures.ts";
 
 const NAMES = ["pipe-a", "pipe-b", "pipe-c"];
 const OF_ONE_CORE = "1 4Gi 4Gi";
@@ -27,46 +16,32 @@ const OF_FOUR_CORES = "4 16Gi 16Gi";
 /** So slow that a test can act while a rollout is under way. */
 const SLOWLY = { podAnnotations: { [START_AFTER_ANNOTATION]: "1500ms" } };
 
-/** Pipes that run at one core, with a controller. */
-async function running(
-  names: readonly string[],
-  pipe: Partial<Parameters<World["createPipe"]>[0]> = {},
-  settings: Parameters<World["startController"]>[0] = {},
-): Promise<void> {
-  invariants.accept(1);
-  await world.startController(settings);
-  for (const name of names) await world.createPipe({ ...pipe, name, cores: 1 });
-  await world.waitForCondition("Ready", "True");
-}
+const PIPES = NAMES.map((name) => ({ name }));
+const SLOW_PIPES = NAMES.map((name) => ({ ...SLOWLY, name }));
 
-async function askFor(cores: number): Promise<void> {
-  invariants.accept(cores);
-  await world.askFor(cores);
-}
-
-async function settled(cores: number): Promise<void> {
-  await invariants.settled(cores, { quietMs: 1000 });
-  await invariants.end();
-}
-
-async function sizeOf(name: string): Promise<string> {
-  return resourcesOf(await world.pipe(name));
-}
-
-/** Whichever it is: the first that is given four cores. */
-async function canary(): Promise<string> {
-  return await waitFor(
-    async () => {
-      const sizes = await Promise.all(NAMES.map(sizeOf));
-      return NAMES[sizes.indexOf(OF_FOUR_CORES)];
-    },
-    { what: "a pipe to be given four cores" },
-  );
-}
+const it = base
+  .extend("sizeOf", ({ world }) => async (name: string): Promise<string> => {
+    return resourcesOf(await world.pipe(name));
+  })
+  /** Waits for the first pipe of four cores, whichever it is. */
+  .extend("canary", ({ sizeOf }) => (): Promise<string> => {
+    const resized = async () => NAMES[(await Promise.all(NAMES.map(sizeOf))).indexOf(OF_FOUR_CORES)];
+    return waitFor(resized, { what: "a pipe of four cores" });
+  })
+  .extend("settled", ({ invariants }) => async (cores: number): Promise<void> => {
+    await invariants.settled(cores, { quietMs: 1000 });
+    await invariants.end();
+  });
 
 describe("a pipe", () => {
-  it("whose size another writer sets again and again is left to it, until asked for", async () => {
-    await running(["pipe-a"]);
+  it("whose size another writer sets again and again is left to it, until asked for", async ({
+    world,
+    startPipes,
+    askFor,
+    sizeOf,
+    settled,
+  }) => {
+    await startPipes([{ name: "pipe-a" }]);
     await askFor(4);
     await world.waitForCondition("Ready", "True");
     const setToOne = () =>
@@ -84,8 +59,14 @@ describe("a pipe", () => {
     await settled(4);
   });
 
-  it("that is deleted and made again in mid-rollout is given the size as if it were new", async () => {
-    await running(NAMES, SLOWLY);
+  it("that is deleted and made again in mid-rollout is given the size as if it were new", async ({
+    world,
+    startPipes,
+    askFor,
+    canary,
+    settled,
+  }) => {
+    await startPipes(SLOW_PIPES);
     await askFor(4);
     const name = await canary();
     const { metadata } = await world.pipe(name);
@@ -99,12 +80,19 @@ describe("a pipe", () => {
     });
   });
 
-  it("that its owner pauses in mid-rollout, for longer than a rollout may take, goes on where it was", async () => {
+  it("that its owner pauses in mid-rollout, for longer than a rollout may take, goes on where it was", async ({
+    world,
+    startPipes,
+    askFor,
+    canary,
+    settled,
+  }) => {
     // Much longer than a rollout takes, also on a busy machine.
     const rolloutTimeoutMs = 10_000;
     // Of one replica a paused rollout would come to its end all the same.
-    const pipe = { replicas: 2, podAnnotations: { [START_AFTER_ANNOTATION]: "700ms" } };
-    await running(NAMES, pipe, { rolloutTimeoutMs });
+    const podAnnotations = { [START_AFTER_ANNOTATION]: "700ms" };
+    const pipes = NAMES.map((name) => ({ name, replicas: 2, podAnnotations }));
+    await startPipes(pipes, { rolloutTimeoutMs });
     await askFor(4);
     const name = await canary();
     const { metadata } = await world.patchPipe(name, { spec: { paused: true } });
@@ -121,8 +109,15 @@ describe("a pipe", () => {
     await settled(4);
   });
 
-  it("without replicas takes the size at once, and has it when it is scaled up again", async () => {
-    await running(NAMES, SLOWLY);
+  it("without replicas takes the size at once, and has it when it is scaled up again", async ({
+    world,
+    startPipes,
+    askFor,
+    sizeOf,
+    canary,
+    settled,
+  }) => {
+    await startPipes(SLOW_PIPES);
     await world.patchPipe("pipe-c", { spec: { replicas: 0 } });
     await waitFor(async () => (await world.pipe("pipe-c")).status?.replicas === undefined, {
       what: "its pods to be gone",
@@ -136,8 +131,13 @@ describe("a pipe", () => {
     await settled(4);
   });
 
-  it("that tells of a size by a generation that there never was is given what is asked for all the same", async () => {
-    await running(NAMES);
+  it("that tells of a size by a generation that there never was is given what is asked for all the same", async ({
+    world,
+    startPipes,
+    askFor,
+    settled,
+  }) => {
+    await startPipes(PIPES);
     await askFor(2);
     await world.waitForCondition("Ready", "True");
     const attempt = JSON.parse(
@@ -153,8 +153,14 @@ describe("a pipe", () => {
     await settled(4);
   });
 
-  it("that is new in mid-rescale is given the size too", async () => {
-    await running(NAMES, SLOWLY);
+  it("that is new in mid-rescale is given the size too", async ({
+    world,
+    startPipes,
+    askFor,
+    canary,
+    settled,
+  }) => {
+    await startPipes(SLOW_PIPES);
     await askFor(4);
     await canary();
     await world.createPipe({ name: "pipe-new", cores: 1 });
@@ -164,8 +170,15 @@ describe("a pipe", () => {
 });
 
 describe("a service", () => {
-  it("that is suspended in mid-rescale takes up, once it goes on, only what was asked for last", async () => {
-    await running(NAMES, SLOWLY);
+  it("that is suspended in mid-rescale takes up, once it goes on, only what was asked for last", async ({
+    world,
+    startPipes,
+    askFor,
+    sizeOf,
+    canary,
+    settled,
+  }) => {
+    await startPipes(SLOW_PIPES);
     await askFor(4);
     const name = await canary();
     await world.patchScaling({ suspend: true });
@@ -175,8 +188,7 @@ describe("a service", () => {
     });
     await world.createPipe({ name: "pipe-new", cores: 1 });
     await world.askFor(8);
-    invariants.accept(2);
-    await world.askFor(2);
+    await askFor(2);
     await waitFor(async () => (await world.scaling()).status?.pipes?.summary === "0/4", {
       what: "all that to be seen",
     });
@@ -187,8 +199,14 @@ describe("a service", () => {
     await settled(2);
   });
 
-  it("whose PipeScaling is deleted in mid-rescale goes on to the size that it had asked for", async () => {
-    await running(NAMES, SLOWLY);
+  it("whose PipeScaling is deleted in mid-rescale goes on to the size that it had asked for", async ({
+    world,
+    startPipes,
+    askFor,
+    canary,
+    settled,
+  }) => {
+    await startPipes(SLOW_PIPES);
     await askFor(4);
     await canary();
     const { metadata } = await world.scaling();
@@ -199,9 +217,14 @@ describe("a service", () => {
     expect(again.spec).toEqual({ replicaCpuMillicores: 4000, replicaMemoryGb: 16 });
   });
 
-  it("that is asked for 200 sizes in a row, while its tier changes, gets the last, for the request it came with", async () => {
+  it("that is asked for 200 sizes in a row, while its tier changes, gets the last, for the request it came with", async ({
+    world,
+    invariants,
+    startPipes,
+    settled,
+  }) => {
     const requests = 200;
-    await running(NAMES);
+    await startPipes(PIPES);
     const writer = new PipeScalingWriter(world.client);
     const scaling = toPipeScalingView(await world.scaling());
     const write = async (index: number) => {
@@ -234,7 +257,7 @@ describe("a service", () => {
     ];
     const sum = patches.reduce((total, [, count]) => total + Number(count), 0);
     expect(sum).toBeGreaterThan(0);
-    // A pass in a tenth of a second is promised, which gives one or two pipes a size and tells the status.
+    // At most one reconciliation in a tenth of a second, which resizes one or two pipes and writes the status.
     expect(sum).toBeLessThan(30 + 4 * tenths);
   });
 });

@@ -1,75 +1,53 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { RETRY_ANNOTATION } from "../../../src/controller/names.ts";
-import type { Pod } from "../../../src/kube/objects.ts";
+import { describe, expect } from "vitest";
+import { RETRY_ANNOTATION, REVISION_ANNOTATION } from "../../../src/controller/names.ts";
+import type { Deployment, Pod } from "../../../src/kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath, PODS } from "../../../src/kube/paths.ts";
 import { apply, kubectl } from "../../cluster/kubectl.ts";
 import { serviceAccountKubeconfig } from "../../cluster/service-account.ts";
 import { NEVER_READY_LABEL, START_AFTER_ANNOTATION } from "../../cluster/stages.ts";
 import { waitFor } from "../../cluster/wait.ts";
-import type { PipeOptions } from "../../gen/pipe.ts";
 import { accountName, clusterRoleName } from "../../gen/shipped-account.ts";
-import { conditionOf, resourcesOf, World } from "../world.ts";
-import { Invariants } from "./invariants.ts";
-
-let world: World;
-let invariants: Invariants;
-beforeEach(async () => {
-  world = await World.create();
-  invariants = await Invariants.observe(world);
-});
-afterEach(async () => {
-  await world.end();
-  await invariants.close();
-});
+import { conditionOf, resourcesOf } from "../world.ts";
+import { it as base } from "./fixtures.ts";
+import { limitMemory } from "./limit-memory.ts";
 
 const NAMES = ["pipe-a", "pipe-b", "pipe-c"];
 const OF_ONE_CORE = "1 4Gi 4Gi";
 
-/** Pipes that run at one core, with a controller; then four cores are asked for. */
-async function askedForFour(
-  pipe: Partial<PipeOptions> = {},
-  hinder: () => Promise<void> = () => Promise.resolve(),
-): Promise<void> {
-  invariants.accept(1);
-  await world.startController();
-  for (const name of NAMES) await world.createPipe({ ...pipe, name, cores: 1 });
-  await world.waitForCondition("Ready", "True");
-  await hinder();
-  invariants.accept(4);
-  await world.askFor(4);
-}
+const PIPES = NAMES.map((name) => ({ name }));
+const RECREATED = PIPES.map((pipe) => ({ ...pipe, strategy: "Recreate" as const }));
 
-/** All run at one core, and only the first of them was ever touched. */
-async function keptOrPutBack(): Promise<void> {
-  const [first, ...others] = await waitFor(
-    async () => {
+const it = base
+  /** Checks that all pipes run one core, and that at most the first was restarted. */
+  .extend("expectRestored", ({ world }) => async (): Promise<void> => {
+    const restored = async () => {
       const pipes = await Promise.all(NAMES.map((name) => world.pipe(name)));
-      const isRunning = pipes.every(
-        (pipe) => resourcesOf(pipe) === OF_ONE_CORE && pipe.status?.availableReplicas === 1,
-      );
-      return isRunning ? pipes : undefined;
-    },
-    { what: "all pipes to run at one core" },
-  );
-  const revisions = [first, ...others].map(
-    (pipe) => pipe?.metadata.annotations?.["deployment.kubernetes.io/revision"],
-  );
-  expect(revisions.slice(1)).toEqual(["1", "1"]);
-}
-
-/** What was in the way is gone, and a person says so. */
-async function triedAgain(): Promise<void> {
-  await world.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
-  await invariants.settled(4, { quietMs: 1000 });
-  await invariants.end();
-}
+      const isRestored = (pipe: Deployment) =>
+        resourcesOf(pipe) === OF_ONE_CORE && pipe.status?.availableReplicas === 1;
+      return pipes.every(isRestored) ? pipes : undefined;
+    };
+    const pipes = await waitFor(restored, { what: "all pipes to run one core" });
+    const revisions = pipes.map(({ metadata }) => metadata.annotations?.[REVISION_ANNOTATION]);
+    expect(revisions.slice(1)).toEqual(["1", "1"]);
+  })
+  /** Requests a retry, once nothing is in the way. */
+  .extend("retry", ({ world, invariants }) => async (): Promise<void> => {
+    await world.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
+    await invariants.settled(4, { quietMs: 1000 });
+    await invariants.end();
+  });
 
 describe("a size", () => {
-  it("whose rollout never completes is taken back, and the other pipes are held back", async () => {
-    await askedForFour({
-      podAnnotations: { [START_AFTER_ANNOTATION]: "2s" },
-      progressDeadlineSeconds: 10,
-    });
+  it("whose rollout never completes is rolled back, and the other pipes wait", async ({
+    world,
+    startPipes,
+    askFor,
+    expectRestored,
+    retry,
+  }) => {
+    const podAnnotations = { [START_AFTER_ANNOTATION]: "2s" };
+    await startPipes(PIPES.map((pipe) => ({ ...pipe, podAnnotations, progressDeadlineSeconds: 10 })));
+    await askFor(4);
     const pod = await waitFor(
       async () => {
         const path = collectionPath(PODS, world.pipes);
@@ -87,54 +65,63 @@ describe("a size", () => {
     });
     const stalled = await world.waitForCondition("Stalled", "True", "ProgressDeadlineExceeded");
     expect(stalled.status?.failures).toMatchObject([{ size: "4000m/16Gi", attempts: 1 }]);
-    await keptOrPutBack();
-    await triedAgain();
+    await expectRestored();
+    await retry();
   });
 
-  const recreated = { strategy: "Recreate" } as const;
-
-  it("that a quota refuses a Recreate pipe, whose old pods are gone, is taken back at once", async () => {
+  it("that a quota refuses a Recreate pipe, whose old pods are gone, is rolled back at once", async ({
+    world,
+    startPipes,
+    askFor,
+    expectRestored,
+    retry,
+  }) => {
+    await startPipes(RECREATED);
     // Enough for one pipe to have twice what it has, and no more.
-    await askedForFour(recreated, async () => {
-      await apply(world.cluster, [
-        {
-          apiVersion: "v1",
-          kind: "ResourceQuota",
-          metadata: { name: "small", namespace: world.pipes },
-          spec: { hard: { "requests.memory": "16Gi" } },
-        },
-      ]);
-      // Before it is counted it refuses everything, in other words.
-      const isCounted = () =>
-        kubectl(world.cluster, ["get", "quota", "small", "-n", world.pipes, "-o", "jsonpath={.status.hard}"]);
-      await waitFor(async () => (await isCounted()) !== "", { what: "the quota to be counted" });
+    const quota = {
+      apiVersion: "v1",
+      kind: "ResourceQuota",
+      metadata: { name: "small", namespace: world.pipes },
+      spec: { hard: { "requests.memory": "16Gi" } },
+    };
+    await apply(world.cluster, [quota]);
+    // A quota refuses everything, in other words, until its usage is calculated.
+    const getHard = ["get", "quota", "small", "-n", world.pipes, "-o", "jsonpath={.status.hard}"];
+    await waitFor(async () => (await kubectl(world.cluster, getHard)) !== "", {
+      what: "the usage of the quota",
     });
+    await askFor(4);
     const stalled = await world.waitForCondition("Stalled", "True", "FailedCreate");
     expect(conditionOf(stalled, "Stalled")?.message).toContain("exceeded quota: small");
-    await keptOrPutBack();
+    await expectRestored();
     await kubectl(world.cluster, ["delete", "quota", "small", "-n", world.pipes]);
-    await triedAgain();
+    await retry();
   });
 
-  it("that a LimitRange refuses a Recreate pipe, whose old pods are gone, is taken back at once", async () => {
-    await askedForFour(recreated, () =>
-      apply(world.cluster, [
-        {
-          apiVersion: "v1",
-          kind: "LimitRange",
-          metadata: { name: "small", namespace: world.pipes },
-          spec: { limits: [{ type: "Container", max: { memory: "8Gi" } }] },
-        },
-      ]),
-    );
+  it("that a LimitRange refuses a Recreate pipe, whose old pods are gone, is rolled back at once", async ({
+    world,
+    startPipes,
+    askFor,
+    expectRestored,
+    retry,
+  }) => {
+    await startPipes(RECREATED);
+    await limitMemory(world, "8Gi");
+    await askFor(4);
     const stalled = await world.waitForCondition("Stalled", "True", "FailedCreate");
     expect(conditionOf(stalled, "Stalled")?.message).toContain("maximum memory usage per Container is 8Gi");
-    await keptOrPutBack();
-    await kubectl(world.cluster, ["delete", "limitrange", "small", "-n", world.pipes]);
-    await triedAgain();
+    await expectRestored();
+    await kubectl(world.cluster, ["delete", "limitrange", "limit", "-n", world.pipes]);
+    await retry();
   });
 
-  it("that an admission policy refuses is told with its words, and no pipe is touched", async () => {
+  it("that an admission policy refuses is reported with the words of the policy, and no pipe is restarted", async ({
+    world,
+    startPipes,
+    askFor,
+    expectRestored,
+    retry,
+  }) => {
     const name = `at-most-8gi-${world.pipes}`;
     const policy = { apiVersion: "admissionregistration.k8s.io/v1", metadata: { name } };
     const memory = "object.spec.template.spec.containers[0].resources.requests.memory";
@@ -149,65 +136,71 @@ describe("a size", () => {
       });
       return true;
     };
-    await askedForFour({}, async () => {
-      await apply(world.cluster, [
-        {
-          ...policy,
-          kind: "ValidatingAdmissionPolicy",
-          spec: {
-            matchConstraints: {
-              resourceRules: [
-                {
-                  apiGroups: ["apps"],
-                  apiVersions: ["v1"],
-                  operations: ["UPDATE"],
-                  resources: ["deployments"],
-                },
-              ],
-            },
-            validations: [
+    await startPipes(PIPES);
+    await apply(world.cluster, [
+      {
+        ...policy,
+        kind: "ValidatingAdmissionPolicy",
+        spec: {
+          matchConstraints: {
+            resourceRules: [
               {
-                expression: `quantity(${memory}).compareTo(quantity('8Gi')) <= 0`,
-                message: "no pipe may have more than 8 Gi here",
+                apiGroups: ["apps"],
+                apiVersions: ["v1"],
+                operations: ["UPDATE"],
+                resources: ["deployments"],
               },
             ],
           },
-        },
-        {
-          ...policy,
-          kind: "ValidatingAdmissionPolicyBinding",
-          spec: {
-            policyName: name,
-            validationActions: ["Deny"],
-            matchResources: {
-              namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": world.pipes } },
+          validations: [
+            {
+              expression: `quantity(${memory}).compareTo(quantity('8Gi')) <= 0`,
+              message: "no pipe may have more than 8 Gi here",
             },
+          ],
+        },
+      },
+      {
+        ...policy,
+        kind: "ValidatingAdmissionPolicyBinding",
+        spec: {
+          policyName: name,
+          validationActions: ["Deny"],
+          matchResources: {
+            namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": world.pipes } },
           },
         },
-      ]);
-      await waitFor(
-        () =>
-          isAllowed().then(
-            () => false,
-            () => true,
-          ),
-        { what: "the policy to hold" },
-      );
-    });
+      },
+    ]);
+    await waitFor(
+      () =>
+        isAllowed().then(
+          () => false,
+          () => true,
+        ),
+      { what: "the policy to hold" },
+    );
+    await askFor(4);
     try {
       const stalled = await world.waitForCondition("Stalled", "True", "Refused");
       expect(conditionOf(stalled, "Stalled")?.message).toContain("no pipe may have more than 8 Gi here");
-      await keptOrPutBack();
+      await expectRestored();
       expect((await world.pipe("pipe-a")).metadata.generation).toBe(1);
     } finally {
       const kinds = "validatingadmissionpolicybinding,validatingadmissionpolicy";
       await kubectl(world.cluster, ["delete", kinds, name]);
     }
     await waitFor(isAllowed, { what: "the policy to be gone" });
-    await triedAgain();
+    await retry();
   });
 
-  it("that the controller has no right to give for a while is given when it has it again", async () => {
+  it("that the controller has no permission to apply is applied once the permission is back", async ({
+    world,
+    invariants,
+    startPipes,
+    askFor,
+    expectRestored,
+  }) => {
     const name = clusterRoleName("controller", world.records);
     const kubeconfig = await serviceAccountKubeconfig(
       world.cluster,
@@ -218,24 +211,24 @@ describe("a size", () => {
     const isAllowed = () => kubectl(world.cluster, mayPatch, { kubeconfig });
     const getBinding = ["get", "clusterrolebinding", name, "-o", "json"];
     const { roleRef, subjects } = JSON.parse(await kubectl(world.cluster, getBinding));
-    await askedForFour({}, async () => {
-      await kubectl(world.cluster, ["delete", "clusterrolebinding", name]);
-      await waitFor(
-        () =>
-          isAllowed().then(
-            () => false,
-            () => true,
-          ),
-        { what: "the right to be gone" },
-      );
-    });
+    await startPipes(PIPES);
+    await kubectl(world.cluster, ["delete", "clusterrolebinding", name]);
+    await waitFor(
+      () =>
+        isAllowed().then(
+          () => false,
+          () => true,
+        ),
+      { what: "the permission to be gone" },
+    );
+    await askFor(4);
     await waitFor(
       async () => /^controller_runtime_reconcile_errors_total\{.*\} [1-9]/m.test(await world.scrape()),
       {
         what: "the controller to fail",
       },
     );
-    await keptOrPutBack();
+    await expectRestored();
     await apply(world.cluster, [
       {
         apiVersion: "rbac.authorization.k8s.io/v1",

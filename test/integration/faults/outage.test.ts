@@ -34,7 +34,7 @@ afterEach(async () => {
   await world.end();
 });
 
-/** Asks for a size and returns in the middle of the rescale: the canary has been given it, the last has not. */
+/** Asks for a size and returns in the middle of the rescale: the canary has been resized, and the last pipe has not. */
 async function begin(cores: number): Promise<void> {
   invariants.accept(cores);
   await world.askFor(cores);
@@ -62,7 +62,9 @@ it.each([5, 60])(
   },
 );
 
-it("etcd is put back to the middle of a rescale before the last one", { timeout: 240_000 }, async () => {
+it("a restore of etcd to the middle of an earlier rescale leads to the size requested then", {
+  timeout: 240_000,
+}, async () => {
   await begin(2);
   await takeSnapshot(cluster);
   await invariants.settled(2, { quietMs: 0 });

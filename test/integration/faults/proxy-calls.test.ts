@@ -88,7 +88,7 @@ describe("a call to the API server", () => {
     expect((next?.at ?? 0) - (refused?.at ?? 0)).toBeGreaterThanOrEqual(2000);
   });
 
-  it("that makes the PipeScaling anew, done, and its answer lost", async () => {
+  it("that creates the PipeScaling again succeeds, and its response is lost", async () => {
     const { proxy, world } = service;
     const before = await world.scaling();
     const lost = first(1, "create", "pipescalings", { type: "lose-answer" });

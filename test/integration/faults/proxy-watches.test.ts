@@ -108,7 +108,7 @@ describe("a rescale, with watches", () => {
     });
   });
 
-  it("that miss the end of a pipe, and have to list anew", async () => {
+  it("that miss the end of a pipe, and have to list again", async () => {
     const { proxy, world } = service;
     await world.createPipe({ name: "pipe-z", cores: 1 });
     const summary = async () => (await world.scaling()).status?.pipes?.summary;

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { LAST_ROLLOUT_ANNOTATION, REVISION_ANNOTATION } from "../../../src/controller/names.ts";
 import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND } from "../../../src/crd/names.ts";
 import type { PipeScalingSpec } from "../../../src/crd/pipe-scaling.ts";
@@ -8,61 +8,38 @@ import { collectionPath, EVENTS } from "../../../src/kube/paths.ts";
 import { kubectl } from "../../cluster/kubectl.ts";
 import { START_AFTER_ANNOTATION } from "../../cluster/stages.ts";
 import { waitFor } from "../../cluster/wait.ts";
-import { conditionOf, resourcesOf, World } from "../world.ts";
-import { Invariants } from "./invariants.ts";
+import { conditionOf, resourcesOf, type World } from "../world.ts";
+import { it as base } from "./fixtures.ts";
 import { limitMemory } from "./limit-memory.ts";
-
-let world: World;
-let invariants: Invariants;
-beforeEach(async () => {
-  world = await World.create();
-  invariants = await Invariants.observe(world);
-});
-afterEach(async () => {
-  await world.end();
-  await invariants.close();
-});
 
 const HOUR_MS = 3_600_000;
 
-/** A pipe that runs one core, with a controller. */
-async function running(
-  pipe: Partial<Parameters<World["createPipe"]>[0]> = {},
-  settings: Parameters<World["startController"]>[0] = {},
-): Promise<void> {
-  invariants.accept(1);
-  await world.startController(settings);
-  await world.createPipe({ ...pipe, name: "pipe", cores: 1 });
-  await world.waitForCondition("Ready", "True");
-}
-
-async function rescale(cores: number): Promise<void> {
-  invariants.accept(cores);
-  await world.askFor(cores);
-  await settled(cores);
-}
-
-function settled(cores: number): Promise<void> {
-  return invariants.settled(cores, { quietMs: 300 });
-}
+const it = base
+  .extend("settled", ({ invariants }) => async (cores: number): Promise<void> => {
+    await invariants.settled(cores, { quietMs: 300 });
+  })
+  .extend("rescale", ({ askFor, settled }) => async (cores: number): Promise<void> => {
+    await askFor(cores);
+    await settled(cores);
+  });
 
 /** Runs kubectl in the namespace of the pipes. */
-function inPipes(args: readonly string[], input?: object | string): Promise<string> {
+function inPipes(world: World, args: readonly string[], input?: object | string): Promise<string> {
   const text = typeof input === "object" ? JSON.stringify(input) : input;
   return kubectl(world.cluster, [...args, "-n", world.pipes], text === undefined ? {} : { input: text });
 }
 
 /** Number of pod templates that the Deployment has had. */
-async function revision(): Promise<number> {
+async function revision(world: World): Promise<number> {
   return Number((await world.pipe("pipe")).metadata.annotations?.[REVISION_ANNOTATION]);
 }
 
-async function lastRollout(): Promise<Readonly<Record<string, unknown>>> {
+async function lastRollout(world: World): Promise<Readonly<Record<string, unknown>>> {
   const { metadata } = await world.pipe("pipe");
   return JSON.parse(metadata.annotations?.[LAST_ROLLOUT_ANNOTATION] ?? "{}");
 }
 
-async function warnings(): Promise<readonly string[]> {
+async function warnings(world: World): Promise<readonly string[]> {
   const { items } = await world.client.json<{
     readonly items: readonly (KubeObject & { readonly reason?: string; readonly regarding?: object })[];
   }>({
@@ -73,47 +50,59 @@ async function warnings(): Promise<readonly string[]> {
 }
 
 describe("a Deployment that is re-created from a backup with the annotation of an old rollout", () => {
-  it("is treated as a new pipe: it has no timeout and no rollback, and gets the desired size", async () => {
+  it("is treated as a new pipe: it has no timeout and no rollback, and gets the desired size", async ({
+    world,
+    invariants,
+    startPipes,
+    settled,
+    rescale,
+  }) => {
     // Slower than the controller, so that the rollout is not complete when the controller sees it.
-    await running({ podAnnotations: { [START_AFTER_ANNOTATION]: "1s" } });
+    await startPipes([{ name: "pipe", podAnnotations: { [START_AFTER_ANNOTATION]: "1s" } }]);
     await rescale(4);
-    const old = { ...(await lastRollout()), startedAt: new Date(Date.now() - HOUR_MS).toISOString() };
+    const old = { ...(await lastRollout(world)), startedAt: new Date(Date.now() - HOUR_MS).toISOString() };
     await world.patchPipe(
       "pipe",
       { metadata: { annotations: { [LAST_ROLLOUT_ANNOTATION]: JSON.stringify(old) } } },
       CONTROLLER_FIELD_MANAGER,
     );
-    const backup = await inPipes(["get", "deployment", "pipe", "-o", "yaml"]);
+    const backup = await inPipes(world, ["get", "deployment", "pipe", "-o", "yaml"]);
 
-    await inPipes(["delete", "deployment", "pipe"]);
-    await inPipes(["create", "-f", "-"], backup);
+    await inPipes(world, ["delete", "deployment", "pipe"]);
+    await inPipes(world, ["create", "-f", "-"], backup);
     await settled(4);
-    expect(await revision()).toBe(1);
+    expect(await revision(world)).toBe(1);
 
     await rescale(2);
-    await inPipes(["delete", "deployment", "pipe"]);
-    await inPipes(["create", "-f", "-"], backup);
+    await inPipes(world, ["delete", "deployment", "pipe"]);
+    await inPipes(world, ["create", "-f", "-"], backup);
     await settled(2);
     const { metadata } = await world.pipe("pipe");
-    expect(await lastRollout()).toMatchObject({ deploymentUid: metadata.uid, attempts: 1 });
-    expect(await warnings()).toEqual([]);
+    expect(await lastRollout(world)).toMatchObject({ deploymentUid: metadata.uid, attempts: 1 });
+    expect(await warnings(world)).toEqual([]);
     await invariants.end();
   });
 });
 
 describe("kubectl rollout undo", () => {
-  it("brings back neither an old size nor the size that the old rollout replaced", async () => {
+  it("brings back neither an old size nor the size that the old rollout replaced", async ({
+    world,
+    invariants,
+    startPipes,
+    askFor,
+    settled,
+    rescale,
+  }) => {
     await limitMemory(world, "16Gi");
-    await running({ strategy: "Recreate" });
+    await startPipes([{ name: "pipe", strategy: "Recreate" }]);
     await rescale(4);
     await rescale(2);
-    const before = await revision();
-    await inPipes(["rollout", "undo", "deployment/pipe"]);
-    await waitFor(async () => (await revision()) >= before + 2, { what: "the undo, and a resize" });
+    const before = await revision(world);
+    await inPipes(world, ["rollout", "undo", "deployment/pipe"]);
+    await waitFor(async () => (await revision(world)) >= before + 2, { what: "the undo, and a resize" });
     await settled(2);
 
-    invariants.accept(8);
-    await world.askFor(8);
+    await askFor(8);
     await world.waitForCondition("Stalled", "True", "FailedCreate");
     await waitFor(async () => resourcesOf(await world.pipe("pipe")) !== "8 32Gi 32Gi", {
       what: "a rollback",
@@ -127,28 +116,40 @@ describe("kubectl rollout undo", () => {
 const AS_SHIPPED = { recreateGraceMs: undefined };
 
 describe("a PipeScaling", () => {
-  it("that kubectl replace --force replaces has the new spec, and so have the pipes", async () => {
-    await running({}, AS_SHIPPED);
+  it("that kubectl replace --force replaces has the new spec, and so have the pipes", async ({
+    world,
+    invariants,
+    startPipes,
+    settled,
+    rescale,
+  }) => {
+    await startPipes([{ name: "pipe" }], {}, AS_SHIPPED);
     await rescale(4);
     invariants.accept(2);
     await inPipes(
+      world,
       ["replace", "--force", "-f", "-"],
-      manifest({ replicaCpuMillicores: 2000, replicaMemoryGb: 8 }),
+      manifest(world, { replicaCpuMillicores: 2000, replicaMemoryGb: 8 }),
     );
     await settled(2);
     expect((await world.scaling()).spec).toEqual({ replicaCpuMillicores: 2000, replicaMemoryGb: 8 });
     await invariants.end();
   });
 
-  it("that is deleted while suspended comes back suspended after 30 s, and no pipe is resized", async () => {
-    await running({}, AS_SHIPPED);
+  it("that is deleted while suspended comes back suspended after 30 s, and no pipe is resized", async ({
+    world,
+    invariants,
+    startPipes,
+    rescale,
+  }) => {
+    await startPipes([{ name: "pipe" }], {}, AS_SHIPPED);
     await rescale(2);
     const spec = { replicaCpuMillicores: 8000, replicaMemoryGb: 32, suspend: true };
     await world.patchScaling(spec);
     await world.waitForCondition("Ready", "Unknown", "Suspended");
     const before = await world.pipe("pipe");
     const deletedAt = Date.now();
-    await inPipes(["delete", "pipescaling", world.serviceId]);
+    await inPipes(world, ["delete", "pipescaling", world.serviceId]);
     const { metadata } = await world.waitForCondition("Ready", "Unknown", "Suspended");
     // Creation times are whole seconds.
     expect(Date.parse(metadata.creationTimestamp ?? "") - deletedAt).toBeGreaterThan(28_000);
@@ -157,20 +158,19 @@ describe("a PipeScaling", () => {
     await invariants.end();
   });
 
-  function manifest(spec: PipeScalingSpec): object {
+  function manifest(world: World, spec: PipeScalingSpec): object {
     const metadata = { name: world.serviceId, namespace: world.pipes };
     return { apiVersion: API_VERSION, kind: KIND, metadata, spec };
   }
 });
 
 describe("an owner who annotates the Deployment during a rollout", () => {
-  it("does not extend the timeout of the rollout", async () => {
+  it("does not extend the timeout of the rollout", async ({ world, invariants, startPipes, askFor }) => {
     await limitMemory(world, "8Gi");
-    await running({}, { rolloutTimeoutMs: 4000 });
-    invariants.accept(4);
-    await world.askFor(4);
+    await startPipes([{ name: "pipe" }], { rolloutTimeoutMs: 4000 });
+    await askFor(4);
     const ending = new AbortController();
-    const annotating = annotateAgainAndAgain(ending.signal);
+    const annotating = annotateAgainAndAgain(world, ending.signal);
     // Without the timeout the rollout would fail after 30 s, with another reason.
     const stalled = await world.waitForCondition("Stalled", "True").finally(() => ending.abort());
     await annotating;
@@ -181,9 +181,9 @@ describe("an owner who annotates the Deployment during a rollout", () => {
     await invariants.end();
   });
 
-  async function annotateAgainAndAgain(signal: AbortSignal): Promise<void> {
+  async function annotateAgainAndAgain(world: World, signal: AbortSignal): Promise<void> {
     for (let count = 0; !signal.aborted; count += 1) {
-      await inPipes(["annotate", "deployment", "pipe", "--overwrite", `example.com/note=${count}`]);
+      await inPipes(world, ["annotate", "deployment", "pipe", "--overwrite", `example.com/note=${count}`]);
       await delay(100);
     }
   }

@@ -1,56 +1,47 @@
-import { afterAll, afterEach, beforeAll, beforeEach, it } from "vitest";
-import { type Cluster, startCluster } from "../../cluster/cluster.ts";
-import { silentProgress } from "../../cluster/progress.ts";
-import { type SecondApiServer, startSecondApiServer } from "../../cluster/second-api-server.ts";
+import { startSecondApiServer } from "../../cluster/second-api-server.ts";
 import { waitFor } from "../../cluster/wait.ts";
-import { World } from "../world.ts";
 import { ControllerProcess, controllerKubeconfig } from "./controller-process.ts";
 import { FaultyProxy } from "./faulty-proxy.ts";
-import { Invariants } from "./invariants.ts";
+import { it as base } from "./fixtures.ts";
 
-let cluster: Cluster;
-let second: SecondApiServer;
-let world: World;
-let proxy: FaultyProxy;
-let invariants: Invariants;
-let running: ControllerProcess[] = [];
-beforeAll(async () => {
-  cluster = await startCluster({ progress: silentProgress });
-  second = await startSecondApiServer(cluster);
-});
-afterAll(async () => {
-  second?.etcdLink.close();
-  await cluster?.stop();
-});
-beforeEach(async () => {
-  world = await World.create("basic", cluster);
-  proxy = await FaultyProxy.start(cluster);
-  invariants = await Invariants.observe(world);
-});
-afterEach(async () => {
-  second.etcdLink.thaw();
-  await Promise.all(running.map((controller) => controller.kill()));
-  running = [];
-  await invariants.close();
-  await proxy.stop();
-  await world.end();
-});
+const it = base
+  .override("clusterOptions", { scope: "file" }, {})
+  .extend("second", { scope: "file" }, async ({ cluster }, { onCleanup }) => {
+    const second = await startSecondApiServer(cluster);
+    onCleanup(() => second.etcdLink.close());
+    return second;
+  })
+  .extend("proxy", async ({ cluster }, { onCleanup }) => {
+    const proxy = await FaultyProxy.start(cluster);
+    onCleanup(() => proxy.stop());
+    return proxy;
+  })
+  .extend("start", ({ world }, { onCleanup }) => {
+    const running: ControllerProcess[] = [];
+    onCleanup(async () => {
+      await Promise.all(running.map((controller) => controller.kill()));
+    });
+    return (kubeconfig: string, identity: string): ControllerProcess => {
+      const controller = new ControllerProcess(world, kubeconfig, identity);
+      running.push(controller);
+      return controller;
+    };
+  });
 
-function start(kubeconfig: string, identity: string): ControllerProcess {
-  const controller = new ControllerProcess(world, kubeconfig, identity);
-  running.push(controller);
-  return controller;
-}
-
-it.each([
-  ["knows neither what is asked for nor what the pipes have", ["pipescalings", "deployments"], "deployments"],
-  ["knows what the pipes have, but not what was asked for", ["pipescalings"], "pipescalings/status"],
+it.for<[knows: string, stale: readonly string[], tried: string]>([
+  [
+    "knows neither the requested size nor the sizes of the pipes",
+    ["pipescalings", "deployments"],
+    "deployments",
+  ],
+  ["knows the sizes of the pipes, but not the requested size", ["pipescalings"], "pipescalings/status"],
 ])(
-  "who leads and %s, by a server that is behind, moves no pipe back",
+  "a leader that %s, because its API server is behind, moves no pipe back",
   {
     timeout: 120_000,
   },
-  async (_what, stale, tried) => {
+  async ([_, stale, tried], { world, invariants, askFor, second, proxy, start, onTestFinished }) => {
+    onTestFinished(() => second.etcdLink.thaw());
     const server = `https://127.0.0.1:${second.port}`;
     const kubeconfig = await controllerKubeconfig(world);
     const current = start(kubeconfig, "current");
@@ -64,8 +55,7 @@ it.each([
     await behind.isReady();
 
     second.etcdLink.freeze();
-    invariants.accept(4);
-    await world.askFor(4);
+    await askFor(4);
     await invariants.settled(4, { quietMs: 0 });
     current.signal("SIGTERM");
     await current.ended;

@@ -1,55 +1,38 @@
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
-import { type Cluster, startCluster } from "../../cluster/cluster.ts";
-import { silentProgress } from "../../cluster/progress.ts";
+import { expect } from "vitest";
 import { START_AFTER_ANNOTATION } from "../../cluster/stages.ts";
-import { World } from "../world.ts";
 import { Audit } from "./audit.ts";
 import { ControllerProcess, controllerKubeconfig } from "./controller-process.ts";
 import { FaultyProxy } from "./faulty-proxy.ts";
-import { Invariants } from "./invariants.ts";
+import { it as base } from "./fixtures.ts";
 
 /** Longer than a lease lasts, by which time another holds it. */
 const TAKEOVER_MS = 60_000;
 
-let folder: string;
-let audit: Audit;
-let cluster: Cluster;
-let world: World;
-let invariants: Invariants;
-beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "audit-"));
-  audit = new Audit(folder);
-  cluster = await startCluster({ progress: silentProgress, apiServerArgs: audit.apiServerArgs });
-});
-afterAll(async () => {
-  await cluster?.stop();
-  rmSync(folder, { recursive: true, force: true });
-});
-beforeEach(async () => {
-  world = await World.create("basic", cluster);
-  invariants = await Invariants.observe(world);
-});
-afterEach(async () => {
-  await invariants.close();
-  await world.end();
-});
-
-/** A controller with a token of its own. */
-async function start(identity: string) {
-  const kubeconfig = join(folder, `${identity}.kubeconfig`);
-  copyFileSync(await controllerKubeconfig(world), kubeconfig);
-  return {
-    process: new ControllerProcess(world, kubeconfig, identity),
-    writes: () => audit.writesOf(kubeconfig),
-  };
-}
+const it = base
+  // biome-ignore lint/correctness/noEmptyPattern: vitest reads the names of the fixtures from this pattern
+  .extend("folder", { scope: "file" }, ({}, { onCleanup }) => {
+    const folder = mkdtempSync(join(tmpdir(), "audit-"));
+    onCleanup(() => rmSync(folder, { recursive: true, force: true }));
+    return folder;
+  })
+  .extend("audit", { scope: "file" }, ({ folder }) => new Audit(folder))
+  .override("clusterOptions", { scope: "file" }, ({ audit }) => ({ apiServerArgs: audit.apiServerArgs }))
+  /** Starts a controller with a token of its own. */
+  .extend("start", ({ world, folder, audit }) => async (identity: string) => {
+    const kubeconfig = join(folder, `${identity}.kubeconfig`);
+    copyFileSync(await controllerKubeconfig(world), kubeconfig);
+    return {
+      process: new ControllerProcess(world, kubeconfig, identity),
+      writes: () => audit.writesOf(kubeconfig),
+    };
+  });
 
 it("one that stops longer than its lease, and wakes, finds another at work and writes nothing", {
   timeout: 240_000,
-}, async () => {
+}, async ({ world, invariants, askFor, start }) => {
   const first = await start("first");
   invariants.accept(1);
   for (const name of ["pipe-a", "pipe-b", "pipe-c"])
@@ -58,12 +41,10 @@ it("one that stops longer than its lease, and wakes, finds another at work and w
   const second = await start("second");
   await second.process.says('"listening"');
 
-  invariants.accept(4);
-  await world.askFor(4);
+  await askFor(4);
   await world.waitForCondition("Reconciling", "True");
   first.process.signal("SIGSTOP");
-  invariants.accept(2);
-  await world.askFor(2);
+  await askFor(2);
   await second.process.says('"leading"', TAKEOVER_MS);
   await invariants.settled(2, { quietMs: 1000 });
 
@@ -76,22 +57,25 @@ it("one that stops longer than its lease, and wakes, finds another at work and w
   await first.process.says("the lease was lost");
   expect(first.writes()).toEqual(before);
 
-  invariants.accept(3);
-  await world.askFor(3);
+  await askFor(3);
   await invariants.settled(3, { quietMs: 1000 });
   await second.process.kill();
   await invariants.end();
 });
 
-it("one that is killed is followed by another once its lease has run out", { timeout: 240_000 }, async () => {
+it("one that is killed is followed by another once its lease has run out", { timeout: 240_000 }, async ({
+  world,
+  invariants,
+  askFor,
+  start,
+}) => {
   const first = await start("first");
   invariants.accept(1);
   for (const name of ["pipe-a", "pipe-b", "pipe-c"])
     await world.createPipe({ name, cores: 1, podAnnotations: { [START_AFTER_ANNOTATION]: "2s" } });
   await world.waitForCondition("Ready", "True");
   const second = await start("second");
-  invariants.accept(4);
-  await world.askFor(4);
+  await askFor(4);
   await world.waitForCondition("Reconciling", "True");
   await first.process.kill();
   await second.process.says('"leading"', TAKEOVER_MS);
@@ -102,7 +86,7 @@ it("one that is killed is followed by another once its lease has run out", { tim
 
 it("one that is killed is followed by another although one read of the lease in six fails", {
   timeout: 240_000,
-}, async () => {
+}, async ({ cluster, world, invariants, start }) => {
   const proxy = await FaultyProxy.start(cluster);
   const first = await start("first");
   invariants.accept(1);

@@ -109,8 +109,8 @@ expressions have no labels of their own, so each alert says which release it is 
     {{- $labels | nindent 4 }}
   annotations:
     summary: >-
-      {{ "{{ $value | humanizePercentage }}" }} of the controller's passes fail.
-    description: For 15 minutes more than 10 % of its passes over services have ended with an error. They are tried again.
+      {{ "{{ $value | humanizePercentage }}" }} of the controller's reconciliations fail.
+    description: For 15 minutes more than 10 % of the reconciliations have ended with an error. They are retried.
     {{- include "pipe-scaling.runbook" (list . "PipeScalingReconcileErrors") }}
 - alert: PipeScalingQueueSlow
   expr: |-

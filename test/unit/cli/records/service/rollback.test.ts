@@ -4,7 +4,8 @@ import { describe, expect, it } from "vitest";
 import { runProgram } from "../../../../../src/cli/program.ts";
 import { ADMIN_COMMANDS } from "../../../../../src/cli/records/admin-commands.ts";
 import type { HistoryEntry, PipeScaling, PipeScalingStatus } from "../../../../../src/crd/pipe-scaling.ts";
-import { describeSize, sizeOfCores } from "../../../../../src/domain/size.ts";
+import { sizeOfCores } from "../../../../../src/domain/size.ts";
+import { historyEntry } from "../../../../gen/history-entry.ts";
 import { recordedIo } from "../../../../gen/io.ts";
 import { temporaryFolder, writeKubeconfig } from "../../../../gen/kubeconfig.ts";
 import { organizationRecord, serviceRecord } from "../../../../gen/records.ts";
@@ -25,13 +26,8 @@ function fieldsOf(cores: number) {
   return { replicaCpuMillicores: size.cpuMillicores, replicaMemoryGb: size.memoryGib };
 }
 
-function entryOf(cores: number, changes: Partial<HistoryEntry> = {}): HistoryEntry {
-  const summary = describeSize(sizeOfCores(cores));
-  return { ...fieldsOf(cores), summary, source: "Spec", result: "Scaled", startedAt: AT, ...changes };
-}
-
 /** A service that was scaled from the tier's default of one core to 2, and then to 4. */
-const HISTORY = [entryOf(4), entryOf(2), entryOf(1, { source: "TierDefault" })];
+const HISTORY = [historyEntry(4), historyEntry(2), historyEntry(1, { source: "TierDefault" })];
 
 function scalingOf(history: readonly HistoryEntry[] = HISTORY, changes: PipeScaling["spec"] = {}) {
   const [newest] = history;
@@ -141,7 +137,7 @@ describe("service rollback", () => {
   it("says that the tier caps a size above its maximum", async () => {
     const tiersFile = join(temporaryFolder(), "tiers.yaml");
     writeFileSync(tiersFile, "basic: { defaultCpuMillicores: 1000, maximumCpuMillicores: 2000 }\n");
-    const history = [entryOf(1), entryOf(4), entryOf(2)];
+    const history = [historyEntry(1), historyEntry(4), historyEntry(2)];
     const { code, err } = await rollBack(`--tiers-file ${tiersFile}`, { scalings: [scalingOf(history)] });
     expect(code).toBe(0);
     expect(err).toContain(
@@ -167,7 +163,7 @@ describe("service rollback", () => {
     [
       "without a previous size that completed",
       "",
-      [scalingOf([entryOf(4), entryOf(2, { result: "Superseded" })])],
+      [scalingOf([historyEntry(4), historyEntry(2, { result: "Superseded" })])],
       `The history of service ${ID} has no previous size: no rescale to a size other than 4 cpu / 16 Gi has completed. See service show ${ID} for the history.\n`,
     ],
     [
