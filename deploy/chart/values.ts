@@ -359,6 +359,9 @@ export const chartValues = z.strictObject({
   ),
   rbac: group("Rights of the two accounts, and of people.", {
     create: on("Make Roles, ClusterRoles and their bindings."),
+    nodes: on(
+      "Let the controller list the cluster's nodes, so that a size that fits none of them is known before a pipe is stopped for it. Off where no account may read nodes.",
+    ),
     aggregate: on("Add the rights to PipeScalings to the cluster's roles view, edit and admin."),
   }),
   admissionPolicies: group("What RBAC cannot say: which fields, and which names.", {
