@@ -180,8 +180,7 @@ export class SimulatedCluster {
     await new Promise<void>((resolve) => this.clock.after(LATENCY_MS, resolve));
     if (request.signal?.aborted) throw new KubeUnreachableError("who asked is no more");
     const name = nameIn(request.path);
-    if (request.path === collectionPath(NODES, undefined))
-      return parsed({ metadata: { resourceVersion: this.next() }, items: this.nodes });
+    if (request.path === collectionPath(NODES, undefined)) return this.#listNodes(request);
     if (request.path.endsWith("/deployments")) return this.#listPipe(request);
     const isOfPipe = request.path.includes("/deployments/");
     const fault = this.fault(request, isOfPipe ? this.deployments.get(name) : undefined);
@@ -189,6 +188,12 @@ export class SimulatedCluster {
     const answer = isOfPipe ? this.#patchPipe(name, request) : this.#callScaling(name, request);
     if (fault) throw fault.error;
     return parsed(answer);
+  }
+
+  #listNodes<T>(request: KubeRequest): T {
+    const fault = this.fault(request, undefined);
+    if (fault) throw fault.error;
+    return parsed({ metadata: { resourceVersion: this.next() }, items: this.nodes });
   }
 
   #listPipe<T>({ query }: KubeRequest): T {
