@@ -320,7 +320,9 @@ export const chartValues = z.strictObject({
       .array(namespaceName)
       .default([])
       .meta({ uniqueItems: true })
-      .describe("Namespaces where pipes run. They must exist; the rights are Roles in just these."),
+      .describe(
+        "Namespaces where pipes run. They must exist; the rights are Roles in just these, but for the list of nodes (`rbac.nodes`).",
+      ),
     allNamespaces: off("Pipes may run in any namespace; the rights are ClusterRoles."),
   }),
   records: group("The namespace of organizations, services, members and API keys.", {

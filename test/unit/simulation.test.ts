@@ -180,7 +180,7 @@ describe("a pipe whose rollout stops its old pods first", () => {
     return simulation;
   }
 
-  it("is left alone while no node is large enough, whatever starts anew, and resized when one is", async () => {
+  it("is left alone while no node is large enough, also by the next controller, and resized when one is", async () => {
     const simulation = await tooLarge();
     expect(simulation.told(1)).toMatchObject({ type: "Stalled", reason: "NoNodeLargeEnough" });
     expect(simulation.status(1).failures).toMatchObject([{ attempts: 1, generation: 1 }]);

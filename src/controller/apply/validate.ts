@@ -21,8 +21,8 @@ export interface Validator {
 }
 
 /**
- * A dry run of a resize, and then a look at the nodes if the action asks for it. What speaks against the resize is
- * recorded as if the resize had failed.
+ * Does a dry run of a resize, and compares the new pod with the nodes if the action asks for it. A problem is recorded
+ * as if the resize had failed.
  */
 export async function validate(validator: Validator, action: ValidateAction): Promise<void> {
   const { writes, validations, clock } = validator;

@@ -5,8 +5,8 @@ import type { NodeView } from "./node-view.ts";
 import { type Amounts, podRequests } from "./pod-requests.ts";
 
 /**
- * Why no node is large enough for the pod, even if nothing else ran there; `undefined` if one is. What other pods use
- * is left out: preemption and pods that end make it a guess (docs/adr/0027).
+ * Why no node is large enough for the pod, even if nothing else ran there; `undefined` if one is. The use of
+ * other pods is left out: preemption and pods that end make it a guess (docs/adr/0027).
  */
 export function lackOfCapacity(spec: PodSpec, nodes: readonly NodeView[]): string | undefined {
   const requests = podRequests(spec);

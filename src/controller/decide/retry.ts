@@ -37,7 +37,8 @@ export function retryDelayMs(reason: string, attempts: number): number {
 }
 
 /**
- * The wait after a write that failed. What was refused may be allowed once the owner has changed the Deployment. The wait still grows with each attempt, because some programs change Deployments all the time.
+ * The wait after a write that failed. A refused size may be allowed once the owner has changed the Deployment. The wait
+ * still grows with each attempt, because some programs change Deployments all the time.
  *
  * @param isChanged whether the Deployment has changed since the write
  */

@@ -45,7 +45,7 @@ describe("a pod for which no node is large enough", () => {
     );
   });
 
-  it("is told with a request and a node that read differently, however little is missing", () => {
+  it("is reported with a request and a node that read differently, however little is missing", () => {
     expect(lackOfCapacity(pod("8", "32Gi"), [node("7999999u", "34359738367")])).toContain(
       "request 8 cpu / 32 Gi, and the one node that it may run on has 7.999 cpu / 31.99 Gi",
     );
