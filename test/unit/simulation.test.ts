@@ -203,6 +203,14 @@ describe("a pipe whose rollout stops its old pods first", () => {
     expect(simulation.sizes("a")).toEqual([FOUR]);
   });
 
+  it("is the only kind that is compared with the nodes", async () => {
+    const simulation = await settled(["a", "b"]);
+    simulation.cluster.nodes = TOO_SMALL;
+    simulation.ask(1, 4);
+    await simulation.run(MINUTE);
+    expect(simulation.sizes("a", "b")).toEqual([FOUR, FOUR]);
+  });
+
   it("waits while the nodes cannot be listed, and says so", async () => {
     const simulation = await tooLarge();
     const { cluster } = simulation;
