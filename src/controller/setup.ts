@@ -16,6 +16,7 @@ import type { RecordSpan } from "../telemetry/span.ts";
 import { RolloutBudget } from "./apply/rollout-budget.ts";
 import { Validations } from "./apply/validations.ts";
 import { WriteHistory } from "./apply/write-history.ts";
+import { Nodes } from "./capacity/nodes.ts";
 import { countRolling } from "./decide/rolling.ts";
 import { enqueueOnChange } from "./event-handlers.ts";
 import { LEASE_NAME } from "./names.ts";
@@ -127,6 +128,7 @@ export function setup(options: SetupOptions): Controller {
     caches,
     writes,
     validations,
+    nodes: new Nodes({ client, clock, log }),
     budget,
     deletedScalings,
     enqueue,

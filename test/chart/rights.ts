@@ -4,7 +4,13 @@ import { collectionPath, objectPath, type Resource } from "../../src/kube/paths.
 import type { Cluster } from "../cluster/cluster.ts";
 import { PatientClient } from "../cluster/patient-client.ts";
 import { waitFor } from "../cluster/wait.ts";
-import { accountName, type Component, clusterRoleName, recordsRoleName } from "../gen/shipped-account.ts";
+import {
+  accountName,
+  type Component,
+  clusterRoleName,
+  nodesRoleName,
+  recordsRoleName,
+} from "../gen/shipped-account.ts";
 
 const RBAC = "rbac.authorization.k8s.io/v1";
 const ROLES: Resource = { apiVersion: RBAC, plural: "roles" };
@@ -111,9 +117,13 @@ export class Rights {
   static async of(component: Component, { cluster, records }: Place): Promise<Rights> {
     const admin = await PatientClient.of(cluster);
     const roles = new Map<string, Role>();
+    const clusterRoles = [
+      clusterRoleName(component, records),
+      ...(component === "controller" ? [nodesRoleName(records)] : []),
+    ];
     for (const path of [
       objectPath(ROLES, records, recordsRoleName(component)),
-      `${collectionPath(CLUSTER_ROLES, undefined)}/${clusterRoleName(component, records)}`,
+      ...clusterRoles.map((name) => `${collectionPath(CLUSTER_ROLES, undefined)}/${name}`),
     ]) {
       roles.set(path, await admin.json<Role>({ path }));
     }

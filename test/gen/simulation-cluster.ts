@@ -5,8 +5,10 @@ import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
 import type { PipeScaling, PipeScalingStatus } from "../../src/crd/pipe-scaling.ts";
 import type { KubeRequest } from "../../src/kube/client.ts";
 import { KubeApiError, KubeUnreachableError } from "../../src/kube/errors.ts";
-import type { Deployment, KubeObject, ObjectMeta } from "../../src/kube/objects.ts";
+import type { Deployment, KubeObject, Node, ObjectMeta } from "../../src/kube/objects.ts";
+import { collectionPath, NODES } from "../../src/kube/paths.ts";
 import { VirtualClock } from "./clock.ts";
+import { aNode } from "./node.ts";
 import { SimulationJudge } from "./simulation-judge.ts";
 import { patched } from "./simulation-patch.ts";
 
@@ -44,6 +46,8 @@ export class SimulatedCluster {
   isStripping = false;
   /** How late the watch is; by default it tells of a write before that is answered. */
   eventDelayMs = 0;
+  /** The nodes; one that no test fills by accident. */
+  nodes: readonly Node[] = [aNode("node", { cpu: "256", memory: "1Ti" })];
   /** How long pods of this template need, undefined for those that never come up. */
   rolloutMs: (pipe: Deployment) => number | undefined = () => 1000;
   fault: (request: KubeRequest, pipe: Deployment | undefined) => Fault = () => undefined;
@@ -176,6 +180,7 @@ export class SimulatedCluster {
     await new Promise<void>((resolve) => this.clock.after(LATENCY_MS, resolve));
     if (request.signal?.aborted) throw new KubeUnreachableError("who asked is no more");
     const name = nameIn(request.path);
+    if (request.path === collectionPath(NODES, undefined)) return this.#listNodes(request);
     if (request.path.endsWith("/deployments")) return this.#listPipe(request);
     const isOfPipe = request.path.includes("/deployments/");
     const fault = this.fault(request, isOfPipe ? this.deployments.get(name) : undefined);
@@ -183,6 +188,12 @@ export class SimulatedCluster {
     const answer = isOfPipe ? this.#patchPipe(name, request) : this.#callScaling(name, request);
     if (fault) throw fault.error;
     return parsed(answer);
+  }
+
+  #listNodes<T>(request: KubeRequest): T {
+    const fault = this.fault(request, undefined);
+    if (fault) throw fault.error;
+    return parsed({ metadata: { resourceVersion: this.next() }, items: this.nodes });
   }
 
   #listPipe<T>({ query }: KubeRequest): T {
@@ -193,11 +204,11 @@ export class SimulatedCluster {
   #patchPipe(name: string, { query, body }: KubeRequest): Deployment {
     const patch: Deployment = parsed(body);
     const before = current(this.deployments.get(name), patch.metadata);
-    if (query?.["dryRun"] !== undefined) return before;
     const { annotations = {} } = patch.metadata;
     const after: Deployment = parsed(
       patched(before, { metadata: { annotations }, ...(patch.spec ? { spec: patch.spec } : {}) }, true),
     );
+    if (query?.["dryRun"] !== undefined) return after;
     const isRollback = annotations[LAST_ROLLOUT_ANNOTATION]?.includes('"isRollback":true');
     if (patch.spec && isRollback) this.judge.putBack(name);
     else if (patch.spec) this.judge.given(toDeploymentView(before));

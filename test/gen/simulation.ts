@@ -1,6 +1,7 @@
 import { RolloutBudget } from "../../src/controller/apply/rollout-budget.ts";
 import { Validations } from "../../src/controller/apply/validations.ts";
 import { WriteHistory } from "../../src/controller/apply/write-history.ts";
+import { Nodes } from "../../src/controller/capacity/nodes.ts";
 import { countRolling } from "../../src/controller/decide/rolling.ts";
 import { enqueueOnChange } from "../../src/controller/event-handlers.ts";
 import { RETRY_ANNOTATION } from "../../src/controller/names.ts";
@@ -13,6 +14,7 @@ import type { ControllerMetrics } from "../../src/controller/report/metrics.ts";
 import type { Condition } from "../../src/crd/pipe-scaling.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
 import { BUILT_IN_TIERS } from "../../src/domain/tier.ts";
+import type { KubeClient } from "../../src/kube/client.ts";
 import { type ConfigMap, type Container, type Deployment, identityOf } from "../../src/kube/objects.ts";
 import { parseOrganization } from "../../src/records/organization.ts";
 import { parseService } from "../../src/records/service.ts";
@@ -158,8 +160,10 @@ export class Simulation {
     });
     enqueueOnChange(caches, queue, budget);
     this.#watch();
+    const client: Pick<KubeClient, "json"> = { json: (request) => cluster.json({ ...request, signal }) };
+    const log = createLogger("silent", "controller");
     const reconciler = new Reconciler({
-      client: { json: (request) => cluster.json({ ...request, signal }) },
+      client,
       caches,
       clock,
       namespace: RECORDS,
@@ -167,12 +171,13 @@ export class Simulation {
       rolloutTimeoutMs,
       writes,
       validations: new Validations(caches.pipes),
+      nodes: new Nodes({ client, clock, log }),
       budget,
       enqueue,
       deletedScalings: new DeletedScalings(caches.scalings, clock),
       events: { record: (event) => events.push(event) },
       metrics: this.#options.metrics ?? { passed: () => undefined, reported: () => undefined },
-      log: createLogger("silent", "controller"),
+      log,
       assertMayWrite: () => undefined,
     });
     const reconcile = (serviceId: string) => {

@@ -21,6 +21,7 @@ function setup() {
     client: { json: () => response.promise },
     writes: new WriteHistory(caches.pipes),
     validations: new Validations(caches.pipes),
+    nodes: { list: () => Promise.resolve([]) },
     assertMayWrite: () => undefined,
     enqueue: (serviceId) => enqueued.push(serviceId),
     log: createLogger("info", "controller", { write: (line) => lines.push(JSON.parse(line)) }),

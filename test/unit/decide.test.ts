@@ -270,6 +270,124 @@ describe("decide asks for dry runs before a canary", () => {
   });
 });
 
+describe("decide looks at the nodes before it stops the old pods of a pipe", () => {
+  const validating = { ...OPTIONS, validatesFirst: true };
+  const first = { stopsOldPodsFirst: true };
+  const accepted = (...pipes: DeploymentView[]): Partial<Snapshot> => ({
+    validations: new Map(
+      pipes.map((pipe) => [pipe.metadata.uid, { key: validationKey(pipe, FOUR), isPending: false }]),
+    ),
+  });
+  /** Names of the pipes that are validated, with a word if that includes a look at the nodes. */
+  const validated = (snapshot: Snapshot) =>
+    decide(snapshot, validating).actions.flatMap((action) => {
+      if (action.type !== "validate") return [];
+      return `${action.pipe.metadata.name}${action.checksNodes ? " and nodes" : ""}`;
+    });
+
+  it("also of a single pipe, which is resized once that is done", () => {
+    const pipe = aPipe("a", first);
+    expect(actionsFor(aSnapshot([pipe]), validating)).toEqual(["dry run of a"]);
+    expect(validated(aSnapshot([pipe]))).toEqual(["a and nodes"]);
+    expect(actionsFor(aSnapshot([pipe], accepted(pipe)), validating)).toEqual(["a 4000m/16Gi"]);
+  });
+
+  it("of no other pipe, also not in the dry runs before a canary", () => {
+    expect(validated(aSnapshot([aPipe("a", first), aPipe("b")]))).toEqual(["a and nodes", "b"]);
+    expect(validated(aSnapshot([aPipe("a", { ...first, replicas: 0 })]))).toEqual([]);
+  });
+
+  it("also once another pipe has proven the size, of those that would start", () => {
+    const done = rollingTo("a", FOUR, { rollout: COMPLETE });
+    const [b, c] = [aPipe("b", first), aPipe("c")];
+    expect(actionsFor(aSnapshot([done, b, c]), validating)).toEqual(["dry run of b"]);
+    expect(validated(aSnapshot([done, b, c]))).toEqual(["b and nodes"]);
+    expect(actionsFor(aSnapshot([done, b, c], accepted(b)), validating)).toEqual([
+      "b 4000m/16Gi",
+      "c 4000m/16Gi",
+    ]);
+    const rolling = ["e", "f", "g"].map((name) => rollingTo(name, FOUR));
+    expect(validated(aSnapshot([done, b, ...rolling]))).toEqual([]);
+  });
+
+  it("but not of one whose old pods a rollout has stopped already", () => {
+    const pipe = rollingTo("a", sizeOfCores(2), first);
+    expect(actionsFor(aSnapshot([pipe]), validating)).toEqual(["a 4000m/16Gi"]);
+  });
+
+  const tooLarge = (changes: Partial<WriteRecord> = {}): Partial<Snapshot> => {
+    const error = { reason: "NoNodeLargeEnough", message: "too large" } as const;
+    const outcome = { type: "failed", error, generation: 1 } as const;
+    const lastAtMs = NOW_MS - 60_000;
+    const write = {
+      purpose: "resize",
+      size: "4000m/16Gi",
+      attempts: 1,
+      lastAtMs,
+      outcome,
+      ...changes,
+    } as const;
+    return { writes: new Map([["uid-a", write]]) };
+  };
+
+  it("and leaves a pipe that fits no node alone, with a failure that holds back the others", () => {
+    const decision = decide(aSnapshot([aPipe("a", first), aPipe("b")], tooLarge()), validating);
+    expect(decision.actions).toEqual([]);
+    expect(decision.sizing).toMatchObject({
+      holdBack: "failure",
+      assessments: [
+        {
+          state: "failed",
+          failure: {
+            reason: "NoNodeLargeEnough",
+            message: "too large",
+            attempts: 1,
+            generation: 1,
+            nextRetryAt: "2026-06-01T12:04:00.000Z",
+          },
+        },
+        { state: "waiting" },
+      ],
+    });
+  });
+
+  it("again after 5 minutes, doubling to an hour, and sooner if the Deployment has changed", () => {
+    const at = (agoMs: number, attempts: number, pipe = aPipe("a", first)) =>
+      validated(aSnapshot([pipe], tooLarge({ attempts, lastAtMs: NOW_MS - agoMs })));
+    expect(at(299_999, 1)).toEqual([]);
+    expect(at(300_000, 1)).toEqual(["a and nodes"]);
+    expect(at(599_999, 2)).toEqual([]);
+    expect(at(3_600_000, 9)).toEqual(["a and nodes"]);
+    const changed = aPipe("a", { ...first, metadata: { ...aPipe("a").metadata, generation: 2 } });
+    expect(at(999, 1, changed)).toEqual([]);
+    expect(at(1000, 1, changed)).toEqual(["a and nodes"]);
+  });
+
+  it("after a restart no sooner than the status reports", () => {
+    const failure = { pipe: "a", uid: "uid-a", size: "4000m/16Gi", message: "too large", attempts: 1 };
+    const at = new Date(NOW_MS - 60_000).toISOString();
+    const failures = [{ ...failure, reason: "NoNodeLargeEnough", at, generation: 1 }];
+    expect(validated(aSnapshot([aPipe("a", first)], { failures }))).toEqual([]);
+    const changed = aPipe("a", { ...first, metadata: { ...aPipe("a").metadata, generation: 2 } });
+    expect(validated(aSnapshot([changed], { failures }))).toEqual(["a and nodes"]);
+  });
+
+  it("but not when a person asks for a retry", () => {
+    const scaling = aScaling(4, { retryRequestedAtMs: NOW_MS });
+    const pipe = aPipe("a", first);
+    expect(actionsFor(aSnapshot([pipe], { ...tooLarge(), scaling }), validating)).toEqual(["a 4000m/16Gi"]);
+    expect(validated(aSnapshot([pipe, aPipe("b", first)], { ...tooLarge(), scaling }))).toEqual([
+      "a",
+      "b and nodes",
+    ]);
+    const later = aScaling(4, { retryRequestedAtMs: NOW_MS + 1 });
+    expect(actionsFor(aSnapshot([pipe], { ...tooLarge(), scaling: later }), validating)).toEqual([]);
+    const before = aScaling(4, { retryRequestedAtMs: NOW_MS - 300_001 });
+    const due = tooLarge({ lastAtMs: NOW_MS - 300_000 });
+    expect(validated(aSnapshot([pipe], { ...due, scaling: before }))).toEqual(["a and nodes"]);
+  });
+});
+
 describe("decide remembers what it wrote", () => {
   const record = (changes: Partial<WriteRecord>): Partial<Snapshot> => ({
     writes: new Map([

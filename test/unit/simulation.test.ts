@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { RETRY_ANNOTATION } from "../../src/controller/names.ts";
 import { ControllerMetrics } from "../../src/controller/report/metrics.ts";
 import { KubeApiError } from "../../src/kube/errors.ts";
+import { aNode } from "../gen/node.ts";
 import { Simulation } from "../gen/simulation.ts";
 import { refusal } from "../gen/simulation-cluster.ts";
 
@@ -161,6 +162,81 @@ describe("a pipe that has come up with its size keeps it", () => {
     expect(simulation.told(1)?.type).toBe("Reconciling");
     await simulation.run(2 * MINUTE);
     expect(simulation.told(1)?.type).toBe("Ready");
+  });
+});
+
+describe("a pipe whose rollout stops its old pods first", () => {
+  const TOO_SMALL = [aNode("small", { cpu: "3", memory: "64Gi" })];
+
+  async function tooLarge(): Promise<Simulation> {
+    const simulation = new Simulation();
+    simulation.addService(1);
+    simulation.deploy("a", 1, { strategy: "Recreate" });
+    simulation.cluster.nodes = TOO_SMALL;
+    simulation.start();
+    await simulation.run(2 * SECOND);
+    simulation.ask(1, 4);
+    await simulation.run(MINUTE);
+    return simulation;
+  }
+
+  it("is left alone while no node is large enough, also by the next controller, and resized when one is", async () => {
+    const simulation = await tooLarge();
+    expect(simulation.told(1)).toMatchObject({ type: "Stalled", reason: "NoNodeLargeEnough" });
+    expect(simulation.status(1).failures).toMatchObject([{ attempts: 1, generation: 1 }]);
+    simulation.start();
+    await simulation.run(3 * MINUTE);
+    expect(simulation.status(1).failures).toMatchObject([{ attempts: 1 }]);
+    await simulation.run(2 * MINUTE);
+    expect(simulation.status(1).failures).toMatchObject([{ attempts: 2 }]);
+    expect(triesOf(simulation, "a", FOUR)).toBe(0);
+    simulation.cluster.nodes = [...TOO_SMALL, aNode("large", { cpu: "4", memory: "16Gi" })];
+    await simulation.run(10 * MINUTE);
+    expect(simulation.sizes("a")).toEqual([FOUR]);
+    expect(simulation.told(1)?.type).toBe("Ready");
+  });
+
+  it("is resized without regard to the nodes when a person asks for a retry", async () => {
+    const simulation = await tooLarge();
+    simulation.askToRetry(1);
+    await simulation.run(MINUTE);
+    expect(simulation.sizes("a")).toEqual([FOUR]);
+  });
+
+  it("is the only kind that is compared with the nodes", async () => {
+    const simulation = await settled(["a", "b"]);
+    simulation.cluster.nodes = TOO_SMALL;
+    simulation.ask(1, 4);
+    await simulation.run(MINUTE);
+    expect(simulation.sizes("a", "b")).toEqual([FOUR, FOUR]);
+  });
+
+  it("waits while the nodes cannot be listed, and says so", async () => {
+    const simulation = await tooLarge();
+    const { cluster } = simulation;
+    const error = new KubeApiError("GET /api/v1/nodes", 500, JSON.stringify({ message: "etcd is slow" }));
+    cluster.nodes = [aNode("large", { cpu: "8", memory: "64Gi" })];
+    cluster.fault = ({ path }) => (path.endsWith("/nodes") ? { error } : undefined);
+    // Until then the nodes are known.
+    await simulation.run(MINUTE);
+    simulation.ask(1, 2);
+    await simulation.run(2 * SECOND);
+    expect(simulation.told(1)).toMatchObject({ type: "Reconciling", reason: "WriteFailed" });
+    expect(simulation.told(1)?.message).toContain("the nodes cannot be listed: etcd is slow");
+    expect(simulation.sizes("a")).toEqual([ONE]);
+    cluster.fault = () => undefined;
+    await simulation.run(MINUTE);
+    expect(simulation.sizes("a")).toEqual([TWO]);
+  });
+
+  it("is resized, and rolled back if it fails, where a webhook that knows no dry runs hides the new pod", async () => {
+    const simulation = await tooLarge();
+    const message = 'admission webhook "w" does not support dry run';
+    const error = new KubeApiError("PATCH", 400, JSON.stringify({ message }));
+    simulation.cluster.fault = ({ query }) => (query?.["dryRun"] === undefined ? undefined : { error });
+    simulation.ask(1, 8);
+    await simulation.run(MINUTE);
+    expect(simulation.sizes("a")).toEqual(["8000m/32Gi"]);
   });
 });
 

@@ -16,6 +16,7 @@ const SENTENCES = {
   Suspended: "Scaling of this service is suspended: the pipes are left as they are until it is resumed.",
   Deleting: "The service is being set up anew.",
   Unschedulable: "There is no room for the pipe at this size at present.",
+  NoNodeLargeEnough: "The pipe is too large at this size for the machines that it may run on.",
   ProgressDeadlineExceeded: NOT_UP,
   RolloutTimeout: NOT_UP,
   RolloutFailed: "The pipe did not come up with this size.",

@@ -6,7 +6,7 @@ import type { AssessContext, Assessment } from "./assessment.ts";
 import { hasComeUp } from "./came-up.ts";
 import { failureOf, reportedFailure } from "./failure.ts";
 import { autoscalerConflict, fieldConflict, strippedAnnotation } from "./field-conflict.ts";
-import { retryAtMs, retryDelayMs, writeDelayMs } from "./retry.ts";
+import { isRefusal, isRetryRequested, retryAtMs, retryDelayMs, writeDelayMs } from "./retry.ts";
 import { rolloutFailure, rolloutRecheckAtMs } from "./rollout-failure.ts";
 import { rolloutPhase } from "./rollout-phase.ts";
 
@@ -109,8 +109,15 @@ function assessUnsized(pipe: DeploymentView, write: WriteRecord | undefined, con
   if (!failure) return { state: "waiting" };
   const askedMs = write?.outcome.type === "failed" ? (write.outcome.error.retryAfterMs ?? 0) : 0;
   const delayMs = Math.max(delayAfter(pipe, failure), askedMs);
-  const dueAtMs = retryAtMs(Date.parse(failure.at), delayMs, context.scaling, context.nowMs);
-  if (dueAtMs <= context.nowMs) return { state: "waiting", priorAttempts: failure.attempts };
+  const { scaling, nowMs } = context;
+  const failedAtMs = Date.parse(failure.at);
+  const dueAtMs = retryAtMs(failedAtMs, delayMs, scaling, nowMs);
+  if (dueAtMs <= nowMs)
+    return {
+      state: "waiting",
+      priorAttempts: failure.attempts,
+      isRetryRequested: isRetryRequested(failedAtMs, scaling, nowMs),
+    };
   const isRetried = failure.reason === "WriteFailed" || failure.reason === "Forbidden";
   return { state: isRetried ? "retrying" : "failed", ...withRetry(failure, dueAtMs) };
 }
@@ -151,7 +158,8 @@ function pastFailure(
   const conflict = fieldConflict(pipe, context);
   if (conflict) return conflict;
   const reported = reportedFailure(pipe, context);
-  const isStillRefused = reported?.reason === "Refused" && reported.generation === metadata.generation;
+  const isStillRefused =
+    reported !== undefined && isRefusal(reported.reason) && reported.generation === metadata.generation;
   return isStillRefused && !write ? reported : undefined;
 }
 
@@ -162,7 +170,7 @@ function writeFailure(
   context: AssessContext,
 ): PipeFailure {
   const failure = failureOf(pipe, error, attempts, lastAtMs, context);
-  const isRefused = outcome.type === "failed" && error.reason === "Refused";
+  const isRefused = outcome.type === "failed" && isRefusal(error.reason);
   return { ...failure, ...(isRefused ? { generation: outcome.generation } : {}) };
 }
 

@@ -18,6 +18,8 @@ export interface Assessment {
   readonly obstacle?: string;
   /** How often a waiting pipe was tried at this size before. */
   readonly priorAttempts?: number;
+  /** True if a waiting pipe is tried again because a person asked for it. */
+  readonly isRetryRequested?: boolean;
   /** When time alone may change this assessment, in milliseconds since 1970. */
   readonly recheckAtMs?: number;
 }

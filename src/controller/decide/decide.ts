@@ -25,7 +25,7 @@ export interface DecideOptions {
   readonly rolloutTimeoutMs: number;
   /** Rollouts that may start before the limit over all services is reached. */
   readonly overallFree: number;
-  /** True if dry runs of all waiting pipes come before a canary. */
+  /** True if dry runs of all waiting pipes come before a canary, and a look at the nodes before old pods are stopped. */
   readonly validatesFirst: boolean;
 }
 
@@ -56,13 +56,11 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   // The schedule is evaluated only for pipes that it can hold back.
   const isAnyWaiting = assessments.some(({ pipe, state }) => state === "waiting" && pipe.replicas > 0);
   const window = isAnyWaiting ? rolloutWindow(snapshot, scaling) : ALWAYS_OPEN;
-  const { start, holdBack, isCanary, blockedBy } = planRollout(assessments.map(planned), {
-    ...options,
-    isWindowOpen: window.open,
-  });
+  const plan = planRollout(assessments.map(planned), { ...options, isWindowOpen: window.open });
+  const { start, holdBack, blockedBy } = plan;
   const step: Step = { snapshot, scaling, sizing };
-  const validation = isCanary && options.validatesFirst ? validate(assessments, step) : VALIDATED;
-  // A canary restarts a pipe, so before it everything is known that can be known without a restart.
+  const validation = options.validatesFirst ? validate(assessments, plan, step) : VALIDATED;
+  // A rollout restarts a pipe, so before it everything is known that can be known without a restart.
   const starting = new Set(validation.isComplete ? start : start.filter((name) => isIdle(name, pipes)));
   const writes = assessments.flatMap((each) =>
     starting.has(each.pipe.metadata.name) ? resize(each, step) : repair(each, step),

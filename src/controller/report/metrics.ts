@@ -26,6 +26,7 @@ const FAILURE_REASONS = new Set([
   "FieldConflict",
   "Forbidden",
   "MalformedRecord",
+  "NoNodeLargeEnough",
   "ProgressDeadlineExceeded",
   "Refused",
   "ReplicaFailure",
