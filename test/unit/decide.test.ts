@@ -616,6 +616,76 @@ describe("decide, when a pipe cannot take the size", () => {
     ]);
   });
 
+  describe("and another one is requested meanwhile", () => {
+    const stopped = rollingTo("a", FOUR, { stopsOldPodsFirst: true });
+    const asked = (pipes: readonly DeploymentView[], changes: Partial<Snapshot> = {}) =>
+      told(decide(aSnapshot(pipes, { unschedulable, scaling: aScaling(8), ...changes }), OPTIONS).actions);
+    const refusal = (attempts: number, agoMs: number, purpose: WriteRecord["purpose"], size: string) => ({
+      writes: new Map<string, WriteRecord>([
+        [
+          "uid-a",
+          {
+            ...{ purpose, size, attempts, lastAtMs: NOW_MS - agoMs },
+            outcome: { type: "failed", error: { reason: "Refused", message: "no" }, generation: 1 },
+          },
+        ],
+      ]),
+    });
+
+    it("gives the pipe that one, if it can be given now", () => {
+      expect(asked([stopped])).toEqual(["a 8000m/32Gi"]);
+    });
+
+    it.each<[string, Partial<Snapshot>, Partial<DeploymentView>, DeploymentView[]]>([
+      ["is refused", refusal(1, 0, "resize", "8000m/32Gi"), {}, []],
+      ["is above a CPU limit", {}, { cpuLimitMillicores: 6000 }, []],
+      [
+        "waits for the rollout window",
+        { rolloutWindow: { schedule: "0 2 * * 6", durationMs: 3_600_000, timeZone: "UTC" } },
+        {},
+        [],
+      ],
+      [
+        "waits behind a failure",
+        {},
+        {},
+        [rollingTo("b", sizeOfCores(8), { lastRollout: aRollout(sizeOfCores(8), { startedAtMs: 0 }) })],
+      ],
+    ])("rolls the pipe back if that one %s", (_, changes, ofPipe, others) => {
+      expect(asked([{ ...stopped, ...ofPipe }, ...others], changes)[0]).toBe("a back to 1000m/4Gi");
+    });
+
+    it("records the size that failed, so that the one that is wanted can still be tried", () => {
+      const snapshot = aSnapshot([{ ...stopped, cpuLimitMillicores: 6000 }], {
+        ...{ unschedulable, scaling: aScaling(8) },
+      });
+      expect(decide(snapshot, OPTIONS).actions).toMatchObject([
+        { rollout: { size: FOUR, isRollback: true, failure: { reason: "Unschedulable", message: words } } },
+      ]);
+    });
+
+    it("bounds rollbacks that are refused, too", () => {
+      const actionsAt = (attempts: number, agoMs: number) =>
+        asked(
+          [{ ...stopped, cpuLimitMillicores: 6000 }],
+          refusal(attempts, agoMs, "roll-back", "4000m/16Gi"),
+        );
+      expect(actionsAt(1, 299_999)).toEqual([]);
+      expect(actionsAt(1, 300_000)).toEqual(["a back to 1000m/4Gi"]);
+    });
+
+    it("does not roll back a pipe whose rollout may still succeed, or a rollback", () => {
+      const window = { rolloutWindow: { schedule: "0 2 * * 6", durationMs: 3_600_000, timeZone: "UTC" } };
+      expect(asked([stopped], { ...window, unschedulable: new Map() })).toEqual([]);
+      expect(asked([{ ...stopped, stopsOldPodsFirst: false }], window)).toEqual([]);
+      const back = aPipe("a", {
+        ...{ rollout: UNDER_WAY, stopsOldPodsFirst: true },
+        lastRollout: aRollout(FOUR, { isRollback: true }),
+      });
+      expect(asked([back], window)).toEqual([]);
+    });
+  });
+
   it("names who else writes the size", () => {
     const taken = { lastRollout: aRollout(FOUR, { attempts: 4 }) };
     const messageOf = (otherManagers: readonly string[]) =>

@@ -4,7 +4,7 @@ import { type DeploymentView, isChangedByOwner, isRollingOut } from "../observe/
 import type { WriteError, WriteRecord } from "../observe/write-record.ts";
 import type { AssessContext, Assessment } from "./assessment.ts";
 import { hasComeUp } from "./came-up.ts";
-import { failureOf, reportedFailure } from "./failure.ts";
+import { failureOf, type Reason, reportedFailure } from "./failure.ts";
 import { autoscalerConflict, fieldConflict, strippedAnnotation } from "./field-conflict.ts";
 import { isRefusal, isRetryRequested, retryAtMs, retryDelayMs, writeDelayMs } from "./retry.ts";
 import { rolloutFailure, rolloutRecheckAtMs } from "./rollout-failure.ts";
@@ -16,8 +16,20 @@ type Result = Omit<Assessment, "pipe" | "phase"> & Partial<Pick<Assessment, "pha
 export function assess(pipe: DeploymentView, context: AssessContext): Assessment {
   const phase = rolloutPhase(pipe, context);
   const result = unsizable(pipe, context) ?? assessSizable(pipe, context);
+  const abandoned = abandonedRollout(pipe, context);
   const remark = horizontalAutoscalerRemark(pipe, context) ?? qosRemark(pipe, context);
-  return { pipe, phase, ...result, ...(remark === undefined ? {} : { remark }) };
+  return {
+    ...{ pipe, phase, ...result },
+    ...(abandoned ? { abandoned } : {}),
+    ...(remark === undefined ? {} : { remark }),
+  };
+}
+
+/** Whatever is wanted of the pipe now, such a rollout has stopped its old pods. Other pipes still have theirs. */
+function abandonedRollout(pipe: DeploymentView, context: AssessContext): Reason | undefined {
+  const isWanted = sameSize(pipe.size, context.desired) || pipe.lastRollout?.isRollback;
+  if (isWanted || !pipe.stopsOldPodsFirst || !isRollingOut(pipe)) return undefined;
+  return hasComeUp(pipe, context.scaling) ? undefined : rolloutFailure(pipe, context);
 }
 
 /** A person must act before the pipe can be sized. */

@@ -62,9 +62,11 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   const validation = options.validatesFirst ? validate(assessments, plan, step) : VALIDATED;
   // A rollout restarts a pipe, so before it everything is known that can be known without a restart.
   const starting = new Set(validation.isComplete ? start : start.filter((name) => isIdle(name, pipes)));
-  const writes = assessments.flatMap((each) =>
-    starting.has(each.pipe.metadata.name) ? resize(each, step) : repair(each, step),
-  );
+  const writes = assessments.flatMap((each) => {
+    const { name } = each.pipe.metadata;
+    if (starting.has(name)) return resize(each, step);
+    return start.includes(name) ? [] : repair(each, step);
+  });
   const actions = [...refreshes, ...validation.actions, ...writes];
   return { actions, sizing: { ...sizing, holdBack, blockedBy, window } };
 }
