@@ -754,7 +754,7 @@ describe("decide, when a pipe cannot take the size", () => {
   });
 
   const rolledBack = (attempts: number, rollout: Partial<LastRollout> = {}, stopsOldPodsFirst = false) => {
-    const failure = { reason: "RolloutTimeout", message: "too slow" };
+    const failure = { reason: "RolloutTimeout", message: "too slow" } as const;
     const lastRollout = aRollout(FOUR, { attempts, isRollback: true, failure, ...rollout });
     return aPipe("a", { lastRollout, stopsOldPodsFirst });
   };

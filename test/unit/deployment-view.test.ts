@@ -58,7 +58,7 @@ describe("the last rollout of a pipe", () => {
       { requests: { cpu: "500m", memory: "1Gi" }, limits: { cpu: "500m", memory: "1Gi" } },
     ],
   ])("is read as it was written, with %s as the last good size", (_, lastGoodSize) => {
-    const failure = { reason: "RolloutTimeout", message: "too slow" };
+    const failure = { reason: "RolloutTimeout", message: "too slow" } as const;
     const rollout = { ...ROLLOUT, lastGoodSize, isRollback: true, requestId: "request", failure };
     expect(toDeploymentView(deployment({}, rollout)).lastRollout).toEqual(rollout);
   });

@@ -1,7 +1,4 @@
-import type { Reason as ApiReason } from "../../../src/api/cluster/reasons.ts";
-import type { Obstacle } from "../../../src/controller/observe/snapshot.ts";
-
-export type Reason = ApiReason | Obstacle["reason"];
+import type { Reason } from "../../../src/api/cluster/reasons.ts";
 
 export interface ReasonText {
   /** How the conditions of the PipeScaling stand; none where only the API says the word. */

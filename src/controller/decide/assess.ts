@@ -1,10 +1,11 @@
 import type { PipeFailure } from "../../crd/pipe-scaling.ts";
+import type { FailureReason } from "../../crd/reasons.ts";
 import { formatSize, sameSize } from "../../domain/size.ts";
 import { type DeploymentView, isChangedByOwner, isRollingOut } from "../observe/deployment-view.ts";
 import type { WriteError, WriteRecord } from "../observe/write-record.ts";
 import type { AssessContext, Assessment } from "./assessment.ts";
 import { hasComeUp } from "./came-up.ts";
-import { failureOf, type Reason, reportedFailure } from "./failure.ts";
+import { type Cause, failureOf, reportedFailure } from "./failure.ts";
 import { autoscalerConflict, fieldConflict, strippedAnnotation } from "./field-conflict.ts";
 import { isRefusal, isRetryRequested, retryAtMs, retryDelayMs, writeDelayMs } from "./retry.ts";
 import { rolloutFailure, rolloutRecheckAtMs } from "./rollout-failure.ts";
@@ -26,7 +27,7 @@ export function assess(pipe: DeploymentView, context: AssessContext): Assessment
 }
 
 /** Whatever is wanted of the pipe now, such a rollout has stopped its old pods. Other pipes still have theirs. */
-function abandonedRollout(pipe: DeploymentView, context: AssessContext): Reason | undefined {
+function abandonedRollout(pipe: DeploymentView, context: AssessContext): Cause | undefined {
   const isWanted = sameSize(pipe.size, context.desired) || pipe.lastRollout?.isRollback;
   if (isWanted || !pipe.stopsOldPodsFirst || !isRollingOut(pipe)) return undefined;
   return hasComeUp(pipe, context.scaling) ? undefined : rolloutFailure(pipe, context);
@@ -35,7 +36,7 @@ function abandonedRollout(pipe: DeploymentView, context: AssessContext): Reason 
 /** A person must act before the pipe can be sized. */
 function unsizable(pipe: DeploymentView, context: AssessContext): Result | undefined {
   const { container, cpuLimitMillicores, size } = pipe;
-  const failing = (reason: string, message: string): Result => ({
+  const failing = (reason: FailureReason, message: string): Result => ({
     state: "unsizable",
     failure: failureOf(pipe, { reason, message }, 1, context.nowMs, context),
   });
@@ -161,11 +162,11 @@ function pastFailure(
   )
     return writeFailure(pipe, write, write.outcome.error, context);
   if (lastRollout?.isRollback && sameSize(lastRollout.size, context.desired)) {
-    const reason = lastRollout.failure ?? {
+    const cause: Cause = lastRollout.failure ?? {
       reason: "RolloutFailed",
       message: "the rollout did not complete",
     };
-    return failureOf(pipe, reason, Math.max(1, lastRollout.attempts), lastRollout.startedAtMs, context);
+    return failureOf(pipe, cause, Math.max(1, lastRollout.attempts), lastRollout.startedAtMs, context);
   }
   const conflict = fieldConflict(pipe, context);
   if (conflict) return conflict;

@@ -1,3 +1,4 @@
+import { failureReason } from "../../crd/reasons.ts";
 import type { PipeState } from "../../domain/rollout-plan.ts";
 import { formatSize, type Size, sameSize } from "../../domain/size.ts";
 import { type DeploymentView, isChangedByOwner } from "../observe/deployment-view.ts";
@@ -8,7 +9,7 @@ import type { WritePurpose } from "../observe/write-record.ts";
 import type { PipeAction } from "./actions.ts";
 import type { Assessment } from "./assessment.ts";
 import { hasComeUp, lastSizeThatCameUp } from "./came-up.ts";
-import type { Reason } from "./failure.ts";
+import type { Cause } from "./failure.ts";
 import { FIELD_CONFLICT, retryAtMs, retryDelayMs, writeDelayMs } from "./retry.ts";
 import type { Step } from "./sizing.ts";
 
@@ -30,7 +31,9 @@ export function repair(assessment: Assessment, step: Step): PipeAction[] {
   if (state !== "failed" || !isSized || !failure) return [];
   if (failure.reason === FIELD_CONFLICT) return restoreAnnotation(assessment, step);
   const isWaiting = recheckAtMs !== undefined && recheckAtMs > snapshot.nowMs;
-  return isWaiting ? [] : rollBack(pipe, sizing.desired.size, failure, step);
+  if (isWaiting) return [];
+  const cause = { reason: failureReason(failure.reason), message: failure.message };
+  return rollBack(pipe, sizing.desired.size, cause, step);
 }
 
 /** Writes an annotation that something removed again. Only that shows whether it still removes it. */
@@ -48,7 +51,7 @@ function isRecorded({ lastRollout, size }: DeploymentView, { snapshot }: Step): 
 }
 
 /** @param failed the size that the pipe cannot take */
-function rollBack(pipe: DeploymentView, failed: Size, { reason, message }: Reason, step: Step): PipeAction[] {
+function rollBack(pipe: DeploymentView, failed: Size, { reason, message }: Cause, step: Step): PipeAction[] {
   const { lastRollout } = pipe;
   const size = lastRollout?.lastGoodSize;
   // A deletion of the PipeScaling lost whether the pipe came up before its owner changed it, and must not resize it.

@@ -1,14 +1,14 @@
 import type { DeploymentCondition } from "../../kube/objects.ts";
 import { type DeploymentView, isChangedByOwner } from "../observe/deployment-view.ts";
 import type { AssessContext } from "./assessment.ts";
-import type { Reason } from "./failure.ts";
+import type { Cause } from "./failure.ts";
 import { startedAtMs } from "./rollout-phase.ts";
 
 /** ReplicaFailure comes and goes in healthy rollouts; only one that lasts is a failure. */
 const REPLICA_FAILURE_GRACE_MS = 30_000;
 
 /** Why the controller's last rollout of the pipe has failed; `undefined` if it has not. */
-export function rolloutFailure(pipe: DeploymentView, context: AssessContext): Reason | undefined {
+export function rolloutFailure(pipe: DeploymentView, context: AssessContext): Cause | undefined {
   const { progressing, replicaFailure } = pipe.rollout;
   const unschedulable = context.unschedulable.get(pipe.metadata.name);
   // Its old pods are gone already; other pipes keep theirs, and a node may yet come.
@@ -20,7 +20,8 @@ export function rolloutFailure(pipe: DeploymentView, context: AssessContext): Re
     return { reason: "ProgressDeadlineExceeded", message: `${progressing.message ?? ""}${because}` };
   }
   if (replicaFailure?.status === "True" && graceEndsAtMs(pipe, context) <= context.nowMs) {
-    return { reason: replicaFailure.reason ?? "ReplicaFailure", message: replicaFailure.message ?? "" };
+    const reason = replicaFailure.reason === "FailedCreate" ? "FailedCreate" : "ReplicaFailure";
+    return { reason, message: replicaFailure.message ?? "" };
   }
   if (timeoutAtMs(pipe, context) <= context.nowMs) {
     const time = describeDuration(context.rolloutTimeoutMs);

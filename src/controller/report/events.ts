@@ -7,7 +7,7 @@ import { allRun } from "./conditions.ts";
 
 /**
  * What is worth an Event in the step from one status to the next: few, for people, with the request id.
- * Derived from the statuses, so that a pass that writes none tells nothing. That a rescale has begun is none:
+ * Derived from the statuses, so that a reconciliation that writes none records nothing. That a rescale has begun is none:
  * the status says so, and of a thousand at once each would cost a write.
  */
 export function eventsOf(
