@@ -26,6 +26,7 @@ import { createLogger } from "../../src/telemetry/log.ts";
 import { type PipeOptions, pipeDeployment } from "./pipe.ts";
 import { organizationRecord, serviceRecord } from "./records.ts";
 import { SimulatedCluster } from "./simulation-cluster.ts";
+import { POLICY } from "./snapshot.ts";
 
 const RECORDS = "records";
 const PIPES = "pipes";
@@ -40,7 +41,7 @@ interface SimulationOptions {
 
 /** The controller, with its queue, caches and bounds, on a simulated cluster. */
 export class Simulation {
-  readonly rolloutTimeoutMs = 15 * 60_000;
+  readonly rolloutTimeoutMs = POLICY.rolloutTimeoutMs;
   readonly cluster = new SimulatedCluster(this.rolloutTimeoutMs);
   readonly clock = this.cluster.clock;
   readonly events: Event[] = [];
@@ -137,7 +138,8 @@ export class Simulation {
     this.#abort.abort();
     this.#abort = new AbortController();
     this.#caches = createCaches();
-    const { cluster, rolloutTimeoutMs, events } = this;
+    const { cluster, events } = this;
+    const policy = { ...POLICY, maxConcurrentRollouts: this.#options.mostRollouts ?? 50 };
     const clock = this.#skewedClock();
     const caches = this.#caches;
     const { signal } = this.#abort;
@@ -152,10 +154,9 @@ export class Simulation {
     const enqueue = (serviceId: string) => queue.add(serviceId);
     const budget = new RolloutBudget({
       clock,
-      limit: this.#options.mostRollouts ?? 50,
+      limit: policy.maxConcurrentRollouts,
       rolling: () =>
-        countRolling(caches, { nowMs: clock.now(), rolloutTimeoutMs }, writes) +
-        writes.unresolvedRollouts(clock.now()),
+        countRolling(caches, { nowMs: clock.now(), policy }, writes) + writes.unresolvedRollouts(clock.now()),
       wake: enqueue,
     });
     enqueueOnChange(caches, queue, budget);
@@ -168,7 +169,7 @@ export class Simulation {
       clock,
       namespace: RECORDS,
       tiers: BUILT_IN_TIERS,
-      rolloutTimeoutMs,
+      policy,
       writes,
       validations: new Validations(caches.pipes),
       nodes: new Nodes({ client, clock, log }),

@@ -20,11 +20,12 @@ import {
   aSnapshot,
   COMPLETE,
   NOW_MS,
+  POLICY,
   rollingTo,
   UNDER_WAY,
 } from "../gen/snapshot.ts";
 
-const OPTIONS = { rolloutTimeoutMs: 15 * 60_000, overallFree: 50, validatesFirst: false };
+const OPTIONS = { policy: POLICY, overallFree: 50, validatesFirst: false };
 const FOUR = sizeOfCores(4);
 
 function told(actions: readonly Action[]): string[] {
@@ -171,7 +172,7 @@ describe("decide paces a rescale", () => {
     ["holds a place over all services already", 1, ["a 8000m/32Gi"]],
     ["has had its time, and so lost its place, needs another", 0, []],
   ])("a rollout that %s", (_, leftMs, actions) => {
-    const startedAtMs = NOW_MS - OPTIONS.rolloutTimeoutMs + leftMs;
+    const startedAtMs = NOW_MS - POLICY.rolloutTimeoutMs + leftMs;
     const older = rollingTo("a", sizeOfCores(2), { lastRollout: aRollout(sizeOfCores(2), { startedAtMs }) });
     const snapshot = aSnapshot([older], { scaling: aScaling(8) });
     expect(actionsFor(snapshot, { ...OPTIONS, overallFree: 0 })).toEqual(actions);
@@ -202,7 +203,7 @@ describe("decide keeps the rollout window", () => {
 
   it("resizes pipes without replicas and rolls back at any time", () => {
     const failed = rollingTo("a", FOUR, {
-      lastRollout: aRollout(FOUR, { startedAtMs: NOW_MS - OPTIONS.rolloutTimeoutMs }),
+      lastRollout: aRollout(FOUR, { startedAtMs: NOW_MS - POLICY.rolloutTimeoutMs }),
     });
     expect(told(decided([failed, aPipe("b", { replicas: 0 })]).actions)).toEqual([
       "a back to 1000m/4Gi",
@@ -486,7 +487,7 @@ describe("decide remembers what it wrote", () => {
   });
 
   const stuck = rollingTo("a", FOUR, {
-    lastRollout: aRollout(FOUR, { startedAtMs: NOW_MS - OPTIONS.rolloutTimeoutMs }),
+    lastRollout: aRollout(FOUR, { startedAtMs: NOW_MS - POLICY.rolloutTimeoutMs }),
   });
 
   it("repeats a refused rollback at a requested retry, and soon when the Deployment has changed", () => {
@@ -562,7 +563,7 @@ describe("decide, when something removes the annotation of a pipe that has the s
 });
 
 describe("decide, when a pipe cannot take the size", () => {
-  const late = aRollout(FOUR, { startedAtMs: NOW_MS - OPTIONS.rolloutTimeoutMs });
+  const late = aRollout(FOUR, { startedAtMs: NOW_MS - POLICY.rolloutTimeoutMs });
   const condition = (type: string, reason: string, at: number) => {
     const time = new Date(at).toISOString();
     return { type, status: "True", reason, message: reason, lastUpdateTime: time, lastTransitionTime: time };
@@ -739,7 +740,7 @@ describe("decide, when a pipe cannot take the size", () => {
     const progressing = { type: "Progressing", status, reason, lastTransitionTime, lastUpdateTime };
     const pipe = rollingTo("a", FOUR, { lastRollout: late, rollout: { ...UNDER_WAY, progressing } });
     expect(decide(aSnapshot([pipe]), OPTIONS).sizing?.assessments).toMatchObject([
-      { state: "rolling", recheckAtMs: sinceMs + OPTIONS.rolloutTimeoutMs },
+      { state: "rolling", recheckAtMs: sinceMs + POLICY.rolloutTimeoutMs },
     ]);
   });
 
@@ -816,8 +817,8 @@ describe("decide, when a pipe cannot take the size", () => {
       const rollout = { ...UNDER_WAY, progressedAtS: (NOW_MS - agoMs) / 1000 };
       return aSnapshot([rollingTo("a", FOUR, { lastRollout: aRollout(FOUR, { startedAtMs }), rollout })]);
     };
-    expect(actionsFor(at(OPTIONS.rolloutTimeoutMs - 1000))).toEqual([]);
-    expect(actionsFor(at(OPTIONS.rolloutTimeoutMs))).toEqual(["a back to 1000m/4Gi"]);
+    expect(actionsFor(at(POLICY.rolloutTimeoutMs - 1000))).toEqual([]);
+    expect(actionsFor(at(POLICY.rolloutTimeoutMs))).toEqual(["a back to 1000m/4Gi"]);
     const failed = rolledBack(1, { startedAtMs });
     expect(decide(aSnapshot([failed]), OPTIONS).sizing?.assessments).toMatchObject([
       { state: "failed", recheckAtMs: NOW_MS + 5 * 60_000 },
@@ -826,7 +827,10 @@ describe("decide, when a pipe cannot take the size", () => {
 
   it("says how long it has waited, also where that is less than a minute", () => {
     const failures = failuresOf(
-      decide(aSnapshot([rollingTo("a", FOUR)]), { ...OPTIONS, rolloutTimeoutMs: 12_500 }),
+      decide(aSnapshot([rollingTo("a", FOUR)]), {
+        ...OPTIONS,
+        policy: { ...POLICY, rolloutTimeoutMs: 12_500 },
+      }),
     );
     expect(failures).toMatchObject([{ message: "the rollout has not completed in 12.5 s" }]);
   });
@@ -932,8 +936,7 @@ describe("decide, whatever the state of the pipes", () => {
     );
   });
 
-  const isOurs = (one: DeploymentView) =>
-    OURS.includes(rolloutPhase(one, { nowMs: NOW_MS, rolloutTimeoutMs: OPTIONS.rolloutTimeoutMs }));
+  const isOurs = (one: DeploymentView) => OURS.includes(rolloutPhase(one, { nowMs: NOW_MS, policy: POLICY }));
 
   it("touches each pipe at most once, and restarts no more than allowed", () => {
     fc.assert(

@@ -4,6 +4,7 @@ import { planRollout, serviceLimit } from "../../domain/rollout-plan.ts";
 import { type RolloutWindowState, windowAt } from "../../domain/rollout-window.ts";
 import type { Size } from "../../domain/size.ts";
 import { desiredSize } from "../../domain/tier.ts";
+import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import { type PipeScalingView, requestedSize } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
@@ -22,7 +23,7 @@ export interface Decision {
 }
 
 export interface DecideOptions {
-  readonly rolloutTimeoutMs: number;
+  readonly policy: RolloutPolicy;
   /** Rollouts that may start before the limit over all services is reached. */
   readonly overallFree: number;
   /** True if dry runs of all waiting pipes come before a canary, and a look at the nodes before old pods are stopped. */

@@ -24,7 +24,7 @@ export function rolloutFailure(pipe: DeploymentView, context: AssessContext): Ca
     return { reason, message: replicaFailure.message ?? "" };
   }
   if (timeoutAtMs(pipe, context) <= context.nowMs) {
-    const time = describeDuration(context.rolloutTimeoutMs);
+    const time = describeDuration(context.policy.rolloutTimeoutMs);
     return { reason: "RolloutTimeout", message: `the rollout has not completed in ${time}${because}` };
   }
   return undefined;
@@ -56,14 +56,14 @@ function graceEndsAtMs(pipe: DeploymentView, { nowMs }: AssessContext): number {
  * A rollout that its owner paused has its whole time once it goes on, and one that its owner changed since has it from
  * the last progress. The time of a rollout that the Deployment controller has not seen yet has not begun.
  */
-function timeoutAtMs(pipe: DeploymentView, { nowMs, rolloutTimeoutMs }: AssessContext): number {
+function timeoutAtMs(pipe: DeploymentView, { nowMs, policy }: AssessContext): number {
   const { rollout, lastRollout } = pipe;
   // The rollout has ended, or there was nothing to roll out; pods that start now belong to a later scaling.
   const isOver = rollout.progressing?.reason === "NewReplicaSetAvailable" && isOfLastRollout(pipe);
   if (isOver || lastRollout?.replicas === 0) return Number.POSITIVE_INFINITY;
   const progressedMs = isChangedByOwner(pipe) ? rollout.progressedAtS * 1000 : 0;
   const begunMs = rollout.isSeen ? startedAtMs(pipe, nowMs) : nowMs;
-  return Math.max(resumedAtMs(rollout.progressing, nowMs), progressedMs, begunMs) + rolloutTimeoutMs;
+  return Math.max(resumedAtMs(rollout.progressing, nowMs), progressedMs, begunMs) + policy.rolloutTimeoutMs;
 }
 
 /** A pause and a resumption leave the status of the condition as it is, so its transition time shows neither. */

@@ -1,10 +1,11 @@
 import type { RolloutPhase } from "../../domain/rollout-plan.ts";
 import { elapsedMs } from "../../runtime/elapsed.ts";
+import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
 import { type DeploymentView, isChangedByOwner, isRollingOut } from "../observe/deployment-view.ts";
 
 export interface Timing {
   readonly nowMs: number;
-  readonly rolloutTimeoutMs: number;
+  readonly policy: RolloutPolicy;
 }
 
 /** The phase of a pipe. Every phase in which pods move ends by time, so that no other pipe waits for ever. */
@@ -26,16 +27,16 @@ export function rolloutPhase(pipe: DeploymentView, timing: Timing): RolloutPhase
 export function phaseEndsAtMs(
   pipe: DeploymentView,
   phase: RolloutPhase,
-  { nowMs, rolloutTimeoutMs }: Timing,
+  { nowMs, policy }: Timing,
 ): number | undefined {
   switch (phase) {
     case "rolling-out":
     case "rolling-back":
-      return startedAtMs(pipe, nowMs) + rolloutTimeoutMs;
+      return startedAtMs(pipe, nowMs) + policy.rolloutTimeoutMs;
     case "updating":
-      return pipe.rollout.progressedAtS * 1000 + rolloutTimeoutMs;
+      return pipe.rollout.progressedAtS * 1000 + policy.rolloutTimeoutMs;
     case "terminating":
-      return endingSinceMs(pipe) + rolloutTimeoutMs;
+      return endingSinceMs(pipe) + policy.rolloutTimeoutMs;
     case "settled":
     case "paused":
     case "overdue":
@@ -58,6 +59,6 @@ function endingSinceMs({ rollout, lastRollout }: DeploymentView): number {
   return Math.max(rollout.progressedAtS * 1000, lastRollout?.startedAtMs ?? 0);
 }
 
-function isOverdue(sinceMs: number, { nowMs, rolloutTimeoutMs }: Timing): boolean {
-  return elapsedMs(sinceMs, nowMs) >= rolloutTimeoutMs;
+function isOverdue(sinceMs: number, { nowMs, policy }: Timing): boolean {
+  return elapsedMs(sinceMs, nowMs) >= policy.rolloutTimeoutMs;
 }
