@@ -26,7 +26,7 @@ export function assess(pipe: DeploymentView, context: AssessContext): Assessment
   };
 }
 
-/** Whatever is wanted of the pipe now, such a rollout has stopped its old pods. Other pipes still have theirs. */
+/** Such a rollout has stopped the old pods, even if another size is wanted now. Other pipes still have theirs. */
 function abandonedRollout(pipe: DeploymentView, context: AssessContext): Cause | undefined {
   const isWanted = sameSize(pipe.size, context.desired) || pipe.lastRollout?.isRollback;
   if (isWanted || !pipe.stopsOldPodsFirst || !isRollingOut(pipe)) return undefined;

@@ -22,7 +22,7 @@ const CONDITIONS = ["Ready", "Reconciling", "Stalled", "Suspended"] as const;
 /** Services that have a series of their own: those with the most units. The others are one, `other`. */
 const MOST_SERVICES = 1000;
 
-/** What is kept of a service from one reconciliation to the next. */
+/** The last reconciliation of a service. */
 interface ServiceState {
   readonly states: readonly PipeState[];
   readonly condition: (typeof CONDITIONS)[number];
