@@ -6,6 +6,7 @@ import { PatientClient } from "../../cluster/patient-client.ts";
 import { waitFor } from "../../cluster/wait.ts";
 import type { World } from "../world.ts";
 import type { Kinds } from "./history.ts";
+import { historyText } from "./history-text.ts";
 import { type Judgement, judge } from "./judge.ts";
 import { Observer } from "./observer.ts";
 import { isRolledOut, pipeContainer, serviceOf, sizeIn, sizeOfCores } from "./pipe-view.ts";
@@ -93,6 +94,11 @@ export class Invariants {
     const more = this.#judge().writes.filter((write) => !before.has(write) && !write.startsWith("Event "));
     if (more.length > 0)
       this.#unsettled.push(`Nothing was left to do, and the controller wrote: ${more.join(", ")}.`);
+  }
+
+  /** What was seen, for people who look for the cause of a failure. */
+  get history(): string {
+    return historyText(this.#observer.entries);
   }
 
   /** @throws Error with all that was not allowed */

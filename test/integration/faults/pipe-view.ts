@@ -75,6 +75,10 @@ export function saysRolledOut({ status }: Deployment): boolean {
   return status?.conditions?.some((each) => each.reason === "NewReplicaSetAvailable") ?? false;
 }
 
+export function hasOurAnnotation({ metadata }: Deployment): boolean {
+  return OUR_ANNOTATIONS.some((each) => metadata.annotations?.[each] !== undefined);
+}
+
 /** Whether the step from one version to the next was a write of the controller: its doing shows in what it owns. */
 export function isOurWrite(before: Deployment, after: Deployment): boolean {
   const owned = ownedLeaves(after, CONTROLLER_FIELD_MANAGER);
