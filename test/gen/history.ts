@@ -165,6 +165,28 @@ export class HistoryBuilder {
     return this.#seeScaling({ ...before, metadata: { ...before.metadata, ...this.#next() }, status });
   }
 
+  deleteScaling(): this {
+    if (!this.#scaling) throw new Error("ask first");
+    const object = { ...this.#scaling, metadata: { ...this.#scaling.metadata, ...this.#next() } };
+    this.entries.push({ type: "gone", kind: "PipeScaling", isInitial: false, object });
+    this.#scaling = undefined;
+    return this;
+  }
+
+  /** The controller creates the PipeScaling. @param cores `undefined` for the tier's default */
+  create(cores: number | undefined, suspend = false): this {
+    const meta = this.#meta(SERVICE);
+    const metadata = {
+      ...meta,
+      uid: `uid of ${meta.resourceVersion}`,
+      generation: 1,
+      managedFields: [{ manager: CONTROLLER_FIELD_MANAGER }],
+    };
+    const size =
+      cores === undefined ? {} : { replicaCpuMillicores: cores * 1000, replicaMemoryGb: cores * 4 };
+    return this.#seeScaling({ metadata, spec: suspend ? { ...size, suspend } : size });
+  }
+
   gap(kind: keyof Kinds, happened: (history: this) => void): this {
     const after = BigInt(this.#version);
     happened(this);

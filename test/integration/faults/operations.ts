@@ -24,6 +24,10 @@ export class Operations {
   readonly #operations: readonly Operation[];
   #made = 0;
 
+  get serviceId() {
+    return this.#service.world.serviceId;
+  }
+
   constructor(service: ServiceUnderTest, others: readonly OtherWriters[] = []) {
     this.#service = service;
     this.#others = others;

@@ -5,7 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, it } from "vitest";
 import { type Cluster, startCluster } from "../../cluster/cluster.ts";
 import { environment } from "../../cluster/environment.ts";
-import { killApiServer, REVIVABLE } from "../../cluster/outage.ts";
+import { REVIVABLE } from "../../cluster/outage.ts";
 import { silentProgress } from "../../cluster/progress.ts";
 import { TcpProxy } from "../../cluster/tcp-proxy.ts";
 import { waitFor } from "../../cluster/wait.ts";
@@ -17,18 +17,24 @@ import { controllerKubeconfig, KeptController } from "./controller-process.ts";
 import { Invariants } from "./invariants.ts";
 import { ObjectWriters } from "./object-writers.ts";
 import { Operations } from "./operations.ts";
+import { RandomFaults } from "./random-faults.ts";
 import { ServiceUnderTest } from "./service-under-test.ts";
 
-const STEPS = Number(environment["PIPE_SCALING_TEST_STEPS"] ?? 150);
+const STEPS = Number(environment["PIPE_SCALING_TEST_STEPS"] ?? 120);
+/** Of the test of many namespaces, which begins with so many services. */
+const STEPS_OF_MANY = Math.ceil(STEPS / 3);
+const OTHER_NAMESPACES = 39;
 /** The most that passes between two steps. */
 const PAUSE_MS = 500;
+const LAST_CORES = 9;
+const QUIET_MS = 3000;
 const HOUR_MS = 3_600_000;
 
 let cluster: Cluster;
 let world: World;
-let invariants: Invariants;
 let proxy: TcpProxy;
-let controller: KeptController;
+let invariants: Invariants | undefined;
+let controller: KeptController | undefined;
 let webhook: AdmissionWebhook | undefined;
 beforeAll(async () => {
   cluster = await startCluster({
@@ -41,26 +47,24 @@ beforeAll(async () => {
 afterAll(() => cluster?.stop());
 beforeEach(async () => {
   world = await World.create("basic", cluster);
-  invariants = await Invariants.observe(world);
   proxy = await TcpProxy.listen(Number(new URL(cluster.server).port));
 });
 afterEach(async () => {
-  await controller.end();
+  await controller?.end();
   await webhook?.end();
   proxy.close();
-  await invariants.close();
+  await invariants?.close();
   await world.end();
+  controller = undefined;
+  webhook = undefined;
+  invariants = undefined;
 });
 
 it(`holds through ${STEPS} steps of people and faults at random (seed ${seed})`, {
   timeout: 120_000 + 1500 * STEPS,
 }, async () => {
   const random = randomOf(seed);
-  // Each process has another clock: right, an hour ahead, or an hour behind.
-  const nextClock = randomOf(seed + 1);
-  controller = new KeptController(world, await controllerKubeconfig(world, proxy.port), () => ({
-    clockErrorMs: Math.floor(nextClock() * 3 - 1) * HOUR_MS,
-  }));
+  invariants = await Invariants.observe(world);
   await world.createPipe({ name: "idle", cores: 1, replicas: 0 });
   webhook = await AdmissionWebhook.start(world, "MutatingWebhookConfiguration", "idle");
   const service = new ServiceUnderTest(world, invariants, random);
@@ -68,65 +72,84 @@ it(`holds through ${STEPS} steps of people and faults at random (seed ${seed})`,
     new ObjectWriters(service),
     new AdmissionFaults(service, webhook),
   ]);
-
-  invariants.accept(1);
-  await operations.addPipes(4);
+  await prepared(service, operations, 4);
+  controller = await startController([world.pipes]);
   await world.waitForCondition("Ready", "True");
+  await run(invariants, controller, [operations], STEPS);
+});
+
+it(`holds in ${OTHER_NAMESPACES + 1} namespaces through ${STEPS_OF_MANY} steps at random (seed ${seed})`, {
+  timeout: 180_000 + 1500 * STEPS_OF_MANY,
+}, async () => {
+  const random = randomOf(seed);
+  const worlds = [world, ...(await world.more(OTHER_NAMESPACES))];
+  const services = new Map(worlds.map(({ serviceId, pipes }) => [serviceId, pipes]));
+  const observed = await Invariants.observe(world, { services });
+  invariants = observed;
+  const all = await Promise.all(
+    worlds.map(async (each) => {
+      const service = new ServiceUnderTest(each, observed, random);
+      const operations = new Operations(service, [new ObjectWriters(service)]);
+      await prepared(service, operations, 2);
+      return operations;
+    }),
+  );
+  controller = await startController([]);
+  for (const each of worlds) await each.waitForCondition("Ready", "True");
+  await run(observed, controller, all, STEPS_OF_MANY);
+});
+
+/** @param pipeNamespaces empty for all, with one watch for each kind */
+async function startController(pipeNamespaces: readonly string[]): Promise<KeptController> {
+  // Each process has another clock: right, an hour ahead, or an hour behind.
+  const randomClock = randomOf(seed + 1);
+  return new KeptController(world, await controllerKubeconfig(world, proxy.port), () => ({
+    pipeNamespaces,
+    clockErrorMs: Math.floor(randomClock() * 3 - 1) * HOUR_MS,
+  }));
+}
+
+/** Deploys the first pipes. */
+async function prepared(service: ServiceUnderTest, operations: Operations, pipes: number): Promise<void> {
+  service.acceptDefault();
+  await operations.addPipes(pipes);
+}
+
+/** Steps of people and faults; then one last size for all services, and the judgement. */
+async function run(
+  observed: Invariants,
+  kept: KeptController,
+  all: readonly Operations[],
+  steps: number,
+): Promise<void> {
+  const random = randomOf(seed + 2);
+  const faults = new RandomFaults(cluster, proxy, kept, random);
   try {
-    for (let step = 0; step < STEPS; step++) {
-      await operations.any();
-      await anyFault(random);
+    for (let step = 0; step < steps; step++) {
+      await all[Math.floor(random() * all.length)]?.any();
+      await faults.any();
       await delay(random() * PAUSE_MS);
     }
-    const cores = 9;
-    await waitFor(() => operations.conclude(cores).then(() => true), { what: "the last request" });
-    await invariants.settled(cores, { quietMs: 3000 });
-    await invariants.end();
+    for (const each of all) {
+      await waitFor(() => each.conclude(LAST_CORES).then(() => true), { what: "the last request" });
+    }
+    for (const { serviceId } of all) await observed.settled(LAST_CORES, { quietMs: 0, serviceId });
+    await observed.quiet(QUIET_MS);
+    await observed.end();
   } catch (error) {
-    const files = keep({ operations: operations.log.join("\n") });
-    throw new Error(`${String(error)}\nWhat was done and seen: ${files}`, { cause: error });
+    const operations = all.flatMap(({ log }) => log).toSorted();
+    const folder = keep({
+      operations: operations.join("\n"),
+      history: observed.history,
+      controller: kept.output,
+    });
+    throw new Error(`${String(error)}\nWhat was done and seen: ${folder}`, { cause: error });
   }
-});
+}
 
 /** Keeps what happened for people who look for the cause. Returns the folder. */
 function keep(texts: Readonly<Record<string, string>>): string {
   const folder = mkdtempSync(join(tmpdir(), `pipe-scaling-seed-${seed}-`));
-  const all = { ...texts, history: invariants.history, controller: controller.output };
-  for (const [name, text] of Object.entries(all)) writeFileSync(join(folder, `${name}.log`), text);
+  for (const [name, text] of Object.entries(texts)) writeFileSync(join(folder, `${name}.log`), text);
   return folder;
-}
-
-async function anyFault(random: () => number): Promise<void> {
-  const faults: readonly [share: number, fault: () => Promise<void>][] = [
-    [0.08, () => controller.current.kill()],
-    [0.05, () => stopped(random() * 2000)],
-    [0.05, async () => proxy.cut()],
-    [0.04, () => frozen(random() * 2000)],
-    [0.02, killedApiServer],
-  ];
-  let dice = random();
-  for (const [share, fault] of faults) {
-    if (dice < share) return fault();
-    dice -= share;
-  }
-}
-
-/** The controller stands still for a while. */
-async function stopped(ms: number): Promise<void> {
-  const { current } = controller;
-  current.signal("SIGSTOP");
-  await delay(ms);
-  current.signal("SIGCONT");
-}
-
-/** Its connections stay open, and nothing gets through. */
-async function frozen(ms: number): Promise<void> {
-  proxy.freeze();
-  await delay(ms);
-  proxy.thaw();
-}
-
-async function killedApiServer(): Promise<void> {
-  await killApiServer(cluster);
-  await cluster.revive();
 }
