@@ -67,7 +67,7 @@ it("lets a deleted PipeScaling come back as it was, or with the size of all pipe
 });
 
 it("lets the size of a PipeScaling that came back be given to a pipe that had a newer one", () => {
-  const history = rescaled(rescaled(service(), 2), 4).accept(2).ask(2);
+  const history = rescaled(rescaled(service(), 2), 4);
   for (const name of pipes) history.giveByOthers(name, 2);
   history.deleteScaling().create(2).giveByOthers("pipe-a", 8).give("pipe-a", 2);
   expect(violationsOf(history)).toEqual([]);
