@@ -86,6 +86,14 @@ const steps = fc.oneof(
   step("delete the PipeScaling", fc.constant(undefined), ({ simulation }, _, { service }) =>
     simulation.removeScaling(service),
   ),
+  step("delete the PipeScaling unseen", fc.constant(undefined), ({ simulation }, _, { service }) => {
+    simulation.stop();
+    simulation.removeScaling(service);
+    simulation.start();
+  }),
+  step("remove the annotation", fc.constant(undefined), ({ simulation }, _, { name }) =>
+    simulation.cluster.removeAnnotation(name),
+  ),
   step(
     "scale",
     fc.nat(3),

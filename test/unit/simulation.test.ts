@@ -415,4 +415,20 @@ describe("deleting a PipeScaling", () => {
     expect(simulation.sizes("green")).toEqual([FOUR]);
     expect(simulation.told(1)).toMatchObject({ type: "Ready", status: "True" });
   });
+
+  it("resizes no pipe if no controller sees it, whatever annotations another writer has removed", async () => {
+    const names = ["blue", "green", "red"];
+    const simulation = await settled(names);
+    simulation.ask(1, 4);
+    await simulation.run(5 * MINUTE);
+    for (const removed of [[], ["blue"], ["blue", "green"], names]) {
+      for (const name of removed) simulation.cluster.removeAnnotation(name);
+      simulation.stop();
+      simulation.removeScaling(1);
+      simulation.start();
+      await simulation.run(5 * MINUTE);
+      expect(simulation.sizes(...names)).toEqual([FOUR, FOUR, FOUR]);
+      expect(simulation.told(1)).toMatchObject({ type: "Ready", status: "True" });
+    }
+  });
 });
