@@ -55,6 +55,11 @@ it("lets a pipe that does not come up be put back, once, to the size that it ran
   expect(violationsOf(history)).toEqual([]);
 });
 
+it("does not take another writer that brings back an older pipe for the controller", () => {
+  const history = rescaled(rescaled(service(), 2), 4).restoreByOthers("pipe-a", 2);
+  expect(violationsOf(history)).toEqual([]);
+});
+
 it("lets a deleted PipeScaling come back as it was, or with the size of all pipes, or suspended", () => {
   const histories = [
     service().ask(4).deleteScaling().create(4),
