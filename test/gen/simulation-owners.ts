@@ -32,7 +32,7 @@ export function ownedWith(
   return [...ownedWithout(before, parts), ...written];
 }
 
-/** What is left after another writer has set or removed these parts. */
+/** The controller's entries after another writer has set or removed these parts. */
 export function ownedWithout(
   before: readonly ManagedFields[] = [],
   parts: readonly Part[],

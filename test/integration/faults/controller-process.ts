@@ -26,7 +26,7 @@ export async function controllerKubeconfig({ cluster, records }: World, port?: n
 export interface ControllerProcessOptions {
   /** Namespaces of pipes, empty for all; by default the world's own. */
   readonly pipeNamespaces?: readonly string[];
-  /** How far the clock of its machine is ahead; negative if it is behind. */
+  /** Lead of its machine's clock; negative if it is behind. */
   readonly clockErrorMs?: number;
 }
 
@@ -70,7 +70,7 @@ export class ControllerProcess {
     });
   }
 
-  /** What it has logged so far. */
+  /** Its log so far. */
   get output(): string {
     return this.#output;
   }
@@ -139,7 +139,7 @@ export class KeptController {
     return this.#starts;
   }
 
-  /** What all processes so far have logged. */
+  /** The log of all processes so far. */
   get output(): string {
     return this.#output + this.#current.output;
   }

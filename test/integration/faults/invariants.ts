@@ -100,7 +100,7 @@ export class Invariants {
       this.#unsettled.push(`Nothing was left to do, and the controller wrote: ${more.join(", ")}.`);
   }
 
-  /** What was seen, for people who look for the cause of a failure. */
+  /** All versions that were seen, for people who look for the cause of a failure. */
   get history(): string {
     return historyText(this.#observer.entries);
   }

@@ -36,7 +36,7 @@ export function judge(entries: readonly Entry[], scope: Scope): Judgement {
   return { violations, writes };
 }
 
-/** Of the controller to one Deployment, without a change of what is asked for, whatever another writer does. */
+/** Limit of the controller's writes to one Deployment for one request, whatever another writer does. */
 const MOST_WRITES = 20;
 
 class Judge {
@@ -222,7 +222,7 @@ class Judge {
     for (const fault of statusFaults(object, ran)) this.#fault(object, fault);
   }
 
-  /** From now on its size may be given. Nobody asked for it again: the controller chose it by what the pipes have. */
+  /** From now on pipes may be given its size: the controller chose it by the pipes, without a new request. */
   #recreated(object: Kinds["PipeScaling"], version: bigint): void {
     const service = this.#services.get(object.metadata.name);
     if (!service || this.#isUnseen("Deployment", version)) return;

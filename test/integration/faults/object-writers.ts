@@ -9,7 +9,7 @@ import { kubectl } from "../../cluster/kubectl.ts";
 import { ifPossible, type OtherWriters } from "./operations.ts";
 import type { Operation, ServiceUnderTest } from "./service-under-test.ts";
 
-/** How long a writer replaces a pipe again and again, and how often. */
+/** A writer replaces a pipe again and again for so long, and so often. */
 const REPLACING_MS = 3000;
 const REPLACE_EVERY_MS = 200;
 

@@ -17,7 +17,7 @@ export interface OtherWriters {
 
 /** What people and other programs do to a service while its pipes are sized, chosen at random. */
 export class Operations {
-  /** What was done, and what the API server refused. */
+  /** The names of the operations so far, with the times. */
   readonly log: string[] = [];
   readonly #service: ServiceUnderTest;
   readonly #others: readonly OtherWriters[];
@@ -183,7 +183,7 @@ export class Operations {
   }
 }
 
-/** Whether it was done: not if the API server is down or refuses it. */
+/** Returns false if the API server is down or refuses it. */
 export async function ifPossible(operation: Operation): Promise<boolean> {
   try {
     await operation();

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, it } from "vitest";
+import { ROOMY_NODE, WITHOUT_CLIENT_LIMITS } from "../../cluster/capacity.ts";
 import { type Cluster, startCluster } from "../../cluster/cluster.ts";
 import { environment } from "../../cluster/environment.ts";
 import { REVIVABLE } from "../../cluster/outage.ts";
@@ -21,7 +22,7 @@ import { RandomFaults } from "./random-faults.ts";
 import { ServiceUnderTest } from "./service-under-test.ts";
 
 const STEPS = Number(environment["PIPE_SCALING_TEST_STEPS"] ?? 120);
-/** Of the test of many namespaces, which begins with so many services. */
+/** The test of many namespaces needs more time for its beginning and its end. */
 const STEPS_OF_MANY = Math.ceil(STEPS / 3);
 const OTHER_NAMESPACES = 39;
 /** The most that passes between two steps. */
@@ -29,6 +30,7 @@ const PAUSE_MS = 500;
 const LAST_CORES = 9;
 const QUIET_MS = 3000;
 const HOUR_MS = 3_600_000;
+const MANAGER = "kube-controller-manager";
 
 let cluster: Cluster;
 let world: World;
@@ -41,7 +43,12 @@ beforeAll(async () => {
     progress: silentProgress,
     podStartMs: 100,
     podStartJitterMs: 200,
-    componentArgs: REVIVABLE,
+    componentArgs: {
+      ...REVIVABLE,
+      ...WITHOUT_CLIENT_LIMITS,
+      [MANAGER]: { ...REVIVABLE[MANAGER], ...WITHOUT_CLIENT_LIMITS[MANAGER] },
+    },
+    nodeSize: ROOMY_NODE,
   });
 });
 afterAll(() => cluster?.stop());

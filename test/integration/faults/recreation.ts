@@ -13,10 +13,11 @@ export function requestedSize({ spec }: Scaling): string | undefined {
 }
 
 /**
- * What is wrong with a PipeScaling that the controller created: a deletion resizes nothing. It is as it was before the
- * deletion, or suspended, or all pipes have its size. The tier's default is only for a service of which no pipe shows
+ * Checks a PipeScaling that the controller created, by the rule that a deletion resizes nothing. It is as it was before
+ * the deletion, or suspended, or all pipes have its size. The tier's default is only for a service of which no pipe shows
  * that the controller resized it.
  *
+ * @returns sentences, none if all is well
  * @param deleted the PipeScaling of the service before, if there was one
  * @param pipes all pipes of the service
  */
