@@ -157,6 +157,23 @@ describe("a PipeScaling", () => {
     await invariants.end();
   });
 
+  it("that is deleted while no controller runs has the size of the pipes again, also without their annotations", async () => {
+    invariants.accept(1);
+    const stop = await world.startController();
+    for (const name of ["pipe", "pipe-b"]) await world.createPipe({ name, cores: 1 });
+    await world.waitForCondition("Ready", "True");
+    await rescale(4);
+    await stop();
+    const before = await revision();
+    await inPipes(["annotate", "deployment", "--all", `${LAST_ROLLOUT_ANNOTATION}-`]);
+    await inPipes(["delete", "pipescaling", world.serviceId]);
+    await world.startController();
+    await settled(4);
+    expect((await world.scaling()).spec).toEqual({ replicaCpuMillicores: 4000, replicaMemoryGb: 16 });
+    expect(await revision()).toBe(before);
+    await invariants.end();
+  });
+
   function manifest(spec: PipeScalingSpec): object {
     const metadata = { name: world.serviceId, namespace: world.pipes };
     return { apiVersion: API_VERSION, kind: KIND, metadata, spec };
