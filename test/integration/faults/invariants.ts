@@ -75,17 +75,22 @@ export class Invariants {
     );
   }
 
-  /**
-   * Waits until every pipe of the service runs this size by a completed rollout and its PipeScaling says so,
-   * then watches for a while that the controller writes nothing more. If it does, `end` will tell.
-   */
+  /** Waits for `reached`, then watches for a while that the controller writes nothing more. If it does, `end` will tell. */
   async settled(
     cores: number,
     { quietMs = 5000, timeoutMs = 60_000, serviceId = this.#world.serviceId } = {},
   ): Promise<void> {
+    await this.reached(cores, { timeoutMs, serviceId });
+    await this.quiet(quietMs);
+  }
+
+  /** Waits until every pipe of the service runs this size by a completed rollout and its PipeScaling says so. */
+  async reached(
+    cores: number,
+    { timeoutMs = 60_000, serviceId = this.#world.serviceId } = {},
+  ): Promise<void> {
     const what = `all pipes of ${serviceId} to run ${sizeOfCores(cores)} and Ready=True`;
     await waitFor(() => this.#isReached(sizeOfCores(cores), serviceId), { what, timeoutMs });
-    await this.quiet(quietMs);
   }
 
   /** Watches for a while that the controller writes nothing; if it does, `end` will tell. */

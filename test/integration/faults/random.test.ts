@@ -140,7 +140,7 @@ async function run(
     for (const each of all) {
       await waitFor(() => each.conclude(LAST_CORES).then(() => true), { what: "the last request" });
     }
-    for (const { serviceId } of all) await observed.settled(LAST_CORES, { quietMs: 0, serviceId });
+    for (const { serviceId } of all) await observed.reached(LAST_CORES, { serviceId });
     await observed.quiet(QUIET_MS);
     await observed.end();
   } catch (error) {
