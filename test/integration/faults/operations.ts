@@ -61,7 +61,8 @@ export class Operations {
     const operation = this.#operations[this.#service.below(this.#operations.length)] ?? this.#ask;
     const at = new Date().toISOString();
     const isDone = await ifPossible(() => operation.call(this));
-    this.log.push(`${at} ${this.#service.world.pipes} ${operation.name}${isDone ? "" : " (in vain)"}`);
+    const name = operation.name.replace(/^bound #|^#/, "");
+    this.log.push(`${at} ${this.#service.world.pipes} ${name}${isDone ? "" : " (in vain)"}`);
   }
 
   /** Undoes what stands in the way, and asks for a size; throws while there is no API server. */
