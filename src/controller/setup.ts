@@ -113,8 +113,7 @@ export function setup(options: SetupOptions): Controller {
     clock,
     limit: options.maxConcurrentRollouts,
     rolling: () =>
-      countRolling(caches, { nowMs: clock.now(), rolloutTimeoutMs }, writes) +
-      writes.unresolvedRollouts(clock.now()),
+      countRolling(caches, { nowMs: clock.now(), rolloutTimeoutMs }) + writes.unresolvedRollouts(clock.now()),
     wake: enqueue,
   });
   const deletedScalings = new DeletedScalings(caches.scalings, clock, options.recreateGraceMs);

@@ -152,7 +152,7 @@ export class Simulation {
       clock,
       limit: this.#options.mostRollouts ?? 50,
       rolling: () =>
-        countRolling(caches, { nowMs: clock.now(), rolloutTimeoutMs }, writes) +
+        countRolling(caches, { nowMs: clock.now(), rolloutTimeoutMs }) +
         writes.unresolvedRollouts(clock.now()),
       wake: enqueue,
     });

@@ -201,6 +201,16 @@ export function isRollingOut({
   return isSize(applied) ? sameSize(size, applied) : otherResources !== undefined;
 }
 
+/**
+ * True if a rollout of the controller may be on its way. If another writer removed the last rollout, any rollout of a
+ * pipe that the controller resized counts.
+ */
+export function mayBeRollingOut(pipe: DeploymentView): boolean {
+  const { lastRollout, resizedAtMs, rollout, isPaused, replicas } = pipe;
+  if (lastRollout || resizedAtMs === undefined) return isRollingOut(pipe);
+  return !rollout.isComplete && !isPaused && replicas > 0;
+}
+
 /** True if somebody else has changed the pod template since the controller's last rollout. */
 export function isChangedByOwner({ revision, lastRollout }: DeploymentView): boolean {
   return lastRollout !== undefined && revision > lastRollout.revision;

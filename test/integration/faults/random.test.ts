@@ -21,7 +21,7 @@ import { Operations } from "./operations.ts";
 import { RandomFaults } from "./random-faults.ts";
 import { ServiceUnderTest } from "./service-under-test.ts";
 
-const STEPS = Number(environment["PIPE_SCALING_TEST_STEPS"] ?? 120);
+const STEPS = Number(environment["PIPE_SCALING_TEST_STEPS"] ?? 100);
 /** The test of many namespaces needs more time for its beginning and its end. */
 const STEPS_OF_MANY = Math.ceil(STEPS / 3);
 const OTHER_NAMESPACES = 39;
