@@ -23,7 +23,7 @@ export function repair(assessment: Assessment, step: Step): PipeAction[] {
   const { pipe, state, failure } = assessment;
   const { scaling, sizing } = step;
   const isSized = sameSize(pipe.size, sizing.desired.size);
-  if (isSized && ADOPTABLE.includes(state) && !isRecorded(pipe, step) && requestedSize(scaling))
+  if (isSized && isAdoptable(assessment) && !isRecorded(pipe, step) && requestedSize(scaling))
     return adopt(pipe, step);
   if (state !== "failed" || !isSized) return [];
   return failure?.reason === FIELD_CONFLICT
@@ -38,6 +38,11 @@ function restoreAnnotation({ pipe, recheckAtMs }: Assessment, { snapshot }: Step
 }
 
 const ADOPTABLE: readonly PipeState[] = ["done", "rolling", "paused"];
+
+/** An annotation that adopts says that nothing was rolled out, so it would hide a rollout of the controller. */
+function isAdoptable({ pipe, state }: Assessment): boolean {
+  return ADOPTABLE.includes(state) && !(state === "rolling" && pipe.resizedAtMs !== undefined);
+}
 
 /** True if the annotation has the size that the pipe has, so that it survives a deletion of the PipeScaling. */
 function isRecorded({ lastRollout, size }: DeploymentView, { snapshot }: Step): boolean {
