@@ -62,6 +62,11 @@ async function lastRollout(): Promise<Readonly<Record<string, unknown>>> {
   return JSON.parse(metadata.annotations?.[LAST_ROLLOUT_ANNOTATION] ?? "{}");
 }
 
+async function isAnnotated(name: string): Promise<boolean> {
+  const { metadata } = await world.pipe(name);
+  return metadata.annotations?.[LAST_ROLLOUT_ANNOTATION] !== undefined;
+}
+
 async function warnings(): Promise<readonly string[]> {
   const { items } = await world.client.json<{
     readonly items: readonly (KubeObject & { readonly reason?: string; readonly regarding?: object })[];
@@ -168,6 +173,9 @@ describe("a PipeScaling", () => {
     await inPipes(["annotate", "deployment", "--all", `${LAST_ROLLOUT_ANNOTATION}-`]);
     await inPipes(["delete", "pipescaling", world.serviceId]);
     await world.startController();
+    // A PipeScaling can be Ready shortly before the controller has adopted the pipes.
+    for (const name of ["pipe", "pipe-b"])
+      await waitFor(() => isAnnotated(name), { what: `the annotation of ${name}` });
     await settled(4);
     expect((await world.scaling()).spec).toEqual({ replicaCpuMillicores: 4000, replicaMemoryGb: 16 });
     expect(await revision()).toBe(before);
