@@ -113,7 +113,7 @@ export function setup(options: SetupOptions): Controller {
     clock,
     limit: policy.maxConcurrentRollouts,
     rolling: () =>
-      countRolling(caches, { nowMs: clock.now(), policy }, writes) + writes.unresolvedRollouts(clock.now()),
+      countRolling(caches, { nowMs: clock.now(), policy }) + writes.unresolvedRollouts(clock.now()),
     wake: enqueue,
   });
   const deletedScalings = new DeletedScalings(caches.scalings, clock, options.recreateGraceMs);

@@ -26,6 +26,8 @@ export interface ManagedFields {
   readonly manager?: string;
   readonly operation?: string;
   readonly subresource?: string;
+  /** When the writer last changed one of its fields. */
+  readonly time?: string;
   readonly fieldsV1?: FieldsV1;
 }
 

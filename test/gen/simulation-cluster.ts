@@ -1,7 +1,6 @@
 import { LAST_ROLLOUT_ANNOTATION, REVISION_ANNOTATION } from "../../src/controller/names.ts";
 import { type DeploymentView, toDeploymentView } from "../../src/controller/observe/deployment-view.ts";
 import { formatAllotment } from "../../src/controller/observe/resources.ts";
-import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
 import type { PipeScaling, PipeScalingStatus } from "../../src/crd/pipe-scaling.ts";
 import type { KubeRequest } from "../../src/kube/client.ts";
 import { KubeApiError, KubeUnreachableError } from "../../src/kube/errors.ts";
@@ -10,6 +9,7 @@ import { collectionPath, NODES } from "../../src/kube/paths.ts";
 import { VirtualClock } from "./clock.ts";
 import { aNode } from "./node.ts";
 import { SimulationJudge } from "./simulation-judge.ts";
+import { ownedWith, ownedWithout } from "./simulation-owners.ts";
 import { patched } from "./simulation-patch.ts";
 
 export type ScalingObject = KubeObject & PipeScaling;
@@ -108,17 +108,26 @@ export class SimulatedCluster {
     const size = this.sizeOf(name);
     if (patch.replicas === 0) this.judge.stopped(name);
     this.#write(parsed({ ...before, spec: patched(before.spec, patch, true) }), "template" in patch);
-    if (this.sizeOf(name) !== size) this.judge.forget(name);
+    if (this.sizeOf(name) === size) return;
+    this.#disown(name, ["size"]);
+    this.judge.forget(name);
+  }
+
+  /** Somebody removes the controller's annotation. */
+  removeAnnotation(name: string): void {
+    const before = found(this.deployments, name);
+    const { [LAST_ROLLOUT_ANNOTATION]: _, ...annotations } = before.metadata.annotations ?? {};
+    this.#write({ ...before, metadata: { ...before.metadata, annotations } }, false);
+    this.#disown(name, ["annotation"]);
   }
 
   /** Somebody puts another spec in the place of the Deployment's, and removes our annotation. */
   replace(name: string, { spec }: Pick<Deployment, "spec">): void {
     const before = found(this.deployments, name);
     const { [LAST_ROLLOUT_ANNOTATION]: _, ...annotations } = before.metadata.annotations ?? {};
-    this.#write(
-      parsed({ ...before, metadata: { ...before.metadata, annotations, managedFields: [] }, spec }),
-      true,
-    );
+    const size = this.sizeOf(name);
+    this.#write(parsed({ ...before, metadata: { ...before.metadata, annotations }, spec }), true);
+    this.#disown(name, this.sizeOf(name) === size ? ["annotation"] : ["annotation", "size"]);
     this.judge.forget(name);
   }
 
@@ -137,6 +146,13 @@ export class SimulatedCluster {
       true,
     );
     this.judge.forget(name);
+  }
+
+  /** Another writer has set or removed these. */
+  #disown(name: string, parts: Parameters<typeof ownedWithout>[1]): void {
+    const pipe = found(this.deployments, name);
+    const managedFields = ownedWithout(pipe.metadata.managedFields, parts);
+    this.#put({ ...pipe, metadata: { ...pipe.metadata, resourceVersion: this.next(), managedFields } });
   }
 
   /** The Deployment controller reports, of the generation as it stands. */
@@ -213,9 +229,13 @@ export class SimulatedCluster {
     if (patch.spec && isRollback) this.judge.putBack(name);
     else if (patch.spec) this.judge.given(toDeploymentView(before));
     const { [LAST_ROLLOUT_ANNOTATION]: _, ...kept } = after.metadata.annotations ?? {};
-    const metadata = this.isStripping
-      ? { ...after.metadata, annotations: kept, managedFields: [] }
-      : { ...after.metadata, managedFields: MANAGED };
+    const { isStripping } = this;
+    const { managedFields: owned } = before.metadata;
+    const sized = patch.spec ? (["size"] as const) : [];
+    const managedFields = isStripping
+      ? ownedWith(ownedWithout(owned, ["annotation"]), sized, this.#time())
+      : ownedWith(owned, ["annotation", ...sized], this.#time());
+    const metadata = { ...after.metadata, managedFields, ...(isStripping ? { annotations: kept } : {}) };
     const written = this.#write({ ...after, metadata }, true);
     this.writes.push(`${name} ${patch.spec ? this.sizeOf(name) : "noted"}`);
     return written;
@@ -335,15 +355,6 @@ export class SimulatedCluster {
 }
 
 const NEW = "NewReplicaSetAvailable";
-
-/** The controller manages its annotation until somebody else changes it. */
-const MANAGED = [
-  {
-    manager: CONTROLLER_FIELD_MANAGER,
-    operation: "Update",
-    fieldsV1: { "f:metadata": { "f:annotations": { [`f:${LAST_ROLLOUT_ANNOTATION}`]: {} } } },
-  },
-];
 
 function progressing(reason: string, lastUpdateTime: string, lastTransitionTime: string) {
   return { type: "Progressing", status: "True", reason, lastUpdateTime, lastTransitionTime };

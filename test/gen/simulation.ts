@@ -156,7 +156,7 @@ export class Simulation {
       clock,
       limit: policy.maxConcurrentRollouts,
       rolling: () =>
-        countRolling(caches, { nowMs: clock.now(), policy }, writes) + writes.unresolvedRollouts(clock.now()),
+        countRolling(caches, { nowMs: clock.now(), policy }) + writes.unresolvedRollouts(clock.now()),
       wake: enqueue,
     });
     enqueueOnChange(caches, queue, budget);

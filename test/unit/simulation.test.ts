@@ -64,6 +64,33 @@ describe("the bound over all services", () => {
     expect(simulation.cluster.judge.mostRolling).toBe(1);
   });
 
+  it.each([
+    ["goes on", () => undefined],
+    ["starts again", (simulation: Simulation) => simulation.start()],
+  ])(
+    "holds for a rollout whose annotation another writer removes, while the controller %s",
+    async (_, then) => {
+      const simulation = new Simulation({ mostRollouts: 1 });
+      for (const service of [1, 2]) {
+        simulation.addService(service);
+        simulation.deploy(`pipe-${service}`, service);
+      }
+      simulation.start();
+      await simulation.run(2 * SECOND);
+      simulation.cluster.rolloutMs = () => MINUTE;
+      simulation.ask(1, 4);
+      await simulation.run(SECOND);
+      simulation.cluster.removeAnnotation("pipe-1");
+      then(simulation);
+      simulation.ask(2, 4);
+      await simulation.run(30 * SECOND);
+      expect(simulation.sizes("pipe-1", "pipe-2")).toEqual([FOUR, ONE]);
+      await simulation.run(MINUTE);
+      expect(simulation.sizes("pipe-1", "pipe-2")).toEqual([FOUR, FOUR]);
+      expect(simulation.cluster.judge.mostRolling).toBe(1);
+    },
+  );
+
   it("lets who waits have the place of a rollout that has had its time", async () => {
     const simulation = new Simulation({ mostRollouts: 1 });
     for (const service of [1, 2]) simulation.addService(service);
@@ -490,5 +517,21 @@ describe("deleting a PipeScaling", () => {
     await simulation.run(MINUTE);
     expect(simulation.sizes("green")).toEqual([FOUR]);
     expect(simulation.told(1)).toMatchObject({ type: "Ready", status: "True" });
+  });
+
+  it("resizes no pipe if no controller sees it, whatever annotations another writer has removed", async () => {
+    const names = ["blue", "green", "red"];
+    const simulation = await settled(names);
+    simulation.ask(1, 4);
+    await simulation.run(5 * MINUTE);
+    for (const removed of [[], ["blue"], ["blue", "green"], names]) {
+      for (const name of removed) simulation.cluster.removeAnnotation(name);
+      simulation.stop();
+      simulation.removeScaling(1);
+      simulation.start();
+      await simulation.run(5 * MINUTE);
+      expect(simulation.sizes(...names)).toEqual([FOUR, FOUR, FOUR]);
+      expect(simulation.told(1)).toMatchObject({ type: "Ready", status: "True" });
+    }
   });
 });

@@ -88,8 +88,7 @@ function isIdle(name: string, pipes: readonly DeploymentView[]): boolean {
 
 function create({ serviceId, pipes, nowMs, deleted }: Snapshot, namespace: string): Action[] {
   if (pipes.length === 0 || (deleted && deleted.recreateAtMs > nowMs)) return [];
-  const own = pipes.filter(({ lastRollout }) => lastRollout?.serviceId === serviceId);
-  const spec = deleted?.spec ?? specForRecreation(own, pipes);
+  const spec = deleted?.spec ?? specForRecreation(serviceId, pipes);
   return [{ type: "create-pipe-scaling", namespace, name: serviceId, spec }];
 }
 

@@ -26,7 +26,7 @@ export function repair(assessment: Assessment, step: Step): PipeAction[] {
   const { scaling, sizing, snapshot } = step;
   if (abandoned && pipe.lastRollout) return rollBack(pipe, pipe.lastRollout.size, abandoned, step);
   const isSized = sameSize(pipe.size, sizing.desired.size);
-  if (isSized && ADOPTABLE.includes(state) && !isRecorded(pipe, step) && requestedSize(scaling))
+  if (isSized && isAdoptable(assessment) && !isRecorded(pipe, step) && requestedSize(scaling))
     return adopt(pipe, step);
   if (state !== "failed" || !isSized || !failure) return [];
   if (failure.reason === FIELD_CONFLICT) return restoreAnnotation(assessment, step);
@@ -43,6 +43,11 @@ function restoreAnnotation({ pipe, recheckAtMs }: Assessment, { snapshot }: Step
 }
 
 const ADOPTABLE: readonly PipeState[] = ["done", "rolling", "paused"];
+
+/** An annotation that adopts says that nothing was rolled out, so it would hide a rollout of the controller. */
+function isAdoptable({ pipe, state }: Assessment): boolean {
+  return ADOPTABLE.includes(state) && !(state === "rolling" && pipe.resizedAtMs !== undefined);
+}
 
 /** True if the annotation has the size that the pipe has, so that it survives a deletion of the PipeScaling. */
 function isRecorded({ lastRollout, size }: DeploymentView, { snapshot }: Step): boolean {

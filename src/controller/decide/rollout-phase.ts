@@ -20,7 +20,7 @@ export function rolloutPhase(pipe: DeploymentView, timing: Timing): RolloutPhase
   }
   if (isPaused) return "paused";
   const isOurs = isRollingOut(pipe) && !isChangedByOwner(pipe);
-  return isOurs || isOverdue(rollout.progressedAtS * 1000, timing) ? "overdue" : "updating";
+  return isOurs || isOverdue(updatedAtMs(pipe), timing) ? "overdue" : "updating";
 }
 
 /** The time at which a phase in which pods move ends; `undefined` for other phases. */
@@ -34,7 +34,7 @@ export function phaseEndsAtMs(
     case "rolling-back":
       return startedAtMs(pipe, nowMs) + policy.rolloutTimeoutMs;
     case "updating":
-      return pipe.rollout.progressedAtS * 1000 + policy.rolloutTimeoutMs;
+      return updatedAtMs(pipe) + policy.rolloutTimeoutMs;
     case "terminating":
       return endingSinceMs(pipe) + policy.rolloutTimeoutMs;
     case "settled":
@@ -52,6 +52,11 @@ export function startedAtMs({ lastRollout, rollout, createdAtMs }: DeploymentVie
   const startedMs = Math.max(lastRollout?.startedAtMs ?? 0, createdAtMs);
   if (startedMs <= nowMs) return startedMs;
   return Math.min(nowMs, rollout.progressedAtS * 1000 || nowMs);
+}
+
+/** Last progress of a rollout that is not known to be the controller's; its own write comes before any progress. */
+function updatedAtMs({ rollout, resizedAtMs = 0 }: DeploymentView): number {
+  return Math.max(rollout.progressedAtS * 1000, resizedAtMs);
 }
 
 /** Pods that end were replaced by the last progress, or by the last rollout where Kubernetes reports no progress. */

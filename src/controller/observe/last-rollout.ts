@@ -70,17 +70,21 @@ export function formatLastRollout(rollout: LastRollout, deploymentUid: string): 
   } satisfies z.input<typeof schema>);
 }
 
-/** `undefined` for none, for a damaged one, and for the annotation of another Deployment. */
+/**
+ * `undefined` for none, for a damaged one, and for the annotation of another Deployment.
+ *
+ * @param deploymentUid of the Deployment that it must be about; without it, of any
+ */
 export function parseLastRollout(
   annotation: string | undefined,
-  deploymentUid: string,
+  deploymentUid?: string,
 ): LastRollout | undefined {
   if (annotation === undefined) return undefined;
   try {
     const parsed = schema.parse(JSON.parse(annotation));
     const { version, deploymentUid: uid, size: text, startedAt, lastGoodSize, ...rest } = parsed;
     const size = parseSize(text);
-    if (!size || uid !== deploymentUid) return undefined;
+    if (!size || (deploymentUid !== undefined && uid !== deploymentUid)) return undefined;
     return {
       size,
       startedAtMs: Date.parse(startedAt),
