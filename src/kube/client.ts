@@ -3,6 +3,8 @@ import { abortable } from "./abortable.ts";
 import { type Action, actionOf } from "./call.ts";
 import type { Connection } from "./connection.ts";
 import { KubeApiError, KubeConfigError, KubeUnreachableError } from "./errors.ts";
+import { decode, isProtobuf, PROTOBUF, status } from "./protobuf/envelope.ts";
+import type { Message } from "./protobuf/message.ts";
 import { Semaphore } from "./semaphore.ts";
 
 /** Default deadline of a call, and of the first byte of a stream. */
@@ -28,6 +30,14 @@ export interface KubeRequest {
   readonly patchType?: PatchType;
   readonly signal?: AbortSignal | undefined;
   readonly timeoutMs?: number;
+  /** Asks for protobuf, and reads this of it. Without it the response is JSON. */
+  readonly message?: Message<unknown> | undefined;
+}
+
+/** The body of a stream as it arrives. */
+export interface Stream extends AsyncIterable<Buffer> {
+  /** Else it is JSON. */
+  readonly isProtobuf?: boolean;
 }
 
 /** A call that has completed or failed. */
@@ -43,7 +53,7 @@ export interface EndedCall extends Action {
 }
 
 /**
- * Calls to the API server as plain JSON.
+ * Calls to the API server, with bodies in JSON, and responses in JSON or protobuf.
  *
  * Every call has a deadline, which also covers obtaining credentials and waiting for a free connection. An error
  * response is a {@link KubeApiError}; no response, half of one, or no credentials is a {@link KubeUnreachableError},
@@ -72,16 +82,23 @@ export class KubeClient {
     return `${this.#origin}${this.#basePath}`;
   }
 
-  /** The response's body, typed by trust in the API server's own validation (objects.ts). */
+  /**
+   * The response's body, typed by trust in the API server's own validation (objects.ts). The response's type decides how
+   * it is read: a server may answer in JSON when asked for protobuf.
+   */
   async json<T>(request: KubeRequest): Promise<T> {
     const deadline = AbortSignal.timeout(request.timeoutMs ?? CALL_TIMEOUT_MS);
     const signal = request.signal ? AbortSignal.any([request.signal, deadline]) : deadline;
     const response = await this.#send("calls", request, signal);
-    const body = await this.#text(request, response);
+    const body = await this.#bytes(request, response);
     try {
-      return JSON.parse(body);
+      // The request's message is that of the type that the caller names.
+      if (request.message && isProtobuf(response.headers["content-type"]))
+        return decode(request.message, body) as T;
+      return JSON.parse(body.toString());
     } catch (cause) {
-      throw new KubeUnreachableError(`${label(request)}: the response is not JSON: ${body.slice(0, 100)}`, {
+      const beginning = body.toString("utf8", 0, 100);
+      throw new KubeUnreachableError(`${label(request)}: the response cannot be read: ${beginning}`, {
         cause,
       });
     }
@@ -92,7 +109,7 @@ export class KubeClient {
    * streams are being opened and ends with the response's headers; the body ends when `signal` is aborted. The reader
    * must detect silence itself (half-open connections).
    */
-  async stream(request: KubeRequest & { readonly signal: AbortSignal }): Promise<AsyncIterable<Buffer>> {
+  async stream(request: KubeRequest & { readonly signal: AbortSignal }): Promise<Stream> {
     const release = await this.#openings.acquire(request.signal);
     const deadline = new AbortController();
     const timer = setTimeout(
@@ -102,7 +119,11 @@ export class KubeClient {
     try {
       const signal = AbortSignal.any([request.signal, deadline.signal]);
       const response = await this.#send("watches", request, signal);
-      return response.body;
+      const { body, headers } = response;
+      return {
+        isProtobuf: isProtobuf(headers["content-type"]),
+        [Symbol.asyncIterator]: () => body[Symbol.asyncIterator](),
+      };
     } finally {
       clearTimeout(timer);
       release();
@@ -126,11 +147,12 @@ export class KubeClient {
     }
     this.#reportCall(request, startedAt, response);
     if (response.statusCode >= 200 && response.statusCode < 300) return response;
-    const retryAfter = response.headers["retry-after"];
+    const { "retry-after": retryAfter, "content-type": contentType } = response.headers;
+    const body = await this.#bytes(request, response);
     throw new KubeApiError(
       label(request),
       response.statusCode,
-      await this.#text(request, response),
+      isProtobuf(contentType) ? JSON.stringify(decode(status, body)) : body.toString(),
       typeof retryAfter === "string" ? retryAfter : undefined,
     );
   }
@@ -148,7 +170,7 @@ export class KubeClient {
       method: request.method ?? "GET",
       path: `${this.#basePath}${request.path}${queryString(request.query)}`,
       headers: {
-        accept: "application/json",
+        accept: request.message ? ACCEPT_PROTOBUF : "application/json",
         "user-agent": "pipe-scaling",
         ...session.headers,
         ...(request.body === undefined ? {} : { "content-type": request.patchType ?? "application/json" }),
@@ -183,15 +205,18 @@ export class KubeClient {
     return new KubeUnreachableError(`${label(request)}: no response from ${route}: ${why}`, { cause });
   }
 
-  async #text(request: KubeRequest, response: Dispatcher.ResponseData): Promise<string> {
+  async #bytes(request: KubeRequest, response: Dispatcher.ResponseData): Promise<Buffer> {
     try {
-      return await response.body.text();
+      return Buffer.from(await response.body.arrayBuffer());
     } catch (cause) {
       request.signal?.throwIfAborted();
       throw this.#unreachable(request, cause);
     }
   }
 }
+
+/** JSON for what has no protobuf, such as lists of custom resources. */
+const ACCEPT_PROTOBUF = `${PROTOBUF}, application/json`;
 
 type PoolName = "calls" | "watches";
 

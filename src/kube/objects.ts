@@ -167,6 +167,25 @@ export interface Pod extends KubeObject {
   };
 }
 
+export interface ScaleTarget {
+  readonly kind: string;
+  readonly name: string;
+}
+
+export interface HorizontalPodAutoscaler extends KubeObject {
+  readonly spec: {
+    readonly scaleTargetRef: ScaleTarget;
+    readonly metrics?: readonly {
+      readonly resource?: ResourceMetric;
+      readonly containerResource?: ResourceMetric;
+    }[];
+  };
+}
+
+export interface ResourceMetric {
+  readonly target: { readonly type: string };
+}
+
 export interface Lease extends KubeObject {
   readonly spec?: {
     readonly holderIdentity?: string;

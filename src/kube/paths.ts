@@ -1,15 +1,29 @@
+import type { ConfigMap, Deployment, Node, Pod, Secret } from "./objects.ts";
+import type { Message } from "./protobuf/message.ts";
+import { configMap, deployment, node, pod, secret } from "./protobuf/messages.ts";
+
 /** A kind of object, as the API server's paths name it. */
-export interface Resource {
+export interface Resource<Raw = unknown> {
   /** `v1` for the core group, else `group/version`. */
   readonly apiVersion: string;
   readonly plural: string;
+  /** The parts of an object that are read, in protobuf; absent for kinds that are read as JSON. */
+  readonly message?: Message<Raw>;
 }
 
-export const CONFIG_MAPS: Resource = { apiVersion: "v1", plural: "configmaps" };
-export const SECRETS: Resource = { apiVersion: "v1", plural: "secrets" };
-export const DEPLOYMENTS: Resource = { apiVersion: "apps/v1", plural: "deployments" };
-export const NODES: Resource = { apiVersion: "v1", plural: "nodes" };
-export const PODS: Resource = { apiVersion: "v1", plural: "pods" };
+export const CONFIG_MAPS: Resource<ConfigMap> = {
+  apiVersion: "v1",
+  plural: "configmaps",
+  message: configMap,
+};
+export const SECRETS: Resource<Secret> = { apiVersion: "v1", plural: "secrets", message: secret };
+export const DEPLOYMENTS: Resource<Deployment> = {
+  apiVersion: "apps/v1",
+  plural: "deployments",
+  message: deployment,
+};
+export const NODES: Resource<Node> = { apiVersion: "v1", plural: "nodes", message: node };
+export const PODS: Resource<Pod> = { apiVersion: "v1", plural: "pods", message: pod };
 export const EVENTS: Resource = { apiVersion: "events.k8s.io/v1", plural: "events" };
 export const LEASES: Resource = { apiVersion: "coordination.k8s.io/v1", plural: "leases" };
 

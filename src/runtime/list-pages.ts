@@ -1,11 +1,7 @@
 import type { KubeClient, KubeRequest } from "../kube/client.ts";
+import type { List } from "../kube/protobuf/envelope.ts";
 
 const PAGE_SIZE = 500;
-
-export interface ListPage<Raw> {
-  readonly metadata: { readonly resourceVersion: string; readonly continue?: string };
-  readonly items: readonly Raw[];
-}
 
 /** Lists all objects at one version, page by page, so that only one page is in memory as the server sent it. */
 export async function listPages<Raw, T>(
@@ -17,8 +13,8 @@ export async function listPages<Raw, T>(
   let next: string | undefined;
   for (;;) {
     const query = { ...request.query, limit: PAGE_SIZE, continue: next };
-    const page = await client.json<ListPage<Raw>>({ ...request, query });
-    for (const item of page.items) objects.push(...read(item));
+    const page = await client.json<List<Raw>>({ ...request, query });
+    for (const item of page.items ?? []) objects.push(...read(item));
     next = page.metadata.continue || undefined;
     if (next === undefined) return { objects, version: page.metadata.resourceVersion };
   }

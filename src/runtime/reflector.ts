@@ -2,10 +2,12 @@ import type { KubeClient, KubeRequest } from "../kube/client.ts";
 import { isCode, KubeApiError, KubeUnreachableError } from "../kube/errors.ts";
 import type { KubeObject } from "../kube/objects.ts";
 import { collectionPath, type Resource } from "../kube/paths.ts";
+import { type List, listOf } from "../kube/protobuf/envelope.ts";
+import type { Message } from "../kube/protobuf/message.ts";
 import { type Clock, pause } from "./clock.ts";
 import type { Informer } from "./informer.ts";
 import { type CompleteList, INITIAL_EVENTS_END, InitialList, LIST_AS_EVENTS } from "./initial-list.ts";
-import { type ListPage, listPages } from "./list-pages.ts";
+import { listPages } from "./list-pages.ts";
 import { RetryBackoff } from "./retry-backoff.ts";
 import { SilenceLimit } from "./silence-limit.ts";
 import type { Store } from "./store.ts";
@@ -24,7 +26,7 @@ export type ReflectorClient = Pick<KubeClient, "json" | "stream">;
 
 export interface ReflectorOptions<T extends KubeObject, Raw extends KubeObject = KubeObject> {
   readonly client: ReflectorClient;
-  readonly resource: Resource;
+  readonly resource: Resource<Raw>;
   /** All namespaces when absent. */
   readonly namespace?: string | undefined;
   /** Drops objects of other namespaces unread; for a watch of all namespaces. */
@@ -73,6 +75,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   readonly #path: string;
   readonly #synced = Promise.withResolvers<void>();
   readonly #position: WatchPosition;
+  readonly #listMessage: Message<List<Raw>> | undefined;
   /** False once the server has refused to send a list as events. */
   #canStreamLists = true;
   #isSynced = false;
@@ -82,6 +85,8 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     this.#options = options;
     this.#path = collectionPath(options.resource, options.namespace);
     this.#position = new WatchPosition(options.clock);
+    const { message } = options.resource;
+    this.#listMessage = message && listOf(message);
   }
 
   get synced(): Promise<void> {
@@ -130,7 +135,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   }
 
   async #checkPosition(signal: AbortSignal): Promise<void> {
-    const { metadata } = await this.#options.client.json<ListPage<Raw>>(this.#request({ limit: 1 }, signal));
+    const { metadata } = await this.#options.client.json<List<Raw>>(this.#listRequest({ limit: 1 }, signal));
     this.#position.check(metadata.resourceVersion);
   }
 
@@ -140,7 +145,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     const requestedAt = this.#options.clock.monotonic();
     try {
       const read = (raw: Raw) => this.#read(raw);
-      const { objects, version } = await listPages(client, this.#request({}, signal), read);
+      const { objects, version } = await listPages(client, this.#listRequest({}, signal), read);
       this.#syncWith({ list, objects, requestedAt }, version);
     } finally {
       store.abandon(list);
@@ -166,10 +171,14 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     let initial = this.#position.needsList ? new InitialList(store, namespace, startedAt) : undefined;
     try {
       const abort = AbortSignal.any([signal, silence.signal]);
-      const body = await client.stream({ ...this.#request(this.#watchQuery(), abort), signal: abort });
+      const { message } = this.#options.resource;
+      const body = await client.stream({
+        ...this.#request(this.#watchQuery(), abort),
+        ...{ signal: abort, message },
+      });
       // A list in flight needs every event: the store's own copy does not count toward it.
       const isKnown = (version: string) => initial === undefined && store.isOurs(version);
-      for await (const event of watchEvents<Raw>(body, { path: this.#path, isKnown })) {
+      for await (const event of watchEvents<Raw>(body, { path: this.#path, isKnown, message })) {
         silence.restart();
         if (event.type === "KNOWN") this.#skip(event);
         else if (initial) initial = this.#handleInitial(event, initial);
@@ -230,6 +239,10 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
       this.#options.onProblem(new Error(`${this.#path}: ${namespace}/${name} cannot be read`, { cause }));
       return [];
     }
+  }
+
+  #listRequest(query: KubeRequest["query"], signal: AbortSignal): KubeRequest {
+    return { ...this.#request(query, signal), message: this.#listMessage };
   }
 
   #request(query: KubeRequest["query"], signal: AbortSignal): KubeRequest {

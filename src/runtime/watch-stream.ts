@@ -1,10 +1,13 @@
+import type { Stream } from "../kube/client.ts";
 import { KubeApiError } from "../kube/errors.ts";
 import type { KubeObject } from "../kube/objects.ts";
+import { decode, decodeWatchEvent, objectVersion, status } from "../kube/protobuf/envelope.ts";
+import type { Message } from "../kube/protobuf/message.ts";
+import { splitFrames, splitLines } from "./split.ts";
 
-const NEWLINE = 0x0a;
 const QUOTE = 0x22;
 
-/** One line of a watch. */
+/** One event of a watch. */
 export interface WatchEvent<Raw extends KubeObject> {
   readonly type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK";
   readonly object: Raw;
@@ -21,54 +24,50 @@ export interface KnownEvent {
   readonly resourceVersion: string;
 }
 
-export interface WatchOptions {
+export interface WatchOptions<Raw> {
   /** The watched path, for errors. */
   readonly path: string;
+  /** The message of the objects; absent if they come as JSON. */
+  readonly message?: Message<Raw> | undefined;
   /** The change that made this version is known, so its event can stay unread. */
   readonly isKnown: (resourceVersion: string) => boolean;
 }
 
+/** The parts of a body that have one event each, and how they are read. */
+interface Format<Raw extends KubeObject> {
+  readonly split: (chunk: Buffer) => Buffer[];
+  /** The version that a change made, if it can be told without reading all of the event. */
+  readonly versionOfChange: (part: Buffer) => string | undefined;
+  readonly read: (part: Buffer) => WatchEvent<Raw> | ErrorEvent;
+}
+
 /**
- * The events of a watch's body, which has one JSON document per line.
+ * The events of a watch.
  *
  * @throws KubeApiError for an event of type ERROR
  */
 export async function* watchEvents<Raw extends KubeObject>(
-  body: AsyncIterable<Buffer>,
-  { path, isKnown }: WatchOptions,
+  body: Stream,
+  { path, isKnown, message }: WatchOptions<Raw>,
 ): AsyncGenerator<WatchEvent<Raw> | KnownEvent> {
-  const split = lineSplitter();
+  const format = body.isProtobuf && message ? inProtobuf(message) : inJson<Raw>();
   for await (const chunk of body) {
-    for (const line of split(chunk)) {
-      const resourceVersion = versionOfChange(line);
+    for (const part of format.split(chunk)) {
+      const resourceVersion = format.versionOfChange(part);
       if (resourceVersion !== undefined && isKnown(resourceVersion)) yield { type: "KNOWN", resourceVersion };
-      else yield readEvent<Raw>(line, path);
+      else yield checked(format.read(part), path);
     }
   }
 }
 
-function readEvent<Raw extends KubeObject>(line: Buffer, path: string): WatchEvent<Raw> {
-  const event: WatchEvent<Raw> | ErrorEvent = JSON.parse(line.toString("utf8"));
+function checked<Raw extends KubeObject>(event: WatchEvent<Raw> | ErrorEvent, path: string): WatchEvent<Raw> {
   if (event.type !== "ERROR") return event;
   throw new KubeApiError(`watch of ${path}`, event.object.code ?? 500, JSON.stringify(event.object));
 }
 
-/** @returns a function that returns the lines that a chunk completes, without empty ones */
-function lineSplitter(): (chunk: Buffer) => Buffer[] {
-  // Chunks are joined only at the end of a line, so that a long line is not copied once per chunk.
-  let pending: Buffer[] = [];
-  return (chunk) => {
-    const lines: Buffer[] = [];
-    let start = 0;
-    for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
-      pending.push(chunk.subarray(start, end));
-      lines.push(pending.length === 1 && pending[0] ? pending[0] : Buffer.concat(pending));
-      pending = [];
-      start = end + 1;
-    }
-    if (start < chunk.length) pending.push(chunk.subarray(start));
-    return lines.filter((line) => line.length > 0);
-  };
+/** One JSON document per line. */
+function inJson<Raw extends KubeObject>(): Format<Raw> {
+  return { split: splitLines(), versionOfChange, read: (line) => JSON.parse(line.toString("utf8")) };
 }
 
 const CHANGE = Buffer.from('{"type":"MODIFIED",');
@@ -81,4 +80,21 @@ function versionOfChange(line: Buffer): string | undefined {
   if (at === -1 || line.indexOf(VERSION, at + 1) !== -1) return undefined;
   const start = at + VERSION.length;
   return line.toString("latin1", start, line.indexOf(QUOTE, start));
+}
+
+/** One message per frame, and the object in it. */
+function inProtobuf<Raw extends KubeObject>(message: Message<Raw>): Format<Raw> {
+  return {
+    split: splitFrames(),
+    versionOfChange: (frame) => {
+      const { type, object } = decodeWatchEvent(frame);
+      return type === "MODIFIED" ? decode(objectVersion, object).metadata.resourceVersion : undefined;
+    },
+    read: (frame) => {
+      const { type, object } = decodeWatchEvent(frame);
+      return type === "ERROR"
+        ? { type, object: decode(status, object) }
+        : { type, object: decode(message, object) };
+    },
+  };
 }

@@ -13,7 +13,7 @@ const MALFORMED = "malformed";
 export interface InformerOptions<T extends KubeObject, Raw extends KubeObject> {
   /** For people, in the plural: `API keys`. */
   readonly what: string;
-  readonly resource: Resource;
+  readonly resource: Resource<Raw>;
   /** All namespaces when absent. */
   readonly namespace: string | undefined;
   readonly labelSelector?: string;

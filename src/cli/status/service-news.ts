@@ -106,7 +106,18 @@ export class ServiceNews {
       this.#troubles.set(selection.resource.plural, troubleOf(problem));
       this.#change();
     };
-    return new Reflector<T, Raw>({ ...selection, client, clock: this.#clock, store, project, onProblem });
+    // As JSON, of which more fields are shown.
+    const { apiVersion, plural } = selection.resource;
+    const resource = { apiVersion, plural };
+    return new Reflector<T, Raw>({
+      ...selection,
+      resource,
+      client,
+      clock: this.#clock,
+      store,
+      project,
+      onProblem,
+    });
   }
 
   #standing(): ServiceStanding {

@@ -24,6 +24,7 @@ export function pipePatch(
     patchType: "application/strategic-merge-patch+json",
     body: { metadata: { uid, resourceVersion, annotations }, spec },
     timeoutMs: WRITE_TIMEOUT_MS,
+    message: DEPLOYMENTS.message,
   };
 }
 

@@ -2,6 +2,8 @@ import type { KubeClient } from "../../kube/client.ts";
 import { isCode } from "../../kube/errors.ts";
 import type { Node } from "../../kube/objects.ts";
 import { collectionPath, NODES } from "../../kube/paths.ts";
+import { listOf } from "../../kube/protobuf/envelope.ts";
+import { node } from "../../kube/protobuf/messages.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { listPages } from "../../runtime/list-pages.ts";
 import type { Logger } from "../../telemetry/log.ts";
@@ -12,6 +14,8 @@ interface NodesOptions {
   readonly clock: Pick<Clock, "after">;
   readonly log: Pick<Logger, "warn">;
 }
+
+const NODE_LIST = listOf(node);
 
 /** All services share a list for this long: five hundred of them cost one list. */
 const MAX_AGE_MS = 60_000;
@@ -43,9 +47,9 @@ export class Nodes {
 
   async #read(): Promise<readonly NodeView[] | undefined> {
     const { client, log } = this.#options;
-    const path = collectionPath(NODES, undefined);
+    const request = { path: collectionPath(NODES, undefined), message: NODE_LIST };
     try {
-      const { objects } = await listPages<Node, NodeView>(client, { path }, (node) => [toNodeView(node)]);
+      const { objects } = await listPages<Node, NodeView>(client, request, (each) => [toNodeView(each)]);
       return objects;
     } catch (err) {
       if (!isCode(err, 403)) throw err;

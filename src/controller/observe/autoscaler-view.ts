@@ -1,13 +1,21 @@
 import type { KubeClient } from "../../kube/client.ts";
 import { isCode } from "../../kube/errors.ts";
-import { type Identity, identityOf, type KubeObject } from "../../kube/objects.ts";
+import {
+  type HorizontalPodAutoscaler,
+  type Identity,
+  identityOf,
+  type KubeObject,
+  type ScaleTarget,
+} from "../../kube/objects.ts";
 import type { Resource } from "../../kube/paths.ts";
+import { horizontalPodAutoscaler } from "../../kube/protobuf/messages.ts";
 
-export const HORIZONTAL_AUTOSCALERS: Resource = {
+export const HORIZONTAL_AUTOSCALERS: Resource<HorizontalPodAutoscaler> = {
   apiVersion: "autoscaling/v2",
   plural: "horizontalpodautoscalers",
+  message: horizontalPodAutoscaler,
 };
-export const VERTICAL_AUTOSCALERS: Resource = {
+export const VERTICAL_AUTOSCALERS: Resource<VerticalPodAutoscaler> = {
   apiVersion: "autoscaling.k8s.io/v1",
   plural: "verticalpodautoscalers",
 };
@@ -28,28 +36,9 @@ const OTHER_CONTAINERS = "*";
 
 const NO_POLICIES: ReadonlyMap<string, boolean> = new Map();
 
-interface Target {
-  readonly kind: string;
-  readonly name: string;
-}
-
-interface HorizontalPodAutoscaler extends KubeObject {
-  readonly spec: {
-    readonly scaleTargetRef: Target;
-    readonly metrics?: readonly {
-      readonly resource?: ResourceMetric;
-      readonly containerResource?: ResourceMetric;
-    }[];
-  };
-}
-
-interface ResourceMetric {
-  readonly target: { readonly type: string };
-}
-
 export interface VerticalPodAutoscaler extends KubeObject {
   readonly spec: {
-    readonly targetRef?: Target;
+    readonly targetRef?: ScaleTarget;
     readonly updatePolicy?: { readonly updateMode?: string };
     readonly resourcePolicy?: {
       readonly containerPolicies?: readonly ContainerPolicy[];
@@ -105,7 +94,7 @@ export function actsOn({ policies }: AutoscalerView, containerName: string): boo
   return policies.get(containerName) ?? policies.get(OTHER_CONTAINERS) ?? true;
 }
 
-function deploymentIn(target: Target | undefined): string | undefined {
+function deploymentIn(target: ScaleTarget | undefined): string | undefined {
   return target?.kind === "Deployment" ? target.name : undefined;
 }
 

@@ -1,0 +1,234 @@
+import type {
+  ConfigMap,
+  Container,
+  Deployment,
+  DeploymentCondition,
+  FieldsV1,
+  HorizontalPodAutoscaler,
+  ManagedFields,
+  Node,
+  NodeSelectorRequirement,
+  NodeSelectorTerm,
+  ObjectMeta,
+  Pod,
+  PodSpec,
+  ResourceMetric,
+  ScaleTarget,
+  Secret,
+  Taint,
+  Toleration,
+} from "../objects.ts";
+import {
+  boolean,
+  bytesMap,
+  integer,
+  integerOrString,
+  json,
+  Message,
+  message,
+  messages,
+  optionalInteger,
+  quantityMap,
+  string,
+  stringMap,
+  strings,
+  time,
+} from "./message.ts";
+
+/*
+ * The types of objects.ts with the field numbers of Kubernetes (generated.proto in k8s.io/api and k8s.io/apimachinery).
+ * Numbers never change within an API version. A field that is added to a type must get its number here.
+ */
+
+type Item<T> = NonNullable<T> extends readonly (infer Each)[] ? Each : never;
+
+const objectMeta = new Message<ObjectMeta>({
+  name: string(1),
+  namespace: string(3),
+  uid: string(5),
+  resourceVersion: string(6),
+  generation: integer(7),
+  creationTimestamp: time(8),
+  deletionTimestamp: time(9),
+  labels: stringMap(11),
+  annotations: stringMap(12),
+  ownerReferences: messages(
+    13,
+    new Message<Item<ObjectMeta["ownerReferences"]>>({ kind: string(1), name: string(3), uid: string(4) }),
+  ),
+  managedFields: messages(
+    17,
+    new Message<ManagedFields>({
+      manager: string(1),
+      operation: string(2),
+      time: time(4),
+      fieldsV1: json<FieldsV1>(7),
+      subresource: string(8),
+    }),
+  ),
+});
+
+export const configMap = new Message<ConfigMap>({ metadata: message(1, objectMeta), data: stringMap(2) });
+
+export const secret = new Message<Secret>({
+  metadata: message(1, objectMeta),
+  data: bytesMap(2),
+  type: string(3),
+});
+
+const resources = new Message<NonNullable<Container["resources"]>>({
+  limits: quantityMap(1),
+  requests: quantityMap(2),
+});
+
+const container = new Message<Container>({ name: string(1), resources: message(8, resources) });
+
+const requirement = new Message<NodeSelectorRequirement>({
+  key: string(1),
+  operator: { number: 2, read: (reader) => reader.readString() as NodeSelectorRequirement["operator"] },
+  values: strings(3),
+});
+
+const selectorTerm = new Message<NodeSelectorTerm>({
+  matchExpressions: messages(1, requirement),
+  matchFields: messages(2, requirement),
+});
+
+type Affinity = NonNullable<PodSpec["affinity"]>;
+type NodeAffinity = NonNullable<Affinity["nodeAffinity"]>;
+type NodeSelector = NonNullable<NodeAffinity["requiredDuringSchedulingIgnoredDuringExecution"]>;
+
+const affinity = new Message<Affinity>({
+  nodeAffinity: message(
+    1,
+    new Message<NodeAffinity>({
+      requiredDuringSchedulingIgnoredDuringExecution: message(
+        1,
+        new Message<NodeSelector>({ nodeSelectorTerms: messages(1, selectorTerm) }),
+      ),
+    }),
+  ),
+});
+
+const podSpec = new Message<PodSpec>({
+  containers: messages(2, container),
+  nodeSelector: stringMap(7),
+  nodeName: string(10),
+  affinity: message(18, affinity),
+  initContainers: messages(
+    20,
+    new Message<Item<PodSpec["initContainers"]>>({
+      name: string(1),
+      resources: message(8, resources),
+      restartPolicy: string(24),
+    }),
+  ),
+  tolerations: messages(
+    22,
+    new Message<Toleration>({ key: string(1), operator: string(2), value: string(3), effect: string(4) }),
+  ),
+  runtimeClassName: string(29),
+  overhead: quantityMap(32),
+  resources: message(40, resources),
+});
+
+type DeploymentSpec = Deployment["spec"];
+type Strategy = NonNullable<DeploymentSpec["strategy"]>;
+
+const strategy = new Message<Strategy>({
+  type: string(1),
+  rollingUpdate: message(
+    2,
+    new Message<NonNullable<Strategy["rollingUpdate"]>>({
+      maxUnavailable: integerOrString(1),
+      maxSurge: integerOrString(2),
+    }),
+  ),
+});
+
+const deploymentCondition = new Message<DeploymentCondition>({
+  type: string(1),
+  status: string(2),
+  reason: string(4),
+  message: string(5),
+  lastUpdateTime: time(6),
+  lastTransitionTime: time(7),
+});
+
+export const deployment = new Message<Deployment>({
+  metadata: message(1, objectMeta),
+  spec: message(
+    2,
+    new Message<DeploymentSpec>({
+      replicas: optionalInteger(1),
+      template: message(3, new Message<DeploymentSpec["template"]>({ spec: message(2, podSpec) })),
+      strategy: message(4, strategy),
+      paused: boolean(7),
+    }),
+  ),
+  status: message(
+    3,
+    new Message<NonNullable<Deployment["status"]>>({
+      observedGeneration: integer(1),
+      replicas: integer(2),
+      updatedReplicas: integer(3),
+      availableReplicas: integer(4),
+      conditions: messages(6, deploymentCondition),
+      terminatingReplicas: optionalInteger(9),
+    }),
+  ),
+});
+
+export const pod = new Message<Pod>({
+  metadata: message(1, objectMeta),
+  spec: message(2, new Message<Pod["spec"]>({ containers: messages(2, container) })),
+  status: message(
+    3,
+    new Message<NonNullable<Pod["status"]>>({
+      conditions: messages(
+        2,
+        new Message<Item<NonNullable<Pod["status"]>["conditions"]>>({
+          type: string(1),
+          status: string(2),
+          reason: string(5),
+          message: string(6),
+        }),
+      ),
+    }),
+  ),
+});
+
+export const node = new Message<Node>({
+  metadata: message(1, objectMeta),
+  spec: message(
+    2,
+    new Message<NonNullable<Node["spec"]>>({
+      unschedulable: boolean(4),
+      taints: messages(5, new Message<Taint>({ key: string(1), value: string(2), effect: string(3) })),
+    }),
+  ),
+  status: message(3, new Message<NonNullable<Node["status"]>>({ allocatable: quantityMap(2) })),
+});
+
+const resourceMetric = new Message<ResourceMetric>({
+  target: message(2, new Message<ResourceMetric["target"]>({ type: string(1) })),
+});
+
+type HorizontalSpec = HorizontalPodAutoscaler["spec"];
+
+export const horizontalPodAutoscaler = new Message<HorizontalPodAutoscaler>({
+  metadata: message(1, objectMeta),
+  spec: message(
+    2,
+    new Message<HorizontalSpec>({
+      scaleTargetRef: message(1, new Message<ScaleTarget>({ kind: string(1), name: string(2) })),
+      metrics: messages(
+        4,
+        new Message<Item<HorizontalSpec["metrics"]>>({
+          resource: message(4, resourceMetric),
+          containerResource: message(7, resourceMetric),
+        }),
+      ),
+    }),
+  ),
+});

@@ -1,0 +1,279 @@
+import { randomUUID } from "node:crypto";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { toKeyView, toRecordView } from "../../src/api/cluster/views.ts";
+import { toNodeView } from "../../src/controller/capacity/node-view.ts";
+import { podRequests } from "../../src/controller/capacity/pod-requests.ts";
+import {
+  HORIZONTAL_AUTOSCALERS,
+  toHorizontalAutoscalerView,
+} from "../../src/controller/observe/autoscaler-view.ts";
+import { toDeploymentView } from "../../src/controller/observe/deployment-view.ts";
+import { toPendingPodView } from "../../src/controller/observe/pending-pod-view.ts";
+import { KubeApiError } from "../../src/kube/errors.ts";
+import type { KubeObject } from "../../src/kube/objects.ts";
+import {
+  CONFIG_MAPS,
+  collectionPath,
+  DEPLOYMENTS,
+  NODES,
+  objectPath,
+  PODS,
+  type Resource,
+  SECRETS,
+} from "../../src/kube/paths.ts";
+import { type List, listOf } from "../../src/kube/protobuf/envelope.ts";
+import { watchEvents } from "../../src/runtime/watch-stream.ts";
+import { waitFor } from "../cluster/wait.ts";
+import { World } from "./world.ts";
+
+const OBJECTS = 40;
+
+describe("an object that is read as protobuf", () => {
+  let world: World;
+  beforeAll(async () => {
+    world = await World.create();
+    await Promise.all(
+      fc.sample(deploymentSpec, OBJECTS).map((spec, at) =>
+        create(DEPLOYMENTS, `pipe-${at}`, {
+          spec,
+          metadata: { annotations: { "example.com/note": "ä 😀" } },
+        }),
+      ),
+    );
+    await Promise.all(
+      fc.sample(data, OBJECTS).map((each, at) => create(CONFIG_MAPS, `map-${at}`, { data: each })),
+    );
+    await Promise.all(
+      fc.sample(data, OBJECTS).map((each, at) => create(SECRETS, `secret-${at}`, { stringData: each })),
+    );
+    await Promise.all(
+      fc
+        .sample(autoscalerSpec, OBJECTS)
+        .map((spec, at) => create(HORIZONTAL_AUTOSCALERS, `hpa-${at}`, { spec })),
+    );
+    const unschedulable = { replicas: 1, ...workload({ nodeSelector: { no: "node" } }) };
+    await create(DEPLOYMENTS, "pending", { spec: unschedulable });
+    await waitFor(async () => JSON.stringify(await list(PODS, "json")).includes("Unschedulable"), {
+      what: "a pod that fits no node",
+    });
+    // The controller manager has seen all of them, so that they do not change between the two lists.
+    await waitFor(
+      async () =>
+        (await list(DEPLOYMENTS, "json")).every(({ status }) => (status?.conditions ?? []).length > 0),
+      { what: "the conditions of all Deployments" },
+    );
+  });
+  afterAll(() => world.end());
+
+  function create(resource: Resource, name: string, object: object): Promise<unknown> {
+    const body = {
+      ...object,
+      metadata: { ...("metadata" in object ? (object.metadata as object) : {}), name },
+    };
+    return world.client.json({ method: "POST", path: collectionPath(resource, world.pipes), body });
+  }
+
+  async function list<Raw>(resource: Resource<Raw>, format: "json" | "protobuf"): Promise<readonly Raw[]> {
+    const path = collectionPath(resource, resource.plural === "nodes" ? undefined : world.pipes);
+    const message = format === "protobuf" && resource.message ? listOf(resource.message) : undefined;
+    const { items = [] } = await world.client.json<List<Raw>>({ path, message });
+    return items;
+  }
+
+  /** Reads both ways until nothing has changed in between. */
+  async function bothWays<Raw extends KubeObject>(resource: Resource<Raw>) {
+    return waitFor(
+      async () => {
+        const json = await list(resource, "json");
+        const protobuf = await list(resource, "protobuf");
+        const versions = (of: readonly Raw[]) => of.map(({ metadata }) => metadata.resourceVersion).join();
+        return versions(json) === versions(protobuf) ? { json, protobuf } : undefined;
+      },
+      { what: `two lists of ${resource.plural} at the same versions` },
+    );
+  }
+
+  /** Compares all objects of a kind, and what is made of them. */
+  function kind<Raw extends KubeObject>(resource: Resource<Raw>, view: (raw: Raw) => unknown) {
+    const compare = async () => {
+      const { json, protobuf } = await bothWays(resource);
+      expect(protobuf.length).toBeGreaterThan(0);
+      for (const [at, object] of protobuf.entries()) expect(json[at]).toMatchObject(object);
+      expect(protobuf.map(view)).toEqual(json.map(view));
+    };
+    return { plural: resource.plural, compare };
+  }
+
+  it.each([
+    kind(DEPLOYMENTS, toDeploymentView),
+    kind(PODS, toPendingPodView),
+    kind(NODES, toNodeView),
+    kind(CONFIG_MAPS, (raw) => toRecordView(raw, () => true)),
+    kind(SECRETS, toKeyView),
+    kind(HORIZONTAL_AUTOSCALERS, toHorizontalAutoscalerView),
+  ])("has the values of the same object in JSON, and the same view: $plural", ({ compare }) => compare());
+
+  it("has all data of ConfigMaps and Secrets", async () => {
+    for (const resource of [CONFIG_MAPS, SECRETS]) {
+      const { json, protobuf } = await bothWays<KubeObject & { readonly data?: object }>(resource);
+      expect(protobuf.map((each) => each.data)).toEqual(json.map((each) => each.data));
+    }
+  });
+
+  it("has the requests of its pods", async () => {
+    const { json, protobuf } = await bothWays(DEPLOYMENTS);
+    expect(protobuf.map(({ spec }) => podRequests(spec.template.spec))).toEqual(
+      json.map(({ spec }) => podRequests(spec.template.spec)),
+    );
+  });
+
+  it("comes by a watch as by a list, up to the bookmark that ends the initial events", async () => {
+    const { protobuf } = await bothWays(DEPLOYMENTS);
+    const abort = new AbortController();
+    const stream = await world.client.stream({
+      path: collectionPath(DEPLOYMENTS, world.pipes),
+      query: {
+        ...{ watch: true, allowWatchBookmarks: true, sendInitialEvents: true },
+        resourceVersionMatch: "NotOlderThan",
+      },
+      signal: abort.signal,
+      message: DEPLOYMENTS.message,
+    });
+    expect(stream.isProtobuf).toBe(true);
+    const watched: unknown[] = [];
+    const options = { path: "pipes", isKnown: () => false, message: DEPLOYMENTS.message };
+    for await (const event of watchEvents(stream, options)) {
+      if (event.type === "BOOKMARK") {
+        expect(event.object.metadata.annotations).toEqual({ "k8s.io/initial-events-end": "true" });
+        break;
+      }
+      if (event.type === "ADDED") watched.push(event.object);
+    }
+    abort.abort();
+    expect(watched).toHaveLength(protobuf.length);
+    expect(watched).toEqual(expect.arrayContaining([...protobuf]));
+  });
+
+  it("that does not exist is the same error as in JSON", async () => {
+    const path = objectPath(DEPLOYMENTS, world.pipes, "missing");
+    const { message } = DEPLOYMENTS;
+    const [json, protobuf] = await Promise.all([
+      world.client.json({ path }).catch((error: unknown) => error),
+      world.client.json({ path, message }).catch((error: unknown) => error),
+    ]);
+    expect(protobuf).toBeInstanceOf(KubeApiError);
+    expect(protobuf).toEqual(json);
+  });
+});
+
+const text = fc.stringMatching(/^[a-z]([-a-z0-9]{0,20}[a-z0-9])?$/);
+const data = fc.dictionary(text, fc.string({ unit: "grapheme", maxLength: 200 }), { maxKeys: 5 });
+
+const cpu = fc.constantFrom("1", "500m", "1500m", "24");
+const memory = fc.constantFrom("1Gi", "4Gi", "512Mi", "100000000");
+const resources = fc.record(
+  {
+    requests: fc.record({ cpu, memory }),
+    limits: fc.record({ cpu: fc.constant("64"), memory: fc.constant("512Gi") }),
+  },
+  { requiredKeys: [] },
+);
+
+const podSpec = fc.record(
+  {
+    nodeSelector: fc.dictionary(text, text, { maxKeys: 3 }),
+    tolerations: fc.array(
+      fc.record({
+        key: text,
+        operator: fc.constant("Exists"),
+        effect: fc.constantFrom("NoSchedule", "NoExecute"),
+      }),
+      { maxLength: 3 },
+    ),
+    affinity: fc.record({
+      nodeAffinity: fc.record({
+        requiredDuringSchedulingIgnoredDuringExecution: fc.record({
+          nodeSelectorTerms: fc.array(
+            fc.record({
+              matchExpressions: fc.array(
+                fc.record({
+                  key: text,
+                  operator: fc.constantFrom("In", "NotIn"),
+                  values: fc.tuple(text, text),
+                }),
+                { minLength: 1, maxLength: 2 },
+              ),
+            }),
+            { minLength: 1, maxLength: 2 },
+          ),
+        }),
+      }),
+    }),
+    initContainers: resources.map((of) => [
+      { name: "first", image: "first", resources: of },
+      { name: "sidecar", image: "sidecar", restartPolicy: "Always", resources: of },
+    ]),
+  },
+  { requiredKeys: [] },
+);
+
+const strategy = fc.oneof(
+  fc.constant({ type: "Recreate" }),
+  fc.record({
+    type: fc.constant("RollingUpdate"),
+    rollingUpdate: fc.record({
+      maxSurge: fc.constantFrom(1, 3, "25%", "100%"),
+      maxUnavailable: fc.constantFrom(0, 1, "0%", "50%"),
+    }),
+  }),
+);
+
+/** No pod of them ever starts, so that they stay as they are. */
+const deploymentSpec = fc
+  .record({ pod: podSpec, resources, strategy, paused: fc.boolean(), other: resources })
+  .map(({ pod, strategy: of, paused, ...containers }) => ({
+    ...{ replicas: 0, strategy: of, paused },
+    ...workload(pod, containers),
+  }));
+
+function workload(pod: object, { resources: of = {}, other = {} } = {}) {
+  const labels = { app: randomUUID() };
+  return {
+    selector: { matchLabels: labels },
+    template: {
+      metadata: { labels },
+      spec: {
+        ...pod,
+        containers: [
+          { name: "pipe", image: "pipe", env: [{ name: "A", value: "b" }], resources: of },
+          { name: "other", image: "other", resources: other },
+        ],
+      },
+    },
+  };
+}
+
+const metric = fc.constantFrom(
+  { type: "Resource", resource: { name: "cpu", target: { type: "Utilization", averageUtilization: 70 } } },
+  { type: "Resource", resource: { name: "memory", target: { type: "AverageValue", averageValue: "1Gi" } } },
+  {
+    type: "ContainerResource",
+    containerResource: {
+      name: "cpu",
+      container: "pipe",
+      target: { type: "Utilization", averageUtilization: 5 },
+    },
+  },
+);
+
+const autoscalerSpec = fc.record({
+  scaleTargetRef: fc.record({
+    apiVersion: fc.constant("apps/v1"),
+    kind: fc.constantFrom("Deployment", "StatefulSet"),
+    name: text,
+  }),
+  minReplicas: fc.constant(1),
+  maxReplicas: fc.integer({ min: 1, max: 9 }),
+  metrics: fc.array(metric, { minLength: 1, maxLength: 3 }),
+});

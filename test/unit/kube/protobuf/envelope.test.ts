@@ -1,0 +1,150 @@
+import { PbfReader, PbfWriter } from "pbf";
+import { describe, expect, it } from "vitest";
+import { KubeApiError } from "../../../../src/kube/errors.ts";
+import type { ConfigMap } from "../../../../src/kube/objects.ts";
+import { decode, isProtobuf, listOf } from "../../../../src/kube/protobuf/envelope.ts";
+import { integerOrString, Message } from "../../../../src/kube/protobuf/message.ts";
+import { configMap } from "../../../../src/kube/protobuf/messages.ts";
+import { watchEvents } from "../../../../src/runtime/watch-stream.ts";
+
+type Write = (writer: PbfWriter) => void;
+
+function encoded(write: Write): Uint8Array {
+  const writer = new PbfWriter();
+  write(writer);
+  return writer.finish();
+}
+
+/** An object as the API server sends it: `k8s`, 0, and a runtime.Unknown. */
+function enveloped(write: Write): Buffer {
+  const unknown = encoded((writer) => {
+    writer.writeBytesField(
+      1,
+      encoded((type) => type.writeStringField(1, "v1")),
+    );
+    writer.writeBytesField(2, encoded(write));
+  });
+  return Buffer.concat([Buffer.from("k8s\0"), unknown]);
+}
+
+const map = (version: string): Write => {
+  return (writer) => {
+    writer.writeMessage(1, (_, metadata) => metadata.writeStringField(6, version), undefined);
+    writer.writeMessage(2, (_, entry) => entry.writeStringField(1, "key"), undefined);
+    writer.writeStringField(99, "a field of a later version");
+  };
+};
+
+async function* framesOf(...events: readonly (readonly [type: string, object: Buffer])[]) {
+  for (const [type, object] of events) {
+    const frame = encoded((writer) => {
+      writer.writeStringField(1, type);
+      writer.writeBytesField(
+        2,
+        encoded((extension) => extension.writeBytesField(1, object)),
+      );
+    });
+    const header = Buffer.alloc(4);
+    header.writeUInt32BE(frame.length);
+    yield Buffer.concat([header, frame]);
+  }
+}
+
+function watch(known: string, ...events: readonly (readonly [type: string, object: Buffer])[]) {
+  const frames = framesOf(...events);
+  const body = { isProtobuf: true, [Symbol.asyncIterator]: () => frames };
+  const isKnown = (version: string) => version === known;
+  return watchEvents<ConfigMap>(body, { path: "/maps", message: configMap, isKnown });
+}
+
+async function collected<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const item of items) all.push(item);
+  return all;
+}
+
+describe("an object in protobuf", () => {
+  it("has the declared fields, and nothing of others", () => {
+    expect(decode(configMap, enveloped(map("7")))).toEqual({
+      metadata: { resourceVersion: "7" },
+      data: { key: "" },
+    });
+  });
+
+  it("without the bytes that begin each object is an error", () => {
+    expect(() => decode(configMap, Buffer.from('{"kind":"ConfigMap"}'))).toThrow(
+      "not an object of Kubernetes",
+    );
+    expect(() => decode(configMap, Buffer.alloc(0))).toThrow("not an object of Kubernetes");
+  });
+
+  it("that is a list without items has none", () => {
+    const list = decode(
+      listOf(configMap),
+      enveloped((writer) => writer.writeMessage(1, (_, meta) => meta.writeStringField(2, "8"), undefined)),
+    );
+    expect(list).toEqual({ metadata: { resourceVersion: "8" } });
+  });
+
+  it("is told by its content type, whatever its parameters", () => {
+    expect(isProtobuf("application/vnd.kubernetes.protobuf;stream=watch")).toBe(true);
+    expect(isProtobuf("application/json")).toBe(false);
+    expect(isProtobuf(undefined)).toBe(false);
+  });
+
+  it.each<[unknown, Write]>([
+    [0, () => undefined],
+    [3, (writer) => writer.writeVarintField(2, 3)],
+    [
+      "25%",
+      (writer) => {
+        writer.writeVarintField(1, 1);
+        writer.writeStringField(3, "25%");
+      },
+    ],
+    ["", (writer) => writer.writeVarintField(1, 1)],
+  ])("has %j for an IntOrString", (value, write) => {
+    const of = new Message<{ readonly value: number | string }>({ value: integerOrString(1) });
+    const bytes = encoded((writer) => writer.writeBytesField(1, encoded(write)));
+    expect(of.read(new PbfReader(bytes))).toEqual({ value });
+  });
+});
+
+describe("a watch in protobuf", () => {
+  it("has the events in their order", async () => {
+    const events = await collected(
+      watch(
+        "",
+        ["ADDED", enveloped(map("1"))],
+        ["MODIFIED", enveloped(map("2"))],
+        ["DELETED", enveloped(map("3"))],
+      ),
+    );
+    expect(events).toMatchObject([
+      { type: "ADDED", object: { metadata: { resourceVersion: "1" } } },
+      { type: "MODIFIED", object: { metadata: { resourceVersion: "2" } } },
+      { type: "DELETED", object: { metadata: { resourceVersion: "3" } } },
+    ]);
+  });
+
+  it("leaves the event of a known change unread, and no other event", async () => {
+    const object = enveloped(map("2"));
+    expect(await collected(watch("2", ["MODIFIED", object], ["DELETED", object]))).toMatchObject([
+      { type: "KNOWN", resourceVersion: "2" },
+      { type: "DELETED" },
+    ]);
+  });
+
+  it("fails with the server's words at an event of an error", async () => {
+    const status = enveloped((writer) => {
+      writer.writeStringField(3, "too old resource version: 1 (7)");
+      writer.writeStringField(4, "Expired");
+      writer.writeVarintField(6, 410);
+    });
+    const failed = collected(watch("", ["ERROR", status]));
+    await expect(failed).rejects.toBeInstanceOf(KubeApiError);
+    await expect(failed).rejects.toMatchObject({
+      ...{ code: 410, reason: "Expired", message: "watch of /maps: 410 too old resource version: 1 (7)" },
+    });
+  });
+});
