@@ -16,6 +16,17 @@ export function hasComeUp(pipe: DeploymentView, { status }: PipeScalingView): bo
   return id !== undefined && status.pipes?.cameUp?.[pipe.metadata.name] === id;
 }
 
+/**
+ * The entry of a pipe that has another size now. It is still the last good size, and it never identifies a rollout
+ * again: if another writer takes a size away and gives it back, the pipe has to come up again.
+ */
+export function withoutRollout(id: string): string {
+  const [uid, , ...size] = id.split("/");
+  return [uid, NO_ROLLOUT, ...size].join("/");
+}
+
+const NO_ROLLOUT = "-";
+
 /** The size with which the status reports that the pipe last came up. */
 export function lastSizeThatCameUp(
   { metadata }: DeploymentView,

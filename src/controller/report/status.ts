@@ -10,7 +10,7 @@ import { computeUnits } from "../../domain/compute-units.ts";
 import { describeSize, type Size, sameSize } from "../../domain/size.ts";
 import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
 import type { Assessment } from "../decide/assessment.ts";
-import { rolloutId } from "../decide/came-up.ts";
+import { lastSizeThatCameUp, rolloutId, withoutRollout } from "../decide/came-up.ts";
 import { failuresOf } from "../decide/decide.ts";
 import type { Sizing } from "../decide/sizing.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
@@ -129,15 +129,17 @@ function pendingPipes(sizing: Sizing): PendingPipe[] | undefined {
 /** An entry stays until the pipe comes up with another size: until then it is the last good one. */
 function cameUp(
   assessments: readonly Assessment[],
-  { status }: PipeScalingView,
+  scaling: PipeScalingView,
 ): Record<string, string> | undefined {
   const entries = assessments.flatMap(({ pipe, state }): [string, string][] => {
     const { name, uid } = pipe.metadata;
-    const known = status.pipes?.cameUp?.[name];
+    const known = scaling.status.pipes?.cameUp?.[name];
     const isUp = (state === "done" || pipe.rollout.isComplete) && pipe.replicas > 0;
     const id = isUp ? rolloutId(pipe) : undefined;
     if (id !== undefined) return [[name, id]];
-    return known?.startsWith(`${uid}/`) ? [[name, known]] : [];
+    if (!known?.startsWith(`${uid}/`)) return [];
+    const isSize = sameSize(lastSizeThatCameUp(pipe, scaling), pipe.size);
+    return [[name, isSize ? known : withoutRollout(known)]];
   });
   return entries.length === 0 ? undefined : Object.fromEntries(entries.slice(0, MAX_CAME_UP));
 }
