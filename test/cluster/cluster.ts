@@ -175,7 +175,7 @@ export async function attachCluster(name: string, env: Environment = environment
   const paths = openPaths(env);
   const record = readRecord(join(paths.clusters, name));
   if (!record) throw noSuchCluster(name, clusterNames(paths));
-  return new RunningCluster(name, record, new Binaries(record.binaries, "a running cluster"), { paths, env });
+  return new RunningCluster(name, record, new Binaries(record.binaries), { paths, env });
 }
 
 function alreadyRuns(name: string): ClusterError {
