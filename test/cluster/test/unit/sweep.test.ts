@@ -1,11 +1,11 @@
 import { mkdirSync, readdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { type ProcessIdentity, programsRunFrom, stateOf, thisProcess } from "../cluster/processes.ts";
-import { type ClusterRecord, clusterNames, createFolder } from "../cluster/record.ts";
-import { keptLogs, removeCluster, sweep } from "../cluster/remove.ts";
-import { startIdle } from "../cluster/testing/children.ts";
-import { bareMachine } from "../cluster/testing/scratch.ts";
+import { type ProcessIdentity, programsRunFrom, stateOf, thisProcess } from "../../processes.ts";
+import { type ClusterRecord, clusterNames, createFolder } from "../../record.ts";
+import { keptLogs, removeCluster, sweep } from "../../remove.ts";
+import { startIdle } from "../support/children.ts";
+import { bareMachine } from "../support/scratch.ts";
 
 function record(owner: ProcessIdentity | null): ClusterRecord {
   return { owner, binaries: "/", server: "https://127.0.0.1:1", createdAt: new Date().toISOString() };

@@ -1,17 +1,17 @@
 import { statSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
-import type { Cluster } from "./cluster.ts";
-import { environment } from "./environment.ts";
-import { apply, KubectlError, kubectl } from "./kubectl.ts";
-import { COMPONENTS } from "./kwokctl.ts";
-import { serviceAccountKubeconfig } from "./service-account.ts";
-import { sharedCluster } from "./shared.ts";
-import { NEVER_READY_LABEL, START_AFTER_ANNOTATION, STOP_AFTER_ANNOTATION } from "./stages.ts";
-import { startNode } from "./testing/children.ts";
-import { isLoopback, listeningAddresses } from "./testing/listeners.ts";
-import { waitFor } from "./wait.ts";
+import type { Cluster } from "../../cluster.ts";
+import { environment } from "../../environment.ts";
+import { apply, KubectlError, kubectl } from "../../kubectl.ts";
+import { COMPONENTS } from "../../kwokctl.ts";
+import { serviceAccountKubeconfig } from "../../service-account.ts";
+import { NEVER_READY_LABEL, START_AFTER_ANNOTATION, STOP_AFTER_ANNOTATION } from "../../stages.ts";
+import { sharedCluster } from "../../vitest.ts";
+import { waitFor } from "../../wait.ts";
+import { startNode } from "../support/children.ts";
+import { isLoopback, listeningAddresses } from "../support/listeners.ts";
 
-const MAIN = new URL("./main.ts", import.meta.url);
+const MAIN = new URL("../../main.ts", import.meta.url);
 const NAMESPACE = "cluster-test";
 
 let cluster: Cluster;
