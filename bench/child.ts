@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
-import type { Cluster } from "../test/cluster/cluster.ts";
-import { environment } from "../test/cluster/environment.ts";
+import type { Cluster } from "@pipe-scaling/local-cluster";
+import { environment } from "@pipe-scaling/local-cluster/environment";
 
 export interface ChildOptions {
   /** What it is called among the processes of the cluster. */
