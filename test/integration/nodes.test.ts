@@ -1,8 +1,8 @@
+import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
+import { createNodes } from "@pipe-scaling/local-cluster/ready";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
-import { type Cluster, startCluster } from "../cluster/cluster.ts";
-import { createNodes } from "../cluster/ready.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { Invariants } from "./faults/invariants.ts";
 import { conditionOf, resourcesOf, World } from "./world.ts";
 

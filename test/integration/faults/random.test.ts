@@ -1,10 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
+import { killApiServer, REVIVABLE } from "@pipe-scaling/local-cluster/outage";
+import { silentProgress } from "@pipe-scaling/local-cluster/progress";
+import { TcpProxy } from "@pipe-scaling/local-cluster/tcp-proxy";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, afterEach, beforeAll, beforeEach, it } from "vitest";
-import { type Cluster, startCluster } from "../../cluster/cluster.ts";
-import { killApiServer, REVIVABLE } from "../../cluster/outage.ts";
-import { silentProgress } from "../../cluster/progress.ts";
-import { TcpProxy } from "../../cluster/tcp-proxy.ts";
-import { waitFor } from "../../cluster/wait.ts";
 import { randomOf, seed } from "../../gen/random.ts";
 import { World } from "../world.ts";
 import { controllerKubeconfig, KeptController } from "./controller-process.ts";
