@@ -18,8 +18,8 @@ export interface ChildOptions {
 /**
  * A Node process of a benchmark, which can be sent messages. Its two outputs are pipes that must be read.
  *
- * It is started, by name, from the cluster's folder: who removes the cluster ends this with it
- * (test/cluster/processes.ts), however the benchmark ends.
+ * It is started, by name, from the cluster's folder: the removal of the cluster ends it too,
+ * however the benchmark ends.
  */
 export function startChild(cluster: Cluster, options: ChildOptions): ChildProcess {
   const { name, file, args = [], nodeArgs = [], env = {} } = options;

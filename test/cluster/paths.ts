@@ -10,8 +10,8 @@ export interface Paths {
   /** The programs, one folder for each set of versions and platform. */
   readonly binaries: string;
   /**
-   * What kwokctl takes as its home (KWOK_WORKDIR). It is ours alone, so that
-   * clusters which the user made with kwokctl are never seen, let alone removed.
+   * The home of kwokctl (KWOK_WORKDIR). It is ours alone, so that the clusters
+   * that the user made with kwokctl are never touched.
    */
   readonly kwok: string;
   /** The clusters; kwokctl insists on the folder's name. */

@@ -1,4 +1,5 @@
 import { statSync } from "node:fs";
+import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Cluster } from "../../cluster.ts";
 import { environment } from "../../environment.ts";
@@ -62,7 +63,9 @@ describe("the cluster", () => {
 
   test("keeps its keys to this user, and a log of each component", () => {
     expect(statSync(cluster.dir).mode & 0o077).toBe(0);
-    for (const component of COMPONENTS) expect(statSync(cluster.logPath(component)).size).toBeGreaterThan(0);
+    for (const component of COMPONENTS) {
+      expect(statSync(join(cluster.dir, "logs", `${component}.log`)).size).toBeGreaterThan(0);
+    }
   });
 
   test("lets a ServiceAccount do what its rules say, and nothing else", async () => {
