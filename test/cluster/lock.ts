@@ -7,7 +7,6 @@ const POLL_MS = 200;
 
 /**
  * Runs `body` while no other process runs one under the same lock file.
- *
  * SQLite is Node's only access to the file locks of the operating system. These end with the process that holds
  * them, even by SIGKILL, so there is no stale lock to detect. The file stays empty and is never removed.
  */

@@ -55,9 +55,7 @@ export async function download(
   }
 }
 
-const releaseSchema = z.object({
-  assets: z.array(z.object({ name: z.string(), digest: z.string().nullish() })),
-});
+const release = z.object({ assets: z.array(z.object({ name: z.string(), digest: z.string().nullish() })) });
 
 /**
  * Reads a file's SHA-256 from the text that its publisher has: a release as the API of GitHub describes it, lines
@@ -66,7 +64,7 @@ const releaseSchema = z.object({
 export function publishedSum(name: string, text: string): string {
   const lines = text.split("\n").map((line) => line.trim().split(/\s+\*?/));
   const found = text.startsWith("{")
-    ? releaseSchema.parse(JSON.parse(text)).assets.find((asset) => asset.name === name)?.digest
+    ? release.parse(JSON.parse(text)).assets.find((asset) => asset.name === name)?.digest
     : lines.find(([, file = name]) => file === name)?.[0];
   const [, sum] = /^(?:sha256:)?([0-9a-f]{64})$/.exec(found ?? "") ?? [];
   if (!sum) throw new Error(`no SHA-256 of ${name} is published`);
