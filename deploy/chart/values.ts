@@ -281,7 +281,9 @@ export const chartValues = z.strictObject({
       .array(inChart(namespaceName))
       .default([])
       .meta({ uniqueItems: true })
-      .describe("Namespaces where pipes run. They must exist; the permissions are Roles in just these."),
+      .describe(
+        "Namespaces where pipes run. They must exist; the permissions are Roles in just these, except for the list of nodes (`rbac.nodes`).",
+      ),
     allNamespaces: off("Pipes may run in any namespace; the permissions are ClusterRoles."),
   }),
   records: group("The namespace of organizations, services, members and API keys.", {
@@ -320,6 +322,9 @@ export const chartValues = z.strictObject({
   ),
   rbac: group("Permissions of the two accounts, and of people.", {
     create: on("Make Roles, ClusterRoles and their bindings."),
+    nodes: on(
+      "Let the controller list the cluster's nodes, so that a size that fits none of them is known before a pipe is stopped for it. Off where no account may read nodes.",
+    ),
     aggregate: on("Add the permissions to PipeScalings to the cluster's roles view, edit and admin."),
   }),
   admissionPolicies: group("What RBAC cannot say: which fields, and which names.", {

@@ -5,7 +5,7 @@ import type { Change, Store } from "../runtime/store.ts";
 import type { WorkQueue } from "../runtime/work-queue.ts";
 import type { RolloutBudget } from "./apply/rollout-budget.ts";
 import { BY_ORGANIZATION, type Caches, pipeKeyOf } from "./observe/caches.ts";
-import { isRollingOut } from "./observe/deployment-view.ts";
+import { mayBeRollingOut } from "./observe/deployment-view.ts";
 
 /** Every change enqueues the same kind of key: the id of the service that it is about. */
 export function enqueueOnChange(caches: Caches, queue: WorkQueue, budget: RolloutBudget): void {
@@ -32,8 +32,8 @@ export function enqueueOnChange(caches: Caches, queue: WorkQueue, budget: Rollou
     eachObject(store, (scaler) => enqueuePipe(pipeKeyOf(scaler, scaler.deployment)));
   }
   caches.pipes.onChange((change) => {
-    const wasRolling = change.type !== "added" && isRollingOut(change.previous);
-    const isRolling = change.type !== "deleted" && isRollingOut(change.object);
+    const wasRolling = change.type !== "added" && mayBeRollingOut(change.previous);
+    const isRolling = change.type !== "deleted" && mayBeRollingOut(change.object);
     if (wasRolling && !isRolling) budget.wakeNext();
   });
 }

@@ -63,7 +63,7 @@ export async function runController(
   }
 }
 
-interface Parts extends Omit<SetupOptions, "verticalAutoscalers" | keyof ControllerSettings> {
+interface Parts extends Omit<SetupOptions, "verticalAutoscalers" | "policy" | keyof ControllerSettings> {
   readonly settings: ControllerSettings;
 }
 
@@ -73,6 +73,7 @@ async function operate({ settings, ...parts }: Parts, signal: AbortSignal): Prom
   const { informers, elector, outdated, work } = setup({
     ...settings,
     ...parts,
+    policy: settings,
     verticalAutoscalers,
   });
   const readiness = () => readinessOf(watchAges(informers, parts.clock));

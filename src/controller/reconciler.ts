@@ -6,6 +6,7 @@ import { DEPLOYMENTS, objectPath } from "../kube/paths.ts";
 import type { EventRecorder } from "../runtime/event-recorder.ts";
 import { mergePatch } from "../runtime/merge-patch.ts";
 import type { Outcome } from "../runtime/workers.ts";
+import type { RolloutPolicy } from "../settings/rollout-policy.ts";
 import type { RecordSpan } from "../telemetry/span.ts";
 import { ActionRunner, type ActionRunnerOptions } from "./apply/action-runner.ts";
 import type { RolloutBudget } from "./apply/rollout-budget.ts";
@@ -26,7 +27,7 @@ export interface ReconcilerOptions extends ActionRunnerOptions {
   /** Namespace of the records. */
   readonly namespace: string;
   readonly tiers: Tiers;
-  readonly rolloutTimeoutMs: number;
+  readonly policy: RolloutPolicy;
   readonly budget: RolloutBudget;
   readonly deletedScalings: Pick<DeletedScalings, "find">;
   readonly events: Pick<EventRecorder, "record">;
@@ -97,17 +98,17 @@ export class Reconciler {
   }
 
   #decide(snapshot: Snapshot): Decision {
-    const { rolloutTimeoutMs, budget } = this.#options;
-    return decide(snapshot, { rolloutTimeoutMs, overallFree: budget.free(), validatesFirst: true });
+    const { policy, budget } = this.#options;
+    return decide(snapshot, { policy, overallFree: budget.free(), validatesFirst: true });
   }
 
   async #reportAll(snapshot: Snapshot, sizing: Sizing | undefined): Promise<void> {
     const { serviceId, scaling, foreign } = snapshot;
-    const { budget, rolloutTimeoutMs, metrics } = this.#options;
+    const { policy, metrics } = this.#options;
     const reports = foreign.map((each) => this.#reportForeign(each, foreignStatus(snapshot, each)));
     this.#reportUnmanagedPipes(snapshot);
     const status = scaling
-      ? statusOf(snapshot, scaling, sizing, { overall: budget.limit, rolloutTimeoutMs })
+      ? statusOf(snapshot, scaling, sizing, policy)
       : foreign[0] && foreignStatus(snapshot, foreign[0]);
     if (scaling && status) {
       this.#notices.forget(scaling);

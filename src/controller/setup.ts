@@ -16,6 +16,7 @@ import type { RecordSpan } from "../telemetry/span.ts";
 import { RolloutBudget } from "./apply/rollout-budget.ts";
 import { Validations } from "./apply/validations.ts";
 import { WriteHistory } from "./apply/write-history.ts";
+import { Nodes } from "./capacity/nodes.ts";
 import { countRolling } from "./decide/rolling.ts";
 import { enqueueOnChange } from "./event-handlers.ts";
 import { LEASE_NAME } from "./names.ts";
@@ -32,7 +33,8 @@ const RECONCILE_INTERVAL_MS = 100;
 const RETRY_FIRST_MS = 50;
 const RETRY_MOST_MS = 60_000;
 
-export interface SetupOptions extends RolloutPolicy {
+export interface SetupOptions {
+  readonly policy: RolloutPolicy;
   readonly client: KubeClient;
   /** For the leader election, with a connection of its own: no other calls may delay a renewal. */
   readonly leaseClient: KubeClient;
@@ -66,7 +68,7 @@ export interface Controller {
 }
 
 export function setup(options: SetupOptions): Controller {
-  const { client, clock, log, registry, identity, namespace } = options;
+  const { client, clock, log, registry, identity, namespace, policy } = options;
   const caches = createCaches();
   const ending = new AbortController();
   const outdated = ending.signal;
@@ -104,16 +106,14 @@ export function setup(options: SetupOptions): Controller {
     retryFirstMs: RETRY_FIRST_MS,
     retryMostMs: RETRY_MOST_MS,
   });
-  const { rolloutTimeoutMs } = options;
   const writes = new WriteHistory(caches.pipes);
   const validations = new Validations(caches.pipes);
   const enqueue = (serviceId: string) => queue.add(serviceId);
   const budget = new RolloutBudget({
     clock,
-    limit: options.maxConcurrentRollouts,
+    limit: policy.maxConcurrentRollouts,
     rolling: () =>
-      countRolling(caches, { nowMs: clock.now(), rolloutTimeoutMs }, writes) +
-      writes.unresolvedRollouts(clock.now()),
+      countRolling(caches, { nowMs: clock.now(), policy }) + writes.unresolvedRollouts(clock.now()),
     wake: enqueue,
   });
   const deletedScalings = new DeletedScalings(caches.scalings, clock, options.recreateGraceMs);
@@ -127,6 +127,7 @@ export function setup(options: SetupOptions): Controller {
     caches,
     writes,
     validations,
+    nodes: new Nodes({ client, clock, log }),
     budget,
     deletedScalings,
     enqueue,

@@ -26,6 +26,8 @@ export interface ManagedFields {
   readonly manager?: string;
   readonly operation?: string;
   readonly subresource?: string;
+  /** When the writer last changed one of its fields. */
+  readonly time?: string;
   readonly fieldsV1?: FieldsV1;
 }
 
@@ -72,6 +74,55 @@ export interface Container {
   };
 }
 
+export interface PodSpec {
+  readonly containers: readonly Container[];
+  /** With `restartPolicy: Always` a sidecar, which runs beside the containers. */
+  readonly initContainers?: readonly (Container & { readonly restartPolicy?: string })[];
+  /** Requests and limits of the whole pod. */
+  readonly resources?: Container["resources"];
+  readonly overhead?: Readonly<Record<string, string>>;
+  readonly runtimeClassName?: string;
+  readonly nodeName?: string;
+  readonly nodeSelector?: Readonly<Record<string, string>>;
+  readonly tolerations?: readonly Toleration[];
+  readonly affinity?: {
+    readonly nodeAffinity?: {
+      readonly requiredDuringSchedulingIgnoredDuringExecution?: {
+        readonly nodeSelectorTerms: readonly NodeSelectorTerm[];
+      };
+    };
+  };
+}
+
+export interface Toleration {
+  readonly key?: string;
+  readonly operator?: string;
+  readonly value?: string;
+  readonly effect?: string;
+}
+
+export interface NodeSelectorTerm {
+  readonly matchExpressions?: readonly NodeSelectorRequirement[];
+  readonly matchFields?: readonly NodeSelectorRequirement[];
+}
+
+export interface NodeSelectorRequirement {
+  readonly key: string;
+  readonly operator: "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt";
+  readonly values?: readonly string[];
+}
+
+export interface Taint {
+  readonly key: string;
+  readonly value?: string;
+  readonly effect: string;
+}
+
+export interface Node extends KubeObject {
+  readonly spec?: { readonly unschedulable?: boolean; readonly taints?: readonly Taint[] };
+  readonly status?: { readonly allocatable?: Readonly<Record<string, string>> };
+}
+
 export interface DeploymentCondition {
   readonly type: string;
   readonly status: string;
@@ -92,7 +143,7 @@ export interface Deployment extends KubeObject {
         readonly maxUnavailable?: number | string;
       };
     };
-    readonly template: { readonly spec: { readonly containers: readonly Container[] } };
+    readonly template: { readonly spec: PodSpec };
   };
   readonly status?: {
     readonly observedGeneration?: number;

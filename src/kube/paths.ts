@@ -8,6 +8,7 @@ export interface Resource {
 export const CONFIG_MAPS: Resource = { apiVersion: "v1", plural: "configmaps" };
 export const SECRETS: Resource = { apiVersion: "v1", plural: "secrets" };
 export const DEPLOYMENTS: Resource = { apiVersion: "apps/v1", plural: "deployments" };
+export const NODES: Resource = { apiVersion: "v1", plural: "nodes" };
 export const PODS: Resource = { apiVersion: "v1", plural: "pods" };
 export const EVENTS: Resource = { apiVersion: "events.k8s.io/v1", plural: "events" };
 export const LEASES: Resource = { apiVersion: "coordination.k8s.io/v1", plural: "leases" };

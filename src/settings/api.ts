@@ -86,13 +86,13 @@ export const apiSettings = z
     maxCacheAgeMs: option(durationMs("2m", "24h"), {
       placeholder: "duration",
       description:
-        "how long reads are answered while the cluster cannot be reached, which is also how long a key that is revoked meanwhile can be used",
+        "time for which reads are answered while the cluster cannot be reached, and a key that is revoked meanwhile still works",
       default: "5m",
     }),
     drainDelayMs: option(durationMs("0s", "15s"), {
       placeholder: "duration",
       description:
-        "how long it still accepts new connections after it was told to stop, so that load balancers can notice",
+        "time for which it still accepts new connections after it was told to stop, so that load balancers can notice",
       default: "0s",
       chart: { default: "5s" },
     }),

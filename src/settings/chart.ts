@@ -9,7 +9,7 @@ export function chartSchema(settings: z.ZodObject): Record<string, z.ZodType> {
     ({ key, schema, description, list, chart, ...declared }) => {
       if (chart === false) return [];
       const rule = inChart(schema);
-      // What a person writes for a flag is what YAML reads as the value: 50, true, 15m.
+      // YAML reads the text of a flag as the value: 50, true, 15m.
       const standard =
         chart?.default ?? (declared.default === undefined ? undefined : parse(declared.default));
       const range = rangeOf(schema);

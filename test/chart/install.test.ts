@@ -121,7 +121,9 @@ describe("a release", { timeout: 120_000 }, () => {
   // rights.test.ts takes each of them away.
   it.each(COMPONENTS)("gives the %s the same rights in few namespaces as in all", async (component) => {
     const label = `app.kubernetes.io/component=${component}`;
-    const { items } = JSON.parse(await kubectl(cluster, ["get", "roles", "-A", "-l", label, "-o", "json"]));
+    const { items } = JSON.parse(
+      await kubectl(cluster, ["get", "roles,clusterroles", "-A", "-l", label, "-o", "json"]),
+    );
     expect(namesOfRights(items)).toEqual(namesOfRights(shippedAccount(component, "records").filter(isRole)));
   });
 

@@ -4,7 +4,7 @@ import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { silentProgress } from "@pipe-scaling/local-cluster/progress";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { LAST_ROLLOUT_ANNOTATION } from "../../src/controller/names.ts";
+import { CONTAINER_ANNOTATION, LAST_ROLLOUT_ANNOTATION } from "../../src/controller/names.ts";
 import { CONTROLLER_FIELD_MANAGER, PIPE_SCALINGS } from "../../src/crd/names.ts";
 import type { KubeObject, Lease } from "../../src/kube/objects.ts";
 import { collectionPath, EVENTS, LEASES, objectPath, type Resource } from "../../src/kube/paths.ts";
@@ -210,6 +210,37 @@ describe("of the controller's rights", () => {
     await waitFor(leads, { what: "the controller to lead" });
   });
 
+  const NODES = "list nodes";
+
+  it(`${NODES} is what it needs to know that no node is large enough, and not to resize pipes`, async () => {
+    const name = "pipe-b";
+    const containers = ["pipe", "helper"];
+    const annotations = { [CONTAINER_ANNOTATION]: "pipe" };
+    await world.createPipe({ name, cores: 1, strategy: "Recreate", containers, annotations });
+    // With it, 2 cores fit the node of 256, and 8 do not.
+    const helper = { name: "helper", resources: { requests: { cpu: "250" } } };
+    await world.patchPipe(name, { spec: { template: { spec: { containers: [helper] } } } });
+    const cpu = async () => resourcesOf(await world.pipe(name)).split(" ")[0];
+
+    await rights.without(NODES, async (refusal) => {
+      const stop = await world.startController();
+      await world.waitForCondition("Ready", "True");
+      await world.askFor(2);
+      await told(world.log, refusal);
+      await world.waitForCondition("Ready", "True");
+      expect(await cpu()).toBe("2");
+      await stop();
+    });
+    const stop = await world.startController();
+    await world.askFor(8);
+    await world.waitForCondition("Stalled", "True", "NoNodeLargeEnough");
+    expect(await cpu()).toBe("2");
+    await kubectl(cluster, ["delete", "deployment", name, "-n", world.pipes]);
+    await world.askFor(1);
+    await world.waitForCondition("Ready", "True");
+    await stop();
+  });
+
   describe("while it runs", () => {
     beforeAll(async () => {
       await world.startController();
@@ -299,6 +330,7 @@ describe("of the controller's rights", () => {
       const known = [
         ...READING,
         ...Object.keys(LEADING),
+        NODES,
         ...Object.keys(TASKS),
         ...TELLING.map(([right]) => right),
       ];

@@ -3,7 +3,13 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import type { KubeClient } from "../../src/kube/client.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import { collectionPath, objectPath, type Resource } from "../../src/kube/paths.ts";
-import { accountName, type Component, clusterRoleName, recordsRoleName } from "../gen/shipped-account.ts";
+import {
+  accountName,
+  type Component,
+  clusterRoleName,
+  nodesRoleName,
+  recordsRoleName,
+} from "../gen/shipped-account.ts";
 import { PatientClient } from "../support/patient-client.ts";
 
 const RBAC = "rbac.authorization.k8s.io/v1";
@@ -111,9 +117,13 @@ export class Rights {
   static async of(component: Component, { cluster, records }: Place): Promise<Rights> {
     const admin = await PatientClient.of(cluster);
     const roles = new Map<string, Role>();
+    const clusterRoles = [
+      clusterRoleName(component, records),
+      ...(component === "controller" ? [nodesRoleName(records)] : []),
+    ];
     for (const path of [
       objectPath(ROLES, records, recordsRoleName(component)),
-      `${collectionPath(CLUSTER_ROLES, undefined)}/${clusterRoleName(component, records)}`,
+      ...clusterRoles.map((name) => `${collectionPath(CLUSTER_ROLES, undefined)}/${name}`),
     ]) {
       roles.set(path, await admin.json<Role>({ path }));
     }

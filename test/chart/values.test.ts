@@ -235,6 +235,17 @@ describe("what follows from the values:", () => {
     },
   );
 
+  it("the controller's only right outside of the listed namespaces is to list nodes, and rbac.nodes takes it away", async () => {
+    const names = async (...args: string[]) =>
+      (await rendered(...MINIMAL, "--set", "rbac.aggregate=false", ...args))
+        .filter(({ kind }) => /^ClusterRole/.test(kind))
+        .map(({ kind, metadata: { name } }) => `${kind} ${name}`);
+    const name = "release-pipe-scaling-operator-controller-nodes.pipe-scaling-system";
+    expect(await names()).toEqual([`ClusterRole ${name}`, `ClusterRoleBinding ${name}`]);
+    expect(await names("--set", "rbac.nodes=false")).toEqual([]);
+    expect(await names("--set", "rbac.create=false")).toEqual([]);
+  });
+
   it("no account has a wildcard, and the controller's has no Secret", async () => {
     for (const set of VALUE_SETS) {
       const rules = (await rendered("--values", valuesFile(set))).filter(({ kind }) => /Role$/.test(kind));

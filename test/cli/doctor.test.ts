@@ -23,7 +23,7 @@ import { keyUsageConfigMap } from "../../src/records/key-usage.ts";
 import { membersConfigMap } from "../../src/records/members.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { keyRecord, organizationRecord, serviceRecord } from "../gen/records.ts";
-import { accountName, recordsRoleName, shippedAccount } from "../gen/shipped-account.ts";
+import { accountName, nodesRoleName, recordsRoleName, shippedAccount } from "../gen/shipped-account.ts";
 import { VERTICAL_CRD } from "../gen/vertical-autoscaler.ts";
 import { World } from "../integration/world.ts";
 import { knownPipeScalings } from "./held-pipes.ts";
@@ -366,6 +366,14 @@ describe("the two processes", () => {
     const lacking = /^The account of the api, .* may not list, watch secrets in .*, so no key is known/;
     const found = expectFinding(await examinedUntil(lacking), "error", lacking);
     expect(found.remedy).toContain("helm upgrade");
+  });
+
+  it("that lack a right that they can do without are only noted, with the value that gives it", async () => {
+    await kubectl(cluster, ["delete", "clusterrolebinding", nodesRoleName(world.records)]);
+    const lacking =
+      /^The account of the controller, .* may not list nodes in all namespaces, so a size that fits/;
+    const found = expectFinding(await examinedUntil(lacking), "note", lacking);
+    expect(found.remedy).toContain("rbac.nodes=true");
   });
 
   it("that are not there, or work by other records, are named", async () => {

@@ -31,7 +31,11 @@ const SIZE_FIELDS = {
     },
   },
 };
-const GIVEN_FIELDS = { "f:metadata": { "f:annotations": { [`f:${LAST_ROLLOUT_ANNOTATION}`]: {} } } };
+const GIVEN_FIELDS = {
+  "f:metadata": { "f:annotations": { ".": {}, [`f:${LAST_ROLLOUT_ANNOTATION}`]: {} } },
+};
+/** The controller added the first annotation, and owns the map without it. */
+const MAP_OF_ANNOTATIONS = { "f:metadata": { "f:annotations": { ".": {} } } };
 
 /** What happened in a cluster, one sentence a call, each at the next version. */
 export class HistoryBuilder {
@@ -92,6 +96,26 @@ export class HistoryBuilder {
             ? [{ manager: CONTROLLER_FIELD_MANAGER, fieldsV1: GIVEN_FIELDS }]
             : []),
           { manager: "somebody", fieldsV1: SIZE_FIELDS },
+        ],
+      },
+      spec: specOf(cores),
+    }));
+  }
+
+  /** Another writer brings back an older Deployment, with a size and an annotation of its time. */
+  restoreByOthers(name: string, cores: number): this {
+    return this.#change(name, (before) => ({
+      ...before,
+      metadata: {
+        ...before.metadata,
+        generation: (before.metadata.generation ?? 0) + 1,
+        annotations: {
+          ...before.metadata.annotations,
+          [LAST_ROLLOUT_ANNOTATION]: `older than ${this.#version}`,
+        },
+        managedFields: [
+          { manager: CONTROLLER_FIELD_MANAGER, fieldsV1: MAP_OF_ANNOTATIONS },
+          { manager: "restorer", fieldsV1: { ...SIZE_FIELDS, ...GIVEN_FIELDS } },
         ],
       },
       spec: specOf(cores),
@@ -163,6 +187,28 @@ export class HistoryBuilder {
       ...more,
     };
     return this.#seeScaling({ ...before, metadata: { ...before.metadata, ...this.#next() }, status });
+  }
+
+  deleteScaling(): this {
+    if (!this.#scaling) throw new Error("ask first");
+    const object = { ...this.#scaling, metadata: { ...this.#scaling.metadata, ...this.#next() } };
+    this.entries.push({ type: "gone", kind: "PipeScaling", isInitial: false, object });
+    this.#scaling = undefined;
+    return this;
+  }
+
+  /** The controller creates the PipeScaling. @param cores `undefined` for the tier's default */
+  create(cores: number | undefined, suspend = false): this {
+    const meta = this.#meta(SERVICE);
+    const metadata = {
+      ...meta,
+      uid: `uid of ${meta.resourceVersion}`,
+      generation: 1,
+      managedFields: [{ manager: CONTROLLER_FIELD_MANAGER }],
+    };
+    const size =
+      cores === undefined ? {} : { replicaCpuMillicores: cores * 1000, replicaMemoryGb: cores * 4 };
+    return this.#seeScaling({ metadata, spec: suspend ? { ...size, suspend } : size });
   }
 
   gap(kind: keyof Kinds, happened: (history: this) => void): this {

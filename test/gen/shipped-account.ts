@@ -18,6 +18,11 @@ export function clusterRoleName(component: Component, namespace: string): string
   return `${accountName(component)}.${namespace}`;
 }
 
+/** Name of the ClusterRole with which the controller lists nodes, and of its binding. */
+export function nodesRoleName(namespace: string): string {
+  return `${accountName("controller")}-nodes.${namespace}`;
+}
+
 /** Name of the Role of such an account in the namespace of records, and of its binding. */
 export function recordsRoleName(component: Component): string {
   return `${accountName(component)}-records`;

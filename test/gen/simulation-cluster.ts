@@ -1,13 +1,15 @@
 import { LAST_ROLLOUT_ANNOTATION, REVISION_ANNOTATION } from "../../src/controller/names.ts";
 import { type DeploymentView, toDeploymentView } from "../../src/controller/observe/deployment-view.ts";
 import { formatAllotment } from "../../src/controller/observe/resources.ts";
-import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
 import type { PipeScaling, PipeScalingStatus } from "../../src/crd/pipe-scaling.ts";
 import type { KubeRequest } from "../../src/kube/client.ts";
 import { KubeApiError, KubeUnreachableError } from "../../src/kube/errors.ts";
-import type { Deployment, KubeObject, ObjectMeta } from "../../src/kube/objects.ts";
+import type { Deployment, KubeObject, Node, ObjectMeta } from "../../src/kube/objects.ts";
+import { collectionPath, NODES } from "../../src/kube/paths.ts";
 import { VirtualClock } from "./clock.ts";
+import { aNode } from "./node.ts";
 import { SimulationJudge } from "./simulation-judge.ts";
+import { ownedWith, ownedWithout } from "./simulation-owners.ts";
 import { patched } from "./simulation-patch.ts";
 
 export type ScalingObject = KubeObject & PipeScaling;
@@ -44,6 +46,8 @@ export class SimulatedCluster {
   isStripping = false;
   /** How late the watch is; by default it tells of a write before that is answered. */
   eventDelayMs = 0;
+  /** The nodes; one that no test fills by accident. */
+  nodes: readonly Node[] = [aNode("node", { cpu: "256", memory: "1Ti" })];
   /** How long pods of this template need, undefined for those that never come up. */
   rolloutMs: (pipe: Deployment) => number | undefined = () => 1000;
   fault: (request: KubeRequest, pipe: Deployment | undefined) => Fault = () => undefined;
@@ -104,17 +108,26 @@ export class SimulatedCluster {
     const size = this.sizeOf(name);
     if (patch.replicas === 0) this.judge.stopped(name);
     this.#write(parsed({ ...before, spec: patched(before.spec, patch, true) }), "template" in patch);
-    if (this.sizeOf(name) !== size) this.judge.forget(name);
+    if (this.sizeOf(name) === size) return;
+    this.#disown(name, ["size"]);
+    this.judge.forget(name);
+  }
+
+  /** Somebody removes the controller's annotation. */
+  removeAnnotation(name: string): void {
+    const before = found(this.deployments, name);
+    const { [LAST_ROLLOUT_ANNOTATION]: _, ...annotations } = before.metadata.annotations ?? {};
+    this.#write({ ...before, metadata: { ...before.metadata, annotations } }, false);
+    this.#disown(name, ["annotation"]);
   }
 
   /** Somebody puts another spec in the place of the Deployment's, and removes our annotation. */
   replace(name: string, { spec }: Pick<Deployment, "spec">): void {
     const before = found(this.deployments, name);
     const { [LAST_ROLLOUT_ANNOTATION]: _, ...annotations } = before.metadata.annotations ?? {};
-    this.#write(
-      parsed({ ...before, metadata: { ...before.metadata, annotations, managedFields: [] }, spec }),
-      true,
-    );
+    const size = this.sizeOf(name);
+    this.#write(parsed({ ...before, metadata: { ...before.metadata, annotations }, spec }), true);
+    this.#disown(name, this.sizeOf(name) === size ? ["annotation"] : ["annotation", "size"]);
     this.judge.forget(name);
   }
 
@@ -133,6 +146,13 @@ export class SimulatedCluster {
       true,
     );
     this.judge.forget(name);
+  }
+
+  /** Another writer has set or removed these. */
+  #disown(name: string, parts: Parameters<typeof ownedWithout>[1]): void {
+    const pipe = found(this.deployments, name);
+    const managedFields = ownedWithout(pipe.metadata.managedFields, parts);
+    this.#put({ ...pipe, metadata: { ...pipe.metadata, resourceVersion: this.next(), managedFields } });
   }
 
   /** The Deployment controller reports, of the generation as it stands. */
@@ -176,6 +196,7 @@ export class SimulatedCluster {
     await new Promise<void>((resolve) => this.clock.after(LATENCY_MS, resolve));
     if (request.signal?.aborted) throw new KubeUnreachableError("who asked is no more");
     const name = nameIn(request.path);
+    if (request.path === collectionPath(NODES, undefined)) return this.#listNodes(request);
     if (request.path.endsWith("/deployments")) return this.#listPipe(request);
     const isOfPipe = request.path.includes("/deployments/");
     const fault = this.fault(request, isOfPipe ? this.deployments.get(name) : undefined);
@@ -183,6 +204,12 @@ export class SimulatedCluster {
     const answer = isOfPipe ? this.#patchPipe(name, request) : this.#callScaling(name, request);
     if (fault) throw fault.error;
     return parsed(answer);
+  }
+
+  #listNodes<T>(request: KubeRequest): T {
+    const fault = this.fault(request, undefined);
+    if (fault) throw fault.error;
+    return parsed({ metadata: { resourceVersion: this.next() }, items: this.nodes });
   }
 
   #listPipe<T>({ query }: KubeRequest): T {
@@ -193,18 +220,22 @@ export class SimulatedCluster {
   #patchPipe(name: string, { query, body }: KubeRequest): Deployment {
     const patch: Deployment = parsed(body);
     const before = current(this.deployments.get(name), patch.metadata);
-    if (query?.["dryRun"] !== undefined) return before;
     const { annotations = {} } = patch.metadata;
     const after: Deployment = parsed(
       patched(before, { metadata: { annotations }, ...(patch.spec ? { spec: patch.spec } : {}) }, true),
     );
+    if (query?.["dryRun"] !== undefined) return after;
     const isRollback = annotations[LAST_ROLLOUT_ANNOTATION]?.includes('"isRollback":true');
     if (patch.spec && isRollback) this.judge.putBack(name);
     else if (patch.spec) this.judge.given(toDeploymentView(before));
     const { [LAST_ROLLOUT_ANNOTATION]: _, ...kept } = after.metadata.annotations ?? {};
-    const metadata = this.isStripping
-      ? { ...after.metadata, annotations: kept, managedFields: [] }
-      : { ...after.metadata, managedFields: MANAGED };
+    const { isStripping } = this;
+    const { managedFields: owned } = before.metadata;
+    const sized = patch.spec ? (["size"] as const) : [];
+    const managedFields = isStripping
+      ? ownedWith(ownedWithout(owned, ["annotation"]), sized, this.#time())
+      : ownedWith(owned, ["annotation", ...sized], this.#time());
+    const metadata = { ...after.metadata, managedFields, ...(isStripping ? { annotations: kept } : {}) };
     const written = this.#write({ ...after, metadata }, true);
     this.writes.push(`${name} ${patch.spec ? this.sizeOf(name) : "noted"}`);
     return written;
@@ -324,15 +355,6 @@ export class SimulatedCluster {
 }
 
 const NEW = "NewReplicaSetAvailable";
-
-/** The controller manages its annotation until somebody else changes it. */
-const MANAGED = [
-  {
-    manager: CONTROLLER_FIELD_MANAGER,
-    operation: "Update",
-    fieldsV1: { "f:metadata": { "f:annotations": { [`f:${LAST_ROLLOUT_ANNOTATION}`]: {} } } },
-  },
-];
 
 function progressing(reason: string, lastUpdateTime: string, lastTransitionTime: string) {
   return { type: "Progressing", status: "True", reason, lastUpdateTime, lastTransitionTime };

@@ -1,6 +1,7 @@
 import { RolloutBudget } from "../../src/controller/apply/rollout-budget.ts";
 import { Validations } from "../../src/controller/apply/validations.ts";
 import { WriteHistory } from "../../src/controller/apply/write-history.ts";
+import { Nodes } from "../../src/controller/capacity/nodes.ts";
 import { countRolling } from "../../src/controller/decide/rolling.ts";
 import { enqueueOnChange } from "../../src/controller/event-handlers.ts";
 import { RETRY_ANNOTATION } from "../../src/controller/names.ts";
@@ -13,6 +14,7 @@ import type { ControllerMetrics } from "../../src/controller/report/metrics.ts";
 import type { Condition } from "../../src/crd/pipe-scaling.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
 import { BUILT_IN_TIERS } from "../../src/domain/tier.ts";
+import type { KubeClient } from "../../src/kube/client.ts";
 import { type ConfigMap, type Container, type Deployment, identityOf } from "../../src/kube/objects.ts";
 import { parseOrganization } from "../../src/records/organization.ts";
 import { parseService } from "../../src/records/service.ts";
@@ -24,6 +26,7 @@ import { createLogger } from "../../src/telemetry/log.ts";
 import { type PipeOptions, pipeDeployment } from "./pipe.ts";
 import { organizationRecord, serviceRecord } from "./records.ts";
 import { SimulatedCluster } from "./simulation-cluster.ts";
+import { POLICY } from "./snapshot.ts";
 
 const RECORDS = "records";
 const PIPES = "pipes";
@@ -38,7 +41,7 @@ interface SimulationOptions {
 
 /** The controller, with its queue, caches and bounds, on a simulated cluster. */
 export class Simulation {
-  readonly rolloutTimeoutMs = 15 * 60_000;
+  readonly rolloutTimeoutMs = POLICY.rolloutTimeoutMs;
   readonly cluster = new SimulatedCluster(this.rolloutTimeoutMs);
   readonly clock = this.cluster.clock;
   readonly events: Event[] = [];
@@ -135,7 +138,8 @@ export class Simulation {
     this.#abort.abort();
     this.#abort = new AbortController();
     this.#caches = createCaches();
-    const { cluster, rolloutTimeoutMs, events } = this;
+    const { cluster, events } = this;
+    const policy = { ...POLICY, maxConcurrentRollouts: this.#options.mostRollouts ?? 50 };
     const clock = this.#skewedClock();
     const caches = this.#caches;
     const { signal } = this.#abort;
@@ -150,29 +154,31 @@ export class Simulation {
     const enqueue = (serviceId: string) => queue.add(serviceId);
     const budget = new RolloutBudget({
       clock,
-      limit: this.#options.mostRollouts ?? 50,
+      limit: policy.maxConcurrentRollouts,
       rolling: () =>
-        countRolling(caches, { nowMs: clock.now(), rolloutTimeoutMs }, writes) +
-        writes.unresolvedRollouts(clock.now()),
+        countRolling(caches, { nowMs: clock.now(), policy }) + writes.unresolvedRollouts(clock.now()),
       wake: enqueue,
     });
     enqueueOnChange(caches, queue, budget);
     this.#watch();
+    const client: Pick<KubeClient, "json"> = { json: (request) => cluster.json({ ...request, signal }) };
+    const log = createLogger("silent", "controller");
     const reconciler = new Reconciler({
-      client: { json: (request) => cluster.json({ ...request, signal }) },
+      client,
       caches,
       clock,
       namespace: RECORDS,
       tiers: BUILT_IN_TIERS,
-      rolloutTimeoutMs,
+      policy,
       writes,
       validations: new Validations(caches.pipes),
+      nodes: new Nodes({ client, clock, log }),
       budget,
       enqueue,
       deletedScalings: new DeletedScalings(caches.scalings, clock),
       events: { record: (event) => events.push(event) },
       metrics: this.#options.metrics ?? { passed: () => undefined, reported: () => undefined },
-      log: createLogger("silent", "controller"),
+      log,
       assertMayWrite: () => undefined,
     });
     const reconcile = (serviceId: string) => {

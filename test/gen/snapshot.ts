@@ -1,10 +1,17 @@
+import * as z from "zod";
 import type { DeploymentView } from "../../src/controller/observe/deployment-view.ts";
 import type { LastRollout } from "../../src/controller/observe/last-rollout.ts";
 import type { PipeScalingView } from "../../src/controller/observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../../src/controller/observe/snapshot.ts";
 import { type Size, sizeOfCores } from "../../src/domain/size.ts";
+import { readOptions } from "../../src/settings/option.ts";
+import { type RolloutPolicy, rolloutPolicySettings } from "../../src/settings/rollout-policy.ts";
 
 export const NOW_MS = Date.parse("2026-06-01T12:00:00Z");
+
+/** The policy as it is shipped. */
+export const POLICY: RolloutPolicy = readOptions(z.object(rolloutPolicySettings), {}, {});
+
 const LONG_AGO_MS = NOW_MS - 24 * 3_600_000;
 
 /** A pipe of one core that runs well; `changes` makes it another. */

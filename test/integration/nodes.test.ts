@@ -1,8 +1,10 @@
 import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
-import { createNodes } from "@pipe-scaling/local-cluster/ready";
+import { createNodes, nodesReady } from "@pipe-scaling/local-cluster/ready";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
+import { RETRY_ANNOTATION } from "../../src/controller/names.ts";
+import type { KubeObject } from "../../src/kube/objects.ts";
+import { collectionPath, DEPLOYMENTS, NODES, objectPath, PODS } from "../../src/kube/paths.ts";
 import { Invariants } from "./faults/invariants.ts";
 import { conditionOf, resourcesOf, World } from "./world.ts";
 
@@ -25,32 +27,78 @@ describe("a size that fits no node", () => {
   });
 
   it.each([
-    ["Recreate", { strategy: "Recreate" }],
     ["maxSurge 0", { rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } }],
     ["maxUnavailable 100 %", { rollingUpdate: { maxSurge: "25%", maxUnavailable: "100%" } }],
   ] as const)(
-    "is rolled back at once in a pipe with %s, which has lost a running pod, and not tried again by itself",
-    async (_strategy, strategy) => {
-      await world.createPipe({ name: "pipe-a", cores: 1, replicas: 2, ...strategy });
-      try {
-        await invariants.settled(1, { quietMs: 0 });
+    "leaves the pods of a pipe with %s alone, until a person asks for a retry, which is rolled back at once",
+    (_strategy, strategy) =>
+      withPipe({ cores: 1, replicas: 2, ...strategy }, async () => {
+        await expectNoTouch();
         await expectRollback();
-      } finally {
-        await world.client.json({
-          method: "DELETE",
-          path: objectPath(DEPLOYMENTS, world.pipes, "pipe-a"),
-        });
-        invariants.accept(1);
-        await world.askFor(1);
-        await waitFor(async () => (await world.scaling()).status?.pipes?.total === 0, { what: "no pipe" });
-      }
-    },
+      }),
   );
+
+  it("is treated in the same way in a pipe with Recreate, and applied when there is a node that it fits", async () => {
+    await withPipe({ cores: 1, replicas: 2, strategy: "Recreate" }, async () => {
+      await expectNoTouch();
+      await expectRollback();
+      await createNodes(cluster, 1, { cpus: 64, memoryGib: 1024, pods: 100 }, "added");
+      await nodesReady(cluster, 2, { untainted: true, timeoutMs: 30_000 });
+      await retry();
+      await invariants.settled(24, { quietMs: 0 });
+    });
+    await world.client.json({ method: "DELETE", path: `${collectionPath(NODES, undefined)}/added-0` });
+  });
+
+  /** One pipe that runs, for the time of a test. */
+  async function withPipe(
+    options: Omit<Parameters<World["createPipe"]>[0], "name">,
+    test: () => Promise<void>,
+  ): Promise<void> {
+    await world.createPipe({ name: "pipe-a", ...options });
+    try {
+      await invariants.settled(1, { quietMs: 0 });
+      await test();
+    } finally {
+      await world.client.json({
+        method: "DELETE",
+        path: objectPath(DEPLOYMENTS, world.pipes, "pipe-a"),
+      });
+      invariants.accept(1);
+      await world.askFor(1);
+      await waitFor(async () => (await world.scaling()).status?.pipes?.total === 0, { what: "no pipe" });
+    }
+  }
+
+  async function podUids(): Promise<readonly string[]> {
+    const path = collectionPath(PODS, world.pipes);
+    const query = { labelSelector: "app=pipe-a" };
+    const { items } = await world.client.json<{ readonly items: readonly KubeObject[] }>({ path, query });
+    return items.map(({ metadata }) => metadata.uid).toSorted();
+  }
+
+  async function retry(): Promise<void> {
+    await world.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
+  }
+
+  async function expectNoTouch(): Promise<void> {
+    const before = { pods: await podUids(), generation: (await world.pipe("pipe-a")).metadata.generation };
+    invariants.accept(24);
+    await world.askFor(24);
+    const stalled = await world.waitForCondition("Stalled", "True", "NoNodeLargeEnough");
+    expect(conditionOf(stalled, "Stalled")?.message).toContain(
+      "pipe-a could not be given 24 cpu / 96 Gi: its pod would request 24 cpu / 96 Gi, and the one node that it may run on has 12 cpu / 1024 Gi allocatable",
+    );
+    expect(stalled.status?.failures).toMatchObject([{ attempts: 1, nextRetryAt: expect.any(String) }]);
+    await invariants.quiet(500);
+    const { metadata, status } = await world.pipe("pipe-a");
+    expect({ pods: await podUids(), generation: metadata.generation }).toEqual(before);
+    expect(status?.availableReplicas).toBe(before.pods.length);
+  }
 
   async function expectRollback(): Promise<void> {
     const { status: before } = await world.scaling();
-    invariants.accept(24);
-    await world.askFor(24);
+    await retry();
     const stalled = await world.waitForCondition("Stalled", "True", "Unschedulable");
     expect(conditionOf(stalled, "Stalled")?.message).toMatch(
       /^pipe-a could not be given 24 cpu \/ 96 Gi: 0\/1 nodes are available: 1 Insufficient cpu\./,
@@ -63,7 +111,7 @@ describe("a size that fits no node", () => {
     };
     const { failures } = await waitFor(isBack, { what: "the pipe to run again" });
     expect(resourcesOf(await world.pipe("pipe-a"))).toBe("1 4Gi 4Gi");
-    expect(failures).toMatchObject([{ pipe: "pipe-a", reason: "Unschedulable", attempts: 1 }]);
+    expect(failures).toMatchObject([{ pipe: "pipe-a", reason: "Unschedulable", attempts: 2 }]);
     expect(failures?.[0]?.nextRetryAt).toBeUndefined();
     await invariants.quiet(500);
   }

@@ -13,7 +13,7 @@ import { sizeOfCores } from "../../src/domain/size.ts";
 import { BUILT_IN_TIERS, type Tiers } from "../../src/domain/tier.ts";
 import type { KubeClient } from "../../src/kube/client.ts";
 import type { Deployment, KubeObject } from "../../src/kube/objects.ts";
-import { CONFIG_MAPS, collectionPath, DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
+import { collectionPath, DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
 import { organizationConfigMap, organizationConfigMapName } from "../../src/records/organization.ts";
 import { serviceConfigMap } from "../../src/records/service.ts";
 import type { ControllerSettings } from "../../src/settings/controller.ts";
@@ -38,36 +38,54 @@ export class World {
   readonly #log: Readonly<Record<string, unknown>>[] = [];
   readonly #controllers: { readonly abort: AbortController; readonly ended: Promise<void> }[] = [];
 
-  private constructor(cluster: Cluster, client: KubeClient, name: string) {
+  private constructor(cluster: Cluster, client: KubeClient, records: string, pipes: string) {
     this.cluster = cluster;
     this.client = client;
-    this.records = `${name}-records`;
-    this.pipes = `${name}-pipes`;
+    this.records = records;
+    this.pipes = pipes;
   }
 
   /** @param own a cluster of the test's own; the shared one by default */
   static async create(tier = "basic", own?: Cluster): Promise<World> {
     const cluster = own ?? (await sharedCluster());
     const client = await PatientClient.of(cluster);
-    const world = new World(cluster, client, `t-${randomUUID().slice(0, 8)}`);
+    const name = `t-${randomUUID().slice(0, 8)}`;
+    const world = new World(cluster, client, `${name}-records`, `${name}-pipes`);
     await apply(cluster, [
       parse(readFileSync("crds/pipes.clouddb.dev_pipescalings.yaml", "utf8")),
       namespace(world.records),
-      namespace(world.pipes),
       ...shippedAccount("controller", world.records),
+      ...world.#objects(tier),
     ]);
-    await world.setTier(tier);
-    await world.create(
-      CONFIG_MAPS,
-      world.records,
-      serviceConfigMap({
-        id: world.serviceId,
-        organizationId: world.organizationId,
-        name: "orders",
-        namespace: world.pipes,
-      }),
-    );
     return world;
+  }
+
+  /**
+   * More organizations with one service each, in namespaces of their own, for the same controllers. Only the first world
+   * is to be ended.
+   */
+  async more(count: number): Promise<readonly World[]> {
+    const worlds = Array.from(
+      { length: count },
+      (_, index) => new World(this.cluster, this.client, this.records, `${this.pipes}-${index}`),
+    );
+    await apply(
+      this.cluster,
+      worlds.flatMap((world) => world.#objects("basic")),
+    );
+    return worlds;
+  }
+
+  #objects(tier: string): readonly object[] {
+    const { records, pipes, organizationId, serviceId } = this;
+    const service = serviceConfigMap({ id: serviceId, organizationId, name: "orders", namespace: pipes });
+    return [namespace(pipes), this.#organization(tier), inNamespace(service, records)];
+  }
+
+  #organization(tier: string): object {
+    const createdAt = new Date("2026-01-01T00:00:00Z");
+    const record = organizationConfigMap({ id: this.organizationId, name: "ACME", createdAt, tier });
+    return inNamespace(record, this.records);
   }
 
   /** The controller, in this process, with the rights of its own ServiceAccount. */
@@ -130,13 +148,7 @@ export class World {
   }
 
   setTier(tier: string): Promise<void> {
-    const record = organizationConfigMap({
-      id: this.organizationId,
-      name: "ACME",
-      createdAt: new Date("2026-01-01T00:00:00Z"),
-      tier,
-    });
-    return apply(this.cluster, [{ ...record, metadata: { ...record.metadata, namespace: this.records } }]);
+    return apply(this.cluster, [this.#organization(tier)]);
   }
 
   get organizationName(): string {
@@ -216,6 +228,10 @@ export function conditionOf(scaling: PipeScaling, type: string): Condition | und
 export function resourcesOf(deployment: Deployment): string {
   const { requests = {}, limits = {} } = deployment.spec.template.spec.containers[0]?.resources ?? {};
   return `${requests["cpu"]} ${requests["memory"]} ${limits["memory"]}`;
+}
+
+function inNamespace(object: { readonly metadata: object }, name: string): object {
+  return { ...object, metadata: { ...object.metadata, namespace: name } };
 }
 
 function namespace(name: string): object {

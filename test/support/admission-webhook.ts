@@ -4,6 +4,7 @@ import { json } from "node:stream/consumers";
 import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import * as z from "zod";
+import { LAST_ROLLOUT_ANNOTATION } from "../../src/controller/names.ts";
 import { DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
 import { certificatePair } from "../gen/certificate.ts";
 import { accountName } from "../gen/shipped-account.ts";
@@ -38,6 +39,13 @@ export function allow(): AdmissionResponse {
 /** A response that denies every write with this code and message. */
 export function deny(code: number, message: string): () => AdmissionResponse {
   return () => ({ allowed: false, status: { code, message } });
+}
+
+/** Removes the controller's annotation from what it writes. */
+export function removeAnnotation({ object }: AdmissionRequest): AdmissionResponse {
+  if (object.metadata.annotations[LAST_ROLLOUT_ANNOTATION] === undefined) return allow();
+  const path = `/metadata/annotations/${LAST_ROLLOUT_ANNOTATION.replace("/", "~1")}`;
+  return { allowed: true, patch: [{ op: "remove", path }] };
 }
 
 /**

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
+import { ROOMY_NODE, WITHOUT_CLIENT_LIMITS } from "@pipe-scaling/local-cluster/capacity";
 import { environment } from "@pipe-scaling/local-cluster/environment";
 import { run, tail } from "@pipe-scaling/local-cluster/run";
 import type { TestProject } from "vitest/node";
@@ -21,12 +22,12 @@ let cluster: Cluster | undefined;
  * whatever way: by teardown, or else by the clean-up at exit of the local cluster.
  */
 export async function setup(project: TestProject): Promise<void> {
-  // No test clears its pods away: there is room for those of all.
-  const nodeSize = { cpus: 10_000, memoryGib: 100_000 };
-  // Nor does one wait for the turn of another: by itself each of them makes 20 requests a second.
-  const limits = { "kube-api-qps": "1000", "kube-api-burst": "2000" };
-  const componentArgs = { "kube-controller-manager": limits, "kube-scheduler": limits };
-  cluster = await startCluster({ name: `test-${process.pid}`, nodeSize, componentArgs });
+  cluster = await startCluster({
+    name: `test-${process.pid}`,
+    // No test clears its pods away.
+    nodeSize: ROOMY_NODE,
+    componentArgs: WITHOUT_CLIENT_LIMITS,
+  });
   project.provide("cluster", { name: cluster.name });
   project.provide("program", await buildProgram(cluster.dir));
 }

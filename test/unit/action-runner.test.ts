@@ -21,6 +21,7 @@ function setup() {
     client: { json: () => response.promise },
     writes: new WriteHistory(caches.pipes),
     validations: new Validations(caches.pipes),
+    nodes: { list: () => Promise.resolve([]) },
     assertMayWrite: () => undefined,
     enqueue: (serviceId) => enqueued.push(serviceId),
     log: createLogger("info", "controller", { write: (line) => lines.push(JSON.parse(line)) }),
@@ -72,4 +73,29 @@ describe("a write that fails in time", () => {
     expect(await runner.run("service", [action], undefined)).toEqual({ error: conflict });
     expect([...enqueued, ...lines]).toEqual([]);
   });
+});
+
+it("a dry run that succeeds is not logged with the error of an earlier write", async () => {
+  const caches = createCaches();
+  const clock = new VirtualClock();
+  const writes = new WriteHistory(caches.pipes);
+  const messages: string[] = [];
+  const pipe = aPipe("a");
+  const rollout = aRollout(sizeOfCores(4));
+  writes.begin("uid-a", "resize", rollout, clock.now());
+  writes.failed("uid-a", { reason: "Refused", message: "no" }, 1, clock.now());
+  const runner = new ActionRunner({
+    ...{ caches, clock, writes, validations: new Validations(caches.pipes) },
+    client: { json: <T>() => Promise.resolve({} as T) },
+    nodes: { list: () => Promise.resolve([]) },
+    assertMayWrite: () => undefined,
+    enqueue: () => undefined,
+    log: createLogger("debug", "controller", { write: (line) => messages.push(JSON.parse(line).msg) }),
+  });
+  await runner.run(
+    "service",
+    [{ type: "validate", checksNodes: false, pipe, container: "pipe", rollout }],
+    "",
+  );
+  expect(messages).toEqual(["validate"]);
 });

@@ -9,7 +9,7 @@ import {
 } from "../../src/controller/observe/autoscaler-view.ts";
 import { summarizeConditions } from "../../src/controller/report/conditions.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
-import { aPipe, aScaling, aSnapshot } from "../gen/snapshot.ts";
+import { aPipe, aScaling, aSnapshot, POLICY } from "../gen/snapshot.ts";
 
 const metadata = { name: "auto", namespace: "pipes", uid: "u", resourceVersion: "1" };
 const deployment = { kind: "Deployment", name: "a" };
@@ -110,7 +110,7 @@ describe("beside an autoscaler", () => {
 
   it("that sets the size of its pods a pipe is left alone and named, and the others go on", () => {
     const decision = decide(beside("VerticalPodAutoscaler"), {
-      rolloutTimeoutMs: 900_000,
+      policy: POLICY,
       overallFree: 50,
       validatesFirst: false,
     });
@@ -128,7 +128,7 @@ describe("beside an autoscaler", () => {
     const done = [aPipe("a", { size: sizeOfCores(4) })];
     const snapshot = beside("HorizontalPodAutoscaler", done);
     const { sizing } = decide(snapshot, {
-      rolloutTimeoutMs: 900_000,
+      policy: POLICY,
       overallFree: 50,
       validatesFirst: false,
     });

@@ -93,14 +93,14 @@ describe("the controller's metrics", () => {
     const { metrics, series } = setup();
     const events = [
       event("Warning", "Refused"),
-      event("Warning", "somebody's own"),
+      event("Warning", "OfALaterVersion"),
       event("Normal", "Scaled"),
     ];
     metrics.reported({}, aStatus(), events);
     const counted = (await series("pipe_scaling_failures_total")).filter((line) => !line.endsWith(" 0"));
     expect(counted).toEqual([
+      'pipe_scaling_failures_total{reason="RolloutFailed"} 1',
       'pipe_scaling_failures_total{reason="Refused"} 1',
-      'pipe_scaling_failures_total{reason="Other"} 1',
     ]);
   });
 

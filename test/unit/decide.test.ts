@@ -20,11 +20,12 @@ import {
   aSnapshot,
   COMPLETE,
   NOW_MS,
+  POLICY,
   rollingTo,
   UNDER_WAY,
 } from "../gen/snapshot.ts";
 
-const OPTIONS = { rolloutTimeoutMs: 15 * 60_000, overallFree: 50, validatesFirst: false };
+const OPTIONS = { policy: POLICY, overallFree: 50, validatesFirst: false };
 const FOUR = sizeOfCores(4);
 
 function told(actions: readonly Action[]): string[] {
@@ -171,7 +172,7 @@ describe("decide paces a rescale", () => {
     ["holds a place over all services already", 1, ["a 8000m/32Gi"]],
     ["has had its time, and so lost its place, needs another", 0, []],
   ])("a rollout that %s", (_, leftMs, actions) => {
-    const startedAtMs = NOW_MS - OPTIONS.rolloutTimeoutMs + leftMs;
+    const startedAtMs = NOW_MS - POLICY.rolloutTimeoutMs + leftMs;
     const older = rollingTo("a", sizeOfCores(2), { lastRollout: aRollout(sizeOfCores(2), { startedAtMs }) });
     const snapshot = aSnapshot([older], { scaling: aScaling(8) });
     expect(actionsFor(snapshot, { ...OPTIONS, overallFree: 0 })).toEqual(actions);
@@ -202,7 +203,7 @@ describe("decide keeps the rollout window", () => {
 
   it("resizes pipes without replicas and rolls back at any time", () => {
     const failed = rollingTo("a", FOUR, {
-      lastRollout: aRollout(FOUR, { startedAtMs: NOW_MS - OPTIONS.rolloutTimeoutMs }),
+      lastRollout: aRollout(FOUR, { startedAtMs: NOW_MS - POLICY.rolloutTimeoutMs }),
     });
     expect(told(decided([failed, aPipe("b", { replicas: 0 })]).actions)).toEqual([
       "a back to 1000m/4Gi",
@@ -267,6 +268,124 @@ describe("decide asks for dry runs before a canary", () => {
       "b 4000m/16Gi",
       "c 4000m/16Gi",
     ]);
+  });
+});
+
+describe("decide looks at the nodes before it stops the old pods of a pipe", () => {
+  const validating = { ...OPTIONS, validatesFirst: true };
+  const first = { stopsOldPodsFirst: true };
+  const accepted = (...pipes: DeploymentView[]): Partial<Snapshot> => ({
+    validations: new Map(
+      pipes.map((pipe) => [pipe.metadata.uid, { key: validationKey(pipe, FOUR), isPending: false }]),
+    ),
+  });
+  /** Names of the pipes that are validated, with a word if that includes a look at the nodes. */
+  const validated = (snapshot: Snapshot) =>
+    decide(snapshot, validating).actions.flatMap((action) => {
+      if (action.type !== "validate") return [];
+      return `${action.pipe.metadata.name}${action.checksNodes ? " and nodes" : ""}`;
+    });
+
+  it("also of a single pipe, which is resized once that is done", () => {
+    const pipe = aPipe("a", first);
+    expect(actionsFor(aSnapshot([pipe]), validating)).toEqual(["dry run of a"]);
+    expect(validated(aSnapshot([pipe]))).toEqual(["a and nodes"]);
+    expect(actionsFor(aSnapshot([pipe], accepted(pipe)), validating)).toEqual(["a 4000m/16Gi"]);
+  });
+
+  it("of no other pipe, also not in the dry runs before a canary", () => {
+    expect(validated(aSnapshot([aPipe("a", first), aPipe("b")]))).toEqual(["a and nodes", "b"]);
+    expect(validated(aSnapshot([aPipe("a", { ...first, replicas: 0 })]))).toEqual([]);
+  });
+
+  it("also once another pipe has proven the size, of those that would start", () => {
+    const done = rollingTo("a", FOUR, { rollout: COMPLETE });
+    const [b, c] = [aPipe("b", first), aPipe("c")];
+    expect(actionsFor(aSnapshot([done, b, c]), validating)).toEqual(["dry run of b"]);
+    expect(validated(aSnapshot([done, b, c]))).toEqual(["b and nodes"]);
+    expect(actionsFor(aSnapshot([done, b, c], accepted(b)), validating)).toEqual([
+      "b 4000m/16Gi",
+      "c 4000m/16Gi",
+    ]);
+    const rolling = ["e", "f", "g"].map((name) => rollingTo(name, FOUR));
+    expect(validated(aSnapshot([done, b, ...rolling]))).toEqual([]);
+  });
+
+  it("but not of one whose old pods a rollout has stopped already", () => {
+    const pipe = rollingTo("a", sizeOfCores(2), first);
+    expect(actionsFor(aSnapshot([pipe]), validating)).toEqual(["a 4000m/16Gi"]);
+  });
+
+  const tooLarge = (changes: Partial<WriteRecord> = {}): Partial<Snapshot> => {
+    const error = { reason: "NoNodeLargeEnough", message: "too large" } as const;
+    const outcome = { type: "failed", error, generation: 1 } as const;
+    const lastAtMs = NOW_MS - 60_000;
+    const write = {
+      purpose: "resize",
+      size: "4000m/16Gi",
+      attempts: 1,
+      lastAtMs,
+      outcome,
+      ...changes,
+    } as const;
+    return { writes: new Map([["uid-a", write]]) };
+  };
+
+  it("and leaves a pipe that fits no node alone, with a failure that holds back the others", () => {
+    const decision = decide(aSnapshot([aPipe("a", first), aPipe("b")], tooLarge()), validating);
+    expect(decision.actions).toEqual([]);
+    expect(decision.sizing).toMatchObject({
+      holdBack: "failure",
+      assessments: [
+        {
+          state: "failed",
+          failure: {
+            reason: "NoNodeLargeEnough",
+            message: "too large",
+            attempts: 1,
+            generation: 1,
+            nextRetryAt: "2026-06-01T12:04:00.000Z",
+          },
+        },
+        { state: "waiting" },
+      ],
+    });
+  });
+
+  it("again after 5 minutes, doubling to an hour, and sooner if the Deployment has changed", () => {
+    const at = (agoMs: number, attempts: number, pipe = aPipe("a", first)) =>
+      validated(aSnapshot([pipe], tooLarge({ attempts, lastAtMs: NOW_MS - agoMs })));
+    expect(at(299_999, 1)).toEqual([]);
+    expect(at(300_000, 1)).toEqual(["a and nodes"]);
+    expect(at(599_999, 2)).toEqual([]);
+    expect(at(3_600_000, 9)).toEqual(["a and nodes"]);
+    const changed = aPipe("a", { ...first, metadata: { ...aPipe("a").metadata, generation: 2 } });
+    expect(at(999, 1, changed)).toEqual([]);
+    expect(at(1000, 1, changed)).toEqual(["a and nodes"]);
+  });
+
+  it("after a restart no sooner than the status reports", () => {
+    const failure = { pipe: "a", uid: "uid-a", size: "4000m/16Gi", message: "too large", attempts: 1 };
+    const at = new Date(NOW_MS - 60_000).toISOString();
+    const failures = [{ ...failure, reason: "NoNodeLargeEnough", at, generation: 1 }];
+    expect(validated(aSnapshot([aPipe("a", first)], { failures }))).toEqual([]);
+    const changed = aPipe("a", { ...first, metadata: { ...aPipe("a").metadata, generation: 2 } });
+    expect(validated(aSnapshot([changed], { failures }))).toEqual(["a and nodes"]);
+  });
+
+  it("but not when a person asks for a retry", () => {
+    const scaling = aScaling(4, { retryRequestedAtMs: NOW_MS });
+    const pipe = aPipe("a", first);
+    expect(actionsFor(aSnapshot([pipe], { ...tooLarge(), scaling }), validating)).toEqual(["a 4000m/16Gi"]);
+    expect(validated(aSnapshot([pipe, aPipe("b", first)], { ...tooLarge(), scaling }))).toEqual([
+      "a",
+      "b and nodes",
+    ]);
+    const later = aScaling(4, { retryRequestedAtMs: NOW_MS + 1 });
+    expect(actionsFor(aSnapshot([pipe], { ...tooLarge(), scaling: later }), validating)).toEqual([]);
+    const before = aScaling(4, { retryRequestedAtMs: NOW_MS - 300_001 });
+    const due = tooLarge({ lastAtMs: NOW_MS - 300_000 });
+    expect(validated(aSnapshot([pipe], { ...due, scaling: before }))).toEqual(["a and nodes"]);
   });
 });
 
@@ -368,7 +487,7 @@ describe("decide remembers what it wrote", () => {
   });
 
   const stuck = rollingTo("a", FOUR, {
-    lastRollout: aRollout(FOUR, { startedAtMs: NOW_MS - OPTIONS.rolloutTimeoutMs }),
+    lastRollout: aRollout(FOUR, { startedAtMs: NOW_MS - POLICY.rolloutTimeoutMs }),
   });
 
   it("repeats a refused rollback at a requested retry, and soon when the Deployment has changed", () => {
@@ -444,7 +563,7 @@ describe("decide, when something removes the annotation of a pipe that has the s
 });
 
 describe("decide, when a pipe cannot take the size", () => {
-  const late = aRollout(FOUR, { startedAtMs: NOW_MS - OPTIONS.rolloutTimeoutMs });
+  const late = aRollout(FOUR, { startedAtMs: NOW_MS - POLICY.rolloutTimeoutMs });
   const condition = (type: string, reason: string, at: number) => {
     const time = new Date(at).toISOString();
     return { type, status: "True", reason, message: reason, lastUpdateTime: time, lastTransitionTime: time };
@@ -496,6 +615,76 @@ describe("decide, when a pipe cannot take the size", () => {
     expect(failuresOf(tooLong)).toMatchObject([
       { reason: "RolloutTimeout", message: `the rollout has not completed in 15 min: ${words}` },
     ]);
+  });
+
+  describe("and another one is requested meanwhile", () => {
+    const stopped = rollingTo("a", FOUR, { stopsOldPodsFirst: true });
+    const asked = (pipes: readonly DeploymentView[], changes: Partial<Snapshot> = {}) =>
+      told(decide(aSnapshot(pipes, { unschedulable, scaling: aScaling(8), ...changes }), OPTIONS).actions);
+    const refusal = (attempts: number, agoMs: number, purpose: WriteRecord["purpose"], size: string) => ({
+      writes: new Map<string, WriteRecord>([
+        [
+          "uid-a",
+          {
+            ...{ purpose, size, attempts, lastAtMs: NOW_MS - agoMs },
+            outcome: { type: "failed", error: { reason: "Refused", message: "no" }, generation: 1 },
+          },
+        ],
+      ]),
+    });
+
+    it("gives the pipe that one, if it can be given now", () => {
+      expect(asked([stopped])).toEqual(["a 8000m/32Gi"]);
+    });
+
+    it.each<[string, Partial<Snapshot>, Partial<DeploymentView>, DeploymentView[]]>([
+      ["is refused", refusal(1, 0, "resize", "8000m/32Gi"), {}, []],
+      ["is above a CPU limit", {}, { cpuLimitMillicores: 6000 }, []],
+      [
+        "waits for the rollout window",
+        { rolloutWindow: { schedule: "0 2 * * 6", durationMs: 3_600_000, timeZone: "UTC" } },
+        {},
+        [],
+      ],
+      [
+        "waits behind a failure",
+        {},
+        {},
+        [rollingTo("b", sizeOfCores(8), { lastRollout: aRollout(sizeOfCores(8), { startedAtMs: 0 }) })],
+      ],
+    ])("rolls the pipe back if that one %s", (_, changes, ofPipe, others) => {
+      expect(asked([{ ...stopped, ...ofPipe }, ...others], changes)[0]).toBe("a back to 1000m/4Gi");
+    });
+
+    it("records the size that failed, so that the one that is wanted can still be tried", () => {
+      const snapshot = aSnapshot([{ ...stopped, cpuLimitMillicores: 6000 }], {
+        ...{ unschedulable, scaling: aScaling(8) },
+      });
+      expect(decide(snapshot, OPTIONS).actions).toMatchObject([
+        { rollout: { size: FOUR, isRollback: true, failure: { reason: "Unschedulable", message: words } } },
+      ]);
+    });
+
+    it("bounds rollbacks that are refused, too", () => {
+      const actionsAt = (attempts: number, agoMs: number) =>
+        asked(
+          [{ ...stopped, cpuLimitMillicores: 6000 }],
+          refusal(attempts, agoMs, "roll-back", "4000m/16Gi"),
+        );
+      expect(actionsAt(1, 299_999)).toEqual([]);
+      expect(actionsAt(1, 300_000)).toEqual(["a back to 1000m/4Gi"]);
+    });
+
+    it("does not roll back a pipe whose rollout may still succeed, or a rollback", () => {
+      const window = { rolloutWindow: { schedule: "0 2 * * 6", durationMs: 3_600_000, timeZone: "UTC" } };
+      expect(asked([stopped], { ...window, unschedulable: new Map() })).toEqual([]);
+      expect(asked([{ ...stopped, stopsOldPodsFirst: false }], window)).toEqual([]);
+      const back = aPipe("a", {
+        ...{ rollout: UNDER_WAY, stopsOldPodsFirst: true },
+        lastRollout: aRollout(FOUR, { isRollback: true }),
+      });
+      expect(asked([back], window)).toEqual([]);
+    });
   });
 
   it("names who else writes the size", () => {
@@ -551,7 +740,7 @@ describe("decide, when a pipe cannot take the size", () => {
     const progressing = { type: "Progressing", status, reason, lastTransitionTime, lastUpdateTime };
     const pipe = rollingTo("a", FOUR, { lastRollout: late, rollout: { ...UNDER_WAY, progressing } });
     expect(decide(aSnapshot([pipe]), OPTIONS).sizing?.assessments).toMatchObject([
-      { state: "rolling", recheckAtMs: sinceMs + OPTIONS.rolloutTimeoutMs },
+      { state: "rolling", recheckAtMs: sinceMs + POLICY.rolloutTimeoutMs },
     ]);
   });
 
@@ -566,7 +755,7 @@ describe("decide, when a pipe cannot take the size", () => {
   });
 
   const rolledBack = (attempts: number, rollout: Partial<LastRollout> = {}, stopsOldPodsFirst = false) => {
-    const failure = { reason: "RolloutTimeout", message: "too slow" };
+    const failure = { reason: "RolloutTimeout", message: "too slow" } as const;
     const lastRollout = aRollout(FOUR, { attempts, isRollback: true, failure, ...rollout });
     return aPipe("a", { lastRollout, stopsOldPodsFirst });
   };
@@ -628,8 +817,8 @@ describe("decide, when a pipe cannot take the size", () => {
       const rollout = { ...UNDER_WAY, progressedAtS: (NOW_MS - agoMs) / 1000 };
       return aSnapshot([rollingTo("a", FOUR, { lastRollout: aRollout(FOUR, { startedAtMs }), rollout })]);
     };
-    expect(actionsFor(at(OPTIONS.rolloutTimeoutMs - 1000))).toEqual([]);
-    expect(actionsFor(at(OPTIONS.rolloutTimeoutMs))).toEqual(["a back to 1000m/4Gi"]);
+    expect(actionsFor(at(POLICY.rolloutTimeoutMs - 1000))).toEqual([]);
+    expect(actionsFor(at(POLICY.rolloutTimeoutMs))).toEqual(["a back to 1000m/4Gi"]);
     const failed = rolledBack(1, { startedAtMs });
     expect(decide(aSnapshot([failed]), OPTIONS).sizing?.assessments).toMatchObject([
       { state: "failed", recheckAtMs: NOW_MS + 5 * 60_000 },
@@ -638,7 +827,10 @@ describe("decide, when a pipe cannot take the size", () => {
 
   it("says how long it has waited, also where that is less than a minute", () => {
     const failures = failuresOf(
-      decide(aSnapshot([rollingTo("a", FOUR)]), { ...OPTIONS, rolloutTimeoutMs: 12_500 }),
+      decide(aSnapshot([rollingTo("a", FOUR)]), {
+        ...OPTIONS,
+        policy: { ...POLICY, rolloutTimeoutMs: 12_500 },
+      }),
     );
     expect(failures).toMatchObject([{ message: "the rollout has not completed in 12.5 s" }]);
   });
@@ -744,8 +936,7 @@ describe("decide, whatever the state of the pipes", () => {
     );
   });
 
-  const isOurs = (one: DeploymentView) =>
-    OURS.includes(rolloutPhase(one, { nowMs: NOW_MS, rolloutTimeoutMs: OPTIONS.rolloutTimeoutMs }));
+  const isOurs = (one: DeploymentView) => OURS.includes(rolloutPhase(one, { nowMs: NOW_MS, policy: POLICY }));
 
   it("touches each pipe at most once, and restarts no more than allowed", () => {
     fc.assert(

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { LAST_ROLLOUT_ANNOTATION, REVISION_ANNOTATION } from "../../src/controller/names.ts";
+import { LAST_ROLLOUT_ANNOTATION, REVISION_ANNOTATION, SERVICE_LABEL } from "../../src/controller/names.ts";
 import { toDeploymentView } from "../../src/controller/observe/deployment-view.ts";
 import { formatLastRollout } from "../../src/controller/observe/last-rollout.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
@@ -58,7 +58,7 @@ describe("the last rollout of a pipe", () => {
       { requests: { cpu: "500m", memory: "1Gi" }, limits: { cpu: "500m", memory: "1Gi" } },
     ],
   ])("is read as it was written, with %s as the last good size", (_, lastGoodSize) => {
-    const failure = { reason: "RolloutTimeout", message: "too slow" };
+    const failure = { reason: "RolloutTimeout", message: "too slow" } as const;
     const rollout = { ...ROLLOUT, lastGoodSize, isRollback: true, requestId: "request", failure };
     expect(toDeploymentView(deployment({}, rollout)).lastRollout).toEqual(rollout);
   });
@@ -77,6 +77,48 @@ describe("the last rollout of a pipe", () => {
   it("is absent if another writer, such as kubectl rollout undo, brought back the annotation", () => {
     expect(viewWith({ managedFields: managedBy("kubectl-rollout") }).lastRollout).toBeUndefined();
     expect(viewWith({ managedFields: [] }).lastRollout).toBeUndefined();
+  });
+});
+
+describe("a pipe without a last rollout that counts", () => {
+  const resizedAt = NOW_MS - 60_000;
+  const sizeOwner = (manager: string, name = "pipe"): ManagedFields => ({
+    manager,
+    time: new Date(resizedAt).toISOString(),
+    fieldsV1: {
+      "f:spec": {
+        "f:template": {
+          "f:spec": {
+            "f:containers": {
+              [`k:{"name":"${name}"}`]: { "f:resources": { "f:limits": { "f:memory": {} } } },
+            },
+          },
+        },
+      },
+    },
+  });
+
+  it("shows when it was resized while the controller manages resources of its container", () => {
+    const managedFields = [sizeOwner(CONTROLLER_FIELD_MANAGER)];
+    expect(viewWith({ annotations: {}, managedFields }).resizedAtMs).toBe(resizedAt);
+  });
+
+  it("shows it by an annotation of its service that another writer brought back", () => {
+    const { startedAtMs } = ROLLOUT;
+    expect(viewWith({ managedFields: managedBy("kubectl-rollout") }).resizedAtMs).toBe(startedAtMs);
+    expect(viewWith({ uid: "restored", managedFields: [] }).resizedAtMs).toBe(startedAtMs);
+  });
+
+  it("does not show it by an annotation of another service, nor by the fields of another writer or container", () => {
+    const labels = { [SERVICE_LABEL]: "another" };
+    expect(viewWith({ uid: "copied", managedFields: [], labels }).resizedAtMs).toBeUndefined();
+    for (const owner of [sizeOwner("helm"), sizeOwner(CONTROLLER_FIELD_MANAGER, "sidecar")])
+      expect(viewWith({ annotations: {}, managedFields: [owner] }).resizedAtMs).toBeUndefined();
+  });
+
+  it("does not show it while the last rollout counts, which says it better", () => {
+    expect(viewWith({}).lastRollout).toBeDefined();
+    expect(viewWith({}).resizedAtMs).toBeUndefined();
   });
 });
 

@@ -55,6 +55,29 @@ it("lets a pipe that does not come up be put back, once, to the size that it ran
   expect(violationsOf(history)).toEqual([]);
 });
 
+it("does not take another writer that brings back an older pipe for the controller", () => {
+  const history = rescaled(rescaled(service(), 2), 4).restoreByOthers("pipe-a", 2);
+  expect(violationsOf(history)).toEqual([]);
+});
+
+it("lets a deleted PipeScaling come back as it was, or with the size of all pipes, or suspended", () => {
+  const histories = [
+    service().ask(4).deleteScaling().create(4),
+    rescaled(service(), 4).ask(8).deleteScaling().create(4),
+    service().accept(4).ask(4).give("pipe-a", 4).deleteScaling().create(4, true),
+    // No pipe was resized yet: this is the first installation.
+    service().deleteScaling().create(undefined),
+  ];
+  for (const history of histories) expect(violationsOf(history)).toEqual([]);
+});
+
+it("lets the size of a PipeScaling that came back be given to a pipe that had a newer one", () => {
+  const history = rescaled(rescaled(service(), 2), 4);
+  for (const name of pipes) history.giveByOthers(name, 2);
+  history.deleteScaling().create(2).giveByOthers("pipe-a", 8).give("pipe-a", 2);
+  expect(violationsOf(history)).toEqual([]);
+});
+
 it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
   [
     "a pipe goes back to a size that was asked for before",
@@ -126,6 +149,30 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
         .rolledOut("pipe-b", 1)
         .give("pipe-e", 4),
     /^pipe-e .* 4 pipes roll at once/,
+  ],
+  [
+    "a PipeScaling comes back with a size that resizes pipes",
+    (history) => history.accept(4).ask(4).give("pipe-a", 4).ask(1).deleteScaling().create(4),
+    /^service-1 .* created it with 4 16Gi 16Gi, which resizes pipe-b with 1 4Gi 4Gi/,
+  ],
+  [
+    "a PipeScaling comes back with the tier's default size, and a pipe was resized",
+    (history) => history.accept(4).ask(4).give("pipe-a", 4).deleteScaling().create(undefined),
+    /^service-1 .* created it with the tier's default size, which resizes pipe-a with 4 16Gi 16Gi/,
+  ],
+  [
+    "a PipeScaling that was suspended comes back without the suspension",
+    (history) => history.deleteScaling().create(1, true).deleteScaling().accept(4).create(4),
+    /^service-1 .* which resizes/,
+  ],
+  [
+    "a pipe is written again and again for one request",
+    (history) => {
+      history.accept(4).ask(4);
+      for (let write = 0; write < 21; write += 1) history.give("pipe-a", 4);
+      return history;
+    },
+    /^pipe-a .* wrote it more than 20 times for one request/,
   ],
   [
     "Ready=True is said before the last pipe runs the size",

@@ -2,9 +2,18 @@ import { describe, expect, it } from "vitest";
 import type { Snapshot } from "../../src/controller/observe/snapshot.ts";
 import { preview } from "../../src/controller/preview/preview.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
-import { aPipe, aRollout, aScaling, aSnapshot, COMPLETE, NOW_MS, rollingTo } from "../gen/snapshot.ts";
+import {
+  aPipe,
+  aRollout,
+  aScaling,
+  aSnapshot,
+  COMPLETE,
+  NOW_MS,
+  POLICY,
+  rollingTo,
+} from "../gen/snapshot.ts";
 
-const OPTIONS = { rolloutTimeoutMs: 900_000, overallFree: 50, validatesFirst: false };
+const OPTIONS = { policy: POLICY, overallFree: 50, validatesFirst: false };
 const FOUR = sizeOfCores(4);
 
 function told(snapshot: Snapshot, options = OPTIONS): string[] {
@@ -49,7 +58,7 @@ describe("a preview", () => {
     ]);
     const suspended = aScaling(4, { spec: { ...aScaling(4).spec, suspend: true } });
     expect(told(aSnapshot([aPipe("a")], { scaling: suspended }))).toEqual(["a: leave it: suspended"]);
-    const late = aRollout(FOUR, { startedAtMs: NOW_MS - OPTIONS.rolloutTimeoutMs });
+    const late = aRollout(FOUR, { startedAtMs: NOW_MS - POLICY.rolloutTimeoutMs });
     const stuck = aSnapshot([rollingTo("a", FOUR, { lastRollout: late }), aPipe("b")]);
     expect(told(stuck)).toEqual([
       "a: roll it back to 1 cpu / 4 Gi: the rollout has not completed in 15 min",

@@ -3,9 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { generated } from "../../docs/reference/generated.ts";
-import { REASON_TEXTS } from "../../docs/reference/generator/reasons.ts";
 import { COMMANDS } from "../../src/all-commands.ts";
-import { REASONS } from "../../src/api/cluster/reasons.ts";
 
 const FOLDER = fileURLToPath(new URL("../../docs/reference/", import.meta.url));
 const pages = readdirSync(FOLDER).filter((name) => name.endsWith(".md"));
@@ -61,17 +59,5 @@ describe("the reference of PipeScaling", () => {
     expect(
       [...all].filter((name) => !read("resource.md").includes(`| \`pipes.clouddb.dev/${name}\` |`)),
     ).toEqual([]);
-  });
-
-  it("has every reason that the controller writes, and none that nobody does", () => {
-    const words = source("controller").match(/(?<=reason: |\?\? |const [A-Z_]+ = )"[A-Z][a-z]\w+"/g) ?? [];
-    const written = new Set(words.map((word) => word.slice(1, -1)));
-    expect(written.size).toBeGreaterThan(12);
-    const known = Object.keys(REASON_TEXTS);
-    expect([...written].filter((each) => !known.includes(each))).toEqual([]);
-    const unused = known.filter((reason) => !source("controller").includes(`"${reason}"`));
-    // The controller uses "Failed" too, for the state of a pipe.
-    expect(unused).toEqual(["Pending"]);
-    expect(known.sort()).toEqual([...REASONS].sort());
   });
 });

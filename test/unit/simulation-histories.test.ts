@@ -15,6 +15,7 @@ class World {
   readonly simulation: Simulation;
   readonly pipes: readonly { readonly name: string; readonly service: number }[];
   readonly refused = new Set<string>();
+  readonly isClockAhead: boolean;
   /** How long each pipe's rollouts take; a second where nothing is said, undefined for ever. */
   readonly rolloutMs = new Map<string, number | undefined>();
   /** Of the next calls. */
@@ -22,6 +23,7 @@ class World {
 
   constructor(mostRollouts: number, pipesOfService: number, skewMs: number) {
     this.simulation = new Simulation({ mostRollouts, skewMs });
+    this.isClockAhead = skewMs > 0;
     const { cluster } = this.simulation;
     cluster.rolloutMs = ({ metadata: { name } }) =>
       this.rolloutMs.has(name) ? this.rolloutMs.get(name) : 1000;
@@ -86,6 +88,15 @@ const steps = fc.oneof(
   step("delete the PipeScaling", fc.constant(undefined), ({ simulation }, _, { service }) =>
     simulation.removeScaling(service),
   ),
+  step("delete the PipeScaling unseen", fc.constant(undefined), ({ simulation }, _, { service }) => {
+    simulation.stop();
+    simulation.removeScaling(service);
+    simulation.start();
+  }),
+  step("remove the annotation", fc.constant(undefined), ({ simulation, isClockAhead }, _, { name }) => {
+    // Then only the API server's time tells when a rollout began. The real controller follows that clock.
+    if (!isClockAhead) simulation.cluster.removeAnnotation(name);
+  }),
   step(
     "scale",
     fc.nat(3),

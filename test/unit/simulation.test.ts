@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { RETRY_ANNOTATION } from "../../src/controller/names.ts";
 import { ControllerMetrics } from "../../src/controller/report/metrics.ts";
 import { KubeApiError } from "../../src/kube/errors.ts";
+import { aNode } from "../gen/node.ts";
 import { Simulation } from "../gen/simulation.ts";
 import { refusal } from "../gen/simulation-cluster.ts";
 
@@ -62,6 +63,33 @@ describe("the bound over all services", () => {
     await simulation.run(10 * SECOND);
     expect(simulation.cluster.judge.mostRolling).toBe(1);
   });
+
+  it.each([
+    ["goes on", () => undefined],
+    ["starts again", (simulation: Simulation) => simulation.start()],
+  ])(
+    "holds for a rollout whose annotation another writer removes, while the controller %s",
+    async (_, then) => {
+      const simulation = new Simulation({ mostRollouts: 1 });
+      for (const service of [1, 2]) {
+        simulation.addService(service);
+        simulation.deploy(`pipe-${service}`, service);
+      }
+      simulation.start();
+      await simulation.run(2 * SECOND);
+      simulation.cluster.rolloutMs = () => MINUTE;
+      simulation.ask(1, 4);
+      await simulation.run(SECOND);
+      simulation.cluster.removeAnnotation("pipe-1");
+      then(simulation);
+      simulation.ask(2, 4);
+      await simulation.run(30 * SECOND);
+      expect(simulation.sizes("pipe-1", "pipe-2")).toEqual([FOUR, ONE]);
+      await simulation.run(MINUTE);
+      expect(simulation.sizes("pipe-1", "pipe-2")).toEqual([FOUR, FOUR]);
+      expect(simulation.cluster.judge.mostRolling).toBe(1);
+    },
+  );
 
   it("lets who waits have the place of a rollout that has had its time", async () => {
     const simulation = new Simulation({ mostRollouts: 1 });
@@ -161,6 +189,81 @@ describe("a pipe that has come up with its size keeps it", () => {
     expect(simulation.told(1)?.type).toBe("Reconciling");
     await simulation.run(2 * MINUTE);
     expect(simulation.told(1)?.type).toBe("Ready");
+  });
+});
+
+describe("a pipe whose rollout stops its old pods first", () => {
+  const TOO_SMALL = [aNode("small", { cpu: "3", memory: "64Gi" })];
+
+  async function tooLarge(): Promise<Simulation> {
+    const simulation = new Simulation();
+    simulation.addService(1);
+    simulation.deploy("a", 1, { strategy: "Recreate" });
+    simulation.cluster.nodes = TOO_SMALL;
+    simulation.start();
+    await simulation.run(2 * SECOND);
+    simulation.ask(1, 4);
+    await simulation.run(MINUTE);
+    return simulation;
+  }
+
+  it("is left alone while no node is large enough, also by the next controller, and resized when one is", async () => {
+    const simulation = await tooLarge();
+    expect(simulation.told(1)).toMatchObject({ type: "Stalled", reason: "NoNodeLargeEnough" });
+    expect(simulation.status(1).failures).toMatchObject([{ attempts: 1, generation: 1 }]);
+    simulation.start();
+    await simulation.run(3 * MINUTE);
+    expect(simulation.status(1).failures).toMatchObject([{ attempts: 1 }]);
+    await simulation.run(2 * MINUTE);
+    expect(simulation.status(1).failures).toMatchObject([{ attempts: 2 }]);
+    expect(triesOf(simulation, "a", FOUR)).toBe(0);
+    simulation.cluster.nodes = [...TOO_SMALL, aNode("large", { cpu: "4", memory: "16Gi" })];
+    await simulation.run(10 * MINUTE);
+    expect(simulation.sizes("a")).toEqual([FOUR]);
+    expect(simulation.told(1)?.type).toBe("Ready");
+  });
+
+  it("is resized without regard to the nodes when a person asks for a retry", async () => {
+    const simulation = await tooLarge();
+    simulation.askToRetry(1);
+    await simulation.run(MINUTE);
+    expect(simulation.sizes("a")).toEqual([FOUR]);
+  });
+
+  it("is the only kind that is compared with the nodes", async () => {
+    const simulation = await settled(["a", "b"]);
+    simulation.cluster.nodes = TOO_SMALL;
+    simulation.ask(1, 4);
+    await simulation.run(MINUTE);
+    expect(simulation.sizes("a", "b")).toEqual([FOUR, FOUR]);
+  });
+
+  it("waits while the nodes cannot be listed, and says so", async () => {
+    const simulation = await tooLarge();
+    const { cluster } = simulation;
+    const error = new KubeApiError("GET /api/v1/nodes", 500, JSON.stringify({ message: "etcd is slow" }));
+    cluster.nodes = [aNode("large", { cpu: "8", memory: "64Gi" })];
+    cluster.fault = ({ path }) => (path.endsWith("/nodes") ? { error } : undefined);
+    // Until then the nodes are known.
+    await simulation.run(MINUTE);
+    simulation.ask(1, 2);
+    await simulation.run(2 * SECOND);
+    expect(simulation.told(1)).toMatchObject({ type: "Reconciling", reason: "WriteFailed" });
+    expect(simulation.told(1)?.message).toContain("the nodes cannot be listed: etcd is slow");
+    expect(simulation.sizes("a")).toEqual([ONE]);
+    cluster.fault = () => undefined;
+    await simulation.run(MINUTE);
+    expect(simulation.sizes("a")).toEqual([TWO]);
+  });
+
+  it("is resized, and rolled back if it fails, where a webhook that knows no dry runs hides the new pod", async () => {
+    const simulation = await tooLarge();
+    const message = 'admission webhook "w" does not support dry run';
+    const error = new KubeApiError("PATCH", 400, JSON.stringify({ message }));
+    simulation.cluster.fault = ({ query }) => (query?.["dryRun"] === undefined ? undefined : { error });
+    simulation.ask(1, 8);
+    await simulation.run(MINUTE);
+    expect(simulation.sizes("a")).toEqual(["8000m/32Gi"]);
   });
 });
 
@@ -414,5 +517,21 @@ describe("deleting a PipeScaling", () => {
     await simulation.run(MINUTE);
     expect(simulation.sizes("green")).toEqual([FOUR]);
     expect(simulation.told(1)).toMatchObject({ type: "Ready", status: "True" });
+  });
+
+  it("resizes no pipe if no controller sees it, whatever annotations another writer has removed", async () => {
+    const names = ["blue", "green", "red"];
+    const simulation = await settled(names);
+    simulation.ask(1, 4);
+    await simulation.run(5 * MINUTE);
+    for (const removed of [[], ["blue"], ["blue", "green"], names]) {
+      for (const name of removed) simulation.cluster.removeAnnotation(name);
+      simulation.stop();
+      simulation.removeScaling(1);
+      simulation.start();
+      await simulation.run(5 * MINUTE);
+      expect(simulation.sizes(...names)).toEqual([FOUR, FOUR, FOUR]);
+      expect(simulation.told(1)).toMatchObject({ type: "Ready", status: "True" });
+    }
   });
 });

@@ -1,7 +1,4 @@
-import type { Reason as ApiReason } from "../../../src/api/cluster/reasons.ts";
-import type { Obstacle } from "../../../src/controller/observe/snapshot.ts";
-
-export type Reason = ApiReason | Obstacle["reason"];
+import type { Reason } from "../../../src/api/cluster/reasons.ts";
 
 export interface ReasonText {
   /** How the conditions of the PipeScaling stand; none where only the API says the word. */
@@ -60,6 +57,12 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
     meaning:
       "A pipe whose rollout stops old pods first (strategy Recreate, maxSurge 0, or maxUnavailable of all replicas) has a new pod that fits no node: it was rolled back at once.",
     remedy: "Make room, then ask for it again. It is not tried by itself, because each try stops the pipe.",
+  },
+  NoNodeLargeEnough: {
+    shows: "Stalled",
+    meaning:
+      "A pipe whose rollout would stop old pods first requests more CPU or memory than any node has that it may run on. It is not touched; the message has its request and the largest of these nodes.",
+    remedy: `Ask for a smaller size, or add a larger node. ${RETRIED}. A requested retry skips this check.`,
   },
   ProgressDeadlineExceeded: {
     shows: "Stalled",

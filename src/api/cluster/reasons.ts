@@ -1,3 +1,5 @@
+import type { Reason as CrdReason } from "../../crd/reasons.ts";
+
 /**
  * The reasons for the state of a rescale: the controller's word for each, and the sentence that the API returns. The
  * cluster's own messages may name other tenants, nodes and quotas, so the API never returns them (docs/adr/0017).
@@ -6,7 +8,7 @@
 const OPERATORS = "The configuration of the service is wrong: ask the operator of this API to correct it.";
 const NOT_UP = "The pipe did not come up with this size in time.";
 
-const SENTENCES = {
+const SENTENCES: Readonly<Record<Reason, string>> = {
   Pending: "The size has been accepted, and no pipe has been given it yet.",
   Progressing: "The pipes are being given the size, a few at a time.",
   Scaled: "Every pipe runs the size.",
@@ -16,6 +18,7 @@ const SENTENCES = {
   Suspended: "Scaling of this service is suspended: the pipes are left as they are until it is resumed.",
   Deleting: "The service is being set up anew.",
   Unschedulable: "There is no room for the pipe at this size at present.",
+  NoNodeLargeEnough: "The pipe is too large at this size for the machines that it may run on.",
   ProgressDeadlineExceeded: NOT_UP,
   RolloutTimeout: NOT_UP,
   RolloutFailed: "The pipe did not come up with this size.",
@@ -33,9 +36,10 @@ const SENTENCES = {
   MalformedRecord: OPERATORS,
   WrongNamespace: OPERATORS,
   Failed: "The pipe could not be given this size.",
-} as const;
+};
 
-export type Reason = keyof typeof SENTENCES;
+/** Those of the controller; `Pending` before it has reported, and `Failed` for one of a later version. */
+export type Reason = CrdReason | "Pending" | "Failed";
 
 export const REASONS = Object.keys(SENTENCES).filter(isReason);
 

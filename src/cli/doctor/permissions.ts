@@ -23,6 +23,7 @@ export async function examinePermissions(
   const everywhere = pipeNamespaces.length === 0 ? [""] : pipeNamespaces;
   const claims = [
     ...rights.records.map((right): Claim => ({ right, namespace: records })),
+    ...rights.cluster.map((right): Claim => ({ right, namespace: "" })),
     ...everywhere.flatMap((where) => rights.pipes.map((right): Claim => ({ right, namespace: where }))),
   ];
   const user = `system:serviceaccount:${namespace}:${account}`;
@@ -77,15 +78,24 @@ async function isAllowed(
 function missing(
   component: string,
   user: string,
-  { right: { group, resource, subresource, without }, namespace }: Claim,
+  { right: { group, resource, subresource, optional, without }, namespace }: Claim,
   verbs: readonly string[],
 ): Finding {
   const kind = `${resource}${group === "" ? "" : `.${group}`}${subresource ? `/${subresource}` : ""}`;
   const where = namespace === "" ? "in all namespaces" : `in ${namespace}`;
+  const message = `The account of the ${component}, ${user}, may not ${verbs.join(", ")} ${kind} ${where}, so ${without}.`;
+  const check = "permissions";
+  if (optional !== undefined)
+    return {
+      severity: "note",
+      check,
+      message,
+      remedy: `Unless that is on purpose: helm upgrade with ${optional}=true.`,
+    };
   return {
     severity: "error",
-    check: "permissions",
-    message: `The account of the ${component}, ${user}, may not ${verbs.join(", ")} ${kind} ${where}, so ${without}.`,
+    check,
+    message,
     remedy:
       "Give it the Roles of the release that is installed: helm upgrade with rbac.create=true, or its manifests. Until then the process tries again.",
   };

@@ -8,6 +8,8 @@ export interface Right {
   readonly subresource?: string;
   readonly name?: string;
   readonly verbs: readonly string[];
+  /** The value of the chart that grants it, if the process also works without it. */
+  readonly optional?: string;
   /** What does not work without it, as it reads in "…, so …". */
   readonly without: string;
 }
@@ -17,6 +19,8 @@ export interface Rights {
   readonly records: readonly Right[];
   /** Where pipes run. */
   readonly pipes: readonly Right[];
+  /** In the cluster, of what is in no namespace. */
+  readonly cluster: readonly Right[];
 }
 
 export type Component = "api" | "controller";
@@ -46,6 +50,7 @@ export const RIGHTS: Readonly<Record<Component, Rights>> = {
         without: "no size can be read or asked for",
       },
     ],
+    cluster: [],
   },
   controller: {
     records: [
@@ -107,6 +112,16 @@ export const RIGHTS: Readonly<Record<Component, Rights>> = {
         resource: "events",
         verbs: ["create", "patch"],
         without: "no Event tells of failures",
+      },
+    ],
+    cluster: [
+      {
+        group: "",
+        resource: "nodes",
+        verbs: ["list"],
+        optional: "rbac.nodes",
+        without:
+          "a size that fits no node is known only when a pipe whose rollout stops old pods first has lost its pod",
       },
     ],
   },

@@ -64,9 +64,12 @@ export class ActionRunner {
 
   async #one(serviceId: string, action: Action, requestId: string | undefined): Promise<void> {
     const { log, writes } = this.#options;
+    const recordOf = () => ("pipe" in action ? writes.records.get(action.pipe.metadata.uid) : undefined);
+    const before = recordOf();
     await apply(this.#options, action);
-    const outcome = "pipe" in action ? writes.records.get(action.pipe.metadata.uid)?.outcome : undefined;
-    const error = outcome && "error" in outcome ? outcome.error : undefined;
+    const after = recordOf();
+    // A dry run that succeeds leaves the record of an earlier write as it is.
+    const error = after && after !== before && "error" in after.outcome ? after.outcome.error : undefined;
     const line = { serviceId, ...describeAction(action), requestId };
     if (error && action.type !== "refresh") log.warn({ ...line, ...error }, `${action.type} failed`);
     else if (action.type === "validate") log.debug(line, action.type);

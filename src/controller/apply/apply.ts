@@ -1,31 +1,19 @@
 import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../crd/names.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
-import type { KubeClient } from "../../kube/client.ts";
 import { isCode, isReplaced } from "../../kube/errors.ts";
 import type { Deployment, KubeObject } from "../../kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath } from "../../kube/paths.ts";
-import type { Clock } from "../../runtime/clock.ts";
-import type { Action, PipeAction, ValidateAction } from "../decide/actions.ts";
-import { LAST_ROLLOUT_ANNOTATION } from "../names.ts";
+import type { Action, PipeAction } from "../decide/actions.ts";
 import type { Caches } from "../observe/caches.ts";
 import { type DeploymentView, toDeploymentView } from "../observe/deployment-view.ts";
-import { formatLastRollout, type LastRollout } from "../observe/last-rollout.ts";
+import type { LastRollout } from "../observe/last-rollout.ts";
 import { toPipeScalingView } from "../observe/pipe-scaling-view.ts";
-import { type Allotment, resourcesFor } from "../observe/resources.ts";
-import { validationKey } from "../observe/validation.ts";
-import type { Validations } from "./validations.ts";
-import { isOutcomeUnknown, isWithoutDryRun, writeErrorOf } from "./write-error.ts";
-import type { WriteHistory } from "./write-history.ts";
+import { pipePatch, resourcesPatch } from "./pipe-patch.ts";
+import { type Validator, validate } from "./validate.ts";
+import { isOutcomeUnknown, writeErrorOf } from "./write-error.ts";
 
-/** An admission webhook may take 30 s to respond. */
-export const WRITE_TIMEOUT_MS = 35_000;
-
-export interface Applier {
-  readonly client: Pick<KubeClient, "json">;
+export interface Applier extends Validator {
   readonly caches: Caches;
-  readonly clock: Pick<Clock, "now">;
-  readonly writes: WriteHistory;
-  readonly validations: Validations;
   /** Throws when this process may no longer write (runtime/leader.ts). */
   readonly assertMayWrite: () => void;
 }
@@ -69,15 +57,6 @@ async function createPipeScaling(
   caches.scalings.observe(toPipeScalingView(created));
 }
 
-/** A strategic merge patch owns only the leaves that it sets. */
-function resourcesPatch(
-  { pipe, container }: ValidateAction | Extract<PipeAction, { type: "resize" | "roll-back" }>,
-  size: Allotment,
-): object {
-  const resources = resourcesFor(size, pipe.cpuLimitFollows);
-  return { template: { spec: { containers: [{ name: container, resources }] } } };
-}
-
 async function writePipe(
   applier: Applier,
   { type, pipe, rollout }: PipeAction,
@@ -100,65 +79,16 @@ async function writePipe(
   }
 }
 
-/** The uid protects an object that took the pipe's name, the resourceVersion one that has changed since our view. */
-function patchBody({ metadata }: DeploymentView, rollout: LastRollout, spec: object | undefined): object {
-  const { uid, resourceVersion } = metadata;
-  const annotations = { [LAST_ROLLOUT_ANNOTATION]: formatLastRollout(rollout, uid) };
-  return { metadata: { uid, resourceVersion, annotations }, spec };
-}
-
 async function patchPipe(
   { client, caches }: Applier,
   pipe: DeploymentView,
   rollout: LastRollout,
   spec: object | undefined,
 ): Promise<DeploymentView> {
-  const { name, namespace } = pipe.metadata;
-  const patched = await client.json<Deployment>({
-    method: "PATCH",
-    path: objectPath(DEPLOYMENTS, namespace, name),
-    query: { fieldManager: CONTROLLER_FIELD_MANAGER },
-    patchType: "application/strategic-merge-patch+json",
-    body: patchBody(pipe, rollout, spec),
-    timeoutMs: WRITE_TIMEOUT_MS,
-  });
+  const patched = await client.json<Deployment>(pipePatch(pipe, rollout, spec));
   const view = toDeploymentView(patched);
   caches.pipes.observe(view);
   return view;
-}
-
-/** Only a refusal counts: a webhook that knows no dry runs, or gives no response, tells nothing about the write. */
-async function validate(applier: Applier, action: ValidateAction): Promise<void> {
-  const { client, writes, validations, clock } = applier;
-  const { pipe, rollout } = action;
-  const { name, namespace, uid, generation } = pipe.metadata;
-  const key = validationKey(pipe, rollout.size);
-  validations.begin(uid, key);
-  try {
-    await client.json({
-      method: "PATCH",
-      path: objectPath(DEPLOYMENTS, namespace, name),
-      query: { fieldManager: CONTROLLER_FIELD_MANAGER, dryRun: "All" },
-      patchType: "application/strategic-merge-patch+json",
-      body: patchBody(pipe, rollout, resourcesPatch(action, rollout.size)),
-      timeoutMs: WRITE_TIMEOUT_MS,
-    });
-    validations.accepted(uid, key);
-  } catch (error) {
-    const problem = writeErrorOf(error);
-    // A busy server says when to come back.
-    if (problem === undefined || isCode(error, 429)) {
-      validations.forget(uid);
-      throw error;
-    }
-    if (problem.reason !== "Refused" || isWithoutDryRun(error)) {
-      validations.accepted(uid, key);
-      return;
-    }
-    validations.forget(uid);
-    writes.begin(uid, "resize", rollout, clock.now());
-    writes.failed(uid, problem, generation, clock.now());
-  }
 }
 
 /** A list of one, because the controller may list Deployments anyway. */

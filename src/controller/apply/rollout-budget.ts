@@ -29,10 +29,6 @@ export class RolloutBudget {
     this.#options = options;
   }
 
-  get limit(): number {
-    return this.#options.limit;
-  }
-
   /** Rollouts that may start now. */
   free(): number {
     return Math.max(0, this.#options.limit - this.#options.rolling());

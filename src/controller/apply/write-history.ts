@@ -1,5 +1,5 @@
 import { formatSize } from "../../domain/size.ts";
-import { keyOf, type Store } from "../../runtime/store.ts";
+import type { Store } from "../../runtime/store.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import type { LastRollout } from "../observe/last-rollout.ts";
 import type { WriteError, WritePurpose, WriteRecord } from "../observe/write-record.ts";
@@ -14,8 +14,6 @@ export class WriteHistory {
   readonly #records = new Map<string, WriteRecord>();
   /** Deployments whose rollouts may have started without the cache showing them, and since when. */
   readonly #unresolved = new Map<string, number>();
-  /** Deployments that were stored without the annotation: only their records show a rollout. */
-  readonly #stripped = new Map<string, string>();
 
   constructor(pipes: Store<DeploymentView>) {
     pipes.onChange((change) => {
@@ -34,11 +32,6 @@ export class WriteHistory {
     return since.filter((atMs) => nowMs - atMs < MAX_UNRESOLVED_MS).length;
   }
 
-  /** Keys of Deployments that were stored without the annotation. */
-  strippedKeys(): string[] {
-    return [...this.#stripped.values()];
-  }
-
   /** @returns a function that takes the record back, for a write that the API server rejected as outdated */
   begin(uid: string, purpose: WritePurpose, rollout: LastRollout, nowMs: number): () => void {
     const size = formatSize(rollout.size);
@@ -52,10 +45,8 @@ export class WriteHistory {
 
   /** @param stored the Deployment as the API server stored it, which may lack the annotation */
   done(stored: DeploymentView, lastRollout: LastRollout): void {
-    const { uid } = stored.metadata;
     const isStripped = stored.lastRollout === undefined;
-    this.#settle(uid, { type: "done", lastRollout, isStripped });
-    if (isStripped && this.#records.has(uid)) this.#stripped.set(uid, keyOf(stored));
+    this.#settle(stored.metadata.uid, { type: "done", lastRollout, isStripped });
   }
 
   /** @param generation of the Deployment that the write was for */
@@ -86,6 +77,5 @@ export class WriteHistory {
     const isOpen = record?.outcome.type === "pending" || record?.outcome.type === "unknown";
     if (isOpen && record.purpose !== "adopt") this.#unresolved.set(uid, record.lastAtMs);
     else this.#unresolved.delete(uid);
-    if (record?.outcome.type !== "done" || !record.outcome.isStripped) this.#stripped.delete(uid);
   }
 }

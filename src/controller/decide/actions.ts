@@ -30,6 +30,8 @@ export type PipeAction =
 /** Ask the API server, by a dry run, whether it would take the desired size of a pipe. */
 export interface ValidateAction {
   readonly type: "validate";
+  /** Also find out whether a node is large enough for the pod that the dry run shows. */
+  readonly checksNodes: boolean;
   readonly pipe: DeploymentView;
   readonly container: string;
   readonly rollout: LastRollout;

@@ -1,12 +1,13 @@
 import type { PipeFailure } from "../../crd/pipe-scaling.ts";
+import type { FailureReason } from "../../crd/reasons.ts";
 import { formatSize, sameSize } from "../../domain/size.ts";
 import { type DeploymentView, isChangedByOwner, isRollingOut } from "../observe/deployment-view.ts";
 import type { WriteError, WriteRecord } from "../observe/write-record.ts";
 import type { AssessContext, Assessment } from "./assessment.ts";
 import { hasComeUp } from "./came-up.ts";
-import { failureOf, reportedFailure } from "./failure.ts";
+import { type Cause, failureOf, reportedFailure } from "./failure.ts";
 import { autoscalerConflict, fieldConflict, strippedAnnotation } from "./field-conflict.ts";
-import { retryAtMs, retryDelayMs, writeDelayMs } from "./retry.ts";
+import { isRefusal, isRetryRequested, retryAtMs, retryDelayMs, writeDelayMs } from "./retry.ts";
 import { rolloutFailure, rolloutRecheckAtMs } from "./rollout-failure.ts";
 import { rolloutPhase } from "./rollout-phase.ts";
 
@@ -16,14 +17,26 @@ type Result = Omit<Assessment, "pipe" | "phase"> & Partial<Pick<Assessment, "pha
 export function assess(pipe: DeploymentView, context: AssessContext): Assessment {
   const phase = rolloutPhase(pipe, context);
   const result = unsizable(pipe, context) ?? assessSizable(pipe, context);
+  const abandoned = abandonedRollout(pipe, context);
   const remark = horizontalAutoscalerRemark(pipe, context) ?? qosRemark(pipe, context);
-  return { pipe, phase, ...result, ...(remark === undefined ? {} : { remark }) };
+  return {
+    ...{ pipe, phase, ...result },
+    ...(abandoned ? { abandoned } : {}),
+    ...(remark === undefined ? {} : { remark }),
+  };
+}
+
+/** Such a rollout has stopped the old pods, even if another size is wanted now. Other pipes still have theirs. */
+function abandonedRollout(pipe: DeploymentView, context: AssessContext): Cause | undefined {
+  const isWanted = sameSize(pipe.size, context.desired) || pipe.lastRollout?.isRollback;
+  if (isWanted || !pipe.stopsOldPodsFirst || !isRollingOut(pipe)) return undefined;
+  return hasComeUp(pipe, context.scaling) ? undefined : rolloutFailure(pipe, context);
 }
 
 /** A person must act before the pipe can be sized. */
 function unsizable(pipe: DeploymentView, context: AssessContext): Result | undefined {
   const { container, cpuLimitMillicores, size } = pipe;
-  const failing = (reason: string, message: string): Result => ({
+  const failing = (reason: FailureReason, message: string): Result => ({
     state: "unsizable",
     failure: failureOf(pipe, { reason, message }, 1, context.nowMs, context),
   });
@@ -109,8 +122,15 @@ function assessUnsized(pipe: DeploymentView, write: WriteRecord | undefined, con
   if (!failure) return { state: "waiting" };
   const askedMs = write?.outcome.type === "failed" ? (write.outcome.error.retryAfterMs ?? 0) : 0;
   const delayMs = Math.max(delayAfter(pipe, failure), askedMs);
-  const dueAtMs = retryAtMs(Date.parse(failure.at), delayMs, context.scaling, context.nowMs);
-  if (dueAtMs <= context.nowMs) return { state: "waiting", priorAttempts: failure.attempts };
+  const { scaling, nowMs } = context;
+  const failedAtMs = Date.parse(failure.at);
+  const dueAtMs = retryAtMs(failedAtMs, delayMs, scaling, nowMs);
+  if (dueAtMs <= nowMs)
+    return {
+      state: "waiting",
+      priorAttempts: failure.attempts,
+      isRetryRequested: isRetryRequested(failedAtMs, scaling, nowMs),
+    };
   const isRetried = failure.reason === "WriteFailed" || failure.reason === "Forbidden";
   return { state: isRetried ? "retrying" : "failed", ...withRetry(failure, dueAtMs) };
 }
@@ -142,16 +162,17 @@ function pastFailure(
   )
     return writeFailure(pipe, write, write.outcome.error, context);
   if (lastRollout?.isRollback && sameSize(lastRollout.size, context.desired)) {
-    const reason = lastRollout.failure ?? {
+    const cause: Cause = lastRollout.failure ?? {
       reason: "RolloutFailed",
       message: "the rollout did not complete",
     };
-    return failureOf(pipe, reason, Math.max(1, lastRollout.attempts), lastRollout.startedAtMs, context);
+    return failureOf(pipe, cause, Math.max(1, lastRollout.attempts), lastRollout.startedAtMs, context);
   }
   const conflict = fieldConflict(pipe, context);
   if (conflict) return conflict;
   const reported = reportedFailure(pipe, context);
-  const isStillRefused = reported?.reason === "Refused" && reported.generation === metadata.generation;
+  const isStillRefused =
+    reported !== undefined && isRefusal(reported.reason) && reported.generation === metadata.generation;
   return isStillRefused && !write ? reported : undefined;
 }
 
@@ -162,7 +183,7 @@ function writeFailure(
   context: AssessContext,
 ): PipeFailure {
   const failure = failureOf(pipe, error, attempts, lastAtMs, context);
-  const isRefused = outcome.type === "failed" && error.reason === "Refused";
+  const isRefused = outcome.type === "failed" && isRefusal(error.reason);
   return { ...failure, ...(isRefused ? { generation: outcome.generation } : {}) };
 }
 

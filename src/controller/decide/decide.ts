@@ -4,6 +4,7 @@ import { planRollout, serviceLimit } from "../../domain/rollout-plan.ts";
 import { type RolloutWindowState, windowAt } from "../../domain/rollout-window.ts";
 import type { Size } from "../../domain/size.ts";
 import { desiredSize } from "../../domain/tier.ts";
+import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import { type PipeScalingView, requestedSize } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
@@ -22,10 +23,10 @@ export interface Decision {
 }
 
 export interface DecideOptions {
-  readonly rolloutTimeoutMs: number;
+  readonly policy: RolloutPolicy;
   /** Rollouts that may start before the limit over all services is reached. */
   readonly overallFree: number;
-  /** True if dry runs of all waiting pipes come before a canary. */
+  /** True if dry runs of all waiting pipes come before a canary, and a look at the nodes before old pods are stopped. */
   readonly validatesFirst: boolean;
 }
 
@@ -56,17 +57,17 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   // The schedule is evaluated only for pipes that it can hold back.
   const isAnyWaiting = assessments.some(({ pipe, state }) => state === "waiting" && pipe.replicas > 0);
   const window = isAnyWaiting ? rolloutWindow(snapshot, scaling) : ALWAYS_OPEN;
-  const { start, holdBack, isCanary, blockedBy } = planRollout(assessments.map(planned), {
-    ...options,
-    isWindowOpen: window.open,
-  });
+  const plan = planRollout(assessments.map(planned), { ...options, isWindowOpen: window.open });
+  const { start, holdBack, blockedBy } = plan;
   const step: Step = { snapshot, scaling, sizing };
-  const validation = isCanary && options.validatesFirst ? validate(assessments, step) : VALIDATED;
-  // A canary restarts a pipe, so before it everything is known that can be known without a restart.
+  const validation = options.validatesFirst ? validate(assessments, plan, step) : VALIDATED;
+  // A rollout restarts a pipe, so before it everything is known that can be known without a restart.
   const starting = new Set(validation.isComplete ? start : start.filter((name) => isIdle(name, pipes)));
-  const writes = assessments.flatMap((each) =>
-    starting.has(each.pipe.metadata.name) ? resize(each, step) : repair(each, step),
-  );
+  const writes = assessments.flatMap((each) => {
+    const { name } = each.pipe.metadata;
+    if (starting.has(name)) return resize(each, step);
+    return start.includes(name) ? [] : repair(each, step);
+  });
   const actions = [...refreshes, ...validation.actions, ...writes];
   return { actions, sizing: { ...sizing, holdBack, blockedBy, window } };
 }
@@ -87,8 +88,7 @@ function isIdle(name: string, pipes: readonly DeploymentView[]): boolean {
 
 function create({ serviceId, pipes, nowMs, deleted }: Snapshot, namespace: string): Action[] {
   if (pipes.length === 0 || (deleted && deleted.recreateAtMs > nowMs)) return [];
-  const own = pipes.filter(({ lastRollout }) => lastRollout?.serviceId === serviceId);
-  const spec = deleted?.spec ?? specForRecreation(own, pipes);
+  const spec = deleted?.spec ?? specForRecreation(serviceId, pipes);
   return [{ type: "create-pipe-scaling", namespace, name: serviceId, spec }];
 }
 

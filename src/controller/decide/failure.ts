@@ -1,11 +1,12 @@
 import type { PipeFailure, PipeScalingStatus } from "../../crd/pipe-scaling.ts";
+import type { FailureReason } from "../../crd/reasons.ts";
 import { describeSize, formatSize, parseSize } from "../../domain/size.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import type { AssessContext } from "./assessment.ts";
 
 /** Why a pipe cannot have the desired size: one word for programs, and the rest of a sentence for people. */
-export interface Reason {
-  readonly reason: string;
+export interface Cause {
+  readonly reason: FailureReason;
   readonly message: string;
 }
 
@@ -20,7 +21,7 @@ export function clipped(message: string): string {
 /** The failure of a pipe at the desired size. Its time stays the one that the status reports of the same failure. */
 export function failureOf(
   pipe: DeploymentView,
-  { reason, message }: Reason,
+  { reason, message }: Cause,
   attempts: number,
   atMs: number,
   context: AssessContext,

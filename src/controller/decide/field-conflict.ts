@@ -5,7 +5,7 @@ import { LAST_ROLLOUT_ANNOTATION } from "../names.ts";
 import type { AutoscalerView } from "../observe/autoscaler-view.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import type { AssessContext } from "./assessment.ts";
-import { failureOf, type Reason, reportedFailure } from "./failure.ts";
+import { type Cause, failureOf, reportedFailure } from "./failure.ts";
 import { FIELD_CONFLICT } from "./retry.ts";
 
 /** A size that stayed this long was not in conflict: what takes it then is counted anew. */
@@ -60,7 +60,7 @@ export function strippedAnnotation(pipe: DeploymentView, context: AssessContext)
 }
 
 /** The pods would not have what the Deployment says, however often the controller writes it. */
-export function autoscalerConflict({ metadata }: AutoscalerView): Reason {
+export function autoscalerConflict({ metadata }: AutoscalerView): Cause {
   const name = JSON.stringify(metadata.name);
   return {
     reason: FIELD_CONFLICT,

@@ -1,5 +1,6 @@
+import { failureReason } from "../../crd/reasons.ts";
 import type { PipeState } from "../../domain/rollout-plan.ts";
-import { formatSize, sameSize } from "../../domain/size.ts";
+import { formatSize, type Size, sameSize } from "../../domain/size.ts";
 import { type DeploymentView, isChangedByOwner } from "../observe/deployment-view.ts";
 import { appliedSize, type LastRollout } from "../observe/last-rollout.ts";
 import { type PipeScalingView, requestedSize } from "../observe/pipe-scaling-view.ts";
@@ -8,6 +9,7 @@ import type { WritePurpose } from "../observe/write-record.ts";
 import type { PipeAction } from "./actions.ts";
 import type { Assessment } from "./assessment.ts";
 import { hasComeUp, lastSizeThatCameUp } from "./came-up.ts";
+import type { Cause } from "./failure.ts";
 import { FIELD_CONFLICT, retryAtMs, retryDelayMs, writeDelayMs } from "./retry.ts";
 import type { Step } from "./sizing.ts";
 
@@ -20,15 +22,18 @@ export function resize(assessment: Assessment, step: Step): PipeAction[] {
 
 /** Writes for a pipe that is not resized now. */
 export function repair(assessment: Assessment, step: Step): PipeAction[] {
-  const { pipe, state, failure } = assessment;
-  const { scaling, sizing } = step;
+  const { pipe, state, failure, abandoned, recheckAtMs } = assessment;
+  const { scaling, sizing, snapshot } = step;
+  if (abandoned && pipe.lastRollout) return rollBack(pipe, pipe.lastRollout.size, abandoned, step);
   const isSized = sameSize(pipe.size, sizing.desired.size);
-  if (isSized && ADOPTABLE.includes(state) && !isRecorded(pipe, step) && requestedSize(scaling))
+  if (isSized && isAdoptable(assessment) && !isRecorded(pipe, step) && requestedSize(scaling))
     return adopt(pipe, step);
-  if (state !== "failed" || !isSized) return [];
-  return failure?.reason === FIELD_CONFLICT
-    ? restoreAnnotation(assessment, step)
-    : rollBack(assessment, step);
+  if (state !== "failed" || !isSized || !failure) return [];
+  if (failure.reason === FIELD_CONFLICT) return restoreAnnotation(assessment, step);
+  const isWaiting = recheckAtMs !== undefined && recheckAtMs > snapshot.nowMs;
+  if (isWaiting) return [];
+  const cause = { reason: failureReason(failure.reason), message: failure.message };
+  return rollBack(pipe, sizing.desired.size, cause, step);
 }
 
 /** Writes an annotation that something removed again. Only that shows whether it still removes it. */
@@ -39,25 +44,29 @@ function restoreAnnotation({ pipe, recheckAtMs }: Assessment, { snapshot }: Step
 
 const ADOPTABLE: readonly PipeState[] = ["done", "rolling", "paused"];
 
+/** An annotation that adopts says that nothing was rolled out, so it would hide a rollout of the controller. */
+function isAdoptable({ pipe, state }: Assessment): boolean {
+  return ADOPTABLE.includes(state) && !(state === "rolling" && pipe.resizedAtMs !== undefined);
+}
+
 /** True if the annotation has the size that the pipe has, so that it survives a deletion of the PipeScaling. */
 function isRecorded({ lastRollout, size }: DeploymentView, { snapshot }: Step): boolean {
   const applied = appliedSize(lastRollout);
   return lastRollout?.serviceId === snapshot.serviceId && isSize(applied) && sameSize(applied, size);
 }
 
-function rollBack({ pipe, failure, recheckAtMs }: Assessment, step: Step): PipeAction[] {
+/** @param failed the size that the pipe cannot take */
+function rollBack(pipe: DeploymentView, failed: Size, { reason, message }: Cause, step: Step): PipeAction[] {
   const { lastRollout } = pipe;
-  const { nowMs } = step.snapshot;
   const size = lastRollout?.lastGoodSize;
   // A deletion of the PipeScaling lost whether the pipe came up before its owner changed it, and must not resize it.
   if (lastRollout?.scalingUid !== step.scaling.metadata.uid && isChangedByOwner(pipe)) return [];
-  if ("problem" in pipe.container || !lastRollout || !size || !failure) return [];
-  const isSame = isSize(size) && sameSize(size, step.sizing.desired.size);
-  const isWaiting = recheckAtMs !== undefined && recheckAtMs > nowMs;
-  if (isSame || isWaiting || !mayWrite("roll-back", pipe, step)) return [];
-  const { reason, message } = failure;
+  if ("problem" in pipe.container || !lastRollout || !size) return [];
+  const isSame = isSize(size) && sameSize(size, failed);
+  if (isSame || !mayWrite("roll-back", pipe, failed, step)) return [];
   const rollout: LastRollout = {
     ...newRollout(pipe, step, lastRollout.attempts, size),
+    size: failed,
     isRollback: true,
     // The annotation has room for the beginning; the status reports the whole message.
     failure: { reason, message: message.slice(0, ANNOTATED_MESSAGE_LIMIT).toWellFormed() },
@@ -68,7 +77,7 @@ function rollBack({ pipe, failure, recheckAtMs }: Assessment, step: Step): PipeA
 const ANNOTATED_MESSAGE_LIMIT = 400;
 
 function adopt(pipe: DeploymentView, step: Step): PipeAction[] {
-  if (!mayWrite("adopt", pipe, step)) return [];
+  if (!mayWrite("adopt", pipe, step.sizing.desired.size, step)) return [];
   const rollout: LastRollout = {
     ...newRollout(pipe, step, 0, lastGoodSize(pipe, step.scaling)),
     generation: 0,
@@ -79,11 +88,11 @@ function adopt(pipe: DeploymentView, step: Step): PipeAction[] {
 }
 
 /** This process repeats a write only a few times, even if the object never shows it. */
-function mayWrite(purpose: WritePurpose, { metadata }: DeploymentView, step: Step): boolean {
-  const { snapshot, scaling, sizing } = step;
+function mayWrite(purpose: WritePurpose, { metadata }: DeploymentView, size: Size, step: Step): boolean {
+  const { snapshot, scaling } = step;
   const write = snapshot.writes.get(metadata.uid);
   if (write?.outcome.type === "pending") return false;
-  if (write?.purpose !== purpose || write.size !== formatSize(sizing.desired.size)) return true;
+  if (write?.purpose !== purpose || write.size !== formatSize(size)) return true;
   const { attempts, lastAtMs, outcome } = write;
   const delayMs =
     outcome.type === "failed"

@@ -9,7 +9,7 @@ import { phaseEndsAtMs, type Timing } from "./rollout-phase.ts";
 export function recheckAtMs(
   { nowMs, deleted, scaling }: Snapshot,
   { sizing }: Decision,
-  { rolloutTimeoutMs }: Pick<Timing, "rolloutTimeoutMs">,
+  { policy }: Pick<Timing, "policy">,
 ): number | undefined {
   const times: number[] = [];
   if (!scaling && deleted) times.push(deleted.recreateAtMs);
@@ -17,7 +17,7 @@ export function recheckAtMs(
   if (sizing?.holdBack === "window" && window && !window.open) times.push(window.opensAtMs);
   for (const { pipe, phase, recheckAtMs: atMs, state } of sizing?.assessments ?? []) {
     if (atMs !== undefined) times.push(atMs);
-    const endsAtMs = phaseEndsAtMs(pipe, phase, { nowMs, rolloutTimeoutMs });
+    const endsAtMs = phaseEndsAtMs(pipe, phase, { nowMs, policy });
     const isWaitedFor = sizing?.holdBack === "canary" || sizing?.holdBack === "service-limit";
     if (endsAtMs !== undefined && (isWaitedFor || state === "rolling")) times.push(endsAtMs);
   }

@@ -1,28 +1,48 @@
 import type { PipeScalingSpec } from "../../crd/pipe-scaling.ts";
-import { sameSize } from "../../domain/size.ts";
+import { allSizes, type Size, sameSize } from "../../domain/size.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
+
+/** A size that the controller applied to a pipe. */
+interface Applied {
+  /** Absent if the pipe's resources make no size any more. */
+  readonly size: Size | undefined;
+  readonly atMs: number;
+}
 
 /**
  * The spec of a PipeScaling that was deleted while no controller was watching. A deletion must not resize anything, so
  * it comes back with the newest size that was applied to a pipe of the service, and suspended if a pipe has
- * another size: whether it was suspended before is not known.
+ * another size: whether it was suspended before is not known. It is empty, for the tier's default size, only if nothing
+ * shows that the controller ever resized a pipe of the service: that is the first installation.
  *
- * @param own the pipes whose last rollout was for this service; others may have moved in with the size of another one
- * @param all all pipes of the service
+ * @param pipes all pipes of the service
  */
-export function specForRecreation(
-  own: readonly DeploymentView[],
-  all: readonly DeploymentView[],
-): PipeScalingSpec {
-  const [newest] = own
-    .flatMap(({ lastRollout }) => lastRollout ?? [])
-    .toSorted((a, b) => b.startedAtMs - a.startedAtMs);
-  if (!newest) return {};
-  const { cpuMillicores, memoryGib } = newest.size;
-  const isCommon = all.every(({ size }) => sameSize(size, newest.size));
+export function specForRecreation(serviceId: string, pipes: readonly DeploymentView[]): PipeScalingSpec {
+  const applied = pipes.flatMap((pipe) => appliedTo(pipe, serviceId) ?? []);
+  if (applied.length === 0) return {};
+  const [newest] = applied
+    .toSorted((a, b) => b.atMs - a.atMs)
+    .flatMap(({ size }) => (size && isRequestable(size) ? size : []));
+  if (!newest) return { suspend: true };
+  const isCommon = pipes.every(({ size }) => sameSize(size, newest));
   return {
-    replicaCpuMillicores: cpuMillicores,
-    replicaMemoryGb: memoryGib,
+    replicaCpuMillicores: newest.cpuMillicores,
+    replicaMemoryGb: newest.memoryGib,
     ...(isCommon ? {} : { suspend: true }),
   };
+}
+
+/** The API server refuses a spec with any other size, such as one of which another writer has changed only the CPU. */
+function isRequestable(size: Size): boolean {
+  return allSizes().some((each) => sameSize(each, size));
+}
+
+/** Where another writer removed the last rollout, the present size is all that is known. */
+function appliedTo(
+  { lastRollout, resizedAtMs, size }: DeploymentView,
+  serviceId: string,
+): Applied | undefined {
+  // A pipe that moved in from another service has the size of that one.
+  if (lastRollout?.serviceId === serviceId) return { size: lastRollout.size, atMs: lastRollout.startedAtMs };
+  return resizedAtMs === undefined ? undefined : { size, atMs: resizedAtMs };
 }

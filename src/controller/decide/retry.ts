@@ -20,7 +20,14 @@ const FIELD_CONFLICT_MS = [0, 10_000, 60_000];
 
 const WRITE_REASONS = ["WriteFailed", "Forbidden"];
 
+/** The size was not applied, and depends on the Deployment or on something else that a person can change. */
+const REFUSALS = ["Refused", "NoNodeLargeEnough"];
+
 export const FIELD_CONFLICT = "FieldConflict";
+
+export function isRefusal(reason: string): boolean {
+  return REFUSALS.includes(reason);
+}
 
 /** @returns the wait after this many attempts; infinite if only a person or another size can help */
 export function retryDelayMs(reason: string, attempts: number): number {
@@ -30,13 +37,13 @@ export function retryDelayMs(reason: string, attempts: number): number {
 }
 
 /**
- * The wait after a write that failed. The API server may allow what it refused once the owner has changed the
- * Deployment. The wait still grows with each attempt, because some programs change Deployments all the time.
+ * The wait after a write that failed. A refused size may be allowed once the owner has changed the Deployment. The wait
+ * still grows with each attempt, because some programs change Deployments all the time.
  *
  * @param isChanged whether the Deployment has changed since the write
  */
 export function writeDelayMs(reason: string, attempts: number, isChanged: boolean): number {
-  return retryDelayMs(reason === "Refused" && isChanged ? "WriteFailed" : reason, attempts);
+  return retryDelayMs(isRefusal(reason) && isChanged ? "WriteFailed" : reason, attempts);
 }
 
 /**
@@ -52,8 +59,21 @@ export function retryAtMs(
   { retryRequestedAtMs = 0 }: PipeScalingView,
   nowMs: number,
 ): number {
-  // A failure in the future comes from a wrong clock: the wait begins now at the latest.
-  const failedAtMs = nowMs - elapsedMs(atMs, nowMs);
+  const failedAtMs = notInFuture(atMs, nowMs);
   const dueAtMs = failedAtMs + delayMs;
   return retryRequestedAtMs > failedAtMs ? Math.min(retryRequestedAtMs, dueAtMs) : dueAtMs;
+}
+
+/** True if a person has asked for another try since the failure, and the time that they gave has come. */
+export function isRetryRequested(
+  atMs: number,
+  { retryRequestedAtMs = 0 }: PipeScalingView,
+  nowMs: number,
+): boolean {
+  return retryRequestedAtMs > notInFuture(atMs, nowMs) && retryRequestedAtMs <= nowMs;
+}
+
+/** A failure in the future comes from a wrong clock: the wait begins now at the latest. */
+function notInFuture(atMs: number, nowMs: number): number {
+  return nowMs - elapsedMs(atMs, nowMs);
 }

@@ -1,24 +1,12 @@
 import { OURS } from "../../domain/rollout-plan.ts";
 import { BY_ROLLING, type Caches } from "../observe/caches.ts";
-import { isRollingOut } from "../observe/deployment-view.ts";
-import { withLastRollout } from "../observe/observe.ts";
-import type { WriteRecord } from "../observe/write-record.ts";
 import { rolloutPhase, type Timing } from "./rollout-phase.ts";
 
-export interface WrittenPipes {
-  /** By the uid of the Deployment. */
-  readonly records: ReadonlyMap<string, WriteRecord>;
-  /** Keys of Deployments that were stored without the annotation. */
-  strippedKeys(): readonly string[];
-}
-
 /** Rollouts and rollbacks of the controller over all services. */
-export function countRolling({ pipes }: Caches, timing: Timing, writes?: WrittenPipes): number {
-  // Only the write history shows the rollout of a pipe from which something removes the annotation.
-  const stripped = (writes?.strippedKeys() ?? [])
-    .flatMap((key) => pipes.get(key) ?? [])
-    .filter((pipe) => !isRollingOut(pipe))
-    .map((pipe) => withLastRollout(pipe, writes?.records.get(pipe.metadata.uid)));
-  const rolling = [...pipes.by(BY_ROLLING, "yes"), ...stripped];
-  return rolling.filter((pipe) => OURS.includes(rolloutPhase(pipe, timing))).length;
+export function countRolling({ pipes }: Caches, timing: Timing): number {
+  return pipes.by(BY_ROLLING, "yes").filter((pipe) => {
+    const phase = rolloutPhase(pipe, timing);
+    // Without its last rollout, the phase of a pipe does not tell who started the rollout.
+    return OURS.includes(phase) || (!pipe.lastRollout && phase === "updating");
+  }).length;
 }

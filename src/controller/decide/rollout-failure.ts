@@ -1,14 +1,14 @@
 import type { DeploymentCondition } from "../../kube/objects.ts";
 import { type DeploymentView, isChangedByOwner } from "../observe/deployment-view.ts";
 import type { AssessContext } from "./assessment.ts";
-import type { Reason } from "./failure.ts";
+import type { Cause } from "./failure.ts";
 import { startedAtMs } from "./rollout-phase.ts";
 
 /** ReplicaFailure comes and goes in healthy rollouts; only one that lasts is a failure. */
 const REPLICA_FAILURE_GRACE_MS = 30_000;
 
 /** Why the controller's last rollout of the pipe has failed; `undefined` if it has not. */
-export function rolloutFailure(pipe: DeploymentView, context: AssessContext): Reason | undefined {
+export function rolloutFailure(pipe: DeploymentView, context: AssessContext): Cause | undefined {
   const { progressing, replicaFailure } = pipe.rollout;
   const unschedulable = context.unschedulable.get(pipe.metadata.name);
   // Its old pods are gone already; other pipes keep theirs, and a node may yet come.
@@ -20,10 +20,11 @@ export function rolloutFailure(pipe: DeploymentView, context: AssessContext): Re
     return { reason: "ProgressDeadlineExceeded", message: `${progressing.message ?? ""}${because}` };
   }
   if (replicaFailure?.status === "True" && graceEndsAtMs(pipe, context) <= context.nowMs) {
-    return { reason: replicaFailure.reason ?? "ReplicaFailure", message: replicaFailure.message ?? "" };
+    const reason = replicaFailure.reason === "FailedCreate" ? "FailedCreate" : "ReplicaFailure";
+    return { reason, message: replicaFailure.message ?? "" };
   }
   if (timeoutAtMs(pipe, context) <= context.nowMs) {
-    const time = describeDuration(context.rolloutTimeoutMs);
+    const time = describeDuration(context.policy.rolloutTimeoutMs);
     return { reason: "RolloutTimeout", message: `the rollout has not completed in ${time}${because}` };
   }
   return undefined;
@@ -55,14 +56,14 @@ function graceEndsAtMs(pipe: DeploymentView, { nowMs }: AssessContext): number {
  * A rollout that its owner paused has its whole time once it goes on, and one that its owner changed since has it from
  * the last progress. The time of a rollout that the Deployment controller has not seen yet has not begun.
  */
-function timeoutAtMs(pipe: DeploymentView, { nowMs, rolloutTimeoutMs }: AssessContext): number {
+function timeoutAtMs(pipe: DeploymentView, { nowMs, policy }: AssessContext): number {
   const { rollout, lastRollout } = pipe;
   // The rollout has ended, or there was nothing to roll out; pods that start now belong to a later scaling.
   const isOver = rollout.progressing?.reason === "NewReplicaSetAvailable" && isOfLastRollout(pipe);
   if (isOver || lastRollout?.replicas === 0) return Number.POSITIVE_INFINITY;
   const progressedMs = isChangedByOwner(pipe) ? rollout.progressedAtS * 1000 : 0;
   const begunMs = rollout.isSeen ? startedAtMs(pipe, nowMs) : nowMs;
-  return Math.max(resumedAtMs(rollout.progressing, nowMs), progressedMs, begunMs) + rolloutTimeoutMs;
+  return Math.max(resumedAtMs(rollout.progressing, nowMs), progressedMs, begunMs) + policy.rolloutTimeoutMs;
 }
 
 /** A pause and a resumption leave the status of the condition as it is, so its transition time shows neither. */

@@ -1,10 +1,11 @@
 import type { RolloutPhase } from "../../domain/rollout-plan.ts";
 import { elapsedMs } from "../../runtime/elapsed.ts";
+import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
 import { type DeploymentView, isChangedByOwner, isRollingOut } from "../observe/deployment-view.ts";
 
 export interface Timing {
   readonly nowMs: number;
-  readonly rolloutTimeoutMs: number;
+  readonly policy: RolloutPolicy;
 }
 
 /** The phase of a pipe. Every phase in which pods move ends by time, so that no other pipe waits for ever. */
@@ -19,23 +20,23 @@ export function rolloutPhase(pipe: DeploymentView, timing: Timing): RolloutPhase
   }
   if (isPaused) return "paused";
   const isOurs = isRollingOut(pipe) && !isChangedByOwner(pipe);
-  return isOurs || isOverdue(rollout.progressedAtS * 1000, timing) ? "overdue" : "updating";
+  return isOurs || isOverdue(updatedAtMs(pipe), timing) ? "overdue" : "updating";
 }
 
 /** The time at which a phase in which pods move ends; `undefined` for other phases. */
 export function phaseEndsAtMs(
   pipe: DeploymentView,
   phase: RolloutPhase,
-  { nowMs, rolloutTimeoutMs }: Timing,
+  { nowMs, policy }: Timing,
 ): number | undefined {
   switch (phase) {
     case "rolling-out":
     case "rolling-back":
-      return startedAtMs(pipe, nowMs) + rolloutTimeoutMs;
+      return startedAtMs(pipe, nowMs) + policy.rolloutTimeoutMs;
     case "updating":
-      return pipe.rollout.progressedAtS * 1000 + rolloutTimeoutMs;
+      return updatedAtMs(pipe) + policy.rolloutTimeoutMs;
     case "terminating":
-      return endingSinceMs(pipe) + rolloutTimeoutMs;
+      return endingSinceMs(pipe) + policy.rolloutTimeoutMs;
     case "settled":
     case "paused":
     case "overdue":
@@ -53,11 +54,16 @@ export function startedAtMs({ lastRollout, rollout, createdAtMs }: DeploymentVie
   return Math.min(nowMs, rollout.progressedAtS * 1000 || nowMs);
 }
 
+/** Last progress of a rollout that is not known to be the controller's; its own write comes before any progress. */
+function updatedAtMs({ rollout, resizedAtMs = 0 }: DeploymentView): number {
+  return Math.max(rollout.progressedAtS * 1000, resizedAtMs);
+}
+
 /** Pods that end were replaced by the last progress, or by the last rollout where Kubernetes reports no progress. */
 function endingSinceMs({ rollout, lastRollout }: DeploymentView): number {
   return Math.max(rollout.progressedAtS * 1000, lastRollout?.startedAtMs ?? 0);
 }
 
-function isOverdue(sinceMs: number, { nowMs, rolloutTimeoutMs }: Timing): boolean {
-  return elapsedMs(sinceMs, nowMs) >= rolloutTimeoutMs;
+function isOverdue(sinceMs: number, { nowMs, policy }: Timing): boolean {
+  return elapsedMs(sinceMs, nowMs) >= policy.rolloutTimeoutMs;
 }

@@ -19,7 +19,7 @@ import {
   toVerticalAutoscalerView,
   VERTICAL_AUTOSCALERS,
 } from "./autoscaler-view.ts";
-import { type DeploymentView, isRollingOut, toDeploymentView } from "./deployment-view.ts";
+import { type DeploymentView, mayBeRollingOut, toDeploymentView } from "./deployment-view.ts";
 import { type PendingPodView, toPendingPodView } from "./pending-pod-view.ts";
 import { type PipeScalingView, toPipeScalingView } from "./pipe-scaling-view.ts";
 
@@ -51,7 +51,7 @@ export function createCaches(): Caches {
     scalings: new Store({ [BY_SERVICE]: (scaling) => [scaling.metadata.name] }),
     pipes: new Store({
       [BY_SERVICE]: (pipe) => [pipe.serviceId],
-      [BY_ROLLING]: (pipe) => (isRollingOut(pipe) ? ["yes"] : []),
+      [BY_ROLLING]: (pipe) => (mayBeRollingOut(pipe) ? ["yes"] : []),
     }),
     pendingPods: new Store({ [BY_PIPE]: (pod) => pipeKeyOf(pod, pod.pipeName) }),
     autoscalers: [

@@ -1,7 +1,5 @@
-import { CONTROLLER_FIELD_MANAGER } from "../../crd/names.ts";
 import { parseQuantity, sizeOfQuantities } from "../../domain/quantity.ts";
 import { type Size, sameSize } from "../../domain/size.ts";
-import { managersOf } from "../../kube/managers.ts";
 import {
   type Container,
   type Deployment,
@@ -10,13 +8,9 @@ import {
   identityOf,
   type KubeObject,
 } from "../../kube/objects.ts";
-import {
-  CONTAINER_ANNOTATION,
-  LAST_ROLLOUT_ANNOTATION,
-  REVISION_ANNOTATION,
-  SERVICE_LABEL,
-} from "../names.ts";
-import { appliedSize, type LastRollout, parseLastRollout } from "./last-rollout.ts";
+import { CONTAINER_ANNOTATION, REVISION_ANNOTATION, SERVICE_LABEL } from "../names.ts";
+import { isGuaranteedByOwner, otherManagersOf, ownLastRollout, resizedAtMs } from "./field-owners.ts";
+import { appliedSize, type LastRollout } from "./last-rollout.ts";
 import { effectiveRequests, isGuaranteed, isSize, type Resources, resourcesOf } from "./resources.ts";
 import { stopsOldPodsFirst } from "./strategy.ts";
 
@@ -47,6 +41,11 @@ export interface DeploymentView extends KubeObject {
   readonly rollout: RolloutProgress;
   /** Absent unless the controller itself wrote it, to this very Deployment. */
   readonly lastRollout: LastRollout | undefined;
+  /**
+   * Only without a last rollout, and only if the Deployment shows that the controller resized the pipe before: when
+   * that was, in milliseconds since 1970.
+   */
+  readonly resizedAtMs?: number;
 }
 
 /** Progress of the Deployment controller of Kubernetes with the current template. */
@@ -63,14 +62,6 @@ export interface RolloutProgress {
   readonly progressing: DeploymentCondition | undefined;
   readonly replicaFailure: DeploymentCondition | undefined;
 }
-
-const SIZE_FIELDS = [
-  ["f:requests", "f:cpu"],
-  ["f:requests", "f:memory"],
-  ["f:limits", "f:memory"],
-];
-
-const LAST_ROLLOUT_FIELD = ["f:metadata", "f:annotations", `f:${LAST_ROLLOUT_ANNOTATION}`];
 
 export function toDeploymentView(deployment: Deployment): DeploymentView {
   const { metadata, spec, status } = deployment;
@@ -101,22 +92,16 @@ export function toDeploymentView(deployment: Deployment): DeploymentView {
       replicaFailure: isComplete ? undefined : conditionOf("ReplicaFailure"),
     },
     lastRollout,
+    ...(lastRollout ? {} : resizedBefore(container, metadata)),
   };
 }
 
-/**
- * `kubectl rollout undo`, a restored backup and a writer that replaces whole objects bring back an older annotation.
- * The API server then records somebody else as its manager, so it counts only while the controller manages it.
- */
-function ownLastRollout({
-  uid,
-  annotations,
-  managedFields,
-}: Deployment["metadata"]): LastRollout | undefined {
-  const lastRollout = parseLastRollout(annotations?.[LAST_ROLLOUT_ANNOTATION], uid);
-  if (!lastRollout) return undefined;
-  const isOurs = managersOf(managedFields, [LAST_ROLLOUT_FIELD]).includes(CONTROLLER_FIELD_MANAGER);
-  return isOurs ? lastRollout : undefined;
+function resizedBefore(
+  container: ReturnType<typeof chooseContainer>,
+  metadata: Deployment["metadata"],
+): Pick<DeploymentView, "resizedAtMs"> {
+  const atMs = resizedAtMs("problem" in container ? undefined : container.name, metadata);
+  return atMs === undefined ? {} : { resizedAtMs: atMs };
 }
 
 type ContainerView = Pick<
@@ -164,28 +149,6 @@ function chooseContainer(
   return {
     problem: `it has the containers ${names}: set the annotation ${CONTAINER_ANNOTATION} to the one to size`,
   };
-}
-
-type AllManagedFields = Deployment["metadata"]["managedFields"];
-
-function resourcesField(container: string, field: readonly string[]): string[] {
-  const item = `k:${JSON.stringify({ name: container })}`;
-  return ["f:spec", "f:template", "f:spec", "f:containers", item, "f:resources", ...field];
-}
-
-function otherManagersOf(container: string, managedFields: AllManagedFields): string[] {
-  const fields = SIZE_FIELDS.map((field) => resourcesField(container, field));
-  return managersOf(managedFields, fields).filter((manager) => manager !== CONTROLLER_FIELD_MANAGER);
-}
-
-/**
- * A size that happens to equal the CPU limit of the owner makes a container Guaranteed too. Then the request is ours and
- * the limit is not, and the limit must stay as it is.
- */
-function isGuaranteedByOwner(container: string, managedFields: AllManagedFields): boolean {
-  const isOurs = (field: readonly string[]) =>
-    managersOf(managedFields, [resourcesField(container, field)]).includes(CONTROLLER_FIELD_MANAGER);
-  return isOurs(["f:limits", "f:cpu"]) || !isOurs(["f:requests", "f:cpu"]);
 }
 
 /** The size that a container's requests and memory limit make, if they agree on one. */
@@ -236,6 +199,16 @@ export function isRollingOut({
     return false;
   const applied = appliedSize(lastRollout);
   return isSize(applied) ? sameSize(size, applied) : otherResources !== undefined;
+}
+
+/**
+ * True if a rollout of the controller may be on its way. If another writer removed the last rollout, any rollout of a
+ * pipe that the controller resized counts.
+ */
+export function mayBeRollingOut(pipe: DeploymentView): boolean {
+  const { lastRollout, resizedAtMs, rollout, isPaused, replicas } = pipe;
+  if (lastRollout || resizedAtMs === undefined) return isRollingOut(pipe);
+  return !rollout.isComplete && !isPaused && replicas > 0;
 }
 
 /** True if somebody else has changed the pod template since the controller's last rollout. */

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { type FailureReason, failureReason } from "../../crd/reasons.ts";
 import { formatSize, parseSize, type Size } from "../../domain/size.ts";
 import { type Allotment, formatAllotment, parseAllotment } from "./resources.ts";
 
@@ -12,7 +13,7 @@ export interface LastRollout {
   /** True if the pipe was returned from `size` to `lastGoodSize`. */
   readonly isRollback: boolean;
   /** Why the pipe was returned to `lastGoodSize`. */
-  readonly failure?: { readonly reason: string; readonly message: string } | undefined;
+  readonly failure?: { readonly reason: FailureReason; readonly message: string } | undefined;
   /** The last size that finished rolling out before `size` was applied; absent if none is known. */
   readonly lastGoodSize?: Allotment | undefined;
   /** Start of the rollout or of the rollback, in milliseconds since 1970. */
@@ -41,7 +42,7 @@ const schema = z.object({
   deploymentUid: z.string(),
   size: z.string(),
   isRollback: z.boolean().default(false),
-  failure: z.object({ reason: z.string(), message: z.string() }).optional(),
+  failure: z.object({ reason: z.string().transform(failureReason), message: z.string() }).optional(),
   lastGoodSize: z.string().optional(),
   startedAt: z.iso.datetime(),
   attempts: z.int(),
@@ -69,17 +70,21 @@ export function formatLastRollout(rollout: LastRollout, deploymentUid: string): 
   } satisfies z.input<typeof schema>);
 }
 
-/** `undefined` for none, for a damaged one, and for the annotation of another Deployment. */
+/**
+ * `undefined` for none, for a damaged one, and for the annotation of another Deployment.
+ *
+ * @param deploymentUid of the Deployment that it must be about; without it, of any
+ */
 export function parseLastRollout(
   annotation: string | undefined,
-  deploymentUid: string,
+  deploymentUid?: string,
 ): LastRollout | undefined {
   if (annotation === undefined) return undefined;
   try {
     const parsed = schema.parse(JSON.parse(annotation));
     const { version, deploymentUid: uid, size: text, startedAt, lastGoodSize, ...rest } = parsed;
     const size = parseSize(text);
-    if (!size || uid !== deploymentUid) return undefined;
+    if (!size || (deploymentUid !== undefined && uid !== deploymentUid)) return undefined;
     return {
       size,
       startedAtMs: Date.parse(startedAt),

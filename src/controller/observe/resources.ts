@@ -29,7 +29,9 @@ export function resourcesOf(container: Container): Resources {
 }
 
 /** Requests as Kubernetes takes them: a request that is absent equals the limit. */
-export function effectiveRequests({ resources }: Container): Readonly<Record<string, string>> {
+export function effectiveRequests({
+  resources,
+}: Pick<Container, "resources">): Readonly<Record<string, string>> {
   return { ...resources?.limits, ...resources?.requests };
 }
 

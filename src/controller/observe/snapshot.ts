@@ -1,4 +1,5 @@
 import type { PipeFailure } from "../../crd/pipe-scaling.ts";
+import type { FailureReason } from "../../crd/reasons.ts";
 import type { RolloutWindow } from "../../domain/rollout-window.ts";
 import type { Tier } from "../../domain/tier.ts";
 import type { AutoscalerView } from "./autoscaler-view.ts";
@@ -10,7 +11,7 @@ import type { WriteRecord } from "./write-record.ts";
 
 /** Why a service's pipes cannot be given any size. */
 export interface Obstacle {
-  readonly reason: "UnknownService" | "UnknownOrganization" | "UnknownTier" | "MalformedRecord";
+  readonly reason: Extract<FailureReason, `Unknown${string}` | "MalformedRecord">;
   readonly message: string;
 }
 

@@ -1,9 +1,10 @@
+import type { FailureReason } from "../../crd/reasons.ts";
 import type { LastRollout } from "./last-rollout.ts";
 
-/** Why the API server did not do a write. */
+/** Why a write was not done: by the API server, or by the controller because no node would fit. */
 export interface WriteError {
-  readonly reason: "Refused" | "Forbidden" | "WriteFailed";
-  /** The server's own words. */
+  readonly reason: Extract<FailureReason, "Refused" | "Forbidden" | "WriteFailed" | "NoNodeLargeEnough">;
+  /** The server's own words, or the request and the largest node. */
   readonly message: string;
   /** The wait that the server asks for. */
   readonly retryAfterMs?: number | undefined;

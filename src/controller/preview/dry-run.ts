@@ -59,10 +59,9 @@ export async function dryRun(settings: DryRunSettings): Promise<DryRun> {
 }
 
 function stepsOf(caches: Caches, settings: DryRunSettings, nowMs: number): Omit<DryRun, "pipes"> {
-  const { rolloutTimeoutMs, maxConcurrentRollouts } = settings;
   const services = serviceIdsIn(caches);
-  const rolling = countRolling(caches, { nowMs, rolloutTimeoutMs });
-  let overallFree = Math.max(0, maxConcurrentRollouts - rolling);
+  const rolling = countRolling(caches, { nowMs, policy: settings });
+  let overallFree = Math.max(0, settings.maxConcurrentRollouts - rolling);
   const sources = {
     caches,
     writes: new Map(),
@@ -72,7 +71,7 @@ function stepsOf(caches: Caches, settings: DryRunSettings, nowMs: number): Omit<
   const steps: PreviewedStep[] = [];
   for (const serviceId of services) {
     const snapshot = observe(sources, settings, serviceId, nowMs);
-    const first = preview(snapshot, { rolloutTimeoutMs, overallFree, validatesFirst: false });
+    const first = preview(snapshot, { policy: settings, overallFree, validatesFirst: false });
     overallFree = Math.max(0, overallFree - first.begun);
     steps.push(...first.steps);
   }

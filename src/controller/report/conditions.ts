@@ -1,4 +1,5 @@
 import type { PipeFailure } from "../../crd/pipe-scaling.ts";
+import { failureReason, type Reason } from "../../crd/reasons.ts";
 import { describeSize } from "../../domain/size.ts";
 import type { DesiredSize } from "../../domain/tier.ts";
 import type { Assessment } from "../decide/assessment.ts";
@@ -13,7 +14,7 @@ export interface ConditionSummary {
   readonly ready: "True" | "False" | "Unknown";
   /** Of what is not ready: whether it needs somebody's help, or only time. */
   readonly stalled: boolean;
-  readonly reason: string;
+  readonly reason: Reason;
   readonly message: string;
 }
 
@@ -45,7 +46,7 @@ export function summarizeConditions(
       ready: "False",
       // A write is retried without help.
       stalled: sizing.assessments.some(({ state }) => state === "failed" || state === "unsizable"),
-      reason: worst.reason,
+      reason: failureReason(worst.reason),
       message: failureMessage(worst, failures, progress, scaling),
     };
   if (sizing.assessments.every((each) => each.state === "done"))

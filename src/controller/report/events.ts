@@ -7,8 +7,8 @@ import { allRun } from "./conditions.ts";
 
 /**
  * What is worth an Event in the step from one status to the next: few, for people, with the request id.
- * Derived from the statuses, so that a pass that writes none tells nothing. That a rescale has begun is none:
- * the status says so, and of a thousand at once each would cost a write.
+ * Derived from the statuses, so that a reconciliation that writes none records nothing. The start of a rescale is no
+ * Event: the status reports it, and a thousand at once would cost a thousand writes.
  */
 export function eventsOf(
   { metadata }: PipeScalingView,

@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import type { PipeScalingStatus } from "../../crd/pipe-scaling.ts";
+import { FAILURE_REASONS, failureReason } from "../../crd/reasons.ts";
 import type { PipeState } from "../../domain/rollout-plan.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Event } from "../../runtime/event-recorder.ts";
@@ -18,31 +19,10 @@ const PIPE_STATES: readonly PipeState[] = [
 ];
 const CONDITIONS = ["Ready", "Reconciling", "Stalled", "Suspended"] as const;
 
-/** Failures for any other reason are counted as Other: a label must not be somebody's free text. */
-const FAILURE_REASONS = new Set([
-  "ContainerUnclear",
-  "CpuLimitTooLow",
-  "FailedCreate",
-  "FieldConflict",
-  "Forbidden",
-  "MalformedRecord",
-  "ProgressDeadlineExceeded",
-  "Refused",
-  "ReplicaFailure",
-  "RolloutFailed",
-  "RolloutTimeout",
-  "UnknownOrganization",
-  "UnknownService",
-  "UnknownTier",
-  "Unschedulable",
-  "WriteFailed",
-  "WrongNamespace",
-]);
-
 /** Services that have a series of their own: those with the most units. The others are one, `other`. */
 const MOST_SERVICES = 1000;
 
-/** What is kept of a service from one pass to the next. */
+/** The last reconciliation of a service. */
 interface ServiceState {
   readonly states: readonly PipeState[];
   readonly condition: (typeof CONDITIONS)[number];
@@ -125,7 +105,7 @@ export class ControllerMetrics {
     });
   }
 
-  /** A pass over a service has ended; without a status there is nothing to tell of it any more. */
+  /** A service was reconciled. Without a status there is nothing to report about it any more. */
   passed(serviceId: string, status: PipeScalingStatus | undefined, states: readonly PipeState[]): void {
     if (!status) {
       this.#services.delete(serviceId);
@@ -141,13 +121,13 @@ export class ControllerMetrics {
     });
   }
 
-  /** The status of a PipeScaling was written anew, and these Events come of it. */
+  /** The status of a PipeScaling was written, and these Events follow from it. */
   reported(before: PipeScalingStatus, after: PipeScalingStatus, events: readonly Event[]): void {
     for (const { type, reason } of events)
-      if (type === "Warning") this.#failures.inc({ reason: FAILURE_REASONS.has(reason) ? reason : "Other" });
+      if (type === "Warning") this.#failures.inc({ reason: failureReason(reason) });
     const { startedAt, completedAt } = after.propagation ?? {};
     if (!startedAt || !completedAt) return;
-    // It completes anew with each pipe that comes or goes; the change of size took its time once.
+    // It completes again with each pipe that comes or goes; the change of size took its time once.
     if (before.propagation?.completedAt && before.propagation.startedAt === startedAt) return;
     this.#propagation.observe((Date.parse(completedAt) - Date.parse(startedAt)) / 1000);
   }

@@ -8,6 +8,7 @@ import {
 } from "../../crd/pipe-scaling.ts";
 import { computeUnits } from "../../domain/compute-units.ts";
 import { describeSize, type Size, sameSize } from "../../domain/size.ts";
+import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
 import type { Assessment } from "../decide/assessment.ts";
 import { rolloutId } from "../decide/came-up.ts";
 import { failuresOf } from "../decide/decide.ts";
@@ -17,12 +18,6 @@ import type { Snapshot } from "../observe/snapshot.ts";
 import { type ConditionSummary, formatTime, summarizeConditions, waitingFor } from "./conditions.ts";
 import { historyOf } from "./history.ts";
 
-export interface RolloutLimits {
-  /** Most rollouts at once over all services. */
-  readonly overall: number;
-  readonly rolloutTimeoutMs: number;
-}
-
 /**
  * The status of the service's PipeScaling: what is wanted, what is, what is in the way, since when.
  * Equal inputs give an equal status, so that nothing is written in steady state.
@@ -31,7 +26,7 @@ export function statusOf(
   { nowMs, pipes, tier }: Snapshot,
   scaling: PipeScalingView,
   sizing: Sizing | undefined,
-  limits: RolloutLimits,
+  policy: RolloutPolicy,
 ): PipeScalingStatus {
   const previous = scaling.status;
   const summary = summarizeConditions(scaling, tier, sizing);
@@ -70,8 +65,8 @@ export function statusOf(
     }),
     limits: {
       service: sizing.serviceLimit,
-      overall: limits.overall,
-      rolloutTimeoutSeconds: limits.rolloutTimeoutMs / 1000,
+      overall: policy.maxConcurrentRollouts,
+      rolloutTimeoutSeconds: policy.rolloutTimeoutMs / 1000,
     },
     failures: failures.length === 0 ? undefined : failures.slice(0, MAX_FAILURES),
   };

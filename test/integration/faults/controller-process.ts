@@ -23,6 +23,13 @@ export async function controllerKubeconfig({ cluster, records }: World, port?: n
   return path;
 }
 
+export interface ControllerProcessOptions {
+  /** Namespaces of pipes, empty for all; by default the world's own. */
+  readonly pipeNamespaces?: readonly string[];
+  /** Lead of its machine's clock; negative if it is behind. */
+  readonly clockErrorMs?: number;
+}
+
 /** `pipe-scaling controller`, for faults that only a process can have. */
 export class ControllerProcess {
   readonly #child: ChildProcess;
@@ -30,10 +37,21 @@ export class ControllerProcess {
   readonly ended: Promise<number | NodeJS.Signals | null>;
   #output = "";
 
-  constructor({ cluster, records, pipes }: World, kubeconfig: string, identity: string) {
-    const options = { kubeconfig, identity, namespace: records, "pipe-namespaces": pipes, "ops-port": "0" };
+  constructor(
+    { cluster, records, pipes }: World,
+    kubeconfig: string,
+    identity: string,
+    { pipeNamespaces = [pipes], clockErrorMs = 0 }: ControllerProcessOptions = {},
+  ) {
+    const options = {
+      kubeconfig,
+      identity,
+      namespace: records,
+      "ops-port": "0",
+      ...(pipeNamespaces.length > 0 ? { "pipe-namespaces": pipeNamespaces.join(",") } : {}),
+    };
     const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value]);
-    this.#child = spawn(process.execPath, [MAIN, "controller", ...args], {
+    this.#child = spawn(process.execPath, [...wrongClock(clockErrorMs), MAIN, "controller", ...args], {
       env: Object.fromEntries(
         Object.entries(environment).filter(([name]) => !name.startsWith("PIPE_SCALING_")),
       ),
@@ -50,6 +68,11 @@ export class ControllerProcess {
     this.ended = new Promise((resolve) => {
       this.#child.once("close", (code, signal) => resolve(code ?? signal));
     });
+  }
+
+  /** Its log so far. */
+  get output(): string {
+    return this.#output;
   }
 
   /** Resolves when its log has this text. */
@@ -84,6 +107,13 @@ export class ControllerProcess {
   }
 }
 
+/** Arguments for Node, with which the wall clock of the process differs from the one of this machine. */
+function wrongClock(errorMs: number): string[] {
+  if (errorMs === 0) return [];
+  const script = `const now = Date.now; Date.now = () => now() + ${errorMs};`;
+  return ["--import", `data:text/javascript,${encodeURIComponent(script)}`];
+}
+
 /** A controller that is started again whenever it ends, as the kubelet does it. */
 export class KeptController {
   readonly #start: () => ControllerProcess;
@@ -91,9 +121,11 @@ export class KeptController {
   #current: ControllerProcess;
   #isEnding = false;
   #starts = 1;
+  #output = "";
 
-  constructor(world: World, kubeconfig: string) {
-    this.#start = () => new ControllerProcess(world, kubeconfig, "kept");
+  /** @param optionsOfNext of each process that is started */
+  constructor(world: World, kubeconfig: string, optionsOfNext: () => ControllerProcessOptions = () => ({})) {
+    this.#start = () => new ControllerProcess(world, kubeconfig, "kept", optionsOfNext());
     this.#current = this.#start();
     this.#running = this.#keep();
   }
@@ -107,6 +139,11 @@ export class KeptController {
     return this.#starts;
   }
 
+  /** The log of all processes so far. */
+  get output(): string {
+    return this.#output + this.#current.output;
+  }
+
   async end(): Promise<void> {
     this.#isEnding = true;
     this.#current.signal("SIGKILL");
@@ -118,6 +155,7 @@ export class KeptController {
       await this.#current.ended;
       await delay(AGAIN_MS);
       if (this.#isEnding) return;
+      this.#output += this.#current.output;
       this.#current = this.#start();
       this.#starts += 1;
     }

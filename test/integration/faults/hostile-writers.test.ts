@@ -5,12 +5,7 @@ import { LAST_ROLLOUT_ANNOTATION, RETRY_ANNOTATION } from "../../../src/controll
 import type { PipeFailure, PipeScaling } from "../../../src/crd/pipe-scaling.ts";
 import type { Deployment } from "../../../src/kube/objects.ts";
 import { DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
-import {
-  type AdmissionRequest,
-  type AdmissionResponse,
-  AdmissionWebhook,
-  allow,
-} from "../../support/admission-webhook.ts";
+import { AdmissionWebhook, allow, removeAnnotation } from "../../support/admission-webhook.ts";
 import { conditionOf, resourcesOf, type World } from "../world.ts";
 import { it } from "./fixtures.ts";
 import { limitMemory } from "./limit-memory.ts";
@@ -129,12 +124,6 @@ describe("a webhook that removes the controller's annotation", () => {
       await webhook.end();
     }
   });
-
-  function removeAnnotation({ object }: AdmissionRequest): AdmissionResponse {
-    if (object.metadata.annotations[LAST_ROLLOUT_ANNOTATION] === undefined) return allow();
-    const path = `/metadata/annotations/${LAST_ROLLOUT_ANNOTATION.replace("/", "~1")}`;
-    return { allowed: true, patch: [{ op: "remove", path }] };
-  }
 
   async function expectReportWithFewWrites(world: World): Promise<void> {
     const conflict = await world.waitForCondition("Ready", "False", "FieldConflict");

@@ -6,6 +6,7 @@ import { collectionPath, DEPLOYMENTS, objectPath } from "../../../src/kube/paths
 import { PatientClient } from "../../support/patient-client.ts";
 import type { World } from "../world.ts";
 import type { Kinds } from "./history.ts";
+import { historyText } from "./history-text.ts";
 import { type Judgement, judge } from "./judge.ts";
 import { Observer } from "./observer.ts";
 import { isRolledOut, pipeContainer, serviceOf, sizeIn, sizeOfCores } from "./pipe-view.ts";
@@ -16,6 +17,9 @@ interface ObserveOptions {
   /** More services than the world's own: id → namespace of its pipes. */
   readonly services?: ReadonlyMap<string, string>;
 }
+
+/** With more of them it takes fewer watches to look at all. */
+const MOST_NAMESPACES = 5;
 
 /**
  * Looks over the controllers' shoulders for the length of a test, and knows at the end whether all that they
@@ -49,7 +53,8 @@ export class Invariants {
     const client = await PatientClient.of(world.cluster);
     const invariants = new Invariants(world, client, options);
     const namespaces = new Set([world.records, ...invariants.#services.values()]);
-    await invariants.#observer.watch([...namespaces]);
+    const isMany = namespaces.size > MOST_NAMESPACES;
+    await invariants.#observer.watch(isMany ? [undefined] : [...namespaces], world.records);
     return invariants;
   }
 
@@ -70,17 +75,22 @@ export class Invariants {
     );
   }
 
-  /**
-   * Waits until every pipe of the service runs this size by a completed rollout and its PipeScaling says so,
-   * then watches for a while that the controller writes nothing more. If it does, `end` will tell.
-   */
+  /** Waits for `reached`, then watches for a while that the controller writes nothing more. If it does, `end` will tell. */
   async settled(
     cores: number,
     { quietMs = 5000, timeoutMs = 60_000, serviceId = this.#world.serviceId } = {},
   ): Promise<void> {
+    await this.reached(cores, { timeoutMs, serviceId });
+    await this.quiet(quietMs);
+  }
+
+  /** Waits until every pipe of the service runs this size by a completed rollout and its PipeScaling says so. */
+  async reached(
+    cores: number,
+    { timeoutMs = 60_000, serviceId = this.#world.serviceId } = {},
+  ): Promise<void> {
     const what = `all pipes of ${serviceId} to run ${sizeOfCores(cores)} and Ready=True`;
     await waitFor(() => this.#isReached(sizeOfCores(cores), serviceId), { what, timeoutMs });
-    await this.quiet(quietMs);
   }
 
   /** Watches for a while that the controller writes nothing; if it does, `end` will tell. */
@@ -93,6 +103,11 @@ export class Invariants {
     const more = this.#judge().writes.filter((write) => !before.has(write) && !write.startsWith("Event "));
     if (more.length > 0)
       this.#unsettled.push(`Nothing was left to do, and the controller wrote: ${more.join(", ")}.`);
+  }
+
+  /** All versions that were seen, for people who look for the cause of a failure. */
+  get history(): string {
+    return historyText(this.#observer.entries);
   }
 
   /** @throws Error with all that was not allowed */

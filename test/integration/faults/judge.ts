@@ -11,6 +11,7 @@ import {
   serviceOf,
   sizeIn,
 } from "./pipe-view.ts";
+import { recreationFaults, requestedSize } from "./recreation.ts";
 import { ServiceRecord } from "./service-record.ts";
 import { statusFaults } from "./status-faults.ts";
 
@@ -34,6 +35,9 @@ export function judge(entries: readonly Entry[], scope: Scope): Judgement {
   const { violations, writes } = judge;
   return { violations, writes };
 }
+
+/** Limit of the controller's writes to one Deployment for one request, whatever another writer does. */
+const MOST_WRITES = 20;
 
 class Judge {
   readonly violations: string[] = [];
@@ -124,6 +128,9 @@ class Judge {
     }
     if (!isBlind && !isSameBesideOurs(before, after))
       this.#fault(after, "the controller changed more of it than the size of its pipe container");
+    pipe.writes += 1;
+    if (pipe.writes === MOST_WRITES + 1)
+      this.#fault(after, `the controller wrote it more than ${MOST_WRITES} times for one request`);
     const ownedBefore = ownedBeyond(before);
     for (const leaf of ownedBeyond(after).filter((each) => !ownedBefore.includes(each)))
       this.#fault(after, `the controller has come to own ${leaf}`);
@@ -189,8 +196,11 @@ class Judge {
   #scaling(object: Kinds["PipeScaling"], version: bigint, isGone: boolean, isInitial: boolean): void {
     const { uid } = object.metadata;
     const before = this.#scalings.get(uid);
-    if (isGone) this.#scalings.delete(uid);
-    else this.#scalings.set(uid, object);
+    const service = this.#services.get(object.metadata.name);
+    if (isGone) {
+      this.#scalings.delete(uid);
+      if (service) service.deletedScaling = object;
+    } else this.#scalings.set(uid, object);
     if (isGone || isInitial || this.#isUnseen("PipeScaling", version)) return;
     const isOurStatus =
       before !== undefined && JSON.stringify(before.status) !== JSON.stringify(object.status);
@@ -201,13 +211,25 @@ class Judge {
     const change = mergePatch(before?.status ?? {}, object.status ?? {});
     this.writes.push(`PipeScaling ${nameAt(object)} (${JSON.stringify(change)})`);
     this.#mustLead("PipeScaling", object, version);
-    if (!before) return;
+    if (!before) {
+      this.#recreated(object, version);
+      return;
+    }
     // Guarded by the version that it was decided on: whatever it says held at some moment since then.
     const since = BigInt(before.metadata.resourceVersion);
-    const service = this.#services.get(object.metadata.name);
     const ran = (size: string) =>
       this.#isUnseen("Deployment", version) || service === undefined || service.ranSince(size, since);
     for (const fault of statusFaults(object, ran)) this.#fault(object, fault);
+  }
+
+  /** From now on pipes may be given its size: the controller chose it by the pipes, without a new request. */
+  #recreated(object: Kinds["PipeScaling"], version: bigint): void {
+    const service = this.#services.get(object.metadata.name);
+    if (!service || this.#isUnseen("Deployment", version)) return;
+    for (const fault of recreationFaults(object, service.deletedScaling, service.living))
+      this.#fault(object, fault);
+    const size = requestedSize(object);
+    if (size !== undefined && !object.spec?.suspend) service.accept(size, version);
   }
 
   #mustLead(kind: Kind, object: Kinds[Kind], version: bigint): void {

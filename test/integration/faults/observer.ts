@@ -28,8 +28,14 @@ export class Observer {
     return this.#newest;
   }
 
-  /** Resolves once all that is there has been seen. */
-  async watch(namespaces: readonly string[]): Promise<void> {
+  /**
+   * Resolves once all that is there has been seen.
+   *
+   * @param namespaces of pipes; `undefined` is all of them
+   * @param records namespace of the records and of the controllers' Lease
+   */
+  async watch(namespaces: readonly (string | undefined)[], records: string): Promise<void> {
+    const leases = collectionPath(LEASES, records);
     const begun = namespaces.flatMap((namespace) => {
       const at = (resource: Resource) => collectionPath(resource, namespace);
       return [
@@ -37,9 +43,9 @@ export class Observer {
         this.#begin("ReplicaSet", at(REPLICA_SETS), (told) => ({ kind: "ReplicaSet", ...told })),
         this.#begin("PipeScaling", at(PIPE_SCALINGS), (told) => ({ kind: "PipeScaling", ...told })),
         this.#begin("Event", at(EVENTS), (told) => ({ kind: "Event", ...told })),
-        this.#begin("Lease", at(LEASES), (told) => ({ kind: "Lease", ...told })),
       ];
     });
+    begun.push(this.#begin("Lease", leases, (told) => ({ kind: "Lease", ...told })));
     await Promise.all(begun);
   }
 

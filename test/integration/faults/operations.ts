@@ -1,35 +1,38 @@
+import { KubectlError } from "@pipe-scaling/local-cluster/kubectl";
 import { RETRY_ANNOTATION } from "../../../src/controller/names.ts";
-import { PIPE_SCALINGS } from "../../../src/crd/names.ts";
+import { API_VERSION, KIND, PIPE_SCALINGS } from "../../../src/crd/names.ts";
 import { KubeApiError, KubeUnreachableError } from "../../../src/kube/errors.ts";
-import { CONFIG_MAPS, DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
-import type { World } from "../world.ts";
-import type { Invariants } from "./invariants.ts";
-
-const DEFAULT_CORES = { basic: 1, scale: 2, enterprise: 2 } as const;
-type TierName = keyof typeof DEFAULT_CORES;
-const TIER_NAMES: readonly TierName[] = ["basic", "scale", "enterprise"];
+import { DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
+import { type Operation, type ServiceUnderTest, TIER_NAMES } from "./service-under-test.ts";
 
 const FEWEST_PIPES = 3;
 const MOST_PIPES = 7;
 
+/** Others that act on the service. */
+export interface OtherWriters {
+  readonly operations: readonly Operation[];
+  /** Resolves when nothing that they do goes on. */
+  end(): Promise<void>;
+}
+
 /** What people and other programs do to a service while its pipes are sized, chosen at random. */
 export class Operations {
-  readonly #world: World;
-  readonly #invariants: Invariants;
-  readonly #random: () => number;
-  #pipes: string[] = [];
+  /** The names of the operations so far, with the times. */
+  readonly log: string[] = [];
+  readonly #service: ServiceUnderTest;
+  readonly #others: readonly OtherWriters[];
+  readonly #operations: readonly Operation[];
   #made = 0;
-  #tier: TierName = "basic";
 
-  constructor(world: World, invariants: Invariants, random: () => number) {
-    this.#world = world;
-    this.#invariants = invariants;
-    this.#random = random;
+  get serviceId() {
+    return this.#service.world.serviceId;
   }
 
-  /** One of them. Without an API server, or where it refuses, nothing happens. */
-  async any(): Promise<void> {
-    const operations = [
+  constructor(service: ServiceUnderTest, others: readonly OtherWriters[] = []) {
+    this.#service = service;
+    this.#others = others;
+    const own: readonly Operation[] = [
+      this.#ask,
       this.#ask,
       this.#ask,
       this.#ask,
@@ -50,136 +53,147 @@ export class Operations {
       this.#changeImage,
       this.#scale,
     ];
-    const operation = operations[this.#below(operations.length)] ?? this.#ask;
-    await this.#ifPossible(() => operation.call(this));
+    this.#operations = [...own, ...others.flatMap(({ operations }) => operations)];
+  }
+
+  /** One of them. Without an API server, or where it refuses, nothing happens. */
+  async any(): Promise<void> {
+    const operation = this.#operations[this.#service.below(this.#operations.length)] ?? this.#ask;
+    const at = new Date().toISOString();
+    const isDone = await ifPossible(() => operation.call(this));
+    const name = operation.name.replace(/^bound #|^#/, "");
+    this.log.push(`${at} ${this.#service.world.pipes} ${name}${isDone ? "" : " (in vain)"}`);
   }
 
   /** Undoes what stands in the way, and asks for a size; throws while there is no API server. */
   async conclude(cores: number): Promise<void> {
-    await this.#patchRecord({ tier: this.#tier });
-    this.#invariants.accept(cores);
-    await this.#world.askFor(cores);
-    await this.#world.patchScaling({ suspend: null });
+    const { world, tier } = this.#service;
+    for (const other of this.#others) await other.end();
+    await this.#service.patchOrganization({ tier });
+    this.#service.accept(cores);
+    await world.askFor(cores);
+    await world.patchScaling({ suspend: null });
   }
 
   async addPipes(count: number): Promise<void> {
     for (let index = 0; index < count; index++) await this.#addPipe();
   }
 
-  async #ifPossible(operation: () => Promise<unknown>): Promise<void> {
-    try {
-      await operation();
-    } catch (error) {
-      const isRefused = [KubeApiError, KubeUnreachableError].some((each) => error instanceof each);
-      if (!isRefused) throw error;
-    }
-  }
-
   async #ask(): Promise<void> {
-    const cores = 1 + this.#below(8);
-    this.#invariants.accept(cores);
-    await this.#world.askFor(cores);
+    const cores = 1 + this.#service.below(8);
+    this.#service.accept(cores);
+    await this.#service.world.askFor(cores);
   }
 
   async #askForDefault(): Promise<void> {
-    this.#invariants.accept(DEFAULT_CORES[this.#tier]);
-    await this.#world.askFor(null);
+    this.#service.acceptDefault();
+    await this.#service.world.askFor(null);
   }
 
   async #changeTier(): Promise<void> {
-    const tier = TIER_NAMES[this.#below(TIER_NAMES.length)] ?? "basic";
-    this.#invariants.accept(DEFAULT_CORES[tier]);
-    await this.#patchRecord({ tier });
-    this.#tier = tier;
+    const tier = TIER_NAMES[this.#service.below(TIER_NAMES.length)] ?? "basic";
+    this.#service.acceptDefault(tier);
+    await this.#service.patchOrganization({ tier });
+    this.#service.tier = tier;
   }
 
   async #addPipe(): Promise<void> {
-    if (this.#pipes.length >= MOST_PIPES) return;
+    const { world, pipes } = this.#service;
+    if (pipes.size >= MOST_PIPES) return;
     this.#made += 1;
     const name = `pipe-${this.#made}`;
-    await this.#world.createPipe({ name, cores: 1 + this.#below(3), replicas: this.#below(3) });
-    this.#pipes.push(name);
+    const cores = 1 + this.#service.below(3);
+    await world.createPipe({ name, cores, replicas: this.#service.below(3) });
+    pipes.add(name);
   }
 
   async #removePipe(): Promise<void> {
-    const name = this.#anyPipe();
-    if (name === undefined || this.#pipes.length <= FEWEST_PIPES) return;
-    await this.#delete(objectPath(DEPLOYMENTS, this.#world.pipes, name));
-    this.#pipes = this.#pipes.filter((each) => each !== name);
+    const { world, pipes } = this.#service;
+    if (pipes.size <= FEWEST_PIPES) return;
+    await this.#service.withPipe(async (name) => {
+      await world.client.json({ method: "DELETE", path: objectPath(DEPLOYMENTS, world.pipes, name) });
+      pipes.delete(name);
+    });
   }
 
   async #suspend(): Promise<void> {
-    await this.#world.patchScaling({ suspend: true });
+    await this.#service.world.patchScaling({ suspend: true });
   }
 
+  /** A person who resumes asks for what the spec says by then. */
   async #resume(): Promise<void> {
-    await this.#world.patchScaling({ suspend: null });
+    const { world } = this.#service;
+    const { metadata, spec } = await world.scaling();
+    if (!spec?.suspend) return;
+    this.#service.acceptSpec(spec);
+    await world.client.json({
+      method: "PATCH",
+      path: this.#scalingPath,
+      patchType: "application/merge-patch+json",
+      body: {
+        apiVersion: API_VERSION,
+        kind: KIND,
+        metadata: { uid: metadata.uid },
+        spec: { suspend: null },
+      },
+    });
   }
 
   async #deleteScaling(): Promise<void> {
-    await this.#delete(objectPath(PIPE_SCALINGS, this.#world.pipes, this.#world.serviceId));
+    await this.#service.world.client.json({ method: "DELETE", path: this.#scalingPath });
   }
 
   async #spoilRecord(): Promise<void> {
-    await this.#patchRecord({ tier: null });
+    await this.#service.patchOrganization({ tier: null });
   }
 
   async #repairRecord(): Promise<void> {
-    await this.#patchRecord({ tier: this.#tier });
+    await this.#service.patchOrganization({ tier: this.#service.tier });
   }
 
   async #writeOverSize(): Promise<void> {
-    const name = this.#anyPipe();
-    if (name === undefined) return;
-    const resources = { requests: { cpu: `${1 + this.#below(8)}` } };
-    await this.#world.patchPipe(name, {
-      spec: { template: { spec: { containers: [{ name: "pipe", resources }] } } },
-    });
+    const resources = { requests: { cpu: `${1 + this.#service.below(8)}` } };
+    await this.#patchAnyPipe({ spec: { template: { spec: { containers: [{ name: "pipe", resources }] } } } });
   }
 
   async #annotatePipe(): Promise<void> {
-    const name = this.#anyPipe();
-    if (name === undefined) return;
-    await this.#world.patchPipe(name, { metadata: { annotations: { note: `${this.#random()}` } } });
+    await this.#patchAnyPipe({ metadata: { annotations: { note: `${this.#service.random()}` } } });
   }
 
   async #changeImage(): Promise<void> {
-    const name = this.#anyPipe();
-    if (name === undefined) return;
-    const image = `registry.example/pipe:${this.#below(5)}`;
-    await this.#world.patchPipe(name, {
-      spec: { template: { spec: { containers: [{ name: "pipe", image }] } } },
-    });
+    const image = `registry.example/pipe:${this.#service.below(5)}`;
+    await this.#patchAnyPipe({ spec: { template: { spec: { containers: [{ name: "pipe", image }] } } } });
   }
 
   async #scale(): Promise<void> {
-    const name = this.#anyPipe();
-    if (name === undefined) return;
-    await this.#world.patchPipe(name, { spec: { replicas: this.#below(3) } });
+    await this.#patchAnyPipe({ spec: { replicas: this.#service.below(3) } });
   }
 
   async #askAgain(): Promise<void> {
-    await this.#world.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
+    const { world } = this.#service;
+    await world.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
   }
 
-  async #patchRecord(data: object): Promise<void> {
-    await this.#world.client.json({
-      method: "PATCH",
-      path: objectPath(CONFIG_MAPS, this.#world.records, this.#world.organizationName),
-      patchType: "application/merge-patch+json",
-      body: { data },
-    });
+  async #patchAnyPipe(body: object): Promise<void> {
+    await this.#service.withPipe((name) => this.#service.world.patchPipe(name, body));
   }
 
-  async #delete(path: string): Promise<void> {
-    await this.#world.client.json({ method: "DELETE", path });
+  get #scalingPath(): string {
+    const { pipes, serviceId } = this.#service.world;
+    return objectPath(PIPE_SCALINGS, pipes, serviceId);
   }
+}
 
-  #anyPipe(): string | undefined {
-    return this.#pipes[this.#below(this.#pipes.length)];
-  }
-
-  #below(limit: number): number {
-    return Math.floor(this.#random() * limit);
+/** Returns false if the API server is down or refuses it. */
+export async function ifPossible(operation: Operation): Promise<boolean> {
+  try {
+    await operation();
+    return true;
+  } catch (error) {
+    const isRefused = [KubeApiError, KubeUnreachableError, KubectlError].some(
+      (each) => error instanceof each,
+    );
+    if (!isRefused) throw error;
+    return false;
   }
 }

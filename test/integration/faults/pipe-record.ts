@@ -17,6 +17,8 @@ export class PipeRecord {
   newestGiven = -1;
   /** The last that we did to it was to put it back. */
   isPutBack = false;
+  /** Writes of the controller since the last request. */
+  writes = 0;
   /** Sizes that it was made with, or that others gave it. */
   readonly sizesOfOthers = new Set<string>();
 

@@ -75,11 +75,18 @@ export function saysRolledOut({ status }: Deployment): boolean {
   return status?.conditions?.some((each) => each.reason === "NewReplicaSetAvailable") ?? false;
 }
 
+export function hasOurAnnotation({ metadata }: Deployment): boolean {
+  return OUR_ANNOTATIONS.some((each) => metadata.annotations?.[each] !== undefined);
+}
+
 /** Whether the step from one version to the next was a write of the controller: its doing shows in what it owns. */
 export function isOurWrite(before: Deployment, after: Deployment): boolean {
   const owned = ownedLeaves(after, CONTROLLER_FIELD_MANAGER);
-  const ownedBefore = new Set(ownedLeaves(before, CONTROLLER_FIELD_MANAGER));
-  if (owned.some((leaf) => !ownedBefore.has(leaf))) return true;
+  const ownedBefore = ownedLeaves(before, CONTROLLER_FIELD_MANAGER);
+  // If another writer takes the fields of a map, the map itself is left.
+  const isNew = (leaf: string) =>
+    !ownedBefore.some((each) => each === leaf || each.startsWith(`${leaf}.`) || each.startsWith(`${leaf}[`));
+  if (owned.some(isNew)) return true;
   const isChanged = (annotation: string) =>
     before.metadata.annotations?.[annotation] !== after.metadata.annotations?.[annotation];
   const ownsAnnotation = (annotation: string) => owned.includes(`metadata.annotations.${annotation}`);

@@ -1,98 +1,162 @@
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
-import { killApiServer, REVIVABLE } from "@pipe-scaling/local-cluster/outage";
+import { ROOMY_NODE, WITHOUT_CLIENT_LIMITS } from "@pipe-scaling/local-cluster/capacity";
+import { environment } from "@pipe-scaling/local-cluster/environment";
+import { REVIVABLE } from "@pipe-scaling/local-cluster/outage";
 import { silentProgress } from "@pipe-scaling/local-cluster/progress";
 import { TcpProxy } from "@pipe-scaling/local-cluster/tcp-proxy";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, afterEach, beforeAll, beforeEach, it } from "vitest";
 import { randomOf, seed } from "../../gen/random.ts";
+import { AdmissionWebhook } from "../../support/admission-webhook.ts";
 import { World } from "../world.ts";
+import { AdmissionFaults } from "./admission-faults.ts";
 import { controllerKubeconfig, KeptController } from "./controller-process.ts";
 import { Invariants } from "./invariants.ts";
+import { ObjectWriters } from "./object-writers.ts";
 import { Operations } from "./operations.ts";
+import { RandomFaults } from "./random-faults.ts";
+import { ServiceUnderTest } from "./service-under-test.ts";
 
-const STEPS = 200;
+const STEPS = Number(environment["PIPE_SCALING_TEST_STEPS"] ?? 100);
+/** The test of many namespaces needs more time for its beginning and its end. */
+const STEPS_OF_MANY = Math.ceil(STEPS / 3);
+const OTHER_NAMESPACES = 39;
 /** The most that passes between two steps. */
 const PAUSE_MS = 500;
+const LAST_CORES = 9;
+const QUIET_MS = 3000;
+const HOUR_MS = 3_600_000;
+const MANAGER = "kube-controller-manager";
 
 let cluster: Cluster;
 let world: World;
-let invariants: Invariants;
 let proxy: TcpProxy;
-let controller: KeptController;
+let invariants: Invariants | undefined;
+let controller: KeptController | undefined;
+let webhook: AdmissionWebhook | undefined;
 beforeAll(async () => {
   cluster = await startCluster({
     progress: silentProgress,
     podStartMs: 100,
     podStartJitterMs: 200,
-    componentArgs: REVIVABLE,
+    componentArgs: {
+      ...REVIVABLE,
+      ...WITHOUT_CLIENT_LIMITS,
+      [MANAGER]: { ...REVIVABLE[MANAGER], ...WITHOUT_CLIENT_LIMITS[MANAGER] },
+    },
+    nodeSize: ROOMY_NODE,
   });
 });
 afterAll(() => cluster?.stop());
 beforeEach(async () => {
   world = await World.create("basic", cluster);
-  invariants = await Invariants.observe(world);
   proxy = await TcpProxy.listen(Number(new URL(cluster.server).port));
-  controller = new KeptController(world, await controllerKubeconfig(world, proxy.port));
 });
 afterEach(async () => {
-  await controller.end();
+  await controller?.end();
+  await webhook?.end();
   proxy.close();
-  await invariants.close();
+  await invariants?.close();
   await world.end();
+  controller = undefined;
+  webhook = undefined;
+  invariants = undefined;
 });
 
 it(`holds through ${STEPS} steps of people and faults at random (seed ${seed})`, {
-  timeout: 480_000,
+  timeout: 120_000 + 1500 * STEPS,
 }, async () => {
   const random = randomOf(seed);
-  const operations = new Operations(world, invariants, random);
-  const faults: readonly [share: number, fault: () => Promise<void>][] = [
-    [0.08, () => controller.current.kill()],
-    [0.05, () => stopped(random() * 2000)],
-    [0.05, async () => proxy.cut()],
-    [0.04, () => frozen(random() * 2000)],
-    [0.02, killedApiServer],
-  ];
-  const anyFault = async () => {
-    let dice = random();
-    for (const [share, fault] of faults) {
-      if (dice < share) return fault();
-      dice -= share;
-    }
-  };
-
-  invariants.accept(1);
-  await operations.addPipes(4);
+  invariants = await Invariants.observe(world);
+  await world.createPipe({ name: "idle", cores: 1, replicas: 0 });
+  webhook = await AdmissionWebhook.start(world, "MutatingWebhookConfiguration", "idle");
+  const service = new ServiceUnderTest(world, invariants, random);
+  const operations = new Operations(service, [
+    new ObjectWriters(service),
+    new AdmissionFaults(service, webhook),
+  ]);
+  await prepared(service, operations, 4);
+  controller = await startController([world.pipes]);
   await world.waitForCondition("Ready", "True");
-  for (let step = 0; step < STEPS; step++) {
-    await operations.any();
-    await anyFault();
-    await delay(random() * PAUSE_MS);
-  }
-
-  const cores = 9;
-  await waitFor(() => operations.conclude(cores).then(() => true), { what: "the last request" });
-  await invariants.settled(cores, { quietMs: 3000 });
-  await invariants.end();
+  await run(invariants, controller, [operations], STEPS);
 });
 
-/** The controller stands still for a while. */
-async function stopped(ms: number): Promise<void> {
-  const { current } = controller;
-  current.signal("SIGSTOP");
-  await delay(ms);
-  current.signal("SIGCONT");
+it(`holds in ${OTHER_NAMESPACES + 1} namespaces through ${STEPS_OF_MANY} steps at random (seed ${seed})`, {
+  timeout: 180_000 + 1500 * STEPS_OF_MANY,
+}, async () => {
+  const random = randomOf(seed);
+  const worlds = [world, ...(await world.more(OTHER_NAMESPACES))];
+  const services = new Map(worlds.map(({ serviceId, pipes }) => [serviceId, pipes]));
+  const observed = await Invariants.observe(world, { services });
+  invariants = observed;
+  const all = await Promise.all(
+    worlds.map(async (each) => {
+      const service = new ServiceUnderTest(each, observed, random);
+      const operations = new Operations(service, [new ObjectWriters(service)]);
+      await prepared(service, operations, 2);
+      return operations;
+    }),
+  );
+  controller = await startController([]);
+  for (const each of worlds) await each.waitForCondition("Ready", "True");
+  await run(observed, controller, all, STEPS_OF_MANY);
+});
+
+/** @param pipeNamespaces empty for all, with one watch for each kind */
+async function startController(pipeNamespaces: readonly string[]): Promise<KeptController> {
+  // Each process has another clock: right, an hour ahead, or an hour behind.
+  const randomClock = randomOf(seed + 1);
+  return new KeptController(world, await controllerKubeconfig(world, proxy.port), () => ({
+    pipeNamespaces,
+    clockErrorMs: Math.floor(randomClock() * 3 - 1) * HOUR_MS,
+  }));
 }
 
-/** Its connections stay open, and nothing gets through. */
-async function frozen(ms: number): Promise<void> {
-  proxy.freeze();
-  await delay(ms);
-  proxy.thaw();
+/** Deploys the first pipes. */
+async function prepared(service: ServiceUnderTest, operations: Operations, pipes: number): Promise<void> {
+  service.acceptDefault();
+  await operations.addPipes(pipes);
 }
 
-async function killedApiServer(): Promise<void> {
-  await killApiServer(cluster);
-  await cluster.revive();
+/** Steps of people and faults; then one last size for all services, and the judgement. */
+async function run(
+  observed: Invariants,
+  kept: KeptController,
+  all: readonly Operations[],
+  steps: number,
+): Promise<void> {
+  const random = randomOf(seed + 2);
+  const faults = new RandomFaults(cluster, proxy, kept, random);
+  try {
+    for (let step = 0; step < steps; step++) {
+      await all[Math.floor(random() * all.length)]?.any();
+      await faults.any();
+      await delay(random() * PAUSE_MS);
+    }
+    for (const each of all) {
+      await waitFor(() => each.conclude(LAST_CORES).then(() => true), { what: "the last request" });
+    }
+    for (const { serviceId } of all) await observed.reached(LAST_CORES, { serviceId });
+    await observed.quiet(QUIET_MS);
+    await observed.end();
+  } catch (error) {
+    const operations = all.flatMap(({ log }) => log).toSorted();
+    const folder = keep({
+      operations: operations.join("\n"),
+      history: observed.history,
+      controller: kept.output,
+    });
+    throw new Error(`${String(error)}\nWhat was done and seen: ${folder}`, { cause: error });
+  }
+}
+
+/** Keeps what happened for people who look for the cause. Returns the folder. */
+function keep(texts: Readonly<Record<string, string>>): string {
+  const folder = mkdtempSync(join(tmpdir(), `pipe-scaling-seed-${seed}-`));
+  for (const [name, text] of Object.entries(texts)) writeFileSync(join(folder, `${name}.log`), text);
+  return folder;
 }

@@ -39,6 +39,11 @@ async function lastRollout(world: World): Promise<Readonly<Record<string, unknow
   return JSON.parse(metadata.annotations?.[LAST_ROLLOUT_ANNOTATION] ?? "{}");
 }
 
+async function isAnnotated(world: World, name: string): Promise<boolean> {
+  const { metadata } = await world.pipe(name);
+  return metadata.annotations?.[LAST_ROLLOUT_ANNOTATION] !== undefined;
+}
+
 async function warnings(world: World): Promise<readonly string[]> {
   const { items } = await world.client.json<{
     readonly items: readonly (KubeObject & { readonly reason?: string; readonly regarding?: object })[];
@@ -155,6 +160,31 @@ describe("a PipeScaling", () => {
     expect(Date.parse(metadata.creationTimestamp ?? "") - deletedAt).toBeGreaterThan(28_000);
     expect((await world.scaling()).spec).toEqual(spec);
     expect((await world.pipe("pipe")).metadata.generation).toBe(before.metadata.generation);
+    await invariants.end();
+  });
+
+  it("that is deleted while no controller runs has the size of the pipes again, also without their annotations", async ({
+    world,
+    invariants,
+    settled,
+    rescale,
+  }) => {
+    invariants.accept(1);
+    const stop = await world.startController();
+    for (const name of ["pipe", "pipe-b"]) await world.createPipe({ name, cores: 1 });
+    await world.waitForCondition("Ready", "True");
+    await rescale(4);
+    await stop();
+    const before = await revision(world);
+    await inPipes(world, ["annotate", "deployment", "--all", `${LAST_ROLLOUT_ANNOTATION}-`]);
+    await inPipes(world, ["delete", "pipescaling", world.serviceId]);
+    await world.startController();
+    // A PipeScaling can be Ready shortly before the controller has adopted the pipes.
+    for (const name of ["pipe", "pipe-b"])
+      await waitFor(() => isAnnotated(world, name), { what: `the annotation of ${name}` });
+    await settled(4);
+    expect((await world.scaling()).spec).toEqual({ replicaCpuMillicores: 4000, replicaMemoryGb: 16 });
+    expect(await revision(world)).toBe(before);
     await invariants.end();
   });
 

@@ -1,3 +1,4 @@
+import type { Kinds } from "./history.ts";
 import type { PipeRecord } from "./pipe-record.ts";
 
 interface Acceptance {
@@ -9,6 +10,8 @@ interface Acceptance {
 export class ServiceRecord {
   readonly id: string;
   readonly pipes = new Map<string, PipeRecord>();
+  /** The PipeScaling that was deleted last. */
+  deletedScaling: Kinds["PipeScaling"] | undefined;
   readonly #accepted: Acceptance[] = [];
   /** When a running pipe was last seen to run a size. */
   readonly #provenAt = new Map<string, bigint>();
@@ -27,6 +30,7 @@ export class ServiceRecord {
 
   accept(size: string, version: bigint): void {
     this.#accepted.push({ size, version });
+    for (const pipe of this.pipes.values()) pipe.writes = 0;
   }
 
   /**

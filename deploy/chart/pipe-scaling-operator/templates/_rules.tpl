@@ -34,6 +34,13 @@ none is superfluous.
   verbs: [get, update]
 {{- end }}
 
+{{/* In the cluster: nodes are in no namespace. */}}
+{{- define "pipe-scaling.controllerNodeRules" -}}
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [list]
+{{- end }}
+
 {{/* Where pipes run. What may be patched of a Deployment: controller-policy.yaml. */}}
 {{- define "pipe-scaling.controllerPipeRules" -}}
 - apiGroups: [apps]

@@ -6,7 +6,7 @@ import { statusOf } from "../../../../src/controller/report/status.ts";
 import { type HistoryEntry, MAX_HISTORY, type PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
 import { describeSize, sizeOfCores } from "../../../../src/domain/size.ts";
 import { mergePatch } from "../../../../src/runtime/merge-patch.ts";
-import { aPipe, aScaling, aSnapshot, NOW_MS } from "../../../gen/snapshot.ts";
+import { aPipe, aScaling, aSnapshot, NOW_MS, POLICY } from "../../../gen/snapshot.ts";
 
 type Source = HistoryEntry["source"];
 type Propagation = NonNullable<PipeScalingStatus["propagation"]>;
@@ -137,8 +137,7 @@ describe("the history in the status", () => {
     const sizing = step.isDeleting ? undefined : sizingOf(step);
     const pipes = step.states.map((_, at) => aPipe(NAMES[at] ?? ""));
     const scaling = aScaling(step.cores, { status, spec: { suspend: step.suspend } });
-    const limits = { overall: 50, rolloutTimeoutMs: 900_000 };
-    return statusOf(aSnapshot(pipes, { nowMs }), scaling, sizing, limits);
+    return statusOf(aSnapshot(pipes, { nowMs }), scaling, sizing, POLICY);
   }
 
   it("is bounded, newest first, ended in all but the newest entry, and changes only with the rest of the status", () => {

@@ -1,0 +1,37 @@
+import { CONTROLLER_FIELD_MANAGER } from "../../crd/names.ts";
+import type { KubeRequest } from "../../kube/client.ts";
+import { DEPLOYMENTS, objectPath } from "../../kube/paths.ts";
+import { LAST_ROLLOUT_ANNOTATION } from "../names.ts";
+import type { DeploymentView } from "../observe/deployment-view.ts";
+import { formatLastRollout, type LastRollout } from "../observe/last-rollout.ts";
+import { type Allotment, resourcesFor } from "../observe/resources.ts";
+
+/** An admission webhook may take 30 s to respond. */
+const WRITE_TIMEOUT_MS = 35_000;
+
+/** The uid protects an object that took the pipe's name, the resourceVersion one that has changed since our view. */
+export function pipePatch(
+  { metadata }: DeploymentView,
+  rollout: LastRollout,
+  spec: object | undefined,
+): KubeRequest {
+  const { name, namespace, uid, resourceVersion } = metadata;
+  const annotations = { [LAST_ROLLOUT_ANNOTATION]: formatLastRollout(rollout, uid) };
+  return {
+    method: "PATCH",
+    path: objectPath(DEPLOYMENTS, namespace, name),
+    query: { fieldManager: CONTROLLER_FIELD_MANAGER },
+    patchType: "application/strategic-merge-patch+json",
+    body: { metadata: { uid, resourceVersion, annotations }, spec },
+    timeoutMs: WRITE_TIMEOUT_MS,
+  };
+}
+
+/** A strategic merge patch owns only the leaves that it sets. */
+export function resourcesPatch(
+  { pipe, container }: { readonly pipe: DeploymentView; readonly container: string },
+  size: Allotment,
+): object {
+  const resources = resourcesFor(size, pipe.cpuLimitFollows);
+  return { template: { spec: { containers: [{ name: container, resources }] } } };
+}

@@ -1,0 +1,80 @@
+import type { KubeClient } from "../../kube/client.ts";
+import { isCode } from "../../kube/errors.ts";
+import type { Deployment, PodSpec } from "../../kube/objects.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { lackOfCapacity } from "../capacity/fit.ts";
+import type { Nodes } from "../capacity/nodes.ts";
+import type { ValidateAction } from "../decide/actions.ts";
+import { validationKey } from "../observe/validation.ts";
+import type { WriteError } from "../observe/write-record.ts";
+import { pipePatch, resourcesPatch } from "./pipe-patch.ts";
+import type { Validations } from "./validations.ts";
+import { isWithoutDryRun, writeErrorOf } from "./write-error.ts";
+import type { WriteHistory } from "./write-history.ts";
+
+export interface Validator {
+  readonly client: Pick<KubeClient, "json">;
+  readonly clock: Pick<Clock, "now">;
+  readonly writes: WriteHistory;
+  readonly validations: Validations;
+  readonly nodes: Pick<Nodes, "list">;
+}
+
+/**
+ * Does a dry run of a resize, and compares the new pod with the nodes if the action asks for it. A problem is recorded
+ * as if the resize had failed.
+ */
+export async function validate(validator: Validator, action: ValidateAction): Promise<void> {
+  const { writes, validations, clock } = validator;
+  const { pipe, rollout } = action;
+  const { uid, generation } = pipe.metadata;
+  const key = validationKey(pipe, rollout.size);
+  validations.begin(uid, key);
+  let problem: WriteError | undefined;
+  try {
+    problem = await problemOf(validator, action);
+  } catch (error) {
+    validations.forget(uid);
+    throw error;
+  }
+  if (!problem) {
+    validations.accepted(uid, key);
+    return;
+  }
+  validations.forget(uid);
+  writes.begin(uid, "resize", rollout, clock.now());
+  writes.failed(uid, problem, generation, clock.now());
+}
+
+/** Only a refusal counts: a webhook that knows no dry runs, or gives no response, tells nothing about the write. */
+async function problemOf(validator: Validator, action: ValidateAction): Promise<WriteError | undefined> {
+  const { pipe, rollout } = action;
+  const request = pipePatch(pipe, rollout, resourcesPatch(action, rollout.size));
+  let resized: Deployment;
+  try {
+    resized = await validator.client.json({ ...request, query: { ...request.query, dryRun: "All" } });
+  } catch (error) {
+    const problem = problemIn(error);
+    return problem.reason !== "Refused" || isWithoutDryRun(error) ? undefined : problem;
+  }
+  return action.checksNodes ? capacityProblem(validator, resized.spec.template.spec) : undefined;
+}
+
+/** @param pod as the dry run shows it, with the new size and with what webhooks add */
+async function capacityProblem({ nodes }: Validator, pod: PodSpec): Promise<WriteError | undefined> {
+  try {
+    const listed = await nodes.list();
+    const message = listed && lackOfCapacity(pod, listed);
+    return message === undefined ? undefined : { reason: "NoNodeLargeEnough", message };
+  } catch (error) {
+    const { message, retryAfterMs } = problemIn(error);
+    return { reason: "WriteFailed", message: `the nodes cannot be listed: ${message}`, retryAfterMs };
+  }
+}
+
+/** @throws the error itself if our view is outdated, or if a busy server says when to come back */
+function problemIn(error: unknown): WriteError {
+  const problem = isCode(error, 429) ? undefined : writeErrorOf(error);
+  if (problem === undefined) throw error;
+  return problem;
+}

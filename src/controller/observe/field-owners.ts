@@ -1,0 +1,70 @@
+import { CONTROLLER_FIELD_MANAGER } from "../../crd/names.ts";
+import { managedAtMs, managersOf } from "../../kube/managers.ts";
+import type { Deployment } from "../../kube/objects.ts";
+import { LAST_ROLLOUT_ANNOTATION, SERVICE_LABEL } from "../names.ts";
+import { type LastRollout, parseLastRollout } from "./last-rollout.ts";
+
+/*
+ * The API server records in managedFields which writer last set each field. Annotations travel with copies of the
+ * object; these records do not.
+ */
+
+type Metadata = Deployment["metadata"];
+
+const SIZE_FIELDS = [
+  ["f:requests", "f:cpu"],
+  ["f:requests", "f:memory"],
+  ["f:limits", "f:memory"],
+];
+
+const LAST_ROLLOUT_FIELD = ["f:metadata", "f:annotations", `f:${LAST_ROLLOUT_ANNOTATION}`];
+
+/**
+ * `kubectl rollout undo`, a restored backup and a writer that replaces whole objects bring back an older annotation.
+ * The API server then records somebody else as its manager, so it counts only while the controller manages it.
+ */
+export function ownLastRollout({ uid, annotations, managedFields }: Metadata): LastRollout | undefined {
+  const lastRollout = parseLastRollout(annotations?.[LAST_ROLLOUT_ANNOTATION], uid);
+  if (!lastRollout) return undefined;
+  const isOurs = managersOf(managedFields, [LAST_ROLLOUT_FIELD]).includes(CONTROLLER_FIELD_MANAGER);
+  return isOurs ? lastRollout : undefined;
+}
+
+/**
+ * When the controller resized a pipe without a last rollout that counts, in milliseconds since 1970. It still manages
+ * resources of the container, or the annotation of another time, or of a deleted Deployment, names the same service.
+ *
+ * @param container to size, if it can be determined
+ */
+export function resizedAtMs(container: string | undefined, metadata: Metadata): number | undefined {
+  const { annotations, labels, managedFields } = metadata;
+  const fields = container === undefined ? [] : sizeFields(container);
+  const managedAt = managedAtMs(managedFields, fields, CONTROLLER_FIELD_MANAGER);
+  if (managedAt !== undefined) return managedAt;
+  const copied = parseLastRollout(annotations?.[LAST_ROLLOUT_ANNOTATION]);
+  return copied?.serviceId === labels?.[SERVICE_LABEL] ? copied?.startedAtMs : undefined;
+}
+
+export function otherManagersOf(container: string, managedFields: Metadata["managedFields"]): string[] {
+  const managers = managersOf(managedFields, sizeFields(container));
+  return managers.filter((manager) => manager !== CONTROLLER_FIELD_MANAGER);
+}
+
+/**
+ * A size that happens to equal the CPU limit of the owner makes a container Guaranteed too. Then the request is ours and
+ * the limit is not, and the limit must stay as it is.
+ */
+export function isGuaranteedByOwner(container: string, managedFields: Metadata["managedFields"]): boolean {
+  const isOurs = (field: readonly string[]) =>
+    managersOf(managedFields, [resourcesField(container, field)]).includes(CONTROLLER_FIELD_MANAGER);
+  return isOurs(["f:limits", "f:cpu"]) || !isOurs(["f:requests", "f:cpu"]);
+}
+
+function sizeFields(container: string): string[][] {
+  return SIZE_FIELDS.map((field) => resourcesField(container, field));
+}
+
+function resourcesField(container: string, field: readonly string[]): string[] {
+  const item = `k:${JSON.stringify({ name: container })}`;
+  return ["f:spec", "f:template", "f:spec", "f:containers", item, "f:resources", ...field];
+}

@@ -1,0 +1,41 @@
+/** Reasons of conditions that report no failure. */
+const STATE_REASONS = [
+  "Progressing",
+  "WaitingForWindow",
+  "Scaled",
+  "TierLimited",
+  "Suspended",
+  "Deleting",
+] as const;
+
+/** Reasons of failures of pipes and services. They are values of a metric's label, too. */
+export const FAILURE_REASONS = [
+  "Unschedulable",
+  "NoNodeLargeEnough",
+  "ProgressDeadlineExceeded",
+  "RolloutTimeout",
+  "RolloutFailed",
+  "FailedCreate",
+  "ReplicaFailure",
+  "Refused",
+  "WriteFailed",
+  "Forbidden",
+  "CpuLimitTooLow",
+  "FieldConflict",
+  "ContainerUnclear",
+  "UnknownService",
+  "UnknownOrganization",
+  "UnknownTier",
+  "MalformedRecord",
+  "WrongNamespace",
+] as const;
+
+export type FailureReason = (typeof FAILURE_REASONS)[number];
+
+/** Every reason that the controller writes into a status. */
+export type Reason = (typeof STATE_REASONS)[number] | FailureReason;
+
+/** The reason in a status or an annotation. A later version may have written one that this version does not know. */
+export function failureReason(text: string): FailureReason {
+  return FAILURE_REASONS.find((reason) => reason === text) ?? "RolloutFailed";
+}

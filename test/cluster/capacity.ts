@@ -1,0 +1,13 @@
+import type { ComponentArgs } from "./kwokctl.ts";
+import type { NodeSize } from "./ready.ts";
+
+/** A node with room for the pods of all tests. */
+export const ROOMY_NODE = { cpus: 10_000, memoryGib: 100_000 } satisfies Partial<NodeSize>;
+
+const LIMITS = { "kube-api-qps": "1000", "kube-api-burst": "2000" };
+
+/** By default these make only 20 requests a second, so many rollouts at once would wait for each other. */
+export const WITHOUT_CLIENT_LIMITS: ComponentArgs = {
+  "kube-controller-manager": LIMITS,
+  "kube-scheduler": LIMITS,
+};

@@ -1,0 +1,184 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { LAST_ROLLOUT_ANNOTATION } from "../../../src/controller/names.ts";
+import { API_VERSION, KIND, PIPE_SCALINGS } from "../../../src/crd/names.ts";
+import type { PipeScalingSpec } from "../../../src/crd/pipe-scaling.ts";
+import { isCode } from "../../../src/kube/errors.ts";
+import type { Deployment } from "../../../src/kube/objects.ts";
+import { collectionPath, DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
+import { ifPossible, type OtherWriters } from "./operations.ts";
+import type { Operation, ServiceUnderTest } from "./service-under-test.ts";
+
+/** A writer replaces a pipe again and again for so long, and so often. */
+const REPLACING_MS = 3000;
+const REPLACE_EVERY_MS = 200;
+
+interface ScalingCopy {
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly spec: PipeScalingSpec;
+}
+
+/** Programs that write whole objects: deployment tools, backups, and kubectl. */
+export class ObjectWriters implements OtherWriters {
+  readonly operations: readonly Operation[] = [
+    this.#removeAnnotation,
+    this.#replacePipe,
+    this.#replaceForAWhile,
+    this.#undoRollout,
+    this.#backUp,
+    this.#backUp,
+    this.#recreatePipe,
+    this.#restorePipe,
+    this.#restoreScaling,
+  ].map((operation) => operation.bind(this));
+  readonly #service: ServiceUnderTest;
+  readonly #pipes = new Map<string, Deployment>();
+  #scaling: ScalingCopy | undefined;
+  #replacing: Promise<unknown> = Promise.resolve();
+  #isReplacing = false;
+
+  constructor(service: ServiceUnderTest) {
+    this.#service = service;
+  }
+
+  async end(): Promise<void> {
+    await this.#replacing;
+  }
+
+  async #removeAnnotation(): Promise<void> {
+    const metadata = { annotations: { [LAST_ROLLOUT_ANNOTATION]: null } };
+    await this.#service.withPipe((name) => this.#service.world.patchPipe(name, { metadata }));
+  }
+
+  /** As a program does that applies whole manifests: without our annotation, and with a size of its own. */
+  async #replacePipe(): Promise<void> {
+    await this.#service.withPipe(async (name) => this.#put(name, manifestOf(await this.#pipe(name))));
+  }
+
+  /** One such program at a time does it again and again. */
+  async #replaceForAWhile(): Promise<void> {
+    if (this.#isReplacing) return;
+    await this.#service.withPipe(async (name) => {
+      const manifest = manifestOf(await this.#pipe(name));
+      this.#isReplacing = true;
+      this.#replacing = this.#replaceAgainAndAgain(name, manifest).finally(() => {
+        this.#isReplacing = false;
+      });
+    });
+  }
+
+  async #replaceAgainAndAgain(name: string, manifest: object): Promise<void> {
+    const until = performance.now() + REPLACING_MS;
+    while (performance.now() < until) {
+      await ifPossible(() => this.#put(name, manifest));
+      await delay(REPLACE_EVERY_MS);
+    }
+  }
+
+  async #undoRollout(): Promise<void> {
+    const { cluster, pipes } = this.#service.world;
+    await this.#service.withPipe((name) =>
+      kubectl(cluster, ["rollout", "undo", `deployment/${name}`, "--namespace", pipes]),
+    );
+  }
+
+  /** Keeps copies of a pipe and of the PipeScaling, as they are by now. */
+  async #backUp(): Promise<void> {
+    await this.#service.withPipe(async (name) => this.#pipes.set(name, await this.#pipe(name)));
+    const { metadata, spec = {} } = await this.#service.world.scaling();
+    this.#scaling = { annotations: metadata.annotations ?? {}, spec };
+  }
+
+  /** Deletes a pipe, and creates it as it was, with its annotations. */
+  async #recreatePipe(): Promise<void> {
+    await this.#service.withPipe(async (name) => this.#recreate(name, await this.#pipe(name)));
+  }
+
+  /** Brings a pipe back as it was some time ago: in place, or after a deletion. */
+  async #restorePipe(): Promise<void> {
+    await this.#service.withPipe(async (name) => {
+      const copy = this.#pipes.get(name);
+      if (!copy) return;
+      if (this.#service.below(2) === 0) await this.#put(name, withAnnotations(copy));
+      else await this.#recreate(name, copy);
+    });
+  }
+
+  async #recreate(name: string, copy: Deployment): Promise<void> {
+    const { client, pipes } = this.#service.world;
+    await client.json({ method: "DELETE", path: objectPath(DEPLOYMENTS, pipes, name) });
+    this.#service.pipes.delete(name);
+    await client.json({
+      method: "POST",
+      path: collectionPath(DEPLOYMENTS, pipes),
+      query: { fieldManager: "restorer" },
+      body: withAnnotations(copy),
+    });
+    this.#service.pipes.add(name);
+  }
+
+  /** Brings back an older PipeScaling, in place or after a deletion. Its size is asked for once more. */
+  async #restoreScaling(): Promise<void> {
+    if (!this.#scaling) return;
+    const { annotations, spec } = this.#scaling;
+    const { client, pipes, serviceId } = this.#service.world;
+    this.#service.acceptSpec(spec);
+    const body = { apiVersion: API_VERSION, kind: KIND, metadata: { name: serviceId, annotations }, spec };
+    const query = { fieldManager: "restorer" };
+    const resourceVersion = await this.#scalingVersion();
+    await client.json(
+      resourceVersion === undefined
+        ? { method: "POST", path: collectionPath(PIPE_SCALINGS, pipes), query, body }
+        : {
+            method: "PUT",
+            path: objectPath(PIPE_SCALINGS, pipes, serviceId),
+            query,
+            body: { ...body, metadata: { ...body.metadata, resourceVersion } },
+          },
+    );
+  }
+
+  async #scalingVersion(): Promise<string | undefined> {
+    try {
+      return (await this.#service.world.scaling()).metadata.resourceVersion;
+    } catch (error) {
+      if (isCode(error, 404)) return undefined;
+      throw error;
+    }
+  }
+
+  async #put(name: string, body: object): Promise<void> {
+    const { client, pipes } = this.#service.world;
+    const query = { fieldManager: "replacer" };
+    await client.json({ method: "PUT", path: objectPath(DEPLOYMENTS, pipes, name), query, body });
+  }
+
+  #pipe(name: string): Promise<Deployment> {
+    return this.#service.world.pipe(name);
+  }
+}
+
+/** As its owner deployed it, with one core. */
+function manifestOf({ metadata, spec }: Deployment): object {
+  const { name, namespace, labels = {} } = metadata;
+  const resources = { requests: { cpu: "1", memory: "4Gi" }, limits: { memory: "4Gi" } };
+  const containers = spec.template.spec.containers.map((container) => ({ ...container, resources }));
+  const template = { ...spec.template, spec: { ...spec.template.spec, containers } };
+  return {
+    apiVersion: DEPLOYMENTS.apiVersion,
+    kind: "Deployment",
+    metadata: { name, namespace, labels },
+    spec: { ...spec, template },
+  };
+}
+
+/** As a backup has it: without what only the API server sets. */
+function withAnnotations({ metadata, spec }: Deployment): object {
+  const { name, namespace, labels = {}, annotations = {} } = metadata;
+  return {
+    apiVersion: DEPLOYMENTS.apiVersion,
+    kind: "Deployment",
+    metadata: { name, namespace, labels, annotations },
+    spec,
+  };
+}

@@ -1,0 +1,148 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { decide } from "../../../../src/controller/decide/decide.ts";
+import { specForRecreation } from "../../../../src/controller/decide/recreate.ts";
+import { LAST_ROLLOUT_ANNOTATION } from "../../../../src/controller/names.ts";
+import { type DeploymentView, toDeploymentView } from "../../../../src/controller/observe/deployment-view.ts";
+import { formatLastRollout } from "../../../../src/controller/observe/last-rollout.ts";
+import { CONTROLLER_FIELD_MANAGER } from "../../../../src/crd/names.ts";
+import type { PipeScalingSpec } from "../../../../src/crd/pipe-scaling.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import type { FieldsV1 } from "../../../../src/kube/objects.ts";
+import { pipeDeployment } from "../../../gen/pipe.ts";
+import { aPipe, aRollout, aScaling, aSnapshot, NOW_MS, POLICY, rollingTo } from "../../../gen/snapshot.ts";
+
+const OPTIONS = { policy: POLICY, overallFree: 50, validatesFirst: false };
+const FOUR = { replicaCpuMillicores: 4000, replicaMemoryGb: 16 };
+
+/** A pipe that the controller resized so long ago, and whose annotation is gone. */
+function stripped(name: string, cores: number, agoMs = 0): DeploymentView {
+  return aPipe(name, { size: sizeOfCores(cores), resizedAtMs: NOW_MS - agoMs });
+}
+
+describe("a PipeScaling that was deleted while no controller was watching", () => {
+  it("gets the tier's default size if nothing shows that the controller ever resized a pipe", () => {
+    expect(specForRecreation("service", [aPipe("a"), aPipe("b")])).toEqual({});
+  });
+
+  it("gets the present size if every annotation is gone and all pipes have one size", () => {
+    expect(specForRecreation("service", [stripped("a", 4), stripped("b", 4, 9)])).toEqual(FOUR);
+  });
+
+  it("gets the size of the pipe that was resized last, and is suspended, if pipes disagree", () => {
+    const suspended = { ...FOUR, suspend: true };
+    expect(specForRecreation("service", [stripped("a", 2, 9), stripped("b", 4)])).toEqual(suspended);
+    expect(specForRecreation("service", [stripped("b", 4), aPipe("c")])).toEqual(suspended);
+  });
+
+  it("gets the newest size of those with and without an annotation", () => {
+    const rolled = (agoMs: number) =>
+      rollingTo("a", sizeOfCores(4), {
+        lastRollout: aRollout(sizeOfCores(4), { startedAtMs: NOW_MS - agoMs }),
+      });
+    expect(specForRecreation("service", [rolled(1), stripped("b", 2, 2)])).toEqual({
+      ...FOUR,
+      suspend: true,
+    });
+    expect(specForRecreation("service", [rolled(2), stripped("b", 2, 1)])).toEqual({
+      replicaCpuMillicores: 2000,
+      replicaMemoryGb: 8,
+      suspend: true,
+    });
+  });
+
+  it("is suspended without a size if the resources of the resized pipes make none that can be requested", () => {
+    const sizes = [undefined, { cpuMillicores: 3000, memoryGib: 16 }];
+    for (const size of sizes) {
+      const pipe = aPipe("a", { size, resizedAtMs: NOW_MS });
+      expect(specForRecreation("service", [pipe])).toEqual({ suspend: true });
+    }
+  });
+});
+
+type Annotation = "kept" | "removed" | "brought back by another writer" | "of a deleted Deployment";
+
+interface Sized {
+  readonly cores: number;
+  readonly startedAtMs: number;
+  readonly annotation: Annotation;
+}
+
+/** A Deployment that the controller resized, after something happened to its annotation. */
+function sizedDeployment({ cores, startedAtMs, annotation }: Sized, index: number): DeploymentView {
+  const name = `pipe-${index}`;
+  const uid = `uid-${index}`;
+  const rollout = aRollout(sizeOfCores(cores), { startedAtMs });
+  const written = formatLastRollout(rollout, annotation === "of a deleted Deployment" ? "another" : uid);
+  const annotations = annotation === "removed" ? {} : { [LAST_ROLLOUT_ANNOTATION]: written };
+  const made = pipeDeployment({ name, namespace: "pipes", serviceId: "service", cores, annotations });
+  const time = new Date(startedAtMs).toISOString();
+  return toDeploymentView({
+    ...made,
+    metadata: {
+      ...made.metadata,
+      uid,
+      resourceVersion: "1",
+      generation: 1,
+      managedFields: [
+        { manager: managerOf(annotation, "annotation"), time, fieldsV1: ANNOTATION_FIELD },
+        { manager: managerOf(annotation, "size"), time, fieldsV1: SIZE_FIELDS },
+      ],
+    },
+    status: { observedGeneration: 1, replicas: 1, updatedReplicas: 1, availableReplicas: 1 },
+  });
+}
+
+function managerOf(annotation: Annotation, field: "annotation" | "size"): string {
+  if (annotation === "of a deleted Deployment") return "restorer";
+  return annotation === "kept" || field === "size" ? CONTROLLER_FIELD_MANAGER : "another writer";
+}
+
+const ANNOTATION_FIELD: FieldsV1 = {
+  "f:metadata": { "f:annotations": { [`f:${LAST_ROLLOUT_ANNOTATION}`]: {} } },
+};
+const SIZE_FIELDS: FieldsV1 = {
+  "f:spec": {
+    "f:template": {
+      "f:spec": {
+        "f:containers": { 'k:{"name":"pipe"}': { "f:resources": { "f:requests": { "f:cpu": {} } } } },
+      },
+    },
+  },
+};
+
+function writesAfterRecreation(pipes: readonly DeploymentView[]): readonly string[] {
+  const snapshot = aSnapshot(pipes, { scaling: undefined });
+  const [create] = decide(snapshot, OPTIONS).actions;
+  if (create?.type !== "create-pipe-scaling") throw new Error("it is created again");
+  const scaling = { ...aScaling(undefined), spec: create.spec satisfies PipeScalingSpec };
+  return decide({ ...snapshot, scaling }, OPTIONS).actions.map(({ type }) => type);
+}
+
+it("resizes no pipe when it is created again, whatever became of the annotations of the pipes", () => {
+  const sized = fc.record({
+    cores: fc.constantFrom(1, 2, 4),
+    startedAtMs: fc.integer({ min: NOW_MS - 5000, max: NOW_MS }),
+    annotation: fc.constantFrom<Annotation>(
+      "kept",
+      "removed",
+      "brought back by another writer",
+      "of a deleted Deployment",
+    ),
+  });
+  const services = fc.tuple(
+    fc.array(sized, { minLength: 1, maxLength: 5 }),
+    // Pipes that the controller has not resized yet.
+    fc.array(fc.constantFrom(1, 2, 4), { maxLength: 2 }),
+  );
+  fc.assert(
+    fc.property(services, ([resized, others]) => {
+      const pipes = [
+        ...resized.map(sizedDeployment),
+        ...others.map((cores, index) => aPipe(`new-${index}`, { size: sizeOfCores(cores) })),
+      ];
+      expect(writesAfterRecreation(pipes)).not.toContain("resize");
+      expect(writesAfterRecreation(pipes)).not.toContain("roll-back");
+    }),
+  );
+});
