@@ -12,8 +12,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: "unit",
-          include: ["test/unit/**/*.test.ts"],
-          // The others build it into one file first (test/cluster/global-setup.ts).
+          include: ["test/unit/**/*.test.ts", "test/cluster/test/unit/**/*.test.ts"],
+          // The others build it into one file first (test/support/global-setup.ts).
           provide: { program: fileURLToPath(new URL("src/main.ts", import.meta.url)) },
           // Most take milliseconds; some start processes, on machines that may be busy.
           testTimeout: 30_000,
@@ -23,9 +23,12 @@ export default defineConfig({
         extends: true,
         test: {
           name: "cluster",
-          include: ["test/{api,integration,e2e,cluster,chart,cli}/**/*.test.ts"],
+          include: [
+            "test/{api,integration,e2e,chart,cli}/**/*.test.ts",
+            "test/cluster/test/cluster/**/*.test.ts",
+          ],
           // One real cluster for all of them, only when one of them is to run.
-          globalSetup: ["test/cluster/global-setup.ts"],
+          globalSetup: ["test/support/global-setup.ts"],
           // A test waits for conditions with limits of their own; these are for what hangs beside.
           testTimeout: 180_000,
           hookTimeout: 180_000,

@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
-import type { Cluster } from "../test/cluster/cluster.ts";
-import { environment } from "../test/cluster/environment.ts";
+import type { Cluster } from "@pipe-scaling/local-cluster";
+import { environment } from "@pipe-scaling/local-cluster/environment";
 
 export interface ChildOptions {
   /** What it is called among the processes of the cluster. */
@@ -18,8 +18,8 @@ export interface ChildOptions {
 /**
  * A Node process of a benchmark, which can be sent messages. Its two outputs are pipes that must be read.
  *
- * It is started, by name, from the cluster's folder: who removes the cluster ends this with it
- * (test/cluster/processes.ts), however the benchmark ends.
+ * It is started, by name, from the cluster's folder: the removal of the cluster ends it too,
+ * however the benchmark ends.
  */
 export function startChild(cluster: Cluster, options: ChildOptions): ChildProcess {
   const { name, file, args = [], nodeArgs = [], env = {} } = options;

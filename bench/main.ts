@@ -1,7 +1,7 @@
 #!/usr/bin/env node
+import { ClusterError } from "@pipe-scaling/local-cluster/errors";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { sentenceFor } from "../src/cli/failure.ts";
-import { ClusterError } from "../test/cluster/errors.ts";
 import { benchApi } from "./api/bench.ts";
 import { soak } from "./api/soak.ts";
 import { benchController, type Extent } from "./controller/bench.ts";

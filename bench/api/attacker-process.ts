@@ -1,4 +1,4 @@
-import type { Cluster } from "../../test/cluster/cluster.ts";
+import type { Cluster } from "@pipe-scaling/local-cluster";
 import type { AttackDone, AttackJob } from "./attacker.ts";
 import { JobProcess } from "./job-process.ts";
 

@@ -1,7 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import type { Cluster } from "../../test/cluster/cluster.ts";
+import type { Cluster } from "@pipe-scaling/local-cluster";
 import { startChild } from "../child.ts";
 
 /** A process of its own that executes jobs, one at a time: it is sent each job, and sends back its result. */

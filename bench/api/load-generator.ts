@@ -1,4 +1,4 @@
-import type { Cluster } from "../../test/cluster/cluster.ts";
+import type { Cluster } from "@pipe-scaling/local-cluster";
 import { JobProcess } from "./job-process.ts";
 import type { Job, JobDone } from "./load.ts";
 

@@ -2,13 +2,13 @@ import { execFile } from "node:child_process";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import type { Cluster } from "@pipe-scaling/local-cluster";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import * as z from "zod";
-import type { Cluster } from "../../test/cluster/cluster.ts";
-import { waitFor } from "../../test/cluster/wait.ts";
-import { ACME_PIPES, RECORDS_NAMESPACE } from "../../test/e2e/demo/objects.ts";
+import { RECORDS_NAMESPACE } from "../../deploy/chart/install.ts";
 import { type ChildOptions, said, startChild } from "../child.ts";
 import { evaluate } from "../inspector.ts";
-import type { ApiWorld } from "./world.ts";
+import { type ApiWorld, PIPES } from "./world.ts";
 
 const run = promisify(execFile);
 
@@ -68,7 +68,7 @@ export async function startApi(
 ): Promise<Api> {
   const where = [
     ...["--kubeconfig", kubeconfig, "--namespace", RECORDS_NAMESPACE],
-    ...["--pipe-namespaces", ACME_PIPES],
+    ...["--pipe-namespaces", PIPES],
   ];
   const { server, opsUrl } = await serve(cluster, {
     name: "api",

@@ -1,3 +1,6 @@
+import { randomUUID } from "node:crypto";
+import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
+import { accounts, install, RECORDS_NAMESPACE } from "../../deploy/chart/install.ts";
 import {
   type PipeScalingResource,
   type PipeScalingView,
@@ -8,10 +11,10 @@ import { describeSize, sizeOfCores } from "../../src/domain/size.ts";
 import { KubeClient } from "../../src/kube/client.ts";
 import { connect } from "../../src/kube/connection.ts";
 import { CONFIG_MAPS, collectionPath, objectPath, SECRETS } from "../../src/kube/paths.ts";
-import { type Cluster, startCluster } from "../../test/cluster/cluster.ts";
-import { accounts, install } from "../../test/e2e/demo/install.ts";
-import { ACME_PIPES, RECORDS_NAMESPACE } from "../../test/e2e/demo/objects.ts";
-import { keyRecord, organizationRecord, serviceRecord } from "../../test/gen/records.ts";
+import { apiKey, organizationRecord, serviceRecord } from "../objects.ts";
+
+/** Namespace of the pipes. */
+export const PIPES = "bench-pipes";
 
 /** The rate limit is on, at its highest, 10,000 a second; so many keys share the load that none is refused. */
 const KEYS = 16;
@@ -36,7 +39,7 @@ export interface ApiWorld {
 /** The cluster goes when this process ends. Nothing rolls out on it: no pipe is needed to measure the API. */
 export async function createApiWorld(): Promise<ApiWorld> {
   const cluster = await startCluster({ controllerManager: false, nodes: 0 });
-  await install(cluster, [ACME_PIPES], new AbortController().signal);
+  await install(cluster, [PIPES]);
   const { api: kubeconfig } = await accounts(cluster);
   const admin = new KubeClient(await connect(cluster.kubeconfig));
   try {
@@ -47,19 +50,17 @@ export async function createApiWorld(): Promise<ApiWorld> {
 }
 
 async function seed(admin: KubeClient) {
-  const organization = organizationRecord();
-  const organizationId = organization.metadata.name.slice("organization-".length);
+  const organizationId = randomUUID();
   const add = (body: object, of: typeof CONFIG_MAPS) =>
     admin.json({ method: "POST", path: collectionPath(of, RECORDS_NAMESPACE), body });
-  await add(organization, CONFIG_MAPS);
-  const keys = Array.from({ length: KEYS }, () => keyRecord({ organizationId }));
+  await add(organizationRecord(organizationId, "scale"), CONFIG_MAPS);
+  const keys = Array.from({ length: KEYS }, () => apiKey(organizationId));
   for (const { record } of keys) await add(record, SECRETS);
 
   const ofOrganization = `/v1/organizations/${organizationId}`;
   const addService = async (): Promise<BenchService> => {
-    const service = serviceRecord({ organizationId, namespace: ACME_PIPES });
-    await add(service, CONFIG_MAPS);
-    const id = service.metadata.name.slice("service-".length);
+    const id = randomUUID();
+    await add(serviceRecord(id, organizationId, PIPES), CONFIG_MAPS);
     return { scaling: await addScaling(admin, id), path: `${ofOrganization}/services/${id}/pipesCdcScaling` };
   };
   const services = [await addService(), await addService()] as const;
@@ -82,12 +83,12 @@ async function addScaling(admin: KubeClient, name: string): Promise<PipeScalingV
   const spec = { replicaCpuMillicores: size.cpuMillicores, replicaMemoryGb: size.memoryGib };
   const made = await admin.json<PipeScalingResource>({
     method: "POST",
-    path: collectionPath(PIPE_SCALINGS, ACME_PIPES),
+    path: collectionPath(PIPE_SCALINGS, PIPES),
     body: { apiVersion: API_VERSION, kind: KIND, metadata: { name }, spec },
   });
   await admin.json({
     method: "PATCH",
-    path: `${objectPath(PIPE_SCALINGS, ACME_PIPES, name)}/status`,
+    path: `${objectPath(PIPE_SCALINGS, PIPES, name)}/status`,
     patchType: "application/merge-patch+json",
     body: { status: { effective: { ...spec, summary: describeSize(size) } } },
   });

@@ -1,10 +1,9 @@
 import { randomUUID } from "node:crypto";
+import { RECORDS_NAMESPACE } from "../../deploy/chart/install.ts";
 import { API_VERSION, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
 import type { PipeScalingStatus } from "../../src/crd/pipe-scaling.ts";
 import { CONFIG_MAPS, collectionPath, DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
-import { RECORDS_NAMESPACE } from "../../test/e2e/demo/objects.ts";
-import { pipeDeployment } from "../../test/gen/pipe.ts";
-import { organizationRecord, serviceRecord } from "../../test/gen/records.ts";
+import { organizationRecord, pipeDeployment, serviceRecord } from "../objects.ts";
 import { inParallel } from "./in-parallel.ts";
 import { BASELINE_PIPES, type ControllerWorld, PIPES } from "./world.ts";
 
@@ -33,19 +32,17 @@ export interface Seeded {
 /** An organization of the tier basic whose services have three pipes each, of that tier's size. */
 export async function seedServices(world: ControllerWorld, options: SeedOptions): Promise<Seeded> {
   const organizationId = randomUUID();
-  const organization = organizationRecord({ id: organizationId, tier: "basic" });
+  const organization = organizationRecord(organizationId, "basic");
   await create(world, CONFIG_MAPS, RECORDS_NAMESPACE, organization);
-  const services = Array.from({ length: options.services }, () =>
-    serviceRecord({ organizationId, namespace: PIPES }),
-  );
-  await inParallel(CONCURRENCY, services, async (service) => {
-    await create(world, CONFIG_MAPS, RECORDS_NAMESPACE, service);
-    await createPipes(world, PIPES, idOf(service), options);
+  const serviceIds = Array.from({ length: options.services }, () => randomUUID());
+  await inParallel(CONCURRENCY, serviceIds, async (id) => {
+    await create(world, CONFIG_MAPS, RECORDS_NAMESPACE, serviceRecord(id, organizationId, PIPES));
+    await createPipes(world, PIPES, id, options);
   });
   return {
     organization: organization.metadata.name,
-    serviceIds: services.map(idOf),
-    pipes: services.length * PIPES_PER_SERVICE,
+    serviceIds,
+    pipes: serviceIds.length * PIPES_PER_SERVICE,
   };
 }
 
@@ -86,7 +83,7 @@ async function createPipes(
 ): Promise<void> {
   for (let number = 1; number <= PIPES_PER_SERVICE; number += 1) {
     const name = `pipe-${serviceId}-${number}`;
-    const pipe = pipeDeployment({ name, namespace, serviceId, cores: 1, replicas });
+    const pipe = pipeDeployment(name, namespace, serviceId, replicas);
     await create(world, DEPLOYMENTS, namespace, pipe);
     const seenGeneration = completeAtOnce ? Number.MAX_SAFE_INTEGER : 1;
     await patchStatus(
@@ -171,10 +168,6 @@ async function patchStatus({ admin }: ControllerWorld, path: string, status: obj
     patchType: "application/merge-patch+json",
     body: { status },
   });
-}
-
-function idOf({ metadata }: ReturnType<typeof serviceRecord>): string {
-  return metadata.name.slice("service-".length);
 }
 
 function create(

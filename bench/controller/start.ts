@@ -1,6 +1,6 @@
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import * as z from "zod";
-import { waitFor } from "../../test/cluster/wait.ts";
-import { RECORDS_NAMESPACE } from "../../test/e2e/demo/objects.ts";
+import { RECORDS_NAMESPACE } from "../../deploy/chart/install.ts";
 import type { Pair } from "../statistics.ts";
 import { MeasuredProcess } from "./measured-process.ts";
 import { countsBetween, type RequestCounts } from "./request-counts.ts";

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
+import { accounts, install } from "../../deploy/chart/install.ts";
 import { KubeClient } from "../../src/kube/client.ts";
 import { connect } from "../../src/kube/connection.ts";
-import { type Cluster, startCluster } from "../../test/cluster/cluster.ts";
-import { accounts, install } from "../../test/e2e/demo/install.ts";
 import { parseRequestCounts, type RequestCounts, sumOf, writesOf } from "./request-counts.ts";
 
 /** Where the pipes of the controller are. */
@@ -27,7 +27,7 @@ export interface ControllerWorld {
 /** The cluster goes when this process ends. */
 export async function createControllerWorld(profileDir?: string): Promise<ControllerWorld> {
   const cluster = await startCluster({ controllerManager: false, nodes: 0 });
-  await install(cluster, [PIPES, BASELINE_PIPES], new AbortController().signal);
+  await install(cluster, [PIPES, BASELINE_PIPES]);
   const { controller: kubeconfig } = await accounts(cluster);
   // They have nothing to do here, and would only add their own calls to those that are counted.
   await cluster.kill("kube-scheduler");

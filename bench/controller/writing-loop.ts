@@ -1,5 +1,5 @@
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import * as z from "zod";
-import { waitFor } from "../../test/cluster/wait.ts";
 import { MeasuredProcess } from "./measured-process.ts";
 import { BASELINE_PIPES, type ControllerWorld } from "./world.ts";
 import type { Rescale } from "./writes.ts";

@@ -1,13 +1,13 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:https";
 import { json } from "node:stream/consumers";
+import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import * as z from "zod";
 import { GROUP, PLURAL } from "../../src/crd/names.ts";
 import { KubeApiError } from "../../src/kube/errors.ts";
 import { objectPath } from "../../src/kube/paths.ts";
-import { apply, kubectl } from "../cluster/kubectl.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { type CertificatePair, certificatePair } from "../gen/certificate.ts";
 import type { Answer } from "./client.ts";
 import { createWorld, PIPE_SCALINGS, type RunningApi, type World } from "./world.ts";

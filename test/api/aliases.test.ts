@@ -1,5 +1,5 @@
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { waitFor } from "../cluster/wait.ts";
 import type { Ask } from "./client.ts";
 import { clientOfText, createWorld, type RunningApi, type World } from "./world.ts";
 

@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
 import { describeSize, sizeOfCores } from "../../src/domain/size.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { type Answer, type Ask, openRaw, parseRaw } from "./client.ts";
 import { type SpawnedApi, spawnApi } from "./spawned-api.ts";
 import { clientOfText, createWorld, type World } from "./world.ts";

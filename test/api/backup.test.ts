@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { backupConfiguration } from "../../src/api/resources/backup/schema.ts";
 import { successEnvelope } from "../../src/api/resources/envelopes.ts";
@@ -6,7 +7,6 @@ import { isCode } from "../../src/kube/errors.ts";
 import type { ConfigMap } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, objectPath } from "../../src/kube/paths.ts";
 import { recordLabels } from "../../src/records/labels.ts";
-import { waitFor } from "../cluster/wait.ts";
 import type { Answer } from "./client.ts";
 import { createWorld, type RunningApi, type World } from "./world.ts";
 

@@ -1,6 +1,6 @@
 import { gzipSync } from "node:zlib";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { waitFor } from "../cluster/wait.ts";
 import { type Answer, type Ask, exchangeRaw, openRaw, parseRaw } from "./client.ts";
 import { createWorld, type RunningApi, type World } from "./world.ts";
 

@@ -1,7 +1,7 @@
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { OPERATIONS } from "../../src/api/resources/operations.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { type RunningBrowser, startBrowser } from "./docs-browser.ts";
 import { createWorld, type RunningApi, type World } from "./world.ts";
 

@@ -2,9 +2,9 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Server } from "node:net";
+import { TcpProxy } from "@pipe-scaling/local-cluster/tcp-proxy";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from "vitest";
-import { TcpProxy } from "../cluster/tcp-proxy.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { clientOf, openRaw, parseRaw } from "./client.ts";
 import { clientOfText, createWorld, type World } from "./world.ts";
 

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
@@ -7,7 +8,6 @@ import type { KubeObject } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, collectionPath } from "../../src/kube/paths.ts";
 import { RESOURCE_LABEL } from "../../src/records/labels.ts";
 import { membersConfigMapName } from "../../src/records/members.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { type JsonSchema, jsonSchema, Schemas } from "../gen/json-schema.ts";
 import type { Answer, Ask } from "./client.ts";
 import { createWorld, PIPE_SCALINGS, type RunningApi, type World } from "./world.ts";

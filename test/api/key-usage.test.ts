@@ -1,3 +1,4 @@
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import * as z from "zod";
 import { ClusterCache } from "../../src/api/cluster/cluster-cache.ts";
@@ -9,7 +10,6 @@ import { connect } from "../../src/kube/connection.ts";
 import type { ConfigMap } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, objectPath } from "../../src/kube/paths.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { VirtualClock } from "../gen/clock.ts";
 import { createWorld, type RunningApi, type World } from "./world.ts";
 

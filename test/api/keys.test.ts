@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { successEnvelope } from "../../src/api/resources/envelopes.ts";
 import { apiKey } from "../../src/api/resources/keys/schema.ts";
 import { recordLabels } from "../../src/records/labels.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { type KeyFields, type KeyRecord, keyRecord } from "../gen/records.ts";
 import type { Answer } from "./client.ts";
 import { createWorld, type RunningApi, type World } from "./world.ts";

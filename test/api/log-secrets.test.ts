@@ -1,6 +1,6 @@
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CONFIG_MAPS, collectionPath, EVENTS } from "../../src/kube/paths.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { certificatePair } from "../gen/certificate.ts";
 import { mountedPair } from "../gen/mounted-pair.ts";
 import { basic, type KeyRecord, keyRecord } from "../gen/records.ts";

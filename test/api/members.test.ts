@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { memberKey } from "../../src/records/members.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { type Answer, exchangeRaw, parseRaw } from "./client.ts";
 import { addMember, addMembers, entriesOf, membersRecord, type Roles } from "./members-world.ts";
 import { createWorld, type RunningApi, type World } from "./world.ts";

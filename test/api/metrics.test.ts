@@ -1,5 +1,5 @@
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { waitFor } from "../cluster/wait.ts";
 import { exchangeRaw } from "./client.ts";
 import { clientOfText, createWorld, type RunningApi, type World } from "./world.ts";
 

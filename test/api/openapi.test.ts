@@ -1,7 +1,7 @@
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { OPERATIONS } from "../../src/api/resources/operations.ts";
-import { waitFor } from "../cluster/wait.ts";
 import type { Answer } from "./client.ts";
 import { clientOfText, createWorld, type RunningApi, type World } from "./world.ts";
 

@@ -1,10 +1,10 @@
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { successEnvelope } from "../../src/api/resources/envelopes.ts";
 import { organization } from "../../src/api/resources/organizations/schema.ts";
 import { ORGANIZATION_LABEL } from "../../src/records/labels.ts";
 import { organizationConfigMapName } from "../../src/records/organization.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { keyRecord } from "../gen/records.ts";
 import { createWorld, type RunningApi, type World } from "./world.ts";
 

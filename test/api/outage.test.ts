@@ -1,7 +1,7 @@
+import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
+import { silentProgress } from "@pipe-scaling/local-cluster/progress";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Cluster, startCluster } from "../cluster/cluster.ts";
-import { silentProgress } from "../cluster/progress.ts";
-import { waitFor } from "../cluster/wait.ts";
 import type { Answer } from "./client.ts";
 import { clientOfText, createWorld, type RunningApi, type World } from "./world.ts";
 

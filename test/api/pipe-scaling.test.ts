@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { connect } from "node:net";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { successEnvelope } from "../../src/api/resources/envelopes.ts";
 import { pipeScaling } from "../../src/api/resources/pipe-scaling/schema.ts";
@@ -9,7 +10,6 @@ import { REQUEST_ANNOTATION, scalingRequestFor } from "../../src/crd/scaling-req
 import { sizeOfCores } from "../../src/domain/size.ts";
 import type { Tiers } from "../../src/domain/tier.ts";
 import { objectPath } from "../../src/kube/paths.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { serviceRecord } from "../gen/records.ts";
 import type { Answer } from "./client.ts";
 import { createWorld, PIPE_SCALINGS, type RunningApi, type World } from "./world.ts";

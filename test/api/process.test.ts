@@ -4,8 +4,8 @@ import { request } from "node:https";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { connect as connectTls } from "node:tls";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { waitFor } from "../cluster/wait.ts";
 import { exchangeRaw, openRaw, parseRaw } from "./client.ts";
 import { clientOfText, createWorld, type World } from "./world.ts";
 

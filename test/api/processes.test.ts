@@ -1,9 +1,9 @@
 import { inspect, isDeepStrictEqual } from "node:util";
+import { apply } from "@pipe-scaling/local-cluster/kubectl";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CONFIG_MAPS, objectPath, type Resource, SECRETS } from "../../src/kube/paths.ts";
 import { recordLabels } from "../../src/records/labels.ts";
-import { apply } from "../cluster/kubectl.ts";
-import { waitFor } from "../cluster/wait.ts";
 import type { KeyRecord } from "../gen/records.ts";
 import type { Answer, Ask } from "./client.ts";
 import { addMembers } from "./members-world.ts";

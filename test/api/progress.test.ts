@@ -1,3 +1,4 @@
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { successEnvelope } from "../../src/api/resources/envelopes.ts";
 import {
@@ -7,7 +8,6 @@ import {
 import type { PipeScalingSpec, PipeScalingStatus } from "../../src/crd/pipe-scaling.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
 import { objectPath } from "../../src/kube/paths.ts";
-import { waitFor } from "../cluster/wait.ts";
 import type { Answer, Ask } from "./client.ts";
 import { fieldsOf, onTheWayTo, refusedAt, reportStatus, scaledTo } from "./statuses.ts";
 import { createWorld, PIPE_SCALINGS, type RunningApi, type World } from "./world.ts";

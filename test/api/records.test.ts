@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { errorEnvelope } from "../../src/api/resources/envelopes.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, collectionPath, objectPath, SECRETS } from "../../src/kube/paths.ts";
 import { ORGANIZATION_LABEL, RESOURCE_LABEL, recordLabels } from "../../src/records/labels.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { type KeyRecord, keyRecord, organizationRecord, serviceRecord } from "../gen/records.ts";
 import type { Answer, Ask } from "./client.ts";
 import { membersRecord } from "./members-world.ts";

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { successEnvelope } from "../../src/api/resources/envelopes.ts";
 import { listServices } from "../../src/api/resources/services/routes.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { serviceRecord } from "../gen/records.ts";
 import { createWorld, type RunningApi, type World } from "./world.ts";
 

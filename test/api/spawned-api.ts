@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { inject } from "vitest";
-import { waitFor } from "../cluster/wait.ts";
 import { type Client, clientOf } from "./client.ts";
 import { clientOfText, type World } from "./world.ts";
 

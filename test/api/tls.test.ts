@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, type TLSSocket } from "node:tls";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { waitFor } from "../cluster/wait.ts";
 import { certificatePair } from "../gen/certificate.ts";
 import { mountedPair } from "../gen/mounted-pair.ts";
 import { createWorld, type World } from "./world.ts";

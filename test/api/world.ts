@@ -1,5 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
+import type { Cluster } from "@pipe-scaling/local-cluster";
+import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
+import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { parse } from "yaml";
 import { runApi } from "../../src/api/setup.ts";
 import { API_VERSION, KIND, PLURAL } from "../../src/crd/names.ts";
@@ -11,12 +16,6 @@ import type { KubeObject } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, collectionPath, objectPath } from "../../src/kube/paths.ts";
 import type { ApiSettings } from "../../src/settings/api.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
-import type { Cluster } from "../cluster/cluster.ts";
-import { apply, kubectl } from "../cluster/kubectl.ts";
-import { PatientClient } from "../cluster/patient-client.ts";
-import { serviceAccountKubeconfig } from "../cluster/service-account.ts";
-import { sharedCluster } from "../cluster/shared.ts";
-import { waitFor } from "../cluster/wait.ts";
 import {
   type KeyFields,
   type KeyRecord,
@@ -25,6 +24,7 @@ import {
   serviceRecord,
 } from "../gen/records.ts";
 import { accountName, clusterRoleName, shippedAccount } from "../gen/shipped-account.ts";
+import { PatientClient } from "../support/patient-client.ts";
 import { type Client, clientOf } from "./client.ts";
 
 export const PIPE_SCALINGS = { apiVersion: API_VERSION, plural: PLURAL };

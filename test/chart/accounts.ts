@@ -1,10 +1,11 @@
 import { randomUUID } from "node:crypto";
+import type { Cluster } from "@pipe-scaling/local-cluster";
+import { helm } from "@pipe-scaling/local-cluster/helm";
+import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
+import { CHART } from "../../deploy/chart/path.ts";
 import { KubeClient } from "../../src/kube/client.ts";
 import { connect } from "../../src/kube/connection.ts";
-import type { Cluster } from "../cluster/cluster.ts";
-import { apply, kubectl } from "../cluster/kubectl.ts";
-import { serviceAccountKubeconfig } from "../cluster/service-account.ts";
-import { CHART, helm } from "./tools.ts";
 
 /** A release of the chart in namespaces of its own, and its two accounts. */
 export interface Release {

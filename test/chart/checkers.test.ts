@@ -2,16 +2,17 @@ import { copyFileSync, existsSync, globSync, mkdtempSync, rmSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { environment } from "@pipe-scaling/local-cluster/environment";
+import { helm } from "@pipe-scaling/local-cluster/helm";
+import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { run } from "@pipe-scaling/local-cluster/run";
+import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { stringify } from "yaml";
 import * as z from "zod";
-import { environment } from "../cluster/environment.ts";
-import { kubectl } from "../cluster/kubectl.ts";
-import { run } from "../cluster/run.ts";
-import { sharedCluster } from "../cluster/shared.ts";
 import { checkers } from "./checkers/build.ts";
 import { linters } from "./checkers/linters.ts";
-import { helm, RELEASE, rendered, VALUE_SETS, valuesFile } from "./tools.ts";
+import { RELEASE, rendered, VALUE_SETS, valuesFile } from "./tools.ts";
 
 /** Where they must be built first. */
 const BUILD_MS = 15 * 60_000;

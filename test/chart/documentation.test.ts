@@ -1,14 +1,14 @@
 import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
+import { environment } from "@pipe-scaling/local-cluster/environment";
+import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { run } from "@pipe-scaling/local-cluster/run";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { type Cluster, startCluster } from "../cluster/cluster.ts";
-import { environment } from "../cluster/environment.ts";
-import { kubectl } from "../cluster/kubectl.ts";
-import { run } from "../cluster/run.ts";
-import { scratch } from "../cluster/testing/scratch.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { certificatePair } from "../gen/certificate.ts";
+import { temporaryFolder } from "../gen/kubeconfig.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** Of all namespaces that the reader is told must be there. */
@@ -36,7 +36,7 @@ const last = commands.slice(-1);
 
 /** A checkout, as the reader has it, and a cluster that is not made ready in any way. */
 async function desk(): Promise<{ cluster: Cluster; type: (command: string) => Promise<string> }> {
-  const dir = scratch();
+  const dir = temporaryFolder();
   const cluster = await startCluster();
   onTestFinished(() => cluster.stop());
   const bin = join(dir, "bin");

@@ -1,17 +1,19 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
+import { helm } from "@pipe-scaling/local-cluster/helm";
+import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse, parseAllDocuments, stringify } from "yaml";
 import * as z from "zod";
+import { CHART } from "../../deploy/chart/path.ts";
 import { API_VERSION, GROUP, KIND } from "../../src/crd/names.ts";
-import { type Cluster, startCluster } from "../cluster/cluster.ts";
-import { apply, kubectl } from "../cluster/kubectl.ts";
-import { scratch } from "../cluster/testing/scratch.ts";
-import { waitFor } from "../cluster/wait.ts";
+import { temporaryFolder } from "../gen/kubeconfig.ts";
 import { Simulation } from "../gen/simulation.ts";
 import { type GitOps, gitOps } from "./checkers/gitops.ts";
-import { CHART, helm, type Manifest } from "./tools.ts";
+import type { Manifest } from "./tools.ts";
 
 /** Where what they go by must be made first. */
 const BUILD_MS = 10 * 60_000;
@@ -109,7 +111,7 @@ describe("the examples", () => {
 
   it.each(["argo-cd", "flux"] as const)("for %s installs the chart of this version", async (name) => {
     const { tag, path, release, namespace, values } = installed(name);
-    const file = join(scratch(), "values.yaml");
+    const file = join(temporaryFolder(), "values.yaml");
     writeFileSync(file, stringify(values));
     const chart = fileURLToPath(new URL(`../../${path}`, import.meta.url));
     const manifests = await helm(["template", release, chart, "--namespace", namespace, "--values", file]);

@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { CHART } from "../../deploy/chart/path.ts";
 import packageJson from "../../package.json" with { type: "json" };
 import { dockerfile, UnpackedImage } from "./image.ts";
-import { CHART } from "./tools.ts";
 
 describe("the image", { timeout: 60_000 }, () => {
   let image: UnpackedImage;

@@ -3,9 +3,9 @@ import { chmodSync, chownSync, copyFileSync, mkdirSync, mkdtempSync, readFileSyn
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { environment } from "@pipe-scaling/local-cluster/environment";
+import { run } from "@pipe-scaling/local-cluster/run";
 import * as z from "zod";
-import { environment } from "../cluster/environment.ts";
-import { run } from "../cluster/run.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 

@@ -1,4 +1,8 @@
 import { text } from "node:stream/consumers";
+import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
+import { helm } from "@pipe-scaling/local-cluster/helm";
+import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { GROUP, PIPE_SCALINGS, PLURAL } from "../../src/crd/names.ts";
@@ -14,18 +18,15 @@ import {
   type Resource,
   SECRETS,
 } from "../../src/kube/paths.ts";
-import { type Cluster, startCluster } from "../cluster/cluster.ts";
-import { apply, kubectl } from "../cluster/kubectl.ts";
-import { PatientClient } from "../cluster/patient-client.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { shippedAccount } from "../gen/shipped-account.ts";
 import { VERTICAL_CRD } from "../gen/vertical-autoscaler.ts";
+import { PatientClient } from "../support/patient-client.ts";
 import { accountOf, install, prepareRelease, type Release, settings } from "./accounts.ts";
 import { type AuditedCall, AuditLog } from "./audit.ts";
 import { UnpackedImage } from "./image.ts";
 import { OperatedRelease, type Service } from "./operated-release.ts";
 import { mayDo, namesOfRights, type Role } from "./rights.ts";
-import { helm, rendered } from "./tools.ts";
+import { rendered } from "./tools.ts";
 
 /** Long enough for a rollout to have a middle. */
 const POD_START_MS = 1000;

@@ -1,12 +1,12 @@
+import type { Cluster } from "@pipe-scaling/local-cluster";
+import { apply } from "@pipe-scaling/local-cluster/kubectl";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import * as z from "zod";
 import { PIPE_SCALINGS } from "../../src/crd/names.ts";
 import type { PipeScaling } from "../../src/crd/pipe-scaling.ts";
 import type { KubeClient } from "../../src/kube/client.ts";
 import type { Deployment, KubeObject } from "../../src/kube/objects.ts";
 import { DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
-import type { Cluster } from "../cluster/cluster.ts";
-import { apply } from "../cluster/kubectl.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { pipeScaling } from "../e2e/demo/processes.ts";
 import { pipeDeployment } from "../gen/pipe.ts";
 import { basic } from "../gen/records.ts";

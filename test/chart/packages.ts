@@ -1,8 +1,9 @@
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { helm } from "@pipe-scaling/local-cluster/helm";
 import { parse, stringify } from "yaml";
 import * as z from "zod";
-import { CHART, helm } from "./tools.ts";
+import { CHART } from "../../deploy/chart/path.ts";
 
 /** A packaged chart, as a registry of charts has it. */
 export interface Package {

@@ -1,11 +1,11 @@
 import type { ChildProcess } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import type { Cluster } from "@pipe-scaling/local-cluster";
+import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import * as z from "zod";
-import type { Cluster } from "../cluster/cluster.ts";
-import { kubectl } from "../cluster/kubectl.ts";
-import { serviceAccountKubeconfig } from "../cluster/service-account.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { accountOf, type Component, type Release } from "./accounts.ts";
 import type { UnpackedImage } from "./image.ts";
 

@@ -1,13 +1,13 @@
+import type { Cluster } from "@pipe-scaling/local-cluster";
+import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { KubeClient } from "../../src/kube/client.ts";
 import { KubeApiError } from "../../src/kube/errors.ts";
 import { CONFIG_MAPS, collectionPath, DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
-import type { Cluster } from "../cluster/cluster.ts";
-import { apply, kubectl } from "../cluster/kubectl.ts";
-import { PatientClient } from "../cluster/patient-client.ts";
-import { sharedCluster } from "../cluster/shared.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { pipeDeployment } from "../gen/pipe.ts";
+import { PatientClient } from "../support/patient-client.ts";
 import { clientOf, install, prepareRelease, type Release, remove } from "./accounts.ts";
 
 let cluster: Cluster;

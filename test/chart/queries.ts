@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import * as z from "zod";
-import { CHART, rendered, valuesFile } from "./tools.ts";
+import { CHART } from "../../deploy/chart/path.ts";
+import { rendered, valuesFile } from "./tools.ts";
 
 const rules = z.object({
   spec: z.object({

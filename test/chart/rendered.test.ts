@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
+import type { Cluster } from "@pipe-scaling/local-cluster";
+import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { stringify } from "yaml";
-import type { Cluster } from "../cluster/cluster.ts";
-import { apply, kubectl } from "../cluster/kubectl.ts";
-import { sharedCluster } from "../cluster/shared.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { rendered, VALUE_SETS, valuesFile } from "./tools.ts";
 
 /** Of add-ons that the local cluster has not. */

@@ -1,9 +1,8 @@
+import type { Cluster } from "@pipe-scaling/local-cluster";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import type { KubeClient } from "../../src/kube/client.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import { collectionPath, objectPath, type Resource } from "../../src/kube/paths.ts";
-import type { Cluster } from "../cluster/cluster.ts";
-import { PatientClient } from "../cluster/patient-client.ts";
-import { waitFor } from "../cluster/wait.ts";
 import {
   accountName,
   type Component,
@@ -11,6 +10,7 @@ import {
   nodesRoleName,
   recordsRoleName,
 } from "../gen/shipped-account.ts";
+import { PatientClient } from "../support/patient-client.ts";
 
 const RBAC = "rbac.authorization.k8s.io/v1";
 const ROLES: Resource = { apiVersion: RBAC, plural: "roles" };

@@ -1,13 +1,13 @@
 import { readFileSync } from "node:fs";
 import { text } from "node:stream/consumers";
+import type { Cluster } from "@pipe-scaling/local-cluster";
+import { apply } from "@pipe-scaling/local-cluster/kubectl";
+import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { Agent, request } from "undici";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import * as z from "zod";
-import type { Cluster } from "../cluster/cluster.ts";
-import { apply } from "../cluster/kubectl.ts";
-import { sharedCluster } from "../cluster/shared.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { type CertificatePair, certificatePair } from "../gen/certificate.ts";
 import { install, prepareRelease, type Release, remove, settings } from "./accounts.ts";
 import { UnpackedImage } from "./image.ts";

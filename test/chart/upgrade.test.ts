@@ -1,18 +1,18 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
+import { helm, tryHelm } from "@pipe-scaling/local-cluster/helm";
+import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
-import { type Cluster, startCluster } from "../cluster/cluster.ts";
-import { apply, kubectl } from "../cluster/kubectl.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { pipeDeployment } from "../gen/pipe.ts";
 import { organizationRecord, serviceRecord } from "../gen/records.ts";
 import { prepareRelease, type Release, settings } from "./accounts.ts";
 import { UnpackedImage } from "./image.ts";
 import { type Package, packagePresent, packagePrevious } from "./packages.ts";
 import { PodProcess } from "./pod-process.ts";
-import { helm, tryHelm } from "./tools.ts";
 
 const DEFINITION = "pipescalings.pipes.clouddb.dev";
 const ORGANIZATION = "11111111-1111-4111-8111-111111111111";

@@ -1,13 +1,16 @@
 import { readFileSync } from "node:fs";
+import { helm, tryHelm } from "@pipe-scaling/local-cluster/helm";
 import { describe, expect, it } from "vitest";
 import * as z from "zod";
 import { generated, type ValueSchema, valuesSchema } from "../../deploy/chart/generated.ts";
+import { CHART } from "../../deploy/chart/path.ts";
 import { NODE } from "../../deploy/image/node.ts";
+import { plainManifests } from "../../deploy/manifests/plain-manifests.ts";
 import { apiSettings } from "../../src/settings/api.ts";
 import { controllerSettings } from "../../src/settings/controller.ts";
 import { declaredOptions } from "../../src/settings/option.ts";
 import { entrypoint } from "./image.ts";
-import { CHART, helm, plainManifests, RELEASE, rendered, tryHelm, VALUE_SETS, valuesFile } from "./tools.ts";
+import { RELEASE, rendered, VALUE_SETS, valuesFile } from "./tools.ts";
 
 const MINIMAL = ["--values", valuesFile("minimal")] as const;
 

@@ -1,9 +1,9 @@
+import { NEVER_READY_LABEL } from "@pipe-scaling/local-cluster/stages";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { PIPE_SCALINGS } from "../../src/crd/names.ts";
 import { isCode } from "../../src/kube/errors.ts";
 import type { Pod } from "../../src/kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath, PODS } from "../../src/kube/paths.ts";
-import { NEVER_READY_LABEL } from "../cluster/stages.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { pipeDeployment } from "../gen/pipe.ts";
 import type { World } from "../integration/world.ts";
 

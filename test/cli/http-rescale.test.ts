@@ -1,7 +1,7 @@
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { SECRETS } from "../../src/kube/paths.ts";
 import { type SpawnedApi, spawnApi } from "../api/spawned-api.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { keyRecord } from "../gen/records.ts";
 import { resourcesOf, World } from "../integration/world.ts";
 import { createHeldPipe, knownPipeScalings, release } from "./held-pipes.ts";

@@ -1,9 +1,9 @@
 import { createServer } from "node:http";
+import { reservePorts } from "@pipe-scaling/local-cluster/ports";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { type SpawnedApi, spawnApi } from "../api/spawned-api.ts";
 import { onTheWayTo, refusedAt, reportStatus, scaledTo } from "../api/statuses.ts";
 import { createWorld, type World } from "../api/world.ts";
-import { reservePorts } from "../cluster/ports.ts";
 import type { KeyRecord } from "../gen/records.ts";
 import { accessTo, serviceOf, start, textOf, WAYS, type Way } from "./http-world.ts";
 import type { RunningProgram } from "./program.ts";

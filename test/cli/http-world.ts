@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { onTestFinished } from "vitest";
 import { sizeOfCores } from "../../src/domain/size.ts";
 import type { Client } from "../api/client.ts";
 import { fieldsOf, reportStatus, scaledTo } from "../api/statuses.ts";
 import type { World } from "../api/world.ts";
-import { waitFor } from "../cluster/wait.ts";
 import type { KeyRecord } from "../gen/records.ts";
 import { MAIN, type RunningProgram, startProgram } from "./program.ts";
 import { type Pty, startInPty } from "./pty.ts";

@@ -1,11 +1,11 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { addMembers, entriesOf } from "../api/members-world.ts";
 import { type SpawnedApi, spawnApi } from "../api/spawned-api.ts";
 import { refusedAt, reportStatus } from "../api/statuses.ts";
 import { createWorld, type World } from "../api/world.ts";
-import { waitFor } from "../cluster/wait.ts";
 import type { KeyFields, KeyRecord } from "../gen/records.ts";
 import { accessTo, emptyHome, run, serviceOf, WAYS } from "./http-world.ts";
 import { MAIN, runProgram } from "./program.ts";

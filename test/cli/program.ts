@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { inject, onTestFinished } from "vitest";
-import { waitFor } from "../cluster/wait.ts";
 
 /** The program in one file, as it is shipped. */
 export const MAIN = inject("program");

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { stripVTControlCharacters } from "node:util";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { onTestFinished } from "vitest";
-import { waitFor } from "../cluster/wait.ts";
 import { Screen } from "./screen.ts";
 
 export interface PtyOptions {

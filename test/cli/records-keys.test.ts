@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import type { Secret } from "../../src/kube/objects.ts";
@@ -6,7 +7,6 @@ import { SECRETS } from "../../src/kube/paths.ts";
 import { parseApiKey, sha256 } from "../../src/records/api-key.ts";
 import { keyUsageConfigMap } from "../../src/records/key-usage.ts";
 import type { RunningApi } from "../api/world.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { basic, keyRecord } from "../gen/records.ts";
 import { RecordsWorld } from "./records-world.ts";
 

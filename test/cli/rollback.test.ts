@@ -1,6 +1,6 @@
+import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
-import { kubectl } from "../cluster/kubectl.ts";
 import { resourcesOf, World } from "../integration/world.ts";
 import { runProgram } from "./program.ts";
 

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
+import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { CONFIG_MAPS } from "../../src/kube/paths.ts";
-import { apply, kubectl } from "../cluster/kubectl.ts";
-import { serviceAccountKubeconfig } from "../cluster/service-account.ts";
 import { serviceRecord } from "../gen/records.ts";
 import { World } from "../integration/world.ts";
 import { createHeldPipe, knownPipeScalings, release } from "./held-pipes.ts";

@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
+import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { TcpProxy } from "@pipe-scaling/local-cluster/tcp-proxy";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { DEPLOYMENTS } from "../../src/kube/paths.ts";
-import { kubectl } from "../cluster/kubectl.ts";
-import { TcpProxy } from "../cluster/tcp-proxy.ts";
 import { pipeDeployment } from "../gen/pipe.ts";
 import { World } from "../integration/world.ts";
 import { createHeldPipe, knownPipeScalings, release } from "./held-pipes.ts";

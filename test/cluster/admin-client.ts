@@ -9,11 +9,10 @@ export interface Answer {
 }
 
 /**
- * A few calls to the API server with the administrator's certificate, for what
- * makes a cluster ready. One connection each; what is measured or tested uses
- * the project's own transport instead.
+ * Calls the API server with the administrator's certificate, on a connection of
+ * its own. Made for the few calls that get a cluster ready.
  *
- * Rejects when there is no answer; any answer, also an error, resolves.
+ * Rejects if there is no response. Any response resolves, even an error.
  */
 export function adminCall(
   cluster: { readonly dir: string; readonly server: string },
@@ -51,7 +50,7 @@ export function adminCall(
 
 const statusSchema = z.object({ message: z.string() });
 
-/** What an answer that is not a success says. */
+/** Describes a response that is not a success: its status and message. */
 export function explain({ status, body }: Answer): string {
   const parsed = statusSchema.safeParse(parseJson(body));
   return `${status} ${parsed.success ? parsed.data.message : body.slice(0, 500)}`;

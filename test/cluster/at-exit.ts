@@ -1,7 +1,7 @@
 /**
- * What must not outlive this process, however it ends: return, exception,
- * process.exit, Ctrl-C, SIGTERM or a closed terminal. Only SIGKILL gets past it,
- * and what that leaves the next run sweeps (sweep.ts).
+ * Clean-ups that run when this process ends: by return, exception, process.exit,
+ * Ctrl-C, SIGTERM or a closed terminal. After a SIGKILL the next run cleans up
+ * (remove.ts).
  *
  * Clean-ups are synchronous: that is all that an exiting process can do, and it
  * means that a second Ctrl-C cannot interrupt them.

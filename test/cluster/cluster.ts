@@ -26,7 +26,7 @@ import { RunningCluster } from "./running-cluster.ts";
 
 export interface Cluster {
   readonly name: string;
-  /** Its folder: kubeconfigs, certificates, logs and data. */
+  /** Its folder: kubeconfigs, certificates (pki), logs (logs/COMPONENT.log) and data. */
   readonly dir: string;
   /** Path of the administrator's kubeconfig. */
   readonly kubeconfig: string;
@@ -35,8 +35,6 @@ export interface Cluster {
   readonly binaries: Binaries;
   /** The process id of a component, looked up anew each time; throws if it does not run. */
   pid(component: Component): number;
-  /** Path of the log of a component, or of kwokctl. */
-  logPath(of: Component | "kwokctl"): string;
   /** Kills a component by SIGKILL and returns when it is dead. Nothing restarts it but revive(). */
   kill(component: Component): Promise<void>;
   /** Starts those components again that are dead; returns when the API server is ready. */
@@ -48,7 +46,7 @@ export interface Cluster {
 export interface ClusterOptions {
   /** Lower case letters, digits and dashes; a new one by default. */
   readonly name?: string | undefined;
-  /** How long a pod takes to become ready; 200 by default. */
+  /** Time until a pod is ready; 200 by default. */
   readonly podStartMs?: number | undefined;
   /** Up to this much more for each pod, at random; 0 by default. */
   readonly podStartJitterMs?: number | undefined;
@@ -67,7 +65,7 @@ export interface ClusterOptions {
   readonly port?: number | undefined;
   /** Gives up; what was started is removed. */
   readonly signal?: AbortSignal | undefined;
-  /** Where it says what takes long; stderr by default. */
+  /** Reports steps that take long; to stderr by default. */
   readonly progress?: Progress | undefined;
   readonly env?: Environment | undefined;
 }
@@ -79,7 +77,7 @@ const READY_TIMEOUT_MS = 60_000;
  * programs are there; the first time they are fetched or built (binaries/find.ts).
  *
  * It is gone after stop(), and at the latest when this process ends, unless it is
- * kept. What earlier runs have left behind is removed on the way.
+ * kept. Clusters that killed runs left behind are removed first.
  *
  * @throws ClusterError with what to do; nothing is left behind but logs.
  */
@@ -175,7 +173,7 @@ export async function attachCluster(name: string, env: Environment = environment
   const paths = openPaths(env);
   const record = readRecord(join(paths.clusters, name));
   if (!record) throw noSuchCluster(name, clusterNames(paths));
-  return new RunningCluster(name, record, new Binaries(record.binaries, "a running cluster"), { paths, env });
+  return new RunningCluster(name, record, new Binaries(record.binaries), { paths, env });
 }
 
 function alreadyRuns(name: string): ClusterError {

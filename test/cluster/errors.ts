@@ -6,7 +6,7 @@ export class ClusterError extends Error {
   override readonly name = "ClusterError";
 }
 
-/** What an unknown thrown value says, in one line's worth of text. */
+/** The message of a thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

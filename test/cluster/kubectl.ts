@@ -4,14 +4,14 @@ import { clusterEnvironment } from "./kwokctl.ts";
 import { type Finished, run } from "./run.ts";
 
 export interface KubectlOptions {
-  /** What kubectl reads from its standard input, for `-f -`. */
+  /** Standard input of kubectl, for `-f -`. */
   readonly input?: string;
   /** A kubeconfig instead of the administrator's, to see what another account may do. */
   readonly kubeconfig?: string;
   readonly signal?: AbortSignal;
 }
 
-/** kubectl exited with an error. What it had printed may be of use all the same: `kubectl diff` exits with 1. */
+/** kubectl exited with an error. Its output can still be useful: `kubectl diff` exits with 1. */
 export class KubectlError extends Error {
   override readonly name = "KubectlError";
   readonly code: number | null;

@@ -7,7 +7,7 @@ import { ClusterError } from "./errors.ts";
 function program(): Command {
   const main = new Command("npm run cluster --")
     .description(
-      "A real Kubernetes control plane (etcd, API server, controller manager, scheduler) on this machine, whose nodes and pods are played by kwok.",
+      "A real Kubernetes control plane (etcd, API server, controller manager, scheduler) on this machine. kwok simulates nodes and pods.",
     )
     .showHelpAfterError("Ask for --help to see what there is.")
     .showSuggestionAfterError();
@@ -39,10 +39,10 @@ function program(): Command {
 
 const ENVIRONMENT = `
 Environment:
-  PIPE_SCALING_CLUSTER_BINARIES  a folder that holds the programs; nothing is fetched then
-  PIPE_SCALING_CACHE_DIR         where programs and clusters are kept
+  PIPE_SCALING_CLUSTER_BINARIES  folder of the programs (default: they are fetched into the cache)
+  PIPE_SCALING_CACHE_DIR         folder of fetched programs and of clusters
                                  (default: pipe-scaling-operator in $XDG_CACHE_HOME or ~/.cache)
-  PIPE_SCALING_DOWNLOAD_MIRROR   a mirror of the official downloads, by host and path`;
+  PIPE_SCALING_DOWNLOAD_MIRROR   URL of a mirror of the official downloads`;
 
 function nameOption(): Option {
   return new Option("--name <name>", "the cluster's name").default("pipes");
@@ -60,7 +60,7 @@ function integer(min: number, max = Number.MAX_SAFE_INTEGER): (text: string) => 
 try {
   await program().parseAsync();
 } catch (error) {
-  // What the user can do something about is a sentence; anything else is our fault and shows where.
+  // An error that the user can fix is a sentence. Any other error is a defect and shows its stack.
   console.error(error instanceof ClusterError ? error.message : error);
   process.exitCode = 1;
 }

@@ -10,8 +10,8 @@ export interface Paths {
   /** The programs, one folder for each set of versions and platform. */
   readonly binaries: string;
   /**
-   * What kwokctl takes as its home (KWOK_WORKDIR). It is ours alone, so that
-   * clusters which the user made with kwokctl are never seen, let alone removed.
+   * The home of kwokctl (KWOK_WORKDIR). It is ours alone, so that the clusters
+   * that the user made with kwokctl are never touched.
    */
   readonly kwok: string;
   /** The clusters; kwokctl insists on the folder's name. */
@@ -70,12 +70,12 @@ const WRITE_FAILURES = new Set(["ENOSPC", "EDQUOT", "EROFS", "EACCES", "EPERM", 
 /** Is this error about writing a file, so that no other way of getting the programs would fare better? */
 export function isWriteFailure(error: unknown): boolean {
   const code = codeOf(error);
-  return code !== undefined && WRITE_FAILURES.has(code) && !isAboutStarting(error);
+  return code !== undefined && WRITE_FAILURES.has(code) && !isAboutOtherCall(error);
 }
 
-/** A program that may not be executed fails with the same codes. */
-function isAboutStarting(error: unknown): boolean {
+/** A program that may not be executed, and a connection that a firewall refuses, fail with the same codes. */
+function isAboutOtherCall(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
-  if ("syscall" in error && String(error.syscall).startsWith("spawn")) return true;
-  return isAboutStarting(error.cause);
+  if ("syscall" in error && /^(spawn|connect)/.test(String(error.syscall))) return true;
+  return isAboutOtherCall(error.cause);
 }

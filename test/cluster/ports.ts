@@ -47,7 +47,7 @@ export async function reservePorts(apiServer?: number): Promise<PortReservation>
     guard.close();
   }
   throw new ClusterError(
-    `No ${BLOCK} free ports in a row were found between ${FIRST} and 32768 of 127.0.0.1 in ${TRIES} tries. Stop what holds them: npm run cluster -- list.`,
+    `No ${BLOCK} free ports in a row were found between ${FIRST} and 32768 of 127.0.0.1 in ${TRIES} tries. Free some: "npm run cluster -- list" shows the clusters that run.`,
   );
 }
 

@@ -36,7 +36,7 @@ function allPrograms(): RunningProgram[] {
   });
 }
 
-/** Who a process is, beyond its number, which the system gives to another one later. */
+/** Identifies a process. Its number alone does not: the system reuses it. */
 export const processIdentitySchema = z.object({
   pid: z.number().int().positive(),
   /** When it started, in whatever form the system tells it. */
@@ -53,7 +53,7 @@ export function thisProcess(): ProcessIdentity {
 }
 
 /**
- * Whether that very process still lives. "unknown": it belongs to another
+ * Tells if that very process still runs. "unknown": it belongs to another
  * machine or container that shares our folder, and cannot be seen from here.
  */
 export function stateOf(identity: ProcessIdentity): "running" | "gone" | "unknown" {

@@ -1,8 +1,8 @@
 /** One step that may take long: what it is, how far it is, and for how long it has been at it. */
 interface Step {
-  /** How far it is: "3 of 8 programs", "41 %". */
+  /** Shows the progress: "3 of 8". */
   update(howFar: string): void;
-  /** Ends it, also when it failed: the failure itself is told by an error. */
+  /** Ends the step, even if it failed. The failure itself is an error. */
   end(): void;
 }
 

@@ -27,7 +27,7 @@ export async function isReady(cluster: Target): Promise<true> {
   throw new Error(answer.body);
 }
 
-/** Makes nodes that kwok plays the kubelet of. */
+/** Creates nodes, whose kubelets kwok simulates. */
 export async function createNodes(
   cluster: Target,
   count: number,

@@ -15,7 +15,7 @@ import { processIdentitySchema } from "./processes.ts";
 
 const FILE = "cluster.json";
 
-/** What a cluster's folder says about it, from before its first process starts. */
+/** The record in a cluster's folder, written before the first process starts. */
 const recordSchema = z.object({
   /** The process that the cluster must not outlive; null once it is to be kept until somebody takes it down. */
   owner: processIdentitySchema.nullable(),
@@ -29,7 +29,7 @@ export type ClusterRecord = z.infer<typeof recordSchema>;
 
 /**
  * Makes the cluster's folder, in one step and with its record inside, so that
- * there is never a folder that nobody can tell the owner of.
+ * there is never a folder without a known owner.
  *
  * @returns false if a cluster of that name is there already.
  */

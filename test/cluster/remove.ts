@@ -6,7 +6,7 @@ import type { Paths } from "./paths.ts";
 import { killProgramsRunFrom, stateOf } from "./processes.ts";
 import { clusterNames, readRecord } from "./record.ts";
 
-/** Of how many clusters that are gone the logs are kept. */
+/** The logs of this many removed clusters are kept. */
 const KEPT_LOGS = 10;
 
 /**

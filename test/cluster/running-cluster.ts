@@ -47,10 +47,6 @@ export class RunningCluster implements Cluster {
     return pid;
   }
 
-  logPath(of: Component | "kwokctl"): string {
-    return join(this.dir, "logs", `${of}.log`);
-  }
-
   async kill(component: Component): Promise<void> {
     process.kill(this.pid(component), "SIGKILL");
     await waitFor(() => !this.#running().has(component), { what: `${component} to be dead`, intervalMs: 2 });

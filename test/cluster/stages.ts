@@ -1,10 +1,11 @@
 /**
- * What kwok does to nodes and pods in place of a kubelet.
+ * The stages by which kwok simulates the kubelets of nodes and pods.
  *
- * A pod is Pending until its start time is over, then Running and Ready. Objects
- * can ask for something else, so that one test can have a pipe that never comes
- * up or takes its time:
+ * A pod is Pending until its start time is over, then Running and Ready. A label
+ * and annotations change that for a single pod.
  */
+
+/** Label: a pod with the value "true" is never ready, or stops being ready. */
 export const NEVER_READY_LABEL = "test.pipes.clouddb.dev/never-ready";
 /** Annotation: a duration ("30s") that this pod takes to become ready, instead of the cluster's. */
 export const START_AFTER_ANNOTATION = "test.pipes.clouddb.dev/start-after";

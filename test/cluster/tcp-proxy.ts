@@ -12,9 +12,9 @@ interface Pair {
  * fail as a network does.
  */
 export class TcpProxy {
-  /** Where it listens. */
+  /** The port that it listens on. */
   readonly port: number;
-  /** Where new connections are passed on to. */
+  /** The port that new connections are forwarded to. */
   target: number;
   readonly #server: Server;
   readonly #pairs = new Set<Pair>();
@@ -45,9 +45,9 @@ export class TcpProxy {
     }
   }
 
-  /** What was held back gets through. */
+  /** Delivers the bytes that were held back. */
   thaw(): void {
-    // What is joined twice passes everything on twice.
+    // A pair that is joined twice delivers everything twice.
     if (!this.#isFrozen) return;
     this.#isFrozen = false;
     for (const pair of this.#pairs) join(pair);

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { inspect } from "node:util";
 
 export interface WaitOptions {
-  /** What is waited for, as it reads in "… did not come true": "the rollout to complete". */
+  /** Completes the error "waited 60 s for …": "the rollout to complete". */
   readonly what: string;
   readonly timeoutMs?: number;
   /** How often to look. */
@@ -11,8 +11,8 @@ export interface WaitOptions {
 }
 
 /**
- * Looks again and again until `observe` returns something other than undefined,
- * null or false, and returns that.
+ * Polls until `observe` returns something other than undefined, null or false, and
+ * returns that.
  *
  * For conditions of the real world (a cluster, a process) that nothing announces.
  * An `observe` that throws counts as not yet; after the time the error says what

@@ -2,11 +2,11 @@ import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { environment } from "@pipe-scaling/local-cluster/environment";
+import { openPaths } from "@pipe-scaling/local-cluster/paths";
+import { programsRunFrom } from "@pipe-scaling/local-cluster/processes";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { environment } from "../cluster/environment.ts";
-import { openPaths } from "../cluster/paths.ts";
-import { programsRunFrom } from "../cluster/processes.ts";
-import { waitFor } from "../cluster/wait.ts";
 
 const DEMO = fileURLToPath(new URL("demo.ts", import.meta.url));
 /** It takes 40 s on a machine that has nothing else to do. */

@@ -1,7 +1,7 @@
 import { constants } from "node:os";
+import { ClusterError, messageOf } from "@pipe-scaling/local-cluster/errors";
 import { Command } from "commander";
 import { sentenceFor } from "../../src/cli/failure.ts";
-import { ClusterError, messageOf } from "../cluster/errors.ts";
 import { Narration } from "./demo/narration.ts";
 import { runDemo } from "./demo/story.ts";
 

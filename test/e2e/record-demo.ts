@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { environment } from "../cluster/environment.ts";
+import { environment } from "@pipe-scaling/local-cluster/environment";
 import { type RecordedLine, recording } from "./demo/recording.ts";
 
 /** `npm run demo:record`: runs the demo, and makes the picture of it that the README shows. */

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { reservePorts } from "@pipe-scaling/local-cluster/ports";
+import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
 import { expect, it, onTestFinished } from "vitest";
-import { reservePorts } from "../cluster/ports.ts";
-import { sharedCluster } from "../cluster/shared.ts";
 import { desk, type Step, stepsOf, typeAll, withoutChance } from "./tutorial.ts";
 
 const DOCS = fileURLToPath(new URL("../../docs/", import.meta.url));

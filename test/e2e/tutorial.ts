@@ -1,11 +1,11 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { environment } from "@pipe-scaling/local-cluster/environment";
+import { run } from "@pipe-scaling/local-cluster/run";
 import { onTestFinished } from "vitest";
 import { startInPty } from "../cli/pty.ts";
-import { environment } from "../cluster/environment.ts";
-import { run } from "../cluster/run.ts";
-import { scratch } from "../cluster/testing/scratch.ts";
+import { temporaryFolder } from "../gen/kubeconfig.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** All of a checkout that the reader of a page uses. */
@@ -54,7 +54,7 @@ export interface Desk {
 
 /** @param programs the folder of the cluster's programs, which are not fetched again */
 export function desk(programs: string): Desk {
-  const dir = scratch();
+  const dir = temporaryFolder();
   const home = join(dir, "home");
   const checkout = join(dir, "checkout");
   for (const folder of [home, checkout]) mkdirSync(folder);

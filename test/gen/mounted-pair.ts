@@ -1,7 +1,7 @@
 import { mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { scratch } from "../cluster/testing/scratch.ts";
 import type { CertificatePair } from "./certificate.ts";
+import { temporaryFolder } from "./kubeconfig.ts";
 
 /** Where a test's certificate and key are, and how others take their place. */
 export interface MountedPair {
@@ -13,7 +13,7 @@ export interface MountedPair {
 
 /** A Secret as the kubelet mounts it: files behind a link to a folder, which is swapped for the next one. */
 export function mountedPair(): MountedPair {
-  const dir = scratch();
+  const dir = temporaryFolder();
   let version = 0;
   symlinkSync(join("..data", "tls.crt"), join(dir, "tls.crt"));
   symlinkSync(join("..data", "tls.key"), join(dir, "tls.key"));

@@ -1,5 +1,5 @@
 import { randomInt } from "node:crypto";
-import { environment } from "../cluster/environment.ts";
+import { environment } from "@pipe-scaling/local-cluster/environment";
 
 /** Of this run: given by PIPE_SCALING_TEST_SEED to repeat one that failed, else a new one. */
 export const seed = Number(environment["PIPE_SCALING_TEST_SEED"] ?? randomInt(2 ** 31));

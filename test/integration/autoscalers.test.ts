@@ -1,12 +1,12 @@
+import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
+import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   HORIZONTAL_AUTOSCALERS,
   VERTICAL_AUTOSCALERS,
 } from "../../src/controller/observe/autoscaler-view.ts";
 import { objectPath } from "../../src/kube/paths.ts";
-import { type Cluster, startCluster } from "../cluster/cluster.ts";
-import { apply, kubectl } from "../cluster/kubectl.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { VERTICAL_CRD } from "../gen/vertical-autoscaler.ts";
 import { conditionOf, resourcesOf, World } from "./world.ts";
 

@@ -1,6 +1,6 @@
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, expect, it } from "vitest";
 import { type Clock, systemClock } from "../../src/runtime/clock.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { Invariants } from "./faults/invariants.ts";
 import { resourcesOf, World } from "./world.ts";
 

@@ -1,3 +1,6 @@
+import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { START_AFTER_ANNOTATION } from "@pipe-scaling/local-cluster/stages";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { CONTAINER_ANNOTATION, LAST_ROLLOUT_ANNOTATION } from "../../src/controller/names.ts";
 import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
@@ -5,9 +8,6 @@ import type { PipeScaling } from "../../src/crd/pipe-scaling.ts";
 import { formatScalingRequest, REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
 import type { Deployment } from "../../src/kube/objects.ts";
 import { DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
-import { kubectl } from "../cluster/kubectl.ts";
-import { START_AFTER_ANNOTATION } from "../cluster/stages.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { pipeDeployment } from "../gen/pipe.ts";
 import { conditionOf, resourcesOf, World } from "./world.ts";
 

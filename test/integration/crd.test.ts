@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
+import type { Cluster } from "@pipe-scaling/local-cluster";
+import { KubectlError, kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { API_VERSION, KIND } from "../../src/crd/names.ts";
 import { crdYaml } from "../../src/crd/yaml.ts";
-import type { Cluster } from "../cluster/cluster.ts";
-import { KubectlError, kubectl } from "../cluster/kubectl.ts";
-import { sharedCluster } from "../cluster/shared.ts";
 
 const FILE = "crds/pipes.clouddb.dev_pipescalings.yaml";
 

@@ -1,9 +1,9 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
+import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished } from "vitest";
-import { kubectl } from "../cluster/kubectl.ts";
-import { serviceAccountKubeconfig } from "../cluster/service-account.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { accountName, recordsRoleName } from "../gen/shipped-account.ts";
 import { FaultyProxy, refusal } from "./faults/faulty-proxy.ts";
 import { World } from "./world.ts";

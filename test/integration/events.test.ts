@@ -1,9 +1,9 @@
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import { collectionPath, EVENTS } from "../../src/kube/paths.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { EventRecorder } from "../../src/runtime/event-recorder.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { World } from "./world.ts";
 
 let world: World;

@@ -1,6 +1,6 @@
+import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, expect, it } from "vitest";
-import { apply, kubectl } from "../cluster/kubectl.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { accountName, clusterRoleName } from "../gen/shipped-account.ts";
 import { resourcesOf, World } from "./world.ts";
 

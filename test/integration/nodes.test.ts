@@ -1,10 +1,10 @@
+import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
+import { createNodes, nodesReady } from "@pipe-scaling/local-cluster/ready";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RETRY_ANNOTATION } from "../../src/controller/names.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, NODES, objectPath, PODS } from "../../src/kube/paths.ts";
-import { type Cluster, startCluster } from "../cluster/cluster.ts";
-import { createNodes, nodesReady } from "../cluster/ready.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { Invariants } from "./faults/invariants.ts";
 import { conditionOf, resourcesOf, World } from "./world.ts";
 

@@ -1,5 +1,5 @@
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { waitFor } from "../cluster/wait.ts";
 import { Invariants } from "./faults/invariants.ts";
 import { World } from "./world.ts";
 

@@ -1,6 +1,6 @@
+import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
+import { silentProgress } from "@pipe-scaling/local-cluster/progress";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { type Cluster, startCluster } from "../cluster/cluster.ts";
-import { silentProgress } from "../cluster/progress.ts";
 import { World } from "./world.ts";
 
 let cluster: Cluster;

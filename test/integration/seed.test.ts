@@ -1,4 +1,8 @@
 import { randomUUID } from "node:crypto";
+import type { Cluster } from "@pipe-scaling/local-cluster";
+import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
+import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
 import { beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";
 import { runProgram } from "../../src/cli/program.ts";
@@ -8,10 +12,6 @@ import { apiKeySecretName, parseApiKey, sha256 } from "../../src/records/api-key
 import { parseMember } from "../../src/records/members.ts";
 import { parseOrganization } from "../../src/records/organization.ts";
 import { parseService } from "../../src/records/service.ts";
-import type { Cluster } from "../cluster/cluster.ts";
-import { apply, kubectl } from "../cluster/kubectl.ts";
-import { serviceAccountKubeconfig } from "../cluster/service-account.ts";
-import { sharedCluster } from "../cluster/shared.ts";
 import { recordedIo } from "../gen/io.ts";
 
 const NAMESPACE = `seed-${randomUUID().slice(0, 8)}`;

@@ -1,8 +1,8 @@
 import { createServer } from "node:net";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
 import { SECRETS } from "../../src/kube/paths.ts";
 import { type SpawnedApi, spawnApi } from "../api/spawned-api.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { startCollector } from "../gen/collector.ts";
 import { keyRecord } from "../gen/records.ts";
 import { resourcesOf, World } from "./world.ts";

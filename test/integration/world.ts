@@ -1,5 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
+import type { Cluster } from "@pipe-scaling/local-cluster";
+import { apply } from "@pipe-scaling/local-cluster/kubectl";
+import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
+import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { parse } from "yaml";
 import { type ControllerOverrides, runController } from "../../src/controller/process.ts";
 import { API_VERSION, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
@@ -13,14 +18,9 @@ import { organizationConfigMap, organizationConfigMapName } from "../../src/reco
 import { serviceConfigMap } from "../../src/records/service.ts";
 import type { ControllerSettings } from "../../src/settings/controller.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
-import type { Cluster } from "../cluster/cluster.ts";
-import { apply } from "../cluster/kubectl.ts";
-import { PatientClient } from "../cluster/patient-client.ts";
-import { serviceAccountKubeconfig } from "../cluster/service-account.ts";
-import { sharedCluster } from "../cluster/shared.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { type PipeOptions, pipeDeployment } from "../gen/pipe.ts";
 import { accountName, shippedAccount } from "../gen/shipped-account.ts";
+import { PatientClient } from "../support/patient-client.ts";
 
 const TIERS: Tiers = new Map([
   ...BUILT_IN_TIERS,

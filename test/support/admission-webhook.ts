@@ -1,11 +1,11 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:https";
 import { json } from "node:stream/consumers";
+import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import * as z from "zod";
 import { LAST_ROLLOUT_ANNOTATION } from "../../src/controller/names.ts";
 import { DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
-import { apply, kubectl } from "../cluster/kubectl.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { certificatePair } from "../gen/certificate.ts";
 import { accountName } from "../gen/shipped-account.ts";
 import type { World } from "../integration/world.ts";

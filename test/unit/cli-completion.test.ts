@@ -3,12 +3,12 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify, stripVTControlCharacters } from "node:util";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, type TestContext, test } from "vitest";
 import { COMMANDS } from "../../src/all-commands.ts";
 import { runProgram } from "../../src/cli/program.ts";
 import { runProgram as runInPipe } from "../cli/program.ts";
 import { startInPty } from "../cli/pty.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { recordedIo } from "../gen/io.ts";
 
 const run = promisify(execFile);

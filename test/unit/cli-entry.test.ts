@@ -5,8 +5,8 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { waitFor } from "../cluster/wait.ts";
 
 const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 

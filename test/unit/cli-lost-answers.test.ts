@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { startProgram } from "../cli/program.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { keyRecord, organizationRecord, serviceRecord } from "../gen/records.ts";
 
 const organization = organizationRecord();

@@ -1,5 +1,6 @@
 import { createServer, type RequestListener, type Server, type ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { type EndedCall, KubeClient, MAX_OPENING_STREAMS } from "../../src/kube/client.ts";
 import { connect, MAX_CALL_CONNECTIONS } from "../../src/kube/connection.ts";
@@ -7,7 +8,6 @@ import { KubeApiError, KubeUnreachableError } from "../../src/kube/errors.ts";
 import { checkReachable } from "../../src/kube/reachable.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { listen, urlOf } from "../../src/telemetry/ops-server.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { writeKubeconfig } from "../gen/kubeconfig.ts";
 
 const never = new AbortController().signal;

@@ -1,8 +1,8 @@
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { runController } from "../../src/controller/process.ts";
 import { BUILT_IN_TIERS } from "../../src/domain/tier.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { writeKubeconfig } from "../gen/kubeconfig.ts";
 import { CONTROLLER, FakeApiServer } from "../support/fake-api-server.ts";
 

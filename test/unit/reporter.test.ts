@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
+import { environment } from "@pipe-scaling/local-cluster/environment";
+import { run } from "@pipe-scaling/local-cluster/run";
 import { expect, test } from "vitest";
-import { environment } from "../cluster/environment.ts";
-import { run } from "../cluster/run.ts";
 
 const REPOSITORY = fileURLToPath(new URL("../../", import.meta.url));
 

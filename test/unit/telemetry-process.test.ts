@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { expect, onTestFinished, test } from "vitest";
-import { waitFor } from "../cluster/wait.ts";
 
 const PROGRAM = fileURLToPath(new URL("./telemetry/logging-process.ts", import.meta.url));
 

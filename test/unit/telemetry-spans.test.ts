@@ -1,4 +1,5 @@
 import { createServer } from "node:http";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import fc from "fast-check";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createLogger } from "../../src/telemetry/log.ts";
@@ -6,7 +7,6 @@ import { urlOf } from "../../src/telemetry/ops-server.ts";
 import { requestSpanId, type Span, spanIdOf, traceIdOf } from "../../src/telemetry/span.ts";
 import { SpanRecorder } from "../../src/telemetry/span-recorder.ts";
 import { startTracing } from "../../src/telemetry/tracing.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { startCollector } from "../gen/collector.ts";
 
 const REQUEST_ID = "0b7f6c1e-3a52-4d0a-9c1b-5f0e7a7d2c11";

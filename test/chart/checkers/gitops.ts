@@ -1,8 +1,8 @@
 import { copyFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { environment } from "@pipe-scaling/local-cluster/environment";
+import { run } from "@pipe-scaling/local-cluster/run";
 import * as z from "zod";
-import { environment } from "../../cluster/environment.ts";
-import { run } from "../../cluster/run.ts";
 import { GO_REMEDY, installTools } from "./go.ts";
 import { once, succeed } from "./once.ts";
 

@@ -2,12 +2,12 @@ import { createHash } from "node:crypto";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { withLock } from "../../cluster/binaries/lock.ts";
-import { environment } from "../../cluster/environment.ts";
-import { ClusterError, messageOf } from "../../cluster/errors.ts";
-import { openPaths } from "../../cluster/paths.ts";
-import { terminalProgress } from "../../cluster/progress.ts";
-import { run, tail } from "../../cluster/run.ts";
+import { environment } from "@pipe-scaling/local-cluster/environment";
+import { ClusterError, messageOf } from "@pipe-scaling/local-cluster/errors";
+import { withLock } from "@pipe-scaling/local-cluster/lock";
+import { openPaths } from "@pipe-scaling/local-cluster/paths";
+import { terminalProgress } from "@pipe-scaling/local-cluster/progress";
+import { run, tail } from "@pipe-scaling/local-cluster/run";
 
 export interface Making {
   /** Of its folder in the cache. */

@@ -1,4 +1,4 @@
-import { accessSync, constants, statSync } from "node:fs";
+import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
 
 /** The eight programs that make a local cluster and work on it. */
@@ -17,12 +17,9 @@ export type Program = (typeof PROGRAMS)[number];
 /** A folder that holds all eight. */
 export class Binaries {
   readonly dir: string;
-  /** Where they come from, for people: "the cache", "official downloads", … */
-  readonly source: string;
 
-  constructor(dir: string, source: string) {
+  constructor(dir: string) {
     this.dir = dir;
-    this.source = source;
   }
 
   path(program: Program): string {
@@ -30,16 +27,14 @@ export class Binaries {
   }
 }
 
-/** Which of the eight are not in a folder, or cannot be executed. */
+/** The programs that are missing from a folder, or cannot be executed. */
 export function missingFrom(dir: string): Program[] {
-  return PROGRAMS.filter((program) => !isExecutable(join(dir, program)));
-}
-
-export function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return statSync(path).isFile();
-  } catch {
-    return false;
-  }
+  return PROGRAMS.filter((program) => {
+    try {
+      accessSync(join(dir, program), constants.X_OK);
+      return false;
+    } catch {
+      return true;
+    }
+  });
 }

@@ -1,71 +1,41 @@
 import type { Program } from "./binaries.ts";
 import type { Platform, Versions } from "./versions.ts";
 
-/** An official download and where its SHA-256 is published. */
+/** An official download. */
 export interface Source {
   readonly program: Program;
   readonly url: string;
+  /** Publishes the SHA-256 of the download. */
   readonly sumUrl: string;
-  /** The file's path in the archive, where the download is a .tar.gz. */
+  /** The program's path in the archive, if the download is a .tar.gz. */
   readonly member?: string;
 }
 
-/** Where the official downloads are. A mirror has them by the same paths, under the host's name. */
-export type Hosts = (host: string) => string;
-
-export function officialHosts(mirror: string | undefined): Hosts {
-  return (host) => (mirror ? `${mirror.replace(/\/+$/, "")}/${host}` : `https://${host}`);
-}
-
-export const HOSTS = ["dl.k8s.io", "github.com", "api.github.com", "get.helm.sh"] as const;
-
-/**
- * The eight downloads. Undefined where there are none: Kubernetes publishes no
- * control plane for macOS.
- */
-export function sources(versions: Versions, platform: Platform, host: Hosts): Source[] | undefined {
-  const { os, arch } = platform;
-  if (os !== "linux") return undefined;
-  const target = `${os}-${arch}`;
-  return [
-    etcd(versions.etcd, target, host),
-    kubernetes("kube-apiserver", versions.kubernetes, platform, host),
-    kubernetes("kube-controller-manager", versions.kubernetes, platform, host),
-    kubernetes("kube-scheduler", versions.kubernetes, platform, host),
-    kubernetes("kubectl", versions.kubernetes, platform, host),
-    kwok("kwok", versions.kwok, target, host),
-    kwok("kwokctl", versions.kwok, target, host),
-    helm(versions.helm, target, host),
-  ];
-}
-
-function kubernetes(program: Program, version: string, { os, arch }: Platform, host: Hosts): Source {
-  const url = `${host("dl.k8s.io")}/release/v${version}/bin/${os}/${arch}/${program}`;
-  return { program, url, sumUrl: `${url}.sha256` };
-}
-
-function etcd(version: string, target: string, host: Hosts): Source {
-  const release = `${host("github.com")}/etcd-io/etcd/releases/download/v${version}`;
-  const folder = `etcd-v${version}-${target}`;
-  return {
-    program: "etcd",
-    url: `${release}/${folder}.tar.gz`,
-    sumUrl: `${release}/SHA256SUMS`,
-    member: `${folder}/etcd`,
+/** @param mirror has the files of each host under the host's name, such as MIRROR/dl.k8s.io/release/… */
+export function sources(versions: Versions, { os, arch }: Platform, mirror?: string): Source[] {
+  const base = mirror ? `${mirror.replace(/\/+$/, "")}/` : "https://";
+  const kubernetes = (program: Program): Source => {
+    const url = `${base}dl.k8s.io/release/v${versions.kubernetes}/bin/${os}/${arch}/${program}`;
+    return { program, url, sumUrl: `${url}.sha256` };
   };
-}
-
-/** kwok's releases have no file of sums; GitHub itself publishes one for each file of a release. */
-function kwok(program: Program, version: string, target: string, host: Hosts): Source {
-  const repository = "kubernetes-sigs/kwok";
-  return {
+  // The releases of kwok have no file of checksums, but GitHub publishes a digest of each file.
+  const kwok = (program: Program): Source => ({
     program,
-    url: `${host("github.com")}/${repository}/releases/download/v${version}/${program}-${target}`,
-    sumUrl: `${host("api.github.com")}/repos/${repository}/releases/tags/v${version}`,
-  };
-}
-
-function helm(version: string, target: string, host: Hosts): Source {
-  const url = `${host("get.helm.sh")}/helm-v${version}-${target}.tar.gz`;
-  return { program: "helm", url, sumUrl: `${url}.sha256sum`, member: `${target}/helm` };
+    url: `${base}github.com/kubernetes-sigs/kwok/releases/download/v${versions.kwok}/${program}-${os}-${arch}`,
+    sumUrl: `${base}api.github.com/repos/kubernetes-sigs/kwok/releases/tags/v${versions.kwok}`,
+  });
+  const etcd = `${base}github.com/etcd-io/etcd/releases/download/v${versions.etcd}`;
+  const etcdDir = `etcd-v${versions.etcd}-${os}-${arch}`;
+  const etcdTar = `${etcd}/${etcdDir}.tar.gz`;
+  const helm = `${base}get.helm.sh/helm-v${versions.helm}-${os}-${arch}.tar.gz`;
+  return [
+    { program: "etcd", url: etcdTar, sumUrl: `${etcd}/SHA256SUMS`, member: `${etcdDir}/etcd` },
+    kubernetes("kube-apiserver"),
+    kubernetes("kube-controller-manager"),
+    kubernetes("kube-scheduler"),
+    kubernetes("kubectl"),
+    kwok("kwok"),
+    kwok("kwokctl"),
+    { program: "helm", url: helm, sumUrl: `${helm}.sha256sum`, member: `${os}-${arch}/helm` },
+  ];
 }

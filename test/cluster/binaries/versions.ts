@@ -1,52 +1,36 @@
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { ClusterError } from "../errors.ts";
 
-/** The versions of the cluster's programs, without the leading v. */
-export interface Versions {
-  readonly kubernetes: string;
-  readonly etcd: string;
-  readonly kwok: string;
-  readonly helm: string;
-}
+/** The folder of the Go module that builds the programs, the only place that states their versions. */
+export const MODULE = import.meta.dirname;
 
-/** The Go module that builds the programs; the one place where their versions are written. */
-export const MODULE = {
-  mod: new URL("go.mod", import.meta.url),
-  sum: new URL("go.sum", import.meta.url),
-} as const;
+export type Versions = ReturnType<typeof readVersions>;
 
-export function readVersions(): Versions {
-  const mod = readFileSync(MODULE.mod, "utf8");
+/** The versions of the programs, without the leading v. */
+export function readVersions() {
+  const mod = readFileSync(join(MODULE, "go.mod"), "utf8");
+  const required = (module: string): string => {
+    const version = mod.split(`\n\t${module} v`)[1]?.split(/\s/, 1)[0];
+    if (!version) throw new Error(`${MODULE}/go.mod requires no ${module}`);
+    return version;
+  };
   return {
-    kubernetes: required(mod, "k8s.io/kubernetes"),
-    etcd: required(mod, "go.etcd.io/etcd/server/v3"),
-    kwok: required(mod, "sigs.k8s.io/kwok"),
-    helm: required(mod, "helm.sh/helm/v4"),
+    kubernetes: required("k8s.io/kubernetes"),
+    etcd: required("go.etcd.io/etcd/server/v3"),
+    kwok: required("sigs.k8s.io/kwok"),
+    helm: required("helm.sh/helm/v4"),
   };
 }
 
-function required(mod: string, module: string): string {
-  const line = mod.split("\n").find((candidate) => candidate.startsWith(`\t${module} v`));
-  const version = line?.slice(module.length + 3).split(" ", 1)[0];
-  if (!version) throw new Error(`${MODULE.mod.pathname} requires no ${module}`);
-  return version;
-}
+/** A platform in Go's terms. */
+export type Platform = ReturnType<typeof thisPlatform>;
 
-export interface Platform {
-  readonly os: "linux" | "darwin";
-  readonly arch: "amd64" | "arm64";
-}
-
-/** This machine, in Go's words. @throws ClusterError where the cluster cannot run. */
-export function thisPlatform(os: string = process.platform, cpu: string = process.arch): Platform {
+/** @throws ClusterError if the cluster cannot run on this machine */
+export function thisPlatform(os: string = process.platform, cpu: string = process.arch) {
   const arch = { x64: "amd64", arm64: "arm64" }[cpu];
-  if ((os === "linux" || os === "darwin") && (arch === "amd64" || arch === "arm64")) return { os, arch };
+  if ((os === "linux" || os === "darwin") && arch) return { os, arch };
   throw new ClusterError(
     `The local cluster runs on Linux and macOS on x64 or arm64, not on ${os}/${cpu}. On Windows use WSL.`,
   );
-}
-
-/** The name of a set of programs in the cache. */
-export function cacheKey({ kubernetes, etcd, kwok, helm }: Versions, { os, arch }: Platform): string {
-  return `kubernetes-${kubernetes}_etcd-${etcd}_kwok-${kwok}_helm-${helm}_${os}-${arch}`;
 }

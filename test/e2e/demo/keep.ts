@@ -1,7 +1,7 @@
-import type { Cluster } from "../../cluster/cluster.ts";
+import type { Cluster } from "@pipe-scaling/local-cluster";
+import { RECORDS_NAMESPACE } from "../../../deploy/chart/install.ts";
 import type { Credentials } from "./http.ts";
 import type { Narration } from "./narration.ts";
-import { RECORDS_NAMESPACE } from "./objects.ts";
 
 /** The cluster and the processes are what is left by `--keep`. */
 export interface Kept {

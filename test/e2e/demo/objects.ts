@@ -1,6 +1,5 @@
 /** What the demo puts into its cluster, beside what the operator's own commands make. */
 
-export const RECORDS_NAMESPACE = "pipe-scaling-records";
 export const ACME_PIPES = "acme-pipes";
 export const GLOBEX_PIPES = "globex-pipes";
 
@@ -8,10 +7,6 @@ export const CONTAINER = "pipe";
 export const DATABASE_PIPES = ["postgres-orders", "mysql-billing", "mongodb-events"] as const;
 export const OTHER_PIPE = "s3-archive";
 export const REPLICAS = 2;
-
-export function namespace(name: string) {
-  return { apiVersion: "v1", kind: "Namespace", metadata: { name } };
-}
 
 /** A Deployment as a team would write it, at the smallest size. */
 export function pipe(options: {

@@ -1,9 +1,10 @@
 import { fileURLToPath } from "node:url";
-import { apply } from "../../cluster/kubectl.ts";
-import { waitFor } from "../../cluster/wait.ts";
+import { apply } from "@pipe-scaling/local-cluster/kubectl";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
+import { accounts, install, RECORDS_NAMESPACE } from "../../../deploy/chart/install.ts";
+import { mayDo } from "./access-review.ts";
 import { check } from "./check.ts";
-import { accounts, install, mayDo } from "./install.ts";
-import { ACME_PIPES, DATABASE_PIPES, GLOBEX_PIPES, OTHER_PIPE, pipe, RECORDS_NAMESPACE } from "./objects.ts";
+import { ACME_PIPES, DATABASE_PIPES, GLOBEX_PIPES, OTHER_PIPE, pipe } from "./objects.ts";
 import { isRolledOut, readyCondition } from "./observer.ts";
 import { type Addresses, OwnProcess } from "./processes.ts";
 import { type Seeded, seed } from "./seed.ts";

@@ -2,11 +2,11 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { Cluster } from "@pipe-scaling/local-cluster";
+import { environment } from "@pipe-scaling/local-cluster/environment";
+import { run } from "@pipe-scaling/local-cluster/run";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import * as z from "zod";
-import type { Cluster } from "../../cluster/cluster.ts";
-import { environment } from "../../cluster/environment.ts";
-import { run } from "../../cluster/run.ts";
-import { waitFor } from "../../cluster/wait.ts";
 
 const MAIN = fileURLToPath(new URL("../../../src/main.ts", import.meta.url));
 

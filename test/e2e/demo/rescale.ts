@@ -1,8 +1,8 @@
+import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import * as z from "zod";
 import { formatTable } from "../../../src/cli/output.ts";
 import { sizeOfCores } from "../../../src/domain/size.ts";
-import { kubectl } from "../../cluster/kubectl.ts";
-import { waitFor } from "../../cluster/wait.ts";
 import { check } from "./check.ts";
 import type { ApiCaller, Reply } from "./http.ts";
 import { ACME_PIPES, OTHER_PIPE } from "./objects.ts";

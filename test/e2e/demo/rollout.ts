@@ -1,7 +1,7 @@
+import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { sameQuantity } from "../../../src/domain/quantity.ts";
 import type { Size } from "../../../src/domain/size.ts";
-import { kubectl } from "../../cluster/kubectl.ts";
-import { waitFor } from "../../cluster/wait.ts";
 import { DATABASE_PIPES } from "./objects.ts";
 import { isRolledOut, type ObservedScaling, readyCondition, resourcesOf } from "./observer.ts";
 import type { ManagedDeployment } from "./ownership.ts";

@@ -1,5 +1,5 @@
+import type { Cluster } from "@pipe-scaling/local-cluster";
 import * as z from "zod";
-import type { Cluster } from "../../cluster/cluster.ts";
 import type { Credentials } from "./http.ts";
 import { ACME_PIPES, GLOBEX_PIPES } from "./objects.ts";
 import { pipeScaling } from "./processes.ts";

@@ -1,4 +1,4 @@
-import type { Cluster } from "../../cluster/cluster.ts";
+import type { Cluster } from "@pipe-scaling/local-cluster";
 import type { Narration } from "./narration.ts";
 import type { Observer } from "./observer.ts";
 

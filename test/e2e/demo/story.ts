@@ -1,5 +1,5 @@
-import { type Cluster, startCluster } from "../../cluster/cluster.ts";
-import { programsRunFrom } from "../../cluster/processes.ts";
+import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
+import { programsRunFrom } from "@pipe-scaling/local-cluster/processes";
 import { check } from "./check.ts";
 import { ApiCaller } from "./http.ts";
 import { tellWhatToTry } from "./keep.ts";

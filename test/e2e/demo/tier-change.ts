@@ -1,9 +1,9 @@
+import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { RECORDS_NAMESPACE } from "../../../deploy/chart/install.ts";
 import { sizeOfCores } from "../../../src/domain/size.ts";
 import { organizationConfigMapName } from "../../../src/records/organization.ts";
-import { kubectl } from "../../cluster/kubectl.ts";
 import { check } from "./check.ts";
 import type { ApiCaller } from "./http.ts";
-import { RECORDS_NAMESPACE } from "./objects.ts";
 import { expectRefusal } from "./refusals.ts";
 import { expectEffective, scalingPath } from "./rescale.ts";
 import { followRollout } from "./rollout.ts";

@@ -1,8 +1,8 @@
+import { START_AFTER_ANNOTATION } from "@pipe-scaling/local-cluster/stages";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { describe, expect } from "vitest";
 import { LAST_ROLLOUT_ANNOTATION } from "../../../src/controller/names.ts";
 import type { Deployment } from "../../../src/kube/objects.ts";
-import { START_AFTER_ANNOTATION } from "../../cluster/stages.ts";
-import { waitFor } from "../../cluster/wait.ts";
 import { AdmissionWebhook, allow } from "../../support/admission-webhook.ts";
 import { conditionOf, resourcesOf } from "../world.ts";
 import { it } from "./fixtures.ts";

@@ -2,10 +2,10 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { environment } from "@pipe-scaling/local-cluster/environment";
+import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { inject } from "vitest";
-import { environment } from "../../cluster/environment.ts";
-import { serviceAccountKubeconfig } from "../../cluster/service-account.ts";
-import { waitFor } from "../../cluster/wait.ts";
 import { accountName } from "../../gen/shipped-account.ts";
 import type { World } from "../world.ts";
 

@@ -4,9 +4,9 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:
 import { Agent, createServer, type Server as HttpsServer, request as httpsRequest } from "node:https";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import type { Cluster } from "@pipe-scaling/local-cluster";
 import { parse, stringify } from "yaml";
 import { actionOf } from "../../../src/kube/call.ts";
-import type { Cluster } from "../../cluster/cluster.ts";
 import { certificatePair } from "../../gen/certificate.ts";
 
 /** A request as the proxy sees it. */

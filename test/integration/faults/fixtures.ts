@@ -1,10 +1,10 @@
+import { type ClusterOptions, startCluster } from "@pipe-scaling/local-cluster";
+import { silentProgress } from "@pipe-scaling/local-cluster/progress";
+import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { it as base } from "vitest";
 import type { ControllerOverrides } from "../../../src/controller/process.ts";
 import type { ControllerSettings } from "../../../src/settings/controller.ts";
-import { type ClusterOptions, startCluster } from "../../cluster/cluster.ts";
-import { silentProgress } from "../../cluster/progress.ts";
-import { sharedCluster } from "../../cluster/shared.ts";
-import { waitFor } from "../../cluster/wait.ts";
 import type { PipeOptions } from "../../gen/pipe.ts";
 import { World } from "../world.ts";
 import { Invariants } from "./invariants.ts";

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { describe, expect } from "vitest";
 import { LAST_ROLLOUT_ANNOTATION, RETRY_ANNOTATION } from "../../../src/controller/names.ts";
 import type { PipeFailure, PipeScaling } from "../../../src/crd/pipe-scaling.ts";
 import type { Deployment } from "../../../src/kube/objects.ts";
 import { DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
-import { waitFor } from "../../cluster/wait.ts";
 import { AdmissionWebhook, allow, removeAnnotation } from "../../support/admission-webhook.ts";
 import { conditionOf, resourcesOf, type World } from "../world.ts";
 import { it } from "./fixtures.ts";

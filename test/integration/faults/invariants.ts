@@ -1,9 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { PIPE_SCALINGS } from "../../../src/crd/names.ts";
 import type { KubeClient } from "../../../src/kube/client.ts";
 import { collectionPath, DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
-import { PatientClient } from "../../cluster/patient-client.ts";
-import { waitFor } from "../../cluster/wait.ts";
+import { PatientClient } from "../../support/patient-client.ts";
 import type { World } from "../world.ts";
 import type { Kinds } from "./history.ts";
 import { historyText } from "./history-text.ts";

@@ -1,4 +1,4 @@
-import { apply } from "../../cluster/kubectl.ts";
+import { apply } from "@pipe-scaling/local-cluster/kubectl";
 import type { World } from "../world.ts";
 
 /** Pods of pipes with more memory than this are not created. */

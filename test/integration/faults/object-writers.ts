@@ -1,11 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { LAST_ROLLOUT_ANNOTATION } from "../../../src/controller/names.ts";
 import { API_VERSION, KIND, PIPE_SCALINGS } from "../../../src/crd/names.ts";
 import type { PipeScalingSpec } from "../../../src/crd/pipe-scaling.ts";
 import { isCode } from "../../../src/kube/errors.ts";
 import type { Deployment } from "../../../src/kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
-import { kubectl } from "../../cluster/kubectl.ts";
 import { ifPossible, type OtherWriters } from "./operations.ts";
 import type { Operation, ServiceUnderTest } from "./service-under-test.ts";
 

@@ -1,8 +1,8 @@
+import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { expect } from "vitest";
 import { PIPE_SCALINGS } from "../../../src/crd/names.ts";
 import { collectionPath } from "../../../src/kube/paths.ts";
-import { kubectl } from "../../cluster/kubectl.ts";
-import { waitFor } from "../../cluster/wait.ts";
 import { it as base } from "./fixtures.ts";
 
 const CRD = "crds/pipes.clouddb.dev_pipescalings.yaml";

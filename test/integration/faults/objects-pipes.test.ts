@@ -1,12 +1,12 @@
+import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { START_AFTER_ANNOTATION } from "@pipe-scaling/local-cluster/stages";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { describe, expect } from "vitest";
 import { PipeScalingWriter } from "../../../src/api/cluster/pipe-scaling-writer.ts";
 import { toPipeScalingView } from "../../../src/api/cluster/views.ts";
 import { LAST_ROLLOUT_ANNOTATION, RETRY_ANNOTATION } from "../../../src/controller/names.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
 import { sizeOfCores } from "../../../src/domain/size.ts";
-import { kubectl } from "../../cluster/kubectl.ts";
-import { START_AFTER_ANNOTATION } from "../../cluster/stages.ts";
-import { waitFor } from "../../cluster/wait.ts";
 import { resourcesOf } from "../world.ts";
 import { it as base } from "./fixtures.ts";
 

@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
+import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { START_AFTER_ANNOTATION } from "@pipe-scaling/local-cluster/stages";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { ConfigMap } from "../../../src/kube/objects.ts";
 import { CONFIG_MAPS, DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
 import { serviceConfigMap, serviceConfigMapName } from "../../../src/records/service.ts";
-import { apply, kubectl } from "../../cluster/kubectl.ts";
-import { START_AFTER_ANNOTATION } from "../../cluster/stages.ts";
-import { waitFor } from "../../cluster/wait.ts";
 import { pipeDeployment } from "../../gen/pipe.ts";
 import { resourcesOf, World } from "../world.ts";
 import { Invariants } from "./invariants.ts";

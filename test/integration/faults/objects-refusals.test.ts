@@ -1,11 +1,11 @@
+import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
+import { NEVER_READY_LABEL, START_AFTER_ANNOTATION } from "@pipe-scaling/local-cluster/stages";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { describe, expect } from "vitest";
 import { RETRY_ANNOTATION, REVISION_ANNOTATION } from "../../../src/controller/names.ts";
 import type { Deployment, Pod } from "../../../src/kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath, PODS } from "../../../src/kube/paths.ts";
-import { apply, kubectl } from "../../cluster/kubectl.ts";
-import { serviceAccountKubeconfig } from "../../cluster/service-account.ts";
-import { NEVER_READY_LABEL, START_AFTER_ANNOTATION } from "../../cluster/stages.ts";
-import { waitFor } from "../../cluster/wait.ts";
 import { accountName, clusterRoleName } from "../../gen/shipped-account.ts";
 import { conditionOf, resourcesOf } from "../world.ts";
 import { it as base } from "./fixtures.ts";

@@ -1,7 +1,7 @@
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { PIPE_SCALINGS } from "../../../src/crd/names.ts";
 import type { KubeClient } from "../../../src/kube/client.ts";
 import { collectionPath, DEPLOYMENTS, EVENTS, LEASES, type Resource } from "../../../src/kube/paths.ts";
-import { waitFor } from "../../cluster/wait.ts";
 import { type Entry, type Kind, type Kinds, type Sighting, versionOf } from "./history.ts";
 import { type Told, WatchedKind } from "./watched-kind.ts";
 

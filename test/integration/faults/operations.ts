@@ -1,8 +1,8 @@
+import { KubectlError } from "@pipe-scaling/local-cluster/kubectl";
 import { RETRY_ANNOTATION } from "../../../src/controller/names.ts";
 import { API_VERSION, KIND, PIPE_SCALINGS } from "../../../src/crd/names.ts";
 import { KubeApiError, KubeUnreachableError } from "../../../src/kube/errors.ts";
 import { DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
-import { KubectlError } from "../../cluster/kubectl.ts";
 import { type Operation, type ServiceUnderTest, TIER_NAMES } from "./service-under-test.ts";
 
 const FEWEST_PIPES = 3;

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
+import { killApiServer, REVIVABLE, restoreSnapshot, takeSnapshot } from "@pipe-scaling/local-cluster/outage";
+import { silentProgress } from "@pipe-scaling/local-cluster/progress";
+import { START_AFTER_ANNOTATION } from "@pipe-scaling/local-cluster/stages";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
-import { type Cluster, startCluster } from "../../cluster/cluster.ts";
-import { killApiServer, REVIVABLE, restoreSnapshot, takeSnapshot } from "../../cluster/outage.ts";
-import { silentProgress } from "../../cluster/progress.ts";
-import { START_AFTER_ANNOTATION } from "../../cluster/stages.ts";
-import { waitFor } from "../../cluster/wait.ts";
 import { resourcesOf, World } from "../world.ts";
 import { controllerKubeconfig, KeptController } from "./controller-process.ts";
 import { Invariants } from "./invariants.ts";

@@ -1,6 +1,6 @@
+import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { expect } from "vitest";
-import { serviceAccountKubeconfig } from "../../cluster/service-account.ts";
-import { waitFor } from "../../cluster/wait.ts";
 import { accountName } from "../../gen/shipped-account.ts";
 import { World } from "../world.ts";
 import { type Asked, type Fate, FaultyProxy } from "./faulty-proxy.ts";

@@ -1,7 +1,7 @@
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PIPE_SCALINGS } from "../../../src/crd/names.ts";
 import { objectPath } from "../../../src/kube/paths.ts";
-import { waitFor } from "../../cluster/wait.ts";
 import { type Asked, type Fate, refusal } from "./faulty-proxy.ts";
 import { ProxiedService } from "./proxied-service.ts";
 

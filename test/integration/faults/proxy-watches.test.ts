@@ -1,7 +1,7 @@
+import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
-import { kubectl } from "../../cluster/kubectl.ts";
-import { waitFor } from "../../cluster/wait.ts";
 import { type Asked, type Fate, refusal } from "./faulty-proxy.ts";
 import { ProxiedService } from "./proxied-service.ts";
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Cluster } from "../../cluster/cluster.ts";
-import { killApiServer } from "../../cluster/outage.ts";
-import type { TcpProxy } from "../../cluster/tcp-proxy.ts";
+import type { Cluster } from "@pipe-scaling/local-cluster";
+import { killApiServer } from "@pipe-scaling/local-cluster/outage";
+import type { TcpProxy } from "@pipe-scaling/local-cluster/tcp-proxy";
 import type { KeptController } from "./controller-process.ts";
 
 /** The longest that a process or its connections stand still. */

@@ -1,4 +1,4 @@
-import { START_AFTER_ANNOTATION, STOP_AFTER_ANNOTATION } from "../../cluster/stages.ts";
+import { START_AFTER_ANNOTATION, STOP_AFTER_ANNOTATION } from "@pipe-scaling/local-cluster/stages";
 import { it } from "./fixtures.ts";
 
 /** Back at an earlier size it has a ReplicaSet already, and what the Deployment said of that one's rollout. */

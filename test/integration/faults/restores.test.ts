@@ -1,13 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { START_AFTER_ANNOTATION } from "@pipe-scaling/local-cluster/stages";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { describe, expect } from "vitest";
 import { LAST_ROLLOUT_ANNOTATION, REVISION_ANNOTATION } from "../../../src/controller/names.ts";
 import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND } from "../../../src/crd/names.ts";
 import type { PipeScalingSpec } from "../../../src/crd/pipe-scaling.ts";
 import type { KubeObject } from "../../../src/kube/objects.ts";
 import { collectionPath, EVENTS } from "../../../src/kube/paths.ts";
-import { kubectl } from "../../cluster/kubectl.ts";
-import { START_AFTER_ANNOTATION } from "../../cluster/stages.ts";
-import { waitFor } from "../../cluster/wait.ts";
 import { conditionOf, resourcesOf, type World } from "../world.ts";
 import { it as base } from "./fixtures.ts";
 import { limitMemory } from "./limit-memory.ts";

@@ -1,5 +1,5 @@
-import { startSecondApiServer } from "../../cluster/second-api-server.ts";
-import { waitFor } from "../../cluster/wait.ts";
+import { startSecondApiServer } from "@pipe-scaling/local-cluster/second-api-server";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { ControllerProcess, controllerKubeconfig } from "./controller-process.ts";
 import { FaultyProxy } from "./faulty-proxy.ts";
 import { it as base } from "./fixtures.ts";

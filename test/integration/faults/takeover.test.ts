@@ -1,8 +1,8 @@
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { START_AFTER_ANNOTATION } from "@pipe-scaling/local-cluster/stages";
 import { expect } from "vitest";
-import { START_AFTER_ANNOTATION } from "../../cluster/stages.ts";
 import { Audit } from "./audit.ts";
 import { ControllerProcess, controllerKubeconfig } from "./controller-process.ts";
 import { FaultyProxy } from "./faulty-proxy.ts";

@@ -1,10 +1,10 @@
 import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import type { KubeClient } from "../../../src/kube/client.ts";
 import { isCode } from "../../../src/kube/errors.ts";
 import type { KubeObject } from "../../../src/kube/objects.ts";
-import { waitFor } from "../../cluster/wait.ts";
 
 export interface Told<T> {
   readonly type: "seen" | "gone";

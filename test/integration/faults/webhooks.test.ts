@@ -1,4 +1,6 @@
 import { randomUUID, type UUID } from "node:crypto";
+import { apply } from "@pipe-scaling/local-cluster/kubectl";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { LAST_ROLLOUT_ANNOTATION, RETRY_ANNOTATION } from "../../../src/controller/names.ts";
 import { PIPE_SCALINGS } from "../../../src/crd/names.ts";
@@ -6,8 +8,6 @@ import type { PipeFailure } from "../../../src/crd/pipe-scaling.ts";
 import type { KubeObject } from "../../../src/kube/objects.ts";
 import { CONFIG_MAPS, collectionPath, EVENTS, objectPath } from "../../../src/kube/paths.ts";
 import { serviceConfigMap } from "../../../src/records/service.ts";
-import { apply } from "../../cluster/kubectl.ts";
-import { waitFor } from "../../cluster/wait.ts";
 import { accountName, shippedAccount } from "../../gen/shipped-account.ts";
 import { type AdmissionRequest, AdmissionWebhook, allow, deny } from "../../support/admission-webhook.ts";
 import { conditionOf, resourcesOf, World } from "../world.ts";

@@ -2,18 +2,18 @@ import { readdirSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { startCluster } from "../cluster/cluster.ts";
-import type { Environment } from "../cluster/environment.ts";
-import { cannotWrite } from "../cluster/paths.ts";
-import { silentProgress } from "../cluster/progress.ts";
-import { startNode } from "../cluster/testing/children.ts";
-import { writeProgram, writePrograms } from "../cluster/testing/fake-programs.ts";
-import { bareMachine, scratch } from "../cluster/testing/scratch.ts";
+import { startCluster } from "../../cluster.ts";
+import type { Environment } from "../../environment.ts";
+import { cannotWrite } from "../../paths.ts";
+import { silentProgress } from "../../progress.ts";
+import { startNode } from "../support/children.ts";
+import { writeProgram, writePrograms } from "../support/fake-programs.ts";
+import { bareMachine, scratch } from "../support/scratch.ts";
 
 /** npm run cluster -- <args>, on a machine that has nothing. */
 async function command(args: readonly string[], more: Environment = {}) {
   const { env, paths } = bareMachine();
-  const child = startNode(new URL("../cluster/main.ts", import.meta.url), args, { ...env, ...more });
+  const child = startNode(new URL("../../main.ts", import.meta.url), args, { ...env, ...more });
   const code = await child.ends();
   return { code, stdout: child.stdout, stderr: child.stderr, left: readdirSync(paths.clusters) };
 }
@@ -32,7 +32,7 @@ describe("the command line answers a mistake with a sentence and exit code 1:", 
       ["env", "--name", "x"],
       /No cluster named "x" runs\. None does\. Start it: npm run cluster -- up --name x/,
     ],
-    [["up"], /The programs of the local cluster could not be had\. Tried:/],
+    [["up"], /Cannot find the programs of the local cluster\. Tried:/],
   ])("%j", async (args, sentence) => {
     const { code, stderr, stdout, left } = await command(args);
     expect(stderr).toMatch(sentence);

@@ -2,10 +2,10 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import type { Environment } from "../environment.ts";
-import { openPaths, type Paths } from "../paths.ts";
+import type { Environment } from "../../environment.ts";
+import { openPaths, type Paths } from "../../paths.ts";
 
-/** A folder of this test's own; gone when it ends. */
+/** A folder of this test, removed when the test ends. */
 export function scratch(): string {
   const dir = realpathSync(mkdtempSync(join(tmpdir(), "cluster-test-")));
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));

@@ -1,17 +1,15 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
+import { ROOMY_NODE, WITHOUT_CLIENT_LIMITS } from "@pipe-scaling/local-cluster/capacity";
+import { environment } from "@pipe-scaling/local-cluster/environment";
+import { run, tail } from "@pipe-scaling/local-cluster/run";
 import type { TestProject } from "vitest/node";
-import { ROOMY_NODE, WITHOUT_CLIENT_LIMITS } from "./capacity.ts";
-import { type Cluster, startCluster } from "./cluster.ts";
-import { environment } from "./environment.ts";
-import { run, tail } from "./run.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
-/** What every test of the project "cluster" gets: see shared.ts. */
 declare module "vitest" {
   export interface ProvidedContext {
-    cluster: { name: string; kubeconfig: string };
     /** Path of the program in one file, as it is shipped: it starts in half the time. */
     program: string;
   }
@@ -21,7 +19,7 @@ let cluster: Cluster | undefined;
 
 /**
  * Starts the cluster that all test files share. It is gone when the tests end, in
- * whatever way: by teardown, or else by the clean-up at exit (at-exit.ts).
+ * whatever way: by teardown, or else by the clean-up at exit of the local cluster.
  */
 export async function setup(project: TestProject): Promise<void> {
   cluster = await startCluster({
@@ -30,7 +28,7 @@ export async function setup(project: TestProject): Promise<void> {
     nodeSize: ROOMY_NODE,
     componentArgs: WITHOUT_CLIENT_LIMITS,
   });
-  project.provide("cluster", { name: cluster.name, kubeconfig: cluster.kubeconfig });
+  project.provide("cluster", { name: cluster.name });
   project.provide("program", await buildProgram(cluster.dir));
 }
 

@@ -2,9 +2,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
-import type { Environment } from "../environment.ts";
-import { killProgramsRunFrom, programsRunFrom } from "../processes.ts";
-import { waitFor } from "../wait.ts";
+import type { Environment } from "../../environment.ts";
+import { killProgramsRunFrom, programsRunFrom } from "../../processes.ts";
+import { waitFor } from "../../wait.ts";
 
 /** A process of a test: what it says, and how it ends. */
 export class Child {

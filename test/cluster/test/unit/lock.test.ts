@@ -1,19 +1,19 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { withLock } from "../cluster/binaries/lock.ts";
-import { startNode } from "../cluster/testing/children.ts";
-import { writeFakeGo } from "../cluster/testing/fake-programs.ts";
-import { bareMachine, scratch } from "../cluster/testing/scratch.ts";
-import { waitFor } from "../cluster/wait.ts";
+import { withLock } from "../../lock.ts";
+import { waitFor } from "../../wait.ts";
+import { startNode } from "../support/children.ts";
+import { writeFakeGo } from "../support/fake-programs.ts";
+import { bareMachine, scratch } from "../support/scratch.ts";
 
-/** A machine whose Go builds until it is told to be done. */
+/** A machine whose Go builds until letBuildEnd is called. */
 function slowMachine() {
   const { env, paths, bin } = bareMachine();
   const go = join(bin, "may-end");
   writeFakeGo(bin, { before: `while [ -d '${bin}' ] && [ ! -e '${go}' ]; do /bin/sleep 0.02; done` });
   return {
-    find: () => startNode(new URL("../cluster/testing/find-programs.ts", import.meta.url), [], env),
+    find: () => startNode(new URL("../support/find-programs.ts", import.meta.url), [], env),
     buildStarted: () => waitFor(() => existsSync(join(bin, "go.log")), { what: "a build to start" }),
     letBuildEnd: () => writeFileSync(go, ""),
     builds: () => readFileSync(join(bin, "go.log"), "utf8").trim().split("\n").length,
@@ -26,15 +26,14 @@ test("two runs at once share one build", async () => {
   const first = machine.find();
   await machine.buildStarted();
   const second = machine.find();
-  await second.says("Another run is fetching the cluster's programs; waiting for it.");
+  await second.says("Another process is fetching the cluster's programs; waiting for it.");
   machine.letBuildEnd();
   expect([await first.ends(), await second.ends()]).toEqual([0, 0]);
-  expect(first.stdout).toBe("found in a build with Go\n");
-  expect(second.stdout).toBe("found in the cache (a build with Go)\n");
+  expect(second.stdout).toBe(first.stdout);
   expect(machine.builds()).toBe(1);
 });
 
-test("a run that is killed leaves no lock behind, and its half of a build is not taken for a whole", async () => {
+test("a run that is killed leaves no lock behind, and its unfinished build is not used", async () => {
   const machine = slowMachine();
   const first = machine.find();
   await machine.buildStarted();
@@ -43,12 +42,11 @@ test("a run that is killed leaves no lock behind, and its half of a build is not
   first.process.kill("SIGKILL");
   machine.letBuildEnd();
   expect(await second.ends()).toBe(0);
-  expect(second.stdout).toBe("found in a build with Go\n");
   expect(machine.builds()).toBe(2);
   expect(machine.inCache()).toHaveLength(1);
 });
 
-test("a run that is interrupted leaves neither lock nor half a build", async () => {
+test("a run that is interrupted leaves no lock and no unfinished build", async () => {
   const machine = slowMachine();
   const first = machine.find();
   await machine.buildStarted();
@@ -57,7 +55,7 @@ test("a run that is interrupted leaves neither lock nor half a build", async () 
   expect(machine.inCache()).toEqual([]);
 });
 
-test("who holds the lock is alone, also within a process, and lets go of it after a failure", async () => {
+test("only one body runs under a lock, even within a process, and a failure releases the lock", async () => {
   const file = join(scratch(), "lock");
   const waited: string[] = [];
   const lock = (name: string, body: () => Promise<string>) =>

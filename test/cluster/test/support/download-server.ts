@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
 import { createServer } from "node:http";
 import { gzipSync } from "node:zlib";
+import { Header } from "tar";
 import { onTestFinished } from "vitest";
-import { officialHosts, sources } from "../binaries/sources.ts";
-import { readVersions } from "../binaries/versions.ts";
+import { type Source, sources } from "../../binaries/sources.ts";
+import { readVersions } from "../../binaries/versions.ts";
 import { fakeProgram } from "./fake-programs.ts";
 
 type Files = Map<string, string | Buffer>;
@@ -40,9 +41,9 @@ export async function startDownloadServer(): Promise<DownloadServer> {
 function officialFiles(): Files {
   const files: Files = new Map();
   const assets: { name: string; digest: string }[] = [];
-  const all = sources(readVersions(), { os: "linux", arch: "amd64" }, (host) => `/${host}`) ?? [];
-  const arm = sources(readVersions(), { os: "linux", arch: "arm64" }, (host) => `/${host}`) ?? [];
-  for (const { program, url, sumUrl, member } of [...all, ...arm]) {
+  for (const { program, member, ...urls } of [...official("amd64"), ...official("arm64")]) {
+    const url = pathOf(urls.url);
+    const sumUrl = pathOf(urls.sumUrl);
     const content = member ? tarGz(member, fakeProgram(program)) : Buffer.from(fakeProgram(program));
     files.set(url, content);
     const name = url.slice(url.lastIndexOf("/") + 1);
@@ -59,32 +60,37 @@ function officialFiles(): Files {
   return files;
 }
 
-/** An archive as etcd's and helm's are: a folder, another file, and the one that is wanted. */
+/** An archive as those of etcd and helm: a folder with another file and the program. */
 export function tarGz(member: string, content: string): Buffer {
   const folder = `${member.slice(0, member.indexOf("/"))}/`;
   return gzipSync(
     Buffer.concat([
-      entry(folder, "", "5"),
-      entry(`${folder}README.md`, "x".repeat(700), "0"),
-      entry(member, content, "0"),
+      entry("Directory", folder),
+      entry("File", `${folder}README.md`, "x".repeat(700)),
+      entry("File", member, content),
       Buffer.alloc(1024),
     ]),
   );
 }
 
-function entry(name: string, content: string, type: string): Buffer {
+function entry(type: "Directory" | "File", path: string, content = ""): Buffer {
   const header = Buffer.alloc(512);
-  header.write(name, 0);
-  header.write(`${content.length.toString(8).padStart(11, "0")}\0`, 124);
-  header.write(type, 156);
-  header.write("ustar\0", 257);
+  new Header({ type, path, size: content.length, mode: 0o755 }).encode(header);
   return Buffer.concat([header, Buffer.from(content), Buffer.alloc((512 - (content.length % 512)) % 512)]);
 }
 
-/** The address of one download on a mirror, for this machine's platform or another. */
-export function downloadPath(program: string, arch: "amd64" | "arm64"): string {
-  const all = sources(readVersions(), { os: "linux", arch }, officialHosts(undefined)) ?? [];
-  const url = all.find((source) => source.program === program)?.url;
-  if (!url) throw new Error(`no download of ${program}`);
+function official(arch: string): Source[] {
+  return sources(readVersions(), { os: "linux", arch });
+}
+
+/** The path of an official URL on a mirror. */
+function pathOf(url: string): string {
   return url.replace("https:/", "");
+}
+
+/** The path of a download on a mirror. */
+export function downloadPath(program: string, arch: "amd64" | "arm64"): string {
+  const source = official(arch).find((each) => each.program === program);
+  if (!source) throw new Error(`no download of ${program}`);
+  return pathOf(source.url);
 }

@@ -1,11 +1,11 @@
 import { mkdirSync, readdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { type ProcessIdentity, programsRunFrom, stateOf, thisProcess } from "../cluster/processes.ts";
-import { type ClusterRecord, clusterNames, createFolder } from "../cluster/record.ts";
-import { keptLogs, removeCluster, sweep } from "../cluster/remove.ts";
-import { startIdle } from "../cluster/testing/children.ts";
-import { bareMachine } from "../cluster/testing/scratch.ts";
+import { type ProcessIdentity, programsRunFrom, stateOf, thisProcess } from "../../processes.ts";
+import { type ClusterRecord, clusterNames, createFolder } from "../../record.ts";
+import { keptLogs, removeCluster, sweep } from "../../remove.ts";
+import { startIdle } from "../support/children.ts";
+import { bareMachine } from "../support/scratch.ts";
 
 function record(owner: ProcessIdentity | null): ClusterRecord {
   return { owner, binaries: "/", server: "https://127.0.0.1:1", createdAt: new Date().toISOString() };
@@ -52,13 +52,13 @@ describe("the next run removes", () => {
     expect(sweep(paths)).toEqual(["left"]);
   });
 
-  test("a folder that nobody can tell the owner of", () => {
+  test("a folder without a known owner", () => {
     const { paths, dirOf } = machine();
     mkdirSync(join(dirOf("left"), "bin"), { recursive: true });
     expect(sweep(paths)).toEqual(["left"]);
   });
 
-  test("folders half made or half removed, once nobody can be at them any more", () => {
+  test("folders half made or half removed, once they are old enough to be abandoned", () => {
     const { paths } = machine();
     mkdirSync(join(paths.clusters, ".new-x"));
     mkdirSync(join(paths.clusters, ".removed-x"));
@@ -96,7 +96,7 @@ describe("the next run leaves alone", () => {
   });
 });
 
-test("a process is told from another one with the same number", () => {
+test("a process is distinguished from another one with the same number", () => {
   expect(stateOf(thisProcess())).toBe("running");
   expect(stateOf(gone())).toBe("gone");
   expect(stateOf({ ...thisProcess(), namespace: "another" })).toBe(

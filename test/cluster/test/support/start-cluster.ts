@@ -1,5 +1,5 @@
 import { writeSync } from "node:fs";
-import { startCluster } from "../cluster.ts";
+import { startCluster } from "../../cluster.ts";
 
 /**
  * Starts a cluster in a process of its own, for tests of how such a process ends:

@@ -18,7 +18,7 @@ export function listeningAddresses(pids: readonly number[]): string[] {
   );
 }
 
-/** IPv4's 127.0.0.1 alone: it is what the cluster is told to listen on. */
+/** Only 127.0.0.1 of IPv4 counts, which is in the configuration of every component. */
 export function isLoopback(address: string): boolean {
   return /^0100007F:/.test(address) || address.startsWith("127.0.0.1:");
 }

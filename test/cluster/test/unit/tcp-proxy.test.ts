@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
-import { TcpProxy } from "../cluster/tcp-proxy.ts";
-import { waitFor } from "../cluster/wait.ts";
+import { TcpProxy } from "../../tcp-proxy.ts";
+import { waitFor } from "../../wait.ts";
 
 /** A connection through a proxy to who sends back what comes. */
 async function echo(): Promise<{ proxy: TcpProxy; client: Socket; heard: () => string }> {

@@ -1,20 +1,20 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import type { Binaries } from "./binaries/binaries.ts";
-import { attachCluster, startCluster } from "./cluster.ts";
-import { environment } from "./environment.ts";
-import { kubectl } from "./kubectl.ts";
-import { openPaths } from "./paths.ts";
-import { killProgramsRunFrom, programsRunFrom } from "./processes.ts";
-import { silentProgress } from "./progress.ts";
-import { sharedCluster } from "./shared.ts";
-import { startNode } from "./testing/children.ts";
-import { scratch } from "./testing/scratch.ts";
-import { waitFor } from "./wait.ts";
+import type { Binaries } from "../../binaries/binaries.ts";
+import { attachCluster, startCluster } from "../../cluster.ts";
+import { environment } from "../../environment.ts";
+import { kubectl } from "../../kubectl.ts";
+import { openPaths } from "../../paths.ts";
+import { killProgramsRunFrom, programsRunFrom } from "../../processes.ts";
+import { silentProgress } from "../../progress.ts";
+import { sharedCluster } from "../../vitest.ts";
+import { waitFor } from "../../wait.ts";
+import { startNode } from "../support/children.ts";
+import { scratch } from "../support/scratch.ts";
 
-const MAIN = new URL("./main.ts", import.meta.url);
-const START = new URL("./testing/start-cluster.ts", import.meta.url);
+const MAIN = new URL("../../main.ts", import.meta.url);
+const START = new URL("../support/start-cluster.ts", import.meta.url);
 
 let binaries: Binaries;
 

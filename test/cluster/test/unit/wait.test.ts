@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { waitFor } from "../cluster/wait.ts";
+import { waitFor } from "../../wait.ts";
 
 const SOON = { timeoutMs: 20, intervalMs: 1 };
 

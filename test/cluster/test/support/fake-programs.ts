@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { PROGRAMS, type Program } from "../binaries/binaries.ts";
-import { readVersions } from "../binaries/versions.ts";
+import { PROGRAMS, type Program } from "../../binaries/binaries.ts";
+import { readVersions } from "../../binaries/versions.ts";
 
 /** A program that starts, and answers with every version there is. */
 export function fakeProgram(program: string): string {

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test, vi } from "vitest";
-import { terminalProgress } from "../cluster/progress.ts";
+import { terminalProgress } from "../../progress.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();

@@ -1,17 +1,18 @@
 import { statSync } from "node:fs";
+import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
-import type { Cluster } from "./cluster.ts";
-import { environment } from "./environment.ts";
-import { apply, KubectlError, kubectl } from "./kubectl.ts";
-import { COMPONENTS } from "./kwokctl.ts";
-import { serviceAccountKubeconfig } from "./service-account.ts";
-import { sharedCluster } from "./shared.ts";
-import { NEVER_READY_LABEL, START_AFTER_ANNOTATION, STOP_AFTER_ANNOTATION } from "./stages.ts";
-import { startNode } from "./testing/children.ts";
-import { isLoopback, listeningAddresses } from "./testing/listeners.ts";
-import { waitFor } from "./wait.ts";
+import type { Cluster } from "../../cluster.ts";
+import { environment } from "../../environment.ts";
+import { apply, KubectlError, kubectl } from "../../kubectl.ts";
+import { COMPONENTS } from "../../kwokctl.ts";
+import { serviceAccountKubeconfig } from "../../service-account.ts";
+import { NEVER_READY_LABEL, START_AFTER_ANNOTATION, STOP_AFTER_ANNOTATION } from "../../stages.ts";
+import { sharedCluster } from "../../vitest.ts";
+import { waitFor } from "../../wait.ts";
+import { startNode } from "../support/children.ts";
+import { isLoopback, listeningAddresses } from "../support/listeners.ts";
 
-const MAIN = new URL("./main.ts", import.meta.url);
+const MAIN = new URL("../../main.ts", import.meta.url);
 const NAMESPACE = "cluster-test";
 
 let cluster: Cluster;
@@ -62,7 +63,9 @@ describe("the cluster", () => {
 
   test("keeps its keys to this user, and a log of each component", () => {
     expect(statSync(cluster.dir).mode & 0o077).toBe(0);
-    for (const component of COMPONENTS) expect(statSync(cluster.logPath(component)).size).toBeGreaterThan(0);
+    for (const component of COMPONENTS) {
+      expect(statSync(join(cluster.dir, "logs", `${component}.log`)).size).toBeGreaterThan(0);
+    }
   });
 
   test("lets a ServiceAccount do what its rules say, and nothing else", async () => {

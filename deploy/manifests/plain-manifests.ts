@@ -1,0 +1,22 @@
+import { fileURLToPath } from "node:url";
+import { helm } from "@pipe-scaling/local-cluster/helm";
+import { CHART } from "../chart/path.ts";
+
+const NAMESPACE = "pipe-scaling-system";
+const VALUES = fileURLToPath(new URL("values.yaml", import.meta.url));
+const HEAD = `# Generated from the chart with values.yaml by \`npm run generate\`; do not edit.
+---
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: ${NAMESPACE}
+  labels:
+    pod-security.kubernetes.io/enforce: restricted
+`;
+
+/** The chart's objects without the labels and annotations that only Helm uses. */
+export async function plainManifests(): Promise<string> {
+  const where = ["--namespace", NAMESPACE, "--values", VALUES, "--skip-tests"];
+  const objects = await helm(["template", "pipe-scaling-operator", CHART, ...where]);
+  return HEAD + objects.replace(/^ +(helm\.sh\/|app\.kubernetes\.io\/managed-by:).*\n/gm, "");
+}

@@ -1,0 +1,9 @@
+import { findBinaries } from "../../binaries/find.ts";
+import { environment } from "../../environment.ts";
+import { openPaths } from "../../paths.ts";
+import { terminalProgress } from "../../progress.ts";
+
+/** Finds the programs in a process of its own, for tests of several at once. */
+const paths = openPaths(environment);
+const { dir } = await findBinaries({ env: environment, paths, progress: terminalProgress() });
+console.log(dir);

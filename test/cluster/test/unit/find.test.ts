@@ -1,0 +1,146 @@
+import { hash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { cachedFolder, findBinaries } from "../../binaries/find.ts";
+import { thisPlatform } from "../../binaries/versions.ts";
+import type { Environment } from "../../environment.ts";
+import { silentProgress } from "../../progress.ts";
+import { downloadPath, startDownloadServer, tarGz } from "../support/download-server.ts";
+import { writeFakeGo, writeProgram, writePrograms } from "../support/fake-programs.ts";
+import { bareMachine, scratch } from "../support/scratch.ts";
+
+const linux = process.platform === "linux";
+
+function machine() {
+  const { env, paths, bin } = bareMachine();
+  const cacheFolder = cachedFolder(paths);
+  return {
+    bin,
+    cacheFolder,
+    find: (more: Environment = {}) =>
+      findBinaries({ env: { ...env, ...more }, paths, progress: silentProgress }),
+    inCache: () => readdirSync(dirname(cacheFolder)).sort(),
+  };
+}
+
+describe("the programs come from", () => {
+  test("the folder that the user names, even if the cache has them", async () => {
+    const { find, bin } = machine();
+    writeFakeGo(bin);
+    await find();
+    const own = writePrograms(scratch());
+    const found = await find({ PIPE_SCALING_CLUSTER_BINARIES: own });
+    expect(found.path("kubectl")).toBe(join(own, "kubectl"));
+  });
+
+  test("the cache, without a request or a build", async () => {
+    const server = await startDownloadServer();
+    const { find, bin, cacheFolder } = machine();
+    writeFakeGo(bin);
+    await find();
+    const found = await find({ PIPE_SCALING_DOWNLOAD_MIRROR: server.url });
+    expect(found.dir).toBe(cacheFolder);
+    expect(server.requests).toEqual([]);
+    expect(goRuns(bin)).toBe(1);
+  });
+
+  test.runIf(linux)("the official downloads, without a build", async () => {
+    const server = await startDownloadServer();
+    const { find, bin, cacheFolder, inCache } = machine();
+    writeFakeGo(bin);
+    const found = await find({ PIPE_SCALING_DOWNLOAD_MIRROR: server.url });
+    expect(found.dir).toBe(cacheFolder);
+    expect(goRuns(bin)).toBe(0);
+    expect(inCache()).toEqual([basename(cacheFolder), "lock"]);
+  });
+
+  test("a build with Go if there are no downloads", async () => {
+    const { find, bin, cacheFolder, inCache } = machine();
+    writeFakeGo(bin);
+    const found = await find();
+    expect(goRuns(bin)).toBe(1);
+    // Go calls it server.
+    expect(existsSync(found.path("etcd"))).toBe(true);
+    expect(inCache()).toEqual([basename(cacheFolder), "lock"]);
+  });
+
+  test("a new build if the cache lacks one of them", async () => {
+    const { find, bin, cacheFolder } = machine();
+    writeFakeGo(bin);
+    await find();
+    rmSync(join(cacheFolder, "helm"));
+    const found = await find();
+    expect(existsSync(found.path("helm"))).toBe(true);
+    expect(goRuns(bin)).toBe(2);
+  });
+});
+
+describe("the programs cannot be found", () => {
+  test("without Go and internet: the error says what was tried and what to do", async () => {
+    const { find, cacheFolder, inCache } = machine();
+    const message = await failure(find());
+    expect(message).toContain(`the cache: ${cacheFolder} is missing or incomplete`);
+    expect(message).toMatch(
+      /the official downloads: .*(cannot be downloaded|Kubernetes publishes no control plane)/,
+    );
+    expect(message).toContain("a build with Go: go could not be run: spawn go ENOENT");
+    expect(message).toContain(
+      "1. Set PIPE_SCALING_CLUSTER_BINARIES to a folder that has etcd, kube-apiserver,",
+    );
+    expect(message).toContain("2. Make dl.k8s.io, github.com, api.github.com and get.helm.sh reachable");
+    expect(message).toContain("3. Install Go 1.21 or later");
+    expect(inCache()).toEqual(["lock"]);
+  });
+
+  test("if Go fails: its last lines are in the error", async () => {
+    const { find, bin, inCache } = machine();
+    writeFakeGo(bin, { before: "echo 'dial tcp: lookup proxy.example: no such host' >&2; exit 1" });
+    expect(await failure(find())).toContain("lookup proxy.example: no such host");
+    expect(inCache()).toEqual(["lock"]);
+  });
+
+  test.runIf(linux)("if an archive does not have its program", async () => {
+    const server = await startDownloadServer();
+    for (const arch of ["amd64", "arm64"] as const) {
+      const path = downloadPath("helm", arch);
+      const content = tarGz(`linux-${arch}/another-program`, "");
+      server.files.set(path, content).set(`${path}.sha256sum`, hash("sha256", content));
+    }
+    const { find, inCache } = machine();
+    const message = await failure(find({ PIPE_SCALING_DOWNLOAD_MIRROR: server.url }));
+    expect(message).toContain("the official downloads: helm is missing from the result");
+    expect(inCache()).toEqual(["lock"]);
+  });
+
+  test("in a folder of the user that lacks some: the error names them, and nothing is built", async () => {
+    const { find, bin } = machine();
+    writeFakeGo(bin);
+    const own = writePrograms(scratch(), ["kubectl", "kwok", "kwokctl", "kube-apiserver"]);
+    writeProgram(own, "server");
+    const message = await failure(find({ PIPE_SCALING_CLUSTER_BINARIES: own }));
+    expect(message).toContain(
+      `PIPE_SCALING_CLUSTER_BINARIES is ${own}, which has no executable etcd, kube-controller-manager, kube-scheduler, helm.`,
+    );
+    expect(message).toContain('rename what "go install" calls server to etcd');
+    expect(goRuns(bin)).toBe(0);
+  });
+
+  test("on a platform that the cluster does not run on", () => {
+    expect(() => thisPlatform("win32", "x64")).toThrow(/Linux and macOS .* not on win32\/x64.*WSL/);
+  });
+});
+
+function goRuns(bin: string): number {
+  const log = join(bin, "go.log");
+  return existsSync(log) ? readFileSync(log, "utf8").trim().split("\n").length : 0;
+}
+
+async function failure(promise: Promise<unknown>): Promise<string> {
+  const error = await promise.then(
+    () => new Error("the programs were found"),
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof Error) || error.name !== "ClusterError") throw error;
+  return error.message;
+}

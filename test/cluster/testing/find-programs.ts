@@ -1,9 +1,0 @@
-import { findBinaries } from "../binaries/find.ts";
-import { environment } from "../environment.ts";
-import { openPaths } from "../paths.ts";
-import { terminalProgress } from "../progress.ts";
-
-/** Finds the programs in a process of its own, for tests of several at once. */
-const paths = openPaths(environment);
-const { source } = await findBinaries({ env: environment, paths, progress: terminalProgress() });
-console.log(`found in ${source}`);

@@ -1,0 +1,17 @@
+import { inject } from "vitest";
+import { attachCluster, type Cluster } from "./cluster.ts";
+
+declare module "vitest" {
+  export interface ProvidedContext {
+    /** Provided by the global setup that starts the shared cluster. */
+    cluster: { name: string };
+  }
+}
+
+/**
+ * The cluster that all test files of a run share. Each file works in a namespace
+ * of its own. A test that kills components starts a cluster of its own.
+ */
+export function sharedCluster(): Promise<Cluster> {
+  return attachCluster(inject("cluster").name);
+}
