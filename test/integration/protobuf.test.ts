@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { toKeyView, toRecordView } from "../../src/api/cluster/views.ts";
@@ -24,7 +25,6 @@ import {
 } from "../../src/kube/paths.ts";
 import { type List, listOf } from "../../src/kube/protobuf/envelope.ts";
 import { watchEvents } from "../../src/runtime/watch-stream.ts";
-import { waitFor } from "../cluster/wait.ts";
 import { World } from "./world.ts";
 
 const OBJECTS = 40;
