@@ -2,6 +2,7 @@ import type { Dispatcher } from "undici";
 import { abortable } from "./abortable.ts";
 import { type Action, actionOf } from "./call.ts";
 import type { Connection } from "./connection.ts";
+import { Deadline } from "./deadline.ts";
 import { KubeApiError, KubeConfigError, KubeUnreachableError } from "./errors.ts";
 import { decode, isProtobuf, PROTOBUF, status } from "./protobuf/envelope.ts";
 import type { Message } from "./protobuf/message.ts";
@@ -87,14 +88,10 @@ export class KubeClient {
    * it is read: a server may answer in JSON when asked for protobuf.
    */
   async json<T>(request: KubeRequest): Promise<T> {
-    const deadline = AbortSignal.timeout(request.timeoutMs ?? CALL_TIMEOUT_MS);
-    const signal = request.signal ? AbortSignal.any([request.signal, deadline]) : deadline;
-    const response = await this.#send("calls", request, signal);
-    const body = await this.#bytes(request, response);
+    const { body, contentType } = await this.#call(request);
     try {
       // The request's message is that of the type that the caller names.
-      if (request.message && isProtobuf(response.headers["content-type"]))
-        return decode(request.message, body) as T;
+      if (request.message && isProtobuf(contentType)) return decode(request.message, body) as T;
       return JSON.parse(body.toString());
     } catch (cause) {
       const beginning = body.toString("utf8", 0, 100);
@@ -132,6 +129,17 @@ export class KubeClient {
 
   close(): Promise<void> {
     return this.#connection.close();
+  }
+
+  async #call(request: KubeRequest): Promise<Body> {
+    const deadline = new Deadline(request.timeoutMs ?? CALL_TIMEOUT_MS, request.signal);
+    try {
+      const response = await this.#send("calls", request, deadline.signal);
+      const { "content-type": contentType } = response.headers;
+      return { body: await this.#bytes(request, response), contentType };
+    } finally {
+      deadline.end();
+    }
   }
 
   async #send(pool: PoolName, request: KubeRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
@@ -217,6 +225,11 @@ export class KubeClient {
 
 /** JSON for what has no protobuf, such as lists of custom resources. */
 const ACCEPT_PROTOBUF = `${PROTOBUF}, application/json`;
+
+interface Body {
+  readonly body: Buffer;
+  readonly contentType: string | string[] | undefined;
+}
 
 type PoolName = "calls" | "watches";
 

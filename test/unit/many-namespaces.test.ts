@@ -46,7 +46,7 @@ function isClusterWide(path: string): boolean {
   return !path.includes("/namespaces/");
 }
 
-describe("a controller of 500 namespaces", () => {
+describe("a controller of 500 namespaces", { timeout: 90_000 }, () => {
   it("has one watch for each kind if it may watch all namespaces", async () => {
     const server = await FakeApiServer.start();
     const { leads, problems } = startController(server, NAMESPACES);
