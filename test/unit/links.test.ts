@@ -69,6 +69,49 @@ function leadsSomewhere(from: string, link: string): boolean {
   return path.endsWith(".md") && anchorsOf(readFileSync(path, "utf8")).has(anchor);
 }
 
+const SOURCE = /\.(ts|mjs|js|ya?ml|tpl|sh|txt)$|(^|\/)Dockerfile$/;
+
+function sourcesUnder(dir: string): string[] {
+  return (
+    readdirSync(dir, { withFileTypes: true, recursive: true })
+      .map((entry) => join(entry.parentPath, entry.name))
+      // This file has citations of pages that exist only in its tests.
+      .filter((path) => SOURCE.test(path) && path !== fileURLToPath(import.meta.url))
+  );
+}
+
+/** The comments of TypeScript, each on its own; a `//` behind a colon belongs to a URL. */
+function commentsIn(source: string): string {
+  return [...source.matchAll(/\/\*[\s\S]*?\*\/|(?<!:)\/\/.*$/gm)].map(([comment]) => comment).join("\n");
+}
+
+/** The pages that a text names as `docs/page.md`, `docs/page.md#heading`, `docs/adr/0001`, `adr/0001` or `ADR 0001`. */
+function citationsIn(text: string): string[] {
+  const pages = text.match(/(?<![\w./-])docs\/[\w./-]*?\.md(?:#[\w-]+)?/g) ?? [];
+  const decisions = [...text.matchAll(/\b(?:adr\/|ADR )(\d+)(?![\w-]*\.md)/g)].map(
+    ([, number]) => `adr/${number}`,
+  );
+  return [...pages, ...decisions];
+}
+
+/** `file: citation`, for each citation of a page that is not there. In tests, strings are data, so only comments count. */
+function deadCitations(root: string, folders: readonly string[]): string[] {
+  const decisions = readdirSync(join(root, "docs", "adr"));
+  const isThere = (citation: string) =>
+    citation.startsWith("adr/")
+      ? decisions.some((file) => file.startsWith(`${citation.slice("adr/".length)}-`))
+      : leadsSomewhere(join(root, "README.md"), citation);
+  return folders.flatMap((folder) =>
+    sourcesUnder(join(root, folder)).flatMap((path) => {
+      const text = readFileSync(path, "utf8");
+      const citations = citationsIn(folder === "test" ? commentsIn(text) : text);
+      return citations
+        .filter((citation) => !isThere(citation))
+        .map((citation) => `${relative(root, path)}: ${citation}`);
+    }),
+  );
+}
+
 it("every link from one of our pages to another leads somewhere, to its heading too", () => {
   expect(pagesUnder(ROOT).length).toBeGreaterThan(40);
   expect(deadLinks(ROOT)).toEqual([]);
@@ -99,4 +142,34 @@ it("links that lead nowhere are found, and others left alone", () => {
     "README.md: gone.svg",
     "docs/other.md: ../gone.md",
   ]);
+});
+
+it("every page that a comment in the sources cites is there, with its heading", () => {
+  expect(deadCitations(ROOT, ["src", "test", "deploy", "bench"])).toEqual([]);
+});
+
+it("a citation of a page, a heading or a decision that is not there is found, and others are left alone", () => {
+  const dir = mkdtempSync(join(tmpdir(), "citations-"));
+  onTestFinished(() => rmSync(dir, { recursive: true }));
+  for (const folder of ["docs/adr", "src/deep", "test"]) mkdirSync(join(dir, folder), { recursive: true });
+  writeFileSync(join(dir, "docs", "page.md"), "# Page\n\n## Its heading");
+  writeFileSync(join(dir, "docs", "adr", "0001-first.md"), "# 0001: First");
+  const source = [
+    "/** The page docs/page.md#its-heading, docs/page.md and docs/adr/0001. */",
+    "// ADR 0001, docs/adr/0001-first.md, and https://example.com/docs/far.md",
+    "/**",
+    " * By docs/gone.md, docs/page.md#gone,",
+    " * docs/adr/0002 and ADR 0003.",
+    " */",
+    'const data = "docs/data.md";',
+  ].join("\n");
+  writeFileSync(join(dir, "src", "deep", "source.ts"), source);
+  writeFileSync(join(dir, "test", "source.test.ts"), source);
+  const found = ["docs/gone.md", "docs/page.md#gone", "adr/0002", "adr/0003"];
+  expect(deadCitations(dir, ["src", "test"]).toSorted()).toEqual(
+    [
+      ...[...found, "docs/data.md"].map((citation) => `src/deep/source.ts: ${citation}`),
+      ...found.map((citation) => `test/source.test.ts: ${citation}`),
+    ].toSorted(),
+  );
 });
