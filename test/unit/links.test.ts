@@ -69,6 +69,18 @@ function leadsSomewhere(from: string, link: string): boolean {
   return path.endsWith(".md") && anchorsOf(readFileSync(path, "utf8")).has(anchor);
 }
 
+/** `page: path`, for each file of the sources that a page names and that is not there; a superseded decision may. */
+function deadPaths(root: string): string[] {
+  return pagesUnder(root).flatMap((page) => {
+    const text = readFileSync(page, "utf8");
+    if (/^\*Superseded by /m.test(text)) return [];
+    const paths = withoutBlocks(text).matchAll(/`((?:src|test|deploy|bench|docs)\/[\w./-]*\.\w+)`/g);
+    return [...paths].flatMap(([, path = ""]) =>
+      existsSync(join(root, path)) ? [] : [`${relative(root, page)}: ${path}`],
+    );
+  });
+}
+
 const SOURCE = /\.(ts|mjs|js|ya?ml|tpl|sh|txt)$|(^|\/)Dockerfile$/;
 
 function sourcesUnder(dir: string): string[] {
@@ -142,6 +154,21 @@ it("links that lead nowhere are found, and others left alone", () => {
     "README.md: gone.svg",
     "docs/other.md: ../gone.md",
   ]);
+});
+
+it("every file of the sources that a page names is there", () => {
+  expect(deadPaths(ROOT)).toEqual([]);
+});
+
+it("a file that a page names and that is not there is found, unless the page is a superseded decision", () => {
+  const dir = mkdtempSync(join(tmpdir(), "paths-"));
+  onTestFinished(() => rmSync(dir, { recursive: true }));
+  mkdirSync(join(dir, "src"));
+  writeFileSync(join(dir, "src", "here.ts"), "");
+  const text = "`src/here.ts`, `src/gone.ts`, `src/folder`, `npm run x`\n\n```sh\n`src/block.ts`\n```\n";
+  writeFileSync(join(dir, "page.md"), text);
+  writeFileSync(join(dir, "old.md"), `# Old\n\n*Superseded by 0002.*\n\n${text}`);
+  expect(deadPaths(dir)).toEqual(["page.md: src/gone.ts"]);
 });
 
 it("every page that a comment in the sources cites is there, with its heading", () => {
