@@ -40,7 +40,7 @@ export interface BenchOptions {
   readonly tell: (text: string) => void;
 }
 
-/** Measures the API against the bars of the design, and prints the table. */
+/** Measures the API against its targets (docs/benchmarks.md), and prints the table. */
 export async function benchApi({ quick, tell }: BenchOptions): Promise<void> {
   const about = [
     describeMachine(),

@@ -55,7 +55,7 @@ export interface BenchOptions {
   readonly tell: (text: string) => void;
 }
 
-/** Measures the controller against the bars of the design, and prints two tables: ratios, and counts of requests. */
+/** Measures the controller against its targets (docs/benchmarks.md), and prints two tables: ratios, and counts of requests. */
 export async function benchController({ extent: name, profileDir, tell }: BenchOptions): Promise<void> {
   const machine = describeMachine();
   const amounts = EXTENTS[name];

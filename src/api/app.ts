@@ -32,8 +32,8 @@ export interface AppDeps extends ResourceDeps {
 /**
  * The management API as an express app.
  *
- * The order of the checks is part of the API's contract, so that no status reveals what a
- * later check protects: HTTP syntax, 401, source address 403, 429, route 404 and 405, role 403; and in each handler
+ * The order of the checks (docs/reference/contract.md#order-of-the-checks) keeps a status from revealing what a later
+ * check protects: HTTP syntax, 401, source address 403, 429, route 404 and 405, role 403; and in each handler
  * path parameters 400, organization and service 404, body 415, 413 and 400, state 400 and 409.
  *
  * @throws Error with a sentence for the user if a path alias is wrong

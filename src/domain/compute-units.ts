@@ -4,7 +4,7 @@ const MILLICORES_PER_UNIT = 2000;
 const GIB_PER_UNIT = 8;
 
 /**
- * Units of billing for a number of replicas: 2 cores with 8 GiB are one (api-contract, part 1).
+ * Units of billing for a number of replicas: 2 cores with 8 GiB are one (docs/explanation/sizing.md).
  * One core is half a unit. A size off the ratio counts by its larger half.
  */
 export function computeUnits(size: Size, replicas: number): number {

@@ -1,9 +1,9 @@
 /**
  * The size of one replica of a pipe: CPU in millicores and memory in GiB, both integers.
  *
- * Sizes that people ask for are whole cores with four GiB each (api-contract, part 1); sizes that are
+ * Sizes that people ask for are whole cores with four GiB each (docs/explanation/sizing.md). Sizes that are
  * found on a Deployment can be anything that Kubernetes allows, so they are compared as quantities
- * (see quantity.ts) and become a `Size` only when they are one.
+ * (quantity.ts) and become a `Size` only if they are one.
  */
 export interface Size {
   readonly cpuMillicores: number;

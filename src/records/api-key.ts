@@ -44,30 +44,62 @@ export function formatSecretHashes(hashes: readonly Buffer[]): string {
 
 const HASH = /^sha256:([0-9a-f]{64})$/;
 
-const data = z.object({
-  id: z.string().refine((id) => canonicalUuid(id) === id, "must be a UUID in lower case"),
-  name: nonEmpty,
-  keySuffix: z.string().length(4, "must be the last 4 characters of the key id"),
-  secretHash: z.string({ error: "is missing" }).transform((text, context) => {
-    const hashes = text.split(/[\s,]+/).filter((part) => part !== "");
-    const buffers = hashes.flatMap((hash) => {
-      const hex = HASH.exec(hash)?.[1];
-      return hex === undefined ? [] : [Buffer.from(hex, "hex")];
-    });
-    if (buffers.length !== hashes.length || buffers.length < 1 || buffers.length > 2) {
-      context.addIssue({ code: "custom", message: "must be one or two of sha256:<64 hex digits>" });
-      return z.NEVER;
-    }
-    return buffers;
+/** The keys of the Secret. */
+export const apiKeyData = z.object({
+  id: z
+    .string()
+    .refine((id) => canonicalUuid(id) === id, "must be a UUID in lower case")
+    .meta({
+      format: "uuid",
+      description:
+        "Resource id, in lower case. The API and the logs show it; it is not the key id that a caller sends.",
+    }),
+  name: nonEmpty.meta({ description: "Name for people." }),
+  keySuffix: z
+    .string()
+    .length(4, "must be the last 4 characters of the key id")
+    .meta({ description: "The last 4 characters of the key id, so that people recognize the key." }),
+  secretHash: z.string({ error: "is missing" }).transform(parseSecretHashes).meta({
+    description:
+      "SHA-256 of the secret as `sha256:` and 64 lower-case hexadecimal digits; two of them, separated by a space, while the secret is rotated. Both secrets work then.",
   }),
-  state: z.enum(["enabled", "disabled"], { error: "must be enabled or disabled" }),
-  roles: yamlValue(z.array(z.string())),
-  createdAt: instant,
-  expireAt: instant.optional(),
+  state: z
+    .enum(["enabled", "disabled"], { error: "must be enabled or disabled" })
+    .meta({ description: "A disabled key gets 401." }),
+  roles: yamlValue(z.array(z.string().meta({ description: "Name of a role." }))).meta({
+    description: "`admin` allows everything, `developer` allows reads, any other role allows nothing.",
+  }),
+  createdAt: instant.meta({ description: "Time of creation." }),
+  expireAt: instant
+    .optional()
+    .meta({ description: "Time from which the key gets 401. Without it the key does not expire." }),
   ipAccessList: yamlValue(
-    z.array(z.object({ description: z.string().default(""), source: z.string() })),
-  ).default([]),
+    z.array(
+      z.object({
+        description: z.string().default("").meta({ description: "Text for people." }),
+        source: z.string().meta({
+          description:
+            "IPv4 or IPv6 address, or CIDR. A malformed entry denies every address: the key gets 403.",
+        }),
+      }),
+    ),
+  )
+    .default([])
+    .meta({ description: "Addresses that may use the key. Without entries, every address may." }),
 });
+
+function parseSecretHashes(text: string, context: z.RefinementCtx): Buffer[] {
+  const hashes = text.split(/[\s,]+/).filter((part) => part !== "");
+  const buffers = hashes.flatMap((hash) => {
+    const hex = HASH.exec(hash)?.[1];
+    return hex === undefined ? [] : [Buffer.from(hex, "hex")];
+  });
+  if (buffers.length !== hashes.length || buffers.length < 1 || buffers.length > 2) {
+    context.addIssue({ code: "custom", message: "must be one or two of sha256:<64 hex digits>" });
+    return z.NEVER;
+  }
+  return buffers;
+}
 
 /** @param values the Secret's data, still in base64 */
 export function parseApiKey(
@@ -84,7 +116,7 @@ export function parseApiKey(
   const decoded = Object.fromEntries(
     Object.entries(values ?? {}).map(([key, value]) => [key, Buffer.from(value, "base64").toString("utf8")]),
   );
-  const parsed = parseRecord(data, decoded);
+  const parsed = parseRecord(apiKeyData, decoded);
   if (!parsed.ok) return parsed;
   const { secretHash, expireAt, ...rest } = parsed.value;
   return { ok: true, value: { organizationId, secretHashes: secretHash, expireAt, ...rest } };

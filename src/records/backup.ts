@@ -7,6 +7,7 @@ import {
   BACKUP_START_TIME,
   type BackupPolicy,
   DEFAULT_BACKUP_POLICY,
+  START_TIME_CONDITION,
   START_TIME_RULE,
   startTimeFits,
 } from "../domain/backup-policy.ts";
@@ -25,22 +26,36 @@ const hours = z
   .regex(/^[0-9]{1,4}$/, "must be a whole number of hours")
   .transform(Number);
 
-const data = z
-  .object({
-    backupPeriodInHours: hours
-      .pipe(z.literal(BACKUP_PERIODS_HOURS, `must be one of ${BACKUP_PERIODS_HOURS.join(", ")}`))
-      .default(DEFAULT_BACKUP_POLICY.periodInHours),
-    backupRetentionPeriodInHours: hours
-      .pipe(
-        z
-          .int()
-          .min(BACKUP_RETENTION_MINIMUM_HOURS)
-          .max(BACKUP_RETENTION_MAXIMUM_HOURS)
-          .multipleOf(BACKUP_RETENTION_STEP_HOURS),
-      )
-      .default(DEFAULT_BACKUP_POLICY.retentionPeriodInHours),
-    backupStartTime: z.string().regex(BACKUP_START_TIME, "must be H:00 or HH:00, in UTC").optional(),
-  })
+/** The keys of the ConfigMap. */
+export const backupConfigMapData = z.object({
+  backupPeriodInHours: hours
+    .pipe(z.literal(BACKUP_PERIODS_HOURS, `must be one of ${BACKUP_PERIODS_HOURS.join(", ")}`))
+    .default(DEFAULT_BACKUP_POLICY.periodInHours)
+    .meta({
+      description: `Hours between backups: ${BACKUP_PERIODS_HOURS.join(", ")}. Without it ${DEFAULT_BACKUP_POLICY.periodInHours}.`,
+    }),
+  backupRetentionPeriodInHours: hours
+    .pipe(
+      z
+        .int()
+        .min(BACKUP_RETENTION_MINIMUM_HOURS)
+        .max(BACKUP_RETENTION_MAXIMUM_HOURS)
+        .multipleOf(BACKUP_RETENTION_STEP_HOURS),
+    )
+    .default(DEFAULT_BACKUP_POLICY.retentionPeriodInHours)
+    .meta({
+      description: `Hours for which a backup is kept: ${BACKUP_RETENTION_MINIMUM_HOURS} to ${BACKUP_RETENTION_MAXIMUM_HOURS} in steps of ${BACKUP_RETENTION_STEP_HOURS}. Without it ${DEFAULT_BACKUP_POLICY.retentionPeriodInHours}.`,
+    }),
+  backupStartTime: z
+    .string()
+    .regex(BACKUP_START_TIME, "must be H:00 or HH:00, in UTC")
+    .optional()
+    .meta({
+      description: `Hour of the backup in UTC, as \`H:00\` or \`HH:00\`. It ${START_TIME_CONDITION}. Without it no hour is fixed.`,
+    }),
+});
+
+const data = backupConfigMapData
   .transform(
     (values): BackupPolicy => ({
       periodInHours: values.backupPeriodInHours,
@@ -83,6 +98,10 @@ export function backupConfigMap(serviceId: string, organizationId: string, polic
     apiVersion: "v1",
     kind: "ConfigMap",
     metadata: { name: backupConfigMapName(serviceId), labels: recordLabels("backup", organizationId) },
-    data: Object.fromEntries(Object.entries(backupData(policy)).filter(([, value]) => value !== null)),
+    data: Object.fromEntries(
+      Object.entries(backupData(policy)).flatMap(([key, value]): [string, string][] =>
+        value === null ? [] : [[key, value]],
+      ),
+    ),
   };
 }

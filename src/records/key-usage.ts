@@ -6,12 +6,17 @@ export function keyUsageConfigMapName(organizationId: string): string {
   return `key-usage-${organizationId}`;
 }
 
+/** One entry of the ConfigMap. */
+export const keyUsageEntry = instant.meta({
+  description: "Time of the last request that was authenticated with the key, to the minute.",
+});
+
 export type KeyUsage = ReadonlyMap<string, Parsed<Date>>;
 
 export function parseKeyUsage(values: Readonly<Record<string, string>> | undefined): KeyUsage {
   return new Map(
     Object.entries(values ?? {}).map(([keyId, text]): [string, Parsed<Date>] => {
-      const time = instant.safeParse(text);
+      const time = keyUsageEntry.safeParse(text);
       return [
         keyId,
         time.success

@@ -28,12 +28,23 @@ export function memberKey(userId: string): string {
     .join("");
 }
 
-const data = yamlValue(
-  z.object({ userId: nonEmpty, name: z.string(), email: z.string(), role: nonEmpty, joinedAt: instant }),
-);
+/** One entry of the ConfigMap. */
+export const memberEntry = yamlValue(
+  z.object({
+    userId: nonEmpty.meta({
+      description: "Id of the user, in any form; it must match the key of the entry.",
+    }),
+    name: z.string().meta({ description: "Name of the user." }),
+    email: z.string().meta({ description: "Email address of the user. It is not checked." }),
+    role: nonEmpty.meta({
+      description: "Role of the user. The last member with `admin` cannot be removed through the API.",
+    }),
+    joinedAt: instant.meta({ description: "Time at which the user joined." }),
+  }),
+).meta({ description: "One member of the organization." });
 
 export function parseMember(key: string, value: string): Parsed<Member> {
-  const result = data.safeParse(value);
+  const result = memberEntry.safeParse(value);
   if (!result.success) return { ok: false, problem: `${key}: ${result.error.issues[0]?.message}` };
   if (memberKey(result.data.userId) !== key)
     return { ok: false, problem: `${key}: is not the key of its userId` };

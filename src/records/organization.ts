@@ -28,13 +28,39 @@ export function organizationIdOf(name: string): string | undefined {
   return idInName(name, PREFIX);
 }
 
-const data = z.object({
-  name: nonEmpty,
-  createdAt: instant,
-  tier: nonEmpty,
-  byocConfig: yamlValue(z.array(z.object({ accountName: z.string(), id: z.string() }))).default([]),
-  privateEndpoints: yamlValue(z.array(z.object({ description: z.string(), id: z.string() }))).default([]),
-  rolloutWindow: rolloutWindowValue.optional(),
+/** The keys of the ConfigMap. */
+export const organizationData = z.object({
+  name: nonEmpty.meta({ description: "Name for people." }),
+  createdAt: instant.meta({ description: "Time of creation." }),
+  tier: nonEmpty.meta({
+    description: "Name of a tier. It gives the default and the maximum size of the pipes of all services.",
+  }),
+  byocConfig: yamlValue(
+    z.array(
+      z.object({
+        accountName: z.string().meta({ description: "Name of the cloud account." }),
+        id: z.string().meta({ description: "Id of the cloud account." }),
+      }),
+    ),
+  )
+    .default([])
+    .meta({ description: "Cloud accounts of the customer. The API returns them and uses them for nothing." }),
+  privateEndpoints: yamlValue(
+    z.array(
+      z.object({
+        description: z.string().meta({ description: "Text for people." }),
+        id: z.string().meta({ description: "Id of the endpoint." }),
+      }),
+    ),
+  )
+    .default([])
+    .meta({
+      description: "Private endpoints of the customer. The API returns them and uses them for nothing.",
+    }),
+  rolloutWindow: rolloutWindowValue.optional().meta({
+    description:
+      "Time in which rollouts may restart pods, for services without a window of their own. Without it rollouts start at any time.",
+  }),
 });
 
 export function parseOrganization(
@@ -43,7 +69,7 @@ export function parseOrganization(
 ): Parsed<Organization> {
   const id = organizationIdOf(objectName);
   if (id === undefined) return { ok: false, problem: `the name must be ${PREFIX}<uuid in lower case>` };
-  const parsed = parseRecord(data, values);
+  const parsed = parseRecord(organizationData, values);
   return parsed.ok ? { ok: true, value: { id, ...parsed.value } } : parsed;
 }
 

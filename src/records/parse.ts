@@ -29,17 +29,24 @@ export function describeIssues(error: z.ZodError): string {
 }
 
 /**
+ * The schemas of values that are themselves YAML. JSON Schema describes such a value only as a string, so the
+ * reference reads the keys inside from here. `unknown`, because zod's types do not allow a schema here.
+ */
+export const yamlContents = z.registry<{ readonly content: unknown }>();
+
+/**
  * A value that is itself YAML: every scalar stays the string it was written as (failsafe schema), and
  * aliases are refused, because a few bytes of them can stand for gigabytes.
  */
 export function yamlValue<T>(schema: z.ZodType<T>): z.ZodType<T, string> {
-  return z.string().transform((text, context) => {
+  const value = z.string().transform((text, context) => {
     const read = readFailsafe(text);
     const parsed = read.ok ? parseWith(schema, read.value) : read;
     if (parsed.ok) return parsed.value;
     context.addIssue({ code: "custom", message: parsed.problem });
     return z.NEVER;
   });
+  return value.register(yamlContents, { content: schema });
 }
 
 /** Reads YAML whose scalars all stay strings. */

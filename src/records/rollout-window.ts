@@ -7,7 +7,7 @@ import {
   type RolloutWindow,
   scheduleProblem,
 } from "../domain/rollout-window.ts";
-import { nonEmpty, type Parsed, readFailsafe } from "./parse.ts";
+import { nonEmpty, type Parsed, readFailsafe, yamlContents } from "./parse.ts";
 
 /** How people write a window, and how it is shown to them. */
 interface WrittenWindow {
@@ -35,7 +35,18 @@ const duration = nonEmpty.transform((text, context) => {
 const timeZone = nonEmpty.refine(isTimeZone, "must be the IANA name of a time zone, such as Europe/Berlin");
 
 const window = z.strictObject(
-  { schedule, duration, timeZone: timeZone.default("UTC") },
+  {
+    schedule: schedule.meta({
+      description:
+        "Times at which the window opens: a cron expression of five fields. Put it in quotes, because YAML reads a `*` at its beginning as an alias.",
+    }),
+    duration: duration.meta({
+      description: `Time from opening to closing, in minutes or hours such as \`90m\` or \`4h\`: ${formatDuration(LEAST_WINDOW_MS)} to ${formatDuration(MOST_WINDOW_MS)}.`,
+    }),
+    timeZone: timeZone
+      .default("UTC")
+      .meta({ description: "IANA name of the time zone of the schedule. Without it UTC." }),
+  },
   {
     error: (issue) =>
       issue.code === "unrecognized_keys"
@@ -64,12 +75,15 @@ export function parseRolloutWindow(text: string): Parsed<RolloutWindow> {
 }
 
 /** The value of the key `rolloutWindow` of a record. */
-export const rolloutWindowValue: z.ZodType<RolloutWindow, string> = z.string().transform((text, context) => {
-  const parsed = parseRolloutWindow(text);
-  if (parsed.ok) return parsed.value;
-  context.addIssue({ code: "custom", message: parsed.problem });
-  return z.NEVER;
-});
+export const rolloutWindowValue: z.ZodType<RolloutWindow, string> = z
+  .string()
+  .transform((text, context) => {
+    const parsed = parseRolloutWindow(text);
+    if (parsed.ok) return parsed.value;
+    context.addIssue({ code: "custom", message: parsed.problem });
+    return z.NEVER;
+  })
+  .register(yamlContents, { content: window });
 
 /** {@link rolloutWindowValue}, the other way round. */
 export function formatRolloutWindow(value: RolloutWindow): string {

@@ -28,13 +28,22 @@ export function serviceIdOf(name: string): string | undefined {
   return idInName(name, PREFIX);
 }
 
-const data = z.object({
-  name: nonEmpty,
-  namespace: nonEmpty.regex(
-    /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/,
-    "must be the name of a namespace: lower-case letters, digits and hyphens",
-  ),
-  rolloutWindow: rolloutWindowValue.optional(),
+/** The keys of the ConfigMap. */
+export const serviceData = z.object({
+  name: nonEmpty.meta({ description: "Name for people." }),
+  namespace: nonEmpty
+    .regex(
+      /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/,
+      "must be the name of a namespace: lower-case letters, digits and hyphens",
+    )
+    .meta({
+      description:
+        "Namespace of the pipes and of the PipeScaling. Deployments elsewhere are not pipes of the service.",
+    }),
+  rolloutWindow: rolloutWindowValue.optional().meta({
+    description:
+      "Time in which rollouts may restart pods. Without it the window of the organization applies.",
+  }),
 });
 
 export function parseService(
@@ -51,7 +60,7 @@ export function parseService(
       problem: `the label ${ORGANIZATION_LABEL} must be the organization's id, in lower case`,
     };
   }
-  const parsed = parseRecord(data, values);
+  const parsed = parseRecord(serviceData, values);
   return parsed.ok ? { ok: true, value: { id, organizationId, ...parsed.value } } : parsed;
 }
 

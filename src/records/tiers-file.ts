@@ -5,6 +5,7 @@ import {
   CPU_MAXIMUM_MILLICORES,
   CPU_MINIMUM_MILLICORES,
   CPU_STEP_MILLICORES,
+  GIB_PER_CORE,
   memoryGibFor,
   type Size,
 } from "../domain/size.ts";
@@ -18,13 +19,26 @@ const millicores = z
   .multipleOf(CPU_STEP_MILLICORES)
   .transform((cpuMillicores): Size => ({ cpuMillicores, memoryGib: memoryGibFor(cpuMillicores) }));
 
+const SIZE_RULE = `Memory follows: ${GIB_PER_CORE} GiB for each core`;
+
+/** The keys of one tier. */
+export const tierEntry = z.strictObject({
+  defaultCpuMillicores: millicores.meta({
+    description: `Size of pipes for which no size is requested, in millicores. ${SIZE_RULE}.`,
+  }),
+  maximumCpuMillicores: millicores.meta({
+    description: `Largest size of pipes, in millicores; not below the default. ${SIZE_RULE}.`,
+  }),
+});
+
 const tiersFile = z.record(
   z.string().min(1),
-  z
-    .strictObject({ defaultCpuMillicores: millicores, maximumCpuMillicores: millicores })
-    .refine((tier) => tier.defaultCpuMillicores.cpuMillicores <= tier.maximumCpuMillicores.cpuMillicores, {
+  tierEntry.refine(
+    (tier) => tier.defaultCpuMillicores.cpuMillicores <= tier.maximumCpuMillicores.cpuMillicores,
+    {
       error: "the default is above the maximum",
-    }),
+    },
+  ),
 );
 
 /**

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Answer } from "./client.ts";
 import { clientOfText, createWorld, type RunningApi, type World } from "./world.ts";
 
-/** A call to the cluster has 5 s (api-contract, part 2); the rest is for machines that are busy. */
+/** A call to the cluster takes at most 5 s (docs/reference/contract.md#limits); the rest is for busy machines. */
 const ANSWERED_WITHIN_MS = 8000;
 
 let cluster: Cluster;

@@ -53,7 +53,7 @@ beforeAll(async () => {
 });
 
 describe("an organization", () => {
-  test("writes the record of the design", async () => {
+  test("create writes a record that the parser reads back", async () => {
     const { metadata, data } = await object<ConfigMap>("configmap", `organization-${organization}`);
     expect(metadata.labels).toEqual({
       "pipes.clouddb.dev/resource": "organization",
@@ -141,7 +141,7 @@ describe("service create", () => {
     ...more,
   ];
 
-  test("writes the record of the design, and list shows it", async () => {
+  test("writes a record that the parser reads back, and list shows it", async () => {
     const service = await json(made, ...create("--organization", organization));
     const { metadata, data } = await object<ConfigMap>("configmap", `service-${service.id}`);
     const value = { id: service.id, organizationId: organization, name: "orders", namespace: "acme-pipes" };

@@ -16,6 +16,11 @@ export interface Schema {
   readonly maximum?: number;
   readonly multipleOf?: number;
   readonly maxItems?: number;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly pattern?: string;
+  /** The schema of a string that is itself YAML. */
+  readonly contentSchema?: Schema;
   readonly examples?: readonly unknown[];
 }
 
@@ -35,8 +40,14 @@ export function fieldRows(schema: Schema, refer: (name: string) => string, prefi
       [code(path), typeOf(field, refer), presence, descriptionOf(field)],
       ...fieldRows(field, refer, `${path}.`),
       ...fieldRows(field.items ?? {}, refer, `${path}[].`),
+      ...contentRows(field.contentSchema ?? {}, refer, path),
     ];
   });
+}
+
+/** The rows of the keys inside of a value that is YAML. */
+function contentRows(schema: Schema, refer: (name: string) => string, path: string): string[][] {
+  return [...fieldRows(schema, refer, `${path}.`), ...fieldRows(schema.items ?? {}, refer, `${path}[].`)];
 }
 
 function descriptionOf({ description, anyOf = [] }: Schema): string {
@@ -44,7 +55,8 @@ function descriptionOf({ description, anyOf = [] }: Schema): string {
 }
 
 function typeOf(schema: Schema, refer: (name: string) => string): string {
-  const { $ref, anyOf, items, type = "any", format } = schema;
+  const { $ref, anyOf, items, type = "any", format, contentSchema } = schema;
+  if (contentSchema) return `YAML: ${typeOf(contentSchema, refer)}`;
   if ($ref !== undefined) return refer($ref.slice($ref.lastIndexOf("/") + 1));
   if (anyOf) return anyOf.map((each) => typeOf(each, refer)).join(" or ");
   if (schema.const !== undefined) return code(JSON.stringify(schema.const));
@@ -52,7 +64,14 @@ function typeOf(schema: Schema, refer: (name: string) => string): string {
   if (items) return `list of ${typeOf(items, refer)}${most(schema.maxItems)}`;
   if (format === "date-time") return "date and time";
   if (format === "uuid") return "UUID";
+  if (type === "string") return `string${lengths(schema)}`;
   return `${type}${bounds(schema)}`;
+}
+
+function lengths({ minLength = 0, maxLength, pattern }: Schema): string {
+  if (pattern !== undefined) return ` of the form ${code(pattern)}`;
+  if (minLength === maxLength) return ` of ${minLength} characters`;
+  return minLength > 0 ? ", not empty" : "";
 }
 
 function most(items: number | undefined): string {

@@ -45,7 +45,7 @@ describe("without a flag or a variable", () => {
     });
   });
 
-  test("the controller has the pace of the design, and an identity of its own", () => {
+  test("the controller has the default limits of rollouts, and an identity of its own", () => {
     const { identity, ...settings } = controller();
     expect(settings).toEqual({
       kubeconfig: undefined,
