@@ -522,7 +522,7 @@ describe("which API, and which key", () => {
   test("a secret is in no sentence", async () => {
     const env = { PIPE_SCALING_KEY_SECRET: "tops3cret with blanks" };
     const { code, err } = await run(undefined, "organizations --api-url https://x --key-id a", { env });
-    expect(err).toContain("PIPE_SCALING_KEY_SECRET does not serve: it must be the secret of a key");
+    expect(err).toContain("PIPE_SCALING_KEY_SECRET is invalid: it must be the secret of a key");
     expect(err).not.toContain("tops3cret");
     expect(code).toBe(2);
   });

@@ -66,6 +66,6 @@ describe("a path alias", () => {
   });
 
   it("cannot be given twice", () => {
-    expect(() => settings("a=things,a=others")).toThrow("but no alias may come twice.");
+    expect(() => settings("a=things,a=others")).toThrow("but each alias may occur only once.");
   });
 });

@@ -142,7 +142,7 @@ describe("what is wrong is refused with what is allowed", () => {
     [{ failedLogins: "off" }, "--failed-logins (or PIPE_SCALING_FAILED_LOGINS)"],
     [
       { trustedProxies: "10.0.0.1,10.0.0.0/33" },
-      "each of its values must be an IP address or a CIDR, such as 10.0.0.0/8 or 2001:db8::1.",
+      "each value must be an IP address or a CIDR, such as 10.0.0.0/8 or 2001:db8::1.",
     ],
     [{ trustedProxies: "fe80::1%eth0" }, "--trusted-proxies (or PIPE_SCALING_TRUSTED_PROXIES)"],
     [{ trustedProxies: "010.0.0.1" }, "--trusted-proxies (or PIPE_SCALING_TRUSTED_PROXIES)"],
@@ -150,7 +150,7 @@ describe("what is wrong is refused with what is allowed", () => {
     [{ plainHttp: "1" }, "but it must be true or false."],
     [
       { tlsCert: "/no/such/file" },
-      '--tls-cert (or PIPE_SCALING_TLS_CERT) is "/no/such/file", but it must be a file that can be read.',
+      '--tls-cert (or PIPE_SCALING_TLS_CERT) is "/no/such/file", but it must be a readable file.',
     ],
     [{ kubeconfig: " " }, "it must not be empty"],
     [{ tiersFile: "/no/such/file" }, "--tiers-file (or PIPE_SCALING_TIERS_FILE) cannot be used: ENOENT"],
