@@ -61,7 +61,7 @@ describe("a path alias", () => {
     "..=things",
   ])("cannot be written %j", (text) => {
     expect(() => settings(text)).toThrow(
-      `--path-aliases (or PIPE_SCALING_PATH_ALIASES) is ${JSON.stringify(text)}, but each of its values must be alias=segment`,
+      `--path-aliases (or PIPE_SCALING_PATH_ALIASES) is ${JSON.stringify(text)}, but each value must be alias=segment`,
     );
   });
 

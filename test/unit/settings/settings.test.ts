@@ -133,9 +133,9 @@ describe("what is wrong is refused with what is allowed", () => {
     [{ port: "tcp://10.0.0.1:8080" }, "set enableServiceLinks to false"],
     [
       { namespace: "Records" },
-      '--namespace (or PIPE_SCALING_NAMESPACE) is "Records", but it must be the name of a namespace',
+      '--namespace (or PIPE_SCALING_NAMESPACE) is "Records", but it must be a namespace name',
     ],
-    [{ namespace: "a".repeat(64) }, "at most 63 lower-case letters"],
+    [{ namespace: "a".repeat(64) }, "at most 63 lowercase letters"],
     [{ pipeNamespaces: "a,,b" }, '--pipe-namespaces (or PIPE_SCALING_PIPE_NAMESPACES) is "a,,b"'],
     [{ rateLimit: "10/s" }, "it must be a whole number from 0 to 10000"],
     [{ rateWindow: "1m" }, "it must be a duration from 1s to 55s"],
@@ -183,7 +183,7 @@ describe("plain HTTP", () => {
 
   test.each(["0.0.0.0", "::", "10.0.0.1", "::ffff:10.0.0.1", "example.org"])("is refused on %s", (host) => {
     expect(() => api({ host })).toThrow(
-      /--host \(or PIPE_SCALING_HOST\) is .*, and keys would cross the network unencrypted: .*--plain-http/,
+      /--host \(or PIPE_SCALING_HOST\) is .*, and API keys would cross the network unencrypted: .*--plain-http/,
     );
   });
 
@@ -194,6 +194,6 @@ describe("plain HTTP", () => {
   });
 
   test.each(["tlsCert", "tlsKey"])("is not what is meant by %s alone", (name) => {
-    expect(() => api({ [name]: file("pem") })).toThrow("go together: give both, or neither.");
+    expect(() => api({ [name]: file("pem") })).toThrow("must be set together: set both or neither.");
   });
 });
