@@ -98,5 +98,5 @@ function soakTable(
     ...Object.entries(attack.connections).map(([name, made]) => [`attack: ${name}`, count(made)]),
     ...Object.entries(attack.unexpected).map(([what, times]) => [`unexpected: ${what}`, count(times)]),
   ];
-  return table(["measure", "measured", "bar", "met"], rows);
+  return table(["measure", "measured", "target", "met"], rows);
 }
