@@ -55,7 +55,7 @@ export const getPipeScalingProgress = {
   path: `${SCALING_PATH}/progress`,
   id: "getPipeScalingProgress",
   tag: "Pipes",
-  summary: "See how far a rescale has come",
+  summary: "Get the progress of a rescale",
   description:
     "The number of pipes that run the size that was requested last, the pipes that cannot get it with the reasons, and the request that asked for it. Reflects a PATCH at once. Poll it every few seconds: it is served from memory, but counts as a request of the key.",
   isBeta: true,

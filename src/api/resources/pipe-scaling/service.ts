@@ -109,6 +109,6 @@ function requireChangeable({ suspended, metadata }: PipeScalingView): void {
   }
   // A change of an object that is being deleted would be lost with it.
   if (metadata.deletionTimestamp !== undefined) {
-    throw new UnavailableError("The service is being set up anew. Try again shortly.");
+    throw new UnavailableError("The service is being set up again. Try again shortly.");
   }
 }
