@@ -157,12 +157,9 @@ const status = z
       })
       .optional(),
     replicas: z.int().optional().meta({ description: "Replicas of all pipes together." }),
-    computeUnits: z
-      .number()
-      .optional()
-      .meta({
-        description: "Compute units at the desired size, for billing: one unit is 2 cores with 8 GiB.",
-      }),
+    computeUnits: z.number().optional().meta({
+      description: "Compute units at the desired size, for billing: one unit is 2 cores with 8 GiB.",
+    }),
     tier: z.string().optional().meta({ description: "Tier of the organization." }),
     propagation: z
       .object({

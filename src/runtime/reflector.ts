@@ -46,7 +46,7 @@ export interface ReflectorOptions<T extends KubeObject, Raw extends KubeObject =
 }
 
 /**
- * Keeps a store equal to the API server's objects of one kind: lists them, then watches from there, for ever.
+ * Keeps a store equal to the API server's objects of one kind: lists them, then watches from there, forever.
  *
  *     list ──▶ watch ──ended──▶ watch from `lastSyncResourceVersion`
  *       ▲        └─ relist after 410, an outage or an etcd rollback ─┐

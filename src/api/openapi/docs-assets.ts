@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 
-/** Files of the page that shows the OpenAPI document: ours, and the ones of swagger-ui-dist that it uses. */
+/** Files of the page that shows the OpenAPI document: our own, and those of swagger-ui-dist. */
 const OURS = ["index.html", "page.css", "start.js"] as const;
 const THEIRS = ["swagger-ui.css", "swagger-ui-bundle.js"] as const;
 

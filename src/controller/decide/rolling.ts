@@ -6,15 +6,15 @@ import type { WriteRecord } from "../observe/write-record.ts";
 import { rolloutPhase, type Timing } from "./rollout-phase.ts";
 
 export interface WrittenPipes {
-  /** By the uid of the Deployment. */
+  /** Keyed by uid of the Deployment. */
   readonly records: ReadonlyMap<string, WriteRecord>;
   /** Keys of Deployments that were stored without the annotation. */
   strippedKeys(): readonly string[];
 }
 
-/** Rollouts and rollbacks of the controller over all services. */
+/** Counts rollouts and rollbacks of the controller across all services. */
 export function countRolling({ pipes }: Caches, timing: Timing, writes?: WrittenPipes): number {
-  // Only the write history shows the rollout of a pipe from which something removes the annotation.
+  // If something removes the annotation of a pipe, only the write history shows its rollout.
   const stripped = (writes?.strippedKeys() ?? [])
     .flatMap((key) => pipes.get(key) ?? [])
     .filter((pipe) => !isRollingOut(pipe))

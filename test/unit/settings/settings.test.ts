@@ -171,7 +171,7 @@ describe("what is wrong is refused with what is allowed", () => {
 
   test("as a file of tiers that is none", () => {
     expect(() => api({ tiersFile: file("basic: {defaultCpuMillicores: 1500}") })).toThrow(
-      /--tiers-file .* cannot be used: The tiers file .* is wrong: basic/,
+      /--tiers-file .* cannot be used: The tiers file .* is invalid: basic/,
     );
   });
 });
