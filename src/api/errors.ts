@@ -1,7 +1,7 @@
 /**
- * Domain errors of requests. Services and caches throw them; only middleware/error-handler.ts maps them to HTTP statuses.
- * The message is for the caller: it tells what to do and reveals nothing about the cluster. Details for the log are in
- * the `cause`.
+ * Domain errors of requests. Services and caches throw them; only middleware/error-handler.ts maps them to HTTP
+ * statuses. The message is for the caller: it tells what to do and reveals nothing about the cluster. Details for the
+ * log are in the `cause`.
  */
 export abstract class ApiError extends Error {}
 
@@ -26,7 +26,10 @@ export interface UnavailableOptions {
   readonly cause?: unknown;
 }
 
-/** Not the caller's fault: the same request may succeed later. The outcome of a write is unknown, and it is safe to repeat. */
+/**
+ * Not the caller's fault: the same request may succeed later. The outcome of a write is unknown, and it is safe to
+ * repeat.
+ */
 export class UnavailableError extends ApiError {
   override readonly name = "UnavailableError";
   readonly retryAfterMs: number | undefined;

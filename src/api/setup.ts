@@ -29,7 +29,8 @@ import { readTlsFiles, type TlsFiles } from "./server/tls-files.ts";
 
 /**
  * Time from the signal to the last response. A Pod has 30 s by default; of the rest, 3 s are for the last key usage and
- * the last spans, which are sent concurrently, and 3 s for connections to the cluster that do not close (run-process.ts).
+ * the last spans, which are sent concurrently, and 3 s for connections to the cluster that do not close
+ * (run-process.ts).
  */
 const LAST_RESPONSE_MS = 21_000;
 

@@ -39,8 +39,8 @@ export function enqueueOnChange(caches: Caches, queue: WorkQueue, budget: Rollou
 }
 
 /**
- * Handles both the new and the old object, because a changed label affects two services. Our own writes enqueue nothing,
- * because the reconciliation that made them has seen the responses.
+ * Handles both the new and the old object, because a changed label affects two services. Our own writes enqueue
+ * nothing, because the reconciliation that made them has seen the responses.
  */
 function eachObject<T extends KubeObject>(store: Store<T>, handle: (object: T) => void): void {
   store.onChange((change: Change<T>) => {

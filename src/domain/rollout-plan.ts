@@ -104,8 +104,8 @@ export function planRollout(pipes: readonly PlannedPipe[], limits: RolloutLimits
 }
 
 /**
- * The canary waits for rollouts of the controller, and for any rollout that may prove the size, but not for other changes
- * of owners.
+ * The canary waits for rollouts of the controller, and for any rollout that may prove the size, but not for other
+ * changes of owners.
  */
 function precedesCanary({ state, phase }: PlannedPipe): boolean {
   return OURS.includes(phase) || state === "rolling";

@@ -12,8 +12,8 @@ export interface HttpProxy {
 const PROXY_RULE = "it must start with http:// or https://, and % in a password must be written as %25";
 
 /**
- * Returns the proxy in the environment for a server. Loopback addresses bypass it, and so do servers without TLS, because
- * the proxy could read the credentials.
+ * Returns the proxy in the environment for a server. Loopback addresses bypass it, and so do servers without TLS,
+ * because the proxy could read the credentials.
  *
  * @throws KubeConfigError
  */

@@ -2,8 +2,8 @@ import { parseDocument, YAMLParseError } from "yaml";
 import * as z from "zod";
 
 /**
- * A record from the cluster, or the problem with it. People edit records with kubectl, so a malformed record is a result
- * and not an exception: it affects only its own object.
+ * A record from the cluster, or the problem with it. People edit records with kubectl, so a malformed record is a
+ * result and not an exception: it affects only its own object.
  */
 export type Parsed<T> =
   | { readonly ok: true; readonly value: T }

@@ -21,7 +21,9 @@ export interface Event {
   readonly action: string;
   /** For people. Cut if it and the suffix together are longer than 1,024 bytes, which is the API server's limit. */
   readonly note: string;
-  /** End of the note that is kept if the note is cut, such as an identifier; only a suffix above 512 bytes is cut too. */
+  /**
+   * End of the note that is kept if the note is cut, such as an identifier; only a suffix above 512 bytes is cut too.
+   */
   readonly suffix?: string;
 }
 

@@ -238,7 +238,9 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   }
 }
 
-/** No API server responded: meanwhile etcd may have been restored, and its version may have passed our position again. */
+/**
+ * No API server responded: meanwhile etcd may have been restored, and its version may have passed our position again.
+ */
 function isOutage(error: unknown): boolean {
   return error instanceof KubeUnreachableError || (error instanceof KubeApiError && error.code >= 500);
 }

@@ -101,7 +101,7 @@ describe("what it needs to start", () => {
     const kubeconfig = join(world.cluster.dir, "nowhere.kubeconfig");
     writeFileSync(kubeconfig, UNREACHABLE);
     await expect(world.startApi({ kubeconfig })).rejects.toThrow(
-      /The cluster cannot be reached .*check that it runs/,
+      /The cluster cannot be reached .*check that it is running/,
     );
   });
 });

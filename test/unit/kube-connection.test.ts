@@ -88,7 +88,7 @@ describe("a kubeconfig that cannot be used is reported in a sentence", () => {
   it("at the first call when nothing listens at its server", async () => {
     const client = await clientOf(writeKubeconfig("http://127.0.0.1:1"));
     await expect(checkReachable(client, never)).rejects.toThrow(
-      /cannot be reached .*127\.0\.0\.1:1.*check that it runs/,
+      /cannot be reached .*127\.0\.0\.1:1.*check that it is running/,
     );
   });
 });
@@ -107,7 +107,7 @@ describe("a proxy", () => {
     const proxy = await startConnectProxy();
     const kubeconfig = writeKubeconfig("http://api.example", { user: { token: "t" }, proxyUrl: proxy.url });
     await expect(connect(kubeconfig)).rejects.toThrow(
-      /has a proxy-url for a server without TLS: the proxy could read the credentials/,
+      /has a proxy-url for a server without TLS, so the proxy could read the credentials/,
     );
   });
 

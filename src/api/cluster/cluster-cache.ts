@@ -45,8 +45,8 @@ export interface ClusterCacheOptions {
 }
 
 /**
- * The API's view of the cluster: keys, records of organizations and services, and PipeScalings. Lookups use the names of
- * objects as keys of Maps, so that a string from a caller matches exactly one object.
+ * The API's view of the cluster: keys, records of organizations and services, and PipeScalings. Lookups use the names
+ * of objects as keys of Maps, so that a string from a caller matches exactly one object.
  */
 export class ClusterCache {
   /** Key usage that is not written to the cluster yet. */

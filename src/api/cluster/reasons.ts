@@ -1,8 +1,8 @@
 import type { Reason as CrdReason } from "../../crd/reasons.ts";
 
 /**
- * The reasons for the state of a rescale, each with the sentence that the API returns. Messages from the cluster may name
- * other tenants, nodes and quotas, so the API never returns them (docs/adr/0017).
+ * The reasons for the state of a rescale, each with the sentence that the API returns. Messages from the cluster may
+ * name other tenants, nodes and quotas, so the API never returns them (docs/adr/0017).
  */
 
 const OPERATORS = "The configuration of the service is wrong: ask the operator of this API to correct it.";

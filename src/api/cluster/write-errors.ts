@@ -33,8 +33,9 @@ function unavailable(cause: Error, retryAfterMs?: number): UnavailableError {
 }
 
 /**
- * Returns true if admission denied the write. A 422 never comes from the CRD schema, because our own schema is as strict.
- * A webhook can choose any status, even that of a missing permission, so the message of the API server identifies it.
+ * Returns true if admission denied the write. A 422 never comes from the CRD schema, because our own schema is as
+ * strict. A webhook can choose any status, even that of a missing permission, so the message of the API server
+ * identifies it.
  */
 function isDenied({ code, message }: KubeApiError): boolean {
   return code === 422 || (code < 500 && / admission webhook "[^"]*" denied the request\b/.test(message));

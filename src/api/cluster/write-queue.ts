@@ -18,8 +18,8 @@ interface WaitingWrite<T> {
  * Concurrent writes to one object would only conflict in the API server, where each holds a connection and retries
  * until it times out.
  *
- * Consecutive waiting writes with the same coalesce key are made once, by the last of them. The outcome is the same as if
- * each had been made, so the response to every caller is correct.
+ * Consecutive waiting writes with the same coalesce key are made once, by the last of them. The outcome is the same as
+ * if each had been made, so the response to every caller is correct.
  */
 export class WriteQueue<T> {
   readonly #clock: Pick<Clock, "after">;

@@ -17,7 +17,9 @@ export interface AuthenticateOptions {
   readonly limits: RateLimits;
 }
 
-/** Authenticates a request with HTTP Basic: 401, 429 after too many failures, or 503 while the cached keys are stale. */
+/**
+ * Authenticates a request with HTTP Basic: 401, 429 after too many failures, or 503 while the cached keys are stale.
+ */
 export function authenticate({ cache, clock, limits }: AuthenticateOptions): RequestHandler {
   const findKey = (secretName: string) => cache.key(secretName);
 

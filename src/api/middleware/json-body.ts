@@ -114,8 +114,8 @@ function tooManyChunks(): Error {
 }
 
 /**
- * Parses strict JSON: UTF-8 without a byte order mark, and no duplicate keys with different values, because two parsers of
- * such a body could use different values.
+ * Parses strict JSON: UTF-8 without a byte order mark, and no duplicate keys with different values, because two parsers
+ * of such a body could use different values.
  *
  * @throws InvalidRequestError
  */

@@ -7,7 +7,8 @@ import { parseBasic } from "./basic-credentials.ts";
 const NO_HASH = randomBytes(32);
 
 /**
- * Returns the key whose ID and secret are in an Authorization header. The caller must check state, expiry and addresses.
+ * Returns the key whose ID and secret are in an Authorization header. The caller must check state, expiry and
+ * addresses.
  *
  * Every header costs the same two hashes and two comparisons, whether or not its key exists, is disabled or has
  * another secret, so that the time of a 401 reveals nothing.

@@ -9,7 +9,9 @@ export type DocsAsset = (typeof OURS)[number] | (typeof THEIRS)[number];
 
 export const DOCS_ASSETS: readonly DocsAsset[] = [...OURS, ...THEIRS];
 
-/** The build replaces this module with one that contains the files (rolldown.config.ts): the bundle is a single file. */
+/**
+ * The build replaces this module with one that contains the files (rolldown.config.ts): the bundle is a single file.
+ */
 export function gzippedAsset(name: DocsAsset): Buffer {
   const isOurs = OURS.some((file) => file === name);
   const folder = isOurs

@@ -19,8 +19,8 @@ export interface CertificateReloadOptions {
 /**
  * Installs the certificate from the files whenever they change, until the signal is aborted.
  *
- * The two files cannot be read atomically, and their writer may not be finished: an unusable pair is logged once and read
- * again later; until then the old certificate is served.
+ * The two files cannot be read atomically, and their writer may not be finished: an unusable pair is logged once and
+ * read again later; until then the old certificate is served.
  */
 export async function reloadCertificate(
   options: CertificateReloadOptions,

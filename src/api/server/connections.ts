@@ -41,10 +41,10 @@ export interface ConnectionsOptions {
 }
 
 /**
- * The open connections of a server, and their limits. At a limit, a new connection replaces an open one, so that clients
- * without credentials cannot exhaust the server: the least recently used connection among those whose last request was
- * not authenticated, or else among the idle ones. A connection is idle while no response is pending on it, even if a
- * request is arriving slowly, or its client does not read a response or still sends a rejected body.
+ * The open connections of a server, and their limits. At a limit, a new connection replaces an open one, so that
+ * clients without credentials cannot exhaust the server: the least recently used connection among those whose last
+ * request was not authenticated, or else among the idle ones. A connection is idle while no response is pending on it,
+ * even if a request is arriving slowly, or its client does not read a response or still sends a rejected body.
  */
 export class Connections {
   readonly #options: ConnectionsOptions;

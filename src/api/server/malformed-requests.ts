@@ -89,8 +89,8 @@ export class MalformedRequests {
 }
 
 /**
- * Returns true if a response that bypasses Node's HTTP layer would be unambiguous. While another response is pending, the
- * client would take it for that one; after the start of another response, it would be garbage.
+ * Returns true if a response that bypasses Node's HTTP layer would be unambiguous. While another response is pending,
+ * the client would take it for that one; after the start of another response, it would be garbage.
  */
 function canRespond(latest: Exchange | undefined): boolean {
   if (latest === undefined) return true;

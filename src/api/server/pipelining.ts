@@ -7,8 +7,8 @@ const MAX_WAITING = 64;
 const waiting = new WeakMap<Socket, number>();
 
 /**
- * Closes a connection with more pipelined requests than any real client sends. Node stops reading from a connection whose
- * responses are not read, but a single segment may contain thousands of requests.
+ * Closes a connection with more pipelined requests than any real client sends. Node stops reading from a connection
+ * whose responses are not read, but a single segment may contain thousands of requests.
  */
 export function limitPipelining(listener: RequestListener): RequestListener {
   return (request, response) => {

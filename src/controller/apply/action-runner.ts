@@ -11,7 +11,9 @@ export interface ActionRunnerOptions extends Applier {
   readonly enqueue: (serviceId: string) => void;
 }
 
-/** A reconciliation waits this long for its writes. Slower writes continue in the background, so they block no worker. */
+/**
+ * A reconciliation waits this long for its writes. Slower writes continue in the background, so they block no worker.
+ */
 const PATIENCE_MS = 5000;
 
 /** On shutdown, the process waits this long for writes in flight before it releases the lease. */

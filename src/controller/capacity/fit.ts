@@ -5,8 +5,8 @@ import type { NodeView } from "./node-view.ts";
 import { type Amounts, podRequests } from "./pod-requests.ts";
 
 /**
- * Returns the reason why no node is large enough for the pod, even without other pods; `undefined` if one is. It ignores
- * the requests of other pods, because they can end or be preempted (docs/adr/0027).
+ * Returns the reason why no node is large enough for the pod, even without other pods; `undefined` if one is. It
+ * ignores the requests of other pods, because they can end or be preempted (docs/adr/0027).
  */
 export function lackOfCapacity(spec: PodSpec, nodes: readonly NodeView[]): string | undefined {
   const requests = podRequests(spec);

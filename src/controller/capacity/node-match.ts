@@ -47,8 +47,8 @@ function meets({ operator, values = [] }: NodeSelectorRequirement, value: string
 }
 
 /**
- * A pod with a node name bypasses the scheduler, so only NoExecute taints apply. A RuntimeClass can add tolerations when
- * the pod is created. They are not in the template, so a pod with a RuntimeClass may tolerate any taint.
+ * A pod with a node name bypasses the scheduler, so only NoExecute taints apply. A RuntimeClass can add tolerations
+ * when the pod is created. They are not in the template, so a pod with a RuntimeClass may tolerate any taint.
  */
 function isBorne(taint: Taint, { nodeName, runtimeClassName, tolerations = [] }: PodSpec): boolean {
   const isHard = taint.effect === "NoExecute" || (taint.effect === "NoSchedule" && nodeName === undefined);

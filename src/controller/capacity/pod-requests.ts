@@ -9,8 +9,8 @@ export interface Amounts {
 }
 
 /**
- * Computes the requests of a pod as the scheduler does: the maximum of (a) all containers and sidecars and (b) each init
- * container with the sidecars that start before it, plus the overhead. Pod-level requests replace those of the
+ * Computes the requests of a pod as the scheduler does: the maximum of (a) all containers and sidecars and (b) each
+ * init container with the sidecars that start before it, plus the overhead. Pod-level requests replace those of the
  * containers.
  */
 export function podRequests(spec: PodSpec): Amounts {

@@ -26,7 +26,9 @@ export function assess(pipe: DeploymentView, context: AssessContext): Assessment
   };
 }
 
-/** Such a rollout has stopped the old pods, even if another size is desired now. Other pipes still have their old pods. */
+/**
+ * Such a rollout has stopped the old pods, even if another size is desired now. Other pipes still have their old pods.
+ */
 function abandonedRollout(pipe: DeploymentView, context: AssessContext): Cause | undefined {
   const isWanted = sameSize(pipe.size, context.desired) || pipe.lastRollout?.isRollback;
   if (isWanted || !pipe.stopsOldPodsFirst || !isRollingOut(pipe)) return undefined;

@@ -104,7 +104,10 @@ function requestIdOf(scaling: PipeScalingView, desired: Size): string | undefine
   return scalingRequestFor(requestedSize(scaling) ?? desired, scaling.requestAnnotation)?.requestId;
 }
 
-/** Returns true if our view of the PipeScaling is older than a rollout of the pipe, or etcd was restored from a snapshot. */
+/**
+ * Returns true if our view of the PipeScaling is older than a rollout of the pipe, or etcd was restored from a
+ * snapshot.
+ */
 function isFromLaterGeneration({ lastRollout }: DeploymentView, { metadata }: PipeScalingView): boolean {
   return lastRollout?.scalingUid === metadata.uid && lastRollout.scalingGeneration > metadata.generation;
 }

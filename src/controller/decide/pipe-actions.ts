@@ -44,7 +44,9 @@ function restoreAnnotation({ pipe, recheckAtMs }: Assessment, { snapshot }: Step
 
 const ADOPTABLE: readonly PipeState[] = ["done", "rolling", "paused"];
 
-/** Returns true if the annotation has the current size of the pipe, so the size survives a deletion of the PipeScaling. */
+/**
+ * Returns true if the annotation has the current size of the pipe, so the size survives a deletion of the PipeScaling.
+ */
 function isRecorded({ lastRollout, size }: DeploymentView, { snapshot }: Step): boolean {
   const applied = appliedSize(lastRollout);
   return lastRollout?.serviceId === snapshot.serviceId && isSize(applied) && sameSize(applied, size);
@@ -54,8 +56,8 @@ function isRecorded({ lastRollout, size }: DeploymentView, { snapshot }: Step): 
 function rollBack(pipe: DeploymentView, failed: Size, { reason, message }: Cause, step: Step): PipeAction[] {
   const { lastRollout } = pipe;
   const size = lastRollout?.lastGoodSize;
-  // After a deletion of the PipeScaling, it is unknown whether the pipe came up before its owner changed it. The deletion
-  // must not resize the pipe.
+  // After a deletion of the PipeScaling, it is unknown whether the pipe came up before its owner changed it. The
+  // deletion must not resize the pipe.
   if (lastRollout?.scalingUid !== step.scaling.metadata.uid && isChangedByOwner(pipe)) return [];
   if ("problem" in pipe.container || !lastRollout || !size) return [];
   const isSame = isSize(size) && sameSize(size, failed);

@@ -4,8 +4,8 @@ import { phaseEndsAtMs, type Timing } from "./rollout-phase.ts";
 
 /**
  * Returns the time at which the decision may change without an event, in milliseconds since 1970: a retry, the timeout
- * of a rollout, the end of a phase that other pipes wait for, or the recreation of a PipeScaling. `undefined` if only an
- * event can change it.
+ * of a rollout, the end of a phase that other pipes wait for, or the recreation of a PipeScaling. `undefined` if only
+ * an event can change it.
  */
 export function recheckAtMs(
   { nowMs, deleted, scaling }: Snapshot,

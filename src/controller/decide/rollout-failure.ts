@@ -53,8 +53,9 @@ function graceEndsAtMs(pipe: DeploymentView, { nowMs }: AssessContext): number {
 }
 
 /**
- * Returns the start of the timeout. A resumed rollout gets the whole timeout again, and a rollout that its owner changed
- * gets it from the last progress. Until the Deployment controller observes a rollout, the timeout does not start.
+ * Returns the start of the timeout. A resumed rollout gets the whole timeout again, and a rollout that its owner
+ * changed gets it from the last progress. Until the Deployment controller observes a rollout, the timeout does not
+ * start.
  */
 function timeoutAtMs(pipe: DeploymentView, { nowMs, policy }: AssessContext): number {
   const { rollout, lastRollout } = pipe;

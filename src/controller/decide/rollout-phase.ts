@@ -8,7 +8,9 @@ export interface Timing {
   readonly policy: RolloutPolicy;
 }
 
-/** Returns the phase of a pipe. Phases in which pods are replaced have a timeout, so that no other pipe waits forever. */
+/**
+ * Returns the phase of a pipe. Phases in which pods are replaced have a timeout, so that no other pipe waits forever.
+ */
 export function rolloutPhase(pipe: DeploymentView, timing: Timing): RolloutPhase {
   const { rollout, replicas, isPaused, lastRollout } = pipe;
   // If its owner changes a pipe during a rollout, the rollout still counts against the budget. A later change does not.

@@ -14,8 +14,8 @@ interface Validation {
 export const VALIDATED: Validation = { isComplete: true, actions: [] };
 
 /**
- * Returns dry runs of all waiting pipes, so that a rejection is known before the canary. Later pipes, and a single pipe,
- * need one only if their rollout stops old pods first: the response shows the new pod, which must fit a node.
+ * Returns dry runs of all waiting pipes, so that a rejection is known before the canary. Later pipes, and a single
+ * pipe, need one only if their rollout stops old pods first: the response shows the new pod, which must fit a node.
  */
 export function validate(
   assessments: readonly Assessment[],

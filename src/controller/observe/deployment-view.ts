@@ -105,8 +105,8 @@ export function toDeploymentView(deployment: Deployment): DeploymentView {
 }
 
 /**
- * Parses the annotation only while the controller is its field manager. `kubectl rollout undo`, a restored backup, and a
- * writer that replaces whole objects bring back an older annotation, and then become its manager.
+ * Parses the annotation only while the controller is its field manager. `kubectl rollout undo`, a restored backup, and
+ * a writer that replaces whole objects bring back an older annotation, and then become its manager.
  */
 function ownLastRollout({
   uid,
@@ -197,8 +197,8 @@ export function sizeOf(container: Container): Size | undefined {
 }
 
 /**
- * Returns true if the rollout of the current template completed. The reason NewReplicaSetAvailable remains even if a pod
- * fails later. But a Recreate Deployment keeps the condition of the previous rollout for a while, and a Deployment
+ * Returns true if the rollout of the current template completed. The reason NewReplicaSetAvailable remains even if a
+ * pod fails later. But a Recreate Deployment keeps the condition of the previous rollout for a while, and a Deployment
  * without replicas gets it without running a pod; for these, only the replica counts are reliable.
  */
 function isRolloutComplete(

@@ -25,7 +25,9 @@ export interface Preview {
   readonly begun: number;
 }
 
-/** Computes the first reconciliation of a service, if it ran now. There are no steps for pipes with the desired size. */
+/**
+ * Computes the first reconciliation of a service, if it ran now. There are no steps for pipes with the desired size.
+ */
 export function preview(snapshot: Snapshot, options: DecideOptions): Preview {
   const { serviceId: service, namespace, tier } = snapshot;
   const about = { service, namespace };

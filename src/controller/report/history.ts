@@ -8,8 +8,8 @@ interface Rescale {
 }
 
 /**
- * Returns the history with the current rescale as its newest entry. An entry that was Scaled stays Scaled even if a pipe
- * fails later, because every pipe did run the size, so a rollback can return to it.
+ * Returns the history with the current rescale as its newest entry. An entry that was Scaled stays Scaled even if a
+ * pipe fails later, because every pipe did run the size, so a rollback can return to it.
  */
 export function historyOf(
   history: readonly HistoryEntry[],

@@ -5,7 +5,9 @@ import type { PipeState } from "../../domain/rollout-plan.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Event } from "../../runtime/event-recorder.ts";
 
-/** Pods that start immediately take seconds, real pipes take minutes, and a pipe that needs intervention takes hours. */
+/**
+ * Pods that start immediately take seconds, real pipes take minutes, and a pipe that needs intervention takes hours.
+ */
 const PROPAGATION_SECONDS = [5, 10, 30, 60, 120, 180, 300, 600, 900, 1800, 3600, 4 * 3600];
 
 const PIPE_STATES: readonly PipeState[] = [

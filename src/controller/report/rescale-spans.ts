@@ -20,8 +20,8 @@ const PICK_UP_MS = 60_000;
 
 /**
  * Returns the spans of work that ended between two statuses: rollouts that completed or failed, and a rescale that
- * completed or was superseded. They are derived from the statuses, like Events (events.ts), so a controller also records
- * the end of work that its predecessor started.
+ * completed or was superseded. They are derived from the statuses, like Events (events.ts), so a controller also
+ * records the end of work that its predecessor started.
  */
 export function rescaleSpans(step: Step): Span[] {
   const spans = [

@@ -19,8 +19,8 @@ import { type ConditionSummary, formatTime, summarizeConditions, waitingFor } fr
 import { historyOf } from "./history.ts";
 
 /**
- * Computes the status of the service's PipeScaling: the desired and the current state, failures, and times. Equal inputs
- * give an equal status, so that nothing is written in steady state.
+ * Computes the status of the service's PipeScaling: the desired and the current state, failures, and times. Equal
+ * inputs give an equal status, so that nothing is written in steady state.
  */
 export function statusOf(
   { nowMs, pipes, tier }: Snapshot,
