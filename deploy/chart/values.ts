@@ -108,8 +108,8 @@ const spread = z
     nodeAffinityPolicy: z
       .enum(["Honor", "Ignore"])
       .optional()
-      .describe("Whether to respect the node affinity and node selector of the pods."),
-    nodeTaintsPolicy: z.enum(["Honor", "Ignore"]).optional().describe("Whether to respect node taints."),
+      .describe("Policy for the node affinity and node selector of the pods."),
+    nodeTaintsPolicy: z.enum(["Honor", "Ignore"]).optional().describe("Policy for node taints."),
   })
   .describe("A topology spread constraint; the chart adds the label selector.");
 

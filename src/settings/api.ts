@@ -85,13 +85,13 @@ export const apiSettings = z
     maxCacheAgeMs: option(durationMs("2m", "24h"), {
       placeholder: "duration",
       description:
-        "how long reads are served from the cache while the API server is unreachable; a key that is revoked meanwhile works for as long",
+        "maximum age of the caches that serve reads while the API server is unreachable; until then, a key that is revoked meanwhile still works",
       default: "5m",
     }),
     drainDelayMs: option(durationMs("0s", "15s"), {
       placeholder: "duration",
       description:
-        "how long the process accepts new connections after a termination signal, so that load balancers can remove it",
+        "time between a termination signal and the rejection of new connections, so that load balancers can remove the process",
       default: "0s",
       chart: { default: "5s" },
     }),

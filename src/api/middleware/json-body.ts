@@ -20,8 +20,8 @@ const MAX_CHUNKS = 1024;
 export const MEDIA_TYPES = ["application/json", "application/merge-patch+json"];
 
 /**
- * The validated body of a request. Called by a route's handler after the path has been resolved, so that the order of
- * checks is the documented one.
+ * Returns the validated body of a request. A handler calls it after it resolved the path, so that the checks run in the
+ * documented order.
  *
  * @throws HttpError 415, 413, 400, in this order
  */
@@ -63,7 +63,7 @@ function isJson(contentType: string): boolean {
     return false;
   }
   const charset = (type.params.get("charset") ?? "utf-8").toLowerCase();
-  // `utf8` is no registered name, but some clients send it (https://encoding.spec.whatwg.org/#names-and-labels).
+  // `utf8` is not a registered name, but some clients send it (https://encoding.spec.whatwg.org/#names-and-labels).
   return MEDIA_TYPES.includes(type.essence) && (charset === "utf-8" || charset === "utf8");
 }
 
@@ -130,7 +130,7 @@ export function decodeJson(bytes: Buffer): unknown {
     return parse(text, null, {
       parseNumber: Number,
       onDuplicateKey: ({ key }) => {
-        throw new SyntaxError(`the key ${quote(key)} comes twice, with different values`);
+        throw new SyntaxError(`the key ${quote(key)} occurs twice with different values`);
       },
     });
   } catch (cause) {

@@ -13,7 +13,7 @@ export interface Sizing {
   readonly holdBack: HoldBack;
   /** Names of the pipes that the waiting pipes wait for. */
   readonly blockedBy: readonly string[];
-  /** Whether rollouts that restart pods may start now. */
+  /** True if rollouts that restart pods may start now. */
   readonly window: RolloutWindowState;
   /** Maximum number of concurrent rollouts in this service. */
   readonly serviceLimit: number;
