@@ -80,7 +80,7 @@ describe("TLS", () => {
 
   it("needs both files, and files that are one", async () => {
     const { tlsCert, tlsKey } = files();
-    await expect(world.startApi({ tlsCert })).rejects.toThrow("TLS needs both");
+    await expect(world.startApi({ tlsCert })).rejects.toThrow("TLS requires both");
     await expect(world.startApi({ tlsCert, tlsKey: "/nowhere/tls.key" })).rejects.toThrow(
       "The TLS file /nowhere/tls.key cannot be read",
     );

@@ -39,7 +39,7 @@ describe("a pipe that an autoscaler acts on too", () => {
     });
     const stalled = await world.waitForCondition("Stalled", "True", "FieldConflict");
     expect(conditionOf(stalled, "Stalled")?.message).toContain(
-      'the VerticalPodAutoscaler "recommender" sets',
+      'the VerticalPodAutoscaler "recommender" also sets',
     );
     await world.askFor(4);
     await world.waitForCondition("Stalled", "True", "FieldConflict");
