@@ -17,7 +17,7 @@ export interface Measure {
   readonly format: (value: number) => string;
 }
 
-const HEADER = ["measure", "ours", "baseline", "ratio", "rounds' ratios", "bar", "met"];
+const HEADER = ["measure", "ours", "baseline", "ratio", "ratios of the rounds", "target", "met"];
 
 export function measuresTable(measures: readonly Measure[]): string {
   return table(

@@ -5,9 +5,9 @@ import { processIo } from "./cli/process-io.ts";
 import { runProgram } from "./cli/program.ts";
 
 try {
-  // biome-ignore lint/style/noProcessEnv: the one place where the environment is read; from here it is an argument
+  // biome-ignore lint/style/noProcessEnv: the only place that reads the environment; everywhere else it is an argument
   const exitCode = await runProgram(COMMANDS, process.argv.slice(2), processIo(process.env));
-  // One that ended by itself has said how already (run-process.ts).
+  // A process that ended itself has already reported its result (run-process.ts).
   process.exitCode ??= exitCode;
 } catch (error) {
   process.stderr.write(`${String(error)}\n`);

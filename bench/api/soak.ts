@@ -19,7 +19,9 @@ export interface SoakOptions {
 
 const MAX_SLOWEST_MS = 250;
 const MAX_RSS_RATIO = 1.2;
-/** Shows how busy the machine is without the attack, and that the process has served requests before its memory is read. */
+/**
+ * Shows how busy the machine is without the attack, and that the process has served requests before its memory is read.
+ */
 const WARM_UP_MS = 30_000;
 
 /** Attacks the API in all ways at once while a healthy client uses it, and prints a table. */
@@ -98,5 +100,5 @@ function soakTable(
     ...Object.entries(attack.connections).map(([name, made]) => [`attack: ${name}`, count(made)]),
     ...Object.entries(attack.unexpected).map(([what, times]) => [`unexpected: ${what}`, count(times)]),
   ];
-  return table(["measure", "measured", "bar", "met"], rows);
+  return table(["measure", "measured", "target", "met"], rows);
 }

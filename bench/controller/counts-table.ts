@@ -11,7 +11,7 @@ export interface Count {
   readonly counts: RequestCounts;
 }
 
-const HEADER = ["count", "measured", "bar", "met", "which"];
+const HEADER = ["count", "measured", "target", "met", "requests"];
 
 export function countsTable(rows: readonly Count[]): string {
   return table(

@@ -47,7 +47,7 @@ function measuresOf({ services, rescale, deployments, starts }: Results): Measur
       format: seconds,
     },
     {
-      what: `start with ${grouped(deployments)} Deployments, from spawn to synced`,
+      what: `startup with ${grouped(deployments)} Deployments, from spawn to synced`,
       comparison: compare(starts.ms),
       bar: { relation: "≤", ratio: 1.12 },
       format: (ms) => `${grouped(Math.round(ms))} ms`,
@@ -72,18 +72,18 @@ function countsOf({ services, rescale, paced, bursts, starts, idle }: Results): 
   const idleWrites = writesOf(idle.counts);
   return [
     {
-      what: "writes of a service, pacing off",
+      what: "writes per service, without pacing",
       measured: sumOf(single(ours)) / services,
       most: PIPES_PER_SERVICE + 1,
       counts: single(ours),
     },
     {
-      what: "writes of a service, by the baseline",
+      what: "writes per service, baseline",
       measured: sumOf(single(most(rescale.baseline))) / services,
       counts: single(most(rescale.baseline)),
     },
     {
-      what: "writes of a service, pacing on, without its Event",
+      what: "writes per service, with pacing, without its Event",
       measured: sumOf(requestsOf(single(paced.counts), WITHOUT_EVENTS)) / paced.services,
       most: PIPES_PER_SERVICE + 2,
       counts: single(paced.counts),
@@ -94,7 +94,7 @@ function countsOf({ services, rescale, paced, bursts, starts, idle }: Results): 
       most: 450,
       counts: burstWrites,
     },
-    { what: "writes at a start with nothing to do", measured: sumOf(started), most: 0, counts: started },
+    { what: "writes at startup with nothing to do", measured: sumOf(started), most: 0, counts: started },
     {
       what: `writes in ${idle.minutes} idle minutes`,
       measured: sumOf(idleWrites),
@@ -102,7 +102,7 @@ function countsOf({ services, rescale, paced, bursts, starts, idle }: Results): 
       counts: idleWrites,
     },
     {
-      what: `other calls of an idle hour and watch, from ${idle.minutes} minutes`,
+      what: `other calls per idle hour and watch, extrapolated from ${idle.minutes} minutes`,
       measured: idle.callsPerHourAndWatch,
       most: 8,
       counts: idle.watching,
@@ -122,7 +122,7 @@ function most(rounds: readonly RequestCounts[]): RequestCounts {
 
 function describeBurst({ firstMs, seconds: took, lastWon }: Burst): string {
   const won = lastWon ? "the last one won" : "the last one did NOT win";
-  return `Burst: sent in ${took.toFixed(1)} s; the first size was given after ${firstMs} ms; ${won}.`;
+  return `Burst: sent in ${took.toFixed(1)} s; the first size was applied after ${firstMs} ms; ${won}.`;
 }
 
 function seconds(value: number): string {

@@ -6,7 +6,7 @@ import { chartValues } from "./values.ts";
 
 const CHART = "pipe-scaling-operator";
 const LINE_WIDTH = 110;
-/** Between these the README is generated. */
+/** The part of the README between these markers is generated. */
 const [TABLE_BEGIN, TABLE_END] = ["<!-- values: begin -->", "<!-- values: end -->"] as const;
 
 export interface ValueSchema {
@@ -16,7 +16,7 @@ export interface ValueSchema {
   readonly [keyword: string]: unknown;
 }
 
-/** What is generated of the chart: path, beside this file, and text. */
+/** Path (relative to this file) and content of each generated file of the chart. */
 export function generated(): ReadonlyMap<string, string> {
   const schema = valuesSchema();
   return new Map([
@@ -27,14 +27,14 @@ export function generated(): ReadonlyMap<string, string> {
   ]);
 }
 
-/** In the one draft that Helm 3, Helm 4 and editors all know. */
+/** Uses draft 7, the only draft that Helm 3, Helm 4 and editors all support. */
 export function valuesSchema(): ValueSchema {
   return JSON.parse(JSON.stringify(z.toJSONSchema(chartValues, { target: "draft-7", io: "input" })));
 }
 
 function valuesYaml(schema: ValueSchema): string {
   const head =
-    "# The defaults. Generated from deploy/chart/values.ts by `npm run generate`; do not edit. Give yours in a file of\n# your own, with no more in it than what differs.\n";
+    "# Default values, generated from deploy/chart/values.ts by `npm run generate`. Do not edit.\n# Put only the values that you change into a values file of your own.\n";
   return `${head}\n${section(schema, "")}`;
 }
 
@@ -52,7 +52,7 @@ function section({ properties = {} }: ValueSchema, indent: string): string {
     .join(indent === "" ? "\n" : "");
 }
 
-/** What has a default is one value, however deep it is. */
+/** A schema with a default is a single value, even if it has properties. */
 function isGroup({ properties = {}, default: standard }: ValueSchema): boolean {
   return Object.keys(properties).length > 0 && standard === undefined;
 }
@@ -66,7 +66,7 @@ function readme(schema: ValueSchema): string {
   const [before, rest = ""] = text.split(TABLE_BEGIN);
   const [, after] = rest.split(TABLE_END);
   if (after === undefined) throw new Error(`the chart's README has no ${TABLE_BEGIN} … ${TABLE_END}`);
-  const head = "| value | default | what it is |\n|---|---|---|\n";
+  const head = "| value | default | description |\n|---|---|---|\n";
   return `${before}${TABLE_BEGIN}\n\n${head}${rows(schema, "").join("")}\n${TABLE_END}${after}`;
 }
 

@@ -11,17 +11,17 @@ import { controllerSettings } from "../../src/settings/controller.ts";
 import { inChart, namespaceName } from "../../src/settings/values.ts";
 
 /*
- * The values of the chart: their names, types, bounds, defaults and words, said once. What is generated from
- * it (generate.ts): values.schema.json, values.yaml and the table in the chart's README. What two values must
- * be to each other is in templates/_validate.tpl, where it can be said in a sentence.
+ * The only declaration of the chart's values: names, types, bounds, defaults and descriptions. generate.ts derives
+ * values.schema.json, values.yaml and the table in the chart's README from it. Rules between two values are in
+ * templates/_validate.tpl, because a template can explain the error in a sentence.
  */
 
-/** Values that belong together. */
+/** A section of related values. */
 function group<S extends z.core.$ZodLooseShape>(description: string, shape: S) {
   return z.strictObject(shape).describe(description).optional();
 }
 
-/** A key of any name with a text, such as labels have. */
+/** A map of strings with free keys, such as labels. */
 function texts(description: string) {
   return z.record(z.string(), z.string()).default({}).describe(description);
 }
@@ -50,7 +50,7 @@ function duration(standard: string, description: string) {
     .describe(description);
 }
 
-/** What Kubernetes knows by itself and checks on its own. */
+/** A part of the Kubernetes API, which the API server validates. */
 function kubernetes(description: string) {
   return z.looseObject({}).default({}).describe(description);
 }
@@ -68,8 +68,10 @@ const millicores = z
   .multipleOf(CPU_STEP_MILLICORES);
 
 const tier = z.strictObject({
-  defaultCpuMillicores: millicores.describe("CPU of each replica of a service that has asked for no size."),
-  maximumCpuMillicores: millicores.describe("CPU that no replica gets more of, whatever is asked for."),
+  defaultCpuMillicores: millicores.describe("CPU of each replica while no size is requested."),
+  maximumCpuMillicores: millicores.describe(
+    "Maximum CPU of each replica; a larger request is reduced to it.",
+  ),
 });
 
 const builtInTiers = Object.fromEntries(
@@ -81,109 +83,114 @@ const builtInTiers = Object.fromEntries(
 
 const toleration = z
   .strictObject({
-    key: z.string().optional().describe("Key of the taint; without it all."),
-    operator: z.enum(["Exists", "Equal"]).optional().describe("How the value is compared."),
+    key: z.string().optional().describe("Key of the taint; all keys if omitted."),
+    operator: z.enum(["Exists", "Equal"]).optional().describe("Operator that compares the value."),
     value: z.string().optional().describe("Value of the taint."),
     effect: z
       .enum(["NoSchedule", "PreferNoSchedule", "NoExecute"])
       .optional()
-      .describe("Effect of the taint; without it all."),
-    tolerationSeconds: z.int().optional().describe("For how long NoExecute is borne."),
+      .describe("Effect of the taint; all effects if omitted."),
+    tolerationSeconds: z
+      .int()
+      .optional()
+      .describe("Time that the pod stays on a node with a NoExecute taint."),
   })
-  .describe("A taint of nodes that the pods bear.");
+  .describe("A toleration of the pods.");
 
 const spread = z
   .strictObject({
-    topologyKey: z.string().describe("Label of nodes whose values are the places to spread over."),
-    maxSkew: z.int().min(1).describe("How many pods more one place may have than another."),
+    topologyKey: z.string().describe("Node label whose values define the topology domains."),
+    maxSkew: z.int().min(1).describe("Maximum difference in the number of pods between two domains."),
     whenUnsatisfiable: z
       .enum(["ScheduleAnyway", "DoNotSchedule"])
-      .describe("What to do when that cannot be kept."),
-    minDomains: z.int().min(1).optional().describe("How many places there must be; goes with DoNotSchedule."),
+      .describe("Scheduling behavior if a pod does not satisfy the constraint."),
+    minDomains: z.int().min(1).optional().describe("Minimum number of domains; requires DoNotSchedule."),
     nodeAffinityPolicy: z
       .enum(["Honor", "Ignore"])
       .optional()
-      .describe("Whether nodes that the pods do not want count."),
-    nodeTaintsPolicy: z.enum(["Honor", "Ignore"]).optional().describe("Whether nodes with taints count."),
+      .describe("Policy for the node affinity and node selector of the pods."),
+    nodeTaintsPolicy: z.enum(["Honor", "Ignore"]).optional().describe("Policy for node taints."),
   })
-  .describe("A rule of spreading; which pods it is about is added by the chart.");
+  .describe("A topology spread constraint; the chart adds the label selector.");
 
 const amounts = (description: string) =>
   z
     .strictObject({
       cpu: quantity("CPU, such as 100m."),
       memory: quantity("Memory, such as 128Mi."),
-      "ephemeral-storage": quantity("Room on the node's disk, such as 64Mi."),
+      "ephemeral-storage": quantity("Local disk space, such as 64Mi."),
     })
     .optional()
     .describe(description);
 
-/** What both processes have. */
+/** The values that both processes have. */
 function workload(options: { readonly replicas: string; readonly memoryLimit: string }) {
   return {
     replicas: integer(1, 50, 2, options.replicas),
     resources: z
       .strictObject({
-        requests: amounts("What the scheduler sets aside for a pod."),
-        limits: amounts("What a pod cannot have more of."),
+        requests: amounts("Resource requests."),
+        limits: amounts("Resource limits."),
       })
       .default({
         requests: { cpu: "100m", memory: "128Mi" },
         limits: { memory: options.memoryLimit },
       })
       .describe(
-        "CPU and memory of the container. Nothing is written to disk but logs, which the node rotates as it sees fit: a limit of disk would evict pods for it.",
+        "Resource requirements of the container. There is no ephemeral-storage limit by default: the only data on disk are container logs, which the node rotates, and a limit could evict pods because of them.",
       ),
-    podDisruptionBudget: group("Whether nodes are drained one pod at a time.", {
-      enabled: on("Make a PodDisruptionBudget: of the pods at most one is evicted at a time."),
+    podDisruptionBudget: group("PodDisruptionBudget of the pods.", {
+      enabled: on("Create a PodDisruptionBudget that allows one eviction at a time."),
     }),
-    priorityClassName: text("PriorityClass of the pods; empty for the cluster's default."),
-    nodeSelector: texts("Labels that nodes must have."),
-    tolerations: z.array(toleration).default([]).describe("Taints of nodes that the pods bear."),
+    priorityClassName: text("PriorityClass of the pods; empty for the default of the cluster."),
+    nodeSelector: texts("Node selector of the pods."),
+    tolerations: z.array(toleration).default([]).describe("Tolerations of the pods."),
     affinity: z
       .strictObject({
-        nodeAffinity: kubernetes("As in a pod's `spec.affinity`.").optional(),
-        podAffinity: kubernetes("As in a pod's `spec.affinity`.").optional(),
-        podAntiAffinity: kubernetes("As in a pod's `spec.affinity`.").optional(),
+        nodeAffinity: kubernetes("As in `spec.affinity` of a pod.").optional(),
+        podAffinity: kubernetes("As in `spec.affinity` of a pod.").optional(),
+        podAntiAffinity: kubernetes("As in `spec.affinity` of a pod.").optional(),
       })
       .default({})
-      .describe("Which nodes and neighbours the pods like, as in a pod's `spec.affinity`."),
+      .describe("Affinity of the pods, as in `spec.affinity` of a pod."),
     topologySpreadConstraints: z
       .array(spread)
       .default([
         { topologyKey: "topology.kubernetes.io/zone", maxSkew: 1, whenUnsatisfiable: "ScheduleAnyway" },
         { topologyKey: "kubernetes.io/hostname", maxSkew: 1, whenUnsatisfiable: "ScheduleAnyway" },
       ])
-      .describe("How the pods are spread over zones and nodes."),
-    podLabels: texts("More labels of the pods."),
-    podAnnotations: texts("More annotations of the pods."),
+      .describe("Topology spread constraints of the pods."),
+    podLabels: texts("Additional labels of the pods."),
+    podAnnotations: texts("Additional annotations of the pods."),
   };
 }
 
 const peers = (standard: Record<string, unknown>[], description: string) =>
   z.array(z.looseObject({})).default(standard).describe(description);
 
-const api = group("The process that answers HTTP requests.", {
-  ...workload({ replicas: "How many pods; `api.autoscaling` decides where it is on.", memoryLimit: "256Mi" }),
-  config: group("Settings of the process.", chartSchema(apiSettings)),
-  tls: group("How the API's keys are kept from being read on the way.", {
-    enabled: on("Serve HTTPS. Off only where TLS ends in front of the pods, and what is between is trusted."),
-    secretName: text(
-      "Secret with `tls.crt` and `tls.key`; a change is served within seconds, without a restart. With `certificate` the one that it is written to, by default named after the release.",
+const api = group("The process that serves HTTP requests.", {
+  ...workload({ replicas: "Number of pods; ignored if `api.autoscaling` is enabled.", memoryLimit: "256Mi" }),
+  config: group("Configuration of the process.", chartSchema(apiSettings)),
+  tls: group("TLS of the API, which protects API keys in transit.", {
+    enabled: on(
+      "Serve HTTPS. Disable it only if TLS is terminated in front of the pods and you trust the network between.",
     ),
-    certificate: group("A Certificate of cert-manager.", {
-      enabled: off("Make a Certificate for the Service's names; needs cert-manager."),
-      issuerRef: group("Who issues it.", {
+    secretName: text(
+      "Secret with `tls.crt` and `tls.key`; the API serves a changed certificate within seconds, without a restart. With `certificate`, cert-manager writes to this Secret; its default name is derived from the release.",
+    ),
+    certificate: group("A cert-manager Certificate.", {
+      enabled: off("Create a Certificate for the DNS names of the Service; requires cert-manager."),
+      issuerRef: group("Issuer of the certificate.", {
         name: text("Name of the Issuer or ClusterIssuer."),
         kind: z
           .string()
           .default("Issuer")
           .describe("Issuer, ClusterIssuer, or the kind of an external issuer."),
-        group: z.string().default("cert-manager.io").describe("API group of that kind."),
+        group: z.string().default("cert-manager.io").describe("API group of the issuer."),
       }),
-      dnsNames: z.array(z.string()).default([]).describe("More names that it is to be valid for."),
-      duration: duration("2160h", "How long it is valid."),
-      renewBefore: duration("720h", "How long before its end it is renewed."),
+      dnsNames: z.array(z.string()).default([]).describe("Additional DNS names of the certificate."),
+      duration: duration("2160h", "Validity of the certificate."),
+      renewBefore: duration("720h", "Time before expiry at which the certificate is renewed."),
     }),
   }),
   service: group("The Service of the API.", {
@@ -191,114 +198,121 @@ const api = group("The process that answers HTTP requests.", {
       .enum(["ClusterIP", "NodePort", "LoadBalancer"])
       .default("ClusterIP")
       .describe("Type of the Service."),
-    port: integer(0, 65_535, 0, "Port of the Service; 0 for 443 with TLS and 80 without."),
+    port: integer(0, 65_535, 0, "Port of the Service; 0 for 443 with TLS or 80 without."),
     annotations: texts("Annotations of the Service."),
   }),
   ingress: group("An Ingress for the API.", {
-    enabled: off("Make an Ingress."),
-    className: text("IngressClass; empty for the cluster's default."),
+    enabled: off("Create an Ingress."),
+    className: text("IngressClass; empty for the default of the cluster."),
     annotations: texts(
-      "Annotations of the Ingress. With `api.tls` on, the one that tells your controller to speak HTTPS to the Service.",
+      "Annotations of the Ingress. With `api.tls`, add the annotation that makes your ingress controller use HTTPS to the Service.",
     ),
-    host: text("Name by which clients reach the API."),
-    tlsSecretName: text("Secret with the certificate for that name; empty if the controller has its own."),
+    host: text("Host name of the API."),
+    tlsSecretName: text(
+      "Secret with the certificate for the host name; empty if the ingress controller provides one.",
+    ),
   }),
-  httpRoute: group("An HTTPRoute of the Gateway API for the API.", {
+  httpRoute: group("A Gateway API HTTPRoute for the API.", {
     enabled: off(
-      "Make an HTTPRoute; needs the Gateway API's resources. With `api.tls` on, add a BackendTLSPolicy.",
+      "Create an HTTPRoute; requires the Gateway API CRDs. With `api.tls`, add a BackendTLSPolicy.",
     ),
     annotations: texts("Annotations of the HTTPRoute."),
     hostnames: z
       .array(z.string())
       .default([])
-      .describe("Names by which clients reach the API; without any those of the Gateway."),
+      .describe("Host names of the API; all host names of the Gateway if empty."),
     parentRefs: z
       .array(
         z
           .strictObject({
             name: z.string().describe("Name of the Gateway."),
-            namespace: z.string().optional().describe("Its namespace; without it the release's."),
-            sectionName: z.string().optional().describe("Its listener; without it all."),
-            port: z.int().optional().describe("Port of its listener; without it all."),
+            namespace: z
+              .string()
+              .optional()
+              .describe("Namespace of the Gateway; the namespace of the release if omitted."),
+            sectionName: z.string().optional().describe("Listener of the Gateway; all listeners if omitted."),
+            port: z.int().optional().describe("Port of the listener; all ports if omitted."),
           })
           .describe("A Gateway."),
       )
       .default([])
-      .describe("Gateways that it is attached to."),
+      .describe("Gateways that the HTTPRoute attaches to."),
   }),
   autoscaling: group("A HorizontalPodAutoscaler for the API.", {
-    enabled: off("Make a HorizontalPodAutoscaler; needs `api.resources.requests.cpu` and the metrics API."),
-    minReplicas: integer(1, 50, 2, "How many pods there are at the least."),
-    maxReplicas: integer(1, 50, 6, "How many pods there are at the most."),
+    enabled: off(
+      "Create a HorizontalPodAutoscaler; requires `api.resources.requests.cpu` and the resource metrics API.",
+    ),
+    minReplicas: integer(1, 50, 2, "Minimum number of pods."),
+    maxReplicas: integer(1, 50, 6, "Maximum number of pods."),
     targetCpuUtilization: integer(
       1,
       1000,
       70,
-      "Percentage of the requested CPU that is aimed at. A pod uses one core at the most.",
+      "Target CPU utilization, as a percentage of the CPU request. A pod uses one core at most.",
     ),
   }),
 });
 
-const controller = group("The process that sizes the pipes.", {
+const controller = group("The process that resizes pipes.", {
   ...workload({
-    replicas: "How many pods; one of them is at work, the others wait to take over.",
+    replicas: "Number of pods; one is the leader, the others are on standby.",
     memoryLimit: "512Mi",
   }),
-  config: group("Settings of the process.", chartSchema(controllerSettings)),
+  config: group("Configuration of the process.", chartSchema(controllerSettings)),
 });
 
 export const chartValues = z.strictObject({
   global: z
     .looseObject({})
     .optional()
-    .describe("What a chart above sets for all that are below it. Not used."),
-  nameOverride: text("In place of the chart's name in the names of objects."),
-  fullnameOverride: text("In place of release and chart in the names of objects."),
-  commonLabels: texts("More labels of all objects."),
+    .describe("Values that a parent chart sets for all subcharts. Not used."),
+  nameOverride: text("Replaces the chart name in the names of objects."),
+  fullnameOverride: text("Replaces the release name and chart name in the names of objects."),
+  commonLabels: texts("Additional labels of all objects."),
   image: group("The image of both processes.", {
     repository: z
       .string()
       .min(1)
       .default("pipe-scaling-operator")
       .describe("Registry and name of the image."),
-    tag: text("Tag; empty for the chart's appVersion."),
+    tag: text("Tag of the image; empty for the appVersion of the chart."),
     digest: z
       .string()
       .regex(/^(sha256:[0-9a-f]{64})?$/)
       .default("")
-      .describe("Digest, which the node then checks the image by; it wins over the tag."),
+      .describe("Digest of the image, which the node verifies; takes precedence over the tag."),
     pullPolicy: z
       .enum(["Always", "IfNotPresent", "Never"])
       .default("IfNotPresent")
-      .describe("When the node asks the registry."),
+      .describe("Pull policy of the image."),
   }),
   imagePullSecrets: z
     .array(z.strictObject({ name: z.string().describe("Name of the Secret.") }).describe("A Secret."))
     .default([])
-    .describe("Secrets with credentials for the registry, in the release's namespace."),
-  pipes: group("Where the pipes run. One of the two must be given.", {
+    .describe("Secrets with registry credentials, in the namespace of the release."),
+  pipes: group("Namespaces of pipes. Exactly one of the two values is required.", {
     namespaces: z
       .array(inChart(namespaceName))
       .default([])
       .meta({ uniqueItems: true })
       .describe(
-        "Namespaces where pipes run. They must exist; the permissions are Roles in just these, except for the list of nodes (`rbac.nodes`).",
+        "Namespaces where pipes run, which must exist. Permissions are Roles in these namespaces, except for listing nodes (`rbac.nodes`).",
       ),
-    allNamespaces: off("Pipes may run in any namespace; the permissions are ClusterRoles."),
+    allNamespaces: off("Allow pipes in every namespace. Permissions are ClusterRoles."),
   }),
-  records: group("The namespace of organizations, services, members and API keys.", {
+  records: group("The namespace of the records: organizations, services, members and API keys.", {
     namespace: inChart(namespaceName)
       .default("pipe-scaling-records")
       .describe(
-        "Its name. No other Secrets may be in it: the API's account can read all of them. Not the release's own, where Helm's are.",
+        "Name of the namespace. Store no other Secrets in it, because the service account of the API can read all of them. It must not be the namespace of the release, which has the Secrets of Helm.",
       ),
-    createNamespace: on("Make the namespace. It is kept when the release is uninstalled."),
+    createNamespace: on("Create the namespace. It is kept when the release is uninstalled."),
   }),
   tiers: z
     .record(z.string().min(1), tier)
     .default(builtInTiers)
     .describe(
-      "Tiers of organizations, by name. What is given here is merged into these; `null` removes one. A change restarts both processes.",
+      "Tiers of organizations, by name. Your tiers are merged into the defaults; `null` removes a tier. A change restarts both processes.",
     ),
   api,
   controller,
@@ -306,100 +320,110 @@ export const chartValues = z.strictObject({
     .string()
     .min(1)
     .default("0.0.0.0")
-    .describe("Address that both processes listen on in their pods; `::` where pods have IPv6."),
+    .describe("Listen address of both processes; `::` if pods have IPv6 addresses."),
   securityContext: group(
-    "Who the processes are on the node. The rest of the Pod Security level `restricted` is fixed.",
+    "User and groups of the processes. The other settings that Pod Security level `restricted` requires are fixed.",
     {
       runAsUser: z
         .int()
         .min(1)
         .nullable()
         .default(65_532)
-        .describe("User; `null` where the cluster assigns one, as OpenShift does."),
-      runAsGroup: z.int().min(1).nullable().default(65_532).describe("Group; `null` likewise."),
-      fsGroup: z.int().min(1).nullable().default(65_532).describe("Group of mounted files; `null` likewise."),
+        .describe("User ID; `null` if the cluster assigns one, as OpenShift does."),
+      runAsGroup: z
+        .int()
+        .min(1)
+        .nullable()
+        .default(65_532)
+        .describe("Group ID; `null` if the cluster assigns one."),
+      fsGroup: z
+        .int()
+        .min(1)
+        .nullable()
+        .default(65_532)
+        .describe("Group ID of mounted files; `null` if the cluster assigns one."),
     },
   ),
-  rbac: group("Permissions of the two accounts, and of people.", {
-    create: on("Make Roles, ClusterRoles and their bindings."),
+  rbac: group("Permissions of the two service accounts and of users.", {
+    create: on("Create Roles, ClusterRoles and their bindings."),
     nodes: on(
-      "Let the controller list the cluster's nodes, so that a size that fits none of them is known before a pipe is stopped for it. Off where no account may read nodes.",
+      "Allow the controller to list nodes, so that it detects a size that fits no node before it stops a pipe. Disable it if no service account may read nodes.",
     ),
-    aggregate: on("Add the permissions to PipeScalings to the cluster's roles view, edit and admin."),
+    aggregate: on("Add permissions for PipeScalings to the cluster roles `view`, `edit` and `admin`."),
   }),
-  admissionPolicies: group("What RBAC cannot say: which fields, and which names.", {
+  admissionPolicies: group("Restrictions that RBAC cannot express: by field and by name.", {
     create: on(
-      "Make ValidatingAdmissionPolicies that hold the controller to the sizes of pipes, and the API to its own records. Without them the permission to patch Deployments is the permission to run anything.",
+      "Create ValidatingAdmissionPolicies that restrict the controller to the sizes of pipes and the API to its own records. Without them, permission to patch Deployments is permission to run anything.",
     ),
   }),
   crds: group("The CRD of PipeScaling.", {
     enabled: on(
-      "Install and upgrade it with the release. Off for a second release in the same cluster, or where it is managed apart.",
+      "Install and upgrade the CRD with the release. Disable it for a second release in the same cluster, or if you manage the CRD separately.",
     ),
-    keep: on("Keep it when the release is uninstalled; without it all PipeScalings go too."),
+    keep: on("Keep the CRD when the release is uninstalled. Otherwise all PipeScalings are deleted with it."),
   }),
-  networkPolicy: group("Who may talk to the processes, and whom they may talk to.", {
-    enabled: on("Make NetworkPolicies."),
-    apiFrom: peers(
-      [],
-      "Who may call the API, as in `ingress.from` of a NetworkPolicy; without any everybody.",
-    ),
+  networkPolicy: group("Ingress and egress of the processes.", {
+    enabled: on("Create NetworkPolicies."),
+    apiFrom: peers([], "Peers that may call the API, as in `ingress.from` of a NetworkPolicy; all if empty."),
     metricsFrom: peers(
       [{ namespaceSelector: {} }],
-      "Who may read metrics, as in `ingress.from`; by default all pods of the cluster. Kubelets always can probe.",
+      "Peers that may read metrics, as in `ingress.from` of a NetworkPolicy; by default all pods of the cluster. Probes of the kubelet are always allowed.",
     ),
     apiServer: group(
-      "The one address that the processes call: the cluster's API server, as it is behind its Service.",
+      "Endpoints of the API server behind its Service: the only destination of the processes.",
       {
         ports: z
           .array(z.int().min(1).max(65_535))
           .min(1)
           .default([443, 6443])
-          .describe("Its ports: `kubectl get endpointslices -n default` tells them."),
-        cidrs: z.array(z.string()).default([]).describe("Its addresses as CIDRs; without any all."),
+          .describe("Ports of the API server, as listed by `kubectl get endpointslices -n default`."),
+        cidrs: z
+          .array(z.string())
+          .default([])
+          .describe("Addresses of the API server, as CIDRs; all addresses if empty."),
       },
     ),
   }),
-  tracing: group("Traces of rescales, by OpenTelemetry.", {
+  tracing: group("OpenTelemetry traces of rescales.", {
     otlpEndpoint: z
       .string()
       .regex(/^(https?:\/\/[^\s?#@/:][^\s?#@]*)?$/)
       .default("")
       .describe(
-        "Collector that takes OTLP over HTTP, such as `http://otel-collector.observability:4318`; empty for no traces.",
+        "URL of a collector that accepts OTLP over HTTP, such as `http://otel-collector.observability:4318`; empty to disable tracing.",
       ),
     headersSecretName: text(
-      "Secret in the release's namespace whose key `headers` has what the collector asks for, as `name=value` with commas between; empty for nothing.",
+      "Secret in the namespace of the release whose key `headers` has the headers that the collector requires, as comma-separated `name=value` pairs; empty for no headers.",
     ),
     to: peers(
       [],
-      "Where the collector is, as in `egress.to` of a NetworkPolicy; without any everywhere. The port is the address's, which must be that of the collector's pods too.",
+      "Peers of the collector, as in `egress.to` of a NetworkPolicy; all if empty. The policy allows the port of `otlpEndpoint`, so the pods of the collector must listen on the same port.",
     ),
   }),
-  monitoring: group("What the Prometheus operator and Grafana pick up.", {
+  monitoring: group("Objects for the Prometheus operator and Grafana.", {
     serviceMonitor: group("A ServiceMonitor.", {
       enabled: off(
-        "Make a ServiceMonitor, with a Service of the operations port; needs the Prometheus operator.",
+        "Create a ServiceMonitor and a Service for the operations port; requires the Prometheus operator.",
       ),
-      interval: duration("30s", "How often the processes are scraped."),
-      labels: texts("Labels by which your Prometheus selects it."),
+      interval: duration("30s", "Scrape interval."),
+      labels: texts("Labels that your Prometheus selects."),
     }),
     prometheusRule: group("A PrometheusRule with the alerts.", {
       enabled: off(
-        "Make a PrometheusRule; needs the Prometheus operator, and metrics that came by the ServiceMonitor.",
+        "Create a PrometheusRule; requires the Prometheus operator and metrics scraped through the ServiceMonitor.",
       ),
-      labels: texts("Labels by which your Prometheus selects it."),
+      labels: texts("Labels that your Prometheus selects."),
       runbookUrl: text(
-        "Where docs/runbooks of this project can be read; the name of the alert and `.md` are added to it.",
+        "Base URL of the runbooks (docs/runbooks); the name of the alert and `.md` are appended.",
       ),
     }),
-    dashboard: group("A ConfigMap with the dashboard.", {
-      enabled: off("Make a ConfigMap for Grafana's sidecar."),
+    dashboard: group("A ConfigMap with the Grafana dashboard.", {
+      enabled: off("Create a ConfigMap for the Grafana sidecar."),
       labels: z
         .record(z.string(), z.string())
         .default({ grafana_dashboard: "1" })
-        .describe("Labels by which the sidecar selects it."),
-      annotations: texts("Annotations, such as the sidecar's folder."),
+        .describe("Labels that the sidecar selects."),
+      annotations: texts("Annotations, such as the folder for the sidecar."),
     }),
   }),
 });

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes what an image holds beside Node: the whole program in one file, and its license. Runs in a checkout whose
-# packages are installed (npm ci).
+# Builds the contents of the image except for Node: the program in one file, and its license. Requires a checkout with
+# installed packages (npm ci).
 #
 #   deploy/image/build.sh <folder>
 set -eu
@@ -9,7 +9,7 @@ out=${1:?name the folder to write to}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 cd "$(dirname "$0")/../.."
-# By its name Node knows that it is a module, without a package.json.
+# The extension .mjs makes it an ES module without a package.json.
 npm exec -- rolldown -c rolldown.config.ts --file "$out/pipe-scaling.mjs"
 rm "$out/pipe-scaling.mjs.map"
 cp LICENSE "$out/"

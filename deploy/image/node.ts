@@ -1,9 +1,9 @@
 /**
- * How the chart starts Node for each of the two processes; the benchmarks measure them so.
+ * Node options of the two processes, used by the chart and by the benchmarks.
  *
- * The controller's memory grows with the pipes, and its work comes in bursts with long rests: a small young
- * generation, and an allocator that keeps little for later, are a third of its memory (docs/benchmarks.md). The
- * API answers at all times, and is left as Node would have it.
+ * The memory of the controller grows with the number of pipes, and its work comes in bursts. A small young generation
+ * and an allocator that returns memory early save a third of its memory (docs/benchmarks.md). The API has a steady
+ * load, so it runs with the defaults of Node.
  */
 export const NODE: Readonly<Record<"api" | "controller", NodeStart>> = {
   api: { args: [], env: {} },
@@ -14,7 +14,7 @@ export const NODE: Readonly<Record<"api" | "controller", NodeStart>> = {
 };
 
 export interface NodeStart {
-  /** Before the program's path. */
+  /** Arguments before the path of the program. */
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
 }

@@ -36,7 +36,7 @@ export interface AppDeps extends ResourceDeps {
  * check protects: HTTP syntax, 401, source address 403, 429, route 404 and 405, role 403; and in each handler
  * path parameters 400, organization and service 404, body 415, 413 and 400, state 400 and 409.
  *
- * @throws Error with a sentence for the user if a path alias is wrong
+ * @throws Error with a sentence for the user if a path alias is invalid
  */
 export function createApp(deps: AppDeps): Express {
   const { cache, pathAliases } = deps;
@@ -53,7 +53,7 @@ export function createApp(deps: AppDeps): Express {
   app.use(requestLog(deps));
   app.use(httpSyntax);
   const document = openApiHandler(OPERATIONS);
-  // In front of the authentication: anybody may read the document.
+  // Before authentication, because the document is public.
   app.get("/v1", document);
   app.use("/v1", authenticate(deps), allowClientIp, rateLimit({ ...deps, keyUsage: cache.keyUsageBuffer }));
   app.use(resourceRouters(deps));

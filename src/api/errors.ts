@@ -1,11 +1,11 @@
 /**
- * Why a request cannot be served, in terms of the domain. Services and caches throw these; only
- * middleware/error-handler.ts knows which HTTP status each one becomes. The message is written for the caller,
- * so it says what to do and reveals nothing of the cluster; details for the log are the `cause`.
+ * Domain errors of requests. Services and caches throw them; only middleware/error-handler.ts maps them to HTTP
+ * statuses. The message is for the caller: it tells what to do and reveals nothing about the cluster. Details for the
+ * log are in the `cause`.
  */
 export abstract class ApiError extends Error {}
 
-/** The object does not exist, or belongs to another organization: the caller cannot tell which. */
+/** The object does not exist or belongs to another organization; the caller cannot distinguish the two. */
 export class NotFoundError extends ApiError {
   override readonly name = "NotFoundError";
 }
@@ -15,7 +15,7 @@ export class InvalidRequestError extends ApiError {
   override readonly name = "InvalidRequestError";
 }
 
-/** The state of the object forbids the change until somebody changes that state. Nothing has changed. */
+/** The state of the object does not allow the change until someone changes that state. Nothing has changed. */
 export class ConflictError extends ApiError {
   override readonly name = "ConflictError";
 }
@@ -26,7 +26,10 @@ export interface UnavailableOptions {
   readonly cause?: unknown;
 }
 
-/** Not the caller's fault: the same request may succeed later. The outcome of a write is unknown, and it is safe to repeat. */
+/**
+ * Not the caller's fault: the same request may succeed later. The outcome of a write is unknown, and it is safe to
+ * repeat.
+ */
 export class UnavailableError extends ApiError {
   override readonly name = "UnavailableError";
   readonly retryAfterMs: number | undefined;

@@ -5,7 +5,7 @@ import { DROP_REASONS, type DropReason } from "./server/connections.ts";
 /** Most responses come from the caches within a millisecond; a call to the cluster takes at most 5 s. */
 const REQUEST_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** A client may send any word as the method; all others share one label value. */
+/** A client may send any text as the method; all other methods share one label value. */
 const METHODS = new Set(["GET", "HEAD", "PATCH", "DELETE", "POST", "PUT", "OPTIONS"]);
 
 /** The state of the cache of one resource. */
@@ -20,7 +20,7 @@ export interface CacheState {
   readonly malformed: number;
 }
 
-/** The children of the request metrics for one method and route, made once. */
+/** The children of the request metrics for one method and route, created once. */
 interface RouteSeries {
   readonly duration: Histogram.Internal<"method" | "route">;
   readonly requests: (status: number) => Counter.Internal;
@@ -32,7 +32,7 @@ interface CountedRequest extends Pick<CompletedRequest, "route" | "status" | "du
   readonly context: { readonly key: object | undefined };
 }
 
-/** The metrics of the API. Every label has a bounded set of values: none is the client's own text. */
+/** The metrics of the API. Every label has a bounded set of values, and no value is text from a client. */
 export class ApiMetrics {
   readonly #registry: Registry;
   readonly #requests: Counter<"method" | "route" | "code">;
@@ -79,7 +79,7 @@ export class ApiMetrics {
     this.#limits = { key: limits.labels("key"), source: limits.labels("source") };
     this.#drops = new Counter({
       name: "pipe_scaling_connections_dropped_total",
-      help: "Connections closed or refused at a limit: evicted for one that made room for a new one, source_limit and connection_limit for a new one that found no room.",
+      help: "Connections closed at a connection limit: evicted (closed in favor of a new connection), source_limit or connection_limit (new connection refused).",
       labelNames: ["reason"],
       registers,
     });
@@ -106,7 +106,7 @@ export class ApiMetrics {
     } else if (status === 503) this.#authentications.unknown.inc();
   }
 
-  /** Counts a response to bytes that were no valid HTTP request. */
+  /** Counts a response to bytes that were not a valid HTTP request. */
   malformedRequest(status: number): void {
     this.#seriesOf("none", "none").requests(status).inc();
   }
@@ -130,7 +130,7 @@ export class ApiMetrics {
     });
     new Gauge({
       name: "pipe_scaling_cache_age_seconds",
-      help: "Time since the cluster last confirmed that the cache is current, in seconds; it does so once a minute.",
+      help: "Time since the API server last confirmed that the cache is current, in seconds; normally at most 60.",
       labelNames,
       registers,
       collect() {
@@ -139,7 +139,7 @@ export class ApiMetrics {
     });
     new Gauge({
       name: "pipe_scaling_malformed_records",
-      help: "API keys and records that cannot be read; the log names them.",
+      help: "Malformed API keys and records; the log names them.",
       labelNames,
       registers,
       collect() {

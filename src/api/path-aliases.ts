@@ -4,7 +4,7 @@ import type { Operation } from "./openapi/operation.ts";
 export type PathAliases = ReadonlyMap<string, string>;
 
 /**
- * An operation's path as express takes it, and behind it one for each combination of aliases.
+ * Returns the express path of an operation, followed by one for each combination of aliases.
  *
  * @param path `/v1/things/{thingId}`
  */
@@ -25,20 +25,20 @@ function isParameter(segment: string): boolean {
   return segment.startsWith("{");
 }
 
-/** @throws Error with a sentence for the user if an alias stands for no segment, or hides one */
+/** @throws Error with a sentence for the user if an alias is for an unknown segment, or hides a segment */
 export function requirePathAliases(operations: readonly Operation[], aliases: PathAliases): void {
   const literals = new Set(operations.flatMap(({ path }) => literalsOf(path)));
   for (const [alias, segment] of aliases) {
     const subject = `The path alias ${JSON.stringify(alias)} cannot stand for ${JSON.stringify(segment)}`;
     if (!literals.has(segment)) {
       const known = [...literals].join(", ");
-      throw new Error(`${subject}, which is no segment of any operation's path; those are ${known}.`);
+      throw new Error(`${subject}, which is not a segment of any path; the segments are ${known}.`);
     }
-    if (literals.has(alias)) throw new Error(`${subject}: it is a segment of an operation's path itself.`);
+    if (literals.has(alias)) throw new Error(`${subject}, because it is a segment of a path itself.`);
   }
 }
 
-/** Without the version, which every path begins with. */
+/** Without the version, which every path starts with. */
 function literalsOf(path: string): string[] {
   return path.split("/").filter((segment) => segment !== "" && segment !== "v1" && !isParameter(segment));
 }

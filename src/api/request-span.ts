@@ -3,9 +3,9 @@ import { CLIENT_CLOSED_REQUEST, type CompletedRequest } from "./middleware/compl
 import { SCALING_PATH } from "./resources/pipe-scaling/routes.ts";
 
 /**
- * The first span in the trace of a rescale: the request for it. `undefined` for other requests and for a rejected
- * one. A request that failed with a server error, or whose client is gone, gets a span, because the size may have been
- * written.
+ * Returns the first span in the trace of a rescale: the request for it. `undefined` for other requests and for rejected
+ * ones. A request that failed with a server error, or whose client disconnected, has a span, because the size may have
+ * been written.
  *
  * Attribute names follow OpenTelemetry's semantic conventions for HTTP servers.
  */

@@ -28,15 +28,15 @@ import { createHttpServer, TIMEOUTS } from "./server/http-server.ts";
 import { readTlsFiles, type TlsFiles } from "./server/tls-files.ts";
 
 /**
- * From the signal to the last response. A Pod has 30 s by default: 3 s of the rest are for the last key usage and the
- * last spans, which are sent at the same time, and 3 s for a connection to the cluster that does not end
+ * Time from the signal to the last response. A Pod has 30 s by default; of the rest, 3 s are for the last key usage and
+ * the last spans, which are sent concurrently, and 3 s for connections to the cluster that do not close
  * (run-process.ts).
  */
 const LAST_RESPONSE_MS = 21_000;
 
 /**
- * Runs the API until the signal is aborted, lets the requests in flight finish, and resolves. Losing the cluster later
- * does not end it; that shows in the log and on `/readyz`.
+ * Runs the API until the signal is aborted, completes the requests in flight, and resolves. If the cluster becomes
+ * unreachable later, it keeps running and reports that in the log and on `/readyz`.
  *
  * @throws Error with a sentence for the user when it cannot start
  */
@@ -97,7 +97,7 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
     log.info({ drainDelayMs }, "draining");
     await pause(clock, drainDelayMs, serving.signal);
   } finally {
-    // The API first: its last responses still need the caches, and the operations port reports on them.
+    // The API ends first: its last responses still need the caches, and the operations port reports on them.
     if (server.listening) {
       const maxMs = LAST_RESPONSE_MS - drainDelayMs;
       await shutDownGracefully({ server, connections, clock, headersMs: TIMEOUTS.headersMs, maxMs });

@@ -7,7 +7,7 @@ import type { RolloutBudget } from "./apply/rollout-budget.ts";
 import { BY_ORGANIZATION, type Caches, pipeKeyOf } from "./observe/caches.ts";
 import { mayBeRollingOut } from "./observe/deployment-view.ts";
 
-/** Every change enqueues the same kind of key: the id of the service that it is about. */
+/** Every change enqueues the same kind of key: the ID of the affected service. */
 export function enqueueOnChange(caches: Caches, queue: WorkQueue, budget: RolloutBudget): void {
   const enqueue = (serviceId: string | undefined) => {
     if (serviceId !== undefined) queue.add(serviceId);
@@ -24,7 +24,7 @@ export function enqueueOnChange(caches: Caches, queue: WorkQueue, budget: Rollou
   });
   eachObject(caches.scalings, ({ metadata }) => enqueue(metadata.name));
   eachObject(caches.pipes, ({ serviceId }) => enqueue(serviceId));
-  // A pod that waits for the scheduler changes nothing; one for which the scheduler finds no node does.
+  // A pod that waits for the scheduler affects nothing; a pod that the scheduler found unschedulable does.
   eachObject(caches.pendingPods, (pod) => {
     if (pod.unschedulable !== undefined) enqueuePipe(pipeKeyOf(pod, pod.pipeName));
   });
@@ -39,8 +39,8 @@ export function enqueueOnChange(caches: Caches, queue: WorkQueue, budget: Rollou
 }
 
 /**
- * Both the object as it is and as it was, because a changed label concerns two services. Our own writes enqueue nothing:
- * the reconciliation that made them has seen the responses.
+ * Handles both the new and the old object, because a changed label affects two services. Our own writes enqueue
+ * nothing, because the reconciliation that made them has seen the responses.
  */
 function eachObject<T extends KubeObject>(store: Store<T>, handle: (object: T) => void): void {
   store.onChange((change: Change<T>) => {

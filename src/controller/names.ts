@@ -1,9 +1,9 @@
-/** Labels of the pipes' Deployments. */
+/** Labels of the Deployments of pipes. */
 export const SERVICE_LABEL = "pipes.clouddb.dev/service";
 export const TYPE_LABEL = "pipes.clouddb.dev/type";
 export const DATABASE_TYPE = "database";
 
-/** Set by people on a Deployment: the name of the container to size, if there are several. */
+/** Set by people on a Deployment: the name of the container to resize, if there are several. */
 export const CONTAINER_ANNOTATION = "pipes.clouddb.dev/container";
 
 /** Set by the controller on a Deployment: JSON of `LastRollout` (observe/last-rollout.ts). */
@@ -12,11 +12,11 @@ export const LAST_ROLLOUT_ANNOTATION = "pipes.clouddb.dev/last-rollout";
 /** Set by Kubernetes on a Deployment: the number of its pod template; each new template gets a higher one. */
 export const REVISION_ANNOTATION = "deployment.kubernetes.io/revision";
 
-/** Set by people on a PipeScaling: failed pipes are tried again at this time if it is after the failure. */
+/** Set by people on a PipeScaling: failed pipes are retried at this time if it is after the failure. */
 export const RETRY_ANNOTATION = "pipes.clouddb.dev/retry-requested-at";
 
-/** Set by people on a PipeScaling: until this time rollouts start outside of the rollout window, too. */
+/** Set by people on a PipeScaling: until this time, rollouts also start outside the rollout window. */
 export const IGNORE_WINDOW_ANNOTATION = "pipes.clouddb.dev/ignore-rollout-window-until";
 
-/** Held by the leading controller, in the namespace of records. */
+/** Held by the leader, in the namespace of the records. */
 export const LEASE_NAME = "pipe-scaling-controller";

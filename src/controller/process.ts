@@ -17,7 +17,7 @@ import { readinessOf } from "./readiness.ts";
 import { type SetupOptions, setup } from "./setup.ts";
 
 export interface ControllerOverrides extends Pick<SetupOptions, "recreateGraceMs"> {
-  /** The clock of this machine; the controller corrects it by the API server's. */
+  /** The clock of this machine; the controller adjusts it to the clock of the API server. */
   readonly clock?: Clock;
 }
 

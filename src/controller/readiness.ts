@@ -1,10 +1,10 @@
 import type { Readiness } from "../telemetry/ops-server.ts";
 
 /**
- * Nothing sends requests to a controller, but a rollout of its own Deployment waits until it is ready. So a release
- * that cannot watch a kind stops that rollout. An API server that is down for a short time does not make the
- * controller unready: bookmarks confirm a watch every minute, and a silent watch is replaced after three minutes and
- * confirmed within another one.
+ * A controller serves no requests, but a rollout of its own Deployment waits until it is ready. So a release that
+ * cannot watch a kind stops that rollout. A short outage of the API server does not make the controller unready:
+ * bookmarks confirm a watch every minute, and a silent watch is replaced after three minutes and confirmed within one
+ * more.
  */
 const MAX_WATCH_AGE_MS = 300_000;
 

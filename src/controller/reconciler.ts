@@ -57,7 +57,7 @@ export class Reconciler {
 
   async reconcile(serviceId: string): Promise<Outcome> {
     const { before, decision, outdated } = await this.#act(serviceId);
-    // The report describes what stands after the writes. The next reconciliation does what would start next.
+    // The report describes the state after the writes. The next reconciliation starts the next actions.
     const isUnchanged = decision.actions.length === 0;
     const after = isUnchanged ? before : this.#observe(serviceId);
     const next = isUnchanged ? decision : this.#decide(after);
@@ -70,7 +70,7 @@ export class Reconciler {
     return { requeueAfterMs: atMs === undefined ? undefined : atMs - after.nowMs };
   }
 
-  /** Resolves when no write is in flight any more, within bounds. */
+  /** Resolves when no write is in flight, or after a timeout. */
   settled(): Promise<void> {
     return this.#actions.settled();
   }
@@ -81,7 +81,7 @@ export class Reconciler {
     const outdated = await this.#run(serviceId, decision);
     const isValidation = decision.actions.some(({ type }) => type === "validate");
     if (!isValidation || outdated) return { before, decision, outdated };
-    // Dry runs change nothing that a status would report, so the canary follows in the same reconciliation.
+    // Dry runs do not change the status, so the canary follows in the same reconciliation.
     const validated = this.#observe(serviceId);
     const next = this.#decide(validated);
     return { before: validated, decision: next, outdated: await this.#run(serviceId, next) };
@@ -130,7 +130,7 @@ export class Reconciler {
     this.#options.log.warn({ namespace, name, reason }, `the PipeScaling is left alone: ${message}`);
   }
 
-  /** Where a pipe has no PipeScaling that could say so, its own Events tell why nothing happens. */
+  /** If a pipe has no PipeScaling with a status, an Event on the pipe reports why it is not resized. */
   #reportUnmanagedPipes(snapshot: Snapshot): void {
     const { tier, scaling, pipes, orphans } = snapshot;
     const { events, log } = this.#options;
@@ -150,7 +150,7 @@ export class Reconciler {
     }
   }
 
-  /** Writes the status if it differs from what is there. */
+  /** Writes the status if it changed. */
   async #report(scaling: PipeScalingView, status: PipeScalingStatus, snapshot?: Snapshot): Promise<void> {
     const patch = mergePatch(scaling.status, status);
     if (!patch) return;

@@ -43,7 +43,7 @@ export interface SetupOptions {
   readonly registry: Registry;
   /** Namespace of the records, and of the Lease. */
   readonly namespace: string;
-  /** Namespaces of pipes; empty for all. */
+  /** Namespaces of pipes; all if empty. */
   readonly pipeNamespaces: readonly string[];
   /** The CRD of vertical autoscalers is installed. */
   readonly verticalAutoscalers: boolean;
@@ -96,7 +96,7 @@ export function setup(options: SetupOptions): Controller {
     instance: identity,
     assertMayWrite,
     onLost: ({ reason, regarding }, err) =>
-      log.warn({ err, reason, name: regarding.name }, "an event was not written"),
+      log.warn({ err, reason, name: regarding.name }, "an Event was not written"),
   });
   const runtimeMetrics = new RuntimeMetrics({ registry, name: QUEUE_NAME, concurrency: CONCURRENCY });
   const queue = new WorkQueue({
@@ -147,7 +147,7 @@ export function setup(options: SetupOptions): Controller {
       },
       signal,
     );
-    // The next leader must not start while writes of this one may still be done.
+    // The next leader must not start while writes of this one may still be in flight.
     await reconciler.settled();
   };
   return { informers, elector, outdated, work };

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { GROUP, KIND, PLURAL, VERSION } from "./names.ts";
 import { pipeScalingSchema } from "./pipe-scaling.ts";
 
-/** The CustomResourceDefinition of PipeScaling, made from its zod schema. */
+/** Generates the CustomResourceDefinition of PipeScaling from its zod schema. */
 export function crdManifest(): object {
   return {
     apiVersion: "apiextensions.k8s.io/v1",
@@ -49,7 +49,7 @@ function column(name: string, jsonPath: string, options: { type?: string; priori
   return { name, jsonPath, type: "string", ...options };
 }
 
-/** What zod adds and a structural schema may not have, or does not need. */
+/** Removes the keywords that zod adds and that a structural schema does not allow or need. */
 function structural(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(structural);
   if (typeof schema !== "object" || schema === null) return schema;

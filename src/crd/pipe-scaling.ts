@@ -10,13 +10,13 @@ import {
 } from "../domain/size.ts";
 
 /**
- * The one schema of PipeScaling: the TypeScript types, and (by manifest.ts) the CRD in crds/, come from it.
- * Keys that start with `x-kubernetes-` go into the CRD as they are.
+ * The schema of PipeScaling, from which the TypeScript types and (in manifest.ts) the CRD in crds/ are derived.
+ * Keys that start with `x-kubernetes-` are copied into the CRD.
  */
 
 /**
- * A rule about both size fields, which only the spec as a whole can state. It holds its tongue when the
- * two fields are as they were, so that a later, tighter rule never blocks `suspend: true` on an old object.
+ * A rule about both size fields, which only the schema of the whole spec can express. It does not apply while both
+ * fields are unchanged, so that a later, stricter rule never blocks `suspend: true` on an old object.
  */
 function aboutSize(rule: string, message: string) {
   const unchanged =
@@ -44,7 +44,7 @@ const spec = z
       .multipleOf(CPU_STEP_MILLICORES)
       .optional()
       .meta({
-        description: `CPU of each replica of each database pipe, in millicores: ${CPU_MINIMUM_MILLICORES} to ${CPU_MAXIMUM_MILLICORES} in steps of ${CPU_STEP_MILLICORES}. Goes with replicaMemoryGb; without both the organization's tier decides.`,
+        description: `CPU of each replica of each database pipe, in millicores: ${CPU_MINIMUM_MILLICORES} to ${CPU_MAXIMUM_MILLICORES} in steps of ${CPU_STEP_MILLICORES}. Requires replicaMemoryGb; if both are omitted, the organization's tier determines the size.`,
       }),
     replicaMemoryGb: z
       .int()
@@ -56,15 +56,15 @@ const spec = z
         description: `Memory of each replica of each database pipe, in GiB: ${MEMORY_MINIMUM_GIB} to ${MEMORY_MAXIMUM_GIB} in steps of ${MEMORY_STEP_GIB}, and exactly ${GIB_PER_CORE} for each core.`,
       }),
     suspend: z.boolean().optional().meta({
-      description: "While true the controller leaves the pipes as they are and only reports their state.",
+      description: "While true, the controller does not change the pipes and only reports their state.",
     }),
   })
   .meta({
-    description: "The size wanted for all database pipes of the service that this resource is named after.",
+    description: "The requested size of all database pipes of the service that this resource is named after.",
     "x-kubernetes-validations": [
       aboutSize(
         "has(self.replicaCpuMillicores) == has(self.replicaMemoryGb)",
-        "replicaCpuMillicores and replicaMemoryGb go together: set both, or neither for the tier's default",
+        "replicaCpuMillicores and replicaMemoryGb must be set together: set both, or neither for the default of the tier",
       ),
       aboutSize(
         `!has(self.replicaCpuMillicores) || !has(self.replicaMemoryGb) || self.replicaMemoryGb * ${1000 / GIB_PER_CORE} == self.replicaCpuMillicores`,
@@ -78,22 +78,22 @@ const condition = z.object({
   status: z.enum(["True", "False", "Unknown"]),
   observedGeneration: z.int().optional(),
   lastTransitionTime: dateTime,
-  reason: z.string().meta({ description: "One word that says why, for programs." }),
-  message: z.string().meta({ description: "A sentence that says why, for people." }),
+  reason: z.string().meta({ description: "Reason as one word, for programs." }),
+  message: z.string().meta({ description: "Reason as a sentence, for people." }),
 });
 
 const failure = z.object({
   pipe: z.string().meta({ description: "Name of the Deployment." }),
   uid: z.string().optional().meta({ description: "UID of the Deployment." }),
-  size: z.string().meta({ description: "The size that it could not be given." }),
+  size: z.string().meta({ description: "Size that could not be applied." }),
   reason: z.string(),
   message: z.string(),
-  attempts: z.int().meta({ description: "How often this size was tried." }),
+  attempts: z.int().meta({ description: "Number of attempts with this size." }),
   at: dateTime,
   nextRetryAt: dateTime
     .optional()
-    .meta({ description: "Time of the next attempt; absent if only a person or another size can help." }),
-  generation: z.int().optional().meta({ description: "Generation of the Deployment that was refused." }),
+    .meta({ description: "Time of the next attempt; absent if there is no automatic retry." }),
+  generation: z.int().optional().meta({ description: "Generation of the Deployment at the rejected write." }),
 });
 
 const pendingPipe = z.object({
@@ -108,7 +108,7 @@ const historyEntry = sizeFields.extend({
     description:
       "Scaled: every pipe ran the size. Superseded: another size or request came first. Failed: a pipe cannot take the size; it can still become Scaled.",
   }),
-  requestId: z.string().optional().meta({ description: "API request that asked for the size." }),
+  requestId: z.string().optional().meta({ description: "API request for the size." }),
   startedAt: dateTime,
   completedAt: dateTime.optional().meta({ description: "Time at which every pipe first ran the size." }),
 });
@@ -116,12 +116,12 @@ const historyEntry = sizeFields.extend({
 export const MAX_FAILURES = 20;
 export const MAX_HISTORY = 10;
 export const MAX_PENDING = 20;
-/** The other pipes of a larger service are judged by their rollouts alone. */
+/** For the remaining pipes of a larger service, only their rollouts count. */
 export const MAX_CAME_UP = 1000;
 
 const status = z
   .object({
-    observedGeneration: z.int().optional().meta({ description: "The generation that this status is about." }),
+    observedGeneration: z.int().optional().meta({ description: "Generation that this status describes." }),
     conditions: z
       .array(condition)
       .optional()
@@ -129,21 +129,21 @@ const status = z
     desired: sizeFields
       .extend({ source: sizeSource })
       .optional()
-      .meta({ description: "The size that the pipes are to have, and what decided it." }),
+      .meta({ description: "Desired size of the pipes, and its source." }),
     effective: sizeFields
       .optional()
-      .meta({ description: "The last size that every pipe had at once, by a completed rollout." }),
+      .meta({ description: "Last size that every pipe had at the same time after completed rollouts." }),
     pipes: z
       .object({
         total: z.int().meta({ description: "Database pipes of the service." }),
-        updated: z.int().meta({ description: "Those that run the desired size by a completed rollout." }),
+        updated: z.int().meta({ description: "Pipes that run the desired size after a completed rollout." }),
         summary: z.string().meta({ description: "Updated of total, such as `2/5`." }),
         pending: z
           .array(pendingPipe)
           .max(MAX_PENDING)
           .optional()
           .meta({
-            description: `Pipes that do not run the desired size yet, ${MAX_PENDING} at most, and why.`,
+            description: `Pipes that do not run the desired size yet, with the reason, at most ${MAX_PENDING}.`,
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["name"],
           }),
@@ -152,24 +152,23 @@ const status = z
           .optional()
           .meta({
             maxProperties: MAX_CAME_UP,
-            description: `The size with which each pipe last came up, ${MAX_CAME_UP} pipes at most, whatever becomes of its pods later: the UID of the Deployment, its generation at that rollout, and the size.`,
+            description: `The size with which each pipe last came up, for at most ${MAX_CAME_UP} pipes: the UID of the Deployment, its generation at that rollout, and the size. Later failures of its pods do not change it.`,
           }),
       })
       .optional(),
     replicas: z.int().optional().meta({ description: "Replicas of all pipes together." }),
-    computeUnits: z
-      .number()
-      .optional()
-      .meta({ description: "Units of billing at the desired size: 2 cores with 8 GiB are one." }),
+    computeUnits: z.number().optional().meta({
+      description: "Compute units at the desired size, for billing: one unit is 2 cores with 8 GiB.",
+    }),
     tier: z.string().optional().meta({ description: "Tier of the organization." }),
     propagation: z
       .object({
-        requestId: z.string().optional().meta({ description: "Request that asked for the desired size." }),
+        requestId: z.string().optional().meta({ description: "Request for the desired size." }),
         startedAt: dateTime,
         completedAt: dateTime.optional(),
       })
       .optional()
-      .meta({ description: "The last change of size on its way to the pipes." }),
+      .meta({ description: "The last rescale." }),
     history: z
       .array(historyEntry)
       .max(MAX_HISTORY)
@@ -180,26 +179,26 @@ const status = z
       }),
     limits: z
       .object({
-        service: z.int().meta({ description: "Most rollouts at once in this service." }),
-        overall: z.int().meta({ description: "Most rollouts at once in all services." }),
+        service: z.int().meta({ description: "Maximum number of concurrent rollouts in this service." }),
+        overall: z.int().meta({ description: "Maximum number of concurrent rollouts in all services." }),
         rolloutTimeoutSeconds: z
           .int()
-          .meta({ description: "A rollout that takes longer has failed, in seconds." }),
+          .meta({ description: "Time after which a rollout has failed, in seconds." }),
       })
       .optional()
-      .meta({ description: "The limits that rollouts keep." }),
+      .meta({ description: "Limits of rollouts." }),
     failures: z
       .array(failure)
       .max(MAX_FAILURES)
       .optional()
-      .meta({ description: `Pipes in the way of the desired size, ${MAX_FAILURES} at most.` }),
+      .meta({ description: `Pipes that block the desired size, at most ${MAX_FAILURES}.` }),
   })
-  // Without it kstatus would call a resource that no controller has seen yet ready.
+  // Without it, kstatus would report a resource as ready before the controller has observed it.
   .meta({ default: { observedGeneration: -1 } });
 
 export const pipeScalingSchema = z.object({ spec: spec.optional(), status: status.optional() }).meta({
   description:
-    "PipeScaling is the size of all database pipes of one service. Its name is the id of the service, and it is in the namespace where the service's pipes run.",
+    "PipeScaling is the size of all database pipes of one service. Its name is the ID of the service, and its namespace is the namespace of the service's pipes.",
 });
 
 export type PipeScalingSpec = z.infer<typeof spec>;

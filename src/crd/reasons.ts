@@ -8,7 +8,7 @@ const STATE_REASONS = [
   "Deleting",
 ] as const;
 
-/** Reasons of failures of pipes and services. They are values of a metric's label, too. */
+/** Reasons of failures of pipes and services. They are also label values of a metric. */
 export const FAILURE_REASONS = [
   "Unschedulable",
   "NoNodeLargeEnough",
@@ -32,10 +32,10 @@ export const FAILURE_REASONS = [
 
 export type FailureReason = (typeof FAILURE_REASONS)[number];
 
-/** Every reason that the controller writes into a status. */
+/** All reasons that the controller writes into a status. */
 export type Reason = (typeof STATE_REASONS)[number] | FailureReason;
 
-/** The reason in a status or an annotation. A later version may have written one that this version does not know. */
+/** Parses the reason in a status or an annotation. A later version may have written an unknown one. */
 export function failureReason(text: string): FailureReason {
   return FAILURE_REASONS.find((reason) => reason === text) ?? "RolloutFailed";
 }

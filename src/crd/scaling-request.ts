@@ -3,8 +3,8 @@ import type { Size } from "../domain/size.ts";
 import { GROUP } from "./names.ts";
 
 /**
- * Annotation of a PipeScaling that says which API request its size came with. It carries the size too, so
- * that a later edit by kubectl is not credited to an old request.
+ * Annotation of a PipeScaling with the API request that set its size. It includes the size, so that a later edit with
+ * kubectl is not attributed to an old request.
  */
 export const REQUEST_ANNOTATION = `${GROUP}/scaling-request`;
 
@@ -23,7 +23,7 @@ export function formatScalingRequest(request: ScalingRequest): string {
   return JSON.stringify(request);
 }
 
-/** The request behind this size, or `undefined` where the size came by another way. */
+/** Returns the request for this size, or `undefined` if the size did not come from a request. */
 export function scalingRequestFor(size: Size, annotation: string | undefined): ScalingRequest | undefined {
   const request = annotation === undefined ? undefined : parse(annotation);
   const matches =
@@ -35,7 +35,7 @@ function parse(annotation: string): ScalingRequest | undefined {
   try {
     return schema.safeParse(JSON.parse(annotation)).data;
   } catch {
-    // A person's edit; then nobody is credited.
+    // Someone edited the annotation, so the size is not attributed to a request.
     return undefined;
   }
 }

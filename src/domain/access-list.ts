@@ -3,7 +3,7 @@ import { AddressSet } from "./address-set.ts";
 /** The addresses that a key may be used from. */
 export interface AccessList {
   allows(address: string | undefined): boolean;
-  /** Why the list denies every address, if it does. */
+  /** The reason why the list denies every address, if it does. */
   readonly problem?: string;
 }
 

@@ -1,8 +1,8 @@
 import type { Size } from "./size.ts";
 
 /**
- * Kubernetes quantities as exact integers, so that `1`, `1000m` and `1e0` compare equal, and `4Gi`
- * equals `4096Mi`. The unit is the billionth, which is also the finest that Kubernetes keeps.
+ * Kubernetes quantities as exact integers, so that `1`, `1000m` and `1e0` compare equal, and `4Gi` equals `4096Mi`. The
+ * unit is the billionth, which is also the precision of Kubernetes.
  *
  * Grammar: k8s.io/apimachinery/pkg/api/resource, Quantity.
  */
@@ -27,7 +27,7 @@ const SUFFIXES: ReadonlyMap<string, readonly [bigint, bigint]> = new Map([
   ["Ei", [2n ** 60n, 1n]],
 ]);
 
-/** The quantity in billionths, rounded up; `undefined` for what is not a quantity. */
+/** Parses a quantity to billionths, rounded up; `undefined` if it is not a quantity. */
 export function parseQuantity(text: string): bigint | undefined {
   const match = /^([+-]?)(\d{0,30})(?:\.(\d{0,30}))?(?:[eE]([+-]?\d{1,2})|([numkMGTPE]|[KMGTPE]i)?)$/.exec(
     text,
@@ -47,13 +47,13 @@ function powerOfTen(exponent: number): readonly [bigint, bigint] {
   return exponent < 0 ? [1n, 10n ** BigInt(-exponent)] : [10n ** BigInt(exponent), 1n];
 }
 
-/** Whether two quantities, in whatever spelling, are the same amount. */
+/** Returns true if two quantities are equal, regardless of their notation. */
 export function sameQuantity(a: string, b: string): boolean {
   const left = parseQuantity(a);
   return left !== undefined && left === parseQuantity(b);
 }
 
-/** The size that a CPU and a memory quantity make, if both are whole millicores and GiB. */
+/** Converts a CPU and a memory quantity to a size, if they are whole millicores and whole GiB. */
 export function sizeOfQuantities(cpu: string | undefined, memory: string | undefined): Size | undefined {
   const cpuMillicores = wholeUnits(cpu, BILLIONTHS / 1000n);
   const memoryGib = wholeUnits(memory, BILLIONTHS * 2n ** 30n);

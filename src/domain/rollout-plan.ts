@@ -1,41 +1,41 @@
-/** How a pipe stands to the size that it is to have. */
+/** The state of a pipe relative to the desired size. */
 export type PipeState =
-  /** Has it, and every wanted pod came up once with it. */
+  /** The pipe has the size, and every desired replica came up once with it. */
   | "done"
-  /** Has it in its template; pods are being replaced. */
+  /** The template has the size; pods are being replaced. */
   | "rolling"
-  /** Does not have it, and can be given it. */
+  /** The pipe does not have the size, and can be resized. */
   | "waiting"
-  /** Does not have it; the API server did not do the last write, which is retried later. */
+  /** The pipe does not have the size; the last write failed and is retried later. */
   | "retrying"
-  /** Was given it, and could not take it. */
+  /** The size was applied, and the rollout failed. */
   | "failed"
-  /** Has it, but its owner paused its rollouts. */
+  /** The template has the size, but the owner paused rollouts. */
   | "paused"
-  /** Cannot be sized until a person changes something. */
+  /** The pipe cannot be resized until someone changes something. */
   | "unsizable";
 
-/** The movement of a pipe's pods, of any size. */
+/** The phase of a pipe's rollout, of any size. */
 export type RolloutPhase =
-  /** Every wanted replica runs the template, or none is wanted. */
+  /** Every desired replica runs the template, or there are no desired replicas. */
   | "settled"
-  /** A size that the controller applied is on its way. */
+  /** A rollout of the controller is in progress. */
   | "rolling-out"
-  /** The last good size is on its way back. */
+  /** A rollback of the controller is in progress. */
   | "rolling-back"
-  /** A change of the owner is on its way. */
+  /** A rollout of the owner is in progress. */
   | "updating"
-  /** The rollout is complete, and old pods are still ending. */
+  /** The rollout is complete, and old pods are still terminating. */
   | "terminating"
   /** The owner paused the rollout. */
   | "paused"
-  /** Should have ended by now: broken, or its status stands still. */
+  /** The phase timed out: the rollout is broken, or its status is not updated. */
   | "overdue";
 
-/** Phases in which pods of a pipe are replaced: they count against the limit of the service. */
+/** Phases in which pods of a pipe are replaced. They count against the limit of the service. */
 const MOVING: readonly RolloutPhase[] = ["rolling-out", "rolling-back", "updating", "terminating"];
 
-/** Phases that the controller started: they count against the limit over all services. */
+/** Phases that the controller started. They count against the limit across all services. */
 export const OURS: readonly RolloutPhase[] = ["rolling-out", "rolling-back"];
 
 export interface PlannedPipe {
@@ -46,9 +46,9 @@ export interface PlannedPipe {
 }
 
 export interface RolloutLimits {
-  /** Rollouts that may start before the limit over all services is reached. */
+  /** Number of rollouts that may start before the limit across all services is reached. */
   readonly overallFree: number;
-  /** False while rollouts that restart pods have to wait for the rollout window. */
+  /** False while rollouts that restart pods must wait for the rollout window. */
   readonly isWindowOpen: boolean;
 }
 
@@ -65,16 +65,16 @@ export interface RolloutPlan {
   readonly blockedBy: readonly string[];
 }
 
-/** At most this many rollouts at once in a service of `total` pipes. */
+/** Returns the maximum number of concurrent rollouts in a service of `total` pipes. */
 export function serviceLimit(total: number): number {
   return Math.max(3, Math.ceil(total / 4));
 }
 
 /**
- * Chooses the pipes to resize next: first those without replicas, which a rollout costs nothing; then one canary; then, when
- * a running pipe has proven the size, as many as the limits allow. A failure holds back the rest. Pipes that already
- * restart for an older size of ours come first, because that lag is paid; pipes that their owner's change or something
- * else keeps from being healthy come last, because they would prove nothing.
+ * Chooses the pipes to resize next: first those without replicas, because their rollout costs nothing; then one canary;
+ * then, when a running pipe has proven the size, as many as the limits allow. A failure blocks the rest. Pipes that
+ * already restart for an older size of ours come first, because they already lag. Pipes that are unhealthy because of
+ * their owner's change or for another reason come last, because they would prove nothing.
  */
 export function planRollout(pipes: readonly PlannedPipe[], limits: RolloutLimits): RolloutPlan {
   const waiting = pipes.filter((pipe) => pipe.state === "waiting");
@@ -89,7 +89,7 @@ export function planRollout(pipes: readonly PlannedPipe[], limits: RolloutLimits
   const isProven = pipes.some((pipe) => pipe.state === "done" && pipe.replicas > 0);
   const limit = isProven ? serviceLimit(pipes.length) : 1;
   const moving = pipes.filter((pipe) => MOVING.includes(pipe.phase) && (isProven || precedesCanary(pipe)));
-  // A waiting pipe that is moving has its place already and may be redirected within it.
+  // A waiting pipe whose pods are being replaced already counts against the limits, so it may be redirected.
   const inPlace = running.filter((pipe) => moving.includes(pipe));
   const redirected = inPlace.slice(0, Math.max(0, limit - (moving.length - inPlace.length)));
   const fresh = running.filter((pipe) => !moving.includes(pipe)).slice(0, Math.max(0, limit - moving.length));
@@ -103,7 +103,10 @@ export function planRollout(pipes: readonly PlannedPipe[], limits: RolloutLimits
   return { ...plan, holdBack: isProven ? "service-limit" : "canary", blockedBy };
 }
 
-/** The canary waits for rollouts of the controller, and for any rollout that may prove the size; not for other changes of owners. */
+/**
+ * The canary waits for rollouts of the controller, and for any rollout that may prove the size, but not for other
+ * changes of owners.
+ */
 function precedesCanary({ state, phase }: PlannedPipe): boolean {
   return OURS.includes(phase) || state === "rolling";
 }

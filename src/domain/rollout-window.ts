@@ -7,13 +7,13 @@ const HOUR_MS = 60 * MINUTE_MS;
 export interface RolloutWindow {
   /** The times at which it opens: a cron expression of five fields. */
   readonly schedule: string;
-  /** The time from opening to closing, in elapsed time: daylight saving does not change it. */
+  /** Elapsed time from opening to closing; daylight saving does not change it. */
   readonly durationMs: number;
   /** IANA name of the time zone of the schedule. */
   readonly timeZone: string;
 }
 
-/** A window shorter than this can close before one rollout completes. */
+/** A shorter window could close before one rollout completes. */
 export const LEAST_WINDOW_MS = 15 * MINUTE_MS;
 export const MOST_WINDOW_MS = 7 * 24 * HOUR_MS;
 
@@ -22,7 +22,7 @@ export type RolloutWindowState =
   { readonly open: true; readonly untilMs: number } | { readonly open: false; readonly opensAtMs: number };
 
 /**
- * The state of a window at a time.
+ * Returns the state of a window at a given time.
  *
  * If daylight saving skips the time of an opening, the window opens right after the gap; if the time occurs
  * twice, it opens at the first. Schedules with a `*` or a step in the minute or hour have no opening in the gap
@@ -41,16 +41,16 @@ export function windowAt(window: RolloutWindow, nowMs: number): RolloutWindowSta
   return { open: false, opensAtMs: opensAt.getTime() };
 }
 
-/** A parser of its own would also accept dates, @daily and the `+` of one implementation. */
+/** Stricter than the parser of the library, which also accepts dates, @daily and the nonstandard `+`. */
 const FIVE_FIELDS = /^\s*[\w*,/#-]+(?:\s+[\w*,/#-]+){4}\s*$/;
 
-/** The problem of a schedule, as in "its schedule must be …"; `undefined` for a valid one. */
+/** Returns the problem of a schedule, as in "its schedule must be …"; `undefined` if it is valid. */
 export function scheduleProblem(schedule: string): string | undefined {
   if (!FIVE_FIELDS.test(schedule)) return NO_SCHEDULE;
   try {
     return parseCron(schedule, "UTC").nextRun(new Date(0)) ? undefined : "never fires: it matches no date";
   } catch {
-    // Its errors count days and months from 0, so they would mislead.
+    // The errors of the library count days and months from 0, which would be misleading.
     return NO_SCHEDULE;
   }
 }

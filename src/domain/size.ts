@@ -1,9 +1,8 @@
 /**
  * The size of one replica of a pipe: CPU in millicores and memory in GiB, both integers.
  *
- * Sizes that people ask for are whole cores with four GiB each (docs/explanation/sizing.md). Sizes that are
- * found on a Deployment can be anything that Kubernetes allows, so they are compared as quantities
- * (quantity.ts) and become a `Size` only if they are one.
+ * Requested sizes are whole cores with four GiB each. The resources of a Deployment can be anything that Kubernetes
+ * allows, so they are compared as quantities (see quantity.ts) and converted to a `Size` only if they are valid.
  */
 export interface Size {
   readonly cpuMillicores: number;
@@ -44,17 +43,17 @@ export function sameSize(a: Size | undefined, b: Size | undefined): boolean {
   return a?.cpuMillicores === b?.cpuMillicores && a?.memoryGib === b?.memoryGib;
 }
 
-/** The smaller of two sizes; sizes of one ratio are ordered by their CPU. */
+/** Returns the smaller of two sizes; both have the same ratio, so their CPU is compared. */
 export function smaller(a: Size, b: Size): Size {
   return b.cpuMillicores < a.cpuMillicores ? b : a;
 }
 
-/** For people: `4 cpu / 16 Gi`. */
+/** Formats a size for people: `4 cpu / 16 Gi`. */
 export function describeSize(size: Size): string {
   return `${size.cpuMillicores / 1000} cpu / ${size.memoryGib} Gi`;
 }
 
-/** For annotations: `4000m/16Gi`, read back by {@link parseSize}. */
+/** Formats a size for annotations, such as `4000m/16Gi`; {@link parseSize} is the inverse. */
 export function formatSize(size: Size): string {
   return `${size.cpuMillicores}m/${size.memoryGib}Gi`;
 }

@@ -1,6 +1,6 @@
 import { CPU_MAXIMUM_MILLICORES, type Size, sizeOfCores, smaller } from "./size.ts";
 
-/** What an organization's tier gives its pipes. */
+/** A tier: default and maximum size of the pipes of an organization. */
 export interface Tier {
   readonly name: string;
   readonly defaultSize: Size;
@@ -19,7 +19,7 @@ export const BUILT_IN_TIERS: Tiers = new Map(
   ].map((tier) => [tier.name, tier]),
 );
 
-/** Where a desired size comes from: asked for, the tier's default, or capped by the tier. */
+/** The source of a desired size: the request, the default of the tier, or the maximum of the tier. */
 type SizeSource = "Spec" | "TierDefault" | "TierLimit";
 
 export interface DesiredSize {
@@ -27,7 +27,7 @@ export interface DesiredSize {
   readonly source: SizeSource;
 }
 
-/** The smaller of the requested size (or the tier's default) and the tier's maximum. */
+/** Returns the smaller of the requested size (or the tier's default) and the tier's maximum. */
 export function desiredSize(requested: Size | undefined, tier: Tier): DesiredSize {
   const wanted = requested ?? tier.defaultSize;
   const size = smaller(wanted, tier.maximumSize);

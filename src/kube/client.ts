@@ -12,8 +12,8 @@ import { Semaphore } from "./semaphore.ts";
 const CALL_TIMEOUT_MS = 5000;
 
 /**
- * Most streams that are being opened at once. A controller of hundreds of namespaces opens thousands, each with a TLS
- * handshake; all at once, none of them would be complete within its deadline.
+ * Maximum number of streams that are being opened at a time. A controller with hundreds of namespaces opens thousands,
+ * each with a TLS handshake; if all were opened at once, none would complete within its deadline.
  */
 export const MAX_OPENING_STREAMS = 64;
 

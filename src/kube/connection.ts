@@ -10,7 +10,7 @@ const CREDENTIALS_FRESH_MS = 10_000;
 /** Delay before credentials are read again after a failure. */
 const CREDENTIALS_RETRY_MS = 1000;
 
-/** Most calls in flight at once; undici queues the others. */
+/** Maximum number of calls in flight; undici queues the others. */
 export const MAX_CALL_CONNECTIONS = 128;
 
 const CONNECT_TIMEOUT_MS = 5000;
@@ -129,7 +129,7 @@ export async function connect(kubeconfig: string | undefined): Promise<Connectio
 
 function proxyOf({ server, proxyUrl, isInCluster, origin }: ClusterConfig): HttpProxy | undefined {
   if (proxyUrl) return proxyFromKubeconfig(proxyUrl, server, origin);
-  // HTTPS_PROXY is for servers outside of the cluster.
+  // HTTPS_PROXY is for servers outside the cluster.
   if (isInCluster) return undefined;
   const { env } = process;
   return proxyFromEnvironment(env, server);

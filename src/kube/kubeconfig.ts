@@ -3,7 +3,7 @@ import type { RequestOptions } from "node:https";
 import { KubeConfig } from "@kubernetes/client-node";
 import { KubeConfigError } from "./errors.ts";
 
-/** A cluster, and how to authenticate to it. */
+/** A cluster, with the credentials for it. */
 export interface ClusterConfig {
   /** The source of this configuration, as the subject of a sentence. */
   readonly origin: string;
@@ -28,11 +28,11 @@ export interface Credentials {
 
 export type TlsOptions = Pick<RequestOptions, "ca" | "cert" | "key" | "servername" | "rejectUnauthorized">;
 
-/** Names that the client library gives to contexts of its own. */
+/** Names of contexts that the client library generates. */
 const IN_CLUSTER_CONTEXT = "inClusterContext";
 const FALLBACK_CONTEXT = "loaded-context";
 
-const HOW_TO_NAME_ONE = "give the path of one with --kubeconfig or PIPE_SCALING_KUBECONFIG";
+const HOW_TO_NAME_ONE = "set --kubeconfig or PIPE_SCALING_KUBECONFIG to the path of one";
 
 /**
  * @param path of a kubeconfig; without one, as for kubectl: `KUBECONFIG`, `~/.kube/config`, or the pod's service
@@ -66,7 +66,7 @@ function load(path: string | undefined): KubeConfig {
   } catch (cause) {
     throw new KubeConfigError(`${kubeconfigOrigin(path)} cannot be read: ${messageOf(cause)}`, { cause });
   }
-  // The library falls back to a server on this machine, which is never meant.
+  // The library falls back to localhost, which is never intended.
   if (path === undefined && config.getCurrentContext() === FALLBACK_CONTEXT) {
     throw new KubeConfigError(`No kubeconfig was found: ${HOW_TO_NAME_ONE}.`);
   }
@@ -82,7 +82,7 @@ async function credentialsIn(config: KubeConfig, origin: string): Promise<Creden
   try {
     await config.applyToHTTPSOptions(options);
   } catch (cause) {
-    throw new KubeConfigError(`${origin} has credentials that cannot be used: ${messageOf(cause)}`, {
+    throw new KubeConfigError(`${origin} has unusable credentials: ${messageOf(cause)}`, {
       cause,
     });
   }

@@ -1,6 +1,6 @@
 import type { FieldsV1, ManagedFields } from "./objects.ts";
 
-/** The field managers that own at least one of the fields. @param ways path of each field in `fieldsV1` */
+/** Returns the field managers that own at least one of the fields. @param ways path of each field in `fieldsV1` */
 export function managersOf(
   managedFields: readonly ManagedFields[] = [],
   ways: readonly (readonly string[])[],

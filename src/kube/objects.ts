@@ -1,7 +1,7 @@
 /**
- * The parts of Kubernetes objects that this project reads, as they are on the wire. The client library's own types
- * do not fit, because they have dates as Date objects. Responses are not validated: the API server validates objects
- * before it stores them.
+ * The fields of Kubernetes objects that this project reads, in their JSON format. The types of the client library do
+ * not fit, because they represent dates as Date objects. Responses are not validated, because the API server validates
+ * objects before it stores them.
  */
 export interface ObjectMeta {
   readonly name: string;
@@ -76,9 +76,9 @@ export interface Container {
 
 export interface PodSpec {
   readonly containers: readonly Container[];
-  /** With `restartPolicy: Always` a sidecar, which runs beside the containers. */
+  /** With `restartPolicy: Always`, this is a sidecar, which runs beside the containers. */
   readonly initContainers?: readonly (Container & { readonly restartPolicy?: string })[];
-  /** Requests and limits of the whole pod. */
+  /** Pod-level requests and limits. */
   readonly resources?: Container["resources"];
   readonly overhead?: Readonly<Record<string, string>>;
   readonly runtimeClassName?: string;

@@ -2,7 +2,7 @@ import type { ConfigMap, Deployment, Node, Pod, Secret } from "./objects.ts";
 import type { Message } from "./protobuf/message.ts";
 import { configMap, deployment, node, pod, secret } from "./protobuf/messages.ts";
 
-/** A kind of object, as the API server's paths name it. */
+/** A kind of object, as named in the paths of the API server. */
 export interface Resource<Raw = unknown> {
   /** `v1` for the core group, else `group/version`. */
   readonly apiVersion: string;
@@ -27,7 +27,7 @@ export const PODS: Resource<Pod> = { apiVersion: "v1", plural: "pods", message: 
 export const EVENTS: Resource = { apiVersion: "events.k8s.io/v1", plural: "events" };
 export const LEASES: Resource = { apiVersion: "coordination.k8s.io/v1", plural: "leases" };
 
-/** Path of a collection; without a namespace, over all of them. */
+/** Returns the path of a collection, in all namespaces if none is given. */
 export function collectionPath(resource: Resource, namespace: string | undefined): string {
   const root = resource.apiVersion.includes("/")
     ? `/apis/${resource.apiVersion}`

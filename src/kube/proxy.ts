@@ -5,16 +5,15 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface HttpProxy {
   readonly url: URL;
-  /** Hosts that are connected to directly, as in `NO_PROXY`. */
+  /** Hosts that bypass the proxy, as in `NO_PROXY`. */
   readonly noProxy: string;
 }
 
-const PROXY_RULE =
-  "it must be one that begins with http:// or https://, and % in a password must be written as %25";
+const PROXY_RULE = "it must start with http:// or https://, and % in a password must be written as %25";
 
 /**
- * The proxy that the environment names for a server. Loopback addresses are connected to directly, and so are
- * servers without TLS, because the proxy could read the credentials.
+ * Returns the proxy in the environment for a server. Loopback addresses bypass it, and so do servers without TLS,
+ * because the proxy could read the credentials.
  *
  * @throws KubeConfigError
  */
@@ -24,12 +23,12 @@ export function proxyFromEnvironment(env: Environment, server: URL): HttpProxy |
   // Like curl and kubectl, accept an address without a scheme.
   const url = parseProxyUrl(text.includes("://") ? text : `http://${text}`);
   // The message does not repeat the value, which can contain a password.
-  if (!url) throw new KubeConfigError(`HTTPS_PROXY is not the address of a proxy: ${PROXY_RULE}.`);
+  if (!url) throw new KubeConfigError(`HTTPS_PROXY is not a valid proxy URL: ${PROXY_RULE}.`);
   return { url, noProxy: env["no_proxy"] || env["NO_PROXY"] || "" };
 }
 
 /**
- * The proxy that a kubeconfig names for its cluster.
+ * Returns the proxy in a kubeconfig for its cluster.
  *
  * @param origin the kubeconfig, as the subject of a sentence
  * @throws KubeConfigError
@@ -37,11 +36,11 @@ export function proxyFromEnvironment(env: Environment, server: URL): HttpProxy |
 export function proxyFromKubeconfig(proxyUrl: string, server: URL, origin: string): HttpProxy {
   const url = parseProxyUrl(proxyUrl);
   if (!url) {
-    throw new KubeConfigError(`${origin} has a proxy-url that is not the address of a proxy: ${PROXY_RULE}.`);
+    throw new KubeConfigError(`${origin} has an invalid proxy-url: ${PROXY_RULE}.`);
   }
   if (server.protocol !== "https:") {
     throw new KubeConfigError(
-      `${origin} has a proxy-url for a server without TLS: the proxy could read the credentials. Give the server an address that begins with https://.`,
+      `${origin} has a proxy-url for a server without TLS, so the proxy could read the credentials: set server to an https:// URL.`,
     );
   }
   return { url, noProxy: "" };

@@ -2,7 +2,7 @@ import type { KubeClient } from "./client.ts";
 import { isCode, KubeConfigError } from "./errors.ts";
 
 /**
- * Makes one call, so that a process with a wrong kubeconfig fails at its start with a sentence for the user.
+ * Makes one call, so that a process with an invalid kubeconfig fails at startup with a sentence for the user.
  *
  * @throws KubeConfigError
  */
@@ -13,13 +13,13 @@ export async function checkReachable(client: KubeClient, signal: AbortSignal): P
     signal.throwIfAborted();
     if (isCode(cause, 401)) {
       throw new KubeConfigError(
-        `The cluster at ${client.server} does not accept the kubeconfig's credentials: renew them or use another kubeconfig.`,
+        `The cluster at ${client.server} rejects the credentials of the kubeconfig: renew them or use another kubeconfig.`,
         { cause },
       );
     }
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new KubeConfigError(
-      `The cluster cannot be reached (${why}): check that it runs and that the kubeconfig names its server.`,
+      `The cluster cannot be reached (${why}): check that it is running and that the kubeconfig has the address of its server.`,
       { cause },
     );
   }

@@ -1,6 +1,6 @@
 import { abortable } from "./abortable.ts";
 
-/** Limits how many of its users run at a time; the others wait in the order in which they came. */
+/** Limits the number of concurrent users; the others wait in the order of their arrival. */
 export class Semaphore {
   #free: number;
   readonly #waiting = new Set<() => void>();
@@ -23,7 +23,7 @@ export class Semaphore {
     try {
       await abortable(promise, signal);
     } catch (reason) {
-      // It can have been given the place in the same moment.
+      // It may have acquired the semaphore at the same moment.
       if (!this.#waiting.delete(resolve)) this.#release();
       throw reason;
     }

@@ -5,11 +5,11 @@ import { API_KEY_SECRET_TYPE, ORGANIZATION_LABEL, recordLabels } from "./labels.
 import { instant, nonEmpty, type Parsed, parseRecord, yamlValue } from "./parse.ts";
 
 /**
- * Secret `api-key-<hex SHA-256 of the key id>`. The key id (the user name of HTTP Basic) and the secret are
- * in it only as hashes. The secret is 256 random bits, so one SHA-256 is enough.
+ * Secret `api-key-<hex SHA-256 of the key ID>`. It has the key ID (the user name of HTTP Basic) and the secret only as
+ * hashes. The secret is 256 random bits, so a single SHA-256 is enough.
  */
 export interface ApiKey {
-  /** The resource id that the API shows; not the key id. */
+  /** The resource ID that the API returns; not the key ID. */
   readonly id: string;
   readonly organizationId: string;
   readonly name: string;
@@ -21,7 +21,7 @@ export interface ApiKey {
   readonly roles: readonly string[];
   readonly createdAt: Date;
   readonly expireAt: Date | undefined;
-  /** Addresses and CIDRs as written; who enforces them denies everything if one is malformed. */
+  /** Addresses and CIDRs, not validated; if one is malformed, the key is denied everywhere (domain/access-list.ts). */
   readonly ipAccessList: readonly { readonly description: string; readonly source: string }[];
 }
 
@@ -29,7 +29,7 @@ const KEY_ID_LENGTH = 20;
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
 export function sha256(text: string): Buffer {
-  // By way of a string: a Buffer that node:crypto makes has memory of its own, which costs a request ten times the hash.
+  // Through a string, because allocating the Buffer that node:crypto returns takes ten times as long as the hash.
   return Buffer.from(hash("sha256", text, "hex"), "hex");
 }
 
@@ -37,7 +37,7 @@ export function apiKeySecretName(keyId: string): string {
   return `api-key-${hash("sha256", keyId, "hex")}`;
 }
 
-/** As `secretHash` of the record has them. */
+/** The format of `secretHash` in the record. */
 export function formatSecretHashes(hashes: readonly Buffer[]): string {
   return hashes.map((hash) => `sha256:${hash.toString("hex")}`).join(" ");
 }
@@ -48,7 +48,7 @@ const HASH = /^sha256:([0-9a-f]{64})$/;
 export const apiKeyData = z.object({
   id: z
     .string()
-    .refine((id) => canonicalUuid(id) === id, "must be a UUID in lower case")
+    .refine((id) => canonicalUuid(id) === id, "must be a lowercase UUID")
     .meta({
       format: "uuid",
       description:
@@ -110,7 +110,7 @@ export function parseApiKey(
   if (canonicalUuid(organizationId) !== organizationId) {
     return {
       ok: false,
-      problem: `the label ${ORGANIZATION_LABEL} must be the organization's id, in lower case`,
+      problem: `the label ${ORGANIZATION_LABEL} must be the lowercase ID of the organization`,
     };
   }
   const decoded = Object.fromEntries(
@@ -122,7 +122,7 @@ export function parseApiKey(
   return { ok: true, value: { organizationId, secretHashes: secretHash, expireAt, ...rest } };
 }
 
-/** A fresh key id and secret. They are shown once and kept nowhere. */
+/** Generates a key ID and a secret. They are shown once and never stored. */
 export function newCredentials(): { readonly keyId: string; readonly keySecret: string } {
   return { keyId: randomText(KEY_ID_LENGTH), keySecret: randomBytes(32).toString("base64url") };
 }
@@ -130,7 +130,7 @@ export function newCredentials(): { readonly keyId: string; readonly keySecret: 
 function randomText(length: number): string {
   let text = "";
   while (text.length < length) {
-    // Bytes past the largest multiple of 62 are dropped: the rest falls evenly on the alphabet.
+    // Bytes beyond the largest multiple of 62 are dropped, so that every character is equally likely.
     for (const byte of randomBytes(length)) {
       if (byte < 248 && text.length < length) text += ALPHABET[byte % ALPHABET.length];
     }

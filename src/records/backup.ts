@@ -65,18 +65,18 @@ const data = backupConfigMapData
   )
   .refine(startTimeFits, START_TIME_RULE);
 
-/** ConfigMap `backup-<serviceId>`: what differs from the defaults. Whose the service is says its own record. */
+/** ConfigMap `backup-<serviceId>` with the values that differ from the defaults. The service has its own record. */
 export function parseBackup(
   objectName: string,
   values: Readonly<Record<string, string>> | undefined,
 ): Parsed<BackupPolicy> {
   if (idInName(objectName, PREFIX) === undefined) {
-    return { ok: false, problem: `the name must be ${PREFIX}<uuid in lower case>` };
+    return { ok: false, problem: `the name must be ${PREFIX}<lowercase UUID>` };
   }
   return parseRecord(data, values);
 }
 
-/** Every key that the record can have, and its value; `null` where it is the default, and so not there. */
+/** Returns every possible key of the record with its value; `null` for a default, which is not stored. */
 export function backupData(policy: BackupPolicy): Readonly<Record<string, string | null>> {
   const { periodInHours, retentionPeriodInHours, startTime } = policy;
   return {

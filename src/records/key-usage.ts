@@ -1,7 +1,7 @@
 import { recordLabels } from "./labels.ts";
 import { instant, type Parsed } from "./parse.ts";
 
-/** ConfigMap `key-usage-<organizationId>`: the resource id of each key that was used, and when it last was. */
+/** ConfigMap `key-usage-<organizationId>` with the resource ID of each used key and the time of its last use. */
 export function keyUsageConfigMapName(organizationId: string): string {
   return `key-usage-${organizationId}`;
 }

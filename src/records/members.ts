@@ -16,7 +16,7 @@ export function membersConfigMapName(organizationId: string): string {
   return `members-${organizationId}`;
 }
 
-/** A userId as a ConfigMap's key: every byte outside `[-.a-zA-Z0-9]` is `_HH`. */
+/** Encodes a userId as a key of a ConfigMap: every byte outside `[-.a-zA-Z0-9]` becomes `_HH`. */
 export function memberKey(userId: string): string {
   return [...Buffer.from(userId, "utf8")]
     .map((byte) => {
@@ -51,7 +51,7 @@ export function parseMember(key: string, value: string): Parsed<Member> {
   return { ok: true, value: result.data };
 }
 
-/** The members by the keys of their entries: one that cannot be read fails only itself. */
+/** Parses the members by the keys of their entries. A malformed entry affects only itself. */
 export type Members = ReadonlyMap<string, Parsed<Member>>;
 
 export function parseMembers(values: Readonly<Record<string, string>> | undefined): Members {

@@ -13,7 +13,7 @@ export interface Organization {
   readonly tier: string;
   readonly byocConfig: readonly { readonly accountName: string; readonly id: string }[];
   readonly privateEndpoints: readonly { readonly description: string; readonly id: string }[];
-  /** For the services that have no window of their own; without one, rollouts may start at any time. */
+  /** Applies to services without their own window; if absent, rollouts may start at any time. */
   readonly rolloutWindow?: RolloutWindow | undefined;
 }
 
@@ -23,7 +23,7 @@ export function organizationConfigMapName(id: string): string {
   return `${PREFIX}${id}`;
 }
 
-/** The other way round; `undefined` for a name that is no organization's. */
+/** Returns the ID in the name of a record; `undefined` if it is not the name of an organization. */
 export function organizationIdOf(name: string): string | undefined {
   return idInName(name, PREFIX);
 }
@@ -68,12 +68,12 @@ export function parseOrganization(
   values: Readonly<Record<string, string>> | undefined,
 ): Parsed<Organization> {
   const id = organizationIdOf(objectName);
-  if (id === undefined) return { ok: false, problem: `the name must be ${PREFIX}<uuid in lower case>` };
+  if (id === undefined) return { ok: false, problem: `the name must be ${PREFIX}<lowercase UUID>` };
   const parsed = parseRecord(organizationData, values);
   return parsed.ok ? { ok: true, value: { id, ...parsed.value } } : parsed;
 }
 
-/** The lower-case UUID behind `prefix` in an object's name. */
+/** Returns the lowercase UUID after `prefix` in the name of an object. */
 export function idInName(name: string, prefix: string): string | undefined {
   const id = name.startsWith(prefix) ? name.slice(prefix.length) : "";
   return canonicalUuid(id) === id ? id : undefined;

@@ -2,14 +2,14 @@ import { parseDocument, YAMLParseError } from "yaml";
 import * as z from "zod";
 
 /**
- * A record read from the cluster, or what is wrong with it. People edit records with kubectl, so a
- * malformed one is an answer and not an exception: it fails what it is about, and nothing else.
+ * A record from the cluster, or the problem with it. People edit records with kubectl, so a malformed record is a
+ * result and not an exception: it affects only its own object.
  */
 export type Parsed<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly problem: string };
 
-/** The flat strings of a ConfigMap or Secret against a schema; the problem names the keys. */
+/** Validates the data of a ConfigMap or Secret against a schema; the problem names the keys. */
 export function parseRecord<T>(
   schema: z.ZodType<T>,
   data: Readonly<Record<string, string>> | undefined,
@@ -35,8 +35,8 @@ export function describeIssues(error: z.ZodError): string {
 export const yamlContents = z.registry<{ readonly content: unknown }>();
 
 /**
- * A value that is itself YAML: every scalar stays the string it was written as (failsafe schema), and
- * aliases are refused, because a few bytes of them can stand for gigabytes.
+ * A value that is itself YAML. Every scalar stays a string (failsafe schema), and aliases are rejected, because a few
+ * bytes of them can expand to gigabytes.
  */
 export function yamlValue<T>(schema: z.ZodType<T>): z.ZodType<T, string> {
   const value = z.string().transform((text, context) => {
@@ -49,7 +49,7 @@ export function yamlValue<T>(schema: z.ZodType<T>): z.ZodType<T, string> {
   return value.register(yamlContents, { content: schema });
 }
 
-/** Reads YAML whose scalars all stay strings. */
+/** Parses YAML with all scalars as strings. */
 export function readFailsafe(text: string): Parsed<unknown> {
   try {
     const document = parseDocument(text, { schema: "failsafe" });
@@ -61,14 +61,14 @@ export function readFailsafe(text: string): Parsed<unknown> {
   }
 }
 
-/** Not the parser's own words: they quote the text, and that of a Secret must not get into a log. */
+/** Without the message of the parser, because it quotes the text, and the text of a Secret must not be logged. */
 function whereIn(error: unknown): string {
   if (!(error instanceof YAMLParseError)) return "";
   const [start] = error.linePos ?? [];
   return `: ${error.code}${start ? ` at line ${start.line}, column ${start.col}` : ""}`;
 }
 
-/** UTC in, and the same moment as ISO 8601 with `Z` out. */
+/** Parses a date and time with an offset, and converts it to UTC in ISO 8601. */
 export const instant = z.iso
   .datetime({ offset: true, error: "must be a date and time such as 2026-01-31T12:00:00Z" })
   .transform((text) => new Date(text));

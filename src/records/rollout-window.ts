@@ -9,7 +9,7 @@ import {
 } from "../domain/rollout-window.ts";
 import { nonEmpty, type Parsed, readFailsafe, yamlContents } from "./parse.ts";
 
-/** How people write a window, and how it is shown to them. */
+/** The format of a window for people, as input and output. */
 interface WrittenWindow {
   readonly schedule: string;
   readonly duration: string;
@@ -50,16 +50,16 @@ const window = z.strictObject(
   {
     error: (issue) =>
       issue.code === "unrecognized_keys"
-        ? `it has the unknown key ${issue.keys.join(", ")}: its keys are schedule, duration and timeZone`
+        ? `it has the unknown key ${issue.keys.join(", ")}: the valid keys are schedule, duration and timeZone`
         : NO_MAP,
   },
 );
 
-/** YAML reads a bare `*` as an alias, and most schedules have one. */
+/** YAML parses an unquoted `*` as an alias, and most schedules have one. */
 const NO_MAP =
   'it must be a YAML map such as {schedule: "0 2 * * 6", duration: 4h, timeZone: Europe/Berlin}, with the schedule in quotes';
 
-/** The problem is a sentence about the window, as in "it must be …". */
+/** The problem is a clause about the window, as in "it must be …". */
 export function parseRolloutWindow(text: string): Parsed<RolloutWindow> {
   const read = readFailsafe(text);
   if (!read.ok) return { ok: false, problem: NO_MAP };
@@ -85,7 +85,7 @@ export const rolloutWindowValue: z.ZodType<RolloutWindow, string> = z
   })
   .register(yamlContents, { content: window });
 
-/** {@link rolloutWindowValue}, the other way round. */
+/** The inverse of {@link rolloutWindowValue}. */
 export function formatRolloutWindow(value: RolloutWindow): string {
   const style = {
     collectionStyle: "flow",

@@ -6,14 +6,14 @@ import { idInName } from "./organization.ts";
 import { nonEmpty, type Parsed, parseRecord } from "./parse.ts";
 import { formatRolloutWindow, rolloutWindowValue } from "./rollout-window.ts";
 
-/** ConfigMap `service-<id>`. The organization is its label: selectors and tenancy read the same word. */
+/** ConfigMap `service-<id>`. The organization is a label, so that selectors and tenancy checks use the same value. */
 export interface Service {
   readonly id: string;
   readonly organizationId: string;
   readonly name: string;
   /** Namespace where the service's pipes run. */
   readonly namespace: string;
-  /** Without one, the window of the organization applies. */
+  /** If absent, the window of the organization applies. */
   readonly rolloutWindow?: RolloutWindow | undefined;
 }
 
@@ -23,7 +23,7 @@ export function serviceConfigMapName(id: string): string {
   return `${PREFIX}${id}`;
 }
 
-/** The other way round; `undefined` for a name that is no service's. */
+/** Returns the ID in the name of a record; `undefined` if it is not the name of a service. */
 export function serviceIdOf(name: string): string | undefined {
   return idInName(name, PREFIX);
 }
@@ -34,7 +34,7 @@ export const serviceData = z.object({
   namespace: nonEmpty
     .regex(
       /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/,
-      "must be the name of a namespace: lower-case letters, digits and hyphens",
+      "must be a namespace name: lowercase letters, digits and hyphens",
     )
     .meta({
       description:
@@ -52,12 +52,12 @@ export function parseService(
   values: Readonly<Record<string, string>> | undefined,
 ): Parsed<Service> {
   const id = serviceIdOf(objectName);
-  if (id === undefined) return { ok: false, problem: `the name must be ${PREFIX}<uuid in lower case>` };
+  if (id === undefined) return { ok: false, problem: `the name must be ${PREFIX}<lowercase UUID>` };
   const organizationId = labels?.[ORGANIZATION_LABEL] ?? "";
   if (canonicalUuid(organizationId) !== organizationId) {
     return {
       ok: false,
-      problem: `the label ${ORGANIZATION_LABEL} must be the organization's id, in lower case`,
+      problem: `the label ${ORGANIZATION_LABEL} must be the lowercase ID of the organization`,
     };
   }
   const parsed = parseRecord(serviceData, values);

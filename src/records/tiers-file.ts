@@ -36,22 +36,22 @@ const tiersFile = z.record(
   tierEntry.refine(
     (tier) => tier.defaultCpuMillicores.cpuMillicores <= tier.maximumCpuMillicores.cpuMillicores,
     {
-      error: "the default is above the maximum",
+      error: "the default is greater than the maximum",
     },
   ),
 );
 
 /**
- * The tiers of a YAML file, such as `basic: {defaultCpuMillicores: 1000, maximumCpuMillicores: 8000}`.
+ * Reads the tiers from a YAML file, such as `basic: {defaultCpuMillicores: 1000, maximumCpuMillicores: 8000}`.
  *
- * @throws Error with a sentence that says what is wrong with the file
+ * @throws Error with a sentence for the user if the file is invalid
  */
 export function readTiersFile(path: string): Tiers {
   const document = parseDocument(readFileSync(path, "utf8"));
   const syntax = document.errors[0];
   if (syntax) throw new Error(`The tiers file ${path} is not YAML: ${syntax.message}`, { cause: syntax });
   const result = tiersFile.safeParse(document.toJS({ maxAliasCount: 0 }));
-  if (!result.success) throw new Error(`The tiers file ${path} is wrong: ${describeIssues(result.error)}.`);
+  if (!result.success) throw new Error(`The tiers file ${path} is invalid: ${describeIssues(result.error)}.`);
   return new Map(
     Object.entries(result.data).map(([name, tier]): [string, Tier] => [
       name,

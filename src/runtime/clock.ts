@@ -8,7 +8,7 @@ export interface Clock {
   after(delayMs: number, callback: () => void): () => void;
 }
 
-// setTimeout fires at once for a longer delay.
+// setTimeout fires immediately for a longer delay.
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {

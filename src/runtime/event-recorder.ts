@@ -21,7 +21,9 @@ export interface Event {
   readonly action: string;
   /** For people. Cut if it and the suffix together are longer than 1,024 bytes, which is the API server's limit. */
   readonly note: string;
-  /** End of the note that survives a cut, such as an identifier; only a suffix above 512 bytes is cut, too. */
+  /**
+   * End of the note that is kept if the note is cut, such as an identifier; only a suffix above 512 bytes is cut too.
+   */
   readonly suffix?: string;
 }
 
@@ -174,7 +176,7 @@ function limitedNote({ note, suffix = "" }: Event): string {
   return `${cut(note, NOTE_LIMIT - Buffer.byteLength(end))}${end}`;
 }
 
-/** The text, or if it is too long, its beginning and an ellipsis. Never ends within a character. */
+/** Returns the text, or if it is too long, its beginning and an ellipsis. Never cuts within a character. */
 function cut(text: string, maxBytes: number): string {
   const bytes = Buffer.from(text);
   if (bytes.length <= maxBytes) return text;
@@ -183,7 +185,7 @@ function cut(text: string, maxBytes: number): string {
   return `${bytes.toString("utf8", 0, end)}${ELLIPSIS}`;
 }
 
-/** In UTF-8, every byte of a character but the first begins with the bits 10. */
+/** In UTF-8, every byte of a character except the first starts with the bits 10. */
 function isContinuation(byte: number | undefined): boolean {
   return byte !== undefined && (byte & 0xc0) === 0x80;
 }

@@ -1,6 +1,6 @@
 /**
- * A rate that all callers share: `burst` turns at once, then `perSecond`. Each call takes the next turn and returns
- * the milliseconds from `now` (monotonic) until that turn.
+ * A rate limit that all callers share: `burst` turns immediately, then `perSecond`. Each call takes the next turn and
+ * returns the milliseconds from `now` (monotonic) until that turn.
  */
 export class Pace {
   readonly #intervalMs: number;

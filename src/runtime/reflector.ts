@@ -48,7 +48,7 @@ export interface ReflectorOptions<T extends KubeObject, Raw extends KubeObject =
 }
 
 /**
- * Keeps a store equal to the API server's objects of one kind: lists them, then watches from there, for ever.
+ * Keeps a store equal to the API server's objects of one kind: lists them, then watches from there, forever.
  *
  *     list ──▶ watch ──ended──▶ watch from `lastSyncResourceVersion`
  *       ▲        └─ relist after 410, an outage or an etcd rollback ─┐
@@ -251,7 +251,9 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   }
 }
 
-/** No API server responded: meanwhile etcd may have been restored, and its version may have passed our position again. */
+/**
+ * No API server responded: meanwhile etcd may have been restored, and its version may have passed our position again.
+ */
 function isOutage(error: unknown): boolean {
   return error instanceof KubeUnreachableError || (error instanceof KubeApiError && error.code >= 500);
 }

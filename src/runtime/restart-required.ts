@@ -3,7 +3,7 @@ export class RestartRequiredError extends Error {
   override readonly name: string = "RestartRequiredError";
 }
 
-/** After an etcd restore the caches of different kinds can disagree, so they are all read again by a new process. */
+/** After an etcd restore, the caches of different kinds can disagree, so a new process must fill all of them. */
 export class EtcdRollbackError extends RestartRequiredError {
   override readonly name = "EtcdRollbackError";
 

@@ -28,7 +28,7 @@ export interface WorkQueueOptions {
   readonly observer?: QueueObserver;
   /** Least time between the starts of two reconciles of one key; the first one starts at once. */
   readonly minIntervalMs: number;
-  /** Back-off of a key that fails repeatedly. */
+  /** Backoff of a key that fails repeatedly. */
   readonly retryFirstMs: number;
   readonly retryMostMs: number;
   readonly random?: () => number;
@@ -122,7 +122,7 @@ export class WorkQueue {
     this.addAfter(key, Math.max(leastMs, backoff.next(), overallMs));
   }
 
-  /** The key succeeded: its back-off starts over with the next failure. */
+  /** Call it when the key succeeded: its backoff starts over with the next failure. */
   forget(key: string): void {
     this.#backoffs.delete(key);
   }

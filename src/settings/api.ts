@@ -7,7 +7,7 @@ import { opsPort, processSettings } from "./process.ts";
 import { readTiers } from "./tiers.ts";
 import { addressOrCidr, durationMs, integer, listOf, onOff, port, written } from "./values.ts";
 
-const readableFile = written("it must be a file that can be read", (path) => {
+const readableFile = written("it must be a readable file", (path) => {
   try {
     accessSync(path, constants.R_OK);
     return path;
@@ -19,19 +19,19 @@ const readableFile = written("it must be a file that can be read", (path) => {
 const rateLimitSettings = {
   rateLimit: option(integer(0, 10_000), {
     placeholder: "number",
-    description: "requests that a key may send in a window; 0 for no limit; each process counts by itself",
+    description: "requests allowed per API key and window, counted by each process; 0 for no limit",
     default: "10",
   }),
   failedLogins: option(integer(0, 10_000), {
     placeholder: "number",
     description:
-      "authentications that may fail in a window from one address, or one IPv6 /64, before the response is 429 instead of 401; 0 for no limit",
+      "failed authentications allowed per client address (IPv6: per /64) and window; after that the response is 429 instead of 401; 0 for no limit",
     default: "10",
   }),
-  // Clients of this family of APIs give up on a reset that is more than a minute away.
+  // Clients of this family of APIs do not wait for a reset that is more than a minute away.
   rateWindowMs: option(durationMs("1s", "55s"), {
     placeholder: "duration",
-    description: "the window of both limits",
+    description: "window of the request limit and the failed-login limit",
     default: "10s",
   }),
 };
@@ -41,16 +41,16 @@ export type RateLimitSettings = z.output<z.ZodObject<typeof rateLimitSettings>>;
 const tlsSettings = {
   tlsCert: option(readableFile.optional(), {
     placeholder: "file",
-    description: "certificate chain for HTTPS, in PEM; goes with --tls-key",
+    description: "PEM certificate chain for HTTPS; requires --tls-key",
     chart: false,
   }),
   tlsKey: option(readableFile.optional(), {
     placeholder: "file",
-    description: "private key of the certificate, in PEM",
+    description: "PEM private key of the certificate",
     chart: false,
   }),
   plainHttp: option(onOff, {
-    description: "TLS ends before this process: plain HTTP is fine on any address",
+    description: "TLS is terminated in front of this process; allow plain HTTP on any address",
     default: "false",
     chart: false,
   }),
@@ -63,7 +63,7 @@ export const apiSettings = z
     ...processSettings,
     port: option(port, {
       placeholder: "number",
-      description: "port of the API; 0 for a free one",
+      description: "port of the API; 0 for any free port",
       default: "8080",
       chart: false,
     }),
@@ -72,13 +72,12 @@ export const apiSettings = z
     trustedProxies: option(listOf(addressOrCidr).optional(), {
       placeholder: "cidrs",
       description:
-        "addresses and CIDRs of the proxies in front whose X-Forwarded-For is trusted; without it none, and behind a proxy the addresses of clients are unknown",
+        "addresses and CIDRs of proxies whose X-Forwarded-For is trusted; if empty, clients behind a proxy all have the address of the proxy",
       list: true,
     }),
     pathAliases: option(pathAliases.optional(), {
       placeholder: "pairs",
-      description:
-        "other names for segments of the API's paths, as alias and segment, such as scaling=pipesCdcScaling",
+      description: "alternative names of path segments, as alias=segment, such as scaling=pipesCdcScaling",
       list: true,
       chart: { default: {} },
     }),
@@ -86,13 +85,13 @@ export const apiSettings = z
     maxCacheAgeMs: option(durationMs("2m", "24h"), {
       placeholder: "duration",
       description:
-        "time for which reads are answered while the cluster cannot be reached, and a key that is revoked meanwhile still works",
+        "maximum age of the caches that serve reads while the API server is unreachable; until then, a key that is revoked meanwhile still works",
       default: "5m",
     }),
     drainDelayMs: option(durationMs("0s", "15s"), {
       placeholder: "duration",
       description:
-        "time for which it still accepts new connections after it was told to stop, so that load balancers can notice",
+        "time between a termination signal and the rejection of new connections, so that load balancers can remove the process",
       default: "0s",
       chart: { default: "5s" },
     }),
@@ -102,19 +101,19 @@ export const apiSettings = z
       context.addIssue({
         code: "custom",
         message:
-          "--tls-cert (or PIPE_SCALING_TLS_CERT) and --tls-key (or PIPE_SCALING_TLS_KEY) go together: give both, or neither.",
+          "--tls-cert (or PIPE_SCALING_TLS_CERT) and --tls-key (or PIPE_SCALING_TLS_KEY) must be set together: set both or neither.",
       });
     } else if (tlsCert === undefined && !plainHttp && !isLoopback(host)) {
       context.addIssue({
         code: "custom",
-        message: `--host (or PIPE_SCALING_HOST) is ${JSON.stringify(host)}, and keys would cross the network unencrypted: give --tls-cert and --tls-key, or, if TLS ends before this process, --plain-http (or PIPE_SCALING_PLAIN_HTTP=true).`,
+        message: `--host (or PIPE_SCALING_HOST) is ${JSON.stringify(host)}, and API keys would cross the network unencrypted: set --tls-cert and --tls-key, or --plain-http (or PIPE_SCALING_PLAIN_HTTP=true) if TLS is terminated in front of this process.`,
       });
     }
   });
 
 export type ApiSettings = Omit<ReturnType<typeof toApiSettings>, "logLevel">;
 
-/** @throws UsageError with what is wrong with the tiers file */
+/** @throws UsageError if the tiers file is invalid */
 export function toApiSettings(values: z.output<typeof apiSettings>) {
   const { tiersFile, ...settings } = values;
   const pipeNamespaces: readonly string[] = values.pipeNamespaces ?? [];

@@ -3,13 +3,13 @@ import type * as z from "zod";
 import { declaredOptions, withoutUnit } from "./option.ts";
 import { inChart, rangeOf } from "./values.ts";
 
-/** The settings of a process as values of the chart, with the chart's rules, defaults and descriptions. */
+/** Turns the settings of a process into chart values with rules, defaults and descriptions. */
 export function chartSchema(settings: z.ZodObject): Record<string, z.ZodType> {
   const entries = declaredOptions(settings).flatMap(
     ({ key, schema, description, list, chart, ...declared }) => {
       if (chart === false) return [];
       const rule = inChart(schema);
-      // YAML reads the text of a flag as the value: 50, true, 15m.
+      // Parsing the text of a flag as YAML gives the typed value: 50, true, 15m.
       const standard =
         chart?.default ?? (declared.default === undefined ? undefined : parse(declared.default));
       const range = rangeOf(schema);

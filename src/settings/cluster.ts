@@ -3,12 +3,11 @@ import { namespaceName, nonEmptyText } from "./values.ts";
 
 export const DEFAULT_RECORDS_NAMESPACE = "pipe-scaling-records";
 
-/** Where the cluster is, and where in it the records are. */
+/** The cluster, and the namespace of the records. */
 export const clusterSettings = {
   kubeconfig: option(nonEmptyText.optional(), {
     placeholder: "file",
-    description:
-      "the cluster and the credentials; without it the user's default, or in a pod its service account",
+    description: "kubeconfig file; by default the kubeconfig of the user, or the service account of the pod",
     chart: false,
   }),
   namespace: option(namespaceName, {

@@ -12,11 +12,12 @@ export const controllerSettings = z.object({
   opsPort: opsPort("9091"),
   identity: option(nonEmptyText.optional(), {
     placeholder: "text",
-    description: "name under which it holds the lease; without it the host's name and random characters",
+    description: "holder identity in the lease; by default the host name and random characters",
     chart: false,
   }),
   dryRun: option(onOff, {
-    description: "print what it would do first, and end; nothing is written and no lease is acquired",
+    description:
+      "print the actions of the first reconciliation and exit, without writing anything or acquiring the lease",
     default: "false",
     chart: false,
   }),
@@ -25,7 +26,7 @@ export const controllerSettings = z.object({
 
 export type ControllerSettings = Omit<ReturnType<typeof toControllerSettings>, "dryRun" | "logLevel">;
 
-/** @throws UsageError with what is wrong with the tiers file */
+/** @throws UsageError if the tiers file is invalid */
 export function toControllerSettings(values: z.output<typeof controllerSettings>) {
   const { tiersFile, ...settings } = values;
   const pipeNamespaces: readonly string[] = values.pipeNamespaces ?? [];

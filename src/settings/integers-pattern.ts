@@ -1,6 +1,6 @@
 /**
- * A regular expression for just the decimal integers from `least` to `most`, without leading zeros; JSON Schema has no
- * other way to bound a number within a string.
+ * Returns a regular expression that matches the decimal integers from `least` to `most`, without leading zeros. JSON
+ * Schema has no other way to bound a number within a string.
  */
 export function integersPattern(least: number, most: number): string {
   return rangesOf(least, most)
@@ -8,14 +8,14 @@ export function integersPattern(least: number, most: number): string {
     .join("|");
 }
 
-/** The ranges, each of numbers that have a prefix in common and then one digit from a range, and then any digits. */
+/** Splits into ranges of numbers with a common prefix, then one digit from a range, then any digits. */
 function rangesOf(least: number, most: number): [from: number, to: number][] {
   if (least > most) return [];
   const to = Math.min(most, endOfRange(least, most));
   return [[least, to], ...rangesOf(to + 1, most)];
 }
 
-/** As many trailing zeros of `least` as possible become nines. */
+/** Turns as many trailing zeros of `least` into nines as `most` allows. */
 function endOfRange(least: number, most: number): number {
   let end = least;
   for (let power = 1; least % power === 0 && power <= most; power *= 10) {

@@ -1,23 +1,23 @@
 import * as z from "zod";
 import { choicesOf } from "./values.ts";
 
-/** What the command line and its help need to know of an option beside its schema. */
+/** The properties of an option that its schema does not have. */
 export interface OptionText {
   readonly description: string;
-  /** Stands for the value in the help; a switch has none. `file` and `folder` are completed as such. */
+  /** Placeholder for the value in the help; a switch has none. The shell completes `file` and `folder`. */
   readonly placeholder?: string;
-  /** As a person would write it: it goes through the schema like any other value. */
+  /** The default as text; the schema parses it like any other value. */
   readonly default?: string;
-  /** The flag may be repeated; its values are joined by commas, which is how the variable has them. */
+  /** The flag may be repeated; its values are joined by commas, the format of the variable. */
   readonly list?: true;
   /**
-   * A variable and no flag, because everybody on the machine can read a command line; and no sentence
-   * repeats its value.
+   * Only a variable, no flag, because every user of the machine can read command lines. Errors never contain its
+   * value.
    */
   readonly secret?: true;
-  /** A flag and no variable: what one command is to change must not come from what was set for another. */
+  /** Only a flag, no variable: a value exported for one command must not change the effect of another. */
   readonly flagOnly?: true;
-  /** The value in the chart (chart.ts): its default if it is another one, or `false` for a setting without one. */
+  /** The default in the chart (chart.ts) if it differs, or `false` if the setting is not a chart value. */
   readonly chart?: false | { readonly default: unknown };
 }
 
@@ -31,11 +31,11 @@ interface Declared extends OptionText {
 const texts = new WeakMap<z.core.$ZodType, Declared>();
 
 /**
- * Declares an option. Its key in the object of a command's options gives the flag and the variable, its
- * schema (of the text as written) the check and the type: nothing about it is said anywhere else.
+ * Declares an option. This is its only declaration: the flag and the variable are derived from its key in the options
+ * of a command, validation and type from its schema, which parses the text.
  */
 export function option<S extends z.ZodType>(schema: S, text: OptionText): S {
-  // A schema that serves several options has a text for each.
+  // Options can share a schema; the clone gives each its own text.
   const own = schema.clone();
   texts.set(own, { ...text, schema, choices: choicesOf(schema) });
   return own;
@@ -45,7 +45,7 @@ export interface DeclaredOption extends Declared {
   readonly key: string;
   /** `--ops-port`; a secret has none. */
   readonly flag: string | undefined;
-  /** `PIPE_SCALING_OPS_PORT`; what is only a flag has none. */
+  /** `PIPE_SCALING_OPS_PORT`; a flag-only option has none. */
   readonly variable: string | undefined;
   readonly required: boolean;
 }
@@ -62,12 +62,12 @@ export function declaredOptions(options: z.ZodObject): DeclaredOption[] {
   });
 }
 
-/** A key without the unit that a program needs to know and a person writes: `drainDelayMs` is `drainDelay`. */
+/** Removes the unit from a key, because people write it with the value: `drainDelayMs` becomes `drainDelay`. */
 export function withoutUnit(key: string): string {
   return key.replace(/Ms$/, "");
 }
 
-/** The words of a key, as flags and the names of arguments have them: `opsPort` is `ops-port`. */
+/** Converts a key to kebab case for flags and argument names: `opsPort` becomes `ops-port`. */
 export function hyphenated(key: string): string {
   return withoutUnit(key).replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
@@ -80,16 +80,16 @@ export function variableOf(key: string): string {
   return `PIPE_SCALING_${hyphenated(key).replaceAll("-", "_").toUpperCase()}`;
 }
 
-/** The command line or the environment is wrong; the message is for the person who wrote them. */
+/** An invalid command line or environment; the message is for the user. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
 /**
- * The options' values: the flag, else the variable unless it is empty, else the default.
+ * Reads the values of the options: the flag, else the variable unless it is empty, else the default.
  *
- * @param flags as the command line had them, by key without its unit
- * @throws UsageError with a sentence for each value that is wrong or missing
+ * @param flags values from the command line, by key without the unit
+ * @throws UsageError with a sentence for each invalid or missing value
  */
 export function readOptions<S extends z.ZodObject>(
   options: S,
@@ -111,8 +111,8 @@ export function readOptions<S extends z.ZodObject>(
 }
 
 /**
- * @param sentence for the value of a key that breaks a rule; without one the rule stands for itself
- * @throws UsageError with a sentence for each value that is wrong or missing
+ * @param sentence returns the error for a key and the rule that its value breaks; if undefined, the rule is the error
+ * @throws UsageError with a sentence for each invalid or missing value
  */
 export function parseWritten<S extends z.ZodObject>(
   schema: S,
@@ -129,5 +129,5 @@ function sentence(about: DeclaredOption, value: string | undefined, rule: string
   const { flag, variable, description, secret } = about;
   const named = flag && variable ? `${flag} (or ${variable})` : (flag ?? variable);
   if (value === undefined) return `${named} is missing: ${description}.`;
-  return secret ? `${named} does not serve: ${rule}.` : `${named} is ${JSON.stringify(value)}, but ${rule}.`;
+  return secret ? `${named} is invalid: ${rule}.` : `${named} is ${JSON.stringify(value)}, but ${rule}.`;
 }

@@ -5,7 +5,7 @@ import { tiersFileSetting } from "./tiers.ts";
 import { listOf, namespaceName, nonEmptyText, oneOf, port, written } from "./values.ts";
 
 const collectorUrl = written(
-  "it must be the address of a collector, such as http://otel-collector.observability:4318, without /v1/traces at its end",
+  "it must be the URL of a collector, such as http://otel-collector.observability:4318, without /v1/traces at the end",
   (text) => {
     const url = URL.canParse(text) ? new URL(text) : undefined;
     if (!url || !/^https?:$/.test(url.protocol)) return undefined;
@@ -14,7 +14,7 @@ const collectorUrl = written(
   },
 );
 
-/** The settings of both processes. The chart has most of them in places of their own, because both share them. */
+/** The settings of both processes. Most are separate values in the chart, because the two processes share them. */
 export const processSettings = {
   ...clusterSettings,
   pipeNamespaces: option(
@@ -23,7 +23,7 @@ export const processSettings = {
       .optional(),
     {
       placeholder: "names",
-      description: "namespaces of the pipes; without it all namespaces",
+      description: "namespaces of the pipes; all namespaces if empty",
       list: true,
       chart: false,
     },
@@ -31,19 +31,19 @@ export const processSettings = {
   ...tiersFileSetting,
   host: option(nonEmptyText, {
     placeholder: "address",
-    description: "address to listen on; the API needs TLS or --plain-http for any but a loopback address",
+    description: "listen address; on other than loopback addresses the API requires TLS or --plain-http",
     default: "127.0.0.1",
     chart: false,
   }),
   otlpEndpoint: option(collectorUrl.optional(), {
     placeholder: "url",
     description:
-      "collector of traces that takes OTLP over HTTP, without /v1/traces; without it nothing is traced",
+      "URL of a trace collector that accepts OTLP over HTTP, without /v1/traces; if empty, tracing is disabled",
     chart: false,
   }),
   logLevel: option(oneOf(...LOG_LEVELS), {
     placeholder: "level",
-    description: `lowest level of the log lines that are written: ${LOG_LEVELS.join(", ")}`,
+    description: `minimum log level: ${LOG_LEVELS.join(", ")}`,
     default: "info",
   }),
 };
@@ -51,7 +51,7 @@ export const processSettings = {
 export function opsPort(standard: string) {
   return option(port, {
     placeholder: "number",
-    description: "port of /metrics, /healthz and /readyz; 0 for a free one",
+    description: "port of /metrics, /healthz and /readyz; 0 for any free port",
     default: standard,
     chart: false,
   });

@@ -5,15 +5,15 @@ import { durationMs, integer } from "./values.ts";
 export const rolloutPolicySettings = {
   rolloutTimeoutMs: option(durationMs("1s", "24h"), {
     placeholder: "duration",
-    description: "time in which a pipe must come up with its new size; after that it is rolled back",
+    description: "time within which a pipe must come up with its new size before it is rolled back",
     default: "15m",
   }),
   maxConcurrentRollouts: option(integer(1, 10_000), {
     placeholder: "number",
-    description: "limit of rollouts at the same time, over all services",
+    description: "maximum number of concurrent rollouts across all services",
     default: "50",
   }),
 };
 
-/** The part of the rollout policy that the platform team decides. */
+/** The part of the rollout policy that the platform team configures. */
 export type RolloutPolicy = z.output<z.ZodObject<typeof rolloutPolicySettings>>;

@@ -6,12 +6,12 @@ import { nonEmptyText } from "./values.ts";
 export const tiersFileSetting = {
   tiersFile: option(nonEmptyText.optional(), {
     placeholder: "file",
-    description: "tiers of organizations, in YAML, in place of the built-in ones",
+    description: "YAML file with the tiers of organizations; replaces the built-in tiers",
     chart: false,
   }),
 };
 
-/** @throws UsageError with what is wrong with the file */
+/** @throws UsageError if the file is invalid */
 export function readTiers(file: string | undefined): Tiers {
   if (file === undefined) return BUILT_IN_TIERS;
   try {

@@ -1,15 +1,15 @@
 import * as z from "zod";
 import { integersPattern } from "./integers-pattern.ts";
 
-/** A value as the text of a flag or variable, of which the schema makes a `T`. */
+/** A schema that parses the text of a flag or variable into a `T`. */
 export type Value<T> = z.ZodType<T, string>;
 
 interface Facts {
-  /** All that is allowed, if that is a short list. */
+  /** All allowed values, if they are a short list. */
   readonly choices?: readonly string[] | undefined;
-  /** The bounds of a number or a duration, such as `1s to 24h`. */
+  /** Bounds of a number or a duration, such as `1s to 24h`. */
   readonly range?: string;
-  /** The same rule for a value of the chart, which is YAML. */
+  /** The same rule for a chart value, which is YAML. */
   readonly inChart?: z.ZodType;
 }
 
@@ -24,12 +24,12 @@ function withFacts<S extends z.ZodType>(schema: S, facts: Facts): S {
   return schema;
 }
 
-/** Gives a schema its rule for a value of the chart. */
+/** Attaches the rule for the chart value to a schema. */
 export function withChartRule<S extends z.ZodType>(schema: S, rule: z.ZodType): S {
   return withFacts(schema, { inChart: rule });
 }
 
-/** All values that a schema allows, if it is {@link oneOf} or a list of it. */
+/** Returns all values that a schema allows, if it is {@link oneOf} or a list of it. */
 export function choicesOf(schema: z.core.$ZodType): readonly string[] | undefined {
   return factsOf(schema).choices;
 }
@@ -38,12 +38,12 @@ export function rangeOf(schema: z.core.$ZodType): string | undefined {
   return factsOf(schema).range;
 }
 
-/** The rule of a schema for a value of the chart. A schema without one of its own allows any text. */
+/** Returns the rule of a schema for its chart value. A schema without such a rule allows any text. */
 export function inChart(schema: z.core.$ZodType): z.ZodType {
   return factsOf(schema).inChart ?? z.string();
 }
 
-/** @param rule what is allowed, as in "but it must be …" */
+/** @param rule the allowed values, worded as the end of an error: "it must be …" */
 export function written<T>(
   rule: string,
   parse: (text: string) => T | undefined,
@@ -69,17 +69,17 @@ export function integer(least: number, most: number): Value<number> {
   });
 }
 
-/** Kubernetes sets such a variable in pods for a Service that is named pipe-scaling. */
+/** Kubernetes sets such a variable in pods for a Service named pipe-scaling. */
 const SERVICE_LINK = /^tcp:\/\//;
 
 const portNumber = integer(0, 65_535);
 
-/** A TCP port; 0 lets the system choose. */
+/** A TCP port; 0 lets the operating system choose. */
 export const port: Value<number> = z.string().transform((text, context) => {
   const read = portNumber.safeParse(text);
   if (read.success) return read.data;
   const hint = SERVICE_LINK.test(text)
-    ? " (Kubernetes sets this variable in pods beside a Service named pipe-scaling: set enableServiceLinks to false)"
+    ? " (Kubernetes sets this variable for a Service named pipe-scaling in the same namespace: set enableServiceLinks to false)"
     : "";
   context.addIssue({ code: "custom", message: `it must be a whole number from 0 to 65535${hint}` });
   return z.NEVER;
@@ -96,13 +96,13 @@ function alternatives(values: readonly string[]): string {
   return [values.slice(0, -1).join(", "), values.at(-1)].filter(Boolean).join(" or ");
 }
 
-/** A flag without a value; `true` or `false` in its variable. */
+/** A flag without a value; its variable is `true` or `false`. */
 export const onOff: Value<boolean> = withChartRule(
   oneOf("true", "false").transform((text) => text === "true"),
   z.boolean(),
 );
 
-/** Values that are separated by commas. */
+/** Comma-separated values. */
 export function listOf<T>(item: Value<T>): Value<T[]> {
   const schema = z
     .string()
@@ -120,17 +120,17 @@ export const nonEmptyText = written(
 const NAMESPACE_NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
 export const namespaceName = written(
-  "it must be the name of a namespace: at most 63 lower-case letters, digits and hyphens",
+  "it must be a namespace name: at most 63 lowercase letters, digits and hyphens",
   (text) => (NAMESPACE_NAME.test(text) ? text : undefined),
   z.string().regex(NAMESPACE_NAME),
 );
 
-// As the API reads them, which takes no zone: what this let through would deny a key everywhere.
+// The same syntax as in access lists, without zones: an address that only this accepted would deny a key everywhere.
 const strictAddresses = [z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()];
 
-/** An address or a CIDR of either family, as written. */
+/** An IPv4 or IPv6 address or CIDR, unchanged. */
 export const addressOrCidr = written(
-  "each of its values must be an IP address or a CIDR, such as 10.0.0.0/8 or 2001:db8::1",
+  "each value must be an IP address or a CIDR, such as 10.0.0.0/8 or 2001:db8::1",
   (text) => (strictAddresses.some((schema) => schema.safeParse(text).success) ? text : undefined),
   z.union(strictAddresses),
 );
@@ -161,7 +161,7 @@ function milliseconds(text: string): number | undefined {
   return match && unit !== undefined ? Number(match[1]) * unit : undefined;
 }
 
-/** Matches just the durations within two bounds, for a JSON Schema, which cannot calculate. */
+/** Matches the durations within two bounds, for a JSON Schema, which cannot compare durations. */
 function durationPattern(leastMs: number, mostMs: number): RegExp {
   const ofUnits = [...UNITS_MS].flatMap(([unit, ms]) => {
     const [least, most] = [Math.ceil(leastMs / ms), Math.floor(mostMs / ms)];

@@ -18,7 +18,7 @@ const NEVER_SHOWN = [
   "keySecret",
   "password",
   "token",
-  // Objects that contain the above.
+  // Objects that contain these fields.
   "headers",
   "req",
   "request",

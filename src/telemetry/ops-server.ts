@@ -62,7 +62,7 @@ async function respond(options: OpsServerOptions, url: string) {
     case "/metrics":
       return { status: 200, type: options.metrics.contentType, body: await options.metrics.metrics() };
     default:
-      return text(404, "this port has /healthz, /readyz and /metrics");
+      return text(404, "not found: this port serves /healthz, /readyz and /metrics");
   }
 }
 

@@ -135,7 +135,7 @@ export class RuntimeMetrics {
   watchAges(ages: () => ReadonlyMap<string, number>): void {
     new Gauge({
       name: "pipe_scaling_watch_age_seconds",
-      help: "Time since the API server last confirmed the controller's cache of a kind, in seconds: the oldest of all namespaces.",
+      help: "Time since the API server last confirmed the controller's cache of a kind, in seconds; the maximum over all namespaces.",
       labelNames: ["resource"],
       registers: [this.#options.registry],
       collect() {

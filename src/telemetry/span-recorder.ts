@@ -33,13 +33,13 @@ export interface SpanRecorderOptions {
   readonly log: Logger;
 }
 
-/** The longest that a span waits for others to fill its batch. */
+/** Maximum time that a span waits for its batch to fill. */
 const BATCH_MS = 1000;
 const BATCH_SPANS = 512;
 /** If more spans wait, new ones are dropped: a slow collector must not cost memory. */
 const MAX_WAITING_SPANS = 4096;
 const EXPORT_MS = 2000;
-/** The longest that the end of the process waits for its last spans. */
+/** Maximum time that the shutdown waits for the last spans. */
 const SHUTDOWN_MS = 3000;
 
 /** Sends spans to a collector, in batches. Recording a span never waits and never fails. */
@@ -109,7 +109,7 @@ export class SpanRecorder {
   }
 }
 
-/** Gives the next span that starts its ids; the SDK asks for them synchronously in `startSpan`. */
+/** Provides the IDs of the next span; the SDK requests them synchronously in `startSpan`. */
 class AssignedIds implements IdGenerator {
   #traceId = INVALID_TRACEID;
   #spanId = INVALID_SPANID;
@@ -136,8 +136,8 @@ function contextOf(traceId: string, parentId: string | undefined): Context {
 }
 
 /**
- * Rejects numbers that are no time in milliseconds since 1970. Times come from annotations, which a person may have
- * edited; an invalid one would make the whole batch fail. The SDK reads numbers below the uptime as relative ones.
+ * Rejects numbers that are not a time in milliseconds since 1970. Times come from annotations, which someone may have
+ * edited; an invalid one would make the whole batch fail. The SDK treats numbers below the uptime as relative times.
  */
 function isTime(ms: number): boolean {
   return Number.isFinite(ms) && ms > performance.now();

@@ -24,8 +24,8 @@ export type RecordSpan = (span: Span) => void;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 /**
- * The id of the trace of a request: the request id without its dashes, so that the one leads to the other.
- * `undefined` for any other text, which a person may have written into an annotation.
+ * The trace ID of a request: the request ID without its dashes, so that each can be derived from the other. `undefined`
+ * for any other text, which someone may have written into an annotation.
  */
 export function traceIdOf(requestId: string): string | undefined {
   return UUID.test(requestId) ? requestId.replaceAll("-", "") : undefined;

@@ -117,12 +117,12 @@ describe("objects", () => {
     [
       "keys that differ",
       '{"replicaCpuMillicores":4000,"replicaCpuMillicores":8000}',
-      'the key "replicaCpuMillicores" comes twice',
+      'the key "replicaCpuMillicores" occurs twice',
     ],
     [
       "keys that differ, one in disguise",
       '{"replicaCpuMillicores":4000,"replic\\u0061CpuMillicores":8000}',
-      "comes twice",
+      "occurs twice",
     ],
     ["null", "null", "must be a JSON object"],
     ["an array", '[{"replicaCpuMillicores":4000}]', "must be a JSON object"],
@@ -141,7 +141,7 @@ describe("objects", () => {
     [
       "a name of 30,000 characters twice",
       `{"${"a".repeat(30_000)}":1,"${"a".repeat(30_000)}":2}`,
-      "comes twice",
+      "occurs twice",
     ],
   ])("refuses %s", async (_what, body, text) => {
     await expectRefusal(400, () => patch(body), text);

@@ -138,7 +138,7 @@ test("SIGTERM ends the process within the 30 s of a Pod, whatever hangs", async 
   await waitFor(() => child.exitCode !== null, { what: "the process to end", timeoutMs: 28_500 });
   expect(child.exitCode).toBe(0);
   expect(lines()).toContainEqual(
-    expect.objectContaining({ level: "warn", msg: "the use of keys could not be recorded" }),
+    expect.objectContaining({ level: "warn", msg: "key usage could not be recorded" }),
   );
   expect(lines().at(-1)).toMatchObject({ msg: "stopped" });
 });

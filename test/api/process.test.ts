@@ -22,7 +22,7 @@ afterAll(async () => {
 describe("where the API may listen", () => {
   it("is not the open network in plain HTTP, unless told that TLS ends upstream", async () => {
     await expect(world.startApi({ host: "0.0.0.0" })).rejects.toThrow(
-      /Plain HTTP on 0\.0\.0\.0 .* give a TLS certificate and key, or say .* TLS ends upstream/,
+      /Plain HTTP on 0\.0\.0\.0 .* set a TLS certificate and key, or enable .* TLS is terminated upstream/,
     );
     const api = await world.startApi({ host: "0.0.0.0", plainHttp: true });
     await api.stop();
@@ -80,12 +80,12 @@ describe("TLS", () => {
 
   it("needs both files, and files that are one", async () => {
     const { tlsCert, tlsKey } = files();
-    await expect(world.startApi({ tlsCert })).rejects.toThrow("TLS needs both");
+    await expect(world.startApi({ tlsCert })).rejects.toThrow("TLS requires both");
     await expect(world.startApi({ tlsCert, tlsKey: "/nowhere/tls.key" })).rejects.toThrow(
       "The TLS file /nowhere/tls.key cannot be read",
     );
     await expect(world.startApi({ tlsCert: tlsKey, tlsKey: tlsCert })).rejects.toThrow(
-      "The TLS certificate and key cannot be used",
+      "The TLS certificate and key are unusable",
     );
   });
 });
@@ -101,7 +101,7 @@ describe("what it needs to start", () => {
     const kubeconfig = join(world.cluster.dir, "nowhere.kubeconfig");
     writeFileSync(kubeconfig, UNREACHABLE);
     await expect(world.startApi({ kubeconfig })).rejects.toThrow(
-      /The cluster cannot be reached .*check that it runs/,
+      /The cluster cannot be reached .*check that it is running/,
     );
   });
 });

@@ -89,7 +89,7 @@ describe("GET pipesCdcScaling/progress", () => {
     expect(successEnvelope(pipeScalingProgress).parse(body).result).toEqual({
       state: "propagating",
       reason: "Pending",
-      message: "The size has been accepted, and no pipe has been given it yet.",
+      message: "The size has been accepted but not applied to any pipe yet.",
       desired: { replicaCpuMillicores: 4000, replicaMemoryGb: 16, source: "Spec" },
       effective: { replicaCpuMillicores: 1000, replicaMemoryGb: 4 },
       pipes: { total: 3, updated: 0 },
@@ -148,7 +148,7 @@ describe("GET pipesCdcScaling/progress", () => {
     expect(result).toMatchObject({
       state: "failed",
       reason: "Refused",
-      failures: [{ pipe: "orders", reason: "Refused", message: "The pipe may not be given this size." }],
+      failures: [{ pipe: "orders", reason: "Refused", message: "This size is not allowed for the pipe." }],
     });
     expect(text).not.toMatch(/worker-7|tenant|quota/);
   });

@@ -91,18 +91,18 @@ describe("values that are wrong are refused, with the field and the reason:", ()
     [
       "a tier whose default is above its maximum",
       ["tiers.gold.defaultCpuMillicores=4000,tiers.gold.maximumCpuMillicores=2000"],
-      /tiers\.gold: defaultCpuMillicores \(4000\) is above maximumCpuMillicores \(2000\)/,
+      /tiers\.gold: defaultCpuMillicores \(4000\) is greater than maximumCpuMillicores \(2000\)/,
     ],
-    ["pipes nowhere", ["pipes.namespaces=null"], /pipes\.namespaces is empty: name the namespaces/],
+    ["pipes nowhere", ["pipes.namespaces=null"], /pipes\.namespaces is empty: list the namespaces/],
     [
       "pipes both here and everywhere",
       ["pipes.allNamespaces=true"],
-      /pipes\.namespaces and pipes\.allNamespaces exclude each other/,
+      /pipes\.namespaces and pipes\.allNamespaces are mutually exclusive/,
     ],
     [
       "records beside Helm's Secrets",
       ["records.namespace=pipe-scaling-system"],
-      /records\.namespace is the release's own \(pipe-scaling-system\)/,
+      /records\.namespace is the namespace of the release \(pipe-scaling-system\)/,
     ],
     [
       "records beside pipes",
@@ -112,7 +112,7 @@ describe("values that are wrong are refused, with the field and the reason:", ()
     [
       "TLS without a Secret or a Certificate",
       ["api.tls.secretName="],
-      /api\.tls\.enabled needs a certificate/,
+      /api\.tls\.enabled requires a certificate/,
     ],
     [
       "a Certificate without an issuer",
@@ -122,17 +122,17 @@ describe("values that are wrong are refused, with the field and the reason:", ()
     [
       "a Certificate that nothing uses",
       ["api.tls.enabled=false,api.tls.certificate.enabled=true,api.tls.certificate.issuerRef.name=x"],
-      /nothing would use the certificate/,
+      /so the certificate would be unused/,
     ],
     [
       "an autoscaler without requests",
       ["api.autoscaling.enabled=true,api.resources.requests.cpu=null"],
-      /api\.autoscaling\.enabled needs api\.resources\.requests\.cpu/,
+      /api\.autoscaling\.enabled requires api\.resources\.requests\.cpu/,
     ],
     [
       "an autoscaler with its ends crossed",
       ["api.autoscaling.enabled=true,api.autoscaling.minReplicas=9"],
-      /minReplicas \(9\) is above maxReplicas \(6\)/,
+      /minReplicas \(9\) is greater than maxReplicas \(6\)/,
     ],
     ["an Ingress without a host", ["api.ingress.enabled=true"], /api\.ingress\.host is empty/],
     ["a collector that is no URL", ["tracing.otlpEndpoint=collector:4318"], /'\/tracing\/otlpEndpoint'/],
@@ -145,7 +145,7 @@ describe("values that are wrong are refused, with the field and the reason:", ()
     [
       "a way to no collector",
       ["tracing.headersSecretName=otel"],
-      /tracing\.otlpEndpoint is empty: give the collector's address/,
+      /tracing\.otlpEndpoint is empty: set it to the URL of the collector/,
     ],
     ["an HTTPRoute without a Gateway", ["api.httpRoute.enabled=true"], /api\.httpRoute\.parentRefs is empty/],
   ])("%s", async (_, sets, reason) => {
@@ -161,7 +161,7 @@ describe("values that are wrong are refused, with the field and the reason:", ()
 
   it("nothing at all: both things that must be said", async () => {
     const { stderr } = await tryHelm(["template", ...RELEASE]);
-    expect(stderr).toMatch(/pipes\.namespaces is empty.*\n.*api\.tls\.enabled needs a certificate/s);
+    expect(stderr).toMatch(/pipes\.namespaces is empty.*\n.*api\.tls\.enabled requires a certificate/s);
   });
 
   it("a Kubernetes that is too old", async () => {

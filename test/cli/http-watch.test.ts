@@ -105,7 +105,7 @@ async function olderApi(): Promise<string> {
 describe.each(WAYS)("%s a watch", (way) => {
   it("goes with the rescale to its end, and ends with 0", async () => {
     const { running, requestId } = await rescale(way);
-    await running.waitFor("no pipe has been given it yet");
+    await running.waitFor("not applied to any pipe yet");
     await reportStatus(world, service, onTheWayTo(4, 1, requestId));
     await running.waitFor(way === "in a pipe" ? "1 of 3 pipes run 4 cpu / 16 Gi" : "1/3 pipes");
     await reportStatus(world, service, scaledTo(4, requestId));
@@ -117,13 +117,13 @@ describe.each(WAYS)("%s a watch", (way) => {
     const { running, requestId } = await rescale(way);
     await reportStatus(world, service, refusedAt(4, 1, requestId));
     expect(await running.exitCode).toBe(3);
-    expect(textOf(running)).toMatch(/orders.*The pipe may not be given this size/);
+    expect(textOf(running)).toMatch(/orders.*This size is not allowed for the pipe/);
     expect(textOf(running)).not.toMatch(/quota|worker-7/);
   });
 
   it("ends with 130 by Ctrl-C, and says that the rescale goes on", async () => {
     const { running } = await rescale(way);
-    await running.waitFor("no pipe has been given it yet");
+    await running.waitFor("not applied to any pipe yet");
     if ("write" in running) running.write("\x03");
     else running.signal("SIGINT");
     expect(await running.exitCode).toBe(130);
@@ -147,7 +147,7 @@ describe.each(WAYS)("%s a watch", (way) => {
     const mortal = await spawnApi(world, { port, flags: [] });
     onTestFinished(mortal.stop);
     const { running, requestId } = await rescale(way, mortal.url);
-    await running.waitFor("no pipe has been given it yet");
+    await running.waitFor("not applied to any pipe yet");
     await mortal.stop();
     await running.waitFor("Trying again");
     await reportStatus(world, service, scaledTo(4, requestId));
@@ -159,7 +159,7 @@ describe.each(WAYS)("%s a watch", (way) => {
 
   it("ends with 1 where another request has taken the place of its own", async () => {
     const { running } = await rescale(way);
-    await running.waitFor("no pipe has been given it yet");
+    await running.waitFor("not applied to any pipe yet");
     const other = await request(8);
     await reportStatus(world, service, scaledTo(8, other));
     expect(await running.exitCode).toBe(1);

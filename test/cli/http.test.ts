@@ -114,7 +114,7 @@ describe.each(WAYS)("%s", (way) => {
       { what: "the failure to be told" },
     );
     expect(text).toMatch(
-      /orders +Refused +1 +2026-01-31T12:00:00\.000Z +The pipe may not be given this size\./,
+      /orders +Refused +1 +2026-01-31T12:00:00\.000Z +This size is not allowed for the pipe\./,
     );
     expect(text).not.toMatch(/quota|worker-7/);
     expect(code).toBe(3);

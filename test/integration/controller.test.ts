@@ -537,7 +537,7 @@ describe("a size that a pipe cannot take", () => {
     await world.patchPipe("pipe-a", takeBack);
     const stalled = await world.waitForCondition("Stalled", "True", "FieldConflict");
     expect(conditionOf(stalled, "Stalled")?.message).toContain(
-      'another writer, "somebody", has changed the container\'s resources: leave requests.cpu',
+      'another writer, "somebody", has changed the container\'s resources: omit requests.cpu',
     );
   });
 });

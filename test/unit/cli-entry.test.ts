@@ -122,7 +122,7 @@ describe("pipe-scaling", { timeout: 60_000 }, () => {
     expect({ code, out, err }).toEqual({
       code: 1,
       out: "",
-      err: "The kubeconfig /no/such does not exist: give the path of one with --kubeconfig or PIPE_SCALING_KUBECONFIG.\n",
+      err: "The kubeconfig /no/such does not exist: set --kubeconfig or PIPE_SCALING_KUBECONFIG to the path of one.\n",
     });
   });
 

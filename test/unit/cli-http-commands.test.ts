@@ -299,7 +299,7 @@ describe("scaling set", () => {
 const PROGRESS = {
   state: "propagating",
   reason: "Progressing",
-  message: "The pipes are being given the size, a few at a time.",
+  message: "The size is being applied to the pipes, a few at a time.",
   desired: { replicaCpuMillicores: 4000, replicaMemoryGb: 16, source: "Spec" },
   effective: { replicaCpuMillicores: 1000, replicaMemoryGb: 4 },
   pipes: { total: 3, updated: 1 },
@@ -311,12 +311,12 @@ const FAILED = {
   ...PROGRESS,
   state: "failed",
   reason: "Refused",
-  message: "The pipe may not be given this size.",
+  message: "This size is not allowed for the pipe.",
   failures: [
     {
       pipe: "orders",
       reason: "Refused",
-      message: "The pipe may not be given this size.",
+      message: "This size is not allowed for the pipe.",
       attempts: 2,
       at: "2026-01-31T12:00:00.000Z",
     },
@@ -333,7 +333,7 @@ describe("scaling get", () => {
         `SERVICE       ${SERVICE}`,
         "STATE         propagating",
         "REASON        Progressing",
-        "MESSAGE       The pipes are being given the size, a few at a time.",
+        "MESSAGE       The size is being applied to the pipes, a few at a time.",
         "WANTED        4 cpu / 16 Gi",
         "FROM          Spec",
         "EFFECTIVE     1 cpu / 4 Gi",
@@ -350,7 +350,7 @@ describe("scaling get", () => {
     const api = await apiWith({ [`GET ${SCALING}/progress`]: done(FAILED) });
     const { code, out } = await run(api, `scaling get ${SERVICE}`);
     expect(out).toContain(
-      "\n\nPIPE    REASON   ATTEMPTS  AT                        MESSAGE\norders  Refused  2         2026-01-31T12:00:00.000Z  The pipe may not be given this size.\n",
+      "\n\nPIPE    REASON   ATTEMPTS  AT                        MESSAGE\norders  Refused  2         2026-01-31T12:00:00.000Z  This size is not allowed for the pipe.\n",
     );
     expect(code).toBe(3);
     const json = await run(api, `scaling get ${SERVICE} --output json`);
@@ -522,7 +522,7 @@ describe("which API, and which key", () => {
   test("a secret is in no sentence", async () => {
     const env = { PIPE_SCALING_KEY_SECRET: "tops3cret with blanks" };
     const { code, err } = await run(undefined, "organizations --api-url https://x --key-id a", { env });
-    expect(err).toContain("PIPE_SCALING_KEY_SECRET does not serve: it must be the secret of a key");
+    expect(err).toContain("PIPE_SCALING_KEY_SECRET is invalid: it must be the secret of a key");
     expect(err).not.toContain("tops3cret");
     expect(code).toBe(2);
   });

@@ -260,7 +260,7 @@ describe("with HTTPS_PROXY", () => {
     "an invalid address in HTTPS_PROXY is rejected, unless no proxy is used for the API anyway: %j",
     (HTTPS_PROXY) => {
       expect(() => transportTo("https://api", undefined, { env: { HTTPS_PROXY } })).toThrow(
-        /^HTTPS_PROXY is not the address of a proxy: it must be one that begins with/,
+        /^HTTPS_PROXY is not a valid proxy URL: it must start with/,
       );
       transportTo("https://127.0.0.1", undefined, { env: { HTTPS_PROXY } });
       transportTo("http://api", undefined, { env: { HTTPS_PROXY } });

@@ -202,7 +202,7 @@ describe("a command", () => {
   test("is told of a secret that is wrong without its value", async () => {
     const { code, err } = await run("try-args 3", { env: { PIPE_SCALING_PASSWORD: "hunter2" } });
     expect(code).toBe(2);
-    expect(err).toContain("PIPE_SCALING_PASSWORD does not serve: it must be a UUID");
+    expect(err).toContain("PIPE_SCALING_PASSWORD is invalid: it must be a UUID");
     expect(err).not.toContain("hunter2");
   });
 

@@ -101,7 +101,7 @@ describe("a response", () => {
   it("401 at the start says that the credentials are not accepted", async () => {
     const client = await clientOf(base);
     await expect(checkReachable(client, never)).rejects.toThrow(
-      /does not accept the kubeconfig's credentials: renew/,
+      /rejects the credentials of the kubeconfig: renew/,
     );
   });
 });

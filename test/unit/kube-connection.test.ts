@@ -45,11 +45,7 @@ describe("a kubeconfig that cannot be used is reported in a sentence", () => {
   }
 
   it.each([
-    [
-      "it does not exist",
-      () => join(temporaryFolder(), "nothing"),
-      /does not exist: give the path of one with --kubeconfig/,
-    ],
+    ["it does not exist", () => join(temporaryFolder(), "nothing"), /does not exist: set --kubeconfig/],
     ["it is not YAML", () => file("clusters: ["), /written cannot be read/],
     [
       "it has no cluster",
@@ -64,7 +60,7 @@ describe("a kubeconfig that cannot be used is reported in a sentence", () => {
     [
       "its proxy is not a URL",
       () => writeKubeconfig("https://127.0.0.1:1", { proxyUrl: "proxy:3128" }),
-      /has a proxy-url that is not the address of a proxy: it must be one that begins with http:\/\//,
+      /has an invalid proxy-url: it must start with http:\/\//,
     ],
     [
       "its client certificate does not exist",
@@ -72,7 +68,7 @@ describe("a kubeconfig that cannot be used is reported in a sentence", () => {
         writeKubeconfig("https://127.0.0.1:1", {
           user: { "client-certificate": "/nowhere.crt", "client-key": "/nowhere.key" },
         }),
-      /has credentials that cannot be used: .*nowhere/,
+      /has unusable credentials: .*nowhere/,
     ],
   ])("when %s", async (_, path, sentence) => {
     const error = await connect(path()).catch((thrown: unknown) => thrown);
@@ -84,7 +80,7 @@ describe("a kubeconfig that cannot be used is reported in a sentence", () => {
     setEnvironment({ HOME: temporaryFolder(), KUBECONFIG: undefined });
     await expect(connect(undefined)).rejects.toThrow(
       new KubeConfigError(
-        "No kubeconfig was found: give the path of one with --kubeconfig or PIPE_SCALING_KUBECONFIG.",
+        "No kubeconfig was found: set --kubeconfig or PIPE_SCALING_KUBECONFIG to the path of one.",
       ),
     );
   });
@@ -92,7 +88,7 @@ describe("a kubeconfig that cannot be used is reported in a sentence", () => {
   it("at the first call when nothing listens at its server", async () => {
     const client = await clientOf(writeKubeconfig("http://127.0.0.1:1"));
     await expect(checkReachable(client, never)).rejects.toThrow(
-      /cannot be reached .*127\.0\.0\.1:1.*check that it runs/,
+      /cannot be reached .*127\.0\.0\.1:1.*check that it is running/,
     );
   });
 });
@@ -111,7 +107,7 @@ describe("a proxy", () => {
     const proxy = await startConnectProxy();
     const kubeconfig = writeKubeconfig("http://api.example", { user: { token: "t" }, proxyUrl: proxy.url });
     await expect(connect(kubeconfig)).rejects.toThrow(
-      /has a proxy-url for a server without TLS: the proxy could read the credentials/,
+      /has a proxy-url for a server without TLS, so the proxy could read the credentials/,
     );
   });
 
@@ -195,7 +191,7 @@ describe("in a pod without a kubeconfig", () => {
     vi.stubEnv("KUBERNETES_SERVICE_HOST", "10.0.0.1");
     vi.stubEnv("KUBERNETES_SERVICE_PORT", "443");
     await expect(connect(undefined)).rejects.toThrow(
-      /^The pod's service account has credentials that cannot be used: .*ca\.crt/,
+      /^The pod's service account has unusable credentials: .*ca\.crt/,
     );
   });
 });

@@ -69,7 +69,7 @@ describe("a token file", () => {
     expect(error).toBeInstanceOf(KubeUnreachableError);
     expect(error).toMatchObject({
       message: expect.stringMatching(
-        /^POST \/things: not sent: The kubeconfig .* has credentials that cannot be used: .*ENOENT/,
+        /^POST \/things: not sent: The kubeconfig .* has unusable credentials: .*ENOENT/,
       ),
       cause: expect.any(KubeConfigError),
     });

@@ -379,7 +379,7 @@ describe("a retry", () => {
     simulation.cluster.ask(name, undefined, { [RETRY_ANNOTATION]: "now" });
     await simulation.run(SECOND);
     expect(simulation.told(1)?.message).toMatch(
-      /The annotation .*retry-requested-at is no time: write it as 2026-01-31T12:00:00Z\.$/,
+      /The annotation .*retry-requested-at is not a valid time: write it as 2026-01-31T12:00:00Z\.$/,
     );
   });
 

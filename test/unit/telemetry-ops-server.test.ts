@@ -72,7 +72,7 @@ describe("the operations server", () => {
   it.each([
     ["/healthz", 200, "ok\n"],
     ["/readyz?verbose", 200, "ok\n"],
-    ["/other", 404, "this port has /healthz, /readyz and /metrics\n"],
+    ["/other", 404, "not found: this port serves /healthz, /readyz and /metrics\n"],
   ])("responds to %s with %i", async (path, status, body) => {
     const response = await fetch(`${urlOf(await start())}${path}`);
     expect(response.status).toBe(status);

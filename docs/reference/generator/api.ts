@@ -35,7 +35,7 @@ interface ApiDocument {
   };
 }
 
-/** The OpenAPI document as a client gets it, as far as the pages tell of it. */
+/** The OpenAPI document as a client gets it, typed with the parts that the pages use. */
 export function apiDocument(): ApiDocument {
   return JSON.parse(JSON.stringify(openApiDocument(OPERATIONS)));
 }
@@ -45,7 +45,7 @@ export interface NamedOperation extends Operation {
   readonly call: string;
 }
 
-/** In the order of their tags. */
+/** Returns the operations in the order of their tags. */
 export function operationsOf({ tags, paths }: ApiDocument): NamedOperation[] {
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({

@@ -10,11 +10,11 @@ const OTHERS = "Others:";
 const VARIABLES = [
   [
     "`HTTPS_PROXY`, `NO_PROXY`",
-    "the proxy (`http://` or `https://`) for connections to the API, and to a cluster whose kubeconfig has no `proxy-url`; and the hosts to connect to without it: domain names, which include their subdomains, and addresses, each with or without a port, or `*`. Unlike kubectl, CIDRs in `NO_PROXY` have no effect: list the address of the API server itself. The names may also be in lower case. Plain HTTP, loopback addresses, and the cluster of a pod's own service account never use a proxy",
+    "the proxy (`http://` or `https://`) for connections to the API, and to a cluster whose kubeconfig has no `proxy-url`; and the hosts that bypass it: domain names, which include their subdomains, and addresses, each with or without a port, or `*`. Unlike in kubectl, CIDRs in `NO_PROXY` have no effect: list the address of the API server instead. The names may also be lowercase. Plain HTTP, loopback addresses, and the API server of a pod's own cluster never use a proxy",
   ],
-  ["`KUBECONFIG`", "kubeconfigs, as for kubectl, where `--kubeconfig` is not given"],
-  ["`NO_COLOR`", "if it is set, there are no colours on a terminal either"],
-  ["`XDG_CONFIG_HOME`", "where profiles are, in place of `~/.config`"],
+  ["`KUBECONFIG`", "kubeconfig files, as for kubectl, if `--kubeconfig` is not set"],
+  ["`NO_COLOR`", "if set, disables colors on a terminal"],
+  ["`XDG_CONFIG_HOME`", "folder of the profiles, instead of `~/.config`"],
 ] as const;
 
 interface Named {
@@ -27,14 +27,14 @@ export function cliPage(): string {
   const headings = [...new Set(all.map(headingOf))];
   return sections(
     "# The command line",
-    `\`${PROGRAM} --help\` and \`${PROGRAM} <command> --help\` tell the same. Where a variable is named beside a flag it stands for it: the flag wins, and an empty variable counts as not set. What may be repeated is a list, with commas between in the variable.`,
+    `\`${PROGRAM} --help\` and \`${PROGRAM} <command> --help\` show the same text. A flag takes precedence over its variable, and an empty variable counts as unset. A repeatable flag is a list, which is comma-separated in the variable.`,
     "## Exit codes",
     table(
       ["code", "meaning"],
       EXIT_CODES.map(([exitCode, meaning]) => [code(String(exitCode)), meaning]),
     ),
     "## Variables of other programs",
-    table(["variable", "what it does"], VARIABLES),
+    table(["variable", "effect"], VARIABLES),
     "## Commands",
     ...headings.map((heading) =>
       overview(heading, all.filter((each) => headingOf(each) === heading).flatMap(namedOf)),
@@ -59,7 +59,7 @@ function namedOf(each: CommandDefinition | CommandGroup): Named[] {
 
 function overview(heading: string, commands: readonly Named[]): string {
   const rows = commands.map(({ words, command }) => [linkTo(words, code(words)), command.summary]);
-  return sections(heading, table(["command", "what it does"], rows));
+  return sections(heading, table(["command", "description"], rows));
 }
 
 function describe({ words, command }: Named): string {
@@ -70,10 +70,10 @@ function describe({ words, command }: Named): string {
     sentence(summary),
     details.replace(/(?<!\n)\n(?!\n)/g, " "),
     block("sh", usage),
-    args.length === 0 ? "" : table(["argument", "what it is"], args.map(argumentRow)),
+    args.length === 0 ? "" : table(["argument", "description"], args.map(argumentRow)),
     options.length === 0
       ? ""
-      : table(["option", "variable", "default", "what it is"], options.map(optionRow)),
+      : table(["option", "variable", "default", "description"], options.map(optionRow)),
     "Examples:",
     block("sh", examples.map((example) => `${PROGRAM} ${example}`).join("\n")),
   );
@@ -103,7 +103,7 @@ function optionRow({
   ];
 }
 
-/** Those that the description does not tell anyway. */
+/** Lists the choices, unless the description has them already. */
 function oneOf(choices: readonly string[] | undefined, description: string): string {
   if (!choices || choices.every((choice) => description.includes(choice))) return "";
   return ` One of ${choices.map(code).join(", ")}.`;

@@ -3,58 +3,61 @@ import { apiDocument, operationsOf } from "./api.ts";
 import { code, sections, table } from "./markdown.ts";
 import { REASON_TEXTS } from "./reasons.ts";
 
-export const REASONS_HEADING = "Why a rescale is where it is";
+export const REASONS_HEADING = "Reasons of a rescale";
 
-/** What to do about an answer. */
+/** The remedy for each status. */
 const REMEDIES: ReadonlyMap<string, string> = new Map([
-  ["400", "Put right what the sentence names; the same request would fail again."],
+  ["400", "Fix what the sentence names; the same request would fail again."],
   [
     "401",
-    "See that the key's id is the user name and its secret the password, and whether the key is disabled or expired: `pipe-scaling key list`.",
+    "Send the ID of the key as the user name and its secret as the password. Check with `pipe-scaling key list` whether the key is disabled or expired.",
   ],
   [
     "403",
-    "Use a key with the role that it takes, or from an address that it allows: `pipe-scaling key update`. Behind a proxy `api.config.trustedProxies` must have it.",
+    "Use a key with the required role, from an address in its access list; change both with `pipe-scaling key update`. Behind a proxy, add the proxy to `api.config.trustedProxies`.",
   ],
   [
     "404",
-    "See that the ids are those of your own organization: `pipe-scaling organizations` shows its id, and `pipe-scaling services` lists those of its services.",
+    "Check that the IDs belong to your organization: `pipe-scaling organizations` shows its ID, and `pipe-scaling services` lists the IDs of its services.",
   ],
-  ["405", "Use one of the methods that the header `Allow` names."],
+  ["405", "Use one of the methods in the header `Allow`."],
   ["408", "Send headers within 10 s and the body within 30 s."],
-  ["409", "Have scaling resumed (`suspend: false` in the PipeScaling), then send it again."],
-  ["413", "Send only the fields that are to change."],
-  ["415", "Send JSON in UTF-8 as `Content-Type: application/json`, not compressed."],
-  ["417", "Leave `Expect` out, or let it be `100-continue`."],
-  ["429", "Wait for as many seconds as `Retry-After` says."],
+  [
+    "409",
+    "Ask the operator to resume scaling (`suspend: false` in the PipeScaling), then repeat the request.",
+  ],
+  ["413", "Send only the fields that you want to change."],
+  ["415", "Send uncompressed JSON in UTF-8 with `Content-Type: application/json`."],
+  ["417", "Omit `Expect`, or set it to `100-continue`."],
+  ["429", "Wait for the number of seconds in `Retry-After`."],
   ["431", "Send fewer or shorter headers."],
-  ["500", "Report it with the request id; the API's log has the cause beside it."],
+  ["500", "Report the error with the request ID, which the log of the API has together with the cause."],
   [
     "503",
-    "Wait for as many seconds as `Retry-After` says, then send it again; reads and writes alike may be repeated.",
+    "Wait for the number of seconds in `Retry-After`, then repeat the request. This is safe for reads and writes.",
   ],
 ]);
 
-/** When what never comes to an operation is answered so. */
+/** The cause of each status of requests that reach no operation. */
 const BEFORE: ReadonlyMap<string, string> = new Map([
-  ["404", "There is nothing at this path."],
-  ["405", "The path does not have this method."],
-  ["408", "The request did not come in time."],
-  ["417", "An expectation that cannot be met."],
+  ["404", "The path does not exist."],
+  ["405", "The path does not support this method."],
+  ["408", "The request did not arrive in time."],
+  ["417", "The server cannot meet the expectation."],
   ["431", "The headers are longer than 16,384 bytes."],
 ]);
 
 export function errorsPage(): string {
   return sections(
     "# Errors",
-    "Where something fails there is a sentence that says what to do: in the answer's `error`, in the condition's `message`, on standard error. This page is for those who want to know beforehand. The exit codes of the command line are in [cli.md](cli.md#exit-codes).",
-    "## Statuses of the HTTP API",
-    "A 4xx has changed nothing. What became of a write that was answered 5xx is unknown, and it is safe to send it again.",
+    "Every failure has a sentence that explains it: in `error` of a response, in `message` of a condition, or on standard error. This page lists all of them. The exit codes of the command line are in [cli.md](cli.md#exit-codes).",
+    "## Status codes of the HTTP API",
+    "A request with a 4xx changed nothing. The outcome of a write with a 5xx is unknown, and it is safe to repeat.",
     ...statuses(),
     `## ${REASONS_HEADING}`,
-    "The word is the `reason` of the condition Ready, of a failure in the status of the PipeScaling, of an [Event](events.md), of the metric `pipe_scaling_failures_total`, and of the operation [See how far a rescale has come](http.md#see-how-far-a-rescale-has-come). Callers of the API get the sentence; the platform team finds names, numbers and the cluster's own words in the message of the condition.",
+    "The same reasons appear in the condition Ready, in the failures in the status of the PipeScaling, in [Events](events.md), in the metric `pipe_scaling_failures_total`, and in the response of [Get the progress of a rescale](http.md#get-the-progress-of-a-rescale). Callers of the API get the sentence; the message of the condition has names, numbers and the errors of the cluster for the platform team.",
     table(
-      ["reason", "what callers are told", "what it means", "what to do"],
+      ["reason", "sentence for callers", "meaning", "remedy"],
       REASONS.map((reason) => {
         const { meaning, remedy } = REASON_TEXTS[reason];
         return [code(reason), sentenceOf(reason), meaning, remedy];
@@ -66,11 +69,11 @@ export function errorsPage(): string {
 interface Cause {
   readonly status: string;
   readonly when: string;
-  /** Of the operation, where it is not the same for all. */
+  /** Summary of the operation; empty if the cause applies to all. */
   readonly summary: string;
 }
 
-/** Of each status, when it is answered: by any operation, or by which. */
+/** One section for each status, with its causes by operation. */
 function statuses(): string[] {
   const document = apiDocument();
   const { responses: shared } = document.components;
@@ -98,11 +101,11 @@ function describe(status: string, causes: readonly Cause[], operations: number):
   return sections(
     `### ${status}`,
     table(["operation", "when"], rows),
-    `**What to do.** ${textOf(REMEDIES, status)}`,
+    `**Remedy.** ${textOf(REMEDIES, status)}`,
   );
 }
 
-/** The answer to what never comes to an operation names its statuses in its text. */
+/** The description of the default response names the statuses of requests that reach no operation. */
 function beforehand(text: string): Cause[] {
   const named = text.match(/\b4\d\d\b/g) ?? [];
   return named.map((status) => ({ status, when: textOf(BEFORE, status), summary: "" }));
@@ -110,6 +113,6 @@ function beforehand(text: string): Cause[] {
 
 function textOf(texts: ReadonlyMap<string, string>, status: string): string {
   const text = texts.get(status);
-  if (text === undefined) throw new Error(`the reference of errors has nothing to say of a ${status}`);
+  if (text === undefined) throw new Error(`the reference of errors has no text for the status ${status}`);
   return text;
 }

@@ -5,7 +5,7 @@ import { block, code, linkTo, sections, table } from "./markdown.ts";
 import { FIELD_COLUMNS, fieldRows, type Schema } from "./schema.ts";
 
 const ERROR = "Error";
-const REASONS_LINK = `[one of these words](errors.md#${REASONS_HEADING.toLowerCase().replaceAll(" ", "-")})`;
+const REASONS_LINK = `[one of these reasons](errors.md#${REASONS_HEADING.toLowerCase().replaceAll(" ", "-")})`;
 
 export function httpPage(): string {
   const document = apiDocument();
@@ -13,21 +13,21 @@ export function httpPage(): string {
   const { schemas, headers } = document.components;
   return sections(
     "# The HTTP API",
-    "The API describes itself: `/openapi.json` (also `/v1`) is the OpenAPI 3.1 document, `/docs` a page to read and try it; neither asks for a key. `/healthz`, `/readyz` and `/metrics` are on the operations port alone. With `api.config.pathAliases` segments of paths have other names too.",
+    "The API serves its own documentation without authentication: `/openapi.json` (also `/v1`) is the OpenAPI 3.1 document, and `/docs` is a page to read and try it. `/healthz`, `/readyz` and `/metrics` are only on the operations port. `api.config.pathAliases` adds alternative names of path segments.",
     document.info.description,
-    "What a status means, and what to do, is in [errors.md](errors.md).",
+    "[errors.md](errors.md) has the meaning and the remedy of each status.",
     "## Operations",
     table(
-      ["operation", "what it does"],
+      ["operation", "description"],
       operations.map(({ summary, call }) => [code(call), linkTo(summary)]),
     ),
     ...operations.map(describe),
     "## Objects",
-    'A 200 is `{"requestId": …, "status": 200, "result": …}`, where `result` is the object that the operation names, or is not there.',
+    'The body of a 200 is `{"requestId": …, "status": 200, "result": …}`, where `result` is the object that the operation names. It is absent if the operation has no result.',
     ...Object.entries(schemas).map(([name, schema]) => object(name, schema)),
-    "## Headers of answers",
+    "## Response headers",
     table(
-      ["header", "what it is"],
+      ["header", "description"],
       Object.entries(headers).map(([name, { description }]) => [code(name), description]),
     ),
   );
@@ -52,17 +52,17 @@ function describe({
     parameters.length === 0
       ? ""
       : table(
-          ["in the path", "what it is"],
+          ["path parameter", "description"],
           parameters.map((each) => [code(each.name), each.description]),
         ),
     body === undefined ? "" : `Body: ${body}, as ${types}.`,
     table(
-      ["answer", "when"],
+      ["response", "when"],
       answers
         .filter(([, { $ref }]) => $ref === undefined)
         .map(([status, answer]) => [status, whenOf(answer)]),
     ),
-    `As any operation: ${answers.flatMap(([status, { $ref }]) => ($ref === undefined ? [] : [linkToStatus(status)])).join(", ")}.`,
+    `Like every operation, also: ${answers.flatMap(([status, { $ref }]) => ($ref === undefined ? [] : [linkToStatus(status)])).join(", ")}.`,
   );
 }
 
@@ -94,7 +94,7 @@ function object(name: string, schema: Schema): string {
   );
 }
 
-/** Two dozen words in a cell would hide the others; errors.md has them with what they mean. */
+/** Replaces the list of all reasons, which is too long for a cell, with a link to errors.md. */
 function withoutReasons(schema: Schema): Schema {
   const all = JSON.stringify(REASONS);
   return JSON.parse(JSON.stringify(schema), (_, value: Schema) =>

@@ -1,4 +1,4 @@
-/** Text with no meaning of its own in Markdown. */
+/** Formats text as code, so that Markdown does not interpret it. */
 export function code(text: string): string {
   return text.includes("`") ? `\`\` ${text} \`\`` : `\`${text}\``;
 }
@@ -12,7 +12,7 @@ export function block(language: string, text: string): string {
   return `\`\`\`${language}\n${text.trimEnd()}\n\`\`\`\n`;
 }
 
-/** Paragraphs, tables and headings, with an empty line between; those that are empty are left out. */
+/** Joins paragraphs, tables and headings with an empty line, without the empty ones. */
 export function sections(...parts: readonly string[]): string {
   return `${parts
     .map((part) => part.trim())
@@ -20,7 +20,7 @@ export function sections(...parts: readonly string[]): string {
     .join("\n\n")}\n`;
 }
 
-/** A link to a heading of this page, as GitHub names it. */
+/** Returns a link to a heading of this page, with the anchor that GitHub generates. */
 export function linkTo(heading: string, text = heading): string {
   const anchor = heading
     .toLowerCase()
@@ -34,7 +34,7 @@ export function sentence(text: string): string {
   return /[.:!?]$/.test(capitalized) ? capitalized : `${capitalized}.`;
 }
 
-/** A bar would end the cell, also within code, and an angle bracket outside of code would begin a tag. */
+/** Escapes bars, which would end the cell even in code, and angle brackets outside code, which would start a tag. */
 function cell(text: string): string {
   const parts = text.replace(/\s*\n\s*/g, " ").split(/(`[^`]*`)/);
   return parts

@@ -7,7 +7,7 @@ import { clusterMetrics } from "../../../src/telemetry/cluster-metrics.ts";
 import { RuntimeMetrics } from "../../../src/telemetry/runtime-metrics.ts";
 import { code, sections, table } from "./markdown.ts";
 
-/** What prom-client knows of a metric; its own type leaves the labels out. */
+/** A metric of prom-client, whose own type omits the labels. */
 const metric = z.object({
   name: z.string(),
   help: z.string(),
@@ -16,7 +16,7 @@ const metric = z.object({
 });
 type Metric = z.output<typeof metric>;
 
-/** All metrics by who has them. That a process has just these is tested with the real ones. */
+/** All metrics by process. A test compares them with those of the real processes. */
 export function allMetrics() {
   return {
     api: metricsOf((registry) => new ApiMetrics(registry).watchCaches(() => [])),
@@ -38,7 +38,7 @@ function metricsOf(fill: (registry: Registry) => void): readonly Metric[] {
   return z.array(metric).parse(registry.getMetricsAsArray());
 }
 
-/** Names of its samples. */
+/** Returns the names of the series of a metric. */
 export function seriesOf({ name, type }: Metric): readonly string[] {
   return type === "histogram" ? ["_bucket", "_sum", "_count"].map((suffix) => `${name}${suffix}`) : [name];
 }
@@ -47,16 +47,16 @@ export function metricsPage(): string {
   const { api, controller, both, node } = allMetrics();
   return sections(
     "# Metrics",
-    "Each process has them at `/metrics` of its operations port. With `monitoring.serviceMonitor.enabled` Prometheus finds both; their series are then told apart by the label `container`, which is `api` or `controller`. Each label has a bounded set of values, and none of them is a caller's own text.",
-    "A histogram named here is three series: `…_bucket`, with the label `le`, `…_sum` and `…_count`. What they are good for together is in the dashboard (`monitoring.dashboard.enabled`), and in the alerts, each of which has [a runbook](../runbooks).",
-    "## Of the API",
+    "Each process serves its metrics at `/metrics` of its operations port. With `monitoring.serviceMonitor.enabled`, Prometheus scrapes both; the label `container` of a series is `api` or `controller`. Every label has a bounded set of values, and no value is text from a caller.",
+    "A histogram has three series: `…_bucket` with the label `le`, `…_sum` and `…_count`. For examples of their use, see the dashboard (`monitoring.dashboard.enabled`) and the alerts, each of which has [a runbook](../runbooks).",
+    "## API",
     rowsOf(api),
-    "## Of the controller",
-    "Names and labels that begin with `workqueue_`, `controller_runtime_` and `leader_election_` are those that any controller made with controller-runtime has, so that dashboards made for such show this one too.",
+    "## Controller",
+    "Metrics that start with `workqueue_`, `controller_runtime_` and `leader_election_` have the names and labels of controller-runtime, so dashboards for controller-runtime also work for this controller.",
     rowsOf(controller),
-    "## Of both",
+    "## Both processes",
     rowsOf(both),
-    "## Of Node.js, in both",
+    "## Node.js, both processes",
     rowsOf(node),
   );
 }
@@ -68,5 +68,5 @@ function rowsOf(metrics: readonly Metric[]): string {
     labelNames.map(code).join(", "),
     help,
   ]);
-  return table(["metric", "type", "labels", "what it tells"], rows);
+  return table(["metric", "type", "labels", "description"], rows);
 }

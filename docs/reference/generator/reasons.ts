@@ -1,160 +1,162 @@
 import type { Reason } from "../../../src/api/cluster/reasons.ts";
 
 export interface ReasonText {
-  /** How the conditions of the PipeScaling stand; none where only the API says the word. */
+  /** The condition of the PipeScaling with this reason; absent for reasons that only the API uses. */
   readonly shows?: "Ready" | "Reconciling" | "Stalled" | "Suspended";
   readonly meaning: string;
   readonly remedy: string;
 }
 
-/** The waits are those of src/controller/decide/retry.ts. */
-const RETRIED = "It is tried again by itself after 5 minutes, doubling to an hour";
-const NOT_RECREATED = "a pipe that stops its old pods first only when you ask for it";
-const RECORDS = "Put the record right; the service goes on as soon as that is seen.";
+/** The delays are those of src/controller/decide/retry.ts. */
+const RETRIED = "The controller retries automatically after 5 minutes, doubling to an hour";
+const NOT_RECREATED = "but a pipe that stops its old pods first only on request";
+const RECORDS = "Fix the record; the controller continues as soon as it sees the change.";
 
-/** What each word means to who runs the pipes. None can be forgotten: the types say which there are. */
+/** Meaning and remedy of each reason, for operators. The type requires an entry for every reason. */
 export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
   Pending: {
     meaning: "The controller has not reported on the size yet.",
     remedy:
-      "Wait some seconds. If it lasts, see whether a controller is at work: [PipeScalingNoLeader](../runbooks/PipeScalingNoLeader.md).",
+      "Wait a few seconds. If the reason persists, check whether a controller is running: [PipeScalingNoLeader](../runbooks/PipeScalingNoLeader.md).",
   },
   Progressing: {
     shows: "Reconciling",
-    meaning: "Pipes are on their way to the size or wait for their turn; the message names them.",
-    remedy: "Wait. A pipe that does not come up within `controller.config.rolloutTimeout` becomes a failure.",
+    meaning: "Pipes are being resized or wait for their turn; the message names them.",
+    remedy: "Wait. A pipe that does not come up within `controller.config.rolloutTimeout` fails.",
   },
   WaitingForWindow: {
     shows: "Reconciling",
     meaning:
-      "Pipes wait for the rollout window of the service or its organization; the message says when it opens.",
-    remedy:
-      "Wait, or see [how to roll out at once](../how-to/rollout-windows.md#roll-out-outside-of-the-window).",
+      "Pipes wait for the rollout window of the service or its organization; the message has the time at which it opens.",
+    remedy: "Wait, or [roll out immediately](../how-to/rollout-windows.md#roll-out-outside-of-the-window).",
   },
   Scaled: {
     shows: "Ready",
-    meaning: "Every pipe runs the desired size, by a completed rollout.",
+    meaning: "Every pipe runs the desired size after a completed rollout.",
     remedy: "Nothing.",
   },
   TierLimited: {
     shows: "Ready",
-    meaning: "Every pipe runs the largest size of the organization's tier; the spec asks for more.",
-    remedy: "Ask for less, or give the organization a larger tier.",
+    meaning: "Every pipe runs the maximum size of the organization's tier; the spec requests more.",
+    remedy: "Request a smaller size, or move the organization to a larger tier.",
   },
   Suspended: {
     shows: "Suspended",
-    meaning: "`spec.suspend` is true: the pipes are left as they are.",
+    meaning: "`spec.suspend` is true, so the controller does not change the pipes.",
     remedy: "Set `spec.suspend` to false.",
   },
   Deleting: {
     shows: "Reconciling",
     meaning:
-      "Somebody deletes the PipeScaling. No pipe is resized by that; where there are pipes it comes back with their size.",
-    remedy: "Wait. If it lasts, a finalizer holds it: `kubectl get psc <service> -o yaml` names it.",
+      "The PipeScaling is being deleted. This resizes no pipe; if the service has pipes, the controller creates it again with their size.",
+    remedy:
+      "Wait. If the reason persists, a finalizer blocks the deletion: `kubectl get psc <service> -o yaml` shows it.",
   },
   Unschedulable: {
     shows: "Stalled",
     meaning:
-      "A pipe whose rollout stops old pods first (strategy Recreate, maxSurge 0, or maxUnavailable of all replicas) has a new pod that fits no node: it was rolled back at once.",
-    remedy: "Make room, then ask for it again. It is not tried by itself, because each try stops the pipe.",
+      "A pipe whose rollout stops old pods first (strategy Recreate, maxSurge 0, or maxUnavailable of all replicas) has a new pod that fits no node. It was rolled back immediately.",
+    remedy:
+      "Free or add capacity, then request a retry. The controller does not retry automatically, because each attempt stops the pipe.",
   },
   NoNodeLargeEnough: {
     shows: "Stalled",
     meaning:
-      "A pipe whose rollout would stop old pods first requests more CPU or memory than any node has that it may run on. It is not touched; the message has its request and the largest of these nodes.",
-    remedy: `Ask for a smaller size, or add a larger node. ${RETRIED}. A requested retry skips this check.`,
+      "The rollout of a pipe would stop old pods first, and the pipe requests more CPU or memory than any node that it may run on has. The pipe was not touched; the message has its request and the largest of these nodes.",
+    remedy: `Request a smaller size, or add a larger node. ${RETRIED}. A requested retry skips this check.`,
   },
   ProgressDeadlineExceeded: {
     shows: "Stalled",
     meaning:
-      "The new pods of a pipe did not come up within the Deployment's `progressDeadlineSeconds`: it was rolled back.",
-    remedy: `See why in the pod's events and logs. ${RETRIED}, ${NOT_RECREATED}.`,
+      "The new pods of a pipe did not come up within `progressDeadlineSeconds` of the Deployment. The pipe was rolled back.",
+    remedy: `Check the events and logs of the pod. ${RETRIED}, ${NOT_RECREATED}.`,
   },
   RolloutTimeout: {
     shows: "Stalled",
     meaning:
-      "The new pods of a pipe did not come up within `controller.config.rolloutTimeout`: it was rolled back.",
-    remedy: `See why in the pod's events and logs. ${RETRIED}, ${NOT_RECREATED}.`,
+      "The new pods of a pipe did not come up within `controller.config.rolloutTimeout`. The pipe was rolled back.",
+    remedy: `Check the events and logs of the pod. ${RETRIED}, ${NOT_RECREATED}.`,
   },
   RolloutFailed: {
     shows: "Stalled",
-    meaning: "A pipe was rolled back from the size, and the reason is not known any more.",
+    meaning: "A pipe was rolled back from the size, and the cause is no longer known.",
     remedy: `${RETRIED}, ${NOT_RECREATED}.`,
   },
   FailedCreate: {
     shows: "Stalled",
     meaning:
-      "Kubernetes may not make the new pods of a pipe, for a quota or a policy, for 30 s or with no pod left.",
-    remedy: `The message has Kubernetes' words. ${RETRIED}, ${NOT_RECREATED}.`,
+      "Kubernetes cannot create the new pods of a pipe, for example because of a quota or a policy, for 30 s or while the pipe has no pod left.",
+    remedy: `Fix the error of Kubernetes, which is in the message. ${RETRIED}, ${NOT_RECREATED}.`,
   },
   ReplicaFailure: {
     shows: "Stalled",
-    meaning: "As FailedCreate, where Kubernetes gives no reason of its own.",
+    meaning: "Same as FailedCreate, but Kubernetes reports no reason.",
     remedy: `${RETRIED}, ${NOT_RECREATED}.`,
   },
   Refused: {
     shows: "Stalled",
     meaning:
-      "The API server refuses the Deployment with this size: it is not valid, or a policy is against it.",
-    remedy: `The message has its words. ${RETRIED}.`,
+      "The API server rejects the Deployment with this size, because it is invalid or a policy denies it.",
+    remedy: `Fix the error of the API server, which is in the message. ${RETRIED}.`,
   },
   WriteFailed: {
     shows: "Reconciling",
     meaning:
-      "The API server or an admission webhook did not do the last write to a pipe; the message has its words.",
+      "The last write to a pipe failed in the API server or an admission webhook; the message has the error.",
     remedy:
-      "It is tried again by itself after a second, doubling to 5 minutes. If it lasts, look at the webhook that the message names.",
+      "The controller retries automatically after a second, doubling to 5 minutes. If the reason persists, check the webhook that the message names.",
   },
   Forbidden: {
     shows: "Reconciling",
-    meaning: "The controller's account may not write a pipe; the message has the API server's words.",
-    remedy: "Grant the permission again: install the chart anew. It is tried again as after WriteFailed.",
+    meaning:
+      "The service account of the controller has no permission to write a pipe; the message has the error.",
+    remedy:
+      "Restore the permission with `helm upgrade`. The controller retries automatically as for WriteFailed.",
   },
   CpuLimitTooLow: {
     shows: "Stalled",
     meaning: "The container of a pipe has a CPU limit below the size, and is not Guaranteed.",
-    remedy: "Remove `limits.cpu` from what deploys the pipe, or set it to at least the size.",
+    remedy: "Remove `limits.cpu` from the chart or manifest of the pipe, or set it to at least the size.",
   },
   FieldConflict: {
     shows: "Stalled",
     meaning:
-      "Something else sets the size of the pipe too, or removes the controller's annotation: another writer, an admission webhook or a VerticalPodAutoscaler; the message names it if it is known.",
+      "Another writer, an admission webhook or a VerticalPodAutoscaler also sets the size of the pipe, or removes the annotation of the controller; the message names it if it is known.",
     remedy:
-      "Leave `requests.cpu`, `requests.memory` and `limits.memory` of the container out of what deploys the pipe; in a VerticalPodAutoscaler, set the mode `Off` for the container.",
+      "Omit `requests.cpu`, `requests.memory` and `limits.memory` of the container in the chart or manifest of the pipe; in a VerticalPodAutoscaler, set the mode `Off` for the container.",
   },
   ContainerUnclear: {
     shows: "Stalled",
-    meaning: "The pod has several containers, and none is named as the pipe's.",
-    remedy: "Name it by the annotation `pipes.clouddb.dev/container` of the Deployment.",
+    meaning: "The pod has several containers, and no annotation names the pipe container.",
+    remedy: "Name the container in the annotation `pipes.clouddb.dev/container` of the Deployment.",
   },
   UnknownService: {
     shows: "Stalled",
-    meaning: "There is no record of the service that the PipeScaling is named after.",
-    remedy: "`pipe-scaling service create`, or remove the PipeScaling.",
+    meaning: "The service that the PipeScaling is named after has no record.",
+    remedy: "Create the service with `pipe-scaling service create`, or delete the PipeScaling.",
   },
   UnknownOrganization: {
     shows: "Stalled",
-    meaning: "The service's record names an organization that has no record.",
+    meaning: "The record of the service names an organization that has no record.",
     remedy: RECORDS,
   },
   UnknownTier: {
     shows: "Stalled",
-    meaning: "The organization's record names a tier that the chart's `tiers` do not have.",
+    meaning: "The record of the organization names a tier that is not in `tiers` of the chart.",
     remedy: RECORDS,
   },
   MalformedRecord: {
     shows: "Stalled",
-    meaning: "The record of the service or of its organization cannot be read; the message says why.",
+    meaning: "The record of the service or its organization is malformed; the message has the error.",
     remedy: RECORDS,
   },
   WrongNamespace: {
     shows: "Stalled",
-    meaning:
-      "The pipes of the service run in another namespace than the PipeScaling is in. It changes nothing.",
+    meaning: "The PipeScaling is not in the namespace of the service's pipes. It has no effect.",
     remedy: "Move the PipeScaling to the namespace that the message names.",
   },
   Failed: {
-    meaning: "A pipe failed for a reason that the API has no words for.",
-    remedy: "The PipeScaling's own message says more.",
+    meaning: "A pipe failed for a reason that the API does not know.",
+    remedy: "Read the message in the conditions of the PipeScaling.",
   },
 };

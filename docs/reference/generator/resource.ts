@@ -49,57 +49,54 @@ interface SpecSchema extends Schema {
 const CONDITIONS = [
   [
     "Ready",
-    "True: every pipe runs the desired size by a completed rollout. It is about size: a pod that dies later does not undo it. Unknown: suspended.",
+    "True: every pipe runs the desired size after a completed rollout. The condition is about the size: it stays True if a pod fails later. Unknown: suspended.",
   ],
-  [
-    "Reconciling",
-    "Pipes are on their way, or are about to be; time is all that it takes. There only while it holds.",
-  ],
+  ["Reconciling", "Pipes are being resized or will be, without intervention. Present only while it is True."],
   [
     "Stalled",
-    "Somebody has to do something; the message says what. There only while it holds, and never beside Reconciling.",
+    "Someone has to intervene; the message gives the remedy. Present only while it is True, and never together with Reconciling.",
   ],
 ] as const;
 
 const NAMES = [
-  [SERVICE_LABEL, "label of a Deployment", "people", "Id of the service whose pipe it is."],
-  [TYPE_LABEL, "label of a Deployment", "people", `${code(DATABASE_TYPE)} makes it a pipe.`],
+  [SERVICE_LABEL, "label of a Deployment", "people", "ID of the service that the pipe belongs to."],
+  [TYPE_LABEL, "label of a Deployment", "people", `${code(DATABASE_TYPE)} marks the Deployment as a pipe.`],
   [
     CONTAINER_ANNOTATION,
     "annotation of a Deployment",
     "people",
-    "Which container is the pipe, where there are several.",
+    "Name of the pipe container, if the pod has several containers.",
   ],
   [
     LAST_ROLLOUT_ANNOTATION,
     "annotation of a Deployment",
     "controller",
-    "The last rollout: its size, start, attempt and request, and the last good size. JSON. It counts only on the Deployment that it was written to, and until somebody else changes it.",
+    "The last rollout: its size, start, attempt and request, and the last good size. JSON. Valid only on the Deployment that it was written to, and until another writer changes it.",
   ],
   [
     RETRY_ANNOTATION,
     "annotation of a PipeScaling",
     "people",
-    "A time, such as `2026-01-31T12:00:00Z`: what failed before it is tried again then.",
+    "A time, such as `2026-01-31T12:00:00Z`: pipes that failed before this time are retried then.",
   ],
   [
     IGNORE_WINDOW_ANNOTATION,
     "annotation of a PipeScaling",
     "people",
-    "A time, such as `2026-01-31T12:00:00Z`: until then rollouts start outside of the rollout window, too.",
+    "A time, such as `2026-01-31T12:00:00Z`: until then, rollouts also start outside the rollout window.",
   ],
   [
     REQUEST_ANNOTATION,
     "annotation of a PipeScaling",
     "API",
-    "The request that the size came with, and the size. JSON.",
+    "The API request that set the size, and the size. JSON.",
   ],
-  [RESOURCE_LABEL, "label of a record", "command line, API, people", "Which kind of record it is."],
+  [RESOURCE_LABEL, "label of a record", "command line, API, people", "Kind of the record."],
   [
     ORGANIZATION_LABEL,
     "label of a record",
     "command line, API, people",
-    "Id of the organization that it belongs to.",
+    "ID of the organization that the record belongs to.",
   ],
   [API_KEY_SECRET_TYPE, "type of a Secret", "command line, people", "An API key."],
 ] as const;
@@ -107,8 +104,8 @@ const NAMES = [
 const EXAMPLE = `apiVersion: GROUP/VERSION
 kind: KIND
 metadata:
-  name: 6f1c2a54-9d0b-4c53-8a42-0f8f6b1d2c11 # the service
-  namespace: acme-pipes # where its pipes run
+  name: 6f1c2a54-9d0b-4c53-8a42-0f8f6b1d2c11 # ID of the service
+  namespace: acme-pipes # namespace of its pipes
 spec:
   replicaCpuMillicores: 4000
   replicaMemoryGb: 16
@@ -130,33 +127,33 @@ export function resourcePage(): string {
   return sections(
     `# ${names.kind}`,
     description,
-    `The controller makes it when the first pipe of a service appears, with an empty spec. Who deletes it resizes nothing: it comes back with the size that its pipes have. Its short name is \`${names.shortNames.join()}\`, its category \`${names.categories.join()}\`. Wait for it by \`kubectl wait --for=condition=Ready psc/<service>\`.`,
+    `The controller creates it with an empty spec when the first pipe of a service appears. Deleting it resizes no pipe: the controller creates it again with the size of the pipes. Its short name is \`${names.shortNames.join()}\`, and its category is \`${names.categories.join()}\`. To wait for a rescale, use \`kubectl wait --for=condition=Ready psc/<service>\`.`,
     block("yaml", example),
     "## Spec",
-    "The size in it has one owner: who keeps it in git must not call the API too.",
+    "The size needs a single owner: if you keep it in git, do not change it through the API.",
     fields(properties.spec),
     [
-      "Besides:",
+      "Validation rules:",
       "",
       ...properties.spec["x-kubernetes-validations"].map(({ message }) => `- ${message}.`),
     ].join("\n"),
     "## Status",
-    "Written by the controller, and only when something has changed.",
+    "The controller writes the status, and only when something changes.",
     fields(properties.status),
     "## Conditions",
-    "As [kstatus](https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus) has them, so that `kubectl wait`, Helm, Argo CD and Flux understand them.",
-    table(["condition", "what it says"], CONDITIONS),
-    "Their reasons, with what to do about each in [errors.md](errors.md#why-a-rescale-is-where-it-is):",
+    "The conditions follow [kstatus](https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus), so that `kubectl wait`, Helm, Argo CD and Flux understand them.",
+    table(["condition", "meaning"], CONDITIONS),
+    "The conditions have these reasons. [errors.md](errors.md#reasons-of-a-rescale) has the remedies.",
     table(
-      ["reason", "condition", "what it means"],
+      ["reason", "condition", "meaning"],
       Object.entries(REASON_TEXTS).flatMap(([reason, { shows, meaning }]) =>
         shows === undefined ? [] : [[code(reason), CONDITION_OF[shows], meaning]],
       ),
     ),
-    "Where Kubernetes has a word of its own for why the pods of a pipe cannot be made, that is the reason of Stalled.",
+    "If Kubernetes reports a reason why it cannot create the pods of a pipe, Stalled has that reason.",
     "## Columns",
     table(
-      ["column", "what it shows", ""],
+      ["column", "JSON path", ""],
       version.additionalPrinterColumns.map(({ name, jsonPath, priority = 0 }) => [
         name,
         code(jsonPath),
@@ -165,10 +162,10 @@ export function resourcePage(): string {
     ),
     "## Labels and annotations",
     table(
-      ["name", "of what", "set by", "what it says"],
+      ["name", "kind", "set by", "meaning"],
       NAMES.map(([name, ...rest]) => [code(name), ...rest]),
     ),
-    `The fields that each writes are told apart by their managers: \`${API_FIELD_MANAGER}\` and \`${CONTROLLER_FIELD_MANAGER}\`.`,
+    `The field managers are \`${API_FIELD_MANAGER}\` and \`${CONTROLLER_FIELD_MANAGER}\`.`,
   );
 }
 

@@ -1,6 +1,6 @@
 import { code } from "./markdown.ts";
 
-/** What the pages tell of JSON Schema, as the CRD and the OpenAPI document have it. */
+/** The part of JSON Schema that the pages use, from the CRD and the OpenAPI document. */
 export interface Schema {
   readonly $ref?: string;
   readonly type?: string;
@@ -24,12 +24,12 @@ export interface Schema {
   readonly examples?: readonly unknown[];
 }
 
-export const FIELD_COLUMNS = ["field", "type", "presence", "what it is"] as const;
+export const FIELD_COLUMNS = ["field", "type", "presence", "description"] as const;
 
 /**
- * A row for each field, also of objects within.
+ * Returns a row for each field, including those of nested objects.
  *
- * @param refer what a reference to another schema is, by the last part of its path
+ * @param refer returns the text for a reference to another schema, given the last segment of its path
  */
 export function fieldRows(schema: Schema, refer: (name: string) => string, prefix = ""): string[][] {
   const { properties = {}, required = [] } = schema;
@@ -75,7 +75,7 @@ function lengths({ minLength = 0, maxLength, pattern }: Schema): string {
 }
 
 function most(items: number | undefined): string {
-  return items === undefined ? "" : `, ${items} at most`;
+  return items === undefined ? "" : `, at most ${items}`;
 }
 
 function bounds({ minimum, maximum = Number.MAX_SAFE_INTEGER, multipleOf }: Schema): string {

@@ -36,26 +36,26 @@ export interface ClusterCacheOptions {
   readonly client: ReflectorClient;
   /** Namespace of the records. */
   readonly namespace: string;
-  /** Namespaces of pipes; all when empty. */
+  /** Namespaces of pipes; all if empty. */
   readonly pipeNamespaces: readonly string[];
-  /** Reads are refused while the last proof that the caches are fresh is older than this. */
+  /** Reads are rejected while the API server has not confirmed the caches for longer than this. */
   readonly maxAgeMs: number;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
 /**
- * The cluster as the API sees it: keys, records of organizations and services, and PipeScalings. Lookups go by the
- * objects' names through Maps, so that a caller's string finds exactly that object.
+ * The API's view of the cluster: keys, records of organizations and services, and PipeScalings. Lookups use the names
+ * of objects as keys of Maps, so that a string from a caller matches exactly one object.
  */
 export class ClusterCache {
-  /** Uses of keys that are not written to the cluster yet. */
+  /** Key usage that is not written to the cluster yet. */
   readonly keyUsageBuffer = new KeyUsageBuffer();
 
   readonly #namespace: string;
   readonly #keys: Informer<KeyView, Secret>;
   readonly #records: Informer<RecordView, ConfigMap>;
-  /** By namespace; one for all of them under `undefined`. */
+  /** Keyed by namespace; a cache of all namespaces has the key `undefined`. */
   readonly #scalings: ReadonlyMap<string | undefined, Informer<PipeScalingView, PipeScalingResource>>;
 
   constructor({ namespace, pipeNamespaces, maxAgeMs, ...others }: ClusterCacheOptions) {
@@ -107,7 +107,7 @@ export class ClusterCache {
     ]);
   }
 
-  /** The kinds that have not been listed yet, in words; empty once all have. */
+  /** The kinds that have not been listed yet, in words for people; empty once all are listed. */
   notSynced(): readonly string[] {
     const all = [this.#keys, this.#records, ...this.#scalings.values()];
     return all.filter(({ isSynced }) => !isSynced).map(({ what }) => what);
@@ -172,7 +172,7 @@ export class ClusterCache {
     return record?.kind === "backup" ? record : undefined;
   }
 
-  /** Takes the response to a write of ours. */
+  /** Stores the response to one of our writes. */
   observeRecord(object: RecordView): void {
     this.#records.observe(object);
   }
@@ -184,7 +184,7 @@ export class ClusterCache {
     return cache.get(namespace, name);
   }
 
-  /** Takes the response to a write of ours. */
+  /** Stores the response to one of our writes. */
   observeScaling(namespace: string, object: PipeScalingView): void {
     this.#scalingsIn(namespace).observe(object);
   }

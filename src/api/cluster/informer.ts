@@ -14,7 +14,7 @@ export interface InformerOptions<T extends KubeObject, Raw extends KubeObject> {
   /** For people, in the plural: `API keys`. */
   readonly what: string;
   readonly resource: Resource<Raw>;
-  /** All namespaces when absent. */
+  /** All namespaces if absent. */
   readonly namespace: string | undefined;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
@@ -22,14 +22,14 @@ export interface InformerOptions<T extends KubeObject, Raw extends KubeObject> {
   readonly indexes?: Indexes<T>;
   /** The problem of a malformed object. */
   readonly problemOf?: (object: T) => string | undefined;
-  /** Requests are refused while the cache is older than this, so a revoked key works no longer either. */
+  /** Requests are rejected while the cache is older than this, which also bounds how long a revoked key works. */
   readonly maxAgeMs: number;
   readonly client: ReflectorClient;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/** A watch of one kind with its store, and the age of what is in it. */
+/** A watch of one kind, with its store and the age of the store. */
 export class Informer<T extends KubeObject, Raw extends KubeObject> {
   readonly what: string;
   readonly #of: Pick<InformerOptions<T, Raw>, "resource" | "namespace">;
@@ -70,7 +70,7 @@ export class Informer<T extends KubeObject, Raw extends KubeObject> {
     return this.#reflector.run(signal);
   }
 
-  /** @throws UnavailableError if the last proof that the cache is fresh is too old, or there was none yet */
+  /** @throws UnavailableError if the cache was confirmed too long ago, or is not filled yet */
   requireFresh(): void {
     const ageMs = this.#clock.monotonic() - this.#reflector.lastContact;
     if (ageMs <= this.#maxAgeMs) return;
@@ -91,7 +91,7 @@ export class Informer<T extends KubeObject, Raw extends KubeObject> {
     return this.#store.by(index, value);
   }
 
-  /** Takes the response to a write of ours, so that the caller that gets the 200 sees it in the next read. */
+  /** Stores the response to one of our writes, so that a caller that got a 200 sees the change in the next read. */
   observe(object: T): void {
     this.#store.observe(object);
   }

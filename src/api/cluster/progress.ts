@@ -6,7 +6,7 @@ import type { KubeObject } from "../../kube/objects.ts";
 import { type Reason, reasonOf } from "./reasons.ts";
 import { sizeOf } from "./resource-size.ts";
 
-/** The progress of a rescale: the part of a PipeScaling's status that a caller may see. The rest is not cached. */
+/** The progress of a rescale: the part of the status that callers may see. The rest is not cached. */
 export interface Progress {
   readonly state: "propagating" | "scaled" | "failed" | "suspended";
   readonly reason: Reason;
@@ -29,7 +29,7 @@ interface Failure {
   readonly atMs: number | undefined;
 }
 
-/** Most PipeScalings have none: then it is always the same array. */
+/** Shared by the PipeScalings without failures, which are most of them. */
 const NO_FAILURES: readonly Failure[] = [];
 
 /**

@@ -1,16 +1,16 @@
 import { ApiError, UnavailableError } from "../errors.ts";
 import { isConflict, toWriteError } from "./write-errors.ts";
 
-/** Each round of conflicting writers lets one of them through, so this many may meet. */
+/** Maximum number of concurrent writers: in each round of a conflict, one of them succeeds. */
 const ATTEMPTS = 10;
 
 export interface RetryOptions<T, R> {
-  /** The object as the cache has it. */
+  /** The cached object. */
   readonly cached: T | undefined;
   /** Reads the object live, past the cache. */
   readonly read: () => Promise<T | undefined>;
   /**
-   * Decides on the object that it is given, and writes to exactly that version of it.
+   * Decides based on the given object, and writes to exactly that version of it.
    *
    * @throws ApiError if the object must not be changed so
    */
@@ -20,8 +20,8 @@ export interface RetryOptions<T, R> {
 }
 
 /**
- * Changes an object, decided on the cached version: normally one call to the cluster. After a conflict it reads the
- * object live and decides again. No request is refused on the word of the cache alone, which may be a moment behind.
+ * Changes an object based on the cached version, normally with one call to the cluster. After a conflict, it reads the
+ * object live and decides again. No request is rejected based on the cache alone, because it may be a moment behind.
  *
  * @throws ApiError of `attempt`, and then nothing has changed; UnavailableError otherwise
  */
@@ -40,5 +40,7 @@ export async function retryOnConflict<T, R>({ cached, read, attempt, what }: Ret
       if (!isDoubtful && !isConflict(error)) throw toWriteError(error, what);
     }
   }
-  throw new UnavailableError("Others are changing the same object at the same time. Try again shortly.");
+  throw new UnavailableError(
+    "Other requests are changing the same object at the same time. Try again shortly.",
+  );
 }

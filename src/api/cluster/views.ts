@@ -141,7 +141,7 @@ export function toPipeScalingView(raw: PipeScalingResource): PipeScalingView {
   };
 }
 
-/** The problem of a malformed record, in words for the person who edits it. */
+/** The problem of a malformed record, worded for the person who edits it. */
 export function problemOf(object: KeyView | RecordView): string | undefined {
   if ("members" in object) return problemsIn(object.members);
   if ("usage" in object) return problemsIn(object.usage);

@@ -6,7 +6,7 @@ export function isConflict(error: unknown): boolean {
   return isCode(error, 409) || isCode(error, 404) || isReplaced(error);
 }
 
-/** Returns true if a failed write may have been made all the same. */
+/** Returns true if a failed write may have succeeded anyway. */
 export function isOutcomeUnknown(error: unknown): boolean {
   return error instanceof KubeUnreachableError || (error instanceof KubeApiError && error.code >= 500);
 }
@@ -33,8 +33,9 @@ function unavailable(cause: Error, retryAfterMs?: number): UnavailableError {
 }
 
 /**
- * Returns true if an admission policy refused the write. A 422 is never the schema's, because our own is as strict. A webhook
- * chooses its status, possibly that of a missing permission, so the API server's words identify it.
+ * Returns true if admission denied the write. A 422 never comes from the CRD schema, because our own schema is as
+ * strict. A webhook can choose any status, even that of a missing permission, so the message of the API server
+ * identifies it.
  */
 function isDenied({ code, message }: KubeApiError): boolean {
   return code === 422 || (code < 500 && / admission webhook "[^"]*" denied the request\b/.test(message));

@@ -18,8 +18,8 @@ interface WaitingWrite<T> {
  * Concurrent writes to one object would only conflict in the API server, where each holds a connection and retries
  * until it times out.
  *
- * Waiting writes that follow one another and have the same coalesce key are made once, by the last of them. The outcome
- * is as if each had been made in its turn, so the response to every caller is true.
+ * Consecutive waiting writes with the same coalesce key are made once, by the last of them. The outcome is the same as
+ * if each had been made, so the response to every caller is correct.
  */
 export class WriteQueue<T> {
   readonly #clock: Pick<Clock, "after">;
@@ -69,7 +69,7 @@ export class WriteQueue<T> {
     return await promise.promise;
   }
 
-  /** Starts the next write of an object, which settles all that it stands for. */
+  /** Starts the next write of an object, which settles all writes that it represents. */
   #next(object: string): void {
     const batch = takeBatch(this.#waiting.get(object) ?? []);
     const last = batch.at(-1);
@@ -81,7 +81,7 @@ export class WriteQueue<T> {
     void this.#settle(object, batch, last.write);
   }
 
-  /** Never rejects: the outcome goes to all that the write stands for. */
+  /** Never rejects: the outcome goes to all writes that this one represents. */
   async #settle(object: string, batch: readonly WaitingWrite<T>[], write: () => Promise<T>): Promise<void> {
     try {
       const result = await write();

@@ -17,7 +17,9 @@ export interface AuthenticateOptions {
   readonly limits: RateLimits;
 }
 
-/** Authenticates a request by HTTP Basic: 401, or 429 for a caller that fails too often, or 503 while the keys are stale. */
+/**
+ * Authenticates a request with HTTP Basic: 401, 429 after too many failures, or 503 while the cached keys are stale.
+ */
 export function authenticate({ cache, clock, limits }: AuthenticateOptions): RequestHandler {
   const findKey = (secretName: string) => cache.key(secretName);
 
@@ -30,8 +32,8 @@ export function authenticate({ cache, clock, limits }: AuthenticateOptions): Req
   return (request, _response, next) => {
     const { context } = request;
     const header = request.headers.authorization;
-    // A request without credentials is not a failed guess: many clients send them only when asked, and the guesses of
-    // their neighbors would lock them out.
+    // A request without credentials does not count as a failed login: many clients send credentials only after a 401,
+    // and failed logins from the same address would block them.
     if (header === undefined) throw unauthenticated(context);
     if (countHeader(request, "authorization") !== 1) throw failed(context);
     cache.requireFreshRecords();
@@ -46,8 +48,8 @@ export function authenticate({ cache, clock, limits }: AuthenticateOptions): Req
 /** The connection ends with a 401, so that connections without credentials cost an attacker a handshake per request. */
 function unauthenticated(context: RequestContext): Error {
   context.closeConnection = true;
-  // One text for every reason: the caller must not learn which one it was.
-  return createError(401, "Authentication failed: send the key's id and secret by HTTP Basic.", {
+  // The same text for every cause, so that the caller cannot learn which one it was.
+  return createError(401, "Authentication failed: send the key's id and secret with HTTP Basic.", {
     headers: { "WWW-Authenticate": CHALLENGE },
   });
 }

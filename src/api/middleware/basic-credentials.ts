@@ -5,18 +5,18 @@ export interface Credentials {
   readonly keySecret: string;
 }
 
-/** Any case, any number of spaces, but nothing else between; base64 and not its look-alikes. */
+/** The scheme in any case, then spaces, then standard base64, not base64url. */
 const HEADER = /^basic +[A-Za-z0-9+/]+={0,2}$/i;
 
 /** Printable ASCII without the colon, which ends it. */
 const KEY_ID = /^[\x21-\x39\x3b-\x7e]+$/;
 
-/** Anything but control characters and what stands for bytes that are not UTF-8. May have colons. */
+/** Any character except control characters and the replacement character of invalid UTF-8. May have colons. */
 const KEY_SECRET = /^[^\p{Cc}\ufffd]+$/u;
 
 /**
  * The credentials of an Authorization header, or `undefined` if it is not exactly HTTP Basic (RFC 7617).
- * basic-auth decodes; it lets NUL, line ends and broken UTF-8 through, so the grammar here is stricter.
+ * basic-auth decodes them. It accepts NUL, line breaks and invalid UTF-8, so the grammar here is stricter.
  */
 export function parseBasic(header: string): Credentials | undefined {
   if (!HEADER.test(header)) return undefined;

@@ -28,7 +28,7 @@ export class TrustedProxies {
   }
 
   /**
-   * The address of the client that a request comes from. Each proxy appends the address that it was called from to
+   * The address of the client of a request. Each proxy appends the address of its peer to
    * `X-Forwarded-For`, so the list counts only as far from its end as trusted proxies wrote it. The `Forwarded`
    * header is ignored: a proxy that maintains only one of the two passes the other on unchanged.
    *
@@ -57,7 +57,7 @@ function addressIn(entry: string): string | undefined {
   return address !== undefined && isAddress(address) ? address : undefined;
 }
 
-/** Refuses a key from an address that is not in its access list. */
+/** Rejects a key from an address that is not in its access list. */
 export const allowClientIp: RequestHandler = ({ context }, _response, next) => {
   const isAllowed = context.key?.view.access.allows(context.clientIp) === true;
   next(isAllowed ? undefined : createError(403, "This key may not be used from this address."));

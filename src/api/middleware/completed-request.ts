@@ -1,10 +1,10 @@
 import type { Request } from "express";
 import type { RequestContext } from "./request-context.ts";
 
-/** Logged when the client is gone before the response begins; never sent. nginx logs the same number. */
+/** Logged if the client disconnects before the response starts; never sent. nginx logs the same number. */
 export const CLIENT_CLOSED_REQUEST = 499;
 
-/** A request whose response is out, or whose client is gone. */
+/** A request whose response is written, or whose client disconnected. */
 export interface CompletedRequest {
   readonly request: Pick<Request, "method" | "originalUrl" | "headers">;
   readonly context: Pick<RequestContext, "requestId" | "key" | "clientIp" | "error">;

@@ -5,10 +5,10 @@ import { sendError } from "./respond.ts";
 
 /** Suggested wait, in seconds, before a client repeats a request that got a 503. */
 const RETRY_AFTER_SECONDS = 5;
-/** Clients of this family of APIs do not sleep longer than this, whatever the cluster asks of us. */
+/** Clients of this family of APIs do not wait longer than this, even if the cluster asks for a longer delay. */
 const MAX_RETRY_AFTER_SECONDS = 60;
 
-/** The one mapping from errors to HTTP statuses. Anything unexpected is our fault, and no detail leaks. */
+/** The only mapping from errors to HTTP statuses. Unexpected errors become a 500 without details. */
 export function toHttpError(error: unknown): HttpError {
   if (isHttpError(error)) return error;
   if (error instanceof NotFoundError) return createError(404, error.message);

@@ -3,25 +3,25 @@ import type { RequestHandler } from "express";
 import createError from "http-errors";
 import { MAX_HEADER_BYTES } from "../server/limits.ts";
 
-/** How often a header was sent; Node itself keeps the first of several without a word. */
+/** Counts the occurrences of a header; Node silently keeps only the first one. */
 export function countHeader({ rawHeaders }: Pick<IncomingMessage, "rawHeaders">, name: string): number {
   let count = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const sent = rawHeaders[at];
-    // Length first: lower-casing every name of every request would show in the benchmark.
+    // Compares the length first, because lowercasing every name of every request is measurably slower.
     if (sent?.length === name.length && sent.toLowerCase() === name) count += 1;
   }
   return count;
 }
 
 /**
- * Refuses requests that Node accepts although a proxy may read them differently (RFC 9112, sections 2.3, 3.2 and
- * 6.1). The connection closes: where one request ends and the next begins is in doubt.
+ * Rejects requests that Node accepts although a proxy may interpret them differently (RFC 9112, sections 2.3, 3.2 and
+ * 6.1). The connection closes, because the boundary to the next request is ambiguous.
  */
 export const httpSyntax: RequestHandler = (request, _response, next) => {
   const { headers, httpVersion, context } = request;
-  // Behind a request to upgrade, which this server does not do, Node stops reading: what the client sent after it
-  // is lost, so the client has to see the connection end.
+  // This server does not support Upgrade. Node stops reading after such a request, so anything that the client sent
+  // after it is lost, and the connection must close.
   if (headers.upgrade !== undefined) context.closeConnection = true;
   const refuse = (status: number, message: string) => {
     context.closeConnection = true;
@@ -31,9 +31,9 @@ export const httpSyntax: RequestHandler = (request, _response, next) => {
   else if (isTooLong(request)) refuse(431, `The headers must not be longer than ${MAX_HEADER_BYTES} bytes.`);
   else if (countHeader(request, "host") !== 1) refuse(400, "The request must have exactly one Host header.");
   else if (!isPlainChunked(request)) {
-    refuse(400, "The only Transfer-Encoding that is accepted is chunked, in HTTP/1.1.");
+    refuse(400, "The only supported Transfer-Encoding is chunked, in HTTP/1.1.");
   } else if (headers.expect !== undefined && headers.expect.toLowerCase() !== "100-continue") {
-    refuse(417, "The only expectation that can be met is 100-continue.");
+    refuse(417, "The only supported expectation is 100-continue.");
   } else next();
 };
 

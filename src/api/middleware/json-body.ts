@@ -12,16 +12,16 @@ import { describeValidationErrors, quote } from "./validation-errors.ts";
 const LIMIT_BYTES = 65_536;
 
 /**
- * A chunk costs memory and time for itself, however short it is: 64,000 chunks of one byte take a hundred times the
- * memory of their bytes. HTTP libraries send chunks of kilobytes.
+ * Every chunk costs memory and time, however short it is: 64,000 chunks of one byte take a hundred times the memory of
+ * their bytes. HTTP libraries send chunks of kilobytes.
  */
 const MAX_CHUNKS = 1024;
 
 export const MEDIA_TYPES = ["application/json", "application/merge-patch+json"];
 
 /**
- * The validated body of a request. Called by a route's handler after the path has been resolved, so that the order of
- * checks is the documented one.
+ * Returns the validated body of a request. A handler calls it after it resolved the path, so that the checks run in the
+ * documented order.
  *
  * @throws HttpError 415, 413, 400, in this order
  */
@@ -36,8 +36,8 @@ export async function readJsonBody<T>(
 }
 
 /**
- * Waits for the end of a body that has no meaning. A write without a body of its own calls it first: the server
- * responds 400 or 408 to a body that breaks off, and a 4xx promises that nothing has changed.
+ * Waits for the end of a body that is ignored. A write without a body calls it first: the server responds 400 or 408 to
+ * an incomplete body, and a 4xx guarantees that nothing has changed.
  *
  * @throws HttpError 413, 400
  */
@@ -63,7 +63,7 @@ function isJson(contentType: string): boolean {
     return false;
   }
   const charset = (type.params.get("charset") ?? "utf-8").toLowerCase();
-  // `utf8` is no registered name, but some clients send it (https://encoding.spec.whatwg.org/#names-and-labels).
+  // `utf8` is not a registered name, but some clients send it (https://encoding.spec.whatwg.org/#names-and-labels).
   return MEDIA_TYPES.includes(type.essence) && (charset === "utf-8" || charset === "utf8");
 }
 
@@ -99,8 +99,9 @@ async function receive(request: Request, response: Response): Promise<Buffer> {
 function toBodyError(error: unknown): unknown {
   if (!createError.isHttpError(error)) return error;
   if (error["type"] === "entity.too.large") return tooLarge();
-  // raw-body's own words for a client that is gone, or a length that does not agree.
-  if (error.status === 400) return new InvalidRequestError("The request's body broke off.", { cause: error });
+  // raw-body reports 400 if the client disconnected, or if the length does not match.
+  if (error.status === 400)
+    return new InvalidRequestError("The request's body is incomplete.", { cause: error });
   return error;
 }
 
@@ -113,8 +114,8 @@ function tooManyChunks(): Error {
 }
 
 /**
- * Strict JSON: UTF-8 without a byte order mark, and no key twice with different values, because two readers of such a
- * body would act on different ones.
+ * Parses strict JSON: UTF-8 without a byte order mark, and no duplicate keys with different values, because two parsers
+ * of such a body could use different values.
  *
  * @throws InvalidRequestError
  */
@@ -129,7 +130,7 @@ export function decodeJson(bytes: Buffer): unknown {
     return parse(text, null, {
       parseNumber: Number,
       onDuplicateKey: ({ key }) => {
-        throw new SyntaxError(`the key ${quote(key)} comes twice, with different values`);
+        throw new SyntaxError(`the key ${quote(key)} occurs twice with different values`);
       },
     });
   } catch (cause) {

@@ -41,9 +41,9 @@ export class RequestContext {
   rateLimitFields: readonly string[];
   /** True if the connection ends with this response. */
   closeConnection = false;
-  /** Status of a response that was written past Node's HTTP layer (server/malformed-requests.ts). */
+  /** Status of a response that bypassed Node's HTTP layer (server/malformed-requests.ts). */
   rawStatus: number | undefined;
-  /** Why the request was not served, if so. */
+  /** The error, if the request was not served. */
   error: Error | undefined;
 
   constructor(request: IncomingMessage, options: RequestContextOptions) {
@@ -55,7 +55,7 @@ export class RequestContext {
   }
 }
 
-/** Gives every request its context. */
+/** Adds the context to every request. */
 export function requestContext(options: RequestContextOptions): RequestHandler {
   return (request, _response, next) => {
     request.context = new RequestContext(request, options);
@@ -63,15 +63,15 @@ export function requestContext(options: RequestContextOptions): RequestHandler {
   };
 }
 
-/** The context of a request as Node has it; `undefined` before the first middleware. */
+/** Returns the context of a Node request; `undefined` before the first middleware. */
 export function contextOf(request: IncomingMessage): RequestContext | undefined {
   return "context" in request && request.context instanceof RequestContext ? request.context : undefined;
 }
 
 /**
- * The key that the request was authenticated with.
+ * Returns the key that authenticated the request.
  *
- * @throws Error in front of the authentication: a fault of this program
+ * @throws Error before authentication, which is a bug
  */
 export function authenticatedKey({ context }: { readonly context: RequestContext }): ApiKey {
   if (context.key) return context.key.apiKey;

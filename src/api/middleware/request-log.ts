@@ -12,13 +12,13 @@ export interface RequestLogOptions {
   readonly log: Logger;
   readonly clock: Pick<Clock, "now" | "monotonic">;
   readonly metrics: Pick<ApiMetrics, "requestCompleted">;
-  /** Absent when tracing is off. */
+  /** Absent if tracing is off. */
   readonly recordSpan: RecordSpan | undefined;
 }
 
-/** Logs, counts and traces each request when its response is out, or its client gone. */
+/** Logs, counts and traces each request when its response is written or its client disconnected. */
 export function requestLog({ log, clock, metrics, recordSpan }: RequestLogOptions): RequestHandler {
-  // Looking for secrets costs more than the rest of a line, and every field of these lines is chosen here.
+  // No redaction: it costs more than the rest of a line, and all fields of these lines are set here.
   const requests = log.child({}, { redact: [] });
   return (request, response, next) => {
     response.once("close", () => {
@@ -52,7 +52,7 @@ function writeLine(log: Logger, { request, context, route, status, durationMs }:
   else log.info(line, "request");
 }
 
-/** For the log, where the caller's text would not help. */
+/** Error texts for the log, where the text for the caller would not help. */
 function reasonOf(error: RequestContext["error"]): string | undefined {
   return error?.cause instanceof Error ? error.cause.message : error?.message;
 }

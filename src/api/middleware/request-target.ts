@@ -4,12 +4,12 @@ import type { IncomingMessage } from "node:http";
 const malformed = new WeakSet<IncomingMessage>();
 
 /**
- * Rewrites the target of a request (RFC 9112, section 3.2) to a path that express can route without an error, so that
- * each check comes in its turn: express parses the target before any middleware runs, and decodes parameters before
+ * Rewrites the target of a request (RFC 9112, section 3.2) to a path that express can route without an error. Otherwise
+ * the order of checks would be wrong: express parses the target before any middleware, and decodes parameters before
  * any handler.
  *
- * - The absolute form, which every server must accept, becomes its path; anything else without a path becomes one
- *   that no route has.
+ * - The absolute form, which every server must accept, becomes its path; any other target without a path becomes a path
+ *   without a route.
  * - The query is dropped: no operation has one.
  * - A path that cannot be decoded stays literal, and `isPathMalformed` remembers it.
  */
@@ -27,7 +27,7 @@ export function isPathMalformed(request: IncomingMessage): boolean {
   return malformed.has(request);
 }
 
-/** Always begins with a slash, and has no character that ends a path for a URL parser. */
+/** Always starts with a slash, and has no character that ends the path in a URL parser. */
 export function pathOf(target: string): string {
   const path = target.startsWith("/") ? target : target.replace(/^https?:\/\/[^/?]*/i, "");
   const [withoutQuery = ""] = path.split("?", 1);

@@ -4,12 +4,12 @@ import { errorText } from "./error-text.ts";
 import { JSON_HEADERS } from "./response-headers.ts";
 import { endAfterBody, hasUnreadBody, isShortBody } from "./unread-body.ts";
 
-/** 200 with the envelope; without a result, the envelope has only `requestId` and `status`. */
+/** Sends 200 with the envelope; without a result, the envelope has only `requestId` and `status`. */
 export function sendResult(response: Response, result?: unknown): void {
   sendJsonResult(response, JSON.stringify(result));
 }
 
-/** 200 with the envelope around a result that is JSON already. */
+/** Sends 200 with the envelope around a result that is already JSON. */
 export function sendJsonResult(response: Response, json: string | undefined): void {
   const result = json === undefined ? "" : `,"result":${json}`;
   const body = `{"requestId":"${response.req.context.requestId}","status":200${result}}`;
@@ -26,7 +26,7 @@ export function memoizeJson<T extends object>(toWire: (object: T) => unknown): (
   };
 }
 
-/** The error envelope. If the response has begun already, the error is only noted for the log. */
+/** Sends the error envelope. If the response has already started, the error is only recorded for the log. */
 export function sendError(response: Response, error: HttpError): void {
   response.req.context.error ??= error;
   if (response.headersSent) return;
@@ -35,8 +35,8 @@ export function sendError(response: Response, error: HttpError): void {
 }
 
 /**
- * Sends a response whole, with the headers that all responses have. It is one `writeHead` with a flat array, which
- * Node takes as it is: setting some twenty headers one by one costs more than the authentication.
+ * Sends a complete response with the common headers. It uses one `writeHead` with a flat array, because setting about
+ * twenty headers one by one costs more than authentication.
  *
  * @param headers names and values in turn
  */
@@ -66,7 +66,7 @@ export function send(
     response.end(body);
     return;
   }
-  // For HEAD, Node writes nothing before the end unless it is asked to.
+  // For HEAD, Node does not write the headers before the end unless they are flushed.
   if (request.method === "HEAD") response.flushHeaders();
   else response.write(body);
   endAfterBody(request, response);

@@ -11,8 +11,8 @@ const NOTHING: ContentPolicy = { "default-src": ["'none'"], "frame-ancestors": [
 /**
  * The headers of all responses with content of one type, names and values in turn.
  *
- * Helmet's headers never change, so helmet runs once, on a response that goes nowhere: as a middleware it would cost
- * each request more than its authentication.
+ * The headers of helmet never change, so helmet runs once, on a dummy response: as a middleware it would cost each
+ * request more than authentication.
  */
 export function responseHeaders(contentType: string, policy = NOTHING): readonly string[] {
   const request = new IncomingMessage(new Socket());
@@ -22,7 +22,7 @@ export function responseHeaders(contentType: string, policy = NOTHING): readonly
     contentSecurityPolicy: { useDefaults: false, directives: { ...policy } },
   });
   setHeaders(request, response, (error?: unknown) => {
-    if (error !== undefined) throw new Error("helmet refused its settings", { cause: error });
+    if (error !== undefined) throw new Error("helmet rejected its settings", { cause: error });
   });
   const helmets = response.getHeaderNames();
   return [
@@ -36,7 +36,7 @@ export function responseHeaders(contentType: string, policy = NOTHING): readonly
 
 export const JSON_HEADERS: readonly string[] = responseHeaders("application/json");
 
-/** `X-Frame-Options` for `x-frame-options`: Node lower-cases the names that it returns. */
+/** Restores `X-Frame-Options` from `x-frame-options`, because Node returns lowercase names. */
 function canonicalName(name: string): string {
   return name.replace(/\b[a-z]/g, (letter) => letter.toUpperCase());
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 
-/** Bytes of an unread body that are discarded so that the client gets to read the response, and the time for them. */
+/** Bytes of an unread body that are discarded so that the client can read the response, and the time limit for that. */
 const MAX_DISCARDED_BYTES = 65_536;
 const MAX_DISCARD_MS = 1000;
 
@@ -8,12 +8,12 @@ export function announcesBody({ headers }: Pick<IncomingMessage, "headers">): bo
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
 
-/** Returns true if a response now would leave a part of the body unread. */
+/** Returns true if part of the body would be unread after a response now. */
 export function hasUnreadBody(request: IncomingMessage): boolean {
   return !request.complete && announcesBody(request);
 }
 
-/** Returns true if the rest is on its way and so short that reading it costs less than a new connection. */
+/** Returns true if the rest is so short that reading it costs less than a new connection. */
 export function isShortBody({ headers }: Pick<IncomingMessage, "headers">): boolean {
   if (headers["transfer-encoding"] !== undefined || headers.expect !== undefined) return false;
   return Number(headers["content-length"] ?? 0) <= MAX_DISCARDED_BYTES;
@@ -44,7 +44,7 @@ export function endAfterBody(request: IncomingMessage, response: ServerResponse)
 
 /**
  * The parser and the request's stream take 30 ms for 64 KiB in chunks of one byte. So the stream gets no more chunks of
- * the segment that is being parsed, and the parser no further segment: no request on this connection is served any more.
+ * the current segment, and the parser no further segments: no more requests on this connection are served.
  */
 function bypassParser(request: IncomingMessage, onData: (bytes: Buffer) => void, onEnd: () => void): void {
   request.push = (chunk: Buffer | null) => {

@@ -3,14 +3,15 @@ import { apiKeySecretName, sha256 } from "../../records/api-key.ts";
 import type { KeyView } from "../cluster/views.ts";
 import { parseBasic } from "./basic-credentials.ts";
 
-/** No secret has this hash: stands in for an unknown key, and for the second hash of a key that has only one. */
+/** A hash of no secret, used for an unknown key, and as the second hash of a key that has only one. */
 const NO_HASH = randomBytes(32);
 
 /**
- * The key whose id and secret an Authorization header carries; state, expiry and addresses are the caller's to check.
+ * Returns the key whose ID and secret are in an Authorization header. The caller must check state, expiry and
+ * addresses.
  *
  * Every header costs the same two hashes and two comparisons, whether or not its key exists, is disabled or has
- * another secret, so that the time of a 401 says nothing.
+ * another secret, so that the time of a 401 reveals nothing.
  *
  * @param find the cached key by the name of its Secret
  */
@@ -23,7 +24,7 @@ export function verifyCredentials(
   const key = find(apiKeySecretName(credentials.keyId));
   const [first = NO_HASH, second = NO_HASH] = key?.parsed.ok ? key.parsed.value.secretHashes : [];
   const presented = sha256(credentials.keySecret);
-  // Both comparisons, always: which of two secrets is being rotated out must not show in the time either.
+  // Always makes both comparisons, so that the time does not reveal which of two secrets matches.
   const matchesFirst = timingSafeEqual(presented, first);
   const matchesSecond = timingSafeEqual(presented, second);
   return matchesFirst || matchesSecond ? key : undefined;

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 
-/** Files of the page that shows the OpenAPI document: ours, and the ones of swagger-ui-dist that it uses. */
+/** Files of the page that shows the OpenAPI document: our own, and those of swagger-ui-dist. */
 const OURS = ["index.html", "page.css", "start.js"] as const;
 const THEIRS = ["swagger-ui.css", "swagger-ui-bundle.js"] as const;
 
@@ -9,7 +9,9 @@ export type DocsAsset = (typeof OURS)[number] | (typeof THEIRS)[number];
 
 export const DOCS_ASSETS: readonly DocsAsset[] = [...OURS, ...THEIRS];
 
-/** The build replaces this module with one that contains the files (rolldown.config.ts): the bundle is a single file. */
+/**
+ * The build replaces this module with one that contains the files (rolldown.config.ts): the bundle is a single file.
+ */
 export function gzippedAsset(name: DocsAsset): Buffer {
   const isOurs = OURS.some((file) => file === name);
   const folder = isOurs

@@ -9,12 +9,12 @@ import { openApiDocument } from "./document.ts";
 import type { Operation } from "./operation.ts";
 import { Page } from "./page.ts";
 
-/** The page runs its own scripts, calls its own server, and nothing else. */
+/** The page may only run its own scripts and call its own server. */
 const POLICY: ContentPolicy = {
   "default-src": ["'none'"],
   "script-src": ["'self'"],
   "style-src": ["'self'"],
-  // The icons in swagger-ui's style sheet.
+  // For the icons in the style sheet of swagger-ui.
   "img-src": ["'self'", "data:"],
   "connect-src": ["'self'"],
   "base-uri": ["'none'"],

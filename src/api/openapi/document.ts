@@ -22,7 +22,7 @@ const TAGS: Readonly<Record<Tag, string>> = {
   "User management": "The members of an organization.",
   Billing: "Not part of this server.",
   Service: "The services of an organization.",
-  Backup: "When a service is backed up, and how long that is kept.",
+  Backup: "The schedule and the retention of the backups of a service.",
   OpenAPI: "The API keys of an organization.",
   Prometheus: "Not part of this server.",
   Pipes: "The size of the pipes of a service, which all of its database pipes share.",
@@ -33,7 +33,7 @@ const BETA = "**Beta**: the contract is stable.";
 const PARAMETERS: Readonly<Record<string, z.ZodType>> = {
   organizationId: z.guid().meta({ description: "The id of the key's organization." }),
   serviceId: z.guid().meta({ description: "The id of a service of the organization." }),
-  userId: z.string().min(1).meta({ description: "The id of a user, of any form." }),
+  userId: z.string().min(1).meta({ description: "The id of a user, in any format." }),
 };
 
 /** The OpenAPI 3.1 document of these operations. */

@@ -13,10 +13,10 @@ export type Tag =
   | "Prometheus"
   | "Pipes";
 
-/** An operation of the API: the single source of everything that the OpenAPI document says about it. */
+/** An operation of the API: the single source of its entry in the OpenAPI document. */
 export interface Operation {
   readonly method: Method;
-  /** As OpenAPI writes it: `/v1/things/{thingId}`. */
+  /** In OpenAPI syntax: `/v1/things/{thingId}`. */
   readonly path: string;
   readonly id: string;
   readonly tag: Tag;

@@ -34,7 +34,7 @@ export class Page {
   }
 }
 
-/** By name, and not with a weight of 0 (RFC 9110, section 12.5.3). */
+/** Accepts gzip only by name and with a weight above 0 (RFC 9110, section 12.5.3). */
 function acceptsGzip(acceptEncoding: string): boolean {
   return /(?:^|,)\s*gzip\s*(?:$|,|;\s*q=(?:1|0\.0{0,2}[1-9]))/i.test(acceptEncoding);
 }

@@ -11,7 +11,7 @@ const rate = count.optional();
 
 const everywhere = {
   "X-Request-Id": z.uuidv4().meta({
-    description: "Quote it when you report something. In a 200 it is also the `requestId`.",
+    description: "Include it when you report a problem. In a 200 it is also the `requestId`.",
     header: { id: "X-Request-Id" },
   }),
   "X-RateLimit-Limit": rate.meta({
@@ -19,7 +19,7 @@ const everywhere = {
     header: { id: "X-RateLimit-Limit" },
   }),
   "X-RateLimit-Remaining": rate.meta({
-    description: "Requests that are left now.",
+    description: "Requests that remain in the window.",
     header: { id: "X-RateLimit-Remaining" },
   }),
   "X-RateLimit-Reset": count
@@ -97,7 +97,7 @@ const failed = {
   id: "InternalError",
   ...refusal(
     500,
-    "An error of the server. The outcome of a write is unknown; it is safe to repeat. Quote the request id when you report it.",
+    "An error of the server. The outcome of a write is unknown; it is safe to repeat. Include the request id when you report it.",
   ),
 };
 const unavailable = {
@@ -112,7 +112,7 @@ const otherwise = {
   id: "Refused",
   ...refusal(
     405,
-    "Refused before an operation is found: 404 and 405 for an unknown path or method, 408 for a request that is too slow, 417 for an unknown expectation, 431 for headers longer than 16,384 bytes.",
+    "Rejected before routing: 404 and 405 for an unknown path or method, 408 for a request that is too slow, 417 for an unknown expectation, 431 for headers longer than 16,384 bytes.",
     allow,
   ),
 };

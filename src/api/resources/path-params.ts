@@ -7,7 +7,7 @@ import type { ClusterCache } from "../cluster/cluster-cache.ts";
 import { InvalidRequestError, NotFoundError } from "../errors.ts";
 import { authenticatedKey } from "../middleware/request-context.ts";
 
-/** The records that path parameters are looked up in. */
+/** The records for lookups of path parameters. */
 export type TenantRecords = Pick<ClusterCache, "organization" | "service">;
 
 export interface MemberParams {
@@ -29,7 +29,7 @@ export function ownOrganization(request: Request, records: TenantRecords): Organ
 /**
  * The organization in the path.
  *
- * @throws InvalidRequestError if the parameter is no UUID
+ * @throws InvalidRequestError if the parameter is not a UUID
  * @throws NotFoundError if it is absent or belongs to another key; both look the same
  */
 export function organizationParam(request: Request, records: TenantRecords): Organization {
@@ -97,7 +97,7 @@ function decoded(value: string): string | undefined {
   }
 }
 
-/** A malformed record fails the request as our fault: to call the object absent would be a lie. */
+/** A malformed record causes a 500, because the object is not absent. */
 export function readable<T>(parsed: Parsed<T>): T {
   if (parsed.ok) return parsed.value;
   throw new Error(`the record is malformed: ${parsed.problem}`);

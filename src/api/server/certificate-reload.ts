@@ -3,14 +3,14 @@ import { type Clock, pause } from "../../runtime/clock.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import type { TlsFiles } from "./tls-files.ts";
 
-/** Interval at which the files are compared by content: swapping a symbolic link changes no file's time. */
+/** Interval at which the contents of the files are compared. Swapping a symbolic link changes no modification time. */
 const CHECK_MS = 5000;
 
 export interface CertificateReloadOptions {
   readonly served: TlsFiles;
   /** @throws Error with a sentence if the files cannot be served */
   readonly read: () => TlsFiles;
-  /** For new connections; open ones keep theirs. */
+  /** For new connections; open connections keep their certificate. */
   readonly install: (files: TlsFiles) => void;
   readonly clock: Clock;
   readonly log: Logger;
@@ -19,8 +19,8 @@ export interface CertificateReloadOptions {
 /**
  * Installs the certificate from the files whenever they change, until the signal is aborted.
  *
- * The two files cannot be read in one instant, and their writer may be half way through: a pair that cannot be served
- * is logged once and read again later; until then the old certificate stays.
+ * The two files cannot be read atomically, and their writer may not be finished: an unusable pair is logged once and
+ * read again later; until then the old certificate is served.
  */
 export async function reloadCertificate(
   options: CertificateReloadOptions,
@@ -41,7 +41,7 @@ export async function reloadCertificate(
       log.info({ notAfter: new X509Certificate(found.cert).validTo }, "serving a new certificate");
     } catch (err) {
       const problem = String(err);
-      if (problem !== logged) log.warn({ err }, "the new certificate cannot be served: keeping the old one");
+      if (problem !== logged) log.warn({ err }, "the new certificate is unusable: keeping the old one");
       logged = problem;
     }
   }

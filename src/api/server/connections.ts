@@ -42,9 +42,9 @@ export interface ConnectionsOptions {
 
 /**
  * The open connections of a server, and their limits. At a limit, a new connection replaces an open one, so that
- * clients without credentials cannot occupy the server: the one that was unused for longest among those whose last
- * request was not authenticated, or else among the idle ones. A connection is idle while no response is owed on it,
- * even if a request is arriving slowly, or its client does not read a response or still sends a refused body.
+ * clients without credentials cannot exhaust the server: the least recently used connection among those whose last
+ * request was not authenticated, or else among the idle ones. A connection is idle while no response is pending on it,
+ * even if a request is arriving slowly, or its client does not read a response or still sends a rejected body.
  */
 export class Connections {
   readonly #options: ConnectionsOptions;
@@ -55,7 +55,7 @@ export class Connections {
   readonly #bySocket = new WeakMap<Duplex, Connection>();
   #isShuttingDown = false;
 
-  /** To be created before the server listens. */
+  /** Must be created before the server listens. */
   constructor(options: ConnectionsOptions) {
     this.#options = options;
     this.#limits = options.limits ?? CONNECTION_LIMITS;
@@ -68,7 +68,7 @@ export class Connections {
     return this.#open.size;
   }
 
-  /** To be called for each request, before it is served. */
+  /** Call it for each request, before it is served. */
   begin(exchange: Exchange): void {
     const { socket } = exchange.request;
     const connection = this.#bySocket.get(socket);
@@ -99,7 +99,7 @@ export class Connections {
 
   #accept(socket: Socket): void {
     const { remoteAddress } = socket;
-    // The client is gone already.
+    // The client has already disconnected.
     if (this.#isShuttingDown || remoteAddress === undefined) {
       socket.destroy();
       return;
@@ -160,7 +160,7 @@ export class Connections {
   }
 
   #drop(connection: Connection): void {
-    // At once, so that the next connection does not count it: `close` comes later.
+    // Immediately, so that the next connection does not count it; `close` is emitted later.
     this.#open.delete(connection.key);
     connection.socket.destroy();
     this.#options.onDrop("evicted", connection.source);
@@ -182,7 +182,7 @@ function isIdle({ latest }: Connection): boolean {
 function isOwedResponse(connection: Connection): boolean {
   const { latest } = connection;
   if (latest === undefined || isIdle(connection)) return false;
-  // A response gets its socket when those before it are out, and is written whole.
+  // A response gets its socket after the responses before it are written, and is written at once.
   return latest.response.socket === null || !latest.response.headersSent;
 }
 

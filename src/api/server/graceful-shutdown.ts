@@ -13,7 +13,7 @@ export interface ShutdownOptions {
   readonly maxMs: number;
 }
 
-/** Accepts no new connections, and resolves when the last open one has ended: after its response, or its time. */
+/** Stops accepting connections, and resolves when the last open one has ended, after its response or its timeout. */
 export async function shutDownGracefully(options: ShutdownOptions): Promise<void> {
   const { server, connections, clock, headersMs, maxMs } = options;
   const closed = once(server, "close");

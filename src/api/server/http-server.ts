@@ -15,7 +15,7 @@ export interface Timeouts {
   readonly requestMs: number;
   /** Longest wait of a connection for its next request. */
   readonly keepAliveMs: number;
-  /** Longest time without traffic on a connection on which a response is owed, or not read. */
+  /** Maximum time without traffic on a connection with a pending or unread response. */
   readonly stalledMs: number;
   /** Interval at which the first two are checked. */
   readonly checkMs: number;
@@ -25,8 +25,8 @@ export const TIMEOUTS: Timeouts = {
   headersMs: 10_000,
   requestMs: 30_000,
   keepAliveMs: 75_000,
-  // The slowest response takes 120 s: a write that waits for its turn (cluster/write-queue.ts) and then always meets
-  // another writer (cluster/retry-on-conflict.ts).
+  // The slowest response takes 120 s: a write that waits for its turn (cluster/write-queue.ts) and then conflicts with
+  // other writers in every round (cluster/retry-on-conflict.ts).
   stalledMs: 150_000,
   // Often, so that thousands of connections do not expire in one turn of the event loop.
   checkMs: 100,
@@ -74,8 +74,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   });
   const malformed = new MalformedRequests({ ...options, connections });
   const serve = limitPipelining((request, response) => {
-    // RFC 9112, section 9.6: the client gets no response to a request behind the one that closes the connection, so
-    // the request must not change anything either.
+    // RFC 9112, section 9.6: a request after the one that closes the connection gets no response, so it must not change
+    // anything either.
     const previous = connections.latest(request.socket);
     if (previous && contextOf(previous.request)?.closeConnection) return;
     connections.begin({ request, response });

@@ -22,8 +22,8 @@ export interface MalformedRequestsOptions {
 }
 
 /**
- * Responds to everything that never becomes a request for the app, or breaks off in the middle: Node's own response
- * would have no body. The connection ends with it.
+ * Responds to malformed and incomplete requests, which never reach the app; Node's own response would have no body. The
+ * connection ends with the response.
  */
 export class MalformedRequests {
   readonly #options: MalformedRequestsOptions;
@@ -42,19 +42,19 @@ export class MalformedRequests {
   }
 
   onConnect(socket: Duplex): void {
-    // Node has removed its own listener: without one, a client that is gone by now would end the process.
+    // Node has removed its own listener; without one, a client that disconnects now would crash the process.
     socket.on("error", () => socket.destroy());
-    this.#refuse(socket, createError(400, "This is not a proxy."));
+    this.#refuse(socket, createError(400, "This server is not a proxy."));
   }
 
   #refuse(socket: Duplex, error: HttpError): void {
     const latest = this.#options.connections.latest(socket);
     if (!socket.writable || !canRespond(latest)) {
-      // After the bytes of an earlier response that are on their way.
+      // After the pending bytes of an earlier response.
       socket.end(() => socket.destroy());
       return;
     }
-    // The parser may have given up in the body of a request that the app is serving: then both have one id.
+    // The parser may have failed in the body of a request that the app is serving; then both have the same ID.
     const unfinished = latest && !latest.request.complete ? contextOf(latest.request) : undefined;
     const requestId = unfinished?.requestId ?? randomUUID();
     const head = this.#head(error, requestId, unfinished?.rateLimitFields ?? this.#options.limits.uncharged);
@@ -89,17 +89,17 @@ export class MalformedRequests {
 }
 
 /**
- * Returns true if the client would read a response written past Node's HTTP layer as what it is. Behind a response that is still owed
- * it would be read as that one; behind one that has begun it would be garbage.
+ * Returns true if a response that bypasses Node's HTTP layer would be unambiguous. While another response is pending,
+ * the client would take it for that one; after the start of another response, it would be garbage.
  */
 function canRespond(latest: Exchange | undefined): boolean {
   if (latest === undefined) return true;
   const { request, response } = latest;
-  // A response gets its socket when those before it are out.
+  // A response gets its socket after the responses before it are written.
   return request.complete ? response.writableFinished : response.socket !== null && !response.headersSent;
 }
 
-/** The HTTP status of a parser's error; `undefined` if the client is gone, or this is not HTTP. */
+/** Returns the HTTP status of a parser error; `undefined` if the client disconnected, or if this is not HTTP. */
 function toHttpError({ code = "" }: NodeJS.ErrnoException): HttpError | undefined {
   switch (code) {
     case "HPE_HEADER_OVERFLOW":

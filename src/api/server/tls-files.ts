@@ -9,10 +9,10 @@ export interface TlsFiles {
 }
 
 /**
- * The certificate to serve HTTPS with, or `undefined` for plain HTTP. Every request carries a secret, so plain HTTP
- * leaves this machine only if the operator says that TLS ends upstream.
+ * Returns the certificate for HTTPS, or `undefined` for plain HTTP. Every request contains a secret, so plain HTTP on
+ * other than loopback addresses requires an explicit setting.
  *
- * @throws Error with a sentence that says what to do
+ * @throws Error with a sentence for the user
  */
 export function readTlsFiles(settings: TlsSettings): TlsFiles | undefined {
   const { host, plainHttp, tlsCert, tlsKey } = settings;
@@ -20,11 +20,11 @@ export function readTlsFiles(settings: TlsSettings): TlsFiles | undefined {
     return requireUsable({ cert: read(tlsCert), key: read(tlsKey) });
   }
   if (tlsCert !== undefined || tlsKey !== undefined) {
-    throw new Error("TLS needs both a certificate and its private key: give both files or neither.");
+    throw new Error("TLS requires both a certificate and its private key: set both files or neither.");
   }
   if (plainHttp || isLoopback(host)) return undefined;
   throw new Error(
-    `Plain HTTP on ${host} would send key secrets in clear: give a TLS certificate and key, or say with the plain HTTP setting that TLS ends upstream.`,
+    `Plain HTTP on ${host} would send key secrets unencrypted: set a TLS certificate and key, or enable plain HTTP if TLS is terminated upstream.`,
   );
 }
 
@@ -34,7 +34,7 @@ function requireUsable(files: TlsFiles): TlsFiles {
     return files;
   } catch (cause) {
     throw new Error(
-      `The TLS certificate and key cannot be used: ${messageOf(cause)}. They must be PEM, and belong together.`,
+      `The TLS certificate and key are unusable: ${messageOf(cause)}. They must be PEM files that match.`,
       { cause },
     );
   }

@@ -2,7 +2,7 @@ import { formatSize } from "../../domain/size.ts";
 import type { Action } from "../decide/actions.ts";
 import { formatAllotment } from "../observe/resources.ts";
 
-/** The fields of an action in the log. */
+/** Log fields of an action. */
 export function describeAction(action: Action): object {
   switch (action.type) {
     case "create-pipe-scaling":

@@ -11,16 +11,18 @@ export interface ActionRunnerOptions extends Applier {
   readonly enqueue: (serviceId: string) => void;
 }
 
-/** A reconciliation waits this long for its writes. Slower ones go on by themselves, so that they block no worker. */
+/**
+ * A reconciliation waits this long for its writes. Slower writes continue in the background, so they block no worker.
+ */
 const PATIENCE_MS = 5000;
 
-/** The end of the process waits this long for writes in flight, before it gives back the lease. */
+/** On shutdown, the process waits this long for writes in flight before it releases the lease. */
 const SETTLE_MS = 10_000;
 
-/** Does the actions of reconciliations, those of one reconciliation at once. */
+/** Runs the actions of reconciliations. The actions of one reconciliation run concurrently. */
 export class ActionRunner {
   readonly #options: ActionRunnerOptions;
-  /** At most one for each reconciliation whose writes are slow; each write has a deadline. */
+  /** At most one entry for each reconciliation with slow writes; each write has a deadline. */
   readonly #inFlight = new Set<Promise<void>>();
 
   constructor(options: ActionRunnerOptions) {
@@ -28,9 +30,9 @@ export class ActionRunner {
   }
 
   /**
-   * An action that fails does not keep the others from being done.
+   * Runs all actions, even if some of them fail.
    *
-   * @returns an error that says that our view is outdated, or that is not about one pipe
+   * @returns an error if our view is outdated, or if the error is not about a single pipe
    */
   async run(
     serviceId: string,
@@ -68,7 +70,7 @@ export class ActionRunner {
     const before = recordOf();
     await apply(this.#options, action);
     const after = recordOf();
-    // A dry run that succeeds leaves the record of an earlier write as it is.
+    // A dry run that succeeds does not change the record of an earlier write.
     const error = after && after !== before && "error" in after.outcome ? after.outcome.error : undefined;
     const line = { serviceId, ...describeAction(action), requestId };
     if (error && action.type !== "refresh") log.warn({ ...line, ...error }, `${action.type} failed`);
@@ -77,7 +79,7 @@ export class ActionRunner {
   }
 }
 
-/** Resolves with the work, or after the time. */
+/** Resolves when the work is done, or after the timeout. */
 async function within(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
   const patience = Promise.withResolvers<void>();
   const cancel = clock.after(ms, patience.resolve);

@@ -19,10 +19,10 @@ export interface Applier extends Validator {
 }
 
 /**
- * Does one action and puts the response into the caches, so that the next reconciliation sees it. The write
- * history records the outcome of a write to a pipe.
+ * Runs one action and stores the response in the caches, so that the next reconciliation sees it. The write history
+ * records the outcome of a write to a pipe.
  *
- * @throws KubeApiError if our view of an object is outdated, and for writes to other objects than pipes
+ * @throws KubeApiError if our view of an object is outdated, or if a write to an object other than a pipe fails
  */
 export async function apply(applier: Applier, action: Action): Promise<void> {
   applier.assertMayWrite();
@@ -91,21 +91,21 @@ async function patchPipe(
   return view;
 }
 
-/** A list of one, because the controller may list Deployments anyway. */
+/** Reads with a list of one object, because the controller has permission to list Deployments but not to get them. */
 async function refresh({ client, caches, writes }: Applier, { metadata }: DeploymentView): Promise<void> {
   const { name, namespace, uid, generation } = metadata;
   const { items } = await client.json<{ readonly items: readonly Deployment[] }>({
     path: collectionPath(DEPLOYMENTS, namespace),
     query: { fieldSelector: `metadata.name=${name}` },
   });
-  // The watch reports a deletion, and another object of this name.
+  // The watch reports a deletion, or another object with this name.
   const current = items.find((item) => item.metadata.uid === uid);
   if (current) caches.pipes.observe(toDeploymentView(current));
   writes.resolve(uid, current?.metadata.generation ?? generation);
 }
 
 /**
- * Reads the PipeScaling. If it is newer than our view, it replaces the view. If it is what we see, etcd was restored
+ * Reads the PipeScaling. If it is newer than our view, it replaces the view. If it equals our view, etcd was restored
  * from a snapshot, and the annotations of the pipes are set to its generation.
  */
 async function confirmGeneration(
@@ -127,7 +127,7 @@ async function confirmGeneration(
   }
 }
 
-/** True if an error says that our view is outdated: the next reconciliation has a newer one. */
+/** Returns true if the error means that our view is outdated. The next reconciliation has a newer one. */
 export function isOutdated(error: unknown): boolean {
   return isCode(error, 404) || isCode(error, 409) || isReplaced(error);
 }

@@ -9,7 +9,7 @@ import { type Allotment, resourcesFor } from "../observe/resources.ts";
 /** An admission webhook may take 30 s to respond. */
 const WRITE_TIMEOUT_MS = 35_000;
 
-/** The uid protects an object that took the pipe's name, the resourceVersion one that has changed since our view. */
+/** The uid protects another object with the pipe's name; the resourceVersion protects changes since our view. */
 export function pipePatch(
   { metadata }: DeploymentView,
   rollout: LastRollout,

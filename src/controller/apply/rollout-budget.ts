@@ -1,27 +1,27 @@
 import type { Clock } from "../../runtime/clock.ts";
 
 export interface RolloutBudgetOptions {
-  /** Most rollouts at once over all services. */
+  /** Maximum number of concurrent rollouts across all services. */
   readonly limit: number;
-  /** Rollouts that the cache shows, or that may have started without it showing them. */
+  /** Rollouts in the cache, and rollouts that may have started but are not in the cache yet. */
   readonly rolling: () => number;
   /** Reconciles a service that waits for a rollout. */
   readonly wake: (serviceId: string) => void;
   readonly clock: Pick<Clock, "after">;
 }
 
-/** Rollouts also leave the budget by time, which no event reports. */
+/** Rollouts can also leave the budget by timeout, which produces no event. */
 const RECHECK_MS = 30_000;
 
 /**
- * The limit of concurrent rollouts over all services, and the services that wait for it, first come, first served. It
- * wakes as many of them as rollouts may start, so that the work grows with the number of rollouts and not with the
- * number of services that wait.
+ * The limit of concurrent rollouts across all services, and the services that wait for it, first come, first served. It
+ * wakes only as many services as rollouts may start, so that the work grows with the number of rollouts and not with
+ * the number of waiting services.
  */
 export class RolloutBudget {
   readonly #options: RolloutBudgetOptions;
   readonly #waiting = new Set<string>();
-  /** Woken, and not reconciled since. */
+  /** Services that were woken and not reconciled since. */
   readonly #woken = new Set<string>();
   #hasTimer = false;
 
@@ -29,12 +29,12 @@ export class RolloutBudget {
     this.#options = options;
   }
 
-  /** Rollouts that may start now. */
+  /** Number of rollouts that may start now. */
   free(): number {
     return Math.max(0, this.#options.limit - this.#options.rolling());
   }
 
-  /** A reconciliation ended. @param isWaiting whether a pipe of the service waits for the budget */
+  /** Call it after each reconciliation. @param isWaiting whether a pipe of the service waits for the budget */
   reconciled(serviceId: string, isWaiting: boolean): void {
     const wasWoken = this.#woken.delete(serviceId);
     if (isWaiting) {
@@ -46,7 +46,7 @@ export class RolloutBudget {
     if (wasWoken && !isWaiting) this.wakeNext();
   }
 
-  /** A rollout ended, or a service that was woken needed none. */
+  /** Wakes services after a rollout ended, or after a woken service did not start one. */
   wakeNext(): void {
     let places = this.free() - this.#woken.size;
     for (const serviceId of this.#waiting) {
@@ -63,7 +63,7 @@ export class RolloutBudget {
     this.#hasTimer = true;
     this.#options.clock.after(RECHECK_MS, () => {
       this.#hasTimer = false;
-      // A reconciliation that failed has not said whether it took its place.
+      // After a failed reconciliation, it is unknown whether the service started a rollout.
       this.#woken.clear();
       this.wakeNext();
       if (this.#waiting.size > 0) this.#startTimer();

@@ -21,7 +21,7 @@ export interface Validator {
 }
 
 /**
- * Does a dry run of a resize, and compares the new pod with the nodes if the action asks for it. A problem is recorded
+ * Makes a dry run of a resize, and compares the new pod with the nodes if the action requires it. A problem is recorded
  * as if the resize had failed.
  */
 export async function validate(validator: Validator, action: ValidateAction): Promise<void> {
@@ -46,7 +46,7 @@ export async function validate(validator: Validator, action: ValidateAction): Pr
   writes.failed(uid, problem, generation, clock.now());
 }
 
-/** Only a refusal counts: a webhook that knows no dry runs, or gives no response, tells nothing about the write. */
+/** Only a rejection counts: a webhook that does not support dry runs or does not respond predicts nothing. */
 async function problemOf(validator: Validator, action: ValidateAction): Promise<WriteError | undefined> {
   const { pipe, rollout } = action;
   const request = pipePatch(pipe, rollout, resourcesPatch(action, rollout.size));
@@ -60,7 +60,7 @@ async function problemOf(validator: Validator, action: ValidateAction): Promise<
   return action.checksNodes ? capacityProblem(validator, resized.spec.template.spec) : undefined;
 }
 
-/** @param pod as the dry run shows it, with the new size and with what webhooks add */
+/** @param pod from the response to the dry run, with the new size and the changes of webhooks */
 async function capacityProblem({ nodes }: Validator, pod: PodSpec): Promise<WriteError | undefined> {
   try {
     const listed = await nodes.list();
@@ -72,7 +72,7 @@ async function capacityProblem({ nodes }: Validator, pod: PodSpec): Promise<Writ
   }
 }
 
-/** @throws the error itself if our view is outdated, or if a busy server says when to come back */
+/** @throws the error itself if our view is outdated, or if a busy server sent Retry-After */
 function problemIn(error: unknown): WriteError {
   const problem = isCode(error, 429) ? undefined : writeErrorOf(error);
   if (problem === undefined) throw error;

@@ -2,7 +2,7 @@ import type { Store } from "../../runtime/store.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import type { Validation } from "../observe/validation.ts";
 
-/** The last dry run of a resize of each Deployment. It holds no more entries than the cache has Deployments. */
+/** The last dry run of each Deployment. It has at most as many entries as the cache has Deployments. */
 export class Validations {
   readonly #records = new Map<string, Validation>();
 
@@ -12,7 +12,7 @@ export class Validations {
     });
   }
 
-  /** By the uid of the Deployment. */
+  /** Keyed by uid of the Deployment. */
   get records(): ReadonlyMap<string, Validation> {
     return this.#records;
   }

@@ -9,9 +9,9 @@ import {
 import type { WriteError } from "../observe/write-record.ts";
 
 /**
- * The reason why a write to a pipe was not done, in the server's own words.
+ * Returns the reason why a write to a pipe failed, with the message of the server.
  *
- * @returns `undefined` if our view is outdated, and for errors that are not about this object
+ * @returns `undefined` if our view is outdated, or if the error is not about this object
  */
 export function writeErrorOf(error: unknown): WriteError | undefined {
   if (error instanceof KubeUnreachableError) return { reason: "WriteFailed", message: error.message };
@@ -20,22 +20,22 @@ export function writeErrorOf(error: unknown): WriteError | undefined {
   const message = serverMessage(error);
   const { retryAfterMs } = error;
   if (isWithoutRight(error)) return { reason: "Forbidden", message };
-  // 422 of validation or an admission policy, 403 of a policy, 400 of a webhook: they depend on what is written.
+  // 422 from validation or an admission policy, 403 from a policy and 400 from a webhook depend on the written object.
   const isRefused = [400, 403, 422].some((code) => isCode(error, code));
   return { reason: isRefused ? "Refused" : "WriteFailed", message, retryAfterMs };
 }
 
-/** Without a response the write may have been done. */
+/** Without a response, the write may have succeeded. */
 export function isOutcomeUnknown(error: unknown): boolean {
   return error instanceof KubeUnreachableError;
 }
 
-/** A webhook that has side effects lets no dry run through. */
+/** The API server rejects dry runs if a webhook has side effects. */
 export function isWithoutDryRun(error: unknown): boolean {
   return isCode(error, 400) && error.message.includes("does not support dry run");
 }
 
-/** The error's message has the request and the code in front of the server's words. */
+/** The message of the error starts with the request and the status code, followed by the message of the server. */
 function serverMessage({ message, code }: KubeApiError): string {
   const before = `: ${code} `;
   return message.slice(message.indexOf(before) + before.length);

@@ -4,15 +4,15 @@ import type { DeploymentView } from "../observe/deployment-view.ts";
 import type { LastRollout } from "../observe/last-rollout.ts";
 import type { WriteError, WritePurpose, WriteRecord } from "../observe/write-record.ts";
 
-/** By then the watch has shown what became of a write. */
+/** After this time, the watch has delivered the result of a write. */
 const MAX_UNRESOLVED_MS = 5 * 60_000;
 
 /**
- * The last write of this process to each Deployment. It holds no more entries than the cache has Deployments.
+ * The last write of this process to each Deployment. It has at most as many entries as the cache has Deployments.
  */
 export class WriteHistory {
   readonly #records = new Map<string, WriteRecord>();
-  /** Deployments whose rollouts may have started without the cache showing them, and since when. */
+  /** Deployments whose rollouts may have started but are not in the cache yet, with the time of the write. */
   readonly #unresolved = new Map<string, number>();
 
   constructor(pipes: Store<DeploymentView>) {
@@ -21,18 +21,18 @@ export class WriteHistory {
     });
   }
 
-  /** By the uid of the Deployment. */
+  /** Keyed by uid of the Deployment. */
   get records(): ReadonlyMap<string, WriteRecord> {
     return this.#records;
   }
 
-  /** Rollouts that may have started without the cache showing them. */
+  /** Rollouts that may have started but are not in the cache yet. */
   unresolvedRollouts(nowMs: number): number {
     const since = [...this.#unresolved.values()];
     return since.filter((atMs) => nowMs - atMs < MAX_UNRESOLVED_MS).length;
   }
 
-  /** @returns a function that takes the record back, for a write that the API server rejected as outdated */
+  /** @returns a function that removes the record, for a write that the API server rejected as outdated */
   begin(uid: string, purpose: WritePurpose, rollout: LastRollout, nowMs: number): () => void {
     const size = formatSize(rollout.size);
     const before = this.#records.get(uid);
@@ -51,7 +51,7 @@ export class WriteHistory {
 
   /** @param generation of the Deployment that the write was for */
   failed(uid: string, error: WriteError, generation: number, nowMs: number): void {
-    // The wait for the next attempt begins with the response.
+    // The delay before the next attempt starts at the response.
     this.#settle(uid, { type: "failed", error, generation }, nowMs);
   }
 
@@ -59,7 +59,7 @@ export class WriteHistory {
     this.#settle(uid, { type: "unknown", error });
   }
 
-  /** A read has shown the object as it is now. */
+  /** Call it after a read of the object, which shows whether the write succeeded. */
   resolve(uid: string, generation: number): void {
     const outcome = this.#records.get(uid)?.outcome;
     if (outcome?.type === "unknown") this.#settle(uid, { type: "failed", error: outcome.error, generation });

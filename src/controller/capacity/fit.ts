@@ -5,8 +5,8 @@ import type { NodeView } from "./node-view.ts";
 import { type Amounts, podRequests } from "./pod-requests.ts";
 
 /**
- * Why no node is large enough for the pod, even if nothing else ran there; `undefined` if one is. The use of
- * other pods is left out: preemption and pods that end make it a guess (docs/adr/0027).
+ * Returns the reason why no node is large enough for the pod, even without other pods; `undefined` if one is. It
+ * ignores the requests of other pods, because they can end or be preempted (docs/adr/0027).
  */
 export function lackOfCapacity(spec: PodSpec, nodes: readonly NodeView[]): string | undefined {
   const requests = podRequests(spec);
@@ -17,7 +17,7 @@ export function lackOfCapacity(spec: PodSpec, nodes: readonly NodeView[]): strin
   const [first, ...others] = matching;
   if (!first) {
     const all = `${nodes.length} ${nodes.length === 1 ? "node" : "nodes"}`;
-    return `${pod}, and it may run on none of the ${all} of the cluster (node selector, node affinity, taints): add a node for it, or change what keeps it away; ${skip}`;
+    return `${pod}, and it may run on none of the ${all} of the cluster (node selector, node affinity, taints): add a node for it, or change these rules; ${skip}`;
   }
   const largest = others.reduce((a, b) => (isLarger(b, a) ? b : a), first);
   const has = `${describe(largest, roundDown)} allocatable`;
@@ -25,7 +25,7 @@ export function lackOfCapacity(spec: PodSpec, nodes: readonly NodeView[]): strin
     others.length === 0
       ? `the one node that it may run on has ${has}`
       : `the largest of the ${matching.length} nodes that it may run on has ${has}`;
-  return `${pod}, and ${which}: ask for a smaller size, or add a larger node; ${skip}`;
+  return `${pod}, and ${which}: request a smaller size, or add a larger node; ${skip}`;
 }
 
 function isLarger(a: Amounts, b: Amounts): boolean {
@@ -40,7 +40,7 @@ type Round = (amount: bigint, unit: bigint) => bigint;
 const roundDown: Round = (amount, unit) => amount / unit;
 const roundUp: Round = (amount, unit) => (amount + unit - 1n) / unit;
 
-/** Thousandths of cores and hundredths of GiB; a request is rounded up, so that it never reads as if it would fit. */
+/** Shows thousandths of cores and hundredths of GiB. Requests are rounded up, so that they never appear to fit. */
 function describe({ cpu, memory }: Amounts, round: Round): string {
   const cores = Number(round(cpu, BILLION / 1000n)) / 1000;
   const gib = Number(round(memory * 100n, BILLION * GIB)) / 100;

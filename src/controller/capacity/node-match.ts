@@ -7,7 +7,7 @@ import type {
 } from "../../kube/objects.ts";
 import type { NodeView } from "./node-view.ts";
 
-/** True if a pod may run on the node, whatever its size: by name, labels, required node affinity and taints. */
+/** Returns true if a pod of any size may run on the node, by name, labels, required node affinity and taints. */
 export function matchesNode(spec: PodSpec, node: NodeView): boolean {
   const { nodeName, nodeSelector = {}, affinity } = spec;
   const terms = affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
@@ -24,7 +24,7 @@ function matchesTerm({ matchExpressions = [], matchFields = [] }: NodeSelectorTe
   if (matchExpressions.length + matchFields.length === 0) return false;
   return (
     matchExpressions.every((each) => meets(each, node.labels[each.key])) &&
-    // The name is the only field that Kubernetes allows here.
+    // Kubernetes supports only the field metadata.name here.
     matchFields.every((each) => meets(each, node.name))
   );
 }
@@ -47,8 +47,8 @@ function meets({ operator, values = [] }: NodeSelectorRequirement, value: string
 }
 
 /**
- * A pod with a node name passes by the scheduler, and only NoExecute keeps it away. A RuntimeClass can add tolerations
- * when the pod is created; the template does not show them, so any taint may be tolerated.
+ * A pod with a node name bypasses the scheduler, so only NoExecute taints apply. A RuntimeClass can add tolerations
+ * when the pod is created. They are not in the template, so a pod with a RuntimeClass may tolerate any taint.
  */
 function isBorne(taint: Taint, { nodeName, runtimeClassName, tolerations = [] }: PodSpec): boolean {
   const isHard = taint.effect === "NoExecute" || (taint.effect === "NoSchedule" && nodeName === undefined);
@@ -56,7 +56,7 @@ function isBorne(taint: Taint, { nodeName, runtimeClassName, tolerations = [] }:
   return tolerations.some((toleration) => tolerates(toleration, taint));
 }
 
-/** An operator that this version does not know counts as a match: a check that is in doubt stops no rollout. */
+/** An unknown operator counts as a match, so that an inconclusive check does not block a rollout. */
 function tolerates(
   { key = "", operator = "Equal", value = "", effect = "" }: Toleration,
   taint: Taint,

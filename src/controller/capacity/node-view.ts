@@ -1,7 +1,7 @@
 import type { Node, Taint } from "../../kube/objects.ts";
 import { type Amounts, amountOf } from "./pod-requests.ts";
 
-/** The parts of a node that tell which pods it can run. */
+/** The fields of a node that determine which pods it can run. */
 export interface NodeView {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
@@ -9,7 +9,7 @@ export interface NodeView {
   readonly allocatable: Amounts;
 }
 
-/** Kubernetes gives a cordoned node this taint too, a moment later. */
+/** Kubernetes also adds this taint to a cordoned node, a moment later. */
 const CORDONED: Taint = { key: "node.kubernetes.io/unschedulable", effect: "NoSchedule" };
 
 export function toNodeView({ metadata, spec, status }: Node): NodeView {

@@ -17,10 +17,10 @@ interface NodesOptions {
 
 const NODE_LIST = listOf(node);
 
-/** All services share a list for this long: five hundred of them cost one list. */
+/** All services share one list of nodes for this long. */
 const MAX_AGE_MS = 60_000;
 
-/** The nodes, listed when they are needed. A watch would cost an event for every report of every kubelet. */
+/** Lists nodes on demand. A watch would produce an event for every status update of every kubelet. */
 export class Nodes {
   readonly #options: NodesOptions;
   #recent: Promise<readonly NodeView[] | undefined> | undefined;
@@ -32,7 +32,7 @@ export class Nodes {
 
   /**
    * @returns `undefined` if the controller has no permission to list nodes
-   * @throws KubeApiError or KubeUnreachableError for any other error, after which the next call lists again
+   * @throws KubeApiError or KubeUnreachableError for any other error; then the next call lists again
    */
   list(): Promise<readonly NodeView[] | undefined> {
     if (this.#recent !== undefined) return this.#recent;
@@ -53,7 +53,7 @@ export class Nodes {
       return objects;
     } catch (err) {
       if (!isCode(err, 403)) throw err;
-      const text = "no permission to list nodes: sizes are not compared with them before a rollout";
+      const text = "no permission to list nodes: rollouts start without a check of node capacity";
       if (!this.#isRefusalLogged) log.warn({ err }, text);
       this.#isRefusalLogged = true;
       return undefined;

@@ -2,16 +2,16 @@ import { parseQuantity } from "../../domain/quantity.ts";
 import type { PodSpec } from "../../kube/objects.ts";
 import { effectiveRequests } from "../observe/resources.ts";
 
-/** CPU in cores and memory in bytes, both in billionths (domain/quantity.ts). */
+/** CPU in billionths of cores and memory in billionths of bytes (domain/quantity.ts). */
 export interface Amounts {
   readonly cpu: bigint;
   readonly memory: bigint;
 }
 
 /**
- * The requests of a pod as the scheduler counts them: the containers and sidecars together, or what an init container
- * needs beside the sidecars that were started before it, whichever is more; and the overhead. Requests of the whole pod
- * replace those of its containers.
+ * Computes the requests of a pod as the scheduler does: the maximum of (a) all containers and sidecars and (b) each
+ * init container with the sidecars that start before it, plus the overhead. Pod-level requests replace those of the
+ * containers.
  */
 export function podRequests(spec: PodSpec): Amounts {
   return { cpu: requestOf(spec, "cpu"), memory: requestOf(spec, "memory") };
@@ -37,7 +37,7 @@ function requestOf(
   return requested + amountOf(overhead?.[resource]);
 }
 
-/** Zero for none. */
+/** Returns zero if there is no request. */
 export function amountOf(quantity: string | undefined): bigint {
   return parseQuantity(quantity ?? "") ?? 0n;
 }

@@ -6,14 +6,14 @@ import type { Allotment } from "../observe/resources.ts";
 
 /** A write to one pipe. */
 export type PipeAction =
-  /** Apply the desired size, which starts a rollout. */
+  /** Applies the desired size, which starts a rollout. */
   | {
       readonly type: "resize";
       readonly pipe: DeploymentView;
       readonly container: string;
       readonly rollout: LastRollout;
     }
-  /** Return a pipe that could not take the desired size to its last good size. */
+  /** Returns a pipe to its last good size after its rollout failed. */
   | {
       readonly type: "roll-back";
       readonly pipe: DeploymentView;
@@ -22,35 +22,35 @@ export type PipeAction =
       readonly rollout: LastRollout;
     }
   /**
-   * Write the annotation only: of a pipe that was deployed with the desired size, so that the size survives a deletion of
-   * the PipeScaling, or of one from which something removed it.
+   * Writes only the annotation: if the pipe was deployed with the desired size, so that the size survives a deletion of
+   * the PipeScaling, or if something removed the annotation.
    */
   | { readonly type: "adopt"; readonly pipe: DeploymentView; readonly rollout: LastRollout };
 
-/** Ask the API server, by a dry run, whether it would take the desired size of a pipe. */
+/** Checks with a dry run whether the API server accepts the desired size of a pipe. */
 export interface ValidateAction {
   readonly type: "validate";
-  /** Also find out whether a node is large enough for the pod that the dry run shows. */
+  /** Also checks whether a node is large enough for the pod in the response to the dry run. */
   readonly checksNodes: boolean;
   readonly pipe: DeploymentView;
   readonly container: string;
   readonly rollout: LastRollout;
 }
 
-/** The next steps of the controller, as data; apply/ does them. */
+/** The next steps of the controller, as data; apply/ runs them. */
 export type Action =
   | PipeAction
   | ValidateAction
-  /** The first pipe of a service appeared, or its PipeScaling was deleted. */
+  /** Creates the PipeScaling after the first pipe of a service appeared, or after the PipeScaling was deleted. */
   | {
       readonly type: "create-pipe-scaling";
       readonly namespace: string;
       readonly name: string;
       readonly spec: PipeScalingSpec;
     }
-  /** Read a pipe whose last write got no response. */
+  /** Reads a pipe whose last write got no response. */
   | { readonly type: "refresh"; readonly pipe: DeploymentView }
-  /** Find out which is wrong: our view of the PipeScaling, or the generation that these pipes record. */
+  /** Finds out which one is outdated: our view of the PipeScaling, or the generation that these pipes record. */
   | {
       readonly type: "confirm-generation";
       readonly scaling: PipeScalingView;

@@ -13,7 +13,7 @@ import { rolloutPhase } from "./rollout-phase.ts";
 
 type Result = Omit<Assessment, "pipe" | "phase"> & Partial<Pick<Assessment, "phase">>;
 
-/** Why a pipe has the state that it has is decided here, and nowhere else. */
+/** The state of a pipe, and the reason for it, is decided only here. */
 export function assess(pipe: DeploymentView, context: AssessContext): Assessment {
   const phase = rolloutPhase(pipe, context);
   const result = unsizable(pipe, context) ?? assessSizable(pipe, context);
@@ -26,14 +26,16 @@ export function assess(pipe: DeploymentView, context: AssessContext): Assessment
   };
 }
 
-/** Such a rollout has stopped the old pods, even if another size is wanted now. Other pipes still have theirs. */
+/**
+ * Such a rollout has stopped the old pods, even if another size is desired now. Other pipes still have their old pods.
+ */
 function abandonedRollout(pipe: DeploymentView, context: AssessContext): Cause | undefined {
   const isWanted = sameSize(pipe.size, context.desired) || pipe.lastRollout?.isRollback;
   if (isWanted || !pipe.stopsOldPodsFirst || !isRollingOut(pipe)) return undefined;
   return hasComeUp(pipe, context.scaling) ? undefined : rolloutFailure(pipe, context);
 }
 
-/** A person must act before the pipe can be sized. */
+/** Problems that someone must fix before the pipe can be resized. */
 function unsizable(pipe: DeploymentView, context: AssessContext): Result | undefined {
   const { container, cpuLimitMillicores, size } = pipe;
   const failing = (reason: FailureReason, message: string): Result => ({
@@ -62,7 +64,7 @@ function unsizable(pipe: DeploymentView, context: AssessContext): Result | undef
 
 function assessSizable(pipe: DeploymentView, context: AssessContext): Result {
   const write = context.writes.get(pipe.metadata.uid);
-  // The response or a read soon shows the outcome of the last write; until then it counts as a rollout.
+  // A response or a read soon shows the outcome of the last write. Until then it counts as a rollout.
   if (write?.outcome.type === "pending") return { state: "rolling", phase: "rolling-out" };
   if (write?.outcome.type === "unknown") {
     const failure = writeFailure(pipe, write, write.outcome.error, context);
@@ -73,7 +75,7 @@ function assessSizable(pipe: DeploymentView, context: AssessContext): Result {
     : assessUnsized(pipe, write, context);
 }
 
-/** The template has the desired size. A failed rollout comes first: the pipe may have no pod left. */
+/** The template has the desired size. A failed rollout takes precedence, because the pipe may have no pod left. */
 function assessSized(pipe: DeploymentView, write: WriteRecord | undefined, context: AssessContext): Result {
   const ofRollout = assessRollout(pipe, write, context);
   const stripped = strippedAnnotation(pipe, context);
@@ -108,7 +110,7 @@ function assessRollout(pipe: DeploymentView, write: WriteRecord | undefined, con
   };
 }
 
-/** Only a rollout of the controller can fail: what an owner deploys is the owner's to watch. */
+/** Only rollouts of the controller can fail; owners monitor their own rollouts. */
 function hasOwnRollout(pipe: DeploymentView): boolean {
   const { lastRollout } = pipe;
   return (
@@ -116,7 +118,7 @@ function hasOwnRollout(pipe: DeploymentView): boolean {
   );
 }
 
-/** The template has another size than the desired one. */
+/** The template does not have the desired size. */
 function assessUnsized(pipe: DeploymentView, write: WriteRecord | undefined, context: AssessContext): Result {
   const failure = pastFailure(pipe, write, context);
   if (!failure) return { state: "waiting" };
@@ -140,7 +142,7 @@ function withRetry(failure: PipeFailure, dueAtMs: number): Pick<Result, "failure
   return { failure: { ...failure, nextRetryAt: new Date(dueAtMs).toISOString() }, recheckAtMs: dueAtMs };
 }
 
-/** A rollout that stopped old pods is not tried again by itself: each try costs the pipe's data freshness. */
+/** A rollout that stopped old pods is not retried automatically, because each attempt interrupts the pipe. */
 function delayAfter(pipe: DeploymentView, failure: PipeFailure): number {
   const { stopsOldPodsFirst, lastRollout, metadata } = pipe;
   const isOfRollout = lastRollout?.isRollback === true && lastRollout.failure?.reason === failure.reason;
@@ -148,7 +150,7 @@ function delayAfter(pipe: DeploymentView, failure: PipeFailure): number {
   return writeDelayMs(failure.reason, failure.attempts, failure.generation !== metadata.generation);
 }
 
-/** The reason why the pipe does not have the desired size: a write, a rollout, or another writer. */
+/** Returns the reason why the pipe does not have the desired size: a write, a rollout, or another writer. */
 function pastFailure(
   pipe: DeploymentView,
   write: WriteRecord | undefined,
@@ -215,7 +217,7 @@ function horizontalAutoscalerRemark(
     ?.find(({ kind }) => kind === "HorizontalPodAutoscaler");
   if (!horizontal) return undefined;
   const name = JSON.stringify(horizontal.metadata.name);
-  return `The replicas of ${pipe.metadata.name} are set by the HorizontalPodAutoscaler ${name}, which measures by its requests: another size may change how many there are.`;
+  return `The HorizontalPodAutoscaler ${name} sets the replicas of ${pipe.metadata.name} by utilization of its requests, so another size may change their number.`;
 }
 
 function qosRemark(

@@ -7,23 +7,23 @@ import type { Snapshot } from "../observe/snapshot.ts";
 import type { Cause } from "./failure.ts";
 import type { Timing } from "./rollout-phase.ts";
 
-/** How one pipe stands to the desired size. */
+/** The state of one pipe relative to the desired size. */
 export interface Assessment {
   readonly pipe: DeploymentView;
   readonly state: PipeState;
   readonly phase: RolloutPhase;
   readonly failure?: PipeFailure;
-  /** Why a rollout to a size that is no longer wanted has failed: it is rolled back unless the pipe is resized now. */
+  /** The failure of a rollout to a size that is no longer desired. It is rolled back unless the pipe is resized now. */
   readonly abandoned?: Cause;
-  /** Something about the pipe that a person should know, which keeps it from nothing. */
+  /** Information for people that does not affect the decision. */
   readonly remark?: string;
-  /** The reason why the rollout does not go on, if that is known. */
+  /** The reason why the rollout makes no progress, if known. */
   readonly obstacle?: string;
-  /** How often a waiting pipe was tried at this size before. */
+  /** Number of previous attempts of a waiting pipe at this size. */
   readonly priorAttempts?: number;
-  /** True if a waiting pipe is tried again because a person asked for it. */
+  /** True if a waiting pipe is retried on request. */
   readonly isRetryRequested?: boolean;
-  /** When time alone may change this assessment, in milliseconds since 1970. */
+  /** Time at which this assessment may change without an event, in milliseconds since 1970. */
   readonly recheckAtMs?: number;
 }
 

@@ -2,14 +2,14 @@ import { formatSize, parseSize, type Size } from "../../domain/size.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 
-/** Identifies a rollout and its size in the status: uid of the Deployment, its generation at the rollout, the size. */
+/** Identifies a rollout in the status by the uid of the Deployment, its generation at the rollout, and the size. */
 export function rolloutId({ metadata, lastRollout, size }: DeploymentView): string | undefined {
   return size && `${metadata.uid}/${lastRollout?.generation ?? 0}/${formatSize(size)}`;
 }
 
 /**
- * True if the status reports that the pipe came up with the size that it has. A later failure of its pods does
- * not undo it, because that is health. A size that is applied again has to come up again.
+ * Returns true if the status reports that the pipe came up with its current size. A later failure of its pods does not
+ * change that, because it is a matter of health. A size that is applied again has to come up again.
  */
 export function hasComeUp(pipe: DeploymentView, { status }: PipeScalingView): boolean {
   const id = rolloutId(pipe);
@@ -27,7 +27,7 @@ export function withoutRollout(id: string): string {
 
 const NO_ROLLOUT = "-";
 
-/** The size with which the status reports that the pipe last came up. */
+/** Returns the size with which the pipe last came up, according to the status. */
 export function lastSizeThatCameUp(
   { metadata }: DeploymentView,
   { status }: PipeScalingView,

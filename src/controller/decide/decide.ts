@@ -18,19 +18,19 @@ import { VALIDATED, validate } from "./validate.ts";
 
 export interface Decision {
   readonly actions: readonly Action[];
-  /** Absent where the pipes are not to be sized at all. */
+  /** Absent if the pipes must not be resized. */
   readonly sizing?: Sizing;
 }
 
 export interface DecideOptions {
   readonly policy: RolloutPolicy;
-  /** Rollouts that may start before the limit over all services is reached. */
+  /** Number of rollouts that may start before the limit across all services is reached. */
   readonly overallFree: number;
-  /** True if dry runs of all waiting pipes come before a canary, and a look at the nodes before old pods are stopped. */
+  /** True if a canary requires dry runs of all waiting pipes, and stopping old pods requires a check of the nodes. */
   readonly validatesFirst: boolean;
 }
 
-/** A sequence of guards: each line is a reason to leave the pipes alone. */
+/** A sequence of guards: each line is a reason not to change the pipes. */
 export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   const { scaling, pipes, namespace, tier } = snapshot;
   const refreshes = refreshUnknown(snapshot);
@@ -54,14 +54,14 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   const ahead = pipes.filter((pipe) => isFromLaterGeneration(pipe, scaling));
   if (ahead.length > 0) return { actions: [{ type: "confirm-generation", scaling, pipes: ahead }], sizing };
 
-  // The schedule is evaluated only for pipes that it can hold back.
+  // The schedule is evaluated only for pipes that it can block.
   const isAnyWaiting = assessments.some(({ pipe, state }) => state === "waiting" && pipe.replicas > 0);
   const window = isAnyWaiting ? rolloutWindow(snapshot, scaling) : ALWAYS_OPEN;
   const plan = planRollout(assessments.map(planned), { ...options, isWindowOpen: window.open });
   const { start, holdBack, blockedBy } = plan;
   const step: Step = { snapshot, scaling, sizing };
   const validation = options.validatesFirst ? validate(assessments, plan, step) : VALIDATED;
-  // A rollout restarts a pipe, so before it everything is known that can be known without a restart.
+  // A rollout restarts a pipe, so everything that can be checked without a restart is checked first.
   const starting = new Set(validation.isComplete ? start : start.filter((name) => isIdle(name, pipes)));
   const writes = assessments.flatMap((each) => {
     const { name } = each.pipe.metadata;
@@ -92,7 +92,7 @@ function create({ serviceId, pipes, nowMs, deleted }: Snapshot, namespace: strin
   return [{ type: "create-pipe-scaling", namespace, name: serviceId, spec }];
 }
 
-/** A write without a response keeps a place in the rollout budget until a read shows what it did. */
+/** A write without a response counts against the rollout budget until a read shows its outcome. */
 function refreshUnknown({ pipes, writes }: Snapshot): Action[] {
   return pipes
     .filter(({ metadata }) => writes.get(metadata.uid)?.outcome.type === "unknown")
@@ -103,7 +103,10 @@ function requestIdOf(scaling: PipeScalingView, desired: Size): string | undefine
   return scalingRequestFor(requestedSize(scaling) ?? desired, scaling.requestAnnotation)?.requestId;
 }
 
-/** Our view of the PipeScaling is older than a rollout of a pipe, or etcd was restored from a snapshot. */
+/**
+ * Returns true if our view of the PipeScaling is older than a rollout of the pipe, or etcd was restored from a
+ * snapshot.
+ */
 function isFromLaterGeneration({ lastRollout }: DeploymentView, { metadata }: PipeScalingView): boolean {
   return lastRollout?.scalingUid === metadata.uid && lastRollout.scalingGeneration > metadata.generation;
 }
@@ -112,7 +115,7 @@ function planned({ pipe, state, phase }: Assessment) {
   return { name: pipe.metadata.name, state, phase, replicas: pipe.replicas };
 }
 
-/** The failures of all pipes, as the status reports them. */
+/** Returns the failures of all pipes, for the status. */
 export function failuresOf({ sizing }: Pick<Decision, "sizing">): PipeFailure[] {
   return sizing?.assessments.flatMap((each) => each.failure ?? []) ?? [];
 }

@@ -4,21 +4,21 @@ import { describeSize, formatSize, parseSize } from "../../domain/size.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import type { AssessContext } from "./assessment.ts";
 
-/** Why a pipe cannot have the desired size: one word for programs, and the rest of a sentence for people. */
+/** The reason why a pipe cannot have the desired size: one word for programs, and the end of a sentence for people. */
 export interface Cause {
   readonly reason: FailureReason;
   readonly message: string;
 }
 
-/** Longest message of a failure, in characters: twenty of them must fit into a status. */
+/** Maximum length of a failure message in characters, because twenty of them must fit into a status. */
 const MESSAGE_LIMIT = 1024;
 
-/** A text that is cut within a character would come back from the API server as another text. */
+/** Cuts between characters, because the API server would change a text that ends within a character. */
 export function clipped(message: string): string {
   return message.slice(0, MESSAGE_LIMIT).toWellFormed();
 }
 
-/** The failure of a pipe at the desired size. Its time stays the one that the status reports of the same failure. */
+/** Builds the failure of a pipe at the desired size. If the status already has the same failure, its time is kept. */
 export function failureOf(
   pipe: DeploymentView,
   { reason, message }: Cause,
@@ -40,7 +40,7 @@ export function failureOf(
   };
 }
 
-/** The failure of this very Deployment at the desired size that the status reports. */
+/** Returns the failure of exactly this Deployment at the desired size from the status. */
 export function reportedFailure(
   { metadata }: DeploymentView,
   { desired, failures }: AssessContext,
@@ -48,7 +48,7 @@ export function reportedFailure(
   return failures.find(({ uid, size }) => uid === metadata.uid && size === formatSize(desired));
 }
 
-/** Failures that a status reports and the status before did not. */
+/** Returns the failures that a status has and the previous status did not have. */
 export function newFailures(before: PipeScalingStatus, after: PipeScalingStatus): PipeFailure[] {
   const same = (a: PipeFailure) => (b: PipeFailure) =>
     a.pipe === b.pipe && a.size === b.size && a.reason === b.reason && a.attempts === b.attempts;

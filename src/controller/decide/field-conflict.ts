@@ -8,12 +8,13 @@ import type { AssessContext } from "./assessment.ts";
 import { type Cause, failureOf, reportedFailure } from "./failure.ts";
 import { FIELD_CONFLICT } from "./retry.ts";
 
-/** A size that stayed this long was not in conflict: what takes it then is counted anew. */
+/** A size that stayed this long was not in conflict, so a later change starts a new count. */
 const TRUCE_MS = 7 * 24 * 3_600_000;
 
 /**
- * The desired size was applied, and the template does not have it. How often it was applied is known from the pipe's
- * annotation, from this process's own writes, and from the status: another writer may have removed any one of them.
+ * Handles a template that does not have the desired size although it was applied. The number of attempts comes from the
+ * annotation of the pipe, the writes of this process, and the status, because another writer may have removed any of
+ * them.
  */
 export function fieldConflict(pipe: DeploymentView, context: AssessContext): PipeFailure | undefined {
   const applied = [appliedByAnnotation(pipe, context), appliedByThisProcess(pipe, context)];
@@ -25,7 +26,7 @@ export function fieldConflict(pipe: DeploymentView, context: AssessContext): Pip
   const atMs = Math.max(...known.map((each) => each.atMs));
   const isOld = !wasConflict && elapsedMs(atMs, context.nowMs) > TRUCE_MS;
   const attempts = isOld ? 1 : Math.max(...known.map((each) => each.attempts));
-  const message = `${otherWriter(pipe)} has changed the container's resources: leave requests.cpu, requests.memory and limits.memory out of what deploys this pipe`;
+  const message = `${otherWriter(pipe)} has changed the container's resources: omit requests.cpu, requests.memory and limits.memory in the chart or manifest of this pipe`;
   return failureOf(pipe, { reason: FIELD_CONFLICT, message }, attempts, atMs, context);
 }
 
@@ -51,20 +52,20 @@ function appliedByThisProcess(
   return write.outcome.type === "done" ? { attempts: write.attempts, atMs: write.lastAtMs } : undefined;
 }
 
-/** Something removes the annotation whenever the controller writes it, so that a restart would forget the rollout. */
+/** Something removes the annotation after each write of the controller, so a restart would lose the rollout. */
 export function strippedAnnotation(pipe: DeploymentView, context: AssessContext): PipeFailure | undefined {
   const write = context.writes.get(pipe.metadata.uid);
   if (write?.outcome.type !== "done" || !write.outcome.isStripped) return undefined;
-  const message = `something, probably an admission webhook, removes the annotation ${LAST_ROLLOUT_ANNOTATION} from the Deployment: let it stay`;
+  const message = `something, probably an admission webhook, removes the annotation ${LAST_ROLLOUT_ANNOTATION} from the Deployment: configure it to keep the annotation`;
   return failureOf(pipe, { reason: FIELD_CONFLICT, message }, write.attempts, write.lastAtMs, context);
 }
 
-/** The pods would not have what the Deployment says, however often the controller writes it. */
+/** A VerticalPodAutoscaler replaces the size of the pods, regardless of the Deployment. */
 export function autoscalerConflict({ metadata }: AutoscalerView): Cause {
   const name = JSON.stringify(metadata.name);
   return {
     reason: FIELD_CONFLICT,
-    message: `the VerticalPodAutoscaler ${name} sets the size of its pods too: delete it, set its updateMode to "Off", or exempt the container from it`,
+    message: `the VerticalPodAutoscaler ${name} also sets the size of its pods: delete it, set its updateMode to "Off", or exempt the container from it`,
   };
 }
 

@@ -20,7 +20,7 @@ export function resize(assessment: Assessment, step: Step): PipeAction[] {
   return [{ type: "resize", pipe, container: pipe.container.name, rollout }];
 }
 
-/** Writes for a pipe that is not resized now. */
+/** Returns the writes for a pipe that is not resized now. */
 export function repair(assessment: Assessment, step: Step): PipeAction[] {
   const { pipe, state, failure, abandoned, recheckAtMs } = assessment;
   const { scaling, sizing, snapshot } = step;
@@ -36,7 +36,7 @@ export function repair(assessment: Assessment, step: Step): PipeAction[] {
   return rollBack(pipe, sizing.desired.size, cause, step);
 }
 
-/** Writes an annotation that something removed again. Only that shows whether it still removes it. */
+/** Writes a removed annotation again. Only a write shows whether something still removes it. */
 function restoreAnnotation({ pipe, recheckAtMs }: Assessment, { snapshot }: Step): PipeAction[] {
   const isDue = recheckAtMs !== undefined && recheckAtMs <= snapshot.nowMs;
   return isDue && pipe.lastRollout ? [{ type: "adopt", pipe, rollout: pipe.lastRollout }] : [];
@@ -49,17 +49,20 @@ function isAdoptable({ pipe, state }: Assessment): boolean {
   return ADOPTABLE.includes(state) && !(state === "rolling" && pipe.resizedAtMs !== undefined);
 }
 
-/** True if the annotation has the size that the pipe has, so that it survives a deletion of the PipeScaling. */
+/**
+ * Returns true if the annotation has the current size of the pipe, so the size survives a deletion of the PipeScaling.
+ */
 function isRecorded({ lastRollout, size }: DeploymentView, { snapshot }: Step): boolean {
   const applied = appliedSize(lastRollout);
   return lastRollout?.serviceId === snapshot.serviceId && isSize(applied) && sameSize(applied, size);
 }
 
-/** @param failed the size that the pipe cannot take */
+/** @param failed the size whose rollout failed */
 function rollBack(pipe: DeploymentView, failed: Size, { reason, message }: Cause, step: Step): PipeAction[] {
   const { lastRollout } = pipe;
   const size = lastRollout?.lastGoodSize;
-  // A deletion of the PipeScaling lost whether the pipe came up before its owner changed it, and must not resize it.
+  // After a deletion of the PipeScaling, it is unknown whether the pipe came up before its owner changed it. The
+  // deletion must not resize the pipe.
   if (lastRollout?.scalingUid !== step.scaling.metadata.uid && isChangedByOwner(pipe)) return [];
   if ("problem" in pipe.container || !lastRollout || !size) return [];
   const isSame = isSize(size) && sameSize(size, failed);
@@ -68,7 +71,7 @@ function rollBack(pipe: DeploymentView, failed: Size, { reason, message }: Cause
     ...newRollout(pipe, step, lastRollout.attempts, size),
     size: failed,
     isRollback: true,
-    // The annotation has room for the beginning; the status reports the whole message.
+    // The annotation has only the beginning; the status has the whole message.
     failure: { reason, message: message.slice(0, ANNOTATED_MESSAGE_LIMIT).toWellFormed() },
   };
   return [{ type: "roll-back", pipe, container: pipe.container.name, size, rollout }];
@@ -87,7 +90,7 @@ function adopt(pipe: DeploymentView, step: Step): PipeAction[] {
   return [{ type: "adopt", pipe, rollout }];
 }
 
-/** This process repeats a write only a few times, even if the object never shows it. */
+/** Limits the attempts of this process, even if the object never shows its writes. */
 function mayWrite(purpose: WritePurpose, { metadata }: DeploymentView, size: Size, step: Step): boolean {
   const { snapshot, scaling } = step;
   const write = snapshot.writes.get(metadata.uid);
@@ -125,7 +128,7 @@ export function newRollout(
   };
 }
 
-/** While a pipe's rollout is not complete, the size in its template has proven nothing yet. */
+/** The size in the template of a pipe is proven only after its rollout completes. */
 export function lastGoodSize(pipe: DeploymentView, scaling: PipeScalingView): Allotment | undefined {
   const { rollout, size, otherResources, lastRollout } = pipe;
   if (rollout.isComplete || hasComeUp(pipe, scaling)) return size ?? otherResources;

@@ -3,8 +3,9 @@ import type { Decision } from "./decide.ts";
 import { phaseEndsAtMs, type Timing } from "./rollout-phase.ts";
 
 /**
- * When time alone may change the decision, in milliseconds since 1970: a retry, the timeout of a rollout, the end of a
- * phase that other pipes wait for, or the recreation of a PipeScaling. `undefined` if only an event can.
+ * Returns the time at which the decision may change without an event, in milliseconds since 1970: a retry, the timeout
+ * of a rollout, the end of a phase that other pipes wait for, or the recreation of a PipeScaling. `undefined` if only
+ * an event can change it.
  */
 export function recheckAtMs(
   { nowMs, deleted, scaling }: Snapshot,

@@ -3,24 +3,24 @@ import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 
 const MINUTE_MS = 60_000;
 
-/** A wait that doubles with each attempt. */
+/** A delay that doubles with each attempt. */
 interface Doubling {
   readonly firstMs: number;
   readonly mostMs: number;
 }
 
-/** For rollouts that failed and sizes that were refused: each try costs the customer something, or is unlikely to help. */
+/** For failed rollouts and rejected sizes: each attempt interrupts the pipe, or is unlikely to succeed. */
 const ROLLOUT: Doubling = { firstMs: 5 * MINUTE_MS, mostMs: 60 * MINUTE_MS };
 
-/** For writes that got an error: the next one may well be done. 20 writes in the first hour, then 12. */
+/** For writes that got an error, because the next one may succeed. 20 writes in the first hour, then 12 per hour. */
 const WRITE: Doubling = { firstMs: 1000, mostMs: 5 * MINUTE_MS };
 
-/** Another writer has taken the size: applied again after these times, and then no more. */
+/** Delays before the size is reapplied after another writer changed it; after the last one, the controller stops. */
 const FIELD_CONFLICT_MS = [0, 10_000, 60_000];
 
 const WRITE_REASONS = ["WriteFailed", "Forbidden"];
 
-/** The size was not applied, and depends on the Deployment or on something else that a person can change. */
+/** The size was not applied, for a reason in the Deployment or elsewhere that someone can change. */
 const REFUSALS = ["Refused", "NoNodeLargeEnough"];
 
 export const FIELD_CONFLICT = "FieldConflict";
@@ -29,7 +29,7 @@ export function isRefusal(reason: string): boolean {
   return REFUSALS.includes(reason);
 }
 
-/** @returns the wait after this many attempts; infinite if only a person or another size can help */
+/** @returns the delay after this many attempts; infinite if there is no automatic retry */
 export function retryDelayMs(reason: string, attempts: number): number {
   if (reason === FIELD_CONFLICT) return FIELD_CONFLICT_MS[attempts - 1] ?? Number.POSITIVE_INFINITY;
   const { firstMs, mostMs } = WRITE_REASONS.includes(reason) ? WRITE : ROLLOUT;
@@ -37,8 +37,8 @@ export function retryDelayMs(reason: string, attempts: number): number {
 }
 
 /**
- * The wait after a write that failed. A refused size may be allowed once the owner has changed the Deployment. The wait
- * still grows with each attempt, because some programs change Deployments all the time.
+ * Returns the delay after a failed write. A change of the Deployment may make a rejected size acceptable. The delay
+ * still grows with each attempt, because some programs change Deployments continuously.
  *
  * @param isChanged whether the Deployment has changed since the write
  */
@@ -47,11 +47,11 @@ export function writeDelayMs(reason: string, attempts: number, isChanged: boolea
 }
 
 /**
- * When a failed pipe is tried again, in milliseconds since 1970. The time of the annotation counts once, when it has
- * come.
+ * Returns the time at which a failed pipe is retried, in milliseconds since 1970. The time in the annotation applies
+ * once, when it is reached.
  *
  * @param atMs time of the failure
- * @param delayMs the wait after the failure
+ * @param delayMs delay after the failure
  */
 export function retryAtMs(
   atMs: number,
@@ -64,7 +64,7 @@ export function retryAtMs(
   return retryRequestedAtMs > failedAtMs ? Math.min(retryRequestedAtMs, dueAtMs) : dueAtMs;
 }
 
-/** True if a person has asked for another try since the failure, and the time that they gave has come. */
+/** Returns true if a retry was requested for a time after the failure, and that time is reached. */
 export function isRetryRequested(
   atMs: number,
   { retryRequestedAtMs = 0 }: PipeScalingView,
@@ -73,7 +73,7 @@ export function isRetryRequested(
   return retryRequestedAtMs > notInFuture(atMs, nowMs) && retryRequestedAtMs <= nowMs;
 }
 
-/** A failure in the future comes from a wrong clock: the wait begins now at the latest. */
+/** A failure in the future comes from a wrong clock; the delay then starts now. */
 function notInFuture(atMs: number, nowMs: number): number {
   return nowMs - elapsedMs(atMs, nowMs);
 }

@@ -2,7 +2,7 @@ import { OURS } from "../../domain/rollout-plan.ts";
 import { BY_ROLLING, type Caches } from "../observe/caches.ts";
 import { rolloutPhase, type Timing } from "./rollout-phase.ts";
 
-/** Rollouts and rollbacks of the controller over all services. */
+/** Counts rollouts and rollbacks of the controller across all services. */
 export function countRolling({ pipes }: Caches, timing: Timing): number {
   return pipes.by(BY_ROLLING, "yes").filter((pipe) => {
     const phase = rolloutPhase(pipe, timing);

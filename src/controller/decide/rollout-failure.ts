@@ -4,14 +4,14 @@ import type { AssessContext } from "./assessment.ts";
 import type { Cause } from "./failure.ts";
 import { startedAtMs } from "./rollout-phase.ts";
 
-/** ReplicaFailure comes and goes in healthy rollouts; only one that lasts is a failure. */
+/** ReplicaFailure also occurs briefly in healthy rollouts; it is a failure only if it persists. */
 const REPLICA_FAILURE_GRACE_MS = 30_000;
 
-/** Why the controller's last rollout of the pipe has failed; `undefined` if it has not. */
+/** Returns the reason why the controller's last rollout of the pipe failed; `undefined` if it did not fail. */
 export function rolloutFailure(pipe: DeploymentView, context: AssessContext): Cause | undefined {
   const { progressing, replicaFailure } = pipe.rollout;
   const unschedulable = context.unschedulable.get(pipe.metadata.name);
-  // Its old pods are gone already; other pipes keep theirs, and a node may yet come.
+  // Its old pods are gone already. Other pipes keep theirs, so they can wait for a new node.
   if (pipe.stopsOldPodsFirst && unschedulable !== undefined) {
     return { reason: "Unschedulable", message: unschedulable };
   }
@@ -30,35 +30,36 @@ export function rolloutFailure(pipe: DeploymentView, context: AssessContext): Ca
   return undefined;
 }
 
-/** A Recreate Deployment keeps the condition Progressing of the rollout before for a while. */
+/** For a while, a Recreate Deployment still has the condition Progressing of the previous rollout. */
 function isOfLastRollout({ rollout, lastRollout }: DeploymentView): boolean {
   return rollout.progressedAtS !== lastRollout?.progressedAtS;
 }
 
-/** When time alone may make the rollout fail. */
+/** Returns the time at which the rollout may fail without an event. */
 export function rolloutRecheckAtMs(pipe: DeploymentView, context: AssessContext): number {
   const latest = timeoutAtMs(pipe, context);
   const isFailing = pipe.rollout.replicaFailure?.status === "True";
   return isFailing ? Math.min(latest, graceEndsAtMs(pipe, context)) : latest;
 }
 
-/** End of the grace time of a ReplicaFailure; at once where no pod is left to wait with. */
+/** Returns the end of the grace period of a ReplicaFailure. There is none if the pipe has no pod left. */
 function graceEndsAtMs(pipe: DeploymentView, { nowMs }: AssessContext): number {
   const sinceMs = timeOf(pipe.rollout.replicaFailure?.lastTransitionTime);
   const startedMs = startedAtMs(pipe, nowMs);
-  // It may be left from the size before; times of conditions are whole seconds.
+  // The condition may be from the previous size. Times of conditions are whole seconds.
   const isOfThis = sinceMs > startedMs - 1000;
   if (pipe.rollout.isWithoutPods && isOfThis) return sinceMs;
   return Math.max(sinceMs, startedMs) + REPLICA_FAILURE_GRACE_MS;
 }
 
 /**
- * A rollout that its owner paused has its whole time once it goes on, and one that its owner changed since has it from
- * the last progress. The time of a rollout that the Deployment controller has not seen yet has not begun.
+ * Returns the start of the timeout. A resumed rollout gets the whole timeout again, and a rollout that its owner
+ * changed gets it from the last progress. Until the Deployment controller observes a rollout, the timeout does not
+ * start.
  */
 function timeoutAtMs(pipe: DeploymentView, { nowMs, policy }: AssessContext): number {
   const { rollout, lastRollout } = pipe;
-  // The rollout has ended, or there was nothing to roll out; pods that start now belong to a later scaling.
+  // The rollout has ended, or there was nothing to roll out. Pods that start now belong to a later scale-up.
   const isOver = rollout.progressing?.reason === "NewReplicaSetAvailable" && isOfLastRollout(pipe);
   if (isOver || lastRollout?.replicas === 0) return Number.POSITIVE_INFINITY;
   const progressedMs = isChangedByOwner(pipe) ? rollout.progressedAtS * 1000 : 0;
@@ -66,9 +67,9 @@ function timeoutAtMs(pipe: DeploymentView, { nowMs, policy }: AssessContext): nu
   return Math.max(resumedAtMs(rollout.progressing, nowMs), progressedMs, begunMs) + policy.rolloutTimeoutMs;
 }
 
-/** A pause and a resumption leave the status of the condition as it is, so its transition time shows neither. */
+/** Pausing and resuming do not change the status of the condition, so its transition time shows neither. */
 function resumedAtMs(progressing: DeploymentCondition | undefined, nowMs: number): number {
-  // The Deployment controller has not seen yet that the rollout is to go on.
+  // The Deployment controller has not observed yet that the rollout is resumed.
   if (progressing?.reason === "DeploymentPaused") return nowMs;
   const { lastTransitionTime, lastUpdateTime } = progressing ?? {};
   return Math.min(

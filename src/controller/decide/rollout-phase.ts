@@ -8,10 +8,12 @@ export interface Timing {
   readonly policy: RolloutPolicy;
 }
 
-/** The phase of a pipe. Every phase in which pods move ends by time, so that no other pipe waits for ever. */
+/**
+ * Returns the phase of a pipe. Phases in which pods are replaced have a timeout, so that no other pipe waits forever.
+ */
 export function rolloutPhase(pipe: DeploymentView, timing: Timing): RolloutPhase {
   const { rollout, replicas, isPaused, lastRollout } = pipe;
-  // An owner's change in the middle does not take the rollout out of the budget; one that comes later is the owner's.
+  // If its owner changes a pipe during a rollout, the rollout still counts against the budget. A later change does not.
   if (isRollingOut(pipe) && !isOverdue(startedAtMs(pipe, timing.nowMs), timing))
     return lastRollout?.isRollback ? "rolling-back" : "rolling-out";
   if (rollout.isComplete || replicas === 0) {
@@ -23,7 +25,7 @@ export function rolloutPhase(pipe: DeploymentView, timing: Timing): RolloutPhase
   return isOurs || isOverdue(updatedAtMs(pipe), timing) ? "overdue" : "updating";
 }
 
-/** The time at which a phase in which pods move ends; `undefined` for other phases. */
+/** Returns the time at which a phase with moving pods times out; `undefined` for other phases. */
 export function phaseEndsAtMs(
   pipe: DeploymentView,
   phase: RolloutPhase,
@@ -45,8 +47,8 @@ export function phaseEndsAtMs(
 }
 
 /**
- * Start of the controller's last rollout. A start in the future comes from a wrong clock; then the last progress that
- * Kubernetes reports stands in for it.
+ * Returns the start of the controller's last rollout. A start in the future comes from a wrong clock; then the last
+ * progress that Kubernetes reports replaces it.
  */
 export function startedAtMs({ lastRollout, rollout, createdAtMs }: DeploymentView, nowMs: number): number {
   const startedMs = Math.max(lastRollout?.startedAtMs ?? 0, createdAtMs);
@@ -59,7 +61,7 @@ function updatedAtMs({ rollout, resizedAtMs = 0 }: DeploymentView): number {
   return Math.max(rollout.progressedAtS * 1000, resizedAtMs);
 }
 
-/** Pods that end were replaced by the last progress, or by the last rollout where Kubernetes reports no progress. */
+/** Terminating pods were replaced by the time of the last progress, or of the last rollout if there is no progress. */
 function endingSinceMs({ rollout, lastRollout }: DeploymentView): number {
   return Math.max(rollout.progressedAtS * 1000, lastRollout?.startedAtMs ?? 0);
 }

@@ -5,21 +5,21 @@ import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import type { Assessment } from "./assessment.ts";
 
-/** The desired size of a service, and how its pipes stand to it. */
+/** The desired size of a service, and the state of its pipes. */
 export interface Sizing {
   readonly desired: DesiredSize;
   readonly requestId: string | undefined;
   readonly assessments: readonly Assessment[];
   readonly holdBack: HoldBack;
-  /** Names of the pipes that the waiting ones wait for. */
+  /** Names of the pipes that the waiting pipes wait for. */
   readonly blockedBy: readonly string[];
-  /** Says if rollouts that restart pods may start now. */
+  /** True if rollouts that restart pods may start now. */
   readonly window: RolloutWindowState;
-  /** Most rollouts at once in this service. */
+  /** Maximum number of concurrent rollouts in this service. */
   readonly serviceLimit: number;
 }
 
-/** The knowledge that the writes to pipes are decided from. */
+/** The inputs for decisions about writes to pipes. */
 export interface Step {
   readonly snapshot: Snapshot;
   readonly scaling: PipeScalingView;

@@ -14,8 +14,8 @@ interface Validation {
 export const VALIDATED: Validation = { isComplete: true, actions: [] };
 
 /**
- * Dry runs of all pipes that wait, so that a refusal is known before the canary. Later pipes, and one pipe alone, need
- * one only if their rollout stops old pods first: it shows the new pod, for which a node must be large enough.
+ * Returns dry runs of all waiting pipes, so that a rejection is known before the canary. Later pipes, and a single
+ * pipe, need one only if their rollout stops old pods first: the response shows the new pod, which must fit a node.
  */
 export function validate(
   assessments: readonly Assessment[],
@@ -43,8 +43,8 @@ export function validate(
 }
 
 /**
- * A person who asks for another try knows more than the nodes tell. A rollout that is on its way has stopped old pods
- * already; if it were kept from another size, nothing would roll it back.
+ * A requested retry overrides the check. A rollout in progress has already stopped old pods; if the check blocked
+ * another size, nothing would roll the pipe back.
  */
 function checksNodes({ pipe, phase, isRetryRequested = false }: Assessment): boolean {
   return pipe.stopsOldPodsFirst && phase !== "rolling-out" && !isRetryRequested;

@@ -20,18 +20,18 @@ export const VERTICAL_AUTOSCALERS: Resource<VerticalPodAutoscaler> = {
   plural: "verticalpodautoscalers",
 };
 
-/** Something else in the cluster that acts on the size of a Deployment's pods. */
+/** A VerticalPodAutoscaler or HorizontalPodAutoscaler that affects the pods of a Deployment. */
 export interface AutoscalerView extends KubeObject {
   readonly metadata: Identity;
-  /** Vertical ones put a size of their own in the place of ours; horizontal ones only reckon with it. */
+  /** Vertical autoscalers replace our size with their own; horizontal ones only depend on it. */
   readonly kind: "HorizontalPodAutoscaler" | "VerticalPodAutoscaler";
   /** Name of the Deployment; `undefined` if it targets something else, or never sets our fields. */
   readonly deployment: string | undefined;
-  /** By container name: true if it acts on that container. {@link OTHER_CONTAINERS} stands for the rest. */
+  /** By container name: true if it affects that container. {@link OTHER_CONTAINERS} stands for the rest. */
   readonly policies: ReadonlyMap<string, boolean>;
 }
 
-/** The container name of the policy for containers without a policy of their own. */
+/** Container name of the policy for containers without their own policy. */
 const OTHER_CONTAINERS = "*";
 
 const NO_POLICIES: ReadonlyMap<string, boolean> = new Map();
@@ -53,7 +53,7 @@ interface ContainerPolicy {
   readonly controlledValues?: string;
 }
 
-/** Only what it measures as a share of the requests changes with them. */
+/** Returns true for metrics that are a share of the requests; only these depend on the size. */
 export function toHorizontalAutoscalerView({ metadata, spec }: HorizontalPodAutoscaler): AutoscalerView {
   const measured = spec.metrics?.flatMap((each) => each.resource ?? each.containerResource ?? []) ?? [];
   const isAboutRequests = measured.some(({ target }) => target.type === "Utilization");
@@ -65,7 +65,7 @@ export function toHorizontalAutoscalerView({ metadata, spec }: HorizontalPodAuto
   };
 }
 
-/** In the update mode Off it only recommends. */
+/** In update mode Off, it only recommends. */
 export function toVerticalAutoscalerView({ metadata, spec }: VerticalPodAutoscaler): AutoscalerView {
   return {
     metadata: identityOf(metadata),
@@ -81,15 +81,15 @@ function toPolicies(policies: readonly ContainerPolicy[]): AutoscalerView["polic
 }
 
 /**
- * A controlled resource always has its request set. controlledValues only decides whether its limit follows,
- * so it cannot make a difference here.
+ * The autoscaler always sets the request of a controlled resource. controlledValues only determines whether the limit
+ * follows, so it is irrelevant here.
  */
 function controlsSize({ mode, controlledResources }: ContainerPolicy): boolean {
   const resources = controlledResources ?? ["cpu", "memory"];
   return mode !== "Off" && (resources.includes("cpu") || resources.includes("memory"));
 }
 
-/** True if the autoscaler acts on the container: its own policy wins, then the policy `*`, then the default. */
+/** Returns true if the autoscaler affects the container, by its own policy, then the policy `*`, then the default. */
 export function actsOn({ policies }: AutoscalerView, containerName: string): boolean {
   return policies.get(containerName) ?? policies.get(OTHER_CONTAINERS) ?? true;
 }
@@ -98,7 +98,7 @@ function deploymentIn(target: ScaleTarget | undefined): string | undefined {
   return target?.kind === "Deployment" ? target.name : undefined;
 }
 
-/** Whether the cluster knows vertical autoscalers, which are an addition to Kubernetes. */
+/** Returns whether the CRD of VerticalPodAutoscaler, which is not part of Kubernetes, is installed. */
 export async function hasVerticalAutoscalers(client: Pick<KubeClient, "json">): Promise<boolean> {
   try {
     const path = `/apis/${VERTICAL_AUTOSCALERS.apiVersion}`;

@@ -25,15 +25,15 @@ import { type PipeScalingView, toPipeScalingView } from "./pipe-scaling-view.ts"
 
 type Cached<T> = KubeObject & { readonly record: Parsed<T> };
 
-/** The controller's views of the cluster. */
+/** The caches of the controller. */
 export interface Caches {
   readonly organizations: Store<Cached<Organization>>;
   readonly services: Store<Cached<Service>>;
   readonly scalings: Store<PipeScalingView>;
   readonly pipes: Store<DeploymentView>;
-  /** Only pods without a node. They are few, and leave the cache once they have one. */
+  /** Only pods without a node. They are few, and leave the cache once they are scheduled. */
   readonly pendingPods: Store<PendingPodView>;
-  /** Horizontal and vertical ones in two stores, because their names can be equal. */
+  /** Horizontal and vertical autoscalers have separate stores, because they can have the same name. */
   readonly autoscalers: readonly [Store<AutoscalerView>, Store<AutoscalerView>];
 }
 
@@ -66,7 +66,7 @@ export interface InformerOptions {
   readonly clock: Clock;
   /** Namespace of the records. */
   readonly namespace: string;
-  /** Namespaces of pipes; empty for all. */
+  /** Namespaces of pipes; all if empty. */
   readonly pipeNamespaces: readonly string[];
   /** The CRD of vertical autoscalers is installed. */
   readonly verticalAutoscalers: boolean;
@@ -76,7 +76,7 @@ export interface InformerOptions {
 
 const WITHOUT_NODE = "spec.nodeName=";
 
-/** The informers that fill the caches and keep them current. */
+/** Creates the informers that fill the caches and keep them current. */
 export function createInformers(caches: Caches, options: InformerOptions): readonly Informer[] {
   const { client, clock, namespace, pipeNamespaces, verticalAutoscalers } = options;
   const [horizontals, verticals] = caches.autoscalers;
@@ -128,7 +128,7 @@ export function createInformers(caches: Caches, options: InformerOptions): reado
   ];
 }
 
-/** Key in the store of pipes of the Deployment with this name in the object's namespace; empty without a name. */
+/** Returns the store key of the Deployment with this name in the object's namespace; empty without a name. */
 export function pipeKeyOf({ metadata }: KubeObject, deployment: string | undefined): readonly string[] {
   return deployment === undefined ? [] : [`${metadata.namespace}/${deployment}`];
 }

@@ -3,10 +3,10 @@ import type { Clock } from "../../runtime/clock.ts";
 import { keyOf, type Store } from "../../runtime/store.ts";
 import type { PipeScalingView } from "./pipe-scaling-view.ts";
 
-/** Somebody who deletes a PipeScaling to create it anew, as `kubectl replace --force` does, has this much time. */
+/** Time for the owner to create a deleted PipeScaling again, as `kubectl replace --force` does. */
 const RECREATE_GRACE_MS = 30_000;
 
-/** A deletion that is older says nothing of what is wanted now. */
+/** An older deletion no longer indicates the desired spec. */
 const MEMORY_MS = 10 * 60_000;
 
 const MAX_ENTRIES = 1000;
@@ -17,7 +17,7 @@ export interface DeletedScaling {
   readonly recreateAtMs: number;
 }
 
-/** PipeScalings that were deleted lately, with the spec that they had. */
+/** Recently deleted PipeScalings, with their last spec. */
 export class DeletedScalings {
   readonly #clock: Pick<Clock, "now">;
   readonly #graceMs: number;

@@ -14,32 +14,32 @@ import { appliedSize, type LastRollout } from "./last-rollout.ts";
 import { effectiveRequests, isGuaranteed, isSize, type Resources, resourcesOf } from "./resources.ts";
 import { stopsOldPodsFirst } from "./strategy.ts";
 
-/** The parts of a pipe's Deployment that decisions need; the cache keeps nothing else. */
+/** The fields of a Deployment that decisions need; the cache keeps only these. */
 export interface DeploymentView extends KubeObject {
   readonly metadata: Identity;
   readonly serviceId: string;
   readonly createdAtMs: number;
   readonly isBeingDeleted: boolean;
-  /** Name of the container to size, or why it cannot be determined. */
+  /** Name of the container to resize, or the reason why it cannot be determined. */
   readonly container: { readonly name: string } | { readonly problem: string };
-  /** The size of that container, if its requests and its memory limit agree on one. */
+  /** The size of that container, if its requests and its memory limit are consistent. */
   readonly size: Size | undefined;
-  /** The resources of that container if they make no size: a rollback can restore them. */
+  /** The resources of that container if they are not a valid size, so that a rollback can restore them. */
   readonly otherResources?: Resources | undefined;
-  /** True if its owner made the container Guaranteed: the CPU limit follows the size, so that the QoS class stays. */
+  /** True if the owner made the container Guaranteed. The CPU limit then follows the size, to keep the QoS class. */
   readonly cpuLimitFollows: boolean;
   /** A CPU limit that does not follow the size, in millicores. */
   readonly cpuLimitMillicores?: number;
-  /** Field managers other than ours that own one of the fields that make the size. */
+  /** Field managers other than ours that own a field of the size. */
   readonly otherManagers: readonly string[];
   readonly replicas: number;
   readonly isPaused: boolean;
   /** A rollout stops old pods before their replacements run. */
   readonly stopsOldPodsFirst: boolean;
-  /** Number of the pod template; 0 before Kubernetes has set it. */
+  /** Revision of the pod template; 0 until Kubernetes sets it. */
   readonly revision: number;
   readonly rollout: RolloutProgress;
-  /** Absent unless the controller itself wrote it, to this very Deployment. */
+  /** Absent unless the controller itself wrote it to exactly this Deployment. */
   readonly lastRollout: LastRollout | undefined;
   /**
    * Only without a last rollout, and only if the Deployment shows that the controller resized the pipe before: when
@@ -48,17 +48,17 @@ export interface DeploymentView extends KubeObject {
   readonly resizedAtMs?: number;
 }
 
-/** Progress of the Deployment controller of Kubernetes with the current template. */
+/** Progress of the rollout of the current template, as the Deployment controller reports it. */
 export interface RolloutProgress {
   readonly isComplete: boolean;
-  /** The status is about the newest generation. */
+  /** The status is of the newest generation. */
   readonly isSeen: boolean;
-  /** No pod exists, of whatever template, by a status that is about the current one. */
+  /** A current status reports no pods of any template. */
   readonly isWithoutPods: boolean;
   readonly terminatingReplicas: number;
   /** `lastUpdateTime` of the condition Progressing, in seconds since 1970; 0 for none. */
   readonly progressedAtS: number;
-  /** These two only while the rollout is not complete, which saves memory: pipes are many. */
+  /** Only set while the rollout is not complete, to save memory. */
   readonly progressing: DeploymentCondition | undefined;
   readonly replicaFailure: DeploymentCondition | undefined;
 }
@@ -147,11 +147,11 @@ function chooseContainer(
   const [only, ...others] = containers;
   if (only && others.length === 0) return only;
   return {
-    problem: `it has the containers ${names}: set the annotation ${CONTAINER_ANNOTATION} to the one to size`,
+    problem: `it has the containers ${names}: set the annotation ${CONTAINER_ANNOTATION} to the container to resize`,
   };
 }
 
-/** The size that a container's requests and memory limit make, if they agree on one. */
+/** Returns the size of a container, if its requests and memory limit are consistent. */
 export function sizeOf(container: Container): Size | undefined {
   const requests = effectiveRequests(container);
   const limit = sizeOfQuantities(requests["cpu"], container.resources?.limits?.["memory"]);
@@ -160,9 +160,9 @@ export function sizeOf(container: Container): Size | undefined {
 }
 
 /**
- * True if every replica runs the current template. The condition NewReplicaSetAvailable says so for good, also when a
- * pod dies later. But a Recreate Deployment keeps the condition of the rollout before for a while, and one without
- * replicas gets it without having run a pod; then only the counts say so.
+ * Returns true if the rollout of the current template completed. The reason NewReplicaSetAvailable remains even if a
+ * pod fails later. But a Recreate Deployment keeps the condition of the previous rollout for a while, and a Deployment
+ * without replicas gets it without running a pod; for these, only the replica counts are reliable.
  */
 function isRolloutComplete(
   deployment: Deployment,
@@ -176,17 +176,17 @@ function isRolloutComplete(
   const isAnnounced = status?.conditions?.some(
     ({ type, reason }) => type === "Progressing" && reason === "NewReplicaSetAvailable",
   );
-  // Times of the API server are compared for equality only: clocks differ.
+  // Times are compared only for equality, because clocks differ.
   const isOfBefore = lastRollout?.progressedAtS === progressedAtS || lastRollout?.replicas === 0;
   return (isAnnounced === true && !isOfBefore) || (status?.availableReplicas ?? 0) >= wanted;
 }
 
-/** True if the status is about the Deployment's newest generation. */
+/** Returns true if the status is of the newest generation of the Deployment. */
 function isSeen({ metadata, status }: Deployment): boolean {
   return (status?.observedGeneration ?? 0) >= (metadata.generation ?? 0);
 }
 
-/** True if a size or a rollback of the controller is on its way to the pods. */
+/** Returns true if a resize or a rollback of the controller is in progress. */
 export function isRollingOut({
   size,
   otherResources,
@@ -211,7 +211,7 @@ export function mayBeRollingOut(pipe: DeploymentView): boolean {
   return !rollout.isComplete && !isPaused && replicas > 0;
 }
 
-/** True if somebody else has changed the pod template since the controller's last rollout. */
+/** Returns true if another writer changed the pod template since the controller's last rollout. */
 export function isChangedByOwner({ revision, lastRollout }: DeploymentView): boolean {
   return lastRollout !== undefined && revision > lastRollout.revision;
 }

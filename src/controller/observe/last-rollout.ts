@@ -4,36 +4,36 @@ import { formatSize, parseSize, type Size } from "../../domain/size.ts";
 import { type Allotment, formatAllotment, parseAllotment } from "./resources.ts";
 
 /**
- * The last rollout that the controller started on a pipe. One annotation of the Deployment holds it, and the patch
- * that starts the rollout writes it, so that a controller that starts after a crash knows what its predecessor did.
+ * The last rollout that the controller started on a pipe. It is stored in an annotation of the Deployment by the patch
+ * that starts the rollout, so that a controller can continue after a crash of its predecessor.
  */
 export interface LastRollout {
   /** The size that was requested; a rollback keeps it. */
   readonly size: Size;
   /** True if the pipe was returned from `size` to `lastGoodSize`. */
   readonly isRollback: boolean;
-  /** Why the pipe was returned to `lastGoodSize`. */
+  /** The reason for the rollback to `lastGoodSize`. */
   readonly failure?: { readonly reason: FailureReason; readonly message: string } | undefined;
   /** The last size that finished rolling out before `size` was applied; absent if none is known. */
   readonly lastGoodSize?: Allotment | undefined;
   /** Start of the rollout or of the rollback, in milliseconds since 1970. */
   readonly startedAtMs: number;
-  /** How often in a row `size` was tried; 0 for a pipe that had it before the controller wrote anything. */
+  /** Number of consecutive attempts with `size`; 0 if the pipe had it before the controller wrote anything. */
   readonly attempts: number;
   /** The service that the pipe belonged to. */
   readonly serviceId: string;
   /** The PipeScaling that `size` comes from, and its generation. */
   readonly scalingUid: string;
   readonly scalingGeneration: number;
-  /** The API request that asked for `size`, if one did. */
+  /** The API request for `size`, if any. */
   readonly requestId?: string | undefined;
-  /** Generation of the Deployment that the patch made; identifies the rollout. 0 if nothing was rolled out. */
+  /** Generation of the Deployment after the patch, which identifies the rollout. 0 if nothing was rolled out. */
   readonly generation: number;
-  /** Revision of the pod template that the patch made; a later one is the owner's. */
+  /** Revision of the pod template after the patch; a later revision is the owner's. */
   readonly revision: number;
   /** `lastUpdateTime` of the condition Progressing before the patch, in seconds since 1970; 0 for none. */
   readonly progressedAtS: number;
-  /** Replicas that were wanted at the time of the patch. */
+  /** Desired replicas at the time of the patch. */
   readonly replicas: number;
 }
 
@@ -56,7 +56,7 @@ const schema = z.object({
   replicas: z.int(),
 });
 
-/** @param deploymentUid binds the annotation to its Deployment, so that a copy on another one is ignored */
+/** @param deploymentUid binds the annotation to its Deployment, so that a copy on another Deployment is ignored */
 export function formatLastRollout(rollout: LastRollout, deploymentUid: string): string {
   const { size, isRollback, lastGoodSize, startedAtMs, ...rest } = rollout;
   return JSON.stringify({
@@ -92,7 +92,7 @@ export function parseLastRollout(
       ...rest,
     };
   } catch {
-    // Somebody edited it: the pipe counts as one that the controller has not touched yet.
+    // Someone edited it, so the pipe is treated as new to the controller.
     return undefined;
   }
 }

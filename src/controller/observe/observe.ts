@@ -26,17 +26,17 @@ export interface Scope {
   readonly tiers: Tiers;
 }
 
-/** Where the knowledge of a service comes from. */
+/** The sources of a snapshot. */
 export interface Sources {
   readonly caches: Caches;
   /** The last write of this process to a Deployment, by its uid. */
   readonly writes: ReadonlyMap<string, WriteRecord>;
-  /** The last dry run of each pipe, by the uid of the Deployment. */
+  /** The last dry run of each pipe, by uid of the Deployment. */
   readonly validations: ReadonlyMap<string, Validation>;
   readonly deletedScalings: Pick<DeletedScalings, "find">;
 }
 
-/** All that is known of a service at one moment. */
+/** Takes a snapshot of a service. */
 export function observe(sources: Sources, scope: Scope, serviceId: string, nowMs: number): Snapshot {
   const { caches, writes, validations, deletedScalings } = sources;
   const service = findService(caches, scope.namespace, serviceId);
@@ -67,7 +67,7 @@ export function observe(sources: Sources, scope: Scope, serviceId: string, nowMs
   };
 }
 
-/** Where a webhook removes the annotation, this process still knows the rollout that it started. */
+/** If a webhook removes the annotation, the write history of this process still has the rollout. */
 export function withLastRollout(pipe: DeploymentView, write: WriteRecord | undefined): DeploymentView {
   if (pipe.lastRollout || write?.outcome.type !== "done") return pipe;
   const { lastRollout } = write.outcome;
@@ -75,9 +75,9 @@ export function withLastRollout(pipe: DeploymentView, write: WriteRecord | undef
   return isSize(applied) && sameSize(applied, pipe.size) ? { ...pipe, lastRollout } : pipe;
 }
 
-/** By the pipe's name. */
+/** Keyed by name of the pipe. */
 function findUnschedulable(caches: Caches, pipes: readonly DeploymentView[]): ReadonlyMap<string, string> {
-  // Nearly always there is nothing to look for.
+  // Usually there are none.
   if (caches.pendingPods.size === 0) return new Map();
   return new Map(
     pipes.flatMap((pipe): [string, string][] => {
@@ -87,7 +87,7 @@ function findUnschedulable(caches: Caches, pipes: readonly DeploymentView[]): Re
   );
 }
 
-/** By the pipe's name. */
+/** Keyed by name of the pipe. */
 function findAutoscalers(caches: Caches, pipes: readonly DeploymentView[]): Snapshot["autoscalers"] {
   const stores = caches.autoscalers.filter(({ size }) => size > 0);
   if (stores.length === 0) return new Map();
@@ -107,7 +107,7 @@ function findService(caches: Caches, namespace: string, serviceId: string): Foun
   if (!cached) {
     return obstacle(
       "UnknownService",
-      `No service ${serviceId}: there is no ConfigMap ${name} in ${namespace}.`,
+      `The service ${serviceId} does not exist: there is no ConfigMap ${name} in ${namespace}.`,
     );
   }
   return cached.record.ok ? cached.record : malformed(name, cached.record.problem);
@@ -123,14 +123,14 @@ function findTier(
   if (!cached) {
     return obstacle(
       "UnknownOrganization",
-      `No organization ${service.organizationId}: there is no ConfigMap ${name} in ${namespace}.`,
+      `The organization ${service.organizationId} does not exist: there is no ConfigMap ${name} in ${namespace}.`,
     );
   }
   if (!cached.record.ok) return malformed(name, cached.record.problem);
   return tierOf(cached.record.value, tiers);
 }
 
-/** The window of the service comes before the one of its organization. */
+/** The window of the service takes precedence over that of its organization. */
 function findWindow(
   caches: Caches,
   { namespace }: Scope,
@@ -152,7 +152,7 @@ function tierOf(organization: Organization, tiers: Tiers): Snapshot["tier"] {
 }
 
 function malformed(name: string, problem: string) {
-  return obstacle("MalformedRecord", `The ConfigMap ${name} cannot be read: ${problem}.`);
+  return obstacle("MalformedRecord", `The ConfigMap ${name} is malformed: ${problem}.`);
 }
 
 function obstacle(reason: Obstacle["reason"], message: string) {

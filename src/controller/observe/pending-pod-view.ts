@@ -2,14 +2,14 @@ import { type Size, sameSize } from "../../domain/size.ts";
 import { type Identity, identityOf, type KubeObject, type Pod } from "../../kube/objects.ts";
 import { type DeploymentView, sizeOf } from "./deployment-view.ts";
 
-/** What is read of a pod that has no node yet. */
+/** The fields of a pod without a node that decisions need. */
 export interface PendingPodView extends KubeObject {
   readonly metadata: Identity;
-  /** Name of the Deployment that it is of; `undefined` if it is of none. */
+  /** Name of the Deployment of the pod; `undefined` if it has none. */
   readonly pipeName: string | undefined;
-  /** The sizes of its containers, by their names. */
+  /** The sizes of its containers, by name. */
   readonly sizes: ReadonlyMap<string, Size | undefined>;
-  /** The scheduler's words on why no node will do, if none does. */
+  /** The message of the scheduler if the pod is unschedulable. */
   readonly unschedulable: string | undefined;
 }
 
@@ -26,14 +26,14 @@ export function toPendingPodView({ metadata, spec, status }: Pod): PendingPodVie
   };
 }
 
-/** A Deployment's ReplicaSets are named after it and the hash of their template, which their pods have as a label. */
+/** The name of a ReplicaSet is the name of its Deployment and the template hash, which is also a label of its pods. */
 function deploymentOf({ ownerReferences, labels }: Pod["metadata"]): string | undefined {
   const replicaSet = ownerReferences?.find(({ kind }) => kind === "ReplicaSet")?.name ?? "";
   const suffix = `-${labels?.[HASH_LABEL] ?? ""}`;
   return replicaSet.endsWith(suffix) ? replicaSet.slice(0, -suffix.length) : undefined;
 }
 
-/** Why no node will do for a pod of the pipe that has the size which the pipe's template has now. */
+/** Returns the reason why a pod with the current size of the pipe's template is unschedulable. */
 export function unschedulableReason(
   pipe: DeploymentView,
   pods: readonly PendingPodView[],

@@ -4,7 +4,7 @@ import type { Size } from "../../domain/size.ts";
 import { type Identity, identityOf, type KubeObject } from "../../kube/objects.ts";
 import { IGNORE_WINDOW_ANNOTATION, RETRY_ANNOTATION } from "../names.ts";
 
-/** The parts of a PipeScaling that the controller uses. */
+/** The fields of a PipeScaling that the controller uses. */
 export interface PipeScalingView extends KubeObject {
   readonly metadata: Identity;
   readonly isBeingDeleted: boolean;
@@ -12,9 +12,9 @@ export interface PipeScalingView extends KubeObject {
   readonly status: PipeScalingStatus;
   readonly requestAnnotation: string | undefined;
   readonly retryRequestedAtMs: number | undefined;
-  /** Until then rollouts start outside of the rollout window, too. */
+  /** Until this time, rollouts also start outside the rollout window. */
   readonly windowIgnoredUntilMs: number | undefined;
-  /** Names of annotations that hold no time although they should. */
+  /** Names of annotations whose value is not a valid time. */
   readonly malformedAnnotations: readonly string[];
 }
 
@@ -33,7 +33,7 @@ export function toPipeScalingView({ metadata, spec, status }: KubeObject & PipeS
   };
 }
 
-/** The time that an annotation holds; `malformed` is the name of one that holds something else. */
+/** Parses the time in an annotation; `malformed` is the name of the annotation if it is invalid. */
 function timeIn(
   { annotations }: KubeObject["metadata"],
   name: string,
@@ -44,7 +44,7 @@ function timeIn(
   return { ms: undefined, ...(text === undefined ? {} : { malformed: name }) };
 }
 
-/** The size that the spec asks for; `undefined` leaves it to the tier. */
+/** The size in the spec; `undefined` for the default of the tier. */
 export function requestedSize({ spec }: PipeScalingView): Size | undefined {
   const { replicaCpuMillicores: cpuMillicores, replicaMemoryGb: memoryGib } = spec;
   return cpuMillicores === undefined || memoryGib === undefined ? undefined : { cpuMillicores, memoryGib };

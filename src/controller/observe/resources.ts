@@ -9,10 +9,10 @@ const schema = z.object({
   limits: z.object({ cpu: amount.optional(), memory: amount }),
 });
 
-/** The fields that the controller sets, as a strategic merge patch has them: null for a field that is absent. */
+/** The fields that the controller sets, for a strategic merge patch: null for an absent field. */
 export type Resources = z.infer<typeof schema>;
 
-/** A size, or resources that the owner of a container chose and that make no size. */
+/** A size, or resources of the owner that are not a valid size. */
 export type Allotment = Size | Resources;
 
 export function isSize(allotment: Allotment | undefined): allotment is Size {
@@ -28,14 +28,14 @@ export function resourcesOf(container: Container): Resources {
   };
 }
 
-/** Requests as Kubernetes takes them: a request that is absent equals the limit. */
+/** Returns the requests with the default of Kubernetes: an absent request equals the limit. */
 export function effectiveRequests({
   resources,
 }: Pick<Container, "resources">): Readonly<Record<string, string>> {
   return { ...resources?.limits, ...resources?.requests };
 }
 
-/** True if the container asks for the QoS class Guaranteed: its limits of CPU and memory equal its requests. */
+/** Returns true if the container has the QoS class Guaranteed: its CPU and memory limits equal its requests. */
 export function isGuaranteed(container: Container): boolean {
   const requests = effectiveRequests(container);
   const limits = container.resources?.limits ?? {};
@@ -45,19 +45,19 @@ export function isGuaranteed(container: Container): boolean {
   });
 }
 
-/** @param cpuLimit whether the CPU limit follows the request, which keeps the QoS class Guaranteed */
+/** @param cpuLimit whether the CPU limit follows the request, which preserves the QoS class Guaranteed */
 export function resourcesFor(allotment: Allotment, cpuLimit: boolean): Resources {
   if (!isSize(allotment)) return allotment;
   const amounts = { cpu: cpuQuantity(allotment), memory: memoryQuantity(allotment) };
   return { requests: amounts, limits: { ...(cpuLimit ? { cpu: amounts.cpu } : {}), memory: amounts.memory } };
 }
 
-/** For annotations: a size as {@link formatSize} writes it, anything else as JSON. */
+/** Formats for annotations: a size with {@link formatSize}, other resources as JSON. */
 export function formatAllotment(allotment: Allotment): string {
   return isSize(allotment) ? formatSize(allotment) : JSON.stringify(allotment);
 }
 
-/** `undefined` for none, and for one that somebody has damaged. */
+/** Returns `undefined` if the text is missing or invalid. */
 export function parseAllotment(annotation: string | undefined): Allotment | undefined {
   if (annotation === undefined) return undefined;
   try {

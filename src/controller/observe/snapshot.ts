@@ -9,41 +9,41 @@ import type { PipeScalingView } from "./pipe-scaling-view.ts";
 import type { Validation } from "./validation.ts";
 import type { WriteRecord } from "./write-record.ts";
 
-/** Why a service's pipes cannot be given any size. */
+/** The reason why no pipe of a service can be resized. */
 export interface Obstacle {
   readonly reason: Extract<FailureReason, `Unknown${string}` | "MalformedRecord">;
   readonly message: string;
 }
 
-/** All that is known of one service at one moment: what every decision is made from. */
+/** The state of one service at one moment: the only input of decisions. */
 export interface Snapshot {
   readonly serviceId: string;
   readonly nowMs: number;
-  /** Where the service's pipes are, if its record says so. */
+  /** Namespace of the service's pipes, if its record is readable. */
   readonly namespace: string | undefined;
   readonly tier:
     | { readonly ok: true; readonly value: Tier }
     | { readonly ok: false; readonly obstacle: Obstacle };
-  /** Rollouts that restart pods start only within it; absent for any time. */
+  /** Rollouts that restart pods start only within it; absent if they may start at any time. */
   readonly rolloutWindow: RolloutWindow | undefined;
   /** The PipeScaling in the service's namespace. */
   readonly scaling: PipeScalingView | undefined;
-  /** The PipeScaling that was deleted lately. */
+  /** The PipeScaling that was recently deleted. */
   readonly deleted: DeletedScaling | undefined;
-  /** PipeScalings of this name in other namespaces, or of no known service. */
+  /** PipeScalings with this name in other namespaces, or of an unknown service. */
   readonly foreign: readonly PipeScalingView[];
-  /** Failures that the status reports; they outlive this process. */
+  /** Failures in the status, which survive a restart of this process. */
   readonly failures: readonly PipeFailure[];
-  /** Pipes that are labelled for this service outside of its namespace, or although it has no readable record. */
+  /** Pipes with the label of this service outside its namespace, or while it has no readable record. */
   readonly orphans: readonly DeploymentView[];
-  /** By name. Only those in the service's namespace: a label elsewhere is not the service's word. */
+  /** Sorted by name. Only pipes in the service's namespace, because labels in other namespaces are not trusted. */
   readonly pipes: readonly DeploymentView[];
-  /** The last write of this process to each pipe, by the uid of the Deployment. */
+  /** The last write of this process to each pipe, by uid of the Deployment. */
   readonly writes: ReadonlyMap<string, WriteRecord>;
-  /** The last dry run of each pipe, by the uid of the Deployment. */
+  /** The last dry run of each pipe, by uid of the Deployment. */
   readonly validations: ReadonlyMap<string, Validation>;
-  /** The scheduler's words, by the name of the pipe whose new pod fits no node. */
+  /** Messages of the scheduler, by name of the pipe whose new pod is unschedulable. */
   readonly unschedulable: ReadonlyMap<string, string>;
-  /** Autoscalers that act on a pipe's container, by the pipe's name. */
+  /** Autoscalers that affect the pipe container, by name of the pipe. */
   readonly autoscalers: ReadonlyMap<string, readonly AutoscalerView[]>;
 }

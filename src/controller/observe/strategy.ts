@@ -4,8 +4,8 @@ import type { Deployment } from "../../kube/objects.ts";
 const DEFAULT_SHARE = "25%";
 
 /**
- * True if a rollout of the Deployment stops old pods before their replacements run: strategy Recreate, no surge, or as
- * many pods that may be unavailable as there are. If a new pod then cannot start, the pipe has lost a running one.
+ * Returns true if a rollout of the Deployment stops old pods before their replacements run: strategy Recreate, maxSurge
+ * 0, or maxUnavailable of all replicas. If a new pod then cannot start, the pipe has lost a running one.
  */
 export function stopsOldPodsFirst({ strategy, replicas = 1 }: Deployment["spec"]): boolean {
   if (strategy?.type === "Recreate") return true;

@@ -1,7 +1,7 @@
 import { formatSize, type Size } from "../../domain/size.ts";
 import type { DeploymentView } from "./deployment-view.ts";
 
-/** A dry run of a resize. Refusals are recorded as those of writes are. */
+/** A dry run of a resize. Rejections are recorded like those of writes. */
 export interface Validation {
   readonly key: string;
   readonly isPending: boolean;

@@ -1,32 +1,32 @@
 import type { FailureReason } from "../../crd/reasons.ts";
 import type { LastRollout } from "./last-rollout.ts";
 
-/** Why a write was not done: by the API server, or by the controller because no node would fit. */
+/** The reason why a write was not made: the API server rejected it, or the controller found no node that fits. */
 export interface WriteError {
   readonly reason: Extract<FailureReason, "Refused" | "Forbidden" | "WriteFailed" | "NoNodeLargeEnough">;
-  /** The server's own words, or the request and the largest node. */
+  /** The message of the server, or the request and the largest node. */
   readonly message: string;
-  /** The wait that the server asks for. */
+  /** Retry-After of the server. */
   readonly retryAfterMs?: number | undefined;
 }
 
 export type WritePurpose = "resize" | "roll-back" | "adopt";
 
 /**
- * The last writes of this process to one Deployment. They do not depend on the object, and bound how often the same
- * write is repeated.
+ * The last writes of this process to one Deployment. The record does not depend on the object, and bounds repeated
+ * writes.
  */
 export interface WriteRecord {
   readonly purpose: WritePurpose;
-  /** The size that was requested, as `formatSize` writes it. */
+  /** The requested size, in the format of `formatSize`. */
   readonly size: string;
-  /** Writes in a row for the same purpose and size. */
+  /** Number of consecutive writes with the same purpose and size. */
   readonly attempts: number;
   /** Time of the last one, in milliseconds since 1970. */
   readonly lastAtMs: number;
   readonly outcome:
     | { readonly type: "pending" }
-    /** No response: the write may have been done, or not. Only a read can tell. */
+    /** No response: only a read can show whether the write succeeded. */
     | { readonly type: "unknown"; readonly error: WriteError }
     | { readonly type: "failed"; readonly error: WriteError; readonly generation: number }
     /** `isStripped`: something removed the annotation from the object before it was stored. */

@@ -22,12 +22,12 @@ type DryRunSettings = Pick<
   "kubeconfig" | "namespace" | "pipeNamespaces" | "tiers" | "rolloutTimeoutMs" | "maxConcurrentRollouts"
 >;
 
-/** A server that says that it is busy, as it does of a definition that is new to it, is asked again for so long. */
+/** Retry time while the server responds that it is busy, as it does for a new CRD. */
 const PATIENCE_MS = 30_000;
 
 /**
- * What a controller with these settings would do first if it started now. Reads the cluster once, writes
- * nothing to it, and asks for no lease.
+ * Computes what a controller with these settings would do first if it started now. Reads the cluster once, writes
+ * nothing, and does not acquire the lease.
  *
  * @throws Error with a sentence for the user when the cluster cannot be read
  */
@@ -78,7 +78,7 @@ function stepsOf(caches: Caches, settings: DryRunSettings, nowMs: number): Omit<
   return { steps, services: services.length };
 }
 
-/** Of all that would be put into the queue at the start, in a stable order. */
+/** Returns all keys that the controller would enqueue at startup, in a stable order. */
 function serviceIdsIn({ services, scalings, pipes }: Caches): string[] {
   const ids = [
     ...[...services.values()].flatMap(({ metadata }) => serviceIdOf(metadata.name) ?? []),

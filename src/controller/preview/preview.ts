@@ -9,7 +9,7 @@ import { isSize } from "../observe/resources.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { waitingFor } from "../report/conditions.ts";
 
-/** What the controller would do about one pipe that has not the size it is to have, or about a service. */
+/** The next action of the controller for a pipe without the desired size, or for a service. */
 export interface PreviewedStep {
   readonly service: string;
   readonly namespace: string | undefined;
@@ -21,11 +21,13 @@ export interface PreviewedStep {
 
 export interface Preview {
   readonly steps: readonly PreviewedStep[];
-  /** How many rollouts would begin. */
+  /** Number of rollouts that would start. */
   readonly begun: number;
 }
 
-/** The first pass over a service, if it were made now; no step for what is as it should be. */
+/**
+ * Computes the first reconciliation of a service, if it ran now. There are no steps for pipes with the desired size.
+ */
 export function preview(snapshot: Snapshot, options: DecideOptions): Preview {
   const { serviceId: service, namespace, tier } = snapshot;
   const about = { service, namespace };
@@ -33,7 +35,7 @@ export function preview(snapshot: Snapshot, options: DecideOptions): Preview {
   const decision = decide(snapshot, options);
   const creation = decision.actions.find((action) => action.type === "create-pipe-scaling");
   if (!creation) return previewOfPipes(snapshot, decision);
-  // What would come of it is decided on the one that is still to be made.
+  // The pipes are decided with the PipeScaling that would be created.
   const later = { ...snapshot, scaling: madeUp(service, creation.namespace, creation.spec) };
   const { steps, begun } = previewOfPipes(later, decide(later, options));
   const { replicaCpuMillicores: cpuMillicores, replicaMemoryGb: memoryGib } = creation.spec;

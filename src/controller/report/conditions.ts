@@ -9,10 +9,10 @@ import type { Sizing } from "../decide/sizing.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 
-/** What the conditions say, in one word for programs and one sentence for people. */
+/** Reason and message of the conditions: one word for programs and one sentence for people. */
 export interface ConditionSummary {
   readonly ready: "True" | "False" | "Unknown";
-  /** Of what is not ready: whether it needs somebody's help, or only time. */
+  /** If not ready: whether it needs intervention, or only time. */
   readonly stalled: boolean;
   readonly reason: Reason;
   readonly message: string;
@@ -21,7 +21,7 @@ export interface ConditionSummary {
 const MOST_NAMES = 5;
 const MOST_REMARKS = 1;
 
-/** Ordered: the first that applies is what a person needs to know. */
+/** In order of importance for people: the first that applies wins. */
 export function summarizeConditions(
   scaling: PipeScalingView,
   tier: Snapshot["tier"],
@@ -44,7 +44,7 @@ export function summarizeConditions(
   if (worst)
     return {
       ready: "False",
-      // A write is retried without help.
+      // Failed writes are retried automatically.
       stalled: sizing.assessments.some(({ state }) => state === "failed" || state === "unsizable"),
       reason: failureReason(worst.reason),
       message: failureMessage(worst, failures, progress, scaling),
@@ -65,7 +65,7 @@ function readyConditions({ source }: DesiredSize, progress: string): ConditionSu
         ready: "True",
         stalled: false,
         reason: "TierLimited",
-        message: `${progress} The spec asks for more than the organization's tier allows.`,
+        message: `${progress} The spec requests more than the organization's tier allows.`,
       }
     : { ready: "True", stalled: false, reason: "Scaled", message: progress };
 }
@@ -73,7 +73,7 @@ function readyConditions({ source }: DesiredSize, progress: string): ConditionSu
 function progressOf({ desired, assessments }: Sizing): string {
   const size = describeSize(desired.size);
   const done = assessments.filter((each) => each.state === "done").length;
-  if (assessments.length === 0) return `There is no database pipe at present; a new one gets ${size}.`;
+  if (assessments.length === 0) return `The service has no database pipes; a new one gets ${size}.`;
   if (done === assessments.length) return `${allRun(done)} ${size}.`;
   return `${done} of ${assessments.length} pipes run ${size}.`;
 }
@@ -81,10 +81,10 @@ function progressOf({ desired, assessments }: Sizing): string {
 function remarksOf({ assessments }: Sizing): string[] {
   const remarks = assessments.flatMap(({ remark }) => remark ?? []);
   const more = remarks.length - MOST_REMARKS;
-  return [...remarks.slice(0, MOST_REMARKS), ...(more > 0 ? [`The same holds for ${more} more.`] : [])];
+  return [...remarks.slice(0, MOST_REMARKS), ...(more > 0 ? [`The same applies to ${more} more.`] : [])];
 }
 
-/** The beginning of a sentence. */
+/** Returns the start of a sentence. */
 export function allRun(pipes: number): string {
   return pipes === 1 ? "The one pipe runs" : `All ${pipes} pipes run`;
 }
@@ -108,7 +108,7 @@ function underWay(sizing: Sizing): string {
     .join(" ");
 }
 
-/** What waiting pipes wait for, to follow on a word. */
+/** Returns what waiting pipes wait for, as the end of a sentence. */
 export function waitingFor({ holdBack, blockedBy, window }: Sizing): string {
   const names = nameList(blockedBy);
   switch (holdBack) {
@@ -149,15 +149,17 @@ function failureMessage(
 
 function malformedMessage({ malformedAnnotations }: PipeScalingView): string {
   const [name] = malformedAnnotations;
-  return name === undefined ? "" : `The annotation ${name} is no time: write it as 2026-01-31T12:00:00Z.`;
+  return name === undefined
+    ? ""
+    : `The annotation ${name} is not a valid time: write it as 2026-01-31T12:00:00Z.`;
 }
 
-/** Nothing moves, and nothing is wrong. */
+/** Conditions of a service without rollouts or failures. */
 function isWaitingForWindow({ assessments, holdBack }: Sizing): boolean {
   return holdBack === "window" && assessments.every(({ state }) => state !== "rolling");
 }
 
-/** Whole seconds, as Kubernetes writes its own times. */
+/** Whole seconds, like the times of Kubernetes. */
 export function formatTime(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }

@@ -6,9 +6,9 @@ import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import { allRun } from "./conditions.ts";
 
 /**
- * What is worth an Event in the step from one status to the next: few, for people, with the request id.
- * Derived from the statuses, so that a reconciliation that writes none records nothing. The start of a rescale is no
- * Event: the status reports it, and a thousand at once would cost a thousand writes.
+ * Returns the Events for a change of the status: few, for people, with the request ID. They are derived from the two
+ * statuses, so a reconciliation that writes no status records none. The start of a rescale is not an Event: the status
+ * reports it, and a thousand concurrent rescales would cost a thousand writes.
  */
 export function eventsOf(
   { metadata }: PipeScalingView,
@@ -42,7 +42,7 @@ function failed(before: PipeScalingStatus, after: PipeScalingStatus): News[] {
   }));
 }
 
-/** Stalled for a reason that lies with no pipe: a record that is missing or malformed. */
+/** Returns true if Stalled has a reason that is not about a pipe, such as a missing or malformed record. */
 function obstructed(before: PipeScalingStatus, after: PipeScalingStatus): News {
   const stalled = stalledOf(after);
   if (!stalled || after.failures?.length || stalledOf(before)?.reason === stalled.reason) return undefined;

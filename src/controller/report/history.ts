@@ -3,13 +3,13 @@ import { type HistoryEntry, MAX_HISTORY, type PipeScalingStatus } from "../../cr
 interface Rescale {
   readonly desired: NonNullable<PipeScalingStatus["desired"]>;
   readonly propagation: NonNullable<PipeScalingStatus["propagation"]>;
-  /** A pipe cannot take the desired size. */
+  /** A pipe cannot have the desired size. */
   readonly isFailed: boolean;
 }
 
 /**
- * The history with the present rescale as its newest entry. An entry that was Scaled stays Scaled: a pipe that fails
- * later does not change that every pipe ran the size, which is why a rollback can return to it.
+ * Returns the history with the current rescale as its newest entry. An entry that was Scaled stays Scaled even if a
+ * pipe fails later, because every pipe did run the size, so a rollback can return to it.
  */
 export function historyOf(
   history: readonly HistoryEntry[],
@@ -21,7 +21,7 @@ export function historyOf(
     newest?.replicaCpuMillicores === desired.replicaCpuMillicores &&
     newest.replicaMemoryGb === desired.replicaMemoryGb &&
     newest.requestId === requestId;
-  // A pipe that is added later completes the rescale again; the history keeps the first time.
+  // A pipe that is added later completes the rescale again; the history keeps the time of the first completion.
   const completedAt = (isSame ? newest.completedAt : undefined) ?? propagation.completedAt;
   const unfinished = isFailed ? "Failed" : "Progressing";
   const result = completedAt === undefined ? unfinished : "Scaled";

@@ -5,7 +5,9 @@ import type { PipeState } from "../../domain/rollout-plan.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Event } from "../../runtime/event-recorder.ts";
 
-/** Seconds for pods that start at once, minutes for real pipes, hours for one that needed help. */
+/**
+ * Pods that start immediately take seconds, real pipes take minutes, and a pipe that needs intervention takes hours.
+ */
 const PROPAGATION_SECONDS = [5, 10, 30, 60, 120, 180, 300, 600, 900, 1800, 3600, 4 * 3600];
 
 const PIPE_STATES: readonly PipeState[] = [
@@ -19,19 +21,19 @@ const PIPE_STATES: readonly PipeState[] = [
 ];
 const CONDITIONS = ["Ready", "Reconciling", "Stalled", "Suspended"] as const;
 
-/** Services that have a series of their own: those with the most units. The others are one, `other`. */
+/** Number of services with their own series, those with the most units. The others share the series `other`. */
 const MOST_SERVICES = 1000;
 
-/** The last reconciliation of a service. */
+/** The state of a service after its last reconciliation. */
 interface ServiceState {
   readonly states: readonly PipeState[];
   readonly condition: (typeof CONDITIONS)[number];
   readonly computeUnits: number;
-  /** When the change that is on its way began, if one is. */
+  /** Start of the rescale in progress, if any. */
   readonly underWaySinceMs: number | undefined;
 }
 
-/** What the controller tells Prometheus of its pipes. Every label has a bounded set of values. */
+/** Metrics of services and pipes. Every label has a bounded set of values. */
 export class ControllerMetrics {
   readonly #services = new Map<string, ServiceState>();
   readonly #propagation: Histogram;
@@ -43,20 +45,20 @@ export class ControllerMetrics {
     const states = () => [...services.values()].flatMap((each) => each.states);
     this.#propagation = new Histogram({
       name: "pipe_scaling_propagation_seconds",
-      help: "From when a new size was seen until every pipe of the service ran it.",
+      help: "Duration of completed rescales in seconds, from when the controller saw the new size until every pipe of the service ran it.",
       buckets: PROPAGATION_SECONDS,
       registers,
     });
     this.#failures = new Counter({
       name: "pipe_scaling_failures_total",
-      help: "What kept a pipe or a service from its size, by reason, each time that it was told as an Event.",
+      help: "Failures of pipes and services to get their size, by reason, counted when the Event is recorded.",
       labelNames: ["reason"],
       registers,
     });
     for (const reason of FAILURE_REASONS) this.#failures.inc({ reason }, 0);
     new Gauge({
       name: "pipe_scaling_pipes",
-      help: "Pipes by how they stand to the size that they are to have; done means that they run it.",
+      help: "Pipes by state relative to the desired size; done means that they run it.",
       labelNames: ["state"],
       registers,
       collect() {
@@ -66,7 +68,7 @@ export class ControllerMetrics {
     });
     new Gauge({
       name: "pipe_scaling_pipes_out_of_size",
-      help: "Pipes that do not run the size that they are to have.",
+      help: "Pipes that do not run the desired size.",
       registers,
       collect() {
         this.set(states().filter((state) => state !== "done").length);
@@ -74,7 +76,7 @@ export class ControllerMetrics {
     });
     new Gauge({
       name: "pipe_scaling_services",
-      help: "Services by the condition that holds of their PipeScaling.",
+      help: "Services by condition of their PipeScaling.",
       labelNames: ["condition"],
       registers,
       collect() {
@@ -85,7 +87,7 @@ export class ControllerMetrics {
     });
     new Gauge({
       name: "pipe_scaling_oldest_propagation_seconds",
-      help: "For how long the change of size that has been on its way longest has been; 0 if none is.",
+      help: "Age of the oldest rescale in progress, in seconds; 0 if there is none.",
       registers,
       collect() {
         const now = clock.now();
@@ -95,7 +97,7 @@ export class ControllerMetrics {
     });
     new Gauge({
       name: "pipe_scaling_compute_units",
-      help: `Units of billing at the desired size: of each of the ${MOST_SERVICES} largest services, and of the others as one.`,
+      help: `Compute units at the desired size, for each of the ${MOST_SERVICES} largest services; the others are summed as other.`,
       labelNames: ["service"],
       registers,
       collect() {
@@ -105,7 +107,7 @@ export class ControllerMetrics {
     });
   }
 
-  /** A service was reconciled. Without a status there is nothing to report about it any more. */
+  /** Records a reconciliation. Without a status, the service is removed from the metrics. */
   passed(serviceId: string, status: PipeScalingStatus | undefined, states: readonly PipeState[]): void {
     if (!status) {
       this.#services.delete(serviceId);
@@ -121,19 +123,19 @@ export class ControllerMetrics {
     });
   }
 
-  /** The status of a PipeScaling was written, and these Events follow from it. */
+  /** Records a write of the status of a PipeScaling, and the Events that it caused. */
   reported(before: PipeScalingStatus, after: PipeScalingStatus, events: readonly Event[]): void {
     for (const { type, reason } of events)
       if (type === "Warning") this.#failures.inc({ reason: failureReason(reason) });
     const { startedAt, completedAt } = after.propagation ?? {};
     if (!startedAt || !completedAt) return;
-    // It completes again with each pipe that comes or goes; the change of size took its time once.
+    // A rescale completes again when a pipe is added or removed; only its first completion counts.
     if (before.propagation?.completedAt && before.propagation.startedAt === startedAt) return;
     this.#propagation.observe((Date.parse(completedAt) - Date.parse(startedAt)) / 1000);
   }
 }
 
-/** The one that tells most: a resource may also be Unknown because it is suspended. */
+/** Returns the most specific condition. Without a True condition, the resource is suspended. */
 function conditionOf({ conditions = [] }: PipeScalingStatus): (typeof CONDITIONS)[number] {
   const holds = (type: string) => conditions.some((each) => each.type === type && each.status === "True");
   if (holds("Stalled")) return "Stalled";

@@ -2,13 +2,13 @@ import type { KubeObject } from "../../kube/objects.ts";
 import type { Store } from "../../runtime/store.ts";
 
 /**
- * The last notice of this process about each object that it does not manage. It repeats no notice: another controller may
- * manage the object, and the two must not write over each other's status for ever.
+ * The last notice of this process about each object that it does not manage. No notice is repeated, because another
+ * controller may manage the object, and the two must not overwrite each other's status forever.
  */
 export class Notices {
   readonly #texts = new Map<string, string>();
 
-  /** @param stores of the objects; a notice is forgotten with its object */
+  /** @param stores of the objects; a notice is deleted with its object */
   constructor(stores: readonly Pick<Store<KubeObject>, "onChange">[]) {
     for (const store of stores) {
       store.onChange((change) => {
@@ -25,7 +25,7 @@ export class Notices {
     this.#texts.set(metadata.uid, text);
   }
 
-  /** The object is managed now. */
+  /** Call it when the object is managed by this controller. */
   forget({ metadata }: KubeObject): void {
     this.#texts.delete(metadata.uid);
   }

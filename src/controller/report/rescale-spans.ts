@@ -19,9 +19,9 @@ interface Step {
 const PICK_UP_MS = 60_000;
 
 /**
- * The spans of the work that ends with the step from one status to the next: the rollout of a pipe that completed
- * or failed, and a rescale that completed or was superseded by another. Derived from the statuses, as Events are
- * (news.ts), so that a controller records the end of work that its predecessor started.
+ * Returns the spans of work that ended between two statuses: rollouts that completed or failed, and a rescale that
+ * completed or was superseded. They are derived from the statuses, like Events (events.ts), so a controller also
+ * records the end of work that its predecessor started.
  */
 export function rescaleSpans(step: Step): Span[] {
   const spans = [
@@ -61,7 +61,7 @@ function failedRollouts({ scaling, after, pipes, nowMs }: Step): Span[] {
   return newFailures(scaling.status, after).map((failure) => {
     const rollout = pipes.find(({ metadata }) => metadata.name === failure.pipe)?.lastRollout;
     const isOfThis = rollout?.requestId === requestId && rollout.attempts === failure.attempts;
-    // A refused patch has not started a rollout.
+    // A rejected patch did not start a rollout.
     const startMs = isOfThis ? rollout.startedAtMs : Date.parse(failure.at);
     const work = `${failure.pipe} ${failure.reason} ${failure.attempts} ${failure.at}`;
     return {
@@ -104,8 +104,8 @@ function completedRescale({ scaling, after, nowMs }: Step): Span | undefined {
   const size = requestedSize(scaling);
   const request = size && scalingRequestFor(size, scaling.requestAnnotation);
   const startedAtMs = Date.parse(startedAt);
-  // The request time has milliseconds, the status only seconds. A size that a person sets back to the one of an old
-  // request is attributed to that request again, but the rescale has not been in progress since then.
+  // The request time has milliseconds, the status only seconds. If someone sets the size of an old request again, the
+  // size is attributed to that request, but the rescale has not been in progress since then.
   const requestedAtMs = request?.requestId === requestId ? Date.parse(request.requestedAt) : Number.NaN;
   const isRecent = Math.abs(startedAtMs - requestedAtMs) < PICK_UP_MS;
   const { desired, pipes } = after;

@@ -19,8 +19,8 @@ import { type ConditionSummary, formatTime, summarizeConditions, waitingFor } fr
 import { historyOf } from "./history.ts";
 
 /**
- * The status of the service's PipeScaling: what is wanted, what is, what is in the way, since when.
- * Equal inputs give an equal status, so that nothing is written in steady state.
+ * Computes the status of the service's PipeScaling: the desired and the current state, failures, and times. Equal
+ * inputs give an equal status, so that nothing is written in steady state.
  */
 export function statusOf(
   { nowMs, pipes, tier }: Snapshot,
@@ -72,7 +72,7 @@ export function statusOf(
   };
 }
 
-/** The status of a PipeScaling that belongs to no service that this controller manages in its namespace. */
+/** Computes the status of a PipeScaling of a service that this controller does not manage in that namespace. */
 export function foreignStatus(snapshot: Snapshot, scaling: PipeScalingView): PipeScalingStatus {
   const { generation } = scaling.metadata;
   const { conditions = [] } = scaling.status;
@@ -83,14 +83,14 @@ export function foreignStatus(snapshot: Snapshot, scaling: PipeScalingView): Pip
   };
 }
 
-/** Why the controller leaves a PipeScaling or a pipe alone. */
+/** Returns the reason why the controller ignores a PipeScaling or a pipe. */
 export function foreignReason({ tier, namespace }: Snapshot): ConditionSummary {
   if (namespace === undefined && !tier.ok) return { ready: "False", stalled: true, ...tier.obstacle };
   return {
     ready: "False",
     stalled: true,
     reason: "WrongNamespace",
-    message: `The pipes of this service run in the namespace ${namespace}: move it there. This one is left alone.`,
+    message: `The pipes of this service run in the namespace ${namespace}, so this object has no effect: move it there.`,
   };
 }
 
@@ -111,7 +111,7 @@ const STATE_NAMES = {
   unsizable: "Unsizable",
 } as const;
 
-/** The ones that need somebody's help first. */
+/** Sorts the pipes that need intervention first. */
 const STATE_ORDER = ["failed", "unsizable", "retrying", "rolling", "paused", "waiting"];
 
 function pendingPipes(sizing: Sizing): PendingPipe[] | undefined {
@@ -126,7 +126,7 @@ function pendingPipes(sizing: Sizing): PendingPipe[] | undefined {
   return pending.length === 0 ? undefined : pending.slice(0, MAX_PENDING);
 }
 
-/** An entry stays until the pipe comes up with another size: until then it is the last good one. */
+/** An entry stays until the pipe comes up with another size, because until then it is the last good size. */
 function cameUp(
   assessments: readonly Assessment[],
   scaling: PipeScalingView,
@@ -144,7 +144,7 @@ function cameUp(
   return entries.length === 0 ? undefined : Object.fromEntries(entries.slice(0, MAX_CAME_UP));
 }
 
-/** The size that every pipe has now by a completed rollout; without pipes, the one that they would get. */
+/** Returns the size that every pipe has after a completed rollout; without pipes, the size that they would get. */
 function effectiveSize(assessments: readonly Assessment[], desired: Size): Size | undefined {
   const [first, ...others] = assessments;
   if (!first) return desired;
@@ -168,12 +168,12 @@ function propagationOf(
   const current =
     isSame && previous.propagation ? previous.propagation : { requestId, startedAt: formatTime(nowMs) };
   const { updated, total = 0 } = previous.pipes ?? {};
-  // A pipe that is removed does not complete anything; one that is added, or that failed before, does.
+  // Removing a pipe does not complete a rescale; a pipe that was added, or that failed before, does.
   const wasComplete = current.completedAt !== undefined && updated === total && total >= assessments.length;
   return isComplete && !wasComplete ? { ...current, completedAt: formatTime(nowMs) } : current;
 }
 
-/** Ready always, Reconciling and Stalled only while they are true, as kstatus reads them. */
+/** As in kstatus, Ready is always present, and Reconciling and Stalled only while they are True. */
 function conditionsOf(
   { ready, stalled, reason, message }: ConditionSummary,
   previous: readonly Condition[],

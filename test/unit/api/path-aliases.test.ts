@@ -28,11 +28,11 @@ describe("a path alias", () => {
   it.each([
     [
       ["items", "thing"],
-      /^The path alias "items" cannot stand for "thing", which is no segment of any operation's path; those are organizations, /,
+      /^The path alias "items" cannot stand for "thing", which is not a segment of any path; the segments are organizations, /,
     ],
-    [["items", "{serviceId}"], /which is no segment/],
-    [["v2", "v1"], /which is no segment/],
-    [["keys", "services"], /it is a segment of an operation's path itself\.$/],
+    [["items", "{serviceId}"], /which is not a segment/],
+    [["v2", "v1"], /which is not a segment/],
+    [["keys", "services"], /because it is a segment of a path itself\.$/],
   ] as const)("cannot be %j", (alias, sentence) => {
     expect(() => requirePathAliases(OPERATIONS, new Map([alias]))).toThrow(sentence);
   });
@@ -61,11 +61,11 @@ describe("a path alias", () => {
     "..=things",
   ])("cannot be written %j", (text) => {
     expect(() => settings(text)).toThrow(
-      `--path-aliases (or PIPE_SCALING_PATH_ALIASES) is ${JSON.stringify(text)}, but each of its values must be alias=segment`,
+      `--path-aliases (or PIPE_SCALING_PATH_ALIASES) is ${JSON.stringify(text)}, but each value must be alias=segment`,
     );
   });
 
   it("cannot be given twice", () => {
-    expect(() => settings("a=things,a=others")).toThrow("but no alias may come twice.");
+    expect(() => settings("a=things,a=others")).toThrow("but each alias may occur only once.");
   });
 });

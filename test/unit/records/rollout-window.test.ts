@@ -48,7 +48,7 @@ describe("parseRolloutWindow", () => {
     ],
     [
       '{schedule: "0 2 * * 6", duration: 4h, timezone: Europe/Berlin}',
-      /^it has the unknown key timezone: its keys are schedule, duration and timeZone$/,
+      /^it has the unknown key timezone: the valid keys are schedule, duration and timeZone$/,
     ],
     ["{schedule: x, duration: y}", /^its schedule must be .*; its duration must be /],
   ])("refuses %j with a sentence about what is wrong", (text, problem) => {

@@ -133,16 +133,16 @@ describe("what is wrong is refused with what is allowed", () => {
     [{ port: "tcp://10.0.0.1:8080" }, "set enableServiceLinks to false"],
     [
       { namespace: "Records" },
-      '--namespace (or PIPE_SCALING_NAMESPACE) is "Records", but it must be the name of a namespace',
+      '--namespace (or PIPE_SCALING_NAMESPACE) is "Records", but it must be a namespace name',
     ],
-    [{ namespace: "a".repeat(64) }, "at most 63 lower-case letters"],
+    [{ namespace: "a".repeat(64) }, "at most 63 lowercase letters"],
     [{ pipeNamespaces: "a,,b" }, '--pipe-namespaces (or PIPE_SCALING_PIPE_NAMESPACES) is "a,,b"'],
     [{ rateLimit: "10/s" }, "it must be a whole number from 0 to 10000"],
     [{ rateWindow: "1m" }, "it must be a duration from 1s to 55s"],
     [{ failedLogins: "off" }, "--failed-logins (or PIPE_SCALING_FAILED_LOGINS)"],
     [
       { trustedProxies: "10.0.0.1,10.0.0.0/33" },
-      "each of its values must be an IP address or a CIDR, such as 10.0.0.0/8 or 2001:db8::1.",
+      "each value must be an IP address or a CIDR, such as 10.0.0.0/8 or 2001:db8::1.",
     ],
     [{ trustedProxies: "fe80::1%eth0" }, "--trusted-proxies (or PIPE_SCALING_TRUSTED_PROXIES)"],
     [{ trustedProxies: "010.0.0.1" }, "--trusted-proxies (or PIPE_SCALING_TRUSTED_PROXIES)"],
@@ -150,7 +150,7 @@ describe("what is wrong is refused with what is allowed", () => {
     [{ plainHttp: "1" }, "but it must be true or false."],
     [
       { tlsCert: "/no/such/file" },
-      '--tls-cert (or PIPE_SCALING_TLS_CERT) is "/no/such/file", but it must be a file that can be read.',
+      '--tls-cert (or PIPE_SCALING_TLS_CERT) is "/no/such/file", but it must be a readable file.',
     ],
     [{ kubeconfig: " " }, "it must not be empty"],
     [{ tiersFile: "/no/such/file" }, "--tiers-file (or PIPE_SCALING_TIERS_FILE) cannot be used: ENOENT"],
@@ -171,7 +171,7 @@ describe("what is wrong is refused with what is allowed", () => {
 
   test("as a file of tiers that is none", () => {
     expect(() => api({ tiersFile: file("basic: {defaultCpuMillicores: 1500}") })).toThrow(
-      /--tiers-file .* cannot be used: The tiers file .* is wrong: basic/,
+      /--tiers-file .* cannot be used: The tiers file .* is invalid: basic/,
     );
   });
 });
@@ -183,7 +183,7 @@ describe("plain HTTP", () => {
 
   test.each(["0.0.0.0", "::", "10.0.0.1", "::ffff:10.0.0.1", "example.org"])("is refused on %s", (host) => {
     expect(() => api({ host })).toThrow(
-      /--host \(or PIPE_SCALING_HOST\) is .*, and keys would cross the network unencrypted: .*--plain-http/,
+      /--host \(or PIPE_SCALING_HOST\) is .*, and API keys would cross the network unencrypted: .*--plain-http/,
     );
   });
 
@@ -194,6 +194,6 @@ describe("plain HTTP", () => {
   });
 
   test.each(["tlsCert", "tlsKey"])("is not what is meant by %s alone", (name) => {
-    expect(() => api({ [name]: file("pem") })).toThrow("go together: give both, or neither.");
+    expect(() => api({ [name]: file("pem") })).toThrow("must be set together: set both or neither.");
   });
 });

@@ -1,7 +1,7 @@
 {{/*
-The alerts. Each has a runbook of its name in docs/runbooks, and a test with promtool. `$of` picks out this release:
-the ServiceMonitor gives job the release's name. Some
-expressions have no labels of their own, so each alert says which release it is about.
+The alerts. Each has a runbook of the same name in docs/runbooks and a test with promtool. `$of` selects this release:
+the ServiceMonitor sets `job` to the name of the release. Some expressions return no labels, so each alert sets the
+labels of the release.
 */}}
 {{- define "pipe-scaling.alerts" -}}
 {{- $of := printf `namespace="%s", job="%s"` .Release.Namespace .Release.Name }}
@@ -15,8 +15,8 @@ expressions have no labels of their own, so each alert says which release it is 
     {{- $labels | nindent 4 }}
   annotations:
     summary: >-
-      No process of the API answers.
-    description: For 5 minutes Prometheus has reached no pod of the API. Callers cannot resize pipes, nor read their size. Pipes run on as they are.
+      No API process is up.
+    description: Prometheus has not reached any pod of the API for 5 minutes. Callers can neither resize pipes nor read sizes. Pipes keep running.
     {{- include "pipe-scaling.runbook" (list . "PipeScalingApiDown") }}
 - alert: PipeScalingNoLeader
   expr: absent(leader_election_master_status{ {{- $of }}, name="pipescaling"} == 1)
@@ -26,8 +26,8 @@ expressions have no labels of their own, so each alert says which release it is 
     {{- $labels | nindent 4 }}
   annotations:
     summary: >-
-      No controller is at work.
-    description: For 5 minutes no controller has held the lease. Sizes that are asked for are accepted, and not given to the pipes. Pipes run on as they are.
+      No controller is the leader.
+    description: No controller has held the lease for 5 minutes. The API accepts new sizes, but nothing applies them to the pipes. Pipes keep running.
     {{- include "pipe-scaling.runbook" (list . "PipeScalingNoLeader") }}
 - alert: PipeScalingApiErrors
   expr: |-
@@ -40,7 +40,7 @@ expressions have no labels of their own, so each alert says which release it is 
   annotations:
     summary: >-
       The API fails {{ "{{ $value | humanizePercentage }}" }} of all requests.
-    description: For 10 minutes more than 5 % of the requests have been answered by a 5xx.
+    description: More than 5 % of the requests have failed with a 5xx for 10 minutes.
     {{- include "pipe-scaling.runbook" (list . "PipeScalingApiErrors") }}
 - alert: PipeScalingApiCacheStale
   expr: max by (resource, pod) (pipe_scaling_cache_age_seconds{ {{- $of }}}) > 150
@@ -50,8 +50,8 @@ expressions have no labels of their own, so each alert says which release it is 
     {{- $labels | nindent 4 }}
   annotations:
     summary: >-
-      {{ "{{ $labels.pod }} has not heard of {{ $labels.resource }} for {{ $value | humanizeDuration }}." }}
-    description: The cluster proves once a minute that what is cached is fresh. From {{ $maxCacheAge }} on reads are refused too.
+      {{ "The {{ $labels.resource }} cache of {{ $labels.pod }} has not been confirmed for {{ $value | humanizeDuration }}." }}
+    description: The API server normally confirms each cache once a minute. If the age reaches {{ $maxCacheAge }}, the API rejects reads too.
     {{- include "pipe-scaling.runbook" (list . "PipeScalingApiCacheStale") }}
 - alert: PipeScalingWatchStale
   expr: max by (resource, pod) (pipe_scaling_watch_age_seconds{ {{- $of }}}) > 300
@@ -61,8 +61,8 @@ expressions have no labels of their own, so each alert says which release it is 
     {{- $labels | nindent 4 }}
   annotations:
     summary: >-
-      {{ "{{ $labels.pod }} has had no contact with its watch of {{ $labels.resource }} for {{ $value | humanizeDuration }}." }}
-    description: The API server confirms every watch once a minute. Until it does, the controller does not see changes of {{ "{{ $labels.resource }}" }}, and the pod is not ready.
+      {{ "The {{ $labels.resource }} watch of {{ $labels.pod }} has been silent for {{ $value | humanizeDuration }}." }}
+    description: The API server normally confirms each watch once a minute. Until it does, the controller does not see changes of {{ "{{ $labels.resource }}" }}, and the pod is not ready.
     {{- include "pipe-scaling.runbook" (list . "PipeScalingWatchStale") }}
 - alert: PipeScalingClusterErrors
   expr: |-
@@ -74,8 +74,8 @@ expressions have no labels of their own, so each alert says which release it is 
     {{- $labels | nindent 4 }}
   annotations:
     summary: >-
-      {{ "{{ $value | humanizePercentage }} of the calls of {{ $labels.pod }} to the cluster fail." }}
-    description: For 10 minutes more than 10 % of its calls to the API server have failed or gone without an answer.
+      {{ "{{ $value | humanizePercentage }} of the API server calls of {{ $labels.pod }} fail." }}
+    description: More than 10 % of its calls to the API server have failed or received no response for 10 minutes.
     {{- include "pipe-scaling.runbook" (list . "PipeScalingClusterErrors") }}
 - alert: PipeScalingStalled
   expr: max(pipe_scaling_services{ {{- $of }}, condition="Stalled"}) > 0
@@ -85,8 +85,8 @@ expressions have no labels of their own, so each alert says which release it is 
     {{- $labels | nindent 4 }}
   annotations:
     summary: >-
-      {{ "{{ $value }} services do not get the size that is asked for." }}
-    description: Their PipeScaling has been Stalled for 15 minutes; its message says why, and what can be done.
+      {{ "{{ $value }} services are stalled." }}
+    description: Their PipeScalings have been Stalled for 15 minutes. The message of each gives the cause and the remedy.
     {{- include "pipe-scaling.runbook" (list . "PipeScalingStalled") }}
 - alert: PipeScalingPropagationSlow
   expr: max(pipe_scaling_oldest_propagation_seconds{ {{- $of }}}) > 3600
@@ -96,8 +96,8 @@ expressions have no labels of their own, so each alert says which release it is 
     {{- $labels | nindent 4 }}
   annotations:
     summary: >-
-      A change of size has been on its way for {{ "{{ $value | humanizeDuration }}" }}.
-    description: It is neither done nor has it failed.
+      A rescale has been in progress for {{ "{{ $value | humanizeDuration }}" }}.
+    description: It has neither completed nor failed.
     {{- include "pipe-scaling.runbook" (list . "PipeScalingPropagationSlow") }}
 - alert: PipeScalingReconcileErrors
   expr: |-
@@ -110,7 +110,7 @@ expressions have no labels of their own, so each alert says which release it is 
   annotations:
     summary: >-
       {{ "{{ $value | humanizePercentage }}" }} of the controller's reconciliations fail.
-    description: For 15 minutes more than 10 % of the reconciliations have ended with an error. They are retried.
+    description: More than 10 % of the reconciliations have failed for 15 minutes. The controller retries them.
     {{- include "pipe-scaling.runbook" (list . "PipeScalingReconcileErrors") }}
 - alert: PipeScalingQueueSlow
   expr: |-
@@ -122,8 +122,8 @@ expressions have no labels of their own, so each alert says which release it is 
     {{- $labels | nindent 4 }}
   annotations:
     summary: >-
-      Services wait {{ "{{ $value | humanizeDuration }}" }} for the controller to look at them.
-    description: For 15 minutes one in ten services has waited for more than a minute in the queue.
+      Services wait {{ "{{ $value | humanizeDuration }}" }} in the work queue.
+    description: One in ten services has waited in the work queue for more than a minute, for 15 minutes.
     {{- include "pipe-scaling.runbook" (list . "PipeScalingQueueSlow") }}
 - alert: PipeScalingMalformedRecords
   expr: max by (resource) (pipe_scaling_malformed_records{ {{- $of }}}) > 0
@@ -133,8 +133,8 @@ expressions have no labels of their own, so each alert says which release it is 
     {{- $labels | nindent 4 }}
   annotations:
     summary: >-
-      {{ "{{ $value }} records of {{ $labels.resource }} cannot be read." }}
-    description: What they are about is refused or left alone until they are put right; the API's log names each.
+      {{ "{{ $value }} records in {{ $labels.resource }} are malformed." }}
+    description: The API rejects malformed keys and requests that depend on a malformed record. The affected pipes keep their size. The log of the API names each record.
     {{- include "pipe-scaling.runbook" (list . "PipeScalingMalformedRecords") }}
 - alert: PipeScalingFailedLogins
   expr: sum(rate(pipe_scaling_authentications_total{ {{- $of }}, result="refused"}[10m])) > 1
@@ -144,8 +144,8 @@ expressions have no labels of their own, so each alert says which release it is 
     {{- $labels | nindent 4 }}
   annotations:
     summary: >-
-      {{ "{{ $value | humanize }} requests a second bring credentials that are refused." }}
-    description: For 10 minutes more than one a second. Somebody guesses keys, or a client goes on with a key that is disabled or expired.
+      {{ "{{ $value | humanize }} requests per second have invalid credentials." }}
+    description: The rate has been above one per second for 10 minutes. Either someone is guessing keys, or a client uses a key that is disabled, expired or deleted.
     {{- include "pipe-scaling.runbook" (list . "PipeScalingFailedLogins") }}
 {{- end }}
 

@@ -1,6 +1,6 @@
 {{/*
-Names. Objects of the cluster carry the release's namespace too, so that two releases of one name in two
-namespaces do not meet. A Service's name may have 63 characters, of which "-controller" takes 11.
+Names. Names of cluster-scoped objects include the namespace of the release, so that releases with the same name in
+different namespaces do not conflict. The name of a Service has at most 63 characters; "-controller" takes 11 of them.
 */}}
 {{- define "pipe-scaling.chartName" -}}
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
@@ -25,7 +25,7 @@ namespaces do not meet. A Service's name may have 63 characters, of which "-cont
 {{ include "pipe-scaling.name" . }}-controller
 {{- end }}
 
-{{/* Takes a list: the release's context, and what the object is called within it. */}}
+{{/* Name of a cluster-scoped object. Takes a list: the root context and the name of the object within the release. */}}
 {{- define "pipe-scaling.clusterName" -}}
 {{ include "pipe-scaling.name" (index . 0) }}-{{ index . 1 }}.{{ (index . 0).Release.Namespace }}
 {{- end }}
@@ -42,7 +42,7 @@ namespaces do not meet. A Service's name may have 63 characters, of which "-cont
 {{ .Values.api.service.port | int | default (ternary 443 80 .Values.api.tls.enabled) }}
 {{- end }}
 
-{{/* Labels. Ours win over those that are given, since selectors rest on them. */}}
+{{/* Labels. Ours override labels from the values, because selectors depend on ours. */}}
 {{- define "pipe-scaling.labels" -}}
 {{- $own := dict
   "helm.sh/chart" (printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_")
@@ -53,21 +53,21 @@ namespaces do not meet. A Service's name may have 63 characters, of which "-cont
 {{- toYaml (merge $own .Values.commonLabels) }}
 {{- end }}
 
-{{/* Takes a list: the release's context, and `api` or `controller`. Never to be changed: selectors cannot be. */}}
+{{/* Takes a list: the root context, and `api` or `controller`. Do not change it, because selectors are immutable. */}}
 {{- define "pipe-scaling.selector" -}}
 app.kubernetes.io/name: {{ include "pipe-scaling.chartName" (index . 0) }}
 app.kubernetes.io/instance: {{ (index . 0).Release.Name | quote }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
 
-{{/* What the pods of both processes have, and no other. */}}
+{{/* Labels that only the pods of the two processes have. */}}
 {{- define "pipe-scaling.processes" -}}
 app.kubernetes.io/name: {{ include "pipe-scaling.chartName" . }}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/part-of: pipe-scaling-operator
 {{- end }}
 
-{{/* Annotations of what stays when the release goes, for whoever has installed it: Helm, Argo CD, Flux. */}}
+{{/* Annotations that make Helm, Argo CD and Flux keep an object when the release is removed. */}}
 {{- define "pipe-scaling.kept" -}}
 helm.sh/resource-policy: keep
 argocd.argoproj.io/sync-options: Prune=false,Delete=false
@@ -88,7 +88,7 @@ kustomize.toolkit.fluxcd.io/prune: disabled
 {{ toYaml .Values.tiers }}
 {{- end }}
 
-{{/* Variables of both processes; each is a flag too (`pipe-scaling api --help`). */}}
+{{/* Environment variables of both processes. Each is also a flag (`pipe-scaling api --help`). */}}
 {{- define "pipe-scaling.commonEnvironment" -}}
 - name: PIPE_SCALING_NAMESPACE
   value: {{ .Values.records.namespace | quote }}
@@ -118,7 +118,7 @@ kustomize.toolkit.fluxcd.io/prune: disabled
 {{- end }}
 
 {{/*
-Settings of a process as its environment variables, whose names follow from the keys: `rateLimit` is
+Turns the settings of a process into environment variables. Names are derived from the keys: `rateLimit` becomes
 PIPE_SCALING_RATE_LIMIT. Lists and maps are separated by commas. Takes the settings.
 */}}
 {{- define "pipe-scaling.config" -}}
@@ -142,14 +142,14 @@ PIPE_SCALING_RATE_LIMIT. Lists and maps are separated by commas. Takes the setti
 {{- end }}
 {{- end }}
 
-{{/* The port that an http or https URL names, or means. */}}
+{{/* The port of an http or https URL, or the default port of its scheme. */}}
 {{- define "pipe-scaling.portOf" -}}
 {{- $url := urlParse . -}}
 {{- $standard := eq $url.scheme "https" | ternary "443" "80" -}}
 {{- regexFind ":[0-9]+$" $url.host | trimPrefix ":" | default $standard -}}
 {{- end }}
 
-{{/* Takes a list: the release's context, and `api` or `controller`. */}}
+{{/* Takes a list: the root context, and `api` or `controller`. */}}
 {{- define "pipe-scaling.podTemplateMetadata" -}}
 {{- $root := index . 0 }}
 {{- $component := index . 1 }}
@@ -159,21 +159,21 @@ labels:
   {{- $ours := merge $selector (include "pipe-scaling.processes" $root | fromYaml) }}
   {{- toYaml (merge $ours $values.podLabels $root.Values.commonLabels) | nindent 2 }}
 annotations:
-  # A pod reads the tiers when it starts.
+  # A process reads the tiers only at startup, so a change must restart the pods.
   checksum/tiers: {{ include "pipe-scaling.tiers" $root | sha256sum }}
   {{- with $values.podAnnotations }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
 {{- end }}
 
-{{/* What both pods have. Takes a list: the release's context, and `api` or `controller`. */}}
+{{/* The parts of the pod spec that both pods share. Takes a list: the root context, and `api` or `controller`. */}}
 {{- define "pipe-scaling.podSpec" -}}
 {{- $root := index . 0 }}
 {{- $component := index . 1 }}
 {{- $values := index $root.Values $component -}}
 serviceAccountName: {{ include (printf "pipe-scaling.%sName" $component) $root }}
 automountServiceAccountToken: true
-# A Service named pipe-scaling would otherwise set variables that the processes read as their own.
+# Otherwise a Service named pipe-scaling would set variables that the processes read as their settings.
 enableServiceLinks: false
 {{- include "pipe-scaling.podSecurity" $root | nindent 0 }}
 {{- with $root.Values.imagePullSecrets }}
@@ -201,7 +201,7 @@ topologySpreadConstraints:
   - labelSelector:
       matchLabels:
         {{- include "pipe-scaling.selector" (list $root $component) | nindent 8 }}
-    # Of each version apart: the pods of an old one are about to go.
+    # Spread the pods of each version separately, because the pods of the old one are about to terminate.
     matchLabelKeys: [pod-template-hash]
     {{- toYaml . | nindent 4 }}
   {{- end }}

@@ -1,9 +1,8 @@
 {{/*
-What each account may do, rule by rule. A test takes each of them away in turn and sees something fail, so that
-none is superfluous.
+RBAC rules of the two service accounts. A test removes each rule in turn and expects a failure, so none is superfluous.
 */}}
 
-{{/* In the namespace of records. RBAC cannot tell its own ConfigMaps from the others: api-policy.yaml does. */}}
+{{/* For the namespace of records. RBAC cannot restrict the API to its own ConfigMaps; api-policy.yaml does. */}}
 {{- define "pipe-scaling.apiRecordRules" -}}
 - apiGroups: [""]
   resources: [secrets]
@@ -13,7 +12,7 @@ none is superfluous.
   verbs: [get, list, watch, create, patch]
 {{- end }}
 
-{{/* Where pipes run. It makes no PipeScaling and deletes none: the controller makes one when there is a pipe. */}}
+{{/* For namespaces of pipes. The API does not create or delete PipeScalings; the controller creates them. */}}
 {{- define "pipe-scaling.apiPipeRules" -}}
 - apiGroups: [pipes.clouddb.dev]
   resources: [pipescalings]
@@ -24,7 +23,7 @@ none is superfluous.
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [list, watch]
-# RBAC cannot narrow what is made to a name.
+# RBAC cannot restrict create to a name.
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   verbs: [create]
@@ -34,23 +33,23 @@ none is superfluous.
   verbs: [get, update]
 {{- end }}
 
-{{/* In the cluster: nodes are in no namespace. */}}
+{{/* For the cluster, because nodes are not namespaced. */}}
 {{- define "pipe-scaling.controllerNodeRules" -}}
 - apiGroups: [""]
   resources: [nodes]
   verbs: [list]
 {{- end }}
 
-{{/* Where pipes run. What may be patched of a Deployment: controller-policy.yaml. */}}
+{{/* For namespaces of pipes. controller-policy.yaml restricts which fields of a Deployment may be patched. */}}
 {{- define "pipe-scaling.controllerPipeRules" -}}
 - apiGroups: [apps]
   resources: [deployments]
   verbs: [list, watch, patch]
-# Only those without a node are asked for: which of them no node will do for.
+# The controller watches only pods without a node, to detect unschedulable pods.
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch]
-# What else may act on a pipe's size, to name it.
+# Autoscalers that may conflict with the size of a pipe; the status names them.
 - apiGroups: [autoscaling]
   resources: [horizontalpodautoscalers]
   verbs: [list, watch]

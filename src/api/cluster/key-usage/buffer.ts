@@ -10,8 +10,8 @@ export function startOf(minute: number): Date {
 }
 
 /**
- * The uses of keys that are not recorded in the cluster yet, to the minute: one entry per key however often it is used,
- * which never goes back, whatever the clock does.
+ * Key usage that is not recorded in the cluster yet, to the minute. Each key has one entry, however often it is used,
+ * and an entry never goes back, even if the clock does.
  */
 export class KeyUsageBuffer {
   #byOrganization = new Map<string, Map<string, number>>();

@@ -3,7 +3,7 @@ import { startOf, type UsedMinutes } from "./buffer.ts";
 
 /**
  * The record keeps the entries of deleted keys up to this many, five times the keys that an organization may have: a
- * key may come back from a backup, or when somebody repairs its Secret.
+ * key may return from a backup, or when someone repairs its Secret.
  */
 const MOST_ENTRIES = 500;
 
@@ -15,7 +15,7 @@ export interface KeyUsageChange {
 }
 
 /**
- * The change that makes a record show these uses; `undefined` if it shows them already.
+ * Returns the change that adds this usage to a record; `undefined` if the record already has it.
  *
  * Only a later minute replaces an entry, so an entry from the future, written by a wrong clock, stays until that time
  * or until a person removes it. A malformed entry is replaced.

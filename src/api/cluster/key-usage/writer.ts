@@ -10,14 +10,14 @@ import { toKeyUsageView } from "../views.ts";
 import type { UsedMinutes } from "./buffer.ts";
 import { keyUsageChange } from "./change.ts";
 
-/** Time between rounds, random so that processes do not keep meeting; the rest of a minute is for writing. */
+/** Time between rounds, random so that processes do not keep colliding; the rest of a minute is for writing. */
 const MIN_INTERVAL_MS = 30_000;
 const INTERVAL_JITTER_MS = 25_000;
 
 /** Time for the last round, part of the budget of a graceful shutdown (setup.ts). */
 const LAST_ROUND_MS = 3000;
 
-/** Records written at once, so that a slow one holds up few others. */
+/** Number of concurrent writes, so that a slow one delays few others. */
 const CONCURRENCY = 8;
 
 export interface KeyUsageWriterOptions {
@@ -42,8 +42,8 @@ interface Round {
 }
 
 /**
- * Writes to the cluster when keys were last used, never on the path of a request: in rounds at most a minute apart,
- * with at most one patch per organization and round.
+ * Writes the last use of keys to the cluster, never on the path of a request, in rounds at most a minute apart, with at
+ * most one patch per organization and round.
  *
  * Guarantees:
  * - However many processes write, an entry changes at most once a minute, and never to an earlier time. Every write is
@@ -51,7 +51,7 @@ interface Round {
  * - A round without new uses writes nothing, so an idle API makes no calls.
  * - A use is kept until it is written or its key is gone: a graceful shutdown loses nothing while the cluster is
  *   reachable, and a killed process loses at most a minute.
- * - A record that cannot be written holds up no other, and is logged once.
+ * - A record that cannot be written does not delay others, and is logged once.
  */
 export class KeyUsageWriter {
   readonly #options: KeyUsageWriterOptions;
@@ -89,10 +89,7 @@ export class KeyUsageWriter {
     await Promise.all(Array.from({ length: CONCURRENCY }, work));
     this.#failing = round.failing;
     if (round.newFailure) {
-      log.warn(
-        { ...round.newFailure, organizations: round.failing.size },
-        "the use of keys could not be recorded",
-      );
+      log.warn({ ...round.newFailure, organizations: round.failing.size }, "key usage could not be recorded");
     }
   }
 
@@ -133,7 +130,7 @@ export class KeyUsageWriter {
         const data = { ...keyUsageData(used), ...Object.fromEntries(removed.map((id) => [id, null])) };
         return writer.patch(current, { labels, data });
       },
-      what: "this record of the use of keys",
+      what: "this record of key usage",
     });
     if (written) cache.observeRecord(toKeyUsageView(written));
     return true;

@@ -1,17 +1,17 @@
 import { Bucket, type Quota } from "./gcra.ts";
 
 /**
- * The buckets of all callers that a quota applies to, in bounded memory and constant time.
+ * The buckets of all callers of one quota, in bounded memory and constant time.
  *
- * There are two generations. A caller that sends a request is in the young one, or moves there; when the young one is
- * a window old it becomes the old one, and the old one is dropped. A bucket that is dropped has not been charged for a
- * whole window, so it was full, and no debt is forgotten. When there is no room, nothing is evicted: a new caller is
- * refused until there is. So no flood of callers, however large, gives anyone back what they have used.
+ * There are two generations. A request moves the bucket of its caller to the young generation. After each window, the
+ * old generation is dropped, and the young one becomes the old one. A dropped bucket was not charged for a whole
+ * window, so it was full, and no usage is lost. If there is no room, nothing is evicted; new callers are rejected until
+ * there is room. So a flood of callers never resets the usage of anyone.
  */
 export class Buckets<Q extends Quota> {
   readonly #quota: Q;
   readonly #capacity: number;
-  /** The bucket of every caller that there is no room for. */
+  /** The shared bucket of callers without room for their own. */
   readonly #noRoom: Bucket<Q>;
   #young = new Map<string, Bucket<Q>>();
   #old = new Map<string, Bucket<Q>>();

@@ -8,11 +8,11 @@ export interface Quota {
 
 /**
  * The remaining quota of one caller, by the generic cell rate algorithm: a bucket that holds `requests` and refills
- * evenly, one every `windowMs / requests`. In any stretch of time it admits at most a whole bucket plus the refill of
- * that time. It never owes more than a window: a bucket that was not charged for that long is full, like a new one.
+ * evenly, one every `windowMs / requests`. In any period it admits at most a whole bucket plus the refill of that
+ * period. A bucket that was not charged for a window is full, like a new one.
  *
- * Its whole state is the moment when it will be full again, in ticks, `requests` of them to a
- * millisecond, because in ticks the price of a request is a whole number whatever the quota.
+ * Its only state is the time at which it will be full again, in ticks. A millisecond has `requests` ticks, so that the
+ * cost of a request is a whole number of ticks for every quota.
  *
  * Every `now` is in monotonic milliseconds; fractions do not count.
  */
@@ -24,7 +24,7 @@ export class Bucket<Q extends Quota = Quota> {
     this.quota = quota;
   }
 
-  /** Returns whether the request is admitted; a refused one costs nothing. */
+  /** Returns whether the request is admitted; a rejected one costs nothing. */
   take(now: number): boolean {
     const { requests, windowMs } = this.quota;
     const owed = this.#owed(now);
@@ -33,7 +33,7 @@ export class Bucket<Q extends Quota = Quota> {
     return true;
   }
 
-  /** Number of requests that would be admitted at once. */
+  /** Number of requests that would be admitted now. */
   remaining(now: number): number {
     return this.quota.requests - this.#unitsOwed(now);
   }
@@ -42,7 +42,7 @@ export class Bucket<Q extends Quota = Quota> {
     return this.#owed(now) / this.quota.requests;
   }
 
-  /** Time until one more request would be admitted than now; of a full bucket, the time of one refill. */
+  /** Time until one more request would be admitted than now; for a full bucket, the time of one refill. */
   msUntilNext(now: number): number {
     const { requests, windowMs } = this.quota;
     return (this.#owed(now) - (this.#unitsOwed(now) - 1) * windowMs) / requests;

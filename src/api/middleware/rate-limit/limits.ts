@@ -5,10 +5,10 @@ import { Buckets } from "./buckets.ts";
 import type { Bucket, Quota } from "./gcra.ts";
 import { rateLimitKey } from "./rate-limit-key.ts";
 
-/** More keys than one process serves in a window: a key beyond them would be refused. */
+/** More keys than one process serves in a window; further keys would be rejected. */
 const MAX_KEYS = 65_536;
 
-/** Failed authentications from more sources than these get a 429 at once; a bucket is some 150 bytes. */
+/** Failed authentications from further sources immediately get a 429; a bucket takes about 150 bytes. */
 const MAX_SOURCES = 16_384;
 
 /** A quota and its texts. */
@@ -27,7 +27,7 @@ export class RateLimits {
 
   /**
    * Fields of a response that no bucket was charged for: no credentials, a key from a forbidden address, a path
-   * outside /v1. Clients expect the headers on every response, so these tell the limit and that nothing was used.
+   * outside /v1. Clients expect the headers on every response, so these show the whole limit as unused.
    */
   readonly uncharged: readonly string[];
 
@@ -60,7 +60,7 @@ export class RateLimits {
  * Charges a request to its key.
  *
  * @param now monotonic, in milliseconds
- * @returns a 429 if the key has nothing left
+ * @returns a 429 if the quota of the key is exhausted
  */
 export function chargeKey(
   context: RequestContext,
@@ -76,7 +76,7 @@ export function chargeKey(
  * and failures of every kind cost the same.
  *
  * @param now monotonic, in milliseconds
- * @returns a 429 if the source has nothing left
+ * @returns a 429 if the quota of the source is exhausted
  */
 export function chargeFailedAuthentication(
   context: RequestContext,
@@ -98,8 +98,8 @@ function charge(context: RequestContext, bucket: Bucket<Policy> | undefined, now
 }
 
 /**
- * The two families of fields count differently: `X-RateLimit-Reset` says when the bucket is full, `t` for how long no
- * more than `r` requests will be admitted, so `t` agrees with `Retry-After` (draft-ietf-httpapi-ratelimit-headers-11,
+ * The two families of fields differ: `X-RateLimit-Reset` is the time until the bucket is full, and `t` is the time in
+ * which at most `r` requests are admitted, so `t` equals `Retry-After` (draft-ietf-httpapi-ratelimit-headers-11,
  * sections 4.1.2 and 6).
  */
 function fieldsOf(bucket: Bucket<Policy>, now: number): string[] {
@@ -128,7 +128,7 @@ function policy(name: string, requests: number, windowMs: number, refusal: strin
   return { name: `"${name}"`, requests, windowMs, fields, refusal };
 }
 
-/** Whole seconds, as both families of fields want them, and never too few. */
+/** Whole seconds, as both families of fields require, rounded up. */
 function seconds(ms: number): number {
   return Math.ceil(ms / 1000);
 }

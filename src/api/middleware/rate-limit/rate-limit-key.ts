@@ -17,7 +17,7 @@ export function rateLimitKey(address: string | undefined): string {
     .join(".");
 }
 
-/** The eight groups of an IPv6 address in whatever spelling. */
+/** Returns the eight groups of an IPv6 address in any notation. */
 function groupsOf(address: string): number[] {
   const [unzoned = ""] = address.split("%");
   const [head = "", tail = ""] = unzoned.split("::");

@@ -23,7 +23,8 @@ export const getBackupConfiguration = {
   id: "getBackupConfiguration",
   tag: "Backup",
   summary: "Get the backup configuration of a service",
-  description: "The defaults unless somebody changed them. Without a `backupStartTime`, none is set.",
+  description:
+    "Values that were never changed are the defaults. `backupStartTime` is absent if it is not set.",
   result: backupConfiguration,
   refusals: { 404: NOT_FOUND },
 } as const satisfies Operation;
@@ -38,7 +39,7 @@ export const updateBackupConfiguration = {
   body: backupConfigurationPatch,
   result: backupConfiguration,
   refusals: {
-    400: `An id in the path is not a UUID, or the body breaks a rule. Also: ${START_TIME_RULE}.`,
+    400: `An id in the path is not a UUID, or the body is invalid. In particular, ${START_TIME_RULE}.`,
     404: NOT_FOUND,
   },
 } as const satisfies Operation;

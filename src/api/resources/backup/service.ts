@@ -37,10 +37,10 @@ export function backupPolicy({ id }: Service, cache: Pick<ClusterCache, "backup"
 }
 
 /**
- * Changes the properties that were sent and no others, also when somebody else changes those at the same time.
+ * Changes only the properties that were sent, even if another request changes the others at the same time.
  *
  * @returns the policy after the change
- * @throws InvalidRequestError if the properties do not go together, and then nothing has changed
+ * @throws InvalidRequestError if the properties contradict each other; then nothing has changed
  * @throws UnavailableError otherwise
  */
 export async function updateBackupPolicy(
@@ -80,7 +80,7 @@ export async function updateBackupPolicy(
     log.info({ ...audit, from: before, to: after }, "backup configuration changed");
     return after;
   } catch (err) {
-    // It may have been changed all the same.
+    // The change may have been made anyway.
     if (err instanceof UnavailableError) {
       log.warn({ ...audit, change, err }, "change of the backup configuration not confirmed");
     }

@@ -17,8 +17,7 @@ export const listKeys = {
   id: "listKeys",
   tag: "OpenAPI",
   summary: "List the API keys of an organization",
-  description:
-    "Every API key of the organization, in the order of their creation. Secrets are never returned.",
+  description: "Every API key of the organization, in order of creation. Secrets are never returned.",
   result: z.array(apiKey),
   refusals: { 404: "The organization does not exist, or the key belongs to another one." },
 } as const satisfies Operation;

@@ -5,19 +5,24 @@ import { CREATED_EXAMPLE, ID_EXAMPLE, id, instant } from "../schema-parts.ts";
 export const apiKey = z
   .strictObject({
     id: id.meta({
-      description: "The id of the key as a resource, not the key id that is the user name of HTTP Basic.",
+      description: "The resource id of the key, which is not the key id in HTTP Basic.",
     }),
     name: z.string(),
     state: z.enum(["enabled", "disabled"]),
     roles: z.array(z.string()).meta({
-      description: "`admin` may do everything, `developer` may read, any other role nothing.",
+      description: "`admin` may do everything, `developer` may only read, any other role has no permissions.",
     }),
     createdAt: instant,
-    expireAt: instant.optional().meta({ description: "Time at which the key expires. Absent: never." }),
-    usedAt: instant.optional().meta({ description: "Last use, to the minute. Absent: never used." }),
+    expireAt: instant
+      .optional()
+      .meta({ description: "Time at which the key expires. Absent if it does not expire." }),
+    usedAt: instant
+      .optional()
+      .meta({ description: "Last use, to the minute. Absent if the key was never used." }),
     keySuffix: z.string().meta({ description: "The last characters of the key id." }),
     ipAccessList: z.array(z.strictObject({ description: z.string(), source: z.string() })).meta({
-      description: "Addresses and CIDRs that the key may be used from. Empty: from anywhere.",
+      description:
+        "Addresses and CIDRs that the key may be used from. If empty, it may be used from anywhere.",
     }),
   })
   .meta({

@@ -23,7 +23,7 @@ const ADMIN = "admin";
 /**
  * Removes a member from an organization.
  *
- * @throws NotFoundError if there is none, InvalidRequestError for the last admin, and then nothing has changed
+ * @throws NotFoundError if the member does not exist, InvalidRequestError for the last admin; then nothing has changed
  * @throws UnavailableError otherwise
  */
 export async function removeMember(
@@ -65,7 +65,7 @@ export async function removeMember(
     await memberWrites.run(organization.id, write);
     log.info(audit, "member removed");
   } catch (err) {
-    // It may have been removed all the same.
+    // The member may have been removed anyway.
     if (err instanceof UnavailableError) log.warn({ ...audit, err }, "removal of a member not confirmed");
     throw err;
   }

@@ -15,7 +15,7 @@ export const listOrganizations = {
   id: "listOrganizations",
   tag: "Organization",
   summary: "List the organizations of the key",
-  description: "A list with the one organization that the API key belongs to.",
+  description: "A list with the organization of the API key, which is the only one.",
   result: z.array(organization),
   refusals: {},
 } as const satisfies Operation;

@@ -9,10 +9,10 @@ export const organization = z
     createdAt: instant,
     byocConfig: z
       .array(z.strictObject({ accountName: z.string(), id: z.string() }))
-      .meta({ description: "Accounts of the organization's own that its services run in." }),
+      .meta({ description: "The organization's own cloud accounts that its services run in." }),
     privateEndpoints: z
       .array(z.strictObject({ description: z.string(), id: z.string() }))
-      .meta({ description: "Private network endpoints by which its services can be reached." }),
+      .meta({ description: "Private network endpoints of its services." }),
   })
   .meta({
     id: "Organization",

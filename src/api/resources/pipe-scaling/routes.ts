@@ -26,7 +26,7 @@ export const getPipeScaling = {
   tag: "Pipes",
   summary: "Get the size of the pipes of a service",
   description:
-    "The size that every database pipe of the service really runs, not the size that was requested last: during a change, the last size that all pipes had.",
+    "The size that every database pipe of the service runs, not the last requested size: during a rescale, the last size that all pipes had.",
   isBeta: true,
   result: pipeScaling,
   refusals: { 400: `An id in the path is not a UUID, or ${NO_PIPE}.`, 404: NOT_FOUND },
@@ -39,12 +39,12 @@ export const updatePipeScaling = {
   tag: "Pipes",
   summary: "Scale the pipes of a service",
   description:
-    "For keys with the role `admin`. Changes the size of all database pipes of the service, for the initial load and for change data capture alike. Send one field, and the other follows from it, or both. Returns the accepted size; a GET shows when every pipe has it, which takes a few minutes. Scaling is available once a database pipe has been provisioned on the service.",
+    "For keys with the role `admin`. Changes the size of all database pipes of the service, for the initial load and for change data capture alike. Send one field, from which the API derives the other, or both. Returns the accepted size; a GET returns it as soon as every pipe has it, which takes a few minutes. Scaling is available once a database pipe has been provisioned on the service.",
   isBeta: true,
   body: pipeScalingPatch,
   result: pipeScaling,
   refusals: {
-    400: `An id in the path is not a UUID, the body breaks a rule, the size is above the limit of the organization's tier, or ${NO_PIPE}.`,
+    400: `An id in the path is not a UUID, the body is invalid, the size is above the limit of the organization's tier, or ${NO_PIPE}.`,
     404: NOT_FOUND,
     409: "Scaling of the service is suspended.",
   },
@@ -55,9 +55,9 @@ export const getPipeScalingProgress = {
   path: `${SCALING_PATH}/progress`,
   id: "getPipeScalingProgress",
   tag: "Pipes",
-  summary: "See how far a rescale has come",
+  summary: "Get the progress of a rescale",
   description:
-    "The number of pipes that run the size that was requested last, the pipes that cannot get it with the reasons, and the request that asked for it. Reflects a PATCH at once. Poll it every few seconds: it is served from memory, but counts as a request of the key.",
+    "The number of pipes that run the last requested size, the pipes that failed to get it with the reasons, and the request for it. Reflects a PATCH immediately. Poll it every few seconds: it is served from memory, but counts toward the rate limit of the key.",
   isBeta: true,
   result: pipeScalingProgress,
   refusals: { 400: `An id in the path is not a UUID, or ${NO_PIPE}.`, 404: NOT_FOUND },

@@ -16,7 +16,7 @@ import {
 const CPU_RULE = `must be an integer from ${CPU_MINIMUM_MILLICORES} to ${CPU_MAXIMUM_MILLICORES}, a multiple of ${CPU_STEP_MILLICORES}`;
 const MEMORY_RULE = `must be a number from ${MEMORY_MINIMUM_GIB} to ${MEMORY_MAXIMUM_GIB}, a multiple of ${MEMORY_STEP_GIB}`;
 
-// zod forgives a multiple of something a rounding error; what is written to the cluster must be exact.
+// multipleOf of zod tolerates rounding errors, but values in the cluster must be exact.
 const sizeFields = {
   replicaCpuMillicores: z
     .int(CPU_RULE)
@@ -67,7 +67,7 @@ const ratioRule = {
 /** The body of a PATCH without the rule between its fields, which `pipeScalingPatch` checks. */
 const pipeScalingFields = pipeScaling.partial().meta({
   id: "PipeScalingPatch",
-  description: `One of the fields, from which the API derives the other, or both; then replicaMemoryGb must be exactly ${GIB_PER_CORE} × replicaCpuMillicores / 1000.`,
+  description: `Send one field, from which the API derives the other, or both; then replicaMemoryGb must be exactly ${GIB_PER_CORE} × replicaCpuMillicores / 1000.`,
   minProperties: 1,
   ...ratioRule,
 });

@@ -12,7 +12,7 @@ import type { ServiceParams } from "../path-params.ts";
 
 type ScalingCache = Pick<ClusterCache, "scaling" | "observeScaling">;
 
-/** A size as it was accepted, and the one that was requested before it. */
+/** An accepted size, and the previously requested one. */
 export interface ScalingWrite {
   readonly from: Size | undefined;
   readonly written: PipeScalingView;
@@ -26,14 +26,14 @@ export interface ScalingServiceDeps {
   readonly log: Logger;
 }
 
-/** The size that every pipe of a service really runs: the last one that all had at once. */
+/** Returns the size that every pipe of a service runs: the last one that all had at the same time. */
 export function reachedSize({ namespace, id }: Service, cache: Pick<ScalingCache, "scaling">): Size {
   const { effective } = requireProvisioned(cache.scaling(namespace, id));
   if (effective) return effective;
   throw new UnavailableError("The size of this service's pipes is not known yet. Try again shortly.");
 }
 
-/** The progress of the pipes of a service toward the size that was requested last. */
+/** Returns the progress of the pipes of a service toward the last requested size. */
 export function scalingProgress(
   { namespace, id }: Service,
   cache: Pick<ScalingCache, "scaling">,
@@ -45,7 +45,7 @@ export function scalingProgress(
  * Requests a size: normally exactly one call to the cluster.
  *
  * @returns the accepted size
- * @throws InvalidRequestError, ConflictError if the state does not allow it, and then nothing has changed
+ * @throws InvalidRequestError, ConflictError if the state does not allow it; then nothing has changed
  * @throws UnavailableError otherwise
  */
 export async function requestSize(
@@ -78,7 +78,7 @@ export async function requestSize(
     log.info({ ...audit, from: from && describeSize(from) }, "size accepted");
     return size;
   } catch (err) {
-    // It may have been accepted all the same.
+    // The size may have been accepted anyway.
     if (err instanceof UnavailableError) log.warn({ ...audit, err }, "size not confirmed");
     throw err;
   }
@@ -107,8 +107,8 @@ function requireChangeable({ suspended, metadata }: PipeScalingView): void {
       "Scaling of this service is suspended: the size cannot be changed until it is resumed.",
     );
   }
-  // A change of an object that is being deleted would be lost with it.
+  // A change to an object that is being deleted would be lost.
   if (metadata.deletionTimestamp !== undefined) {
-    throw new UnavailableError("The service is being set up anew. Try again shortly.");
+    throw new UnavailableError("The service is being set up again. Try again shortly.");
   }
 }

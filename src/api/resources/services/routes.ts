@@ -17,7 +17,7 @@ export const listServices = {
   id: "listServices",
   tag: "Service",
   summary: "List the services of an organization",
-  description: "Id and name of every service of the organization, by name. There is no paging.",
+  description: "Id and name of every service of the organization, sorted by name. There is no paging.",
   result: z.array(service),
   refusals: { 404: "The organization does not exist, or the key belongs to another one." },
 } as const satisfies Operation;

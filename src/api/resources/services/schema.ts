@@ -11,7 +11,7 @@ export const service = z.strictObject({ id, name: z.string() }).meta({
 
 export type ServiceObject = z.infer<typeof service>;
 
-/** Field by field: the namespace of its pipes is the operator's business. */
+/** Field by field, because callers must not see the namespace of the pipes. */
 export function toService({ id, name }: Service): ServiceObject {
   return { id, name };
 }

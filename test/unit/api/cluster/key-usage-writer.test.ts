@@ -112,7 +112,7 @@ class Process {
 
   /** What it logged about writes, and not about its watches. */
   told(): unknown[] {
-    return this.lines.filter(({ msg }) => msg === "the use of keys could not be recorded");
+    return this.lines.filter(({ msg }) => msg === "key usage could not be recorded");
   }
 
   async stop(): Promise<void> {

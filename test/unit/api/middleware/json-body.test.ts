@@ -47,7 +47,7 @@ describe("JSON", () => {
         try {
           expect(JSON.stringify(decode(text))).toBe(JSON.stringify(expected));
         } catch (error) {
-          expect(String(error)).toContain("comes twice");
+          expect(String(error)).toContain("occurs twice");
         }
       }),
       { numRuns: 2000 },

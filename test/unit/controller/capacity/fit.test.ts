@@ -27,7 +27,7 @@ describe("a pod for which no node is large enough", () => {
   it("is found if one node has the CPU and another one the memory, with the node that has most CPU", () => {
     const nodes = [node("4", "64Gi"), node("16", "15Gi"), node("16", "8Gi")];
     expect(lackOfCapacity(pod("8", "32Gi"), nodes)).toBe(
-      `its pod would request 8 cpu / 32 Gi, and the largest of the 3 nodes that it may run on has 16 cpu / 15 Gi allocatable: ask for a smaller size, or add a larger node; ${SKIP}`,
+      `its pod would request 8 cpu / 32 Gi, and the largest of the 3 nodes that it may run on has 16 cpu / 15 Gi allocatable: request a smaller size, or add a larger node; ${SKIP}`,
     );
   });
 
@@ -41,7 +41,7 @@ describe("a pod for which no node is large enough", () => {
   it("is found if it may run on no node at all", () => {
     const nodes = [node("64", "256Gi"), node("64", "256Gi")];
     expect(lackOfCapacity(pod("8", "32Gi", { nodeSelector: { disk: "ssd" } }), nodes)).toBe(
-      `its pod would request 8 cpu / 32 Gi, and it may run on none of the 2 nodes of the cluster (node selector, node affinity, taints): add a node for it, or change what keeps it away; ${SKIP}`,
+      `its pod would request 8 cpu / 32 Gi, and it may run on none of the 2 nodes of the cluster (node selector, node affinity, taints): add a node for it, or change these rules; ${SKIP}`,
     );
   });
 

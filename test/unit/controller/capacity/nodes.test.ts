@@ -59,7 +59,7 @@ describe("the nodes of the cluster", () => {
     expect(lines).toMatchObject([
       {
         level: "warn",
-        msg: "no permission to list nodes: sizes are not compared with them before a rollout",
+        msg: "no permission to list nodes: rollouts start without a check of node capacity",
       },
     ]);
     delete state.error;
