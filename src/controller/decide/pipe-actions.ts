@@ -5,7 +5,7 @@ import { type DeploymentView, isChangedByOwner } from "../observe/deployment-vie
 import { appliedSize, type LastRollout } from "../observe/last-rollout.ts";
 import { type PipeScalingView, requestedSize } from "../observe/pipe-scaling-view.ts";
 import { type Allotment, isSize } from "../observe/resources.ts";
-import type { WritePurpose } from "../observe/write-record.ts";
+import type { WritePurpose, WriteRecord } from "../observe/write-record.ts";
 import type { PipeAction } from "./actions.ts";
 import type { Assessment } from "./assessment.ts";
 import { hasComeUp, lastSizeThatCameUp } from "./came-up.ts";
@@ -88,17 +88,26 @@ function adopt(pipe: DeploymentView, step: Step): PipeAction[] {
 }
 
 /** This process repeats a write only a few times, even if the object never shows it. */
-function mayWrite(purpose: WritePurpose, { metadata }: DeploymentView, size: Size, step: Step): boolean {
+function mayWrite(purpose: WritePurpose, pipe: DeploymentView, size: Size, step: Step): boolean {
   const { snapshot, scaling } = step;
-  const write = snapshot.writes.get(metadata.uid);
+  const write = snapshot.writes.get(pipe.metadata.uid);
   if (write?.outcome.type === "pending") return false;
   if (write?.purpose !== purpose || write.size !== formatSize(size)) return true;
-  const { attempts, lastAtMs, outcome } = write;
+  return repeatableAtMs(write, pipe, scaling, snapshot.nowMs) <= snapshot.nowMs;
+}
+
+/** When a write that has ended may be repeated, in milliseconds since 1970; infinite if only a retry can be. */
+export function repeatableAtMs(
+  { attempts, lastAtMs, outcome }: WriteRecord,
+  { metadata }: DeploymentView,
+  scaling: PipeScalingView,
+  nowMs: number,
+): number {
   const delayMs =
     outcome.type === "failed"
       ? writeDelayMs(outcome.error.reason, attempts, outcome.generation !== metadata.generation)
       : retryDelayMs(FIELD_CONFLICT, attempts);
-  return retryAtMs(lastAtMs, delayMs, scaling, snapshot.nowMs) <= snapshot.nowMs;
+  return retryAtMs(lastAtMs, delayMs, scaling, nowMs);
 }
 
 export function newRollout(
