@@ -105,8 +105,22 @@ describe("a pipe without a last rollout that counts", () => {
 
   it("shows it by an annotation of its service that another writer brought back", () => {
     const { startedAtMs } = ROLLOUT;
-    expect(viewWith({ managedFields: managedBy("kubectl-rollout") }).resizedAtMs).toBe(startedAtMs);
-    expect(viewWith({ uid: "restored", managedFields: [] }).resizedAtMs).toBe(startedAtMs);
+    const creationTimestamp = new Date(NOW_MS).toISOString();
+    const undone = { creationTimestamp, managedFields: managedBy("kubectl-rollout") };
+    expect(viewWith(undone).resizedAtMs).toBe(startedAtMs);
+    const restored = { creationTimestamp, uid: "restored", managedFields: [] };
+    expect(viewWith(restored).resizedAtMs).toBe(startedAtMs);
+  });
+
+  it("shows no later time than that at which another writer wrote the annotation", () => {
+    const annotations = {
+      [LAST_ROLLOUT_ANNOTATION]: formatLastRollout({ ...ROLLOUT, startedAtMs: 2 * NOW_MS }, "uid"),
+    };
+    const creationTimestamp = new Date(NOW_MS - 90_000).toISOString();
+    expect(viewWith({ annotations, creationTimestamp, managedFields: [] }).resizedAtMs).toBe(NOW_MS - 90_000);
+    const time = new Date(resizedAt).toISOString();
+    const managedFields = managedBy("somebody").map((each) => ({ ...each, time }));
+    expect(viewWith({ annotations, creationTimestamp, managedFields }).resizedAtMs).toBe(resizedAt);
   });
 
   it("does not show it by an annotation of another service, nor by the fields of another writer or container", () => {

@@ -15,7 +15,7 @@ export function rolloutPhase(pipe: DeploymentView, timing: Timing): RolloutPhase
   if (isRollingOut(pipe) && !isOverdue(startedAtMs(pipe, timing.nowMs), timing))
     return lastRollout?.isRollback ? "rolling-back" : "rolling-out";
   if (rollout.isComplete || replicas === 0) {
-    const isEnding = rollout.terminatingReplicas > 0 && !isOverdue(endingSinceMs(pipe), timing);
+    const isEnding = rollout.terminatingReplicas > 0 && !isOverdue(endingSinceMs(pipe, timing.nowMs), timing);
     return isEnding ? "terminating" : "settled";
   }
   if (isPaused) return "paused";
@@ -36,7 +36,7 @@ export function phaseEndsAtMs(
     case "updating":
       return updatedAtMs(pipe) + policy.rolloutTimeoutMs;
     case "terminating":
-      return endingSinceMs(pipe) + policy.rolloutTimeoutMs;
+      return endingSinceMs(pipe, nowMs) + policy.rolloutTimeoutMs;
     case "settled":
     case "paused":
     case "overdue":
@@ -60,8 +60,8 @@ function updatedAtMs({ rollout, resizedAtMs = 0 }: DeploymentView): number {
 }
 
 /** Pods that end were replaced by the last progress, or by the last rollout where Kubernetes reports no progress. */
-function endingSinceMs({ rollout, lastRollout }: DeploymentView): number {
-  return Math.max(rollout.progressedAtS * 1000, lastRollout?.startedAtMs ?? 0);
+function endingSinceMs(pipe: DeploymentView, nowMs: number): number {
+  return Math.max(pipe.rollout.progressedAtS * 1000, pipe.lastRollout ? startedAtMs(pipe, nowMs) : 0);
 }
 
 function isOverdue(sinceMs: number, { nowMs, policy }: Timing): boolean {
