@@ -1,7 +1,7 @@
 import { failureReason } from "../../crd/reasons.ts";
 import type { PipeState } from "../../domain/rollout-plan.ts";
 import { formatSize, type Size, sameSize } from "../../domain/size.ts";
-import { type DeploymentView, isChangedByOwner } from "../observe/deployment-view.ts";
+import { type DeploymentView, isChangedByOwner, isRollingOut } from "../observe/deployment-view.ts";
 import { appliedSize, type LastRollout } from "../observe/last-rollout.ts";
 import { type PipeScalingView, requestedSize } from "../observe/pipe-scaling-view.ts";
 import { type Allotment, isSize } from "../observe/resources.ts";
@@ -46,7 +46,8 @@ const ADOPTABLE: readonly PipeState[] = ["done", "rolling", "paused"];
 
 /** An annotation that adopts says that nothing was rolled out, so it would hide a rollout of the controller. */
 function isAdoptable({ pipe, state }: Assessment): boolean {
-  return ADOPTABLE.includes(state) && !(state === "rolling" && pipe.resizedAtMs !== undefined);
+  const mayBeOurs = pipe.resizedAtMs !== undefined || isRollingOut(pipe);
+  return ADOPTABLE.includes(state) && !(state === "rolling" && mayBeOurs);
 }
 
 /** True if the annotation has the size that the pipe has, so that it survives a deletion of the PipeScaling. */
