@@ -2,6 +2,8 @@ import { describe, expect, it } from "vitest";
 import { LAST_ROLLOUT_ANNOTATION, REVISION_ANNOTATION, SERVICE_LABEL } from "../../src/controller/names.ts";
 import { toDeploymentView } from "../../src/controller/observe/deployment-view.ts";
 import { formatLastRollout } from "../../src/controller/observe/last-rollout.ts";
+import { withLastRollout } from "../../src/controller/observe/observe.ts";
+import type { WriteRecord } from "../../src/controller/observe/write-record.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
 import type { Container, Deployment, ManagedFields, ObjectMeta } from "../../src/kube/objects.ts";
@@ -150,6 +152,18 @@ describe("the rollout of a Deployment is complete", () => {
     ["but not while a pod of another template exists", { availableReplicas: 2, replicas: 2 }, false],
   ])("%s", (_, status, isComplete) => {
     expect(toDeploymentView(deployment(status)).rollout.isComplete).toBe(isComplete);
+  });
+
+  it.fails("is not complete by the announcement of the rollout before where a webhook removed the annotation", () => {
+    const { metadata, ...made } = deployment(announcedAt(NOW_MS));
+    const pipe = toDeploymentView({ ...made, metadata: { ...metadata, annotations: {} } });
+    const write: WriteRecord = {
+      ...{ purpose: "resize", size: "4000m/16Gi", attempts: 1, lastAtMs: NOW_MS },
+      outcome: { type: "done", lastRollout: ROLLOUT, isStripped: true },
+    };
+    const known = withLastRollout(pipe, write);
+    expect(known.lastRollout).toEqual(ROLLOUT);
+    expect(known.rollout.isComplete).toBe(false);
   });
 
   it("is not believed to be complete by an announcement if it was resized without replicas", () => {
