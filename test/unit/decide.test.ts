@@ -684,6 +684,13 @@ describe("decide, when a pipe cannot take the size", () => {
       expect(actionsAt(1, 300_000)).toEqual(["a back to 1000m/4Gi"]);
     });
 
+    it("does not roll back a pipe that came up with its size and fails later", () => {
+      const status = { pipes: { total: 1, updated: 1, summary: "1/1", cameUp: { a: "uid-a/1/4000m/16Gi" } } };
+      const pipe = { ...stopped, cpuLimitMillicores: 6000 };
+      expect(asked([pipe], { scaling: aScaling(8, { status }) })).toEqual([]);
+      expect(asked([pipe])).toEqual(["a back to 1000m/4Gi"]);
+    });
+
     it("does not roll back a pipe whose rollout may still succeed, or a rollback", () => {
       const window = { rolloutWindow: { schedule: "0 2 * * 6", durationMs: 3_600_000, timeZone: "UTC" } };
       expect(asked([stopped], { ...window, unschedulable: new Map() })).toEqual([]);

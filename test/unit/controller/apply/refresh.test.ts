@@ -15,7 +15,7 @@ function deployment(resourceVersion: string, type: string): Deployment {
   return { ...made, metadata: { ...made.metadata, uid: "uid", resourceVersion, generation: 1 } };
 }
 
-/** What the API server returns of this Deployment by a selector of labels and their values. */
+/** The API server's list of this one Deployment, filtered by the label selector of the request. */
 function selected(object: Deployment, { query }: KubeRequest): readonly Deployment[] {
   const selector = query?.["labelSelector"];
   const type = object.metadata.labels?.[TYPE_LABEL];

@@ -4,7 +4,7 @@ import { createCaches } from "../../../../src/controller/observe/caches.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { aPipe, aRollout, NOW_MS } from "../../../gen/snapshot.ts";
 
-it("a write that is taken back leaves no record of a Deployment that was deleted meanwhile", () => {
+it("an outdated write leaves no record of a Deployment that was deleted meanwhile", () => {
   const { pipes } = createCaches();
   const writes = new WriteHistory(pipes);
   const pipe = aPipe("a");
