@@ -447,6 +447,15 @@ describe("decide remembers what it wrote", () => {
     expect(failuresOf(stripped)).toMatchObject([{ reason: "FieldConflict" }]);
   });
 
+  it("does not adopt a pipe that moved in from another service before its rollout has ended", () => {
+    const lastRollout = aRollout(FOUR, { serviceId: "another" });
+    const moved = (changes: Partial<DeploymentView>) =>
+      actionsFor(aSnapshot([rollingTo("a", FOUR, { lastRollout, ...changes })]));
+    expect(moved({})).toEqual([]);
+    expect(moved({ rollout: COMPLETE })).toEqual(["adopt a with 4000m/16Gi"]);
+    expect(moved({ lastRollout: { ...lastRollout, startedAtMs: 0 } })).toEqual(["a back to 1000m/4Gi"]);
+  });
+
   it("retries a write that got an error after a time that doubles, and lets the other pipes go on", () => {
     const at = (attempts: number, agoMs: number) =>
       decided({ attempts, lastAtMs: NOW_MS - agoMs, outcome: failed("WriteFailed") }, aPipe("a"), aPipe("b"));
@@ -673,6 +682,13 @@ describe("decide, when a pipe cannot take the size", () => {
         );
       expect(actionsAt(1, 299_999)).toEqual([]);
       expect(actionsAt(1, 300_000)).toEqual(["a back to 1000m/4Gi"]);
+    });
+
+    it("does not roll back a pipe that came up with its size and fails later", () => {
+      const status = { pipes: { total: 1, updated: 1, summary: "1/1", cameUp: { a: "uid-a/1/4000m/16Gi" } } };
+      const pipe = { ...stopped, cpuLimitMillicores: 6000 };
+      expect(asked([pipe], { scaling: aScaling(8, { status }) })).toEqual([]);
+      expect(asked([pipe])).toEqual(["a back to 1000m/4Gi"]);
     });
 
     it("does not roll back a pipe whose rollout may still succeed, or a rollback", () => {

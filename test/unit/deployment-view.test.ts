@@ -2,6 +2,8 @@ import { describe, expect, it } from "vitest";
 import { LAST_ROLLOUT_ANNOTATION, REVISION_ANNOTATION, SERVICE_LABEL } from "../../src/controller/names.ts";
 import { toDeploymentView } from "../../src/controller/observe/deployment-view.ts";
 import { formatLastRollout } from "../../src/controller/observe/last-rollout.ts";
+import { withLastRollout } from "../../src/controller/observe/observe.ts";
+import type { WriteRecord } from "../../src/controller/observe/write-record.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
 import type { Container, Deployment, ManagedFields, ObjectMeta } from "../../src/kube/objects.ts";
@@ -105,8 +107,22 @@ describe("a pipe without a last rollout that counts", () => {
 
   it("shows it by an annotation of its service that another writer brought back", () => {
     const { startedAtMs } = ROLLOUT;
-    expect(viewWith({ managedFields: managedBy("kubectl-rollout") }).resizedAtMs).toBe(startedAtMs);
-    expect(viewWith({ uid: "restored", managedFields: [] }).resizedAtMs).toBe(startedAtMs);
+    const creationTimestamp = new Date(NOW_MS).toISOString();
+    const undone = { creationTimestamp, managedFields: managedBy("kubectl-rollout") };
+    expect(viewWith(undone).resizedAtMs).toBe(startedAtMs);
+    const restored = { creationTimestamp, uid: "restored", managedFields: [] };
+    expect(viewWith(restored).resizedAtMs).toBe(startedAtMs);
+  });
+
+  it("shows no later time than that at which another writer wrote the annotation", () => {
+    const annotations = {
+      [LAST_ROLLOUT_ANNOTATION]: formatLastRollout({ ...ROLLOUT, startedAtMs: 2 * NOW_MS }, "uid"),
+    };
+    const creationTimestamp = new Date(NOW_MS - 90_000).toISOString();
+    expect(viewWith({ annotations, creationTimestamp, managedFields: [] }).resizedAtMs).toBe(NOW_MS - 90_000);
+    const time = new Date(resizedAt).toISOString();
+    const managedFields = managedBy("somebody").map((each) => ({ ...each, time }));
+    expect(viewWith({ annotations, creationTimestamp, managedFields }).resizedAtMs).toBe(resizedAt);
   });
 
   it("does not show it by an annotation of another service, nor by the fields of another writer or container", () => {
@@ -136,6 +152,18 @@ describe("the rollout of a Deployment is complete", () => {
     ["but not while a pod of another template exists", { availableReplicas: 2, replicas: 2 }, false],
   ])("%s", (_, status, isComplete) => {
     expect(toDeploymentView(deployment(status)).rollout.isComplete).toBe(isComplete);
+  });
+
+  it.fails("is not complete by the announcement of the rollout before where a webhook removed the annotation", () => {
+    const { metadata, ...made } = deployment(announcedAt(NOW_MS));
+    const pipe = toDeploymentView({ ...made, metadata: { ...metadata, annotations: {} } });
+    const write: WriteRecord = {
+      ...{ purpose: "resize", size: "4000m/16Gi", attempts: 1, lastAtMs: NOW_MS },
+      outcome: { type: "done", lastRollout: ROLLOUT, isStripped: true },
+    };
+    const known = withLastRollout(pipe, write);
+    expect(known.lastRollout).toEqual(ROLLOUT);
+    expect(known.rollout.isComplete).toBe(false);
   });
 
   it("is not believed to be complete by an announcement if it was resized without replicas", () => {

@@ -64,6 +64,12 @@ describe("a preview", () => {
       "a: roll it back to 1 cpu / 4 Gi: the rollout has not completed in 15 min",
       "b: resize it later: it waits because of the failure",
     ]);
+    const scaling = aScaling(8);
+    const rolloutWindow = { schedule: "0 2 * * 6", durationMs: 3_600_000, timeZone: "UTC" };
+    const stopped = rollingTo("a", FOUR, { lastRollout: late, stopsOldPodsFirst: true });
+    expect(told(aSnapshot([stopped], { scaling, rolloutWindow }))).toEqual([
+      "a: roll it back to 1 cpu / 4 Gi: the rollout has not completed in 15 min",
+    ]);
     const odd = { requests: { cpu: "500m", memory: null }, limits: { memory: null } };
     expect(told(aSnapshot([rollingTo("a", FOUR, { lastRollout: { ...late, lastGoodSize: odd } })]))).toEqual([
       "a: roll it back to what it had: the rollout has not completed in 15 min",

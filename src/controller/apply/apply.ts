@@ -4,7 +4,7 @@ import { isCode, isReplaced } from "../../kube/errors.ts";
 import type { Deployment, KubeObject } from "../../kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath } from "../../kube/paths.ts";
 import type { Action, PipeAction } from "../decide/actions.ts";
-import type { Caches } from "../observe/caches.ts";
+import { type Caches, PIPE_SELECTOR } from "../observe/caches.ts";
 import { type DeploymentView, toDeploymentView } from "../observe/deployment-view.ts";
 import type { LastRollout } from "../observe/last-rollout.ts";
 import { toPipeScalingView } from "../observe/pipe-scaling-view.ts";
@@ -96,9 +96,9 @@ async function refresh({ client, caches, writes }: Applier, { metadata }: Deploy
   const { name, namespace, uid, generation } = metadata;
   const { items } = await client.json<{ readonly items: readonly Deployment[] }>({
     path: collectionPath(DEPLOYMENTS, namespace),
-    query: { fieldSelector: `metadata.name=${name}` },
+    query: { fieldSelector: `metadata.name=${name}`, labelSelector: PIPE_SELECTOR },
   });
-  // The watch reports a deletion, or another object with this name.
+  // The watch reports a deletion, another object with this name, and a Deployment that is no longer a pipe.
   const current = items.find((item) => item.metadata.uid === uid);
   if (current) caches.pipes.observe(toDeploymentView(current));
   writes.resolve(uid, current?.metadata.generation ?? generation);

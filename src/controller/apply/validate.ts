@@ -29,19 +29,24 @@ export async function validate(validator: Validator, action: ValidateAction): Pr
   const { pipe, rollout } = action;
   const { uid, generation } = pipe.metadata;
   const key = validationKey(pipe, rollout.size);
+  const lastWrite = writes.records.get(uid);
+  // Another dry run may begin meanwhile, or the Deployment be deleted.
+  const isCurrent = () => validations.records.get(uid)?.key === key;
   validations.begin(uid, key);
   let problem: WriteError | undefined;
   try {
     problem = await problemOf(validator, action);
   } catch (error) {
-    validations.forget(uid);
+    if (isCurrent()) validations.forget(uid);
     throw error;
   }
+  if (!isCurrent()) return;
   if (!problem) {
     validations.accepted(uid, key);
     return;
   }
   validations.forget(uid);
+  if (writes.records.get(uid) !== lastWrite) return;
   writes.begin(uid, "resize", rollout, clock.now());
   writes.failed(uid, problem, generation, clock.now());
 }

@@ -40,7 +40,10 @@ export class WriteHistory {
     const known = purpose === "resize" ? rollout.attempts : 1;
     const attempts = Math.max(isRepeated ? before.attempts + 1 : 1, known);
     this.#set(uid, { purpose, size, attempts, lastAtMs: nowMs, outcome: { type: "pending" } });
-    return () => this.#set(uid, before);
+    return () => {
+      // The Deployment may have been deleted meanwhile.
+      if (this.#records.has(uid)) this.#set(uid, before);
+    };
   }
 
   /** @param stored the Deployment as the API server stored it, which may lack the annotation */

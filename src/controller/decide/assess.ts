@@ -17,11 +17,13 @@ type Result = Omit<Assessment, "pipe" | "phase"> & Partial<Pick<Assessment, "pha
 export function assess(pipe: DeploymentView, context: AssessContext): Assessment {
   const phase = rolloutPhase(pipe, context);
   const result = unsizable(pipe, context) ?? assessSizable(pipe, context);
-  const abandoned = abandonedRollout(pipe, context);
+  const { abandoned, recheckAtMs = Number.POSITIVE_INFINITY } = abandonedRollout(pipe, context);
+  const atMs = Math.min(recheckAtMs, result.recheckAtMs ?? Number.POSITIVE_INFINITY);
   const remark = horizontalAutoscalerRemark(pipe, context) ?? qosRemark(pipe, context);
   return {
     ...{ pipe, phase, ...result },
     ...(abandoned ? { abandoned } : {}),
+    ...(Number.isFinite(atMs) ? { recheckAtMs: atMs } : {}),
     ...(remark === undefined ? {} : { remark }),
   };
 }
@@ -29,10 +31,15 @@ export function assess(pipe: DeploymentView, context: AssessContext): Assessment
 /**
  * Such a rollout has stopped the old pods, even if another size is desired now. Other pipes still have their old pods.
  */
-function abandonedRollout(pipe: DeploymentView, context: AssessContext): Cause | undefined {
+function abandonedRollout(
+  pipe: DeploymentView,
+  context: AssessContext,
+): Pick<Assessment, "abandoned" | "recheckAtMs"> {
   const isWanted = sameSize(pipe.size, context.desired) || pipe.lastRollout?.isRollback;
-  if (isWanted || !pipe.stopsOldPodsFirst || !isRollingOut(pipe)) return undefined;
-  return hasComeUp(pipe, context.scaling) ? undefined : rolloutFailure(pipe, context);
+  if (isWanted || !pipe.stopsOldPodsFirst || !isRollingOut(pipe)) return {};
+  if (hasComeUp(pipe, context.scaling)) return {};
+  const cause = rolloutFailure(pipe, context);
+  return cause ? { abandoned: cause } : { recheckAtMs: rolloutRecheckAtMs(pipe, context) };
 }
 
 /** Problems that someone must fix before the pipe can be resized. */

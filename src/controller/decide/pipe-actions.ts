@@ -1,11 +1,11 @@
 import { failureReason } from "../../crd/reasons.ts";
 import type { PipeState } from "../../domain/rollout-plan.ts";
 import { formatSize, type Size, sameSize } from "../../domain/size.ts";
-import { type DeploymentView, isChangedByOwner } from "../observe/deployment-view.ts";
+import { type DeploymentView, isChangedByOwner, isRollingOut } from "../observe/deployment-view.ts";
 import { appliedSize, type LastRollout } from "../observe/last-rollout.ts";
 import { type PipeScalingView, requestedSize } from "../observe/pipe-scaling-view.ts";
 import { type Allotment, isSize } from "../observe/resources.ts";
-import type { WritePurpose } from "../observe/write-record.ts";
+import type { WritePurpose, WriteRecord } from "../observe/write-record.ts";
 import type { PipeAction } from "./actions.ts";
 import type { Assessment } from "./assessment.ts";
 import { hasComeUp, lastSizeThatCameUp } from "./came-up.ts";
@@ -46,7 +46,8 @@ const ADOPTABLE: readonly PipeState[] = ["done", "rolling", "paused"];
 
 /** An annotation that adopts says that nothing was rolled out, so it would hide a rollout of the controller. */
 function isAdoptable({ pipe, state }: Assessment): boolean {
-  return ADOPTABLE.includes(state) && !(state === "rolling" && pipe.resizedAtMs !== undefined);
+  const mayBeOurs = pipe.resizedAtMs !== undefined || isRollingOut(pipe);
+  return ADOPTABLE.includes(state) && !(state === "rolling" && mayBeOurs);
 }
 
 /**
@@ -91,17 +92,26 @@ function adopt(pipe: DeploymentView, step: Step): PipeAction[] {
 }
 
 /** Limits the attempts of this process, even if the object never shows its writes. */
-function mayWrite(purpose: WritePurpose, { metadata }: DeploymentView, size: Size, step: Step): boolean {
+function mayWrite(purpose: WritePurpose, pipe: DeploymentView, size: Size, step: Step): boolean {
   const { snapshot, scaling } = step;
-  const write = snapshot.writes.get(metadata.uid);
+  const write = snapshot.writes.get(pipe.metadata.uid);
   if (write?.outcome.type === "pending") return false;
   if (write?.purpose !== purpose || write.size !== formatSize(size)) return true;
-  const { attempts, lastAtMs, outcome } = write;
+  return repeatableAtMs(write, pipe, scaling, snapshot.nowMs) <= snapshot.nowMs;
+}
+
+/** When a write that has ended may be repeated, in milliseconds since 1970; infinite if only a retry can be. */
+export function repeatableAtMs(
+  { attempts, lastAtMs, outcome }: WriteRecord,
+  { metadata }: DeploymentView,
+  scaling: PipeScalingView,
+  nowMs: number,
+): number {
   const delayMs =
     outcome.type === "failed"
       ? writeDelayMs(outcome.error.reason, attempts, outcome.generation !== metadata.generation)
       : retryDelayMs(FIELD_CONFLICT, attempts);
-  return retryAtMs(lastAtMs, delayMs, scaling, snapshot.nowMs) <= snapshot.nowMs;
+  return retryAtMs(lastAtMs, delayMs, scaling, nowMs);
 }
 
 export function newRollout(

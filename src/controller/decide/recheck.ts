@@ -1,5 +1,7 @@
+import type { DeploymentView } from "../observe/deployment-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import type { Decision } from "./decide.ts";
+import { repeatableAtMs } from "./pipe-actions.ts";
 import { phaseEndsAtMs, type Timing } from "./rollout-phase.ts";
 
 /**
@@ -8,11 +10,12 @@ import { phaseEndsAtMs, type Timing } from "./rollout-phase.ts";
  * an event can change it.
  */
 export function recheckAtMs(
-  { nowMs, deleted, scaling }: Snapshot,
+  snapshot: Snapshot,
   { sizing }: Decision,
   { policy }: Pick<Timing, "policy">,
 ): number | undefined {
-  const times: number[] = [];
+  const { nowMs, deleted, scaling } = snapshot;
+  const times = (sizing?.assessments ?? []).map(({ pipe }) => repeatedAtMs(pipe, snapshot));
   if (!scaling && deleted) times.push(deleted.recreateAtMs);
   const window = sizing?.window;
   if (sizing?.holdBack === "window" && window && !window.open) times.push(window.opensAtMs);
@@ -22,6 +25,13 @@ export function recheckAtMs(
     const isWaitedFor = sizing?.holdBack === "canary" || sizing?.holdBack === "service-limit";
     if (endsAtMs !== undefined && (isWaitedFor || state === "rolling")) times.push(endsAtMs);
   }
-  const later = times.filter((atMs) => atMs > nowMs);
+  const later = times.filter((atMs) => atMs > nowMs && Number.isFinite(atMs));
   return later.length === 0 ? undefined : Math.min(...later);
+}
+
+/** When an adoption or a rollback may be repeated; the time of a resize is in the assessment. */
+function repeatedAtMs(pipe: DeploymentView, { writes, scaling, nowMs }: Snapshot): number {
+  const write = writes.get(pipe.metadata.uid);
+  if (!scaling || !write || write.purpose === "resize") return Number.POSITIVE_INFINITY;
+  return repeatableAtMs(write, pipe, scaling, nowMs);
 }

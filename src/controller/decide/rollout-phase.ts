@@ -17,7 +17,7 @@ export function rolloutPhase(pipe: DeploymentView, timing: Timing): RolloutPhase
   if (isRollingOut(pipe) && !isOverdue(startedAtMs(pipe, timing.nowMs), timing))
     return lastRollout?.isRollback ? "rolling-back" : "rolling-out";
   if (rollout.isComplete || replicas === 0) {
-    const isEnding = rollout.terminatingReplicas > 0 && !isOverdue(endingSinceMs(pipe), timing);
+    const isEnding = rollout.terminatingReplicas > 0 && !isOverdue(endingSinceMs(pipe, timing.nowMs), timing);
     return isEnding ? "terminating" : "settled";
   }
   if (isPaused) return "paused";
@@ -38,7 +38,7 @@ export function phaseEndsAtMs(
     case "updating":
       return updatedAtMs(pipe) + policy.rolloutTimeoutMs;
     case "terminating":
-      return endingSinceMs(pipe) + policy.rolloutTimeoutMs;
+      return endingSinceMs(pipe, nowMs) + policy.rolloutTimeoutMs;
     case "settled":
     case "paused":
     case "overdue":
@@ -62,8 +62,8 @@ function updatedAtMs({ rollout, resizedAtMs = 0 }: DeploymentView): number {
 }
 
 /** Terminating pods were replaced by the time of the last progress, or of the last rollout if there is no progress. */
-function endingSinceMs({ rollout, lastRollout }: DeploymentView): number {
-  return Math.max(rollout.progressedAtS * 1000, lastRollout?.startedAtMs ?? 0);
+function endingSinceMs(pipe: DeploymentView, nowMs: number): number {
+  return Math.max(pipe.rollout.progressedAtS * 1000, pipe.lastRollout ? startedAtMs(pipe, nowMs) : 0);
 }
 
 function isOverdue(sinceMs: number, { nowMs, policy }: Timing): boolean {

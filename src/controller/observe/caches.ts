@@ -74,6 +74,9 @@ export interface InformerOptions {
   readonly onEtcdRollback?: (() => void) | undefined;
 }
 
+/** The labels that mark a Deployment as a pipe. */
+export const PIPE_SELECTOR = `${TYPE_LABEL}=${DATABASE_TYPE},${SERVICE_LABEL}`;
+
 const WITHOUT_NODE = "spec.nodeName=";
 
 /** Creates the informers that fill the caches and keep them current. */
@@ -107,7 +110,7 @@ export function createInformers(caches: Caches, options: InformerOptions): reado
     informerOf({ resource: PIPE_SCALINGS, store: caches.scalings, project: toPipeScalingView }),
     informerOf({
       resource: DEPLOYMENTS,
-      labelSelector: `${TYPE_LABEL}=${DATABASE_TYPE},${SERVICE_LABEL}`,
+      labelSelector: PIPE_SELECTOR,
       store: caches.pipes,
       project: toDeploymentView,
     }),

@@ -42,7 +42,17 @@ export function resizedAtMs(container: string | undefined, metadata: Metadata): 
   const managedAt = managedAtMs(managedFields, fields, CONTROLLER_FIELD_MANAGER);
   if (managedAt !== undefined) return managedAt;
   const copied = parseLastRollout(annotations?.[LAST_ROLLOUT_ANNOTATION]);
-  return copied?.serviceId === labels?.[SERVICE_LABEL] ? copied?.startedAtMs : undefined;
+  if (!copied || copied.serviceId !== labels?.[SERVICE_LABEL]) return undefined;
+  return Math.min(copied.startedAtMs, annotatedAtMs(metadata));
+}
+
+/** When the annotation was written, by the clock of the API server. Its text can hold any time, such as one to come. */
+function annotatedAtMs({ creationTimestamp, managedFields }: Metadata): number {
+  const fields = [LAST_ROLLOUT_FIELD];
+  const times = managersOf(managedFields, fields).map(
+    (each) => managedAtMs(managedFields, fields, each) ?? 0,
+  );
+  return Math.max(Date.parse(creationTimestamp ?? "") || 0, ...times);
 }
 
 export function otherManagersOf(container: string, managedFields: Metadata["managedFields"]): string[] {

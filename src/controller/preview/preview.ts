@@ -64,13 +64,17 @@ function previewOfPipes({ serviceId: service, namespace, scaling }: Snapshot, de
   return { steps, begun: actions.filter(({ type }) => type === "resize").length };
 }
 
-function actionFor({ pipe, state, failure }: Assessment, actions: readonly Action[], sizing: Sizing): string {
+function actionFor(
+  { pipe, state, failure, abandoned }: Assessment,
+  actions: readonly Action[],
+  sizing: Sizing,
+): string {
   if (actions.some(({ type }) => type === "confirm-generation"))
     return "wait until the PipeScaling is seen in the generation of the last rollout of a pipe";
   const own = actions.find((action) => "pipe" in action && action.pipe === pipe);
   if (own?.type === "resize") return "resize it now";
   if (own?.type === "roll-back")
-    return `roll it back to ${isSize(own.size) ? describeSize(own.size) : "what it had"}: ${failure?.message}`;
+    return `roll it back to ${isSize(own.size) ? describeSize(own.size) : "what it had"}: ${(abandoned ?? failure)?.message}`;
   switch (state) {
     case "done":
     case "rolling":

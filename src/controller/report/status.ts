@@ -61,7 +61,7 @@ export function statusOf(
     history: historyOf(previous.history ?? [], {
       desired: desiredFields,
       propagation,
-      isFailed: summary.stalled,
+      isFailed: assessments.some(({ state }) => state === "failed" || state === "unsizable"),
     }),
     limits: {
       service: sizing.serviceLimit,

@@ -1,5 +1,6 @@
 import type { HistoryEntry, PipeScalingSpec } from "../../../crd/pipe-scaling.ts";
 import { type Size, sameSize } from "../../../domain/size.ts";
+import type { Tier } from "../../../domain/tier.ts";
 
 export function sizeOfEntry({ replicaCpuMillicores, replicaMemoryGb }: HistoryEntry): Size {
   return { cpuMillicores: replicaCpuMillicores, memoryGib: replicaMemoryGb };
@@ -26,11 +27,14 @@ export type SizeChange = Readonly<Record<"replicaCpuMillicores" | "replicaMemory
 
 /**
  * The change of the spec that returns to the entry. A size that was the tier's default is left to the tier again.
- * If the spec leaves it to the tier already, the default has changed, and only a size in the spec brings back the old one.
+ * If the tier's default is another one by now, only a size in the spec brings back the old one.
+ *
+ * @param tier of the organization, if it is known
  */
-export function changeTo(entry: HistoryEntry, spec: PipeScalingSpec): SizeChange {
+export function changeTo(entry: HistoryEntry, spec: PipeScalingSpec, tier?: Tier): SizeChange {
   const { source, replicaCpuMillicores, replicaMemoryGb } = entry;
-  const isByTier = source === "TierDefault" && spec.replicaCpuMillicores !== undefined;
+  const isDefault = !tier || sameSize(tier.defaultSize, sizeOfEntry(entry));
+  const isByTier = source === "TierDefault" && spec.replicaCpuMillicores !== undefined && isDefault;
   return isByTier
     ? { replicaCpuMillicores: null, replicaMemoryGb: null }
     : { replicaCpuMillicores, replicaMemoryGb };

@@ -71,8 +71,9 @@ export const rollbackService = defineCommand({
       const { service } = await findWellFormedService(records, id);
       // Before the write: a failed read after it would look as if nothing was done.
       const organization = await findOrganizationOf(records, service.organizationId, io);
-      const plan = await rollBack(records, service, { to, now, dryRun });
-      return { service, plan, tier: organization && tiers.get(organization.tier) };
+      const tier = organization && tiers.get(organization.tier);
+      const plan = await rollBack(records, service, { to, now, dryRun, tier });
+      return { service, plan, tier };
     });
     const { name, namespace } = service;
     printOne(io, output, {
@@ -103,10 +104,12 @@ interface Wishes {
   readonly to: Size | undefined;
   readonly now: boolean;
   readonly dryRun: boolean;
+  readonly tier: Tier | undefined;
 }
 
 /** Status updates of the controller are no reason to stop; a change of the spec is. */
-function rollBack(records: Records, service: Service, { to, now, dryRun }: Wishes): Promise<Plan> {
+function rollBack(records: Records, service: Service, wishes: Wishes): Promise<Plan> {
+  const { now, dryRun } = wishes;
   let first: PipeScalingView | undefined;
   return untilUndisturbed(`The PipeScaling of service ${service.id}`, async () => {
     const scaling = await readScaling(records, service);
@@ -116,7 +119,7 @@ function rollBack(records: Records, service: Service, { to, now, dryRun }: Wishe
         `The PipeScaling of service ${service.id} was changed at the same time, and this command wrote nothing: see service show ${service.id}, then run the command again if the rollback is still needed.`,
       );
     }
-    const plan = planFor(scaling, service, to);
+    const plan = planFor(scaling, service, wishes);
     if (!dryRun) await write(records, scaling, plan, now);
     return plan;
   });
@@ -168,7 +171,7 @@ function isSameSpec({ metadata: a }: PipeScalingView, { metadata: b }: PipeScali
   return a.uid === b.uid && a.generation === b.generation;
 }
 
-function planFor(scaling: PipeScalingView, { id }: Service, to: Size | undefined): Plan {
+function planFor(scaling: PipeScalingView, { id }: Service, { to, tier }: Wishes): Plan {
   const { spec, status } = scaling;
   const from = wantedSize(scaling);
   const { history = [] } = status;
@@ -179,7 +182,7 @@ function planFor(scaling: PipeScalingView, { id }: Service, to: Size | undefined
   }
   const entry = findPrevious(history, from, to);
   if (!entry) throw new CliError(`${noSuchSize(id, from, to)} See service show ${id} for the history.`);
-  return { from, entry, change: changeTo(entry, spec), isSuspended: spec.suspend ?? false };
+  return { from, entry, change: changeTo(entry, spec, tier), isSuspended: spec.suspend ?? false };
 }
 
 function noSuchSize(id: string, from: Size | undefined, to: Size | undefined): string {

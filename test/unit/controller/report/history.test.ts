@@ -140,6 +140,24 @@ describe("the history in the status", () => {
     return statusOf(aSnapshot(pipes, { nowMs }), scaling, sizing, POLICY);
   }
 
+  const stepOf = (changes: Partial<Step>): Step => ({
+    ...{ cores: 2, source: "Spec", requestId: undefined, suspend: false, isDeleting: false, passedS: 0 },
+    states: [],
+    ...changes,
+  });
+
+  it("says Failed also while the service is suspended", () => {
+    const failed = report({}, stepOf({ states: ["failed", "waiting"] }), NOW_MS);
+    expect(failed.history).toMatchObject([{ result: "Failed" }]);
+    const suspended = report(failed, stepOf({ states: ["failed", "waiting"], suspend: true }), NOW_MS);
+    expect(suspended.history).toMatchObject([{ result: "Failed" }]);
+  });
+
+  // A rollback returns to sizes that are Scaled, because every pipe ran them.
+  it.fails("does not say Scaled of a size that no pipe ran", () => {
+    expect(report({}, stepOf({ states: [] }), NOW_MS).history).toMatchObject([{ result: "Progressing" }]);
+  });
+
   it("is bounded, newest first, ended in all but the newest entry, and changes only with the rest of the status", () => {
     fc.assert(
       fc.property(fc.array(steps, { maxLength: 40, size: "max" }), (all) => {

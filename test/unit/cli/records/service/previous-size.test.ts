@@ -65,6 +65,15 @@ describe("the change of the spec", () => {
     });
   });
 
+  it("sets the tier's former default if the tier has another one by now", () => {
+    const entry = historyEntry(2, { source: "TierDefault" });
+    const tier = (cores: number) => ({
+      ...{ name: "basic", defaultSize: sizeOfCores(cores), maximumSize: sizeOfCores(24) },
+    });
+    expect(changeTo(entry, sized, tier(1)).replicaCpuMillicores).toBe(2000);
+    expect(changeTo(entry, sized, tier(2)).replicaCpuMillicores).toBeNull();
+  });
+
   it("sets the tier's former default if the spec leaves the size to the tier", () => {
     expect(changeTo(historyEntry(1, { source: "TierDefault" }), {})).toEqual({
       replicaCpuMillicores: 1000,

@@ -122,6 +122,13 @@ describe("service rollback", () => {
     expect(writes).toMatchObject([{ body: { spec: { replicaCpuMillicores: null, replicaMemoryGb: null } } }]);
   });
 
+  it("sets the size that it prints if the previous size was the default of another tier", async () => {
+    const history = [historyEntry(4), historyEntry(2, { source: "TierDefault" })];
+    const { out, writes } = await rollBack("--output json", { scalings: [scalingOf(history)] });
+    expect(JSON.parse(out)).toMatchObject({ to: "2 cpu / 8 Gi" });
+    expect(writes).toMatchObject([{ body: { spec: fieldsOf(2) } }]);
+  });
+
   it("prints the size and writes nothing with --dry-run", async () => {
     const { code, out, err, writes } = await rollBack("--dry-run");
     expect({ code, err, writes }).toEqual({ code: 0, err: "Dry run: nothing was written.\n", writes: [] });

@@ -1,0 +1,19 @@
+import { expect, it } from "vitest";
+import { WriteHistory } from "../../../../src/controller/apply/write-history.ts";
+import { createCaches } from "../../../../src/controller/observe/caches.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { aPipe, aRollout, NOW_MS } from "../../../gen/snapshot.ts";
+
+it("an outdated write leaves no record of a Deployment that was deleted meanwhile", () => {
+  const { pipes } = createCaches();
+  const writes = new WriteHistory(pipes);
+  const pipe = aPipe("a");
+  pipes.apply(pipe);
+  writes.begin("uid-a", "resize", aRollout(sizeOfCores(4)), NOW_MS);
+  writes.unknown("uid-a", { reason: "WriteFailed", message: "cut short" });
+  const takeBack = writes.begin("uid-a", "resize", aRollout(sizeOfCores(4)), NOW_MS);
+  pipes.remove({ ...pipe, metadata: { ...pipe.metadata, resourceVersion: "2" } });
+  takeBack();
+  expect(writes.records.size).toBe(0);
+  expect(writes.unresolvedRollouts(NOW_MS)).toBe(0);
+});

@@ -1,0 +1,11 @@
+import { expect, it } from "vitest";
+import { rolloutPhase } from "../../../../src/controller/decide/rollout-phase.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { aPipe, aRollout, COMPLETE, NOW_MS, POLICY } from "../../../gen/snapshot.ts";
+
+it("a last rollout in the future does not keep pods that never end in the phase terminating", () => {
+  const rollout = { ...COMPLETE, terminatingReplicas: 1, progressedAtS: NOW_MS / 1000 - 3600 };
+  const lastRollout = aRollout(sizeOfCores(1), { startedAtMs: NOW_MS + 24 * 3_600_000 });
+  const pipe = aPipe("a", { rollout, lastRollout });
+  expect(rolloutPhase(pipe, { nowMs: NOW_MS, policy: POLICY })).toBe("settled");
+});
