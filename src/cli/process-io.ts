@@ -3,7 +3,7 @@ import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import { isatty } from "node:tty";
 import type { Environment } from "../settings/option.ts";
-import { EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_NOBODY_READS, EXIT_TERMINATED } from "./exit-codes.ts";
+import { EXIT_BROKEN_PIPE, EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_TERMINATED } from "./exit-codes.ts";
 import { Interruption, type Io } from "./io.ts";
 import { lineReader } from "./line-reader.ts";
 
@@ -115,9 +115,9 @@ async function hiddenLine(ask: () => void, signal: AbortSignal): Promise<string 
   }
 }
 
-/** Of `pipe-scaling key list | head -1` the rest is not wanted; anything else, such as a full disk, is a failure. */
+/** Of `pipe-scaling admin key list | head -1` the rest is not wanted; anything else, such as a full disk, is a failure. */
 function endForWantOfOutput(error: NodeJS.ErrnoException): void {
-  if (error.code === "EPIPE") process.exit(EXIT_NOBODY_READS);
+  if (error.code === "EPIPE") process.exit(EXIT_BROKEN_PIPE);
   writeSync(2, `The output cannot be written: ${error.message}.\n`);
   process.exit(EXIT_FAILURE);
 }

@@ -4,7 +4,7 @@ import { kubectl } from "../cluster/kubectl.ts";
 import { resourcesOf, World } from "../integration/world.ts";
 import { runProgram } from "./program.ts";
 
-describe("service rollback", () => {
+describe("admin service rollback", () => {
   let world: World;
   beforeEach(async () => {
     world = await World.create();

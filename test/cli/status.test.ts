@@ -161,7 +161,7 @@ describe("one service", () => {
       const { code, out, err } = await runProgram(words(named));
       expect({ code, out }).toEqual({ code: 1, out: "" });
       expect(err).toBe(
-        `There is no service "${named}" in the namespace ${world.records}: pipe-scaling service list --namespace ${world.records} names them all.\n`,
+        `There is no service "${named}" in the namespace ${world.records}: pipe-scaling admin service list --namespace ${world.records} names them all.\n`,
       );
     }
   });

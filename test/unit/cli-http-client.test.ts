@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import type { Access } from "../../src/cli/http/access.ts";
-import { nothing, organizations } from "../../src/cli/http/answers.ts";
-import { ApiClient } from "../../src/cli/http/client.ts";
-import { NoAnswer } from "../../src/cli/http/no-answer.ts";
-import type { ApiRequest } from "../../src/cli/http/request.ts";
-import type { RawAnswer } from "../../src/cli/http/transport.ts";
+import type { Access } from "../../src/cli/customer/access.ts";
+import { nothing, organizations } from "../../src/cli/customer/answers.ts";
+import { ApiClient } from "../../src/cli/customer/client.ts";
+import { NoAnswer } from "../../src/cli/customer/no-answer.ts";
+import type { ApiRequest } from "../../src/cli/customer/request.ts";
+import type { RawAnswer } from "../../src/cli/customer/transport.ts";
 import { Interruption } from "../../src/cli/io.ts";
 import { done, REQUEST_ID, refused, type StubAnswer } from "../gen/stub-api.ts";
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { COMMANDS } from "../../src/all-commands.ts";
-import { ProfileFile, profilePath } from "../../src/cli/http/profile-file.ts";
+import { ProfileFile, profilePath } from "../../src/cli/customer/profile-file.ts";
 import { Interruption } from "../../src/cli/io.ts";
 import { runProgram } from "../../src/cli/program.ts";
 import { certificatePair } from "../gen/certificate.ts";

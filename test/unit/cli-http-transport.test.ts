@@ -1,7 +1,7 @@
 import { createServer } from "node:net";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { openTransport, type Transport } from "../../src/cli/http/transport.ts";
+import { openTransport, type Transport } from "../../src/cli/customer/transport.ts";
 import { Interruption } from "../../src/cli/io.ts";
 import { certificatePair } from "../gen/certificate.ts";
 import { startConnectProxy } from "../gen/connect-proxy.ts";

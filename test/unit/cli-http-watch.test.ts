@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { progress, size } from "../../src/cli/http/answers.ts";
-import type { ApiClient } from "../../src/cli/http/client.ts";
-import { NoAnswer } from "../../src/cli/http/no-answer.ts";
-import { Refusal } from "../../src/cli/http/refusal.ts";
-import { ScalingWatch } from "../../src/cli/http/scaling-watch.ts";
+import { progress, size } from "../../src/cli/customer/answers.ts";
+import type { ApiClient } from "../../src/cli/customer/client.ts";
+import { NoAnswer } from "../../src/cli/customer/no-answer.ts";
+import { Refusal } from "../../src/cli/customer/refusal.ts";
+import { ScalingWatch } from "../../src/cli/customer/scaling-watch.ts";
 import type { News } from "../../src/cli/view/follow.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
 import { VirtualClock } from "../gen/clock.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { EXIT_DONE, EXIT_NOT_WELL, EXIT_UNFINISHED } from "../../src/cli/exit-codes.ts";
+import { EXIT_DONE, EXIT_TIMEOUT, EXIT_UNHEALTHY } from "../../src/cli/exit-codes.ts";
 import { follow, type News } from "../../src/cli/view/follow.ts";
 import { frame } from "../../src/cli/view/frame.ts";
 import { LiveView } from "../../src/cli/view/live-view.ts";
@@ -107,8 +107,8 @@ async function* telling(...news: readonly News[]): AsyncGenerator<News> {
 describe("following", () => {
   test.each<[RescaleView["state"], number]>([
     ["scaled", EXIT_DONE],
-    ["failed", EXIT_NOT_WELL],
-    ["suspended", EXIT_NOT_WELL],
+    ["failed", EXIT_UNHEALTHY],
+    ["suspended", EXIT_UNHEALTHY],
   ])("ends once it is %s", async (state, exitCode) => {
     const source = telling({ view: rescaleView("rolling") }, { view: { ...scaled, state } });
     expect(await follow(recordedIo(), source)).toBe(exitCode);
@@ -117,7 +117,7 @@ describe("following", () => {
   test("ends when its time is up, which it says", async () => {
     const io = recordedIo();
     const source = telling({ view: rescaleView("rolling") });
-    expect(await follow(io, source, { timeoutMs: 5 })).toBe(EXIT_UNFINISHED);
+    expect(await follow(io, source, { timeoutMs: 5 })).toBe(EXIT_TIMEOUT);
     expect(io.written.err).toBe("The watch ended after 0 s, before the outcome; what was begun goes on.\n");
   });
 

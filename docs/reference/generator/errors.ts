@@ -10,11 +10,11 @@ const REMEDIES: ReadonlyMap<string, string> = new Map([
   ["400", "Put right what the sentence names; the same request would fail again."],
   [
     "401",
-    "See that the key's id is the user name and its secret the password, and whether the key is disabled or expired: `pipe-scaling key list`.",
+    "See that the key's id is the user name and its secret the password, and whether the key is disabled or expired: `pipe-scaling admin key list`.",
   ],
   [
     "403",
-    "Use a key with the role that it takes, or from an address that it allows: `pipe-scaling key update`. Behind a proxy `api.config.trustedProxies` must have it.",
+    "Use a key with the role that it takes, or from an address that it allows: `pipe-scaling admin key update`. Behind a proxy `api.config.trustedProxies` must have it.",
   ],
   [
     "404",

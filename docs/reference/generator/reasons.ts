@@ -127,7 +127,7 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
   UnknownService: {
     shows: "Stalled",
     meaning: "There is no record of the service that the PipeScaling is named after.",
-    remedy: "`pipe-scaling service create`, or remove the PipeScaling.",
+    remedy: "`pipe-scaling admin service create`, or remove the PipeScaling.",
   },
   UnknownOrganization: {
     shows: "Stalled",

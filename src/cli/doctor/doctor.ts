@@ -3,11 +3,11 @@ import packageJson from "../../../package.json" with { type: "json" };
 import { systemClock } from "../../runtime/clock.ts";
 import { clusterSettings } from "../../settings/cluster.ts";
 import { readTiers, tiersFileSetting } from "../../settings/tiers.ts";
+import { withClient } from "../admin/with-client.ts";
 import { defineCommand } from "../command.ts";
 import { outputOption } from "../common-options.ts";
-import { EXIT_DONE, EXIT_NOT_WELL } from "../exit-codes.ts";
+import { EXIT_DONE, EXIT_UNHEALTHY } from "../exit-codes.ts";
 import { printData } from "../output.ts";
-import { withClient } from "../records/with-client.ts";
 import { examine } from "./examine.ts";
 import { printFindings } from "./report.ts";
 
@@ -38,6 +38,6 @@ export const doctor = defineCommand({
     );
     if (output === "table") printFindings(io, findings);
     else printData(io, output, { findings: findings.all });
-    return findings.count("error") > 0 ? EXIT_NOT_WELL : EXIT_DONE;
+    return findings.count("error") > 0 ? EXIT_UNHEALTHY : EXIT_DONE;
   },
 });

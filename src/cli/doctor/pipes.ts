@@ -23,7 +23,7 @@ export function examineScaling(scaling: PipeScalingView, services: Services, rec
         severity: "warning",
         check,
         message: `The ${KIND} ${namespace}/${name} is of a service of which there is no record that can be read: it does nothing.`,
-        remedy: `Make the record (pipe-scaling service create --id ${name}${recordsFlag(records)} …), or kubectl delete ${PLURAL} ${name} --namespace ${namespace}, which resizes nothing.`,
+        remedy: `Make the record (pipe-scaling admin service create --id ${name}${recordsFlag(records)} …), or kubectl delete ${PLURAL} ${name} --namespace ${namespace}, which resizes nothing.`,
       },
     ];
   }

@@ -45,7 +45,7 @@ function ofTier(
       severity: "error",
       check,
       message: `The organization ${name} has the tier "${tier}", which there is not, so its pipes are not resized; the tiers are ${[...tiers].join(", ")}.`,
-      remedy: `pipe-scaling organization update ${id} --tier <tier> --namespace ${records}, or add the tier to the values of the chart.`,
+      remedy: `pipe-scaling admin organization update ${id} --tier <tier> --namespace ${records}, or add the tier to the values of the chart.`,
     },
   ];
 }
@@ -61,7 +61,7 @@ function ofOrganization(
       severity: "error",
       check,
       message: `The service ${name} (${id}) is of the organization ${organizationId}, of which there is no record that can be read, so its pipes are not resized.`,
-      remedy: `Make the ConfigMap ${organizationConfigMapName(organizationId)} (pipe-scaling organization create --id ${organizationId} --name <name> --tier <tier> --namespace ${records}), or correct the label: kubectl edit configmap ${serviceConfigMapName(id)} --namespace ${records}`,
+      remedy: `Make the ConfigMap ${organizationConfigMapName(organizationId)} (pipe-scaling admin organization create --id ${organizationId} --name <name> --tier <tier> --namespace ${records}), or correct the label: kubectl edit configmap ${serviceConfigMapName(id)} --namespace ${records}`,
     },
   ];
 }
@@ -111,7 +111,7 @@ function ofKey({ id, name, organizationId }: ApiKey, known: ReadonlySet<string>,
       severity: "warning",
       check,
       message: `The API key ${name} (${id}) is of the organization ${organizationId}, of which there is no record that can be read: it can do nothing.`,
-      remedy: `pipe-scaling key delete ${id} --namespace ${records}, or make the organization: pipe-scaling organization create --id ${organizationId} --name <name> --tier <tier> --namespace ${records}`,
+      remedy: `pipe-scaling admin key delete ${id} --namespace ${records}, or make the organization: pipe-scaling admin organization create --id ${organizationId} --name <name> --tier <tier> --namespace ${records}`,
     },
   ];
 }

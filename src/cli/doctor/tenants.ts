@@ -74,7 +74,7 @@ const WITHOUT_TIERS: Finding = {
 
 async function withoutRecords(reader: Reader, records: string): Promise<Finding> {
   const state = (await readNamespaces(reader, [{ namespace: records }])).get(records);
-  const make = "pipe-scaling organization create --create-namespace --name <name> --tier <tier>";
+  const make = "pipe-scaling admin organization create --create-namespace --name <name> --tier <tier>";
   const where = recordsFlag(records);
   return state === "missing"
     ? {

@@ -18,7 +18,7 @@ export function serviceNamed(objects: readonly ConfigMap[], named: string, names
   const [only, ...others] = sameName;
   if (!only) {
     throw new CliError(
-      `There is no service ${JSON.stringify(named)} in the namespace ${namespace}: pipe-scaling service list${recordsFlag(namespace)} names them all.`,
+      `There is no service ${JSON.stringify(named)} in the namespace ${namespace}: pipe-scaling admin service list${recordsFlag(namespace)} names them all.`,
     );
   }
   if (others.length === 0) return wellFormed(only, namespace);

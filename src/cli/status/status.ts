@@ -7,15 +7,15 @@ import type { Service } from "../../records/service.ts";
 import { clusterSettings } from "../../settings/cluster.ts";
 import { UsageError } from "../../settings/option.ts";
 import { nonEmptyText } from "../../settings/values.ts";
+import { Records } from "../admin/records.ts";
+import { servicesOf } from "../admin/service/read.ts";
+import { withClient } from "../admin/with-client.ts";
 import { argument } from "../argument.ts";
 import { defineCommand } from "../command.ts";
 import { outputOption } from "../common-options.ts";
-import { EXIT_DONE, EXIT_NOT_WELL } from "../exit-codes.ts";
+import { EXIT_DONE, EXIT_UNHEALTHY } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { type Format, printData, printList } from "../output.ts";
-import { Records } from "../records/records.ts";
-import { servicesOf } from "../records/service/read.ts";
-import { withClient } from "../records/with-client.ts";
 import { exitCodeOf } from "../view/follow.ts";
 import { requireWatch, watchOptions } from "../view/watch-options.ts";
 import { type Look, lookAt } from "./look.ts";
@@ -77,7 +77,7 @@ export const status = defineCommand({
         const exitCode = await watchService(io, output === "table", client, news, timeoutMs);
         const { latest } = news;
         if (output !== "table" && latest) printData(io, output, fullRow(latest, organizations));
-        const steps = exitCode === EXIT_NOT_WELL && latest ? nextSteps(latest, namespace) : [];
+        const steps = exitCode === EXIT_UNHEALTHY && latest ? nextSteps(latest, namespace) : [];
         for (const step of steps) io.err(`${step}\n`);
         return exitCode;
       },
@@ -113,7 +113,7 @@ async function showAll(
       found.map((each) => dataRow(each, organizations)),
     );
   } else if (found.length === 0) {
-    io.err("There is no service yet: see service create --help.\n");
+    io.err("There is no service yet: see admin service create --help.\n");
   } else {
     printList(
       io,
@@ -122,7 +122,7 @@ async function showAll(
       found.map((each) => tableRow(each, organizations, nowMs)),
     );
   }
-  return found.some(({ view }) => exitCodeOf(view) === EXIT_NOT_WELL) ? EXIT_NOT_WELL : EXIT_DONE;
+  return found.some(({ view }) => exitCodeOf(view) === EXIT_UNHEALTHY) ? EXIT_UNHEALTHY : EXIT_DONE;
 }
 
 function standingBy(

@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from "../../runtime/clock.ts";
-import { EXIT_DONE, EXIT_NOT_WELL, EXIT_UNFINISHED } from "../exit-codes.ts";
+import { EXIT_DONE, EXIT_TIMEOUT, EXIT_UNHEALTHY } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { type Display, LiveView } from "./live-view.ts";
 import { PlainView } from "./plain-view.ts";
@@ -18,8 +18,8 @@ export interface FollowOptions {
 /** The outcomes, and how the command ends with each. */
 const OUTCOMES: ReadonlyMap<RescaleState, number> = new Map([
   ["scaled", EXIT_DONE],
-  ["failed", EXIT_NOT_WELL],
-  ["suspended", EXIT_NOT_WELL],
+  ["failed", EXIT_UNHEALTHY],
+  ["suspended", EXIT_UNHEALTHY],
 ]);
 
 type FollowIo = Pick<Io, "out" | "err" | "terminal" | "signal">;
@@ -46,12 +46,12 @@ export async function follow(
     ? new LiveView({ out: io.out, ...io.terminal }, clock)
     : new PlainView(io.out, clock);
   const news = source[Symbol.asyncIterator]();
-  const ending = Promise.withResolvers<typeof EXIT_UNFINISHED>();
+  const ending = Promise.withResolvers<typeof EXIT_TIMEOUT>();
   const onAbort = () => ending.reject(io.signal.reason);
   if (io.signal.aborted) onAbort();
   io.signal.addEventListener("abort", onAbort);
   // While it waits to try again nothing else may be there that keeps the process alive.
-  const timer = setTimeout(() => ending.resolve(EXIT_UNFINISHED), timeoutMs ?? FOREVER_MS);
+  const timer = setTimeout(() => ending.resolve(EXIT_TIMEOUT), timeoutMs ?? FOREVER_MS);
   const over = new AbortController();
   let exitCode: number;
   try {
@@ -64,7 +64,7 @@ export async function follow(
     // Not waited for: it may be waiting itself, for news that nobody wants any more.
     void news.return?.();
   }
-  if (exitCode === EXIT_UNFINISHED && timeoutMs !== undefined) {
+  if (exitCode === EXIT_TIMEOUT && timeoutMs !== undefined) {
     io.err(`The watch ended after ${roughly(timeoutMs)}, before the outcome; what was begun goes on.\n`);
   }
   return exitCode;
@@ -76,7 +76,7 @@ const FOREVER_MS = 2 ** 31 - 1;
 async function untilOutcome(news: AsyncIterator<News>, display: Display, over: AbortSignal): Promise<number> {
   for (;;) {
     const { done, value } = await news.next();
-    if (over.aborted) return EXIT_UNFINISHED;
+    if (over.aborted) return EXIT_TIMEOUT;
     if (done) throw new Error("a source of news has ended before the outcome");
     if ("trouble" in value) display.trouble(value.trouble);
     else {
