@@ -13,13 +13,11 @@ import { oneOf, written } from "../../settings/values.ts";
 import { type CommandGroup, defineCommand } from "../command.ts";
 import { outputOption } from "../common-options.ts";
 import { printOne } from "../output.ts";
-import { accessOptions, organizationOption } from "./access.ts";
-import { backup as answer } from "./answers.ts";
-import { withApi } from "./api.ts";
-import { organizationId, servicePath } from "./places.ts";
-import { serviceArgument } from "./service-argument.ts";
+import { accessOptions, organizationOption, serviceArgument } from "./access.ts";
+import { servicePath, withApi } from "./client.ts";
+import { backup as backupResult } from "./responses.ts";
 
-/** Stands for `null`, which brings a property back to its default. */
+/** Stands for `null`, which resets a setting to its default. */
 const DEFAULT = "default";
 
 const periods = oneOf(DEFAULT, ...BACKUP_PERIODS_HOURS.map(String));
@@ -43,14 +41,14 @@ const startTime = written(`it must be ${DEFAULT}, or a full hour in UTC such as 
 
 const get = defineCommand({
   name: "get",
-  summary: "show when a service is backed up, and how long that is kept",
+  summary: "show the backup settings of a service",
   examples: ["backup get <uuid>"],
   arguments: serviceArgument,
   options: z.object({ ...organizationOption, ...outputOption, ...accessOptions }),
   async run({ service, organization, output, ...access }, io) {
     const { result } = await withApi(access, io, async (api) => {
-      const id = await organizationId(api, organization);
-      return await api.ask({ method: "GET", path: pathOf(id, service) }, answer);
+      const path = `${await servicePath(api, organization, service)}/backupConfiguration`;
+      return await api.request({ method: "GET", path }, backupResult);
     });
     printOne(io, output, result);
   },
@@ -58,7 +56,7 @@ const get = defineCommand({
 
 const set = defineCommand({
   name: "set",
-  summary: "change when a service is backed up, and how long that is kept",
+  summary: "change the backup settings of a service",
   details: `A setting that is not given keeps its value; the word ${DEFAULT} resets it to its default.\n${START_TIME_RULE}. ${START_TIME_ALONE_RULE}.`,
   examples: [
     "backup set <uuid> --period 12 --retention 72",
@@ -68,7 +66,7 @@ const set = defineCommand({
   options: z.object({
     period: option(periods.optional(), {
       placeholder: "hours",
-      description: `hours from one backup to the next: ${BACKUP_PERIODS_HOURS.join(", ")}`,
+      description: `hours between backups: ${BACKUP_PERIODS_HOURS.join(", ")}`,
     }),
     retention: option(retention.optional(), {
       placeholder: "hours",
@@ -86,11 +84,11 @@ const set = defineCommand({
       ...(startTime === undefined ? {} : { backupStartTime: startTime === DEFAULT ? null : startTime }),
     };
     if (Object.keys(body).length === 0) {
-      throw new UsageError("Nothing is to be changed: give --period, --retention or --start-time.");
+      throw new UsageError("There is nothing to change: give --period, --retention or --start-time.");
     }
     const { result } = await withApi(access, io, async (api) => {
-      const id = await organizationId(api, organization);
-      return await api.ask({ method: "PATCH", path: pathOf(id, service), body }, answer);
+      const path = `${await servicePath(api, organization, service)}/backupConfiguration`;
+      return await api.request({ method: "PATCH", path, body }, backupResult);
     });
     printOne(io, output, result);
   },
@@ -100,12 +98,8 @@ function hours(key: string, text: string | undefined): Record<string, number | n
   return text === undefined ? {} : { [key]: text === DEFAULT ? null : Number(text) };
 }
 
-function pathOf(organization: string, service: string): string {
-  return `${servicePath(organization, service)}/backupConfiguration`;
-}
-
 export const backup: CommandGroup = {
   name: "backup",
-  summary: "show and change the backup settings of a service, by the HTTP API",
+  summary: "show and change the backup settings of a service",
   commands: [get, set],
 };

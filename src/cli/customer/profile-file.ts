@@ -1,14 +1,13 @@
 import { closeSync, constants, fstatSync, mkdirSync, openSync, readFileSync, type Stats } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join } from "node:path";
+import writeFileAtomic from "write-file-atomic";
 import { stringify } from "yaml";
 import * as z from "zod";
 import { yamlValue } from "../../records/parse.ts";
 import type { Environment } from "../../settings/option.ts";
 import { CliError } from "../failure.ts";
-import { apiUrl, keyId, keySecret, profileName } from "./access-values.ts";
-import { withLock } from "./file-lock.ts";
-import { replaceFile } from "./replace-file.ts";
+import { apiUrl, keyId, keySecret, profileName } from "./access.ts";
 
 const profile = z.strictObject({
   apiUrl,
@@ -19,11 +18,11 @@ const profile = z.strictObject({
   insecureHttp: z.literal("true").optional(),
 });
 
-/** Where an API is, and a key for it. */
+/** The address of an API and a key. */
 export type Profile = z.infer<typeof profile>;
 
 export interface Profiles {
-  /** The one that is used where none is named. */
+  /** Used if no profile is named. */
   readonly current: string | undefined;
   readonly byName: ReadonlyMap<string, Profile>;
 }
@@ -35,14 +34,14 @@ const contents = yamlValue(
   }),
 );
 
-/** By the rules of the XDG base directories: a relative path in the variable does not count. */
+/** In the XDG base directory specification a relative path in the variable is ignored. */
 export function profilePath(env: Environment): string {
   const home = env["XDG_CONFIG_HOME"] ?? "";
   const folder = isAbsolute(home) ? home : join(env["HOME"] || homedir(), ".config");
   return join(folder, "pipe-scaling", "profiles.yaml");
 }
 
-/** Has secrets in it, so it is read only where nobody else can, and written so that nobody else can. */
+/** Has secrets, so it is refused if others can read or change it. */
 export class ProfileFile {
   readonly path: string;
 
@@ -50,7 +49,7 @@ export class ProfileFile {
     this.path = path;
   }
 
-  /** @throws CliError with what is to be done about the file */
+  /** @throws CliError with what to do about the file */
   read(): Profiles {
     const text = this.#text();
     if (text === undefined) return { current: undefined, byName: new Map() };
@@ -58,35 +57,25 @@ export class ProfileFile {
     if (!success) {
       const [issue] = error.issues;
       throw new CliError(
-        `The profile file ${this.path} cannot be read: ${issue?.message}. Put it right, or remove it and make the profiles anew.`,
+        `The profile file ${this.path} is malformed: ${issue?.message}. Correct it, or remove it and create the profiles again.`,
       );
     }
     const byName = new Map(Object.entries(data.profiles));
     return { current: data.current, byName };
   }
 
-  /**
-   * Of several commands that change it at once none undoes what another did. All of it is written or, whatever
-   * happens, nothing.
-   *
-   * @param change of what is there at that moment
-   */
-  async change(signal: AbortSignal, change: (latest: Profiles) => Profiles): Promise<Profiles> {
+  /** Writes all of the file or, after a crash, nothing. */
+  write({ current, byName }: Profiles): void {
     mkdirSync(dirname(this.path), { recursive: true, mode: 0o700 });
-    return await withLock(this.path, signal, () => {
-      const changed = change(this.read());
-      const { current, byName } = changed;
-      const data = { ...(current === undefined ? {} : { current }), profiles: Object.fromEntries(byName) };
-      replaceFile(this.path, stringify(data));
-      return changed;
-    });
+    const data = { ...(current === undefined ? {} : { current }), profiles: Object.fromEntries(byName) };
+    writeFileAtomic.sync(this.path, stringify(data), { mode: 0o600 });
   }
 
   #text(): string | undefined {
     const file = openIfThere(this.path);
     if (file === undefined) return undefined;
     try {
-      // Of what was opened, not of what may be there by now.
+      // Of the opened file, which may have been replaced since.
       this.#requireOwn(fstatSync(file));
       return readFileSync(file, "utf8");
     } finally {
@@ -96,25 +85,26 @@ export class ProfileFile {
 
   #requireOwn(stats: Stats): void {
     const { uid, mode } = stats;
-    if (!stats.isFile()) throw new CliError(`The profile file ${this.path} is no file: remove it.`);
-    // There are no such owners on Windows.
+    if (!stats.isFile())
+      throw new CliError(`The profile file ${this.path} is not a regular file: remove it.`);
+    // Windows has no such owners.
     const self = process.geteuid?.();
     if (self === undefined) return;
     if (uid !== self) {
       throw new CliError(
-        `The profile file ${this.path} belongs to another user, who can change where your key is sent: remove it and make the profiles anew, or become its owner with chown.`,
+        `The profile file ${this.path} belongs to another user, who could change where your key is sent: remove it and create the profiles again, or change the owner with chown.`,
       );
     }
     if ((mode & 0o077) !== 0) {
       const octal = (mode & 0o777).toString(8).padStart(4, "0");
       throw new CliError(
-        `The profile file ${this.path} has secrets in it, and others can read or change it (its mode is ${octal}): take their rights away with \`chmod 600 ${this.path}\`. Who may have read it knows the secrets: have those keys rotated.`,
+        `The profile file ${this.path} has secrets, and others can read or change it (mode ${octal}): run \`chmod 600 ${this.path}\`, and have the keys rotated if somebody may have read it.`,
       );
     }
   }
 }
 
-/** One that is no file, such as a named pipe, must not hold us up. */
+/** A named pipe would block without O_NONBLOCK. */
 function openIfThere(path: string): number | undefined {
   try {
     return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);

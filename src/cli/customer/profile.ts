@@ -11,27 +11,31 @@ import { CliError } from "../failure.ts";
 import type { Io } from "../io.ts";
 import { printList } from "../output.ts";
 import {
+  apiUrl,
   caFileOption,
   insecureHttpOption,
+  keyId,
+  keySecret,
+  keySuffix,
   noSuchProfile,
+  profileName,
   readCertificates,
   requirePrivate,
 } from "./access.ts";
-import { apiUrl, keyId, keySecret, keySuffix, profileName } from "./access-values.ts";
 import { type Profile, ProfileFile, type Profiles, profilePath } from "./profile-file.ts";
 
 const nameArgument = z.object({ name: argument(profileName, { description: "name of the profile" }) });
 
-/** As the path of a file: standard input. */
+/** Stands for standard input. */
 const STANDARD_INPUT = "-";
 
 const set = defineCommand({
   name: "set",
-  summary: "make a profile, or change one",
+  summary: "create or change a profile",
   details:
-    "A profile is the address of an API with a key for it, kept in a file that only you can read:\n" +
-    "pipe-scaling/profiles.yaml in $XDG_CONFIG_HOME, or else in ~/.config. What is not given stays as it is.\n" +
-    "The key's secret is asked for at the terminal, where it is not shown. The first profile is in use at once.",
+    "A profile has the address of an API and a key. Profiles are in a file that only you can read:\n" +
+    "pipe-scaling/profiles.yaml in $XDG_CONFIG_HOME or ~/.config. Values that are not given are kept. You are\n" +
+    "asked for the secret of the key, which is not shown. The first profile is in use at once.",
   examples: [
     "profile set prod --api-url https://api.example.com --key-id <id>",
     "profile set prod --key-secret-file -",
@@ -45,10 +49,10 @@ const set = defineCommand({
     keyId: option(keyId.optional(), { placeholder: "id", description: "id of the API key" }),
     keySecretFile: option(nonEmptyText.optional(), {
       placeholder: "file",
-      description: `file with the key's secret, ${STANDARD_INPUT} for standard input; without it you are asked`,
+      description: `file with the secret of the key, ${STANDARD_INPUT} for standard input; default: you are asked`,
     }),
     keySecret: option(keySecret.optional(), {
-      description: "secret of the API key, where no file has it",
+      description: "secret of the API key, if there is no file",
       secret: true,
     }),
     ...caFileOption,
@@ -75,20 +79,19 @@ const set = defineCommand({
       ...(caFile === undefined ? {} : { caFile }),
       ...(isInsecure ? { insecureHttp: "true" as const } : {}),
     };
-    // While the secret was typed another command may have changed it.
-    const { current } = await file.change(io.signal, (latest) => ({
-      current: latest.current ?? (latest.byName.size === 0 ? name : undefined),
-      byName: new Map([...latest.byName, [name, profile]]),
-    }));
-    const inUse =
+    // Another command may have changed the file while the secret was typed.
+    const latest = file.read();
+    const current = latest.current ?? (latest.byName.size === 0 ? name : undefined);
+    file.write({ current, byName: new Map([...latest.byName, [name, profile]]) });
+    const use =
       current === name
         ? "It is in use."
-        : `It is used with --profile ${name}, or for good after \`pipe-scaling profile use ${name}\`.`;
-    io.err(`The profile ${name} is in ${file.path}. ${inUse}\n`);
+        : `Use it with --profile ${name}, or by default after \`pipe-scaling profile use ${name}\`.`;
+    io.err(`Saved the profile ${name} in ${file.path}. ${use}\n`);
   },
 });
 
-/** Not from the command line, which everybody on the machine can read. */
+/** Never from the command line, which everybody on the machine can read. */
 async function secretOf(
   io: Io,
   id: string,
@@ -96,11 +99,10 @@ async function secretOf(
   variable: string | undefined,
 ): Promise<string> {
   if (path === undefined && variable !== undefined) return variable;
-  // Typed at a terminal, it is not shown, whichever way it is asked for.
   const isTyped = path === undefined || (path === STANDARD_INPUT && io.terminal.input);
   if (isTyped && !io.terminal.input) {
     throw new UsageError(
-      `The secret of the key is asked for at a terminal, and standard input is none: give --key-secret-file FILE, or ${STANDARD_INPUT} for standard input, or set PIPE_SCALING_KEY_SECRET.`,
+      `The secret of the key is missing, and standard input is not a terminal: give --key-secret-file FILE (${STANDARD_INPUT} is standard input), or set PIPE_SCALING_KEY_SECRET.`,
     );
   }
   const text = isTyped
@@ -108,7 +110,9 @@ async function secretOf(
     : await textOf(io, path);
   const read = keySecret.safeParse(text?.trim() ?? "");
   if (read.success) return read.data;
-  throw new CliError(`That is no secret of a key: ${read.error.issues[0]?.message}. Nothing was changed.`);
+  throw new CliError(
+    `This is not the secret of a key: ${read.error.issues[0]?.message}. Nothing was changed.`,
+  );
 }
 
 async function textOf(io: Io, path: string): Promise<string | undefined> {
@@ -142,37 +146,34 @@ const list = defineCommand({
 
 const use = defineCommand({
   name: "use",
-  summary: "choose the profile that is used where none is named",
+  summary: "choose the profile that commands use by default",
   examples: ["profile use staging"],
   arguments: nameArgument,
   options: z.object({}),
   async run({ name }, io) {
     const file = profilesOf(io);
-    withProfile(name, file.read());
-    await file.change(io.signal, (latest) => ({ ...withProfile(name, latest), current: name }));
+    file.write({ ...profilesWith(name, file), current: name });
     io.err(`The profile ${name} is in use.\n`);
   },
 });
 
 const remove = defineCommand({
   name: "remove",
-  summary: "remove a profile, and the secret in it",
-  details: "The API key itself stays as it is: an admin of the cluster can delete it with admin key delete.",
+  summary: "remove a profile with its secret",
+  details: "The API key stays valid: an admin of the cluster deletes it with admin key delete.",
   examples: ["profile remove staging", "profile remove staging --yes"],
   arguments: nameArgument,
   options: z.object({ ...yesOption }),
   async run({ name, yes }, io) {
     const file = profilesOf(io);
-    withProfile(name, file.read());
-    await confirm(io, yes, `Remove the profile ${name}, and the secret in it?`);
-    await file.change(io.signal, (latest) => {
-      const { current, byName } = withProfile(name, latest);
-      return {
-        current: current === name ? undefined : current,
-        byName: new Map([...byName].filter(([other]) => other !== name)),
-      };
+    profilesWith(name, file);
+    await confirm(io, yes, `Remove the profile ${name} with its secret?`);
+    const { current, byName } = profilesWith(name, file);
+    file.write({
+      current: current === name ? undefined : current,
+      byName: new Map([...byName].filter(([other]) => other !== name)),
     });
-    io.err(`The profile ${name} was removed.\n`);
+    io.err(`Removed the profile ${name}.\n`);
   },
 });
 
@@ -180,14 +181,15 @@ function profilesOf({ env }: Io): ProfileFile {
   return new ProfileFile(profilePath(env));
 }
 
-/** @throws UsageError where there is none of that name */
-function withProfile(name: string, profiles: Profiles): Profiles {
+/** @throws UsageError if the profile does not exist */
+function profilesWith(name: string, file: ProfileFile): Profiles {
+  const profiles = file.read();
   if (!profiles.byName.has(name)) throw noSuchProfile(name, [...profiles.byName.keys()]);
   return profiles;
 }
 
 export const profile: CommandGroup = {
   name: "profile",
-  summary: "keep addresses of APIs, each with a key, for the commands that use the HTTP API",
+  summary: "manage profiles: addresses of APIs with keys",
   commands: [set, list, use, remove],
 };

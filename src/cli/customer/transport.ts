@@ -1,11 +1,16 @@
 import { openDispatcher } from "../../kube/dispatcher.ts";
 import { type Environment, proxyFromEnvironment } from "../../kube/proxy.ts";
 import type { Access } from "./access.ts";
-import { NoAnswer, noAnswerSentence, noTunnelSentence } from "./no-answer.ts";
-import type { ApiRequest } from "./request.ts";
+import { noResponse } from "./errors.ts";
 
-/** An answer as it came. */
-export interface RawAnswer {
+export interface ApiRequest {
+  readonly method: "GET" | "PATCH" | "DELETE";
+  /** Begins with /v1. */
+  readonly path: string;
+  readonly body?: object;
+}
+
+export interface RawResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly text: string;
@@ -13,18 +18,18 @@ export interface RawAnswer {
 
 /** Sends one request, once. */
 export interface Transport {
-  /** @throws NoAnswer, or the reason of the signal once that is aborted */
-  send(request: ApiRequest, signal?: AbortSignal): Promise<RawAnswer>;
+  /** @throws NoResponse, or the reason of the signal once that is aborted */
+  send(request: ApiRequest, signal?: AbortSignal): Promise<RawResponse>;
   close(): Promise<void>;
 }
 
 const CONNECT_MS = 5000;
-/** Until all of an answer is there. The API itself gives a request 30 s. */
+/** For the whole response. The API itself gives a request 30 s. */
 const DEADLINE_MS = 35_000;
-/** A hundred keys are some 50 KB. */
+/** A hundred keys are about 50 KB. */
 const MOST_BYTES = 4 * 1024 * 1024;
 
-/** Redirects are not followed: a key is sent to nobody but the address that was given. */
+/** Redirects are not followed, so that the key is sent to no other address. */
 export function openTransport(
   { url, authorization, ca }: Access,
   { env = {}, deadlineMs = DEADLINE_MS }: { readonly env?: Environment; readonly deadlineMs?: number } = {},
@@ -41,10 +46,11 @@ export function openTransport(
     proxyInUse = proxy;
   });
   return {
-    async send({ method, path, body }, signal) {
+    async send(request, signal) {
+      const { method, path, body } = request;
       const deadline = AbortSignal.timeout(deadlineMs);
       try {
-        const answer = await pool.request({
+        const response = await pool.request({
           origin,
           method,
           path: `${base}${path}`,
@@ -57,12 +63,11 @@ export function openTransport(
           body: body === undefined ? null : JSON.stringify(body),
           signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
         });
-        const text = await answer.body.text();
-        return { status: answer.statusCode, headers: single(answer.headers), text };
+        const text = await response.body.text();
+        return { status: response.statusCode, headers: single(response.headers), text };
       } catch (cause) {
         signal?.throwIfAborted();
-        const refusal = proxyInUse && noTunnelSentence(url, proxyInUse, cause);
-        throw new NoAnswer(refusal ?? noAnswerSentence(url, method, cause), { cause });
+        throw noResponse(url, request, cause, proxyInUse);
       }
     },
     close: () => pool.destroy(),

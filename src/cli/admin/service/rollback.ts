@@ -25,7 +25,7 @@ import { defineCommand, PROGRAM } from "../../command.ts";
 import { outputOption, recordsFlag } from "../../common-options.ts";
 import { CliError } from "../../failure.ts";
 import { printOne } from "../../output.ts";
-import { wantedSize } from "../../status/scaling-view.ts";
+import { desiredSize } from "../../status/scaling-view.ts";
 import { withRecords } from "../cluster.ts";
 import { untilUndisturbed } from "../guarded.ts";
 import type { Records } from "../records.ts";
@@ -170,7 +170,7 @@ function isSameSpec({ metadata: a }: PipeScalingView, { metadata: b }: PipeScali
 
 function planFor(scaling: PipeScalingView, { id }: Service, to: Size | undefined): Plan {
   const { spec, status } = scaling;
-  const from = wantedSize(scaling);
+  const from = desiredSize(scaling);
   const { history = [] } = status;
   if (to && sameSize(from, to)) {
     throw new CliError(
