@@ -1,6 +1,6 @@
 import type * as z from "zod";
 import packageJson from "../package.json" with { type: "json" };
-import { admin } from "./cli/admin/admin-commands.ts";
+import { admin } from "./cli/admin/admin.ts";
 import { defineCommand, section } from "./cli/command.ts";
 import { completionCommand } from "./cli/completion/command.ts";
 import { backup } from "./cli/customer/backup.ts";

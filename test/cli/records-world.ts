@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import type * as z from "zod";
-import { admin } from "../../src/cli/admin/admin-commands.ts";
+import { admin } from "../../src/cli/admin/admin.ts";
 import { runProgram } from "../../src/cli/program.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import { objectPath, type Resource } from "../../src/kube/paths.ts";

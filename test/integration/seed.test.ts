@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";
-import { admin } from "../../src/cli/admin/admin-commands.ts";
+import { admin } from "../../src/cli/admin/admin.ts";
 import { runProgram } from "../../src/cli/program.ts";
 import type { ConfigMap, Secret } from "../../src/kube/objects.ts";
 import { apiKeySecretName, parseApiKey, sha256 } from "../../src/records/api-key.ts";

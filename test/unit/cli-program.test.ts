@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { admin } from "../../src/cli/admin/admin-commands.ts";
+import { admin } from "../../src/cli/admin/admin.ts";
 import { argument } from "../../src/cli/argument.ts";
 import { allCommands, defineCommand } from "../../src/cli/command.ts";
 import { CliError } from "../../src/cli/failure.ts";

@@ -3,7 +3,7 @@ import packageJson from "../../../package.json" with { type: "json" };
 import { systemClock } from "../../runtime/clock.ts";
 import { clusterSettings } from "../../settings/cluster.ts";
 import { readTiers, tiersFileSetting } from "../../settings/tiers.ts";
-import { withClient } from "../admin/with-client.ts";
+import { withClient } from "../admin/connection.ts";
 import { defineCommand } from "../command.ts";
 import { outputOption } from "../common-options.ts";
 import { EXIT_DONE, EXIT_UNHEALTHY } from "../exit-codes.ts";

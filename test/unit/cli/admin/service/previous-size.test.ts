@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { changeTo, findPrevious } from "../../../../../src/cli/admin/service/previous-size.ts";
+import { changeTo, findPrevious } from "../../../../../src/cli/admin/service-rollback.ts";
 import type { HistoryEntry } from "../../../../../src/crd/pipe-scaling.ts";
 import { sizeOfCores } from "../../../../../src/domain/size.ts";
 import { historyEntry } from "../../../../gen/history-entry.ts";

@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { admin } from "../../../../../src/cli/admin/admin-commands.ts";
+import { admin } from "../../../../../src/cli/admin/admin.ts";
 import { runProgram } from "../../../../../src/cli/program.ts";
 import type { HistoryEntry, PipeScaling, PipeScalingStatus } from "../../../../../src/crd/pipe-scaling.ts";
 import { sizeOfCores } from "../../../../../src/domain/size.ts";

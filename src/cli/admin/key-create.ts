@@ -1,21 +1,21 @@
 import { randomUUID } from "node:crypto";
 import * as z from "zod";
-import { KubeUnreachableError } from "../../../kube/errors.ts";
-import type { Secret } from "../../../kube/objects.ts";
-import { SECRETS } from "../../../kube/paths.ts";
-import { apiKeySecret, newCredentials } from "../../../records/api-key.ts";
-import { clusterSettings } from "../../../settings/cluster.ts";
-import { option } from "../../../settings/option.ts";
-import { addressOrCidr, listOf, nonEmptyText } from "../../../settings/values.ts";
-import { defineCommand } from "../../command.ts";
-import { outputOption, roles } from "../../common-options.ts";
-import { CliError } from "../../failure.ts";
-import { printOne } from "../../output.ts";
-import { futureInstant } from "../../values.ts";
-import { withRecords } from "../cluster.ts";
-import { organizationOption } from "../common-options.ts";
-import { findOrganization } from "../organization/find.ts";
-import type { Records } from "../records.ts";
+import { KubeUnreachableError } from "../../kube/errors.ts";
+import type { Secret } from "../../kube/objects.ts";
+import { SECRETS } from "../../kube/paths.ts";
+import { apiKeySecret, newCredentials } from "../../records/api-key.ts";
+import { clusterSettings } from "../../settings/cluster.ts";
+import { option } from "../../settings/option.ts";
+import { addressOrCidr, listOf, nonEmptyText } from "../../settings/values.ts";
+import { defineCommand } from "../command.ts";
+import { outputOption, roles } from "../common-options.ts";
+import { CliError } from "../failure.ts";
+import { printOne } from "../output.ts";
+import { futureInstant } from "../values.ts";
+import { withRecords } from "./connection.ts";
+import { findOrganization } from "./find.ts";
+import { organizationOption } from "./options.ts";
+import type { Records } from "./records.ts";
 
 /** api-contract, part 2. */
 const MOST_KEYS = 100;

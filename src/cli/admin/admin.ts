@@ -1,25 +1,17 @@
 import type { CommandGroup } from "../command.ts";
-import { createKey } from "./key/create.ts";
-import { deleteKey } from "./key/delete.ts";
-import { listKeys } from "./key/list.ts";
-import { rotateKey } from "./key/rotate.ts";
-import { showKey } from "./key/show.ts";
-import { disableKey, enableKey } from "./key/state.ts";
-import { updateKey } from "./key/update.ts";
-import { addMember } from "./member/add.ts";
-import { listMembers } from "./member/list.ts";
-import { removeMember } from "./member/remove.ts";
-import { createOrganization } from "./organization/create.ts";
-import { deleteOrganization } from "./organization/delete.ts";
-import { listOrganizations } from "./organization/list.ts";
-import { showOrganization } from "./organization/show.ts";
-import { updateOrganization } from "./organization/update.ts";
-import { createService } from "./service/create.ts";
-import { deleteService } from "./service/delete.ts";
-import { listServices } from "./service/list.ts";
-import { rollbackService } from "./service/rollback.ts";
-import { showService } from "./service/show.ts";
-import { updateService } from "./service/update.ts";
+import { createKey } from "./key-create.ts";
+import { rotateKey } from "./key-rotate.ts";
+import { deleteKey, disableKey, enableKey, listKeys, showKey, updateKey } from "./keys.ts";
+import { addMember, listMembers, removeMember } from "./members.ts";
+import { deleteOrganization } from "./organization-delete.ts";
+import {
+  createOrganization,
+  listOrganizations,
+  showOrganization,
+  updateOrganization,
+} from "./organizations.ts";
+import { rollbackService } from "./service-rollback.ts";
+import { createService, deleteService, listServices, showService, updateService } from "./services.ts";
 
 const groups: readonly CommandGroup[] = [
   {

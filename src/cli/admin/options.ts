@@ -1,9 +1,39 @@
 import { type RolloutWindow, windowAt } from "../../domain/rollout-window.ts";
+import type { Tiers } from "../../domain/tier.ts";
+import type { KubeObject } from "../../kube/objects.ts";
+import type { Parsed } from "../../records/parse.ts";
 import { formatRolloutWindow, rolloutWindowValue, writtenWindow } from "../../records/rollout-window.ts";
-import { option } from "../../settings/option.ts";
+import { option, UsageError } from "../../settings/option.ts";
+import type { Io } from "../io.ts";
 import type { Row } from "../output.ts";
-import { orWord } from "../values.ts";
+import { orWord, uuid } from "../values.ts";
 import type { DataChange } from "./records.ts";
+
+export const organizationOption = {
+  organization: option(uuid, { placeholder: "uuid", description: "id of the organization" }),
+};
+
+/** @throws UsageError with the tiers that there are */
+export function checkTier(tier: string, tiers: Tiers): void {
+  if (tiers.has(tier)) return;
+  throw new UsageError(
+    `--tier (or PIPE_SCALING_TIER) is ${JSON.stringify(tier)}, but it must be one of the tiers: ${[...tiers.keys()].join(", ")}.`,
+  );
+}
+
+/** The records that can be read; of each other one a line on standard error says what is wrong. */
+export function wellFormed<O extends KubeObject, T>(
+  io: Io,
+  objects: readonly O[],
+  parse: (object: O) => Parsed<T>,
+): T[] {
+  return objects.flatMap((object) => {
+    const parsed = parse(object);
+    if (parsed.ok) return [parsed.value];
+    io.err(`The record ${object.metadata.name} is malformed and left out: ${parsed.problem}.\n`);
+    return [];
+  });
+}
 
 /** For the commands that create a record. */
 export const rolloutWindowOption = {

@@ -1,4 +1,6 @@
 import { type EndedCall, KubeClient } from "../../kube/client.ts";
+import type { Io } from "../io.ts";
+import { Records } from "./records.ts";
 
 /** Does something with a connection of its own. */
 export async function withClient<T>(
@@ -14,4 +16,18 @@ export async function withClient<T>(
   } finally {
     await client.close();
   }
+}
+
+export interface ClusterValues {
+  readonly kubeconfig?: string | undefined;
+  readonly namespace: string;
+}
+
+/** Does something with the records, on a connection of its own. */
+export function withRecords<T>(
+  { kubeconfig, namespace }: ClusterValues,
+  { signal }: Pick<Io, "signal">,
+  act: (records: Records) => Promise<T>,
+): Promise<T> {
+  return withClient(kubeconfig, (client) => act(new Records(client, namespace, signal)));
 }

@@ -1,9 +1,9 @@
 import * as z from "zod";
-import { IGNORE_WINDOW_ANNOTATION } from "../../../controller/names.ts";
-import { type PipeScalingView, toPipeScalingView } from "../../../controller/observe/pipe-scaling-view.ts";
-import { PIPE_SCALINGS } from "../../../crd/names.ts";
-import type { HistoryEntry, PipeScaling } from "../../../crd/pipe-scaling.ts";
-import { REQUEST_ANNOTATION } from "../../../crd/scaling-request.ts";
+import { IGNORE_WINDOW_ANNOTATION } from "../../controller/names.ts";
+import { type PipeScalingView, toPipeScalingView } from "../../controller/observe/pipe-scaling-view.ts";
+import { PIPE_SCALINGS } from "../../crd/names.ts";
+import type { HistoryEntry, PipeScaling, PipeScalingSpec } from "../../crd/pipe-scaling.ts";
+import { REQUEST_ANNOTATION } from "../../crd/scaling-request.ts";
 import {
   CPU_MAXIMUM_MILLICORES,
   CPU_MINIMUM_MILLICORES,
@@ -12,26 +12,24 @@ import {
   sameSize,
   sizeOfCores,
   smaller,
-} from "../../../domain/size.ts";
-import type { Tier } from "../../../domain/tier.ts";
-import { KubeUnreachableError } from "../../../kube/errors.ts";
-import type { KubeObject } from "../../../kube/objects.ts";
-import type { Service } from "../../../records/service.ts";
-import { clusterSettings } from "../../../settings/cluster.ts";
-import { option } from "../../../settings/option.ts";
-import { readTiers, tiersFileSetting } from "../../../settings/tiers.ts";
-import { integer, onOff } from "../../../settings/values.ts";
-import { defineCommand, PROGRAM } from "../../command.ts";
-import { outputOption, recordsFlag } from "../../common-options.ts";
-import { CliError } from "../../failure.ts";
-import { printOne } from "../../output.ts";
-import { desiredSize } from "../../status/scaling-view.ts";
-import { withRecords } from "../cluster.ts";
-import { untilUndisturbed } from "../guarded.ts";
-import type { Records } from "../records.ts";
-import { findWellFormedService, serviceArgument } from "./find.ts";
-import { findOrganizationOf } from "./organization.ts";
-import { changeTo, findPrevious, type SizeChange, sizeOfEntry } from "./previous-size.ts";
+} from "../../domain/size.ts";
+import type { Tier } from "../../domain/tier.ts";
+import { KubeUnreachableError } from "../../kube/errors.ts";
+import type { KubeObject } from "../../kube/objects.ts";
+import type { Service } from "../../records/service.ts";
+import { clusterSettings } from "../../settings/cluster.ts";
+import { option } from "../../settings/option.ts";
+import { readTiers, tiersFileSetting } from "../../settings/tiers.ts";
+import { integer, onOff } from "../../settings/values.ts";
+import { defineCommand, PROGRAM } from "../command.ts";
+import { outputOption, recordsFlag } from "../common-options.ts";
+import { CliError } from "../failure.ts";
+import { printOne } from "../output.ts";
+import { desiredSize } from "../status/scaling-view.ts";
+import { withRecords } from "./connection.ts";
+import { findOrganizationOf, findWellFormedService, serviceArgument } from "./find.ts";
+import type { Records } from "./records.ts";
+import { untilUndisturbed } from "./retry.ts";
 
 export const rollbackService = defineCommand({
   name: "rollback",
@@ -199,4 +197,39 @@ function sizeNotes({ entry, change }: Plan, tier: Tier | undefined): string[] {
   return [
     `The tier ${tier.name} allows ${describeSize(tier.maximumSize)} at most: the pipes get that size, and the PipeScaling reports TierLimited.`,
   ];
+}
+
+export function sizeOfEntry({ replicaCpuMillicores, replicaMemoryGb }: HistoryEntry): Size {
+  return { cpuMillicores: replicaCpuMillicores, memoryGib: replicaMemoryGb };
+}
+
+/**
+ * The newest entry that a rollback can return to: every pipe ran its size, and it is not the current size.
+ *
+ * @param to only an entry of this size
+ */
+export function findPrevious(
+  history: readonly HistoryEntry[],
+  current: Size | undefined,
+  to: Size | undefined,
+): HistoryEntry | undefined {
+  return history.find((entry) => {
+    const size = sizeOfEntry(entry);
+    return entry.result === "Scaled" && !sameSize(size, current) && (to === undefined || sameSize(size, to));
+  });
+}
+
+/** The size fields of the spec; `null` removes one. */
+export type SizeChange = Readonly<Record<"replicaCpuMillicores" | "replicaMemoryGb", number | null>>;
+
+/**
+ * The change of the spec that returns to the entry. A size that was the tier's default is left to the tier again.
+ * If the spec leaves it to the tier already, the default has changed, and only a size in the spec brings back the old one.
+ */
+export function changeTo(entry: HistoryEntry, spec: PipeScalingSpec): SizeChange {
+  const { source, replicaCpuMillicores, replicaMemoryGb } = entry;
+  const isByTier = source === "TierDefault" && spec.replicaCpuMillicores !== undefined;
+  return isByTier
+    ? { replicaCpuMillicores: null, replicaMemoryGb: null }
+    : { replicaCpuMillicores, replicaMemoryGb };
 }

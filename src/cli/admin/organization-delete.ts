@@ -1,18 +1,18 @@
 import * as z from "zod";
-import type { ConfigMap, Secret } from "../../../kube/objects.ts";
-import { CONFIG_MAPS, SECRETS } from "../../../kube/paths.ts";
-import type { RecordKind } from "../../../records/labels.ts";
-import { clusterSettings } from "../../../settings/cluster.ts";
-import { option } from "../../../settings/option.ts";
-import { onOff } from "../../../settings/values.ts";
-import { defineCommand } from "../../command.ts";
-import { yesOption } from "../../common-options.ts";
-import { confirm } from "../../confirm.ts";
-import { CliError } from "../../failure.ts";
-import { withRecords } from "../cluster.ts";
-import { unlessChanged } from "../guarded.ts";
-import type { Records } from "../records.ts";
+import type { ConfigMap, Secret } from "../../kube/objects.ts";
+import { CONFIG_MAPS, SECRETS } from "../../kube/paths.ts";
+import type { RecordKind } from "../../records/labels.ts";
+import { clusterSettings } from "../../settings/cluster.ts";
+import { option } from "../../settings/option.ts";
+import { onOff } from "../../settings/values.ts";
+import { defineCommand } from "../command.ts";
+import { yesOption } from "../common-options.ts";
+import { confirm } from "../confirm.ts";
+import { CliError } from "../failure.ts";
+import { withRecords } from "./connection.ts";
 import { findOrganization, organizationArgument } from "./find.ts";
+import type { Records } from "./records.ts";
+import { unlessChanged } from "./retry.ts";
 
 export const deleteOrganization = defineCommand({
   name: "delete",

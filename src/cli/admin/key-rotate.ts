@@ -1,20 +1,20 @@
 import * as z from "zod";
-import { KubeUnreachableError } from "../../../kube/errors.ts";
-import { SECRETS } from "../../../kube/paths.ts";
-import { type ApiKey, formatSecretHashes, newCredentials, sha256 } from "../../../records/api-key.ts";
-import { clusterSettings } from "../../../settings/cluster.ts";
-import { option, UsageError } from "../../../settings/option.ts";
-import { onOff } from "../../../settings/values.ts";
-import { defineCommand } from "../../command.ts";
-import { outputOption, yesOption } from "../../common-options.ts";
-import { confirm } from "../../confirm.ts";
-import { CliError } from "../../failure.ts";
-import type { Io } from "../../io.ts";
-import { printOne } from "../../output.ts";
-import { withRecords } from "../cluster.ts";
-import { untilUndisturbed } from "../guarded.ts";
-import type { Records } from "../records.ts";
-import { encoded, findKeySecret, keyArgument, ofOrganization, readKey } from "./find.ts";
+import { KubeUnreachableError } from "../../kube/errors.ts";
+import { SECRETS } from "../../kube/paths.ts";
+import { type ApiKey, formatSecretHashes, newCredentials, sha256 } from "../../records/api-key.ts";
+import { clusterSettings } from "../../settings/cluster.ts";
+import { option, UsageError } from "../../settings/option.ts";
+import { onOff } from "../../settings/values.ts";
+import { defineCommand } from "../command.ts";
+import { outputOption, yesOption } from "../common-options.ts";
+import { confirm } from "../confirm.ts";
+import { CliError } from "../failure.ts";
+import type { Io } from "../io.ts";
+import { printOne } from "../output.ts";
+import { withRecords } from "./connection.ts";
+import { encoded, findKeySecret, keyArgument, ofOrganization, readKey } from "./keys.ts";
+import type { Records } from "./records.ts";
+import { untilUndisturbed } from "./retry.ts";
 
 export const rotateKey = defineCommand({
   name: "rotate",
