@@ -87,7 +87,7 @@ export function defineCommand(spec: CommandSpec<z.ZodObject, z.ZodObject>): Comm
     ...{ name, summary, details, examples, arguments: args, options },
     addTo(parent, io, ended) {
       const command = parent.command(name).summary(summary).description(describe(spec));
-      command.showHelpAfterError(`Ask ${fullName(command)} --help for what is allowed.`);
+      command.showHelpAfterError(`See ${fullName(command)} --help.`);
       // To commander each of them may be left out: what is missing is told by a sentence of ours.
       for (const { key, description } of args) {
         command.addArgument(new Argument(`[${hyphenated(key)}]`, description));

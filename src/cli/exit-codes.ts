@@ -12,11 +12,11 @@ export const EXIT_TERMINATED = 143;
 /** What each of them means, in the words of the help. */
 export const EXIT_CODES: readonly (readonly [code: number, meaning: string])[] = [
   [EXIT_DONE, "done"],
-  [EXIT_FAILURE, "it failed, and a sentence on standard error says why"],
-  [EXIT_USAGE, "the command line is wrong, or nobody could be asked for want of a terminal"],
-  [EXIT_UNHEALTHY, "it was looked at and is not well: a rescale that failed or is suspended, a finding"],
-  [EXIT_TIMEOUT, "a watch ended before the outcome, because its time was up"],
+  [EXIT_FAILURE, "failed; standard error has the reason"],
+  [EXIT_USAGE, "the command line is wrong, or a confirmation needs a terminal"],
+  [EXIT_UNHEALTHY, "unhealthy: a rescale failed or is suspended, or doctor found an error"],
+  [EXIT_TIMEOUT, "a watch timed out before the outcome"],
   [EXIT_INTERRUPTED, "interrupted by Ctrl-C (SIGINT)"],
-  [EXIT_BROKEN_PIPE, "nobody reads the output any more (SIGPIPE)"],
-  [EXIT_TERMINATED, "told to end (SIGTERM)"],
+  [EXIT_BROKEN_PIPE, "the reader of the output is gone (SIGPIPE)"],
+  [EXIT_TERMINATED, "terminated (SIGTERM)"],
 ];

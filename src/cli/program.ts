@@ -34,9 +34,7 @@ export async function runProgram(spec: ProgramSpec, words: readonly string[], io
     // It has said what it had to say. Asking for help is no error; getting it for want of a command is.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_DONE : EXIT_USAGE;
     if (error instanceof UsageError) {
-      io.err(
-        `${error.message}\nAsk ${[PROGRAM, ...commandWords(spec.commands, words)].join(" ")} --help for what is allowed.\n`,
-      );
+      io.err(`${error.message}\nSee ${[PROGRAM, ...commandWords(spec.commands, words)].join(" ")} --help.\n`);
       return EXIT_USAGE;
     }
     const interruption = Interruption.of(error);
@@ -58,7 +56,7 @@ function program(spec: ProgramSpec, io: Io, ended: (exitCode: number) => void): 
     .helpOption("-h, --help", "print this help")
     .helpCommand("help [command]", "print the help of a command")
     .exitOverride()
-    .showHelpAfterError(`Ask ${PROGRAM} --help for what is allowed.`)
+    .showHelpAfterError(`See ${PROGRAM} --help.`)
     .configureHelp({ helpWidth: 110, showGlobalOptions: false, subcommandTerm: termOf })
     .configureOutput({
       writeOut: io.out,
@@ -81,7 +79,7 @@ function addCommands(
     command.helpGroup(node.section ?? OTHERS);
     if (!isGroup(node)) continue;
     command.summary(node.summary).description(`${capitalized(node.summary)}.`);
-    command.showHelpAfterError(`Ask ${fullName(command)} --help for what is allowed.`);
+    command.showHelpAfterError(`See ${fullName(command)} --help.`);
     addCommands(command, node.commands, io, ended);
   }
 }

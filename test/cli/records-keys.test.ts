@@ -206,9 +206,7 @@ describe("admin key update", () => {
     await records.world.addRecord(malformed);
     const { code, err } = await records.run(`admin key update ${id} --name x`);
     expect(code).toBe(1);
-    expect(err).toMatch(
-      /is malformed, put it right first \(kubectl edit secret api-key-.*createdAt: must be/,
-    );
+    expect(err).toMatch(/is malformed, correct it first \(kubectl edit secret api-key-.*createdAt: must be/);
     expect((await records.run(`admin key delete ${id} --yes`)).code).toBe(0);
   });
 });

@@ -60,7 +60,7 @@ describe("admin member remove", () => {
     expect(await membersOf(id)).toEqual(["ada", "bob"]);
     expect(await records.run(`${words} --yes`)).toMatchObject({
       code: 1,
-      err: `User a/b is no member of organization ${id}: see admin member list --organization ${id}.\n`,
+      err: `User a/b is not a member of organization ${id}: see admin member list --organization ${id}.\n`,
     });
   });
 

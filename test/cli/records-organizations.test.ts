@@ -76,7 +76,7 @@ describe("admin organization show", () => {
     expect(err).toMatch(
       /The tier platinum is not among the tiers known here, which are basic, scale, enterprise: /,
     );
-    expect(err).toContain(`An entry of members-${id} is malformed and left out: ada: `);
+    expect(err).toContain(`An entry of members-${id} is malformed and was skipped: ada: `);
   });
 
   it("of an unknown one says where to look", async () => {

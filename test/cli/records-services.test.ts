@@ -27,7 +27,7 @@ describe("admin service show", () => {
     expect(await records.json(shown, `admin service show ${id}`)).toEqual({
       ...record,
       reason: "NoPipeScaling",
-      message: "No database pipe of this service has been seen yet.",
+      message: "The controller has not seen a pipe of this service yet.",
       history: [],
     });
 
@@ -35,7 +35,7 @@ describe("admin service show", () => {
     expect(await records.json(shown, `admin service show ${id}`)).toEqual({
       ...record,
       ...{ effective: "2 cpu / 8 Gi", suspended: true, ready: "Unknown" },
-      message: "No controller has looked at it yet.",
+      message: "No controller has observed it yet.",
       history: [],
     });
     expect((await records.run(`admin service show ${id.toUpperCase()}`)).out).toMatch(
@@ -152,7 +152,7 @@ describe("admin service update", () => {
     const malformed = await records.run(`admin service show ${id}`);
     expect(malformed).toMatchObject({ code: 0, out: expect.stringMatching(/\nROLLOUT WINDOW +-\n/) });
     expect(malformed.err).toContain(
-      `The record organization-${owner} is malformed and left out: rolloutWindow: `,
+      `The record organization-${owner} is malformed and was skipped: rolloutWindow: `,
     );
     const always = { schedule: "* * * * *", duration: "15m", timeZone: "UTC" };
     await records.json(shown, ["admin", "service", "update", id, "--rollout-window", JSON.stringify(always)]);

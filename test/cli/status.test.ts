@@ -103,7 +103,7 @@ describe("all services", () => {
     await world.create(CONFIG_MAPS, world.records, { ...record, metadata: { ...record.metadata, name } });
     const { code, out, err } = await runProgram(words());
     await kubectl(world.cluster, ["delete", "configmap", name, "-n", world.records]);
-    expect(err).toMatch(new RegExp(`^The record ${name} is malformed and left out: namespace: must be`));
+    expect(err).toMatch(new RegExp(`^The record ${name} is malformed and was skipped: namespace: must be`));
     expect({ code, lines: cells(out).length }).toEqual({ code: 0, lines: 3 });
   });
 });
@@ -223,7 +223,9 @@ describe("who may see little", () => {
     expect(table.out).toMatch(/^orders .* unknown .* Forbidden$/m);
     const one = await asks(kubeconfig, "orders");
     expect(one.code).toBe(1);
-    expect(one.err).toMatch(/^The Kubernetes API refused: .* cannot list resource "pipescalings"/);
+    expect(one.err).toMatch(
+      /^The Kubernetes API rejected the request: .* cannot list resource "pipescalings"/,
+    );
   });
 });
 

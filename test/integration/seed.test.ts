@@ -91,7 +91,7 @@ describe("an organization", () => {
       ...["--output", "json"],
     ]);
     expect({ code, out }).toEqual({ code: 1, out: "" });
-    expect(err).toBe(`An organization with the id ${organization} is there already; it was left as it is.\n`);
+    expect(err).toBe(`An organization with the id ${organization} already exists; it was not changed.\n`);
     expect(await object("configmap", `organization-${organization}`)).toEqual(before);
   });
 
@@ -115,7 +115,7 @@ describe("an organization", () => {
       kubeconfig,
     });
     expect(code).toBe(1);
-    expect(err).toMatch(/^The Kubernetes API refused: .* is forbidden: .*nobody.*\n$/);
+    expect(err).toMatch(/^The Kubernetes API rejected the request: .* is forbidden: .*nobody.*\n$/);
   });
 });
 
@@ -146,13 +146,13 @@ describe("admin organization list", () => {
       namespace,
     });
     expect({ code, out }).toEqual({ code: 0, out: "[]\n" });
-    expect(err).toBe(`The record organization-${ABSENT} is malformed and left out: tier: is missing.\n`);
+    expect(err).toBe(`The record organization-${ABSENT} is malformed and was skipped: tier: is missing.\n`);
     const service = await run(
       ["admin", "service", "create", "--organization", ABSENT, "--name", "s", "--pipes-namespace", "p"],
       { namespace },
     );
     expect(service.code).toBe(1);
-    expect(service.err).toContain("is malformed, put it right first (kubectl edit configmap");
+    expect(service.err).toContain("is malformed, correct it first (kubectl edit configmap");
   });
 });
 
@@ -179,7 +179,7 @@ describe("admin service create", () => {
     const { id } = await json(made, ...create("--organization", organization));
     const { code, err } = await run(create("--organization", organization, "--id", id));
     expect(code).toBe(1);
-    expect(err).toBe(`A service with the id ${id} is there already; it was left as it is.\n`);
+    expect(err).toBe(`A service with the id ${id} already exists; it was not changed.\n`);
   });
 
   test("of an unknown organization is refused", async () => {

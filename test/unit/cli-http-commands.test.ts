@@ -226,7 +226,10 @@ describe("members remove", () => {
   test("does nothing without a yes", async () => {
     const api = await apiWith(removed);
     expect(await remove(api, ["n"])).toMatchObject({ code: 1 });
-    expect(await remove(api)).toMatchObject({ code: 2, err: expect.stringContaining("give --yes to do it") });
+    expect(await remove(api)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("give --yes to confirm"),
+    });
     expect(writes(api)).toEqual([]);
     expect(await remove(api, undefined, "--yes", "--organization", ORGANIZATION)).toMatchObject({ code: 0 });
   });

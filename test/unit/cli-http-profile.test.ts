@@ -231,7 +231,7 @@ describe("profiles", () => {
     expect(await run("profile remove prod", ["n"])).toMatchObject({ code: 1 });
     const unasked = await run("profile remove prod");
     expect(unasked.code).toBe(2);
-    expect(unasked.err).toContain("give --yes to do it");
+    expect(unasked.err).toContain("give --yes to confirm");
     expect([...new ProfileFile(path).read().byName.keys()]).toEqual(["prod", "staging"]);
   });
 

@@ -96,12 +96,12 @@ describe("a write whose answer is lost", () => {
     [
       "admin key create",
       CREATE,
-      /^Whether the key was made is not known, and nobody has its secret: if admin key list .* shows it, with the id \S+, delete it \(POST /,
+      /^It is not known whether the key was created, and its secret is lost: if admin key list .* lists the id \S+, delete that key \(POST /,
     ],
     [
       "admin key rotate",
       ["admin", "key", "rotate", key.id],
-      /^Whether the secret was added is not known, and nobody has it: if admin key show \S+ tells of two secrets, take it back with admin key rotate \S+ --cancel \(PATCH /,
+      /^It is not known whether the secret was added, and it is lost: if admin key show \S+ shows two secrets, remove it with admin key rotate \S+ --cancel \(PATCH /,
     ],
     [
       "admin service rollback",

@@ -120,24 +120,24 @@ describe("help", () => {
 
 describe("a command line that is wrong ends with 2 and a sentence:", () => {
   test.each([
-    ["try-it --lout", "Unknown option '--lout' (Did you mean --loud?)\nAsk pipe-scaling try-it --help"],
+    ["try-it --lout", "Unknown option '--lout' (Did you mean --loud?)\nSee pipe-scaling try-it --help"],
     ["try-it now", "Too many arguments for 'try-it'. Expected 0 arguments but got 1: now."],
-    ["tryit", "Unknown command 'tryit' (Did you mean try-it?)\nAsk pipe-scaling --help"],
+    ["tryit", "Unknown command 'tryit' (Did you mean try-it?)\nSee pipe-scaling --help"],
     [
       "try-args",
-      "<count> is missing: how many.\nPIPE_SCALING_PASSWORD is missing: a password.\nAsk pipe-scaling try-args --help",
+      "<count> is missing: how many.\nPIPE_SCALING_PASSWORD is missing: a password.\nSee pipe-scaling try-args --help",
     ],
     ["try-args ten", '<count> is "ten", but it must be a whole number from 1 to 9.\n'],
     ["try-args 3 title more", "Too many arguments for 'try-args'. Expected 2 arguments but got 3"],
     ["try-args 3 --password x", "Unknown option '--password'"],
-    ["admin organization show acme --output xml", "Ask pipe-scaling admin organization show --help"],
+    ["admin organization show acme --output xml", "See pipe-scaling admin organization show --help"],
     [
       "admin organization update 6f1c2f0e-58a2-4c3e-9a55-0d6a1b9b3c11",
       "There is nothing to change: give --tier, --name",
     ],
     [
       "admin organization lits",
-      "Unknown command 'lits' (Did you mean list?)\nAsk pipe-scaling admin organization --help",
+      "Unknown command 'lits' (Did you mean list?)\nSee pipe-scaling admin organization --help",
     ],
     [
       "organization create --name x",
@@ -186,7 +186,7 @@ describe("a command line that is wrong ends with 2 and a sentence:", () => {
   ])("%s", async (words, sentence) => {
     const { code, out, err } = await run(words);
     expect(err).toContain(sentence);
-    expect(err).toMatch(/Ask pipe-scaling .*--help for what is allowed\.\n$/);
+    expect(err).toMatch(/See pipe-scaling .*--help for what is allowed\.\n$/);
     expect([code, out]).toEqual([2, ""]);
   });
 });
@@ -229,7 +229,7 @@ describe("a command", () => {
     ],
     [
       new KubeApiError("POST /x", 403, '{"message":"you may not"}'),
-      "The Kubernetes API refused: POST /x: 403 you may not.\n",
+      "The Kubernetes API rejected the request: POST /x: 403 you may not.\n",
     ],
     [
       new Error("127.0.0.1 port 1 is in use by another program: stop it or choose another port", {

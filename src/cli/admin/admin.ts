@@ -16,7 +16,7 @@ import { createService, deleteService, listServices, showService, updateService 
 const groups: readonly CommandGroup[] = [
   {
     name: "organization",
-    summary: "create, look at, change and delete organizations",
+    summary: "manage organizations",
     commands: [
       createOrganization,
       listOrganizations,
@@ -27,17 +27,17 @@ const groups: readonly CommandGroup[] = [
   },
   {
     name: "service",
-    summary: "create, look at, change, roll back and delete services",
+    summary: "manage services, and roll back their size",
     commands: [createService, listServices, showService, updateService, rollbackService, deleteService],
   },
   {
     name: "member",
-    summary: "add, list and remove members of an organization",
+    summary: "manage the members of an organization",
     commands: [addMember, listMembers, removeMember],
   },
   {
     name: "key",
-    summary: "create, look at, change, rotate and delete API keys",
+    summary: "manage API keys, and rotate their secrets",
     commands: [createKey, listKeys, showKey, updateKey, rotateKey, disableKey, enableKey, deleteKey],
   },
 ];

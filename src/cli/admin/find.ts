@@ -30,13 +30,13 @@ export async function findOrganization(records: Records, id: string): Promise<Fo
   if (!object) {
     await records.requireNamespace();
     throw new CliError(
-      `There is no organization with the id ${id} in the namespace ${records.namespace}: see admin organization list, or make it with admin organization create --id ${id}.`,
+      `There is no organization with the id ${id} in the namespace ${records.namespace}: see admin organization list, or create it with admin organization create --id ${id}.`,
     );
   }
   const parsed = parseOrganization(object.metadata.name, object.data);
   if (parsed.ok) return { organization: parsed.value, object };
   throw new CliError(
-    `The record of organization ${id} is malformed, put it right first (kubectl edit configmap ${object.metadata.name} --namespace ${records.namespace}): ${parsed.problem}.`,
+    `The record of organization ${id} is malformed, correct it first (kubectl edit configmap ${object.metadata.name} --namespace ${records.namespace}): ${parsed.problem}.`,
   );
 }
 
@@ -80,7 +80,7 @@ export async function findWellFormedService(records: Records, id: string): Promi
   const parsed = parseService(metadata.name, metadata.labels, data);
   if (parsed.ok) return { service: parsed.value, object };
   throw new CliError(
-    `The record of service ${id} is malformed, put it right first (kubectl edit configmap ${metadata.name} --namespace ${records.namespace}): ${parsed.problem}.`,
+    `The record of service ${id} is malformed, correct it first (kubectl edit configmap ${metadata.name} --namespace ${records.namespace}): ${parsed.problem}.`,
   );
 }
 
@@ -93,7 +93,7 @@ export function servicesOf(io: Io, objects: readonly ConfigMap[]): Service[] {
 export function membersOf(io: Io, object: ConfigMap | undefined): Member[] {
   return [...parseMembers(object?.data).values()].flatMap((parsed) => {
     if (parsed.ok) return [parsed.value];
-    io.err(`An entry of ${object?.metadata.name} is malformed and left out: ${parsed.problem}.\n`);
+    io.err(`An entry of ${object?.metadata.name} is malformed and was skipped: ${parsed.problem}.\n`);
     return [];
   });
 }

@@ -87,7 +87,7 @@ async function createOrTakeBack(
   } catch (error) {
     if (!(error instanceof KubeUnreachableError)) throw error;
     throw new CliError(
-      `Whether the key was made is not known, and nobody has its secret: if admin key list --organization ${organizationId} shows it, with the id ${secret.stringData.id}, delete it (${error.message}).`,
+      `It is not known whether the key was created, and its secret is lost: if admin key list --organization ${organizationId} lists the id ${secret.stringData.id}, delete that key (${error.message}).`,
       { cause: error },
     );
   }

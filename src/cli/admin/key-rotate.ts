@@ -18,7 +18,7 @@ import { untilUndisturbed } from "./retry.ts";
 
 export const rotateKey = defineCommand({
   name: "rotate",
-  summary: "give an API key another secret, without a moment in which none works",
+  summary: "rotate the secret of an API key without downtime",
   details:
     "Adds a second secret, and prints it this once. Both work, with the same key id, until --finish drops the\n" +
     "older one, when all who use the key have the newer one, or --cancel the newer one.",
@@ -70,7 +70,7 @@ async function addSecret(place: Place, keySecret: string): Promise<ApiKey> {
   } catch (error) {
     if (!(error instanceof KubeUnreachableError)) throw error;
     throw new CliError(
-      `Whether the secret was added is not known, and nobody has it: if admin key show ${id} tells of two secrets, take it back with admin key rotate ${id} --cancel (${error.message}).`,
+      `It is not known whether the secret was added, and it is lost: if admin key show ${id} shows two secrets, remove it with admin key rotate ${id} --cancel (${error.message}).`,
       { cause: error },
     );
   }
@@ -89,11 +89,11 @@ async function dropSecret(place: Place, which: "older" | "newer", io: Io, yes: b
   const shown = readKey(await findKeySecret(records, id, organization), records);
   const stays = kept(shown);
   const what = `the ${which} secret of API key ${shown.name} (${id})`;
-  await confirm(io, yes, `Drop ${what}, so that who still uses it is refused?`);
+  await confirm(io, yes, `Drop ${what}? Clients that still use it will be rejected.`);
   await changeHashes(place, (key) => {
     if (kept(key).equals(stays)) return [stays];
     throw new CliError(
-      `The secrets of API key ${id} have changed meanwhile, and were left: look at it again.`,
+      `The secrets of API key ${id} have changed meanwhile, and were not changed: check them, then run the command again.`,
     );
   });
   io.err(`Dropped ${what}.\n`);

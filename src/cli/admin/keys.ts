@@ -57,7 +57,7 @@ export function readKey(secret: Secret, records: Records): ApiKey {
   const parsed = parseApiKey(secret.metadata.labels, secret.data);
   if (parsed.ok) return parsed.value;
   throw new CliError(
-    `The record of the API key is malformed, put it right first (kubectl edit secret ${secret.metadata.name} --namespace ${records.namespace}): ${parsed.problem}.`,
+    `The record of the API key is malformed, correct it first (kubectl edit secret ${secret.metadata.name} --namespace ${records.namespace}): ${parsed.problem}.`,
   );
 }
 
@@ -70,7 +70,7 @@ export function encoded(text: string): string {
   return Buffer.from(text, "utf8").toString("base64");
 }
 
-/** What is shown of a key; neither the key id nor a secret, which the cluster does not know. */
+/** The properties of a key that are shown. The key id and the secrets are not stored. */
 export function shownKey(key: ApiKey, secretName: string) {
   const { id, organizationId, name, keySuffix, state, roles, createdAt, expireAt, ipAccessList } = key;
   const allowFrom = ipAccessList.map(({ source }) => source);
@@ -84,7 +84,7 @@ export function shownKey(key: ApiKey, secretName: string) {
 export const listKeys = defineCommand({
   name: "list",
   summary: "list the API keys of an organization",
-  details: "Neither a key id nor a secret is shown: the cluster does not know them.",
+  details: "Key ids and secrets are not stored, so they are not shown.",
   examples: ["admin key list --organization <uuid>"],
   options: z.object({ ...organizationOption, ...outputOption, ...clusterSettings }),
   async run({ organization, output, ...cluster }, io) {
@@ -149,7 +149,7 @@ const changes = z.object({
 export const updateKey = defineCommand({
   name: "update",
   summary: "change the name, roles, expiry or addresses of an API key",
-  details: "What is not given stays as it is. See admin key rotate for its secret.",
+  details: "Values that are not given are kept. admin key rotate changes the secret.",
   examples: [
     "admin key update <uuid> --expire-at 2030-01-31T12:00:00Z",
     "admin key update <uuid> --allow-from 10.0.0.0/8 --allow-from 192.0.2.7",
@@ -193,14 +193,14 @@ function dataOf({ name, role, expireAt, allowFrom }: z.output<typeof changes>): 
 export const disableKey = stateCommand({
   name: "disable",
   state: "disabled",
-  summary: "let an API key be refused, until it is enabled again",
-  details: "Each API refuses it as soon as it has seen the change, within a second.",
+  summary: "disable an API key until it is enabled again",
+  details: "Every replica of the API rejects it within a second.",
 });
 
 export const enableKey = stateCommand({
   name: "enable",
   state: "enabled",
-  summary: "let an API key be used again",
+  summary: "enable an API key again",
 });
 
 function stateCommand({
@@ -237,7 +237,7 @@ function stateCommand({
 export const deleteKey = defineCommand({
   name: "delete",
   summary: "delete an API key for good",
-  details: "Each API refuses it as soon as it has seen the change, within a second.",
+  details: "Every replica of the API rejects it within a second.",
   examples: ["admin key delete <uuid>", "admin key delete <uuid> --yes"],
   arguments: z.object(keyArgument),
   options: z.object({ ...ofOrganization, ...yesOption, ...clusterSettings }),

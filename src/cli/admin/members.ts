@@ -137,7 +137,7 @@ async function requireRemovable(
   const member = members.get(memberKey(userId));
   if (!object || !member) {
     throw new CliError(
-      `User ${userId} is no member of organization ${organizationId}: see admin member list --organization ${organizationId}.`,
+      `User ${userId} is not a member of organization ${organizationId}: see admin member list --organization ${organizationId}.`,
     );
   }
   // An entry that cannot be read is nobody who could administer: it may go.

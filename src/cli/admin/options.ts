@@ -30,7 +30,7 @@ export function wellFormed<O extends KubeObject, T>(
   return objects.flatMap((object) => {
     const parsed = parse(object);
     if (parsed.ok) return [parsed.value];
-    io.err(`The record ${object.metadata.name} is malformed and left out: ${parsed.problem}.\n`);
+    io.err(`The record ${object.metadata.name} is malformed and was skipped: ${parsed.problem}.\n`);
     return [];
   });
 }

@@ -90,7 +90,7 @@ async function requireNothingLeft(records: Records, id: string): Promise<void> {
   ];
   if (left.length === 0) return;
   throw new CliError(
-    `Organization ${id} is deleted, but others have made something for it meanwhile: look at it, and delete it with kubectl delete --namespace ${records.namespace} ${left.join(" ")}.`,
+    `Organization ${id} is deleted, but others have created objects for it meanwhile: check them, and delete them with kubectl delete --namespace ${records.namespace} ${left.join(" ")}.`,
   );
 }
 

@@ -41,7 +41,7 @@ export const createOrganization = defineCommand({
     }),
     id: option(uuid.optional(), { placeholder: "uuid", description: "its id; without it a new one" }),
     createNamespace: option(onOff, {
-      description: "make the namespace of the records too, unless it is there",
+      description: "create the namespace of the records, too, if it does not exist",
       default: "false",
     }),
     ...rolloutWindowOption,
@@ -60,7 +60,7 @@ export const createOrganization = defineCommand({
       await records.create(
         CONFIG_MAPS,
         organizationConfigMap({ ...organization, rolloutWindow }),
-        `An organization with the id ${id} is there already; it was left as it is.`,
+        `An organization with the id ${id} already exists; it was not changed.`,
       );
     });
     printOne(io, output, { ...organization, ...rolloutWindowRow(rolloutWindow) });

@@ -102,15 +102,7 @@ export class Records {
    * @throws KubeApiError 409, 404, or 422 on metadata.uid when another write came first
    */
   async change(resource: Resource, read: KubeObject, data: DataChange): Promise<void> {
-    this.#signal?.throwIfAborted();
-    const { name, uid, resourceVersion } = read.metadata;
-    await this.#kube.json({
-      method: "PATCH",
-      path: objectPath(resource, this.namespace, name),
-      patchType: "application/merge-patch+json",
-      query: { fieldManager: FIELD_MANAGER },
-      body: { metadata: { uid, resourceVersion }, data },
-    });
+    await this.#patch(resource, { ...read.metadata, namespace: this.namespace }, {}, { data });
   }
 
   /**
@@ -124,14 +116,22 @@ export class Records {
     spec: object,
     annotations: DataChange,
   ): Promise<void> {
+    await this.#patch(resource, metadata, { annotations }, { spec });
+  }
+
+  async #patch(
+    resource: Resource,
+    { namespace, name, uid, resourceVersion }: Omit<Identity, "generation">,
+    metadata: object,
+    body: object,
+  ): Promise<void> {
     this.#signal?.throwIfAborted();
-    const { namespace, name, uid, resourceVersion } = metadata;
     await this.#kube.json({
       method: "PATCH",
       path: objectPath(resource, namespace, name),
       patchType: "application/merge-patch+json",
       query: { fieldManager: FIELD_MANAGER },
-      body: { metadata: { uid, resourceVersion, annotations }, spec },
+      body: { metadata: { uid, resourceVersion, ...metadata }, ...body },
     });
   }
 
@@ -186,7 +186,7 @@ export class Records {
 
   #namespaceMissing(cause: Error): CliError {
     return new CliError(
-      `There is no namespace ${this.namespace} for the records: make it with \`kubectl create namespace ${this.namespace}\`, let \`admin organization create --create-namespace\` make it, or name another one with --namespace.`,
+      `There is no namespace ${this.namespace} for the records: create it with \`kubectl create namespace ${this.namespace}\` or \`admin organization create --create-namespace\`, or name another one with --namespace.`,
       { cause },
     );
   }

@@ -21,7 +21,7 @@ export async function untilUndisturbed<T>(what: string, attempt: () => Promise<T
     }
   }
   throw new CliError(
-    `${what} was changed by others ${TRIES} times in a row; nothing was done to it, try again.`,
+    `${what} was changed by others ${TRIES} times in a row; nothing was changed; try again.`,
   );
 }
 
@@ -36,7 +36,7 @@ export async function unlessChanged<T>(what: string, act: () => Promise<T>): Pro
   } catch (error) {
     if (!isOther(error)) throw error;
     throw new CliError(
-      `${what} has changed since it was read, and was left as it is now: look at it again.`,
+      `${what} has changed since it was read, and was not deleted: check it, then run the command again.`,
       {
         cause: error,
       },

@@ -62,7 +62,7 @@ export const createService = defineCommand({
       await records.create(
         CONFIG_MAPS,
         serviceConfigMap({ ...service, rolloutWindow }),
-        `A service with the id ${id} is there already; it was left as it is.`,
+        `A service with the id ${id} already exists; it was not changed.`,
       );
     });
     printOne(io, output, { ...service, ...rolloutWindowRow(rolloutWindow) });
@@ -128,7 +128,7 @@ function historyRow({ summary, source, result, startedAt, completedAt, requestId
 
 const NO_SCALING = {
   reason: "NoPipeScaling",
-  message: "No database pipe of this service has been seen yet.",
+  message: "The controller has not seen a pipe of this service yet.",
 };
 
 function stateOf({ spec, status }: PipeScaling): Row {
@@ -140,7 +140,7 @@ function stateOf({ spec, status }: PipeScaling): Row {
     suspended: spec?.suspend ?? false,
     ready: ready?.status ?? "Unknown",
     reason: ready?.reason,
-    message: ready?.message ?? "No controller has looked at it yet.",
+    message: ready?.message ?? "No controller has observed it yet.",
   };
 }
 
