@@ -147,7 +147,7 @@ describe("admin key disable and admin key enable", () => {
     const key = await makeKey();
     const changes = ["--name other", "--expire-at 2099-01-01T00:00:00Z", "--allow-from 127.0.0.0/8"];
     const all = [`disable ${key.id}`, ...changes.map((change) => `update ${key.id} ${change}`)];
-    const ended = await Promise.all(all.map((words) => records.run(`key ${words}`)));
+    const ended = await Promise.all(all.map((words) => records.run(`admin key ${words}`)));
     expect(ended.map(({ code }) => code)).toEqual([0, 0, 0, 0]);
     expect(await records.json(shownKey, `admin key show ${key.id}`)).toMatchObject({
       ...{ name: "other", state: "disabled", allowFrom: ["127.0.0.0/8"] },
@@ -297,7 +297,7 @@ describe("admin key rotate", () => {
     const no = await refusal(key, finish, { input: true, answers: ["no"] });
     expect(no).toEqual({
       code: 1,
-      err: `Drop the older secret of API key ci (${key.id}), so that who still uses it is refused? [y/N] Nothing was changed.\n`,
+      err: `Drop the older secret of API key ci (${key.id}), and reject clients that still use it? [y/N] Nothing was changed.\n`,
     });
     // While the person thinks, another ends this rotation and begins the next.
     const slow = await records.run(finish, {
@@ -309,7 +309,7 @@ describe("admin key rotate", () => {
       },
     });
     expect(slow.code).toBe(1);
-    expect(slow.err).toContain("have changed meanwhile, and were left");
+    expect(slow.err).toContain("have changed meanwhile, and were kept");
     expect(await records.json(shownKey, `admin key show ${key.id}`)).toMatchObject({ secrets: 2 });
   });
 });
@@ -344,7 +344,7 @@ describe("admin key delete", () => {
       },
     });
     expect(code).toBe(1);
-    expect(err).toContain(`API key ${key.id} has changed since it was read, and was left as it is now`);
+    expect(err).toContain(`API key ${key.id} has changed since it was read, and was not deleted`);
     await until(key.authorization, 200);
   });
 });

@@ -67,7 +67,7 @@ describe("admin member remove", () => {
   it.each(["constructor", "__proto__"])("of user %s finds none", async (userId) => {
     const id = await organizationOf({ ada: "admin" });
     expect((await records.run(`admin member remove ${userId} --organization ${id} --yes`)).err).toContain(
-      "is no member",
+      "is not a member",
     );
   });
 

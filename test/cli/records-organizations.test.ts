@@ -246,7 +246,7 @@ describe("admin organization delete", () => {
       },
     });
     expect(code).toBe(1);
-    expect(err).toContain("has changed since it was read, and was left as it is now");
+    expect(err).toContain("has changed since it was read, and was not deleted");
     expect((await records.object<ConfigMap>(CONFIG_MAPS, `organization-${id}`))?.data).toMatchObject({
       name: "Important",
     });
@@ -263,7 +263,7 @@ describe("admin organization delete", () => {
     });
     expect(code).toBe(1);
     expect(err).toMatch(
-      /is deleted, but others have made something for it meanwhile.* configmap\/service-\S+\.\n$/,
+      /is deleted, but others have created objects for it meanwhile.* configmap\/service-\S+\.\n$/,
     );
   });
 });

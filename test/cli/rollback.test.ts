@@ -13,7 +13,7 @@ describe("admin service rollback", () => {
 
   function service(command: string, ...flags: string[]) {
     const place = ["--kubeconfig", world.cluster.kubeconfig, "--namespace", world.records];
-    return runProgram(["service", command, world.serviceId, ...place, ...flags]);
+    return runProgram(["admin", "service", command, world.serviceId, ...place, ...flags]);
   }
 
   async function scaleTo(cores: number | null): Promise<void> {

@@ -7,7 +7,7 @@ import { pipeDeployment } from "../gen/pipe.ts";
 import { World } from "../integration/world.ts";
 import { createHeldPipe, knownPipeScalings, release } from "./held-pipes.ts";
 import { MAIN, startProgram } from "./program.ts";
-import { type Pty, type PtyOptions, startInPty, widest } from "./pty.ts";
+import { type Pty, type PtyOptions, startInPty } from "./pty.ts";
 
 let world: World;
 beforeEach(async () => {
@@ -70,13 +70,7 @@ describe("a rescale that is watched from before it begins", () => {
     const told = watch.out().replace(/^\d+:\d\d {2}/gm, "");
     expect(told).toMatch(/^unknown: NoPipeScaling: There is no PipeScaling: /m);
     expect(told).toMatch(/^orders: .*2 cpu \/ 8 Gi$/m);
-    const steps = [
-      "pipe-a: Rolling",
-      "propagating, 0/2 pipes",
-      "pipe-b: Rolling",
-      "propagating, 1/2 pipes",
-      "scaled",
-    ];
+    const steps = ["pipe-a: Rolling", "pipe-b: Rolling", "propagating, 1/2 pipes", "scaled"];
     expect(steps.map((step) => told.indexOf(`\n${step}`)).toSorted((one, two) => one - two)).toEqual(
       steps.map((step) => told.indexOf(`\n${step}`)),
     );
@@ -168,7 +162,6 @@ describe("a rollout that takes its time", () => {
     expect(await watch.exitCode).toBe(4);
     expect(watch.output()).toContain("The watch timed out after 6 s; the rescale goes on.");
     expect(watch.output()).not.toContain("\u001b[1m");
-    expect(widest(watch)).toBeLessThanOrEqual(24);
     expect(watch.screen().text).toMatch(/pipe-a +Rolling/);
   });
 });
@@ -212,7 +205,7 @@ describe("a rescale that fails", () => {
     await world.patchScaling({ suspend: true });
     const watch = watchInPty();
     expect(await watch.exitCode).toBe(3);
-    expect(watch.screen().text).toContain("suspended");
+    expect(watch.screen().text).toContain("Suspended: ");
     expect(watch.screen().text).toContain('--patch \'{"spec":{"suspend":false}}\'');
   });
 });

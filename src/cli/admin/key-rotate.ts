@@ -89,11 +89,11 @@ async function dropSecret(place: Place, which: "older" | "newer", io: Io, yes: b
   const shown = readKey(await findKeySecret(records, id, organization), records);
   const stays = kept(shown);
   const what = `the ${which} secret of API key ${shown.name} (${id})`;
-  await confirm(io, yes, `Drop ${what}? Clients that still use it will be rejected.`);
+  await confirm(io, yes, `Drop ${what}, and reject clients that still use it?`);
   await changeHashes(place, (key) => {
     if (kept(key).equals(stays)) return [stays];
     throw new CliError(
-      `The secrets of API key ${id} have changed meanwhile, and were not changed: check them, then run the command again.`,
+      `The secrets of API key ${id} have changed meanwhile, and were kept: check them, then run the command again.`,
     );
   });
   io.err(`Dropped ${what}.\n`);

@@ -21,7 +21,7 @@ import { exitCodeOf, follow, progressOnStderr } from "../view/follow.ts";
 import { poll } from "../view/poll.ts";
 import { requireWatch, watchOptions } from "../view/watch-options.ts";
 import { dataRow, nextSteps, type PrintContext, printService, tableRow } from "./print.ts";
-import { oldTierOf } from "./scaling-view.ts";
+import { oldTierOf, viewOf } from "./scaling-view.ts";
 import {
   findServiceNamed,
   type Organizations,
@@ -69,10 +69,12 @@ export const status = defineCommand({
       const service = findServiceNamed(services, named, namespace);
       const first = await readServiceStatus(client, service, undefined, io.signal);
       const oldTier = oldTierOf(first.scaling, organizations.get(service.organizationId));
+      if (!watch) {
+        const view = viewOf(service.name, first.scaling, oldTier);
+        return showOne(io, output, { ...first, view }, context);
+      }
       const read = () => readServiceStatus(client, service, oldTier, io.signal);
-      return watch
-        ? watchOne(io, output, read, context, timeoutMs)
-        : showOne(io, output, await read(), context);
+      return await watchOne(io, output, read, context, timeoutMs);
     });
   },
 });
