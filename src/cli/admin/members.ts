@@ -125,7 +125,7 @@ const ADMIN = "admin";
  * All members are in one object, and the removal is written to just the version that this was decided on: two
  * removals at once can never take the last two admins.
  *
- * @throws CliError when there is no such member, or nobody could administer the organization without
+ * @throws CliError if there is no such member, or if it is the last admin
  */
 async function requireRemovable(
   records: Records,
@@ -140,7 +140,7 @@ async function requireRemovable(
       `User ${userId} is not a member of organization ${organizationId}: see admin member list --organization ${organizationId}.`,
     );
   }
-  // An entry that cannot be read is nobody who could administer: it may go.
+  // A malformed entry does not count as an admin, so it can be removed.
   if (member.ok && member.value.role === ADMIN && adminsOf(members) === 1) {
     throw new CliError(
       `User ${userId} is the last admin of organization ${organizationId} and was left: make another member an admin first.`,

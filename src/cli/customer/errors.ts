@@ -106,7 +106,7 @@ function proxyFailure(url: string, proxy: URL, error: unknown): string | undefin
   return `${named} cannot be reached: check HTTPS_PROXY, or add ${hostname} to NO_PROXY.`;
 }
 
-/** Of an error and its causes; a host with two addresses fails with an error for each. */
+/** The codes of an error and its causes; a host with two addresses fails with an error for each. */
 function codesOf(error: unknown): string[] {
   if (!(error instanceof Error)) return [];
   const own = "code" in error && typeof error.code === "string" ? [error.code] : [];

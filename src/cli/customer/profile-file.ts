@@ -75,7 +75,7 @@ export class ProfileFile {
     const file = openIfThere(this.path);
     if (file === undefined) return undefined;
     try {
-      // Of the opened file, which may have been replaced since.
+      // Checks the opened file, because another one may have replaced it.
       this.#requireOwn(fstatSync(file));
       return readFileSync(file, "utf8");
     } finally {

@@ -55,7 +55,7 @@ export class ScalingWatch {
     return { view: viewOf(service, result), restMs };
   }
 
-  /** Of another request, and for another size. */
+  /** The progress belongs to another request for another size. */
   #isForeign({ requestId, desired }: Progress): boolean {
     const { requested } = this.#options;
     if (!requested || requestId === requested.requestId) return false;

@@ -83,7 +83,7 @@ const LOST: Readonly<Record<Component, string>> = {
   controller: "nothing is resized",
 };
 
-/** Whether both processes are installed and ready. */
+/** Checks that both processes are installed and ready. */
 export function checkInstallations(
   installations: readonly Installation[],
   records: string,

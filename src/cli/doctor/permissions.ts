@@ -11,7 +11,7 @@ export interface Permission {
   readonly resource: string;
   readonly name?: string;
   readonly verbs: readonly string[];
-  /** What does not work without it, as in "…, so …". */
+  /** The consequence of its absence, as in "…, so …". */
   readonly without: string;
 }
 

@@ -12,7 +12,7 @@ import { error, note, type Result, warning } from "./result.ts";
 /** By their ids. */
 export type Services = ReadonlyMap<string, Service>;
 
-/** Whether a PipeScaling belongs to a service, and its state. */
+/** Checks that a PipeScaling belongs to a service, and its state. */
 export function checkScaling(scaling: PipeScalingView, services: Services, records: string): Result[] {
   const { name, namespace } = scaling.metadata;
   const remove = `kubectl delete ${PLURAL} ${name} --namespace ${namespace} (no pipe is resized)`;
@@ -53,7 +53,7 @@ export function checkScaling(scaling: PipeScalingView, services: Services, recor
   ];
 }
 
-/** Whether a pipe belongs to a service and can be resized, and what else changes it. */
+/** Checks that a pipe belongs to a service, can be resized, and is not changed by others. */
 export function checkPipe(
   pipe: DeploymentView,
   services: Services,

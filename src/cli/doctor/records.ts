@@ -81,7 +81,7 @@ export interface References extends Pick<ReadRecords, "organizations" | "service
   readonly pipeNamespaces: readonly string[];
 }
 
-/** Whether the tiers, organizations and namespaces that records name exist. */
+/** Checks that the tiers, organizations and namespaces that records name exist. */
 export function checkReferences(references: References, records: string): Result[] {
   const { organizations, services, keys, tiers } = references;
   const flag = recordsFlag(records);

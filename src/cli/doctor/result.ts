@@ -22,7 +22,7 @@ export interface Result {
   readonly severity: Severity;
   /** One sentence. */
   readonly message: string;
-  /** What to do, with the command. */
+  /** The next step, with the command. */
   readonly remedy?: string;
 }
 

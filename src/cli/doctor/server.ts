@@ -78,7 +78,7 @@ interface SelfReview {
   readonly metadata?: { readonly creationTimestamp?: string };
 }
 
-/** How far the clock of the API server is ahead of ours, in milliseconds; `undefined` if it sends no time. */
+/** Milliseconds by which the clock of the API server is ahead of ours; `undefined` if it sends no time. */
 export async function clockOffsetMs(
   client: KubeClient,
   clock: Clock,

@@ -39,7 +39,7 @@ export function desiredSize(scaling: PipeScalingView): Size | undefined {
   return isObserved(scaling) ? reported : (requestedSize(scaling) ?? reported);
 }
 
-/** Whether the status is about the newest spec. */
+/** Returns true if the status is about the newest spec. */
 function isObserved({ metadata, status }: PipeScalingView): boolean {
   return status.observedGeneration === metadata.generation;
 }
