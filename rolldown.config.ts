@@ -39,6 +39,15 @@ const lazyHttp: Plugin = {
   },
 };
 
+/** The package derives the names of temporary files from its own path, which an ES module has no variable for. */
+const writeFileAtomicPath: Plugin = {
+  name: "write-file-atomic-path",
+  transform: {
+    filter: { id: /\/node_modules\/write-file-atomic\// },
+    handler: (code) => ({ code: code.replaceAll("__filename", '"write-file-atomic"'), map: null }),
+  },
+};
+
 /** What `charset` leaves as it is: authors' names in licenses. */
 const escapeLegalComments: Plugin = {
   name: "escape-legal-comments",
@@ -58,7 +67,7 @@ export default defineConfig({
   treeshake: { moduleSideEffects: (id) => !id.includes("/node_modules/@kubernetes/client-node/") },
   // Else V8 compiles at once, and keeps, what is only run when it is asked for.
   optimization: { pifeForModuleWrappers: false },
-  plugins: [embedDocsAssets, lazyHttp, escapeLegalComments],
+  plugins: [embedDocsAssets, lazyHttp, writeFileAtomicPath, escapeLegalComments],
   output: {
     file: "dist/pipe-scaling.js",
     format: "esm",

@@ -1,13 +1,16 @@
 import type * as z from "zod";
 import packageJson from "../package.json" with { type: "json" };
+import { admin } from "./cli/admin/admin.ts";
 import { defineCommand, section } from "./cli/command.ts";
 import { completionCommand } from "./cli/completion/command.ts";
+import { backup } from "./cli/customer/backup.ts";
+import { profile } from "./cli/customer/profile.ts";
+import { keys, members, organizations, services } from "./cli/customer/records.ts";
+import { scaling } from "./cli/customer/scaling.ts";
 import { doctor } from "./cli/doctor/doctor.ts";
-import { HTTP_COMMANDS, HTTP_GROUPS } from "./cli/http/http-commands.ts";
 import type { Io } from "./cli/io.ts";
 import { printList } from "./cli/output.ts";
 import type { ProgramSpec } from "./cli/program.ts";
-import { ADMIN_COMMANDS } from "./cli/records/admin-commands.ts";
 import { status } from "./cli/status/status.ts";
 import { runProcess } from "./run-process.ts";
 import { apiSettings, toApiSettings } from "./settings/api.ts";
@@ -80,9 +83,8 @@ export const COMMANDS: ProgramSpec = {
   version: packageJson.version,
   commands: [
     ...section(PROCESSES, api, controller),
-    ...section(BY_KUBECONFIG, status, doctor),
-    ...section(BY_KEY, ...HTTP_COMMANDS),
+    ...section(BY_KUBECONFIG, admin, status, doctor),
+    ...section(BY_KEY, organizations, services, keys, scaling, backup, members, profile),
     completionCommand(() => COMMANDS),
   ],
-  groups: [...section(BY_KUBECONFIG, ...ADMIN_COMMANDS), ...section(BY_KEY, ...HTTP_GROUPS)],
 };

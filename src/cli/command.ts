@@ -42,20 +42,34 @@ export interface CommandDefinition {
   addTo(parent: Command, io: Io, ended: (exitCode: number) => void): Command;
 }
 
-/** Commands under a word of their own: `organization create`, `organization list`. */
+/** Commands below a common word, such as `admin organization`. */
 export interface CommandGroup {
   readonly name: string;
   readonly summary: string;
   readonly section?: string;
-  readonly commands: readonly CommandDefinition[];
+  readonly commands: readonly CommandNode[];
 }
 
-/** Things of one kind, which the help has together. */
-export function section<T extends CommandDefinition | CommandGroup>(
-  heading: string,
-  ...of: readonly T[]
-): T[] {
-  return of.map((each) => ({ ...each, section: heading }));
+export type CommandNode = CommandDefinition | CommandGroup;
+
+export function isGroup(node: CommandNode): node is CommandGroup {
+  return "commands" in node;
+}
+
+/** Puts the commands under one heading of the help. */
+export function section(heading: string, ...nodes: readonly CommandNode[]): CommandNode[] {
+  return nodes.map((node) => ({ ...node, section: heading }));
+}
+
+/** Every command below the nodes, with all its words: `admin key create`. */
+export function allCommands(
+  nodes: readonly CommandNode[],
+  parent = "",
+): { readonly words: string; readonly command: CommandDefinition }[] {
+  return nodes.flatMap((node) => {
+    const words = `${parent} ${node.name}`.trim();
+    return isGroup(node) ? allCommands(node.commands, words) : [{ words, command: node }];
+  });
 }
 
 export const PROGRAM = "pipe-scaling";
@@ -73,7 +87,7 @@ export function defineCommand(spec: CommandSpec<z.ZodObject, z.ZodObject>): Comm
     ...{ name, summary, details, examples, arguments: args, options },
     addTo(parent, io, ended) {
       const command = parent.command(name).summary(summary).description(describe(spec));
-      command.showHelpAfterError(`Ask ${fullName(command)} --help for what is allowed.`);
+      command.showHelpAfterError(`See ${fullName(command)} --help.`);
       // To commander each of them may be left out: what is missing is told by a sentence of ours.
       for (const { key, description } of args) {
         command.addArgument(new Argument(`[${hyphenated(key)}]`, description));
@@ -117,7 +131,7 @@ function readValues(
   return values;
 }
 
-function fullName(command: Command): string {
+export function fullName(command: Command): string {
   return command.parent ? `${fullName(command.parent)} ${command.name()}` : command.name();
 }
 

@@ -18,7 +18,7 @@ export const outputOption = {
 
 /** For commands that ask before they act; see confirm(). */
 export const yesOption = {
-  yes: option(onOff, { description: "do it without asking", default: "false" }),
+  yes: option(onOff, { description: "do not ask for confirmation", default: "false" }),
 };
 
 export const ROLES = ["admin", "developer"] as const;

@@ -14,9 +14,7 @@ export async function confirm(io: Io, yes: boolean, sentence: string): Promise<v
   // In one line, whatever the names in it are: the person must see all of it.
   const question = printable(sentence);
   if (!io.terminal.input) {
-    throw new UsageError(
-      `${question} Nobody can be asked, because standard input is not a terminal: give --yes to do it.`,
-    );
+    throw new UsageError(`${question} Standard input is not a terminal: give --yes to confirm.`);
   }
   const answer = await io.ask(`${question} [y/N] `);
   if (!/^\s*y(es)?\s*$/i.test(answer ?? "")) throw new CliError("Nothing was changed.");

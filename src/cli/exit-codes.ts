@@ -2,21 +2,21 @@
 export const EXIT_DONE = 0;
 export const EXIT_FAILURE = 1;
 export const EXIT_USAGE = 2;
-export const EXIT_NOT_WELL = 3;
-export const EXIT_UNFINISHED = 4;
+export const EXIT_UNHEALTHY = 3;
+export const EXIT_TIMEOUT = 4;
 export const EXIT_INTERRUPTED = 130;
 /** As a shell sees a program that SIGPIPE has ended. */
-export const EXIT_NOBODY_READS = 141;
+export const EXIT_BROKEN_PIPE = 141;
 export const EXIT_TERMINATED = 143;
 
 /** What each of them means, in the words of the help. */
 export const EXIT_CODES: readonly (readonly [code: number, meaning: string])[] = [
   [EXIT_DONE, "done"],
-  [EXIT_FAILURE, "it failed, and a sentence on standard error says why"],
-  [EXIT_USAGE, "the command line is wrong, or nobody could be asked for want of a terminal"],
-  [EXIT_NOT_WELL, "it was looked at and is not well: a rescale that failed or is suspended, a finding"],
-  [EXIT_UNFINISHED, "a watch ended before the outcome, because its time was up"],
+  [EXIT_FAILURE, "failed; standard error has the reason"],
+  [EXIT_USAGE, "the command line is wrong, or a confirmation needs a terminal"],
+  [EXIT_UNHEALTHY, "unhealthy: a rescale failed or is suspended, or doctor found an error"],
+  [EXIT_TIMEOUT, "a watch timed out before the outcome"],
   [EXIT_INTERRUPTED, "interrupted by Ctrl-C (SIGINT)"],
-  [EXIT_NOBODY_READS, "nobody reads the output any more (SIGPIPE)"],
-  [EXIT_TERMINATED, "told to end (SIGTERM)"],
+  [EXIT_BROKEN_PIPE, "the reader of the output is gone (SIGPIPE)"],
+  [EXIT_TERMINATED, "terminated (SIGTERM)"],
 ];

@@ -12,9 +12,9 @@ export class CliError extends Error {
 export function sentenceFor(error: unknown): string | undefined {
   if (error instanceof CliError || error instanceof KubeConfigError) return error.message;
   if (error instanceof KubeUnreachableError) {
-    return `The Kubernetes API cannot be reached, see that the kubeconfig is right and its server runs: ${error.message}.`;
+    return `The Kubernetes API cannot be reached: ${error.message}. Check the kubeconfig, and that its server runs.`;
   }
-  if (error instanceof KubeApiError) return `The Kubernetes API refused: ${error.message}.`;
+  if (error instanceof KubeApiError) return `The Kubernetes API rejected the request: ${error.message}.`;
   if (error instanceof Error && isOfTheSystem(error)) return `${error.message}.`;
   return undefined;
 }

@@ -1,9 +1,9 @@
 import { Document, visit } from "yaml";
 import type { Io } from "./io.ts";
 import { painter } from "./style.ts";
-import { padded, printable, spelt, widthOf } from "./view/text.ts";
+import { escaped, padded, printable, widest } from "./view/text.ts";
 
-/** One property of a thing, as the table, the JSON and the YAML name it. */
+/** The properties of an object, by the names that the table, the JSON and the YAML show. */
 export type Row = Readonly<Record<string, unknown>>;
 
 export const FORMATS = ["table", "json", "yaml"] as const;
@@ -14,9 +14,7 @@ export function formatTable(
   rows: readonly (readonly string[])[],
   paint: (text: string, row: number, column: number) => string = (text) => text,
 ): string {
-  const widths = (rows[0] ?? []).map((_, column) =>
-    Math.max(...rows.map((row) => widthOf(row[column] ?? ""))),
-  );
+  const widths = (rows[0] ?? []).map((_, column) => widest(rows.map((row) => row[column] ?? "")));
   const line = (cells: readonly string[], row: number) =>
     cells
       .map((cell, column) => paint(cell, row, column) + padded(cell, widths[column] ?? 0).slice(cell.length))
@@ -31,7 +29,7 @@ function cell(value: unknown): string {
   return printable(typeof value === "object" ? JSON.stringify(value) : String(value));
 }
 
-/** A list: an array in JSON and YAML; in the table one line each, with the keys of `columns` as headings. */
+/** A list; the table has the keys of `columns` as headings. */
 export function printList(io: Io, output: Format, columns: readonly string[], rows: readonly Row[]): void {
   if (output !== "table") {
     printData(io, output, rows);
@@ -47,7 +45,7 @@ interface Table {
   readonly rows: readonly Row[];
 }
 
-/** A thing and what it has of others: each list is an array in it, or a table of its own after it. */
+/** An object with lists: arrays in JSON and YAML, tables of their own below it otherwise. */
 export function printDetails(
   io: Io,
   output: Format,
@@ -67,7 +65,7 @@ export function printDetails(
   }
 }
 
-/** One thing: an object in JSON and YAML; in the table one line for each of its properties. */
+/** One object; in the table one line for each property. */
 export function printOne(io: Io, output: Format, thing: Row): void {
   if (output !== "table") {
     printData(io, output, thing);
@@ -79,40 +77,33 @@ export function printOne(io: Io, output: Format, thing: Row): void {
 }
 
 /**
- * For programs; what is undefined is left out, and dates are texts in UTC. People look at it too: what others
- * wrote says nothing to their terminal, and is read again as it was.
+ * For programs: undefined is left out, dates are texts in UTC. Control characters in texts of others are escaped,
+ * because people look at this output, too.
  */
 export function printData(io: Io, output: Exclude<Format, "table">, value: unknown): void {
   const json = JSON.stringify(value, undefined, 2);
-  io.out(output === "json" ? `${spelt(json, inJson)}\n` : yamlOf(JSON.parse(json)));
+  io.out(output === "json" ? `${escaped(json, inJson)}\n` : yamlOf(JSON.parse(json)));
 }
 
 function yamlOf(value: unknown): string {
-  // Older parsers read a bare `yes` or `1:30` as something else than text.
+  // Parsers of YAML 1.1 read a bare `yes` or `1:30` as something other than text.
   const document = new Document(value, { compat: "yaml-1.1" });
   visit(document, {
     Scalar(_key, scalar) {
+      // YAML has escapes only between double quotes.
       const { value } = scalar;
-      // Only between these a character can be spelt.
-      if (typeof value === "string" && spelt(value, inYaml) !== value) scalar.type = "QUOTE_DOUBLE";
+      if (typeof value === "string" && escaped(value, inYaml) !== value) scalar.type = "QUOTE_DOUBLE";
     },
   });
-  return spelt(document.toString(), inYaml);
+  return escaped(document.toString(), inYaml);
 }
 
 function inJson(character: string): string {
-  return Array.from(
-    { length: character.length },
-    (_, at) => `\\u${hexadecimal(character.charCodeAt(at), 4)}`,
-  ).join("");
+  return character.replace(/[\s\S]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
 function inYaml(character: string): string {
-  return `\\U${hexadecimal(character.codePointAt(0) ?? 0, 8)}`;
-}
-
-function hexadecimal(value: number, digits: number): string {
-  return value.toString(16).padStart(digits, "0");
+  return `\\U${character.codePointAt(0)?.toString(16).padStart(8, "0")}`;
 }
 
 /** `createdAt` as `CREATED AT`. */

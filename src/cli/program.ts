@@ -1,14 +1,13 @@
 import { Command, CommanderError } from "commander";
 import { UsageError } from "../settings/option.ts";
-import { type CommandDefinition, type CommandGroup, capitalized, PROGRAM } from "./command.ts";
+import { type CommandNode, capitalized, fullName, isGroup, PROGRAM } from "./command.ts";
 import { EXIT_CODES, EXIT_DONE, EXIT_FAILURE, EXIT_USAGE } from "./exit-codes.ts";
 import { sentenceFor } from "./failure.ts";
 import { Interruption, type Io } from "./io.ts";
 
 export interface ProgramSpec {
   readonly version: string;
-  readonly commands: readonly CommandDefinition[];
-  readonly groups: readonly CommandGroup[];
+  readonly commands: readonly CommandNode[];
 }
 
 /** Heading of commands that have none of their own. */
@@ -25,6 +24,7 @@ ${EXIT_CODES.map(([code, meaning]) => `  ${String(code).padStart(3)}  ${meaning}
 export async function runProgram(spec: ProgramSpec, words: readonly string[], io: Io): Promise<number> {
   let exitCode = EXIT_DONE;
   try {
+    requireKnownPlace(spec, words);
     const root = program(spec, io, (code) => {
       exitCode = code;
     });
@@ -34,9 +34,7 @@ export async function runProgram(spec: ProgramSpec, words: readonly string[], io
     // It has said what it had to say. Asking for help is no error; getting it for want of a command is.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_DONE : EXIT_USAGE;
     if (error instanceof UsageError) {
-      io.err(
-        `${error.message}\nAsk ${[PROGRAM, ...commandWords(spec, words)].join(" ")} --help for what is allowed.\n`,
-      );
+      io.err(`${error.message}\nSee ${[PROGRAM, ...commandWords(spec.commands, words)].join(" ")} --help.\n`);
       return EXIT_USAGE;
     }
     const interruption = Interruption.of(error);
@@ -58,7 +56,7 @@ function program(spec: ProgramSpec, io: Io, ended: (exitCode: number) => void): 
     .helpOption("-h, --help", "print this help")
     .helpCommand("help [command]", "print the help of a command")
     .exitOverride()
-    .showHelpAfterError(`Ask ${PROGRAM} --help for what is allowed.`)
+    .showHelpAfterError(`See ${PROGRAM} --help.`)
     .configureHelp({ helpWidth: 110, showGlobalOptions: false, subcommandTerm: termOf })
     .configureOutput({
       writeOut: io.out,
@@ -66,19 +64,39 @@ function program(spec: ProgramSpec, io: Io, ended: (exitCode: number) => void): 
       outputError: (text, write) => write(sentence(text)),
     })
     .addHelpText("after", EPILOGUE);
-  for (const command of spec.commands) {
-    command.addTo(root, io, ended).helpGroup(command.section ?? OTHERS);
-  }
-  for (const group of spec.groups) {
-    const parent = root
-      .command(group.name)
-      .summary(group.summary)
-      .description(`${capitalized(group.summary)}.`)
-      .helpGroup(group.section ?? OTHERS);
-    parent.showHelpAfterError(`Ask ${PROGRAM} ${group.name} --help for what is allowed.`);
-    for (const command of group.commands) command.addTo(parent, io, ended);
-  }
+  addCommands(root, spec.commands, io, ended);
   return root;
+}
+
+function addCommands(
+  parent: Command,
+  nodes: readonly CommandNode[],
+  io: Io,
+  ended: (exitCode: number) => void,
+): void {
+  for (const node of nodes) {
+    const command = isGroup(node) ? parent.command(node.name) : node.addTo(parent, io, ended);
+    command.helpGroup(node.section ?? OTHERS);
+    if (!isGroup(node)) continue;
+    command.summary(node.summary).description(`${capitalized(node.summary)}.`);
+    command.showHelpAfterError(`See ${fullName(command)} --help.`);
+    addCommands(command, node.commands, io, ended);
+  }
+}
+
+/**
+ * Names the whole command if its first word was left out: commander would suggest `organizations` for
+ * `organization create`, which is another command.
+ */
+function requireKnownPlace({ commands }: ProgramSpec, words: readonly string[]): void {
+  const [first] = words;
+  if (commands.some(({ name }) => name === first)) return;
+  const parent = commands
+    .filter(isGroup)
+    .find((group) => group.commands.some((node) => isGroup(node) && node.name === first));
+  if (!parent) return;
+  const meant = commandWords(parent.commands, words).join(" ");
+  throw new UsageError(`Unknown command '${first}'. Did you mean ${PROGRAM} ${parent.name} ${meant}?`);
 }
 
 /** A command with its arguments, as a list of commands has it. */
@@ -96,19 +114,18 @@ function sentence(text: string): string {
   return `${[capitalized(first), ...rest].join(" ")}\n`;
 }
 
-/** `help key create` is `key create --help`: commander's own help knows no more than the first word. */
+/** `help admin key create` is `admin key create --help`: commander's own help knows only the first word. */
 function withHelp(spec: ProgramSpec, words: readonly string[]): string[] {
   const [first, ...rest] = words;
-  const named = first === "help" ? commandWords(spec, rest) : [];
+  const named = first === "help" ? commandWords(spec.commands, rest) : [];
   return named.length === 0 ? [...words] : [...named, "--help"];
 }
 
 /** Those of the words that name a command. */
-function commandWords({ commands, groups }: ProgramSpec, [first, second]: readonly string[]): string[] {
-  const group = groups.find(({ name }) => name === first);
-  const ofFirst = (group ? [group] : commands).filter(({ name }) => name === first);
-  const ofSecond = (group?.commands ?? []).filter(({ name }) => name === second);
-  return [...ofFirst, ...ofSecond].map(({ name }) => name);
+function commandWords(nodes: readonly CommandNode[], [first, ...rest]: readonly string[]): string[] {
+  const node = nodes.find(({ name }) => name === first);
+  if (!node) return [];
+  return [node.name, ...(isGroup(node) ? commandWords(node.commands, rest) : [])];
 }
 
 export function stackOf(error: unknown): string {

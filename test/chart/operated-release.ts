@@ -72,14 +72,23 @@ export class OperatedRelease {
   /** Records of a service whose pipes are to run in that namespace; it has none yet. */
   async addService(namespace = this.#release.pipes): Promise<Service> {
     const { id: organization } = made.parse(
-      await this.#command("organization", "create", "--name", "Acme", "--tier", "basic"),
+      await this.#command("admin", "organization", "create", "--name", "Acme", "--tier", "basic"),
     );
     const ofAcme = ["--organization", organization];
     const { id } = made.parse(
-      await this.#command("service", "create", ...ofAcme, "--name", "orders", "--pipes-namespace", namespace),
+      await this.#command(
+        "admin",
+        "service",
+        "create",
+        ...ofAcme,
+        "--name",
+        "orders",
+        "--pipes-namespace",
+        namespace,
+      ),
     );
     const key = madeKey.parse(
-      await this.#command("key", "create", ...ofAcme, "--name", "ci", "--role", "admin"),
+      await this.#command("admin", "key", "create", ...ofAcme, "--name", "ci", "--role", "admin"),
     );
     const path = `/v1/organizations/${organization}/services/${id}`;
     return { id, path, namespace, authorization: basic(key.keyId, key.keySecret) };

@@ -8,8 +8,8 @@ import { NEVER_READY_LABEL } from "@pipe-scaling/local-cluster/stages";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import packageJson from "../../package.json" with { type: "json" };
-import { examine } from "../../src/cli/doctor/examine.ts";
-import type { Finding } from "../../src/cli/doctor/finding.ts";
+import { runChecks } from "../../src/cli/doctor/checks.ts";
+import type { CheckResult } from "../../src/cli/doctor/result.ts";
 import { LEASE_NAME } from "../../src/controller/names.ts";
 import {
   HORIZONTAL_AUTOSCALERS,
@@ -72,29 +72,33 @@ function words(...flags: string[]): string[] {
 
 interface Examined {
   readonly code: number | null;
-  readonly findings: readonly Finding[];
+  readonly results: readonly CheckResult[];
 }
 
 async function examined(args = words()): Promise<Examined> {
   const { code, out, err } = await runProgram([...args, "--output", "json"]);
-  if (out === "") throw new Error(`no findings: ${err}`);
-  return { code, findings: JSON.parse(out).findings };
+  if (out === "") throw new Error(`no results: ${err}`);
+  return { code, results: JSON.parse(out).results };
 }
 
 /** The one that matches; the test fails with all of them if there is none. */
-function expectFinding({ findings }: Examined, severity: Finding["severity"], message: RegExp): Finding {
-  const found = findings.find((each) => message.test(each.message));
-  expect(found ?? findings).toMatchObject({ severity });
-  if (!found) throw new Error("no such finding");
+function expectResult(
+  { results }: Examined,
+  severity: CheckResult["severity"],
+  message: RegExp,
+): CheckResult {
+  const found = results.find((each) => message.test(each.message));
+  expect(found ?? results).toMatchObject({ severity });
+  if (!found) throw new Error("no such result");
   if (severity !== "ok") expect(found.remedy).toMatch(/\S/);
   return found;
 }
 
 /** Of the machine that runs the tests, not of what is installed on it. */
-const SLOW = /^It takes \d+ ms to answer/;
+const SLOW = /^The API server takes \d+ ms/;
 
-function ill({ findings }: Examined): readonly Finding[] {
-  return findings.filter(
+function ill({ results }: Examined): readonly CheckResult[] {
+  return results.filter(
     ({ severity, message }) => (severity === "error" || severity === "warning") && !SLOW.test(message),
   );
 }
@@ -104,9 +108,9 @@ function examinedUntil(message: RegExp): Promise<Examined> {
   return waitFor(
     async () => {
       const seen = await examined();
-      return seen.findings.some((each) => message.test(each.message)) && seen;
+      return seen.results.some((each) => message.test(each.message)) && seen;
     },
-    { what: `${message} among the findings` },
+    { what: `${message} among the results` },
   );
 }
 
@@ -121,24 +125,24 @@ describe("a healthy installation", () => {
     const all = await examined();
     expect(ill(all)).toEqual([]);
     expect(all.code).toBe(0);
-    expectFinding(all, "ok", /is reached; it is Kubernetes v1\.\d+/);
-    expect(all.findings.map(({ message }) => message)).toContainEqual(
-      expect.stringMatching(/^It (answers in \d+ ms\.$|takes \d+ ms to answer)/),
+    expectResult(all, "ok", /is reachable and runs Kubernetes v1\.\d+/);
+    expect(all.results.map(({ message }) => message)).toContainEqual(
+      expect.stringMatching(/^The API server (responds in|takes) \d+ ms/),
     );
-    expectFinding(all, "ok", /clocks .* agree/);
-    expectFinding(all, "ok", /definition of PipeScaling is that of this release/);
+    expectResult(all, "ok", /clocks .* agree/);
+    expectResult(all, "ok", /CRD of PipeScaling is that of this release/);
     for (const component of ["api", "controller"]) {
-      expectFinding(all, "ok", new RegExp(`^The ${component} is ready: 2 of 2 pods`));
-      expectFinding(all, "ok", new RegExp(`^The account of the ${component}, .* has all rights`));
+      expectResult(all, "ok", new RegExp(`^The ${component} is ready: 2 of 2 pods`));
+      expectResult(all, "ok", new RegExp(`^The account of the ${component}, .* has all permissions`));
     }
-    expectFinding(all, "ok", /^The controller .* is at work/);
-    expectFinding(all, "ok", /^The records are well-formed: organizations 1, services 1, keys 0\.$/);
-    expectFinding(all, "ok", /^The pipes can be resized: 1\.$/);
-    expect(all.findings.filter(({ severity }) => severity === "note")).toEqual([]);
+    expectResult(all, "ok", /^The controller .* is the leader/);
+    expectResult(all, "ok", /^The records are well-formed: organizations 1, services 1, keys 0\.$/);
+    expectResult(all, "ok", /^The pipes can be resized: 1\.$/);
+    expect(all.results.filter(({ severity }) => severity === "note")).toEqual([]);
   });
 
   it("is told beside a clock of this machine that is wrong", async () => {
-    const findings = await examine({
+    const report = await runChecks({
       client: world.client,
       clock: { ...systemClock, now: () => Date.now() + 3_600_000 },
       signal: new AbortController().signal,
@@ -146,10 +150,10 @@ describe("a healthy installation", () => {
       tiers: undefined,
       ownVersion: packageJson.version,
     });
-    const all = { code: null, findings: findings.all };
-    expectFinding(all, "warning", /^The clock of this machine is 60 min ahead of that of the API server/);
+    const all = { code: null, results: report.all };
+    expectResult(all, "warning", /^The clock of this machine is 60 min ahead of that of the API server/);
     // The lease is not held against that clock.
-    expectFinding(all, "ok", /^The controller .* is at work; it has renewed its lease \d s ago/);
+    expectResult(all, "ok", /^The controller .* is the leader; it renewed its lease \d s ago/);
     expect(ill(all)).toHaveLength(1);
   });
 
@@ -166,7 +170,7 @@ describe("a healthy installation", () => {
   it("is told in a pipe as YAML too", async () => {
     const { code, out, err } = await runProgram(words("--output", "yaml"));
     expect({ code, err }).toEqual({ code: 0, err: "" });
-    expect(out).toMatch(/^findings:\n {2}- severity: ok\n/);
+    expect(out).toMatch(/^results:\n {2}- severity: ok\n/);
   });
 });
 
@@ -201,7 +205,7 @@ describe("records", () => {
     const all = await examined();
     expect(all.code).toBe(3);
     const edits = (kind: string, name: string, problem: RegExp) => {
-      const found = expectFinding(
+      const found = expectResult(
         all,
         "error",
         new RegExp(`^The ${kind} ${name} is malformed: .*${problem.source}`),
@@ -240,19 +244,15 @@ describe("records", () => {
       keyRecord({ name: "stray", organizationId: randomUUID() }).record,
     );
     const all = await examined();
-    expectFinding(
+    expectResult(all, "error", /^The organization Untiered has the unknown tier "golden".* basic, /);
+    expectResult(all, "error", /^The service orphan .* which has no well-formed record/);
+    expectResult(
       all,
       "error",
-      /^The organization Untiered has the tier "golden", which there is not.* basic, /,
+      /^The service nowhere .* the namespace .*-none for its pipes, which does not exist/,
     );
-    expectFinding(all, "error", /^The service orphan .* of which there is no record that can be read/);
-    expectFinding(
-      all,
-      "error",
-      /^The pipes of the service nowhere .* in the namespace .*-none, which there is not/,
-    );
-    expectFinding(all, "warning", /^The namespace .*-ending of the service ending .* is being deleted/);
-    expectFinding(all, "warning", /^The API key stray .* of which there is no record/);
+    expectResult(all, "warning", /^The service ending .*-ending, which is being deleted/);
+    expectResult(all, "warning", /^The API key stray .* has no well-formed record/);
   });
 
   it("are held against the tiers of a file in place of the installed ones", async () => {
@@ -260,12 +260,8 @@ describe("records", () => {
     const tier = { defaultCpuMillicores: 1000, maximumCpuMillicores: 2000 };
     writeFileSync(file, JSON.stringify({ golden: tier }));
     const all = await examined(words("--tiers-file", file));
-    expectFinding(
-      all,
-      "error",
-      /^The organization ACME has the tier "basic", which there is not.* golden\.$/,
-    );
-    expect(all.findings.filter(({ message }) => message.includes("Untiered"))).toEqual([]);
+    expectResult(all, "error", /^The organization ACME has the unknown tier "basic".* golden\.$/);
+    expect(all.results.filter(({ message }) => message.includes("Untiered"))).toEqual([]);
   });
 });
 
@@ -305,33 +301,33 @@ describe("PipeScalings and pipes", () => {
     await world.waitForCondition("Stalled", "True");
     const all = await examined();
     expect(all.code).toBe(3);
-    expectFinding(
+    expectResult(
       all,
       "warning",
-      new RegExp(`^The PipeScaling ${world.pipes}/${unknown} is of a service of which`),
+      new RegExp(`^The PipeScaling ${world.pipes}/${unknown} belongs to a service without`),
     );
-    expectFinding(
+    expectResult(
       all,
       "warning",
-      new RegExp(`^The PipeScaling ${world.records}/${world.serviceId} is not in the namespace`),
+      new RegExp(`^The PipeScaling ${world.records}/${world.serviceId} is not in ${world.pipes}`),
     );
-    expectFinding(all, "error", /^The pipes of orders cannot be given their size/);
-    expectFinding(all, "warning", /pipe-lost has the label .* but there is no record/);
-    const double = expectFinding(
+    expectResult(all, "error", /^The rescale of orders failed/);
+    expectResult(all, "warning", /pipe-lost has the label .* but this service has no well-formed record/);
+    const double = expectResult(
       all,
       "error",
       /pipe-double cannot be resized: it has the containers pipe, sidecar/,
     );
     expect(double.remedy).toContain("kubectl annotate deployment pipe-double");
-    expectFinding(all, "note", /pipe-paused is paused by its owner/);
-    expectFinding(all, "note", /pipe-a has its replicas set by the HorizontalPodAutoscaler more/);
-    expectFinding(all, "error", /pipe-a is sized by the VerticalPodAutoscaler bigger too/);
+    expectResult(all, "note", /pipe-paused is paused by its owner/);
+    expectResult(all, "note", /pipe-a gets its replicas from the HorizontalPodAutoscaler more/);
+    expectResult(all, "error", /pipe-a is also resized by the VerticalPodAutoscaler bigger/);
   });
 
   it("that are suspended are noted", async () => {
     await world.patchScaling({ suspend: true });
     await world.waitForCondition("Ready", "Unknown", "Suspended");
-    expectFinding(await examined(), "note", /^The pipes of orders are suspended since /);
+    expectResult(await examined(), "note", /^The pipes of orders are suspended since /);
   });
 });
 
@@ -348,23 +344,23 @@ describe("the two processes", () => {
     const unready = { spec: { template: { metadata: { labels: { [NEVER_READY_LABEL]: "true" } } } } };
     await kubectl(cluster, ["patch", ...deployment("controller"), "-p", JSON.stringify(unready)]);
     await kubectl(cluster, ["label", ...deployment("controller"), "--overwrite", `${VERSION_LABEL}=9.9.9`]);
-    const all = await examinedUntil(/^The controller is being rolled out: 1 of 2 pods/);
-    expectFinding(all, "note", /is being rolled out/);
-    expectFinding(all, "error", /^The api is scaled to nothing/);
-    expectFinding(all, "warning", /^The controller is of version 9\.9\.9, and this program of /);
+    const all = await examinedUntil(/^A rollout of the controller is in progress: 1 of 2 pods/);
+    expectResult(all, "note", /^A rollout of the controller is in progress/);
+    expectResult(all, "error", /^The api is scaled to zero/);
+    expectResult(all, "warning", /^The controller has version 9\.9\.9, and this program /);
   });
 
   it("that are not ready are named, with where to look", async () => {
     const pods = ["pods", "-n", world.records, "--selector", "app.kubernetes.io/component=controller"];
     await kubectl(cluster, ["label", ...pods, "--overwrite", `${NEVER_READY_LABEL}=true`]);
     const all = await examinedUntil(/^The controller is not ready: 0 of 2 pods/);
-    expect(expectFinding(all, "error", /is not ready/).remedy).toContain("kubectl logs deployment/");
+    expect(expectResult(all, "error", /is not ready/).remedy).toContain("kubectl logs deployment/");
   });
 
   it("that lack a right are named with what does not work without it", async () => {
     await kubectl(cluster, ["delete", "rolebinding", recordsRoleName("api"), "-n", world.records]);
     const lacking = /^The account of the api, .* may not list, watch secrets in .*, so no key is known/;
-    const found = expectFinding(await examinedUntil(lacking), "error", lacking);
+    const found = expectResult(await examinedUntil(lacking), "error", lacking);
     expect(found.remedy).toContain("helm upgrade");
   });
 
@@ -372,25 +368,21 @@ describe("the two processes", () => {
     await kubectl(cluster, ["delete", "clusterrolebinding", nodesRoleName(world.records)]);
     const lacking =
       /^The account of the controller, .* may not list nodes in all namespaces, so a size that fits/;
-    const found = expectFinding(await examinedUntil(lacking), "note", lacking);
+    const found = expectResult(await examinedUntil(lacking), "note", lacking);
     expect(found.remedy).toContain("rbac.nodes=true");
   });
 
   it("that are not there, or work by other records, are named", async () => {
     await kubectl(cluster, ["delete", ...deployment("api")]);
-    expectFinding(await examined(), "error", /^The api is not installed, so nobody can ask/);
+    expectResult(await examined(), "error", /^The api is not installed, so no size can be requested/);
     const elsewhere = ["doctor", "--kubeconfig", cluster.kubeconfig, "--namespace", "default"];
     const all = await examined(elsewhere);
-    expectFinding(
-      all,
-      "error",
-      new RegExp(`works by the records of the namespace ${world.records}, and these`),
-    );
-    expectFinding(all, "note", /^There is no record in the namespace default yet\.$/);
+    expectResult(all, "error", new RegExp(`uses the records of the namespace ${world.records}, not those`));
+    expectResult(all, "note", /^The namespace default has no records yet\.$/);
     const nowhere = ["doctor", "--kubeconfig", cluster.kubeconfig, "--namespace", "none"];
-    expectFinding(await examined(nowhere), "error", /^There is no namespace none for the records\.$/);
+    expectResult(await examined(nowhere), "error", /^The namespace none of the records does not exist\.$/);
     await kubectl(cluster, ["delete", ...deployment("controller")]);
-    expectFinding(await examined(), "note", /^No Deployment has the labels of the chart/);
+    expectResult(await examined(), "note", /^No Deployment has the labels of the chart/);
   });
 });
 
@@ -400,17 +392,17 @@ describe("the lease", () => {
     await stopController();
     await world.patchScaling({ suspend: false });
     const all = await examined();
-    expectFinding(
+    expectResult(
       all,
       "error",
-      /^No controller holds the Lease pipe-scaling-controller: the last one has ended \d+ s ago/,
+      /^No controller holds the Lease pipe-scaling-controller: the last one released it \d+ s ago/,
     );
-    expectFinding(all, "warning", /^orders: The controller has not looked at its newest change yet\.$/);
+    expectResult(all, "warning", /^orders: No controller has observed the newest change yet\.$/);
     await world.client.json({
       method: "DELETE",
       path: objectPath(PIPE_SCALINGS, world.pipes, world.serviceId),
     });
-    expectFinding(await examined(), "warning", /^The service orders .* has pipes in .*, but no PipeScaling/);
+    expectResult(await examined(), "warning", /^The service orders .* has pipes in .*, but no PipeScaling/);
   });
 
   it("that is not renewed any more is named with who holds it", async () => {
@@ -420,16 +412,16 @@ describe("the lease", () => {
       patchType: "application/merge-patch+json",
       body: { spec: { holderIdentity: "sleeper", renewTime: "2026-01-01T00:00:00.000000Z" } },
     });
-    expectFinding(
+    expectResult(
       await examined(),
       "error",
-      /^The controller sleeper holds the Lease .* has renewed it \d+ d ago the last time/,
+      /^The controller sleeper holds the Lease .* last renewed it \d+ d ago/,
     );
   });
 
   it("that was never there is named", async () => {
     await world.client.json({ method: "DELETE", path: objectPath(LEASES, world.records, LEASE_NAME) });
-    expectFinding(await examined(), "error", /^There is no Lease in /);
+    expectResult(await examined(), "error", /^There is no Lease in /);
   });
 });
 
@@ -440,14 +432,8 @@ describe("who may see little", () => {
     const all = await examined(["doctor", "--kubeconfig", kubeconfig, "--namespace", world.records]);
     expect(all.code).toBe(0);
     expect(ill(all)).toEqual([]);
-    const unseen = all.findings.filter(({ message }) => message.startsWith("Not looked at: you may not "));
-    expect(unseen.map(({ check }) => check)).toEqual([
-      "definition",
-      "installation",
-      "lease",
-      "records",
-      "records",
-    ]);
+    const unseen = all.results.filter(({ message }) => message.startsWith("Not checked: you may not "));
+    expect(unseen.map(({ check }) => check)).toEqual(["crd", "installation", "lease", "records", "records"]);
   });
 
   it("or nothing at all, is told why", async () => {
@@ -455,10 +441,10 @@ describe("who may see little", () => {
     const text = readFileSync(kubeconfig, "utf8");
     writeFileSync(kubeconfig, text.replace(cluster.server, "https://127.0.0.1:1"));
     const unreached = await examined(["doctor", "--kubeconfig", kubeconfig]);
-    expectFinding(unreached, "error", /^https:\/\/127\.0\.0\.1:1 cannot be reached: /);
+    expectResult(unreached, "error", /^https:\/\/127\.0\.0\.1:1 cannot be reached: /);
     writeFileSync(kubeconfig, text.replace(/token: .*/, "token: none"));
     const refused = await examined(["doctor", "--kubeconfig", kubeconfig]);
-    expectFinding(refused, "error", /does not accept the credentials of the kubeconfig\.$/);
+    expectResult(refused, "error", /does not accept the credentials of the kubeconfig\.$/);
     expect([unreached.code, refused.code]).toEqual([3, 3]);
     const { code, err } = await runProgram(["doctor", "--kubeconfig", `${kubeconfig}.none`]);
     expect(code).toBe(1);
@@ -493,22 +479,22 @@ describe("the definition", () => {
     const older = await define((properties) => {
       delete properties["suspend"];
     });
-    expectFinding(older, "warning", /is older than this program: it has no spec\.suspend\.$/);
+    expectResult(older, "warning", /is older than this program: it has no spec\.suspend\.$/);
     const newer = await define((properties) => {
       properties["color"] = { type: "string" };
     });
-    expectFinding(newer, "warning", /is newer than this program, which knows no spec\.color\.$/);
+    expectResult(newer, "warning", /is newer than this program, which does not know spec\.color\.$/);
     const other = await define((properties) => {
       properties["suspend"] = { type: "boolean" };
     });
-    expectFinding(other, "warning", /is not that of this program/);
+    expectResult(other, "warning", /differs from that of this program/);
   });
 
   it("that does not serve the version, is being deleted, or is not there, is named", async () => {
     const unserved = await define((_, version) => {
       version.served = false;
     });
-    expectFinding(unserved, "error", /does not serve v1beta1/);
+    expectResult(unserved, "error", /does not serve v1beta1/);
     await define(() => undefined);
     await world.create(PIPE_SCALINGS, world.pipes, {
       apiVersion: API_VERSION,
@@ -516,7 +502,7 @@ describe("the definition", () => {
       metadata: { name: "stays", finalizers: ["test.pipes.clouddb.dev/stay"] },
     });
     await kubectl(cluster, ["delete", "crd", PIPE_SCALINGS_CRD, "--wait=false"]);
-    expectFinding(await examined(), "error", /is being deleted, and every PipeScaling with it/);
+    expectResult(await examined(), "error", /is being deleted with every PipeScaling/);
     await kubectl(cluster, [
       "patch",
       "psc",
@@ -530,10 +516,10 @@ describe("the definition", () => {
     await kubectl(cluster, ["wait", "--for=delete", `crd/${PIPE_SCALINGS_CRD}`, "--timeout=60s"]);
     const all = await examined();
     expect(all.code).toBe(3);
-    expectFinding(
+    expectResult(
       all,
       "error",
-      /^There is no CustomResourceDefinition pipescalings\.pipes\.clouddb\.dev: nothing can be resized/,
+      /^There is no CustomResourceDefinition pipescalings\.pipes\.clouddb\.dev: nothing is resized/,
     );
   });
 });

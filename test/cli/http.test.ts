@@ -96,7 +96,7 @@ describe.each(WAYS)("%s", (way) => {
     const [, requestId = "none"] = /REQUEST ID +(\S+)/.exec(set.text) ?? [];
     const got = await run(way, `scaling get ${service}`, env);
     expect(got.text).toMatch(/STATE +propagating\s+REASON +Pending/);
-    expect(got.text).toMatch(/WANTED +4 cpu \/ 16 Gi/);
+    expect(got.text).toMatch(/DESIRED +4 cpu \/ 16 Gi/);
     expect(got.text).toContain(requestId);
     expect(got.code).toBe(0);
     expect((await world.scaling(service)).spec).toEqual({ replicaCpuMillicores: 4000, replicaMemoryGb: 16 });
@@ -174,7 +174,7 @@ describe("members remove", () => {
 
   it("in a pipe wants --yes", async () => {
     const { code, err } = await runProgram(["members", "remove", "bob"], accessTo(api.url, admin));
-    expect(err).toContain("standard input is not a terminal: give --yes to do it");
+    expect(err).toContain("Standard input is not a terminal: give --yes to confirm");
     expect(code).toBe(2);
   });
 });
@@ -219,7 +219,10 @@ describe("a profile", () => {
     const env = emptyHome();
     const words = ["profile", "set", "prod", "--api-url", api.url, "--key-id", admin.keyId];
     const unasked = await runProgram(words, env);
-    expect(unasked).toMatchObject({ code: 2, err: expect.stringContaining("standard input is none") });
+    expect(unasked).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("standard input is not a terminal"),
+    });
     const file = join(env["XDG_CONFIG_HOME"] ?? "", "secret");
     writeFileSync(file, `${admin.keySecret}\n`);
     expect(await runProgram([...words, "--key-secret-file", file], env)).toMatchObject({ code: 0 });
@@ -230,7 +233,7 @@ describe("a profile", () => {
 
 it("an address with too much of a path is told as such", async () => {
   const { code, err } = await runProgram(["organizations"], accessTo(`${api.url}/docs`, admin));
-  expect(err).toContain("There is nothing at this path. See that the address is right");
+  expect(err).toContain("There is nothing at this path. Check the address");
   expect(code).toBe(1);
 });
 

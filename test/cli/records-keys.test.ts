@@ -42,7 +42,7 @@ interface MadeKey {
 }
 
 async function makeKey(of = organization): Promise<MadeKey> {
-  const made = await records.json(madeKey, `key create --organization ${of} --name ci --role admin`);
+  const made = await records.json(madeKey, `admin key create --organization ${of} --name ci --role admin`);
   const authorization = basic(made.keyId, made.keySecret);
   await until(authorization, 200);
   return { ...made, authorization };
@@ -56,7 +56,7 @@ async function until(authorization: string, status: number): Promise<void> {
 }
 
 async function secretOf({ id }: MadeKey): Promise<Secret> {
-  const { secretName } = await records.json(shownKey, `key show ${id}`);
+  const { secretName } = await records.json(shownKey, `admin key show ${id}`);
   const secret = await records.object<Secret>(SECRETS, secretName);
   if (!secret) throw new Error(`there is no Secret ${secretName}`);
   return secret;
@@ -71,15 +71,18 @@ async function refusal(key: MadeKey, words: string, person?: Parameters<RecordsW
   return { code, err };
 }
 
-describe("key show", () => {
+describe("admin key show", () => {
   it("tells all that is known of a key, which is neither its key id nor its secret", async () => {
     const key = await makeKey();
-    const shown = await records.json(z.looseObject({ usedAt: z.string().optional() }), `key show ${key.id}`);
+    const shown = await records.json(
+      z.looseObject({ usedAt: z.string().optional() }),
+      `admin key show ${key.id}`,
+    );
     expect(shown).toMatchObject({
       ...{ id: key.id, organizationId: organization, name: "ci", keySuffix: key.keyId.slice(-4) },
       ...{ state: "enabled", roles: ["admin"], allowFrom: [], secrets: 1 },
     });
-    const everything = (await records.run(`key show ${key.id}`)).out + JSON.stringify(shown);
+    const everything = (await records.run(`admin key show ${key.id}`)).out + JSON.stringify(shown);
     expect(everything).not.toContain(key.keyId);
   });
 
@@ -89,18 +92,18 @@ describe("key show", () => {
     await records.world.addRecord(record);
     const usedAt = new Date("2026-03-01T12:34:00Z");
     await records.world.addRecord(keyUsageConfigMap(of, new Map([[id, usedAt]])));
-    expect((await records.run(`key show ${id}`)).out).toMatch(/\nUSED AT +2026-03-01T12:34:00\.000Z\n/);
+    expect((await records.run(`admin key show ${id}`)).out).toMatch(/\nUSED AT +2026-03-01T12:34:00\.000Z\n/);
   });
 
   it("of an unknown id says where to look", async () => {
     const id = randomUUID();
-    expect(await records.run(`key show ${id}`)).toEqual({
+    expect(await records.run(`admin key show ${id}`)).toEqual({
       code: 1,
       out: "",
-      err: `There is no API key with the id ${id}: see key list --organization <uuid>.\n`,
+      err: `There is no API key with the id ${id}: see admin key list --organization <uuid>.\n`,
     });
     const key = await makeKey();
-    const elsewhere = await records.run(`key show ${key.id} --organization ${id}`);
+    const elsewhere = await records.run(`admin key show ${key.id} --organization ${id}`);
     expect(elsewhere).toMatchObject({ code: 1, err: expect.stringContaining(`in organization ${id}`) });
   });
 
@@ -111,30 +114,30 @@ describe("key show", () => {
     const { labels = {} } = secret.metadata;
     const copy = { ...secret, kind: "Secret", metadata: { name, labels } };
     await records.world.addRecord(copy);
-    const { code, err } = await records.run(`key show ${key.id}`);
+    const { code, err } = await records.run(`admin key show ${key.id}`);
     expect(code).toBe(1);
     expect(err).toContain(name);
     expect(err).toContain(secret.metadata.name);
   });
 });
 
-describe("key disable and key enable", () => {
+describe("admin key disable and admin key enable", () => {
   it("let the API refuse the key, and take it again", async () => {
     const key = await makeKey();
-    expect(await records.run(`key disable ${key.id}`)).toEqual({
+    expect(await records.run(`admin key disable ${key.id}`)).toEqual({
       code: 0,
       out: "",
       err: `API key ci (${key.id}) is disabled.\n`,
     });
     await until(key.authorization, 401);
-    expect((await records.run(`key enable ${key.id} --organization ${organization}`)).code).toBe(0);
+    expect((await records.run(`admin key enable ${key.id} --organization ${organization}`)).code).toBe(0);
     await until(key.authorization, 200);
   });
 
   it("change nothing where it is so already", async () => {
     const key = await makeKey();
     const before = await secretOf(key);
-    expect((await records.run(`key enable ${key.id}`)).err).toBe(
+    expect((await records.run(`admin key enable ${key.id}`)).err).toBe(
       `API key ci (${key.id}) is enabled already.\n`,
     );
     expect(await secretOf(key)).toEqual(before);
@@ -144,19 +147,19 @@ describe("key disable and key enable", () => {
     const key = await makeKey();
     const changes = ["--name other", "--expire-at 2099-01-01T00:00:00Z", "--allow-from 127.0.0.0/8"];
     const all = [`disable ${key.id}`, ...changes.map((change) => `update ${key.id} ${change}`)];
-    const ended = await Promise.all(all.map((words) => records.run(`key ${words}`)));
+    const ended = await Promise.all(all.map((words) => records.run(`admin key ${words}`)));
     expect(ended.map(({ code }) => code)).toEqual([0, 0, 0, 0]);
-    expect(await records.json(shownKey, `key show ${key.id}`)).toMatchObject({
+    expect(await records.json(shownKey, `admin key show ${key.id}`)).toMatchObject({
       ...{ name: "other", state: "disabled", allowFrom: ["127.0.0.0/8"] },
       expireAt: "2099-01-01T00:00:00.000Z",
     });
   });
 });
 
-describe("key update", () => {
+describe("admin key update", () => {
   it("changes what is given, keeps the rest, and takes limits away again", async () => {
     const key = await makeKey();
-    const update = (change: string) => records.json(shownKey, `key update ${key.id} ${change}`);
+    const update = (change: string) => records.json(shownKey, `admin key update ${key.id} ${change}`);
     const limited = await update("--expire-at 2099-01-01T01:00:00+01:00 --allow-from 203.0.113.7");
     expect(limited).toMatchObject({
       ...{ name: "ci", state: "enabled", roles: ["admin"], allowFrom: ["203.0.113.7"] },
@@ -171,7 +174,7 @@ describe("key update", () => {
 
   it("changes the role", async () => {
     const key = await makeKey();
-    await records.json(shownKey, `key update ${key.id} --role developer`);
+    await records.json(shownKey, `admin key update ${key.id} --role developer`);
     const patch = {
       method: "PATCH",
       path: `/v1/organizations/${organization}/services/${randomUUID()}/backupConfiguration`,
@@ -192,7 +195,7 @@ describe("key update", () => {
     ["--allow-from nowhere", "must be an IP address or a CIDR, such as 10.0.0.0/8 or 2001:db8::1, or all"],
   ])("refuses %j", async (change, sentence) => {
     const key = await makeKey();
-    const { code, err } = await refusal(key, `key update ${key.id} ${change}`.trim());
+    const { code, err } = await refusal(key, `admin key update ${key.id} ${change}`.trim());
     expect(code).toBe(2);
     expect(err).toContain(sentence);
   });
@@ -201,20 +204,18 @@ describe("key update", () => {
     const { id, record } = keyRecord({ organizationId: organization });
     const malformed = { ...record, stringData: { ...record.stringData, createdAt: "yesterday" } };
     await records.world.addRecord(malformed);
-    const { code, err } = await records.run(`key update ${id} --name x`);
+    const { code, err } = await records.run(`admin key update ${id} --name x`);
     expect(code).toBe(1);
-    expect(err).toMatch(
-      /is malformed, put it right first \(kubectl edit secret api-key-.*createdAt: must be/,
-    );
-    expect((await records.run(`key delete ${id} --yes`)).code).toBe(0);
+    expect(err).toMatch(/is malformed, correct it first \(kubectl edit secret api-key-.*createdAt: must be/);
+    expect((await records.run(`admin key delete ${id} --yes`)).code).toBe(0);
   });
 });
 
-describe("key rotate", () => {
+describe("admin key rotate", () => {
   const rotated = z.looseObject({ keySecret: z.string(), id: z.guid() });
 
   async function rotate(key: MadeKey): Promise<string> {
-    const { keySecret } = await records.json(rotated, `key rotate ${key.id}`);
+    const { keySecret } = await records.json(rotated, `admin key rotate ${key.id}`);
     return basic(key.keyId, keySecret);
   }
 
@@ -223,9 +224,9 @@ describe("key rotate", () => {
     const newer = await rotate(key);
     await until(newer, 200);
     await until(key.authorization, 200);
-    expect(await records.json(shownKey, `key show ${key.id}`)).toMatchObject({ secrets: 2 });
+    expect(await records.json(shownKey, `admin key show ${key.id}`)).toMatchObject({ secrets: 2 });
 
-    expect(await records.run(`key rotate ${key.id} --finish --yes`)).toEqual({
+    expect(await records.run(`admin key rotate ${key.id} --finish --yes`)).toEqual({
       code: 0,
       out: "",
       err: `Dropped the older secret of API key ci (${key.id}).\n`,
@@ -238,17 +239,17 @@ describe("key rotate", () => {
     const key = await makeKey();
     const newer = await rotate(key);
     await until(newer, 200);
-    expect((await records.run(`key rotate ${key.id} --cancel --yes`)).code).toBe(0);
+    expect((await records.run(`admin key rotate ${key.id} --cancel --yes`)).code).toBe(0);
     await until(newer, 401);
     await until(key.authorization, 200);
   });
 
   it("shows the secret once, and keeps only its hash", async () => {
     const key = await makeKey();
-    const { code, out, err } = await records.run(`key rotate ${key.id}`);
+    const { code, out, err } = await records.run(`admin key rotate ${key.id}`);
     expect(code).toBe(0);
     expect(err).toBe(
-      `Keep the key secret now: it is not shown again. Both secrets work until key rotate ${key.id} --finish.\n`,
+      `Keep the key secret now: it is not shown again. Both secrets work until admin key rotate ${key.id} --finish.\n`,
     );
     const keySecret = /^KEY SECRET +(\S{43})$/m.exec(out)?.[1] ?? "";
     const { metadata, data } = await secretOf(key);
@@ -258,12 +259,14 @@ describe("key rotate", () => {
       value: { secretHashes: [expect.anything(), sha256(keySecret)] },
     });
     expect(JSON.stringify(data)).not.toContain(Buffer.from(keySecret).toString("base64"));
-    expect((await records.run(`key list --organization ${organization}`)).out).not.toContain(keySecret);
+    expect((await records.run(`admin key list --organization ${organization}`)).out).not.toContain(keySecret);
   });
 
   it("by many at once adds one secret, and tells the others", async () => {
     const key = await makeKey();
-    const ended = await Promise.all(Array.from({ length: 8 }, () => records.run(`key rotate ${key.id}`)));
+    const ended = await Promise.all(
+      Array.from({ length: 8 }, () => records.run(`admin key rotate ${key.id}`)),
+    );
     expect(ended.filter(({ code }) => code === 0)).toHaveLength(1);
     for (const { code, out, err } of ended) {
       if (code === 0) continue;
@@ -274,14 +277,14 @@ describe("key rotate", () => {
 
   it.each(["--finish", "--cancel"])("%s without a rotation leaves the only secret", async (flag) => {
     const key = await makeKey();
-    const { code, err } = await refusal(key, `key rotate ${key.id} ${flag} --yes`);
+    const { code, err } = await refusal(key, `admin key rotate ${key.id} ${flag} --yes`);
     expect(code).toBe(1);
     expect(err).toContain("has one secret only, and it was left");
   });
 
   it("is ended one way or the other", async () => {
     const key = await makeKey();
-    const { code, err } = await refusal(key, `key rotate ${key.id} --finish --cancel`);
+    const { code, err } = await refusal(key, `admin key rotate ${key.id} --finish --cancel`);
     expect(code).toBe(2);
     expect(err).toContain("--finish and --cancel exclude each other");
   });
@@ -289,12 +292,12 @@ describe("key rotate", () => {
   it("asks before a secret is dropped, and keeps what changes while it asks", async () => {
     const key = await makeKey();
     await rotate(key);
-    const finish = `key rotate ${key.id} --finish`;
+    const finish = `admin key rotate ${key.id} --finish`;
     expect(await refusal(key, finish)).toMatchObject({ code: 2, err: expect.stringContaining("give --yes") });
     const no = await refusal(key, finish, { input: true, answers: ["no"] });
     expect(no).toEqual({
       code: 1,
-      err: `Drop the older secret of API key ci (${key.id}), so that who still uses it is refused? [y/N] Nothing was changed.\n`,
+      err: `Drop the older secret of API key ci (${key.id}), and reject clients that still use it? [y/N] Nothing was changed.\n`,
     });
     // While the person thinks, another ends this rotation and begins the next.
     const slow = await records.run(finish, {
@@ -306,15 +309,15 @@ describe("key rotate", () => {
       },
     });
     expect(slow.code).toBe(1);
-    expect(slow.err).toContain("have changed meanwhile, and were left");
-    expect(await records.json(shownKey, `key show ${key.id}`)).toMatchObject({ secrets: 2 });
+    expect(slow.err).toContain("have changed meanwhile, and were kept");
+    expect(await records.json(shownKey, `admin key show ${key.id}`)).toMatchObject({ secrets: 2 });
   });
 });
 
-describe("key delete", () => {
+describe("admin key delete", () => {
   it("asks, and then the API refuses the key", async () => {
     const key = await makeKey();
-    const words = `key delete ${key.id}`;
+    const words = `admin key delete ${key.id}`;
     expect(await refusal(key, words)).toMatchObject({ code: 2, err: expect.stringContaining("give --yes") });
     for (const answer of ["n", "", "nope"]) {
       const { code, err } = await refusal(key, words, { input: true, answers: [answer] });
@@ -323,7 +326,7 @@ describe("key delete", () => {
         `Delete API key ci (${key.id}) of organization ${organization}? [y/N] Nothing was changed.\n`,
       );
     }
-    const { secretName } = await records.json(shownKey, `key show ${key.id}`);
+    const { secretName } = await records.json(shownKey, `admin key show ${key.id}`);
     const done = await records.run(words, { input: true, answers: ["y"] });
     expect(done).toMatchObject({ code: 0, err: expect.stringMatching(`API key ${key.id} is deleted.\n$`) });
     expect(await records.object(SECRETS, secretName)).toBeUndefined();
@@ -333,29 +336,29 @@ describe("key delete", () => {
 
   it("leaves a key that changes while it asks", async () => {
     const key = await makeKey();
-    const { code, err } = await records.run(`key delete ${key.id}`, {
+    const { code, err } = await records.run(`admin key delete ${key.id}`, {
       input: true,
       answers: ["y"],
       beforeAnswer: async () => {
-        await records.run(`key update ${key.id} --name important`);
+        await records.run(`admin key update ${key.id} --name important`);
       },
     });
     expect(code).toBe(1);
-    expect(err).toContain(`API key ${key.id} has changed since it was read, and was left as it is now`);
+    expect(err).toContain(`API key ${key.id} has changed since it was read, and was not deleted`);
     await until(key.authorization, 200);
   });
 });
 
-describe("key create", () => {
+describe("admin key create", () => {
   it("by many at once never leaves more than a hundred", async () => {
     const of = await records.world.addOrganization();
     const fill = Array.from({ length: 97 }, () => keyRecord({ organizationId: of }).record);
     for (const record of fill) await records.world.addRecord(record);
-    const create = `key create --organization ${of} --name ci --role developer --output json`;
+    const create = `admin key create --organization ${of} --name ci --role developer --output json`;
     const ended = await Promise.all(Array.from({ length: 12 }, () => records.run(create)));
     const list = await records.json(
       z.array(z.looseObject({ id: z.string() })),
-      `key list --organization ${of}`,
+      `admin key list --organization ${of}`,
     );
     const made = ended.filter(({ code }) => code === 0).map(({ out }) => madeKey.parse(JSON.parse(out)).id);
     expect(list.length).toBeLessThanOrEqual(100);

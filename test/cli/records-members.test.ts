@@ -21,13 +21,15 @@ async function organizationOf(members: Readonly<Record<string, "admin" | "develo
 
 async function membersOf(id: string): Promise<string[]> {
   const schema = z.array(z.looseObject({ userId: z.string() }));
-  return (await records.json(schema, `member list --organization ${id}`)).map(({ userId }) => userId).sort();
+  return (await records.json(schema, `admin member list --organization ${id}`))
+    .map(({ userId }) => userId)
+    .sort();
 }
 
-describe("member list", () => {
+describe("admin member list", () => {
   it("shows who is a member, and as what", async () => {
     const id = await organizationOf({ ada: "admin", bob: "developer" });
-    const { code, out } = await records.run(`member list --organization ${id}`);
+    const { code, out } = await records.run(`admin member list --organization ${id}`);
     expect(code).toBe(0);
     expect(out).toMatch(/^USER ID +NAME +EMAIL +ROLE +JOINED AT\n/);
     expect(out).toMatch(/^ada .* admin /m);
@@ -39,10 +41,10 @@ describe("member list", () => {
   });
 });
 
-describe("member remove", () => {
+describe("admin member remove", () => {
   it("asks, and removes that member alone", async () => {
     const id = await organizationOf({ ada: "admin", bob: "developer", "a/b": "developer" });
-    const words = `member remove a/b --organization ${id}`;
+    const words = `admin member remove a/b --organization ${id}`;
     expect((await records.run(words)).code).toBe(2);
     expect(await records.run(words, { input: true, answers: ["n"] })).toEqual({
       code: 1,
@@ -58,21 +60,21 @@ describe("member remove", () => {
     expect(await membersOf(id)).toEqual(["ada", "bob"]);
     expect(await records.run(`${words} --yes`)).toMatchObject({
       code: 1,
-      err: `User a/b is no member of organization ${id}: see member list --organization ${id}.\n`,
+      err: `User a/b is not a member of organization ${id}: see admin member list --organization ${id}.\n`,
     });
   });
 
   it.each(["constructor", "__proto__"])("of user %s finds none", async (userId) => {
     const id = await organizationOf({ ada: "admin" });
-    expect((await records.run(`member remove ${userId} --organization ${id} --yes`)).err).toContain(
-      "is no member",
+    expect((await records.run(`admin member remove ${userId} --organization ${id} --yes`)).err).toContain(
+      "is not a member",
     );
   });
 
   it("never removes the last admin", async () => {
     const id = await organizationOf({ ada: "admin", bob: "developer" });
     const before = await records.object(CONFIG_MAPS, `members-${id}`);
-    const { code, err } = await records.run(`member remove ada --organization ${id} --yes`);
+    const { code, err } = await records.run(`admin member remove ada --organization ${id} --yes`);
     expect(code).toBe(1);
     expect(err).toBe(
       `User ada is the last admin of organization ${id} and was left: make another member an admin first.\n`,
@@ -85,7 +87,7 @@ describe("member remove", () => {
     const roles = Object.fromEntries(admins.map((name) => [name, "admin" as const]));
     const id = await organizationOf({ ...roles, bob: "developer" });
     const ended = await Promise.all(
-      admins.map((name) => records.run(`member remove ${name} --organization ${id} --yes`)),
+      admins.map((name) => records.run(`admin member remove ${name} --organization ${id} --yes`)),
     );
     expect(ended.map(({ code }) => code).sort()).toEqual([0, 0, 0, 1]);
     const left = await membersOf(id);
@@ -95,11 +97,11 @@ describe("member remove", () => {
 
   it("lets nobody slip in while it asks: what is decided is decided on what is there then", async () => {
     const id = await organizationOf({ ada: "admin", bob: "admin" });
-    const { code, err } = await records.run(`member remove ada --organization ${id}`, {
+    const { code, err } = await records.run(`admin member remove ada --organization ${id}`, {
       input: true,
       answers: ["y"],
       beforeAnswer: async () => {
-        await records.run(`member remove bob --organization ${id} --yes`);
+        await records.run(`admin member remove bob --organization ${id} --yes`);
       },
     });
     expect(code).toBe(1);

@@ -19,7 +19,7 @@ const shown = z.looseObject({ id: z.guid() });
 
 async function addMembers(organization: string, members: Readonly<Record<string, string>>): Promise<void> {
   for (const [userId, role] of Object.entries(members)) {
-    const words = `member add --organization ${organization} --user-id ${userId} --email u@example.com`;
+    const words = `admin member add --organization ${organization} --user-id ${userId} --email u@example.com`;
     await records.json(shown.partial(), [...words.split(" "), "--name", `User ${userId}`, "--role", role]);
   }
 }
@@ -41,13 +41,13 @@ async function inventory(organization?: string): Promise<string[]> {
     .sort();
 }
 
-describe("organization show", () => {
+describe("admin organization show", () => {
   it("tells its tier with the limits, its services and members, and how many keys it has", async () => {
     const id = await records.world.addOrganization({ name: "Acme", tier: "basic" });
     const service = await records.world.addService(id);
     await addMembers(id, { ada: "admin", bob: "developer" });
     await records.world.addKey({ organizationId: id });
-    expect(await records.json(shown, `organization show ${id}`)).toEqual({
+    expect(await records.json(shown, `admin organization show ${id}`)).toEqual({
       ...{ id, name: "Acme", createdAt: "2026-01-31T12:00:00.000Z", tier: "basic" },
       ...{ defaultCpuMillicores: 1000, maximumCpuMillicores: 24000 },
       ...{ byocConfig: [], privateEndpoints: [], apiKeys: 1 },
@@ -57,7 +57,7 @@ describe("organization show", () => {
         expect.objectContaining({ userId: "bob", role: "developer" }),
       ],
     });
-    const { out } = await records.run(`organization show ${id}`);
+    const { out } = await records.run(`admin organization show ${id}`);
     expect(out).toMatch(/^ID +\S+\nNAME +Acme\n/);
     expect(out).toMatch(/\nSERVICES\nID +NAME +NAMESPACE\n\S+ +orders +\S+\n\nMEMBERS\nUSER ID +NAME/);
   });
@@ -70,27 +70,27 @@ describe("organization show", () => {
       data: { ada: "- not a member" },
     };
     await records.world.addRecord(members);
-    const { code, out, err } = await records.run(`organization show ${id}`);
+    const { code, out, err } = await records.run(`admin organization show ${id}`);
     expect(code).toBe(0);
     expect(out).toMatch(/\nSERVICES {2}none\n\nMEMBERS {2}none\n$/);
     expect(err).toMatch(
       /The tier platinum is not among the tiers known here, which are basic, scale, enterprise: /,
     );
-    expect(err).toContain(`An entry of members-${id} is malformed and left out: ada: `);
+    expect(err).toContain(`An entry of members-${id} is malformed and was skipped: ada: `);
   });
 
   it("of an unknown one says where to look", async () => {
     const id = randomUUID();
-    const { code, err } = await records.run(`organization show ${id}`);
+    const { code, err } = await records.run(`admin organization show ${id}`);
     expect(code).toBe(1);
     expect(err).toContain(
       `There is no organization with the id ${id} in the namespace ${records.world.records}`,
     );
-    expect(err).toContain("organization list");
+    expect(err).toContain("admin organization list");
   });
 });
 
-describe("organization update", () => {
+describe("admin organization update", () => {
   it("changes the tier, the name or both, and nothing else", async () => {
     const id = await records.world.addOrganization({ name: "Acme", tier: "basic" });
     const extra = { body: { data: { byocConfig: "[]", other: "kept" } } };
@@ -101,7 +101,7 @@ describe("organization update", () => {
       ...extra,
     });
     const dataAfter = async (change: string) => {
-      await records.json(shown, `organization update ${id} ${change}`);
+      await records.json(shown, `admin organization update ${id} ${change}`);
       return (await records.object<ConfigMap>(CONFIG_MAPS, `organization-${id}`))?.data;
     };
     const before = { name: "Acme", createdAt: "2026-01-31T12:00:00.000Z", byocConfig: "[]", other: "kept" };
@@ -112,23 +112,23 @@ describe("organization update", () => {
 
   it("sets the rollout window that create has given, leaves it with other changes, and removes it", async () => {
     const window = '{schedule: "0 2 * * 6", duration: 4h}';
-    const words = ["organization", "create", "--name", "Acme", "--tier", "basic"];
+    const words = ["admin", "organization", "create", "--name", "Acme", "--tier", "basic"];
     const created = await records.json(shown, [...words, "--rollout-window", window]);
     const { id } = created;
     const saturdays = { schedule: "0 2 * * 6", duration: "4h", timeZone: "UTC" };
     expect(created).toMatchObject({ name: "Acme", rolloutWindow: saturdays });
     const shownWindow = async () => {
-      const organization = await records.json(shown, `organization show ${id}`);
+      const organization = await records.json(shown, `admin organization show ${id}`);
       return [organization["rolloutWindow"], organization["rolloutWindowState"]];
     };
     expect(await shownWindow()).toEqual([saturdays, expect.stringMatching(/^(open|closed) until 20.*Z$/)]);
 
-    expect(await records.json(shown, `organization update ${id} --name Globex`)).toMatchObject({
+    expect(await records.json(shown, `admin organization update ${id} --name Globex`)).toMatchObject({
       name: "Globex",
       rolloutWindow: saturdays,
     });
     const always = '{schedule: "* * * * *", duration: 15m, timeZone: Europe/Berlin}';
-    await records.json(shown, ["organization", "update", id, "--rollout-window", always]);
+    await records.json(shown, ["admin", "organization", "update", id, "--rollout-window", always]);
     expect(await shownWindow()).toEqual([
       { schedule: "* * * * *", duration: "15m", timeZone: "Europe/Berlin" },
       expect.stringMatching(/^open until 20.*Z$/),
@@ -138,7 +138,7 @@ describe("organization update", () => {
       '{ schedule: "* * * * *", duration: "15m", timeZone: "Europe/Berlin" }',
     );
 
-    const removed = await records.json(shown, `organization update ${id} --rollout-window none`);
+    const removed = await records.json(shown, `admin organization update ${id} --rollout-window none`);
     expect(removed).not.toHaveProperty("rolloutWindow");
     expect(await shownWindow()).toEqual([undefined, undefined]);
     expect((await records.object<ConfigMap>(CONFIG_MAPS, `organization-${id}`))?.data).not.toHaveProperty(
@@ -150,7 +150,7 @@ describe("organization update", () => {
     const id = await records.world.addOrganization({ tier: "basic" });
     const ended = await Promise.all(
       ["--tier scale", "--name Globex"].flatMap((change) =>
-        Array.from({ length: 4 }, () => records.run(`organization update ${id} ${change}`)),
+        Array.from({ length: 4 }, () => records.run(`admin organization update ${id} ${change}`)),
       ),
     );
     expect(ended.map(({ code }) => code)).toEqual(ended.map(() => 0));
@@ -168,14 +168,14 @@ describe("organization update", () => {
   ])("refuses %j, and changes nothing", async (change, exitCode, sentence) => {
     const id = await records.world.addOrganization();
     const before = await inventory(id);
-    const { code, err } = await records.run(`organization update ${id} ${change}`.trim());
+    const { code, err } = await records.run(`admin organization update ${id} ${change}`.trim());
     expect(code).toBe(exitCode);
     expect(err).toContain(sentence);
     expect(await inventory(id)).toEqual(before);
   });
 });
 
-describe("organization delete", () => {
+describe("admin organization delete", () => {
   /** An organization with everything, beside another that must not be touched. */
   async function withEverything(): Promise<string> {
     const id = await records.world.addOrganization({ name: "Acme" });
@@ -196,10 +196,10 @@ describe("organization delete", () => {
   it("refuses one that has services, and changes nothing", async () => {
     const id = await withEverything();
     const before = await inventory();
-    expect(await records.run(`organization delete ${id} --yes`)).toEqual({
+    expect(await records.run(`admin organization delete ${id} --yes`)).toEqual({
       code: 1,
       out: "",
-      err: `Organization ${id} has 1 service, and nothing was deleted: delete them first (service list --organization ${id}), or give --with-services.\n`,
+      err: `Organization ${id} has 1 service, and nothing was deleted: delete them first (admin service list --organization ${id}), or give --with-services.\n`,
     });
     expect(await inventory()).toEqual(before);
   });
@@ -207,7 +207,7 @@ describe("organization delete", () => {
   it("asks, saying what goes with it; takes that, and neither PipeScalings nor what is another's", async () => {
     const id = await withEverything();
     const other = await inventory(await withEverything());
-    const words = `organization delete ${id} --with-services`;
+    const words = `admin organization delete ${id} --with-services`;
     const before = await inventory(id);
     expect((await records.run(words)).code).toBe(2);
     const no = await records.run(words, { input: true, answers: ["n"] });
@@ -232,21 +232,21 @@ describe("organization delete", () => {
     const id = await records.world.addOrganization();
     await records.world.addKey({ organizationId: id });
     await addMembers(id, { ada: "admin" });
-    expect((await records.run(`organization delete ${id} --yes`)).code).toBe(0);
+    expect((await records.run(`admin organization delete ${id} --yes`)).code).toBe(0);
     expect(await inventory(id)).toEqual([]);
   });
 
   it("leaves one that was changed while it was asked", async () => {
     const id = await records.world.addOrganization();
-    const { code, err } = await records.run(`organization delete ${id}`, {
+    const { code, err } = await records.run(`admin organization delete ${id}`, {
       input: true,
       answers: ["y"],
       beforeAnswer: async () => {
-        await records.run(`organization update ${id} --name Important`);
+        await records.run(`admin organization update ${id} --name Important`);
       },
     });
     expect(code).toBe(1);
-    expect(err).toContain("has changed since it was read, and was left as it is now");
+    expect(err).toContain("has changed since it was read, and was not deleted");
     expect((await records.object<ConfigMap>(CONFIG_MAPS, `organization-${id}`))?.data).toMatchObject({
       name: "Important",
     });
@@ -254,7 +254,7 @@ describe("organization delete", () => {
 
   it("tells what others made for it meanwhile", async () => {
     const id = await records.world.addOrganization();
-    const { code, err } = await records.run(`organization delete ${id}`, {
+    const { code, err } = await records.run(`admin organization delete ${id}`, {
       input: true,
       answers: ["y"],
       beforeAnswer: async () => {
@@ -263,7 +263,7 @@ describe("organization delete", () => {
     });
     expect(code).toBe(1);
     expect(err).toMatch(
-      /is deleted, but others have made something for it meanwhile.* configmap\/service-\S+\.\n$/,
+      /is deleted, but others have created objects for it meanwhile.* configmap\/service-\S+\.\n$/,
     );
   });
 });

@@ -20,25 +20,25 @@ afterAll(() => records?.remove());
 
 const shown = z.looseObject({ id: z.guid() });
 
-describe("service show", () => {
+describe("admin service show", () => {
   it("tells the record, and its PipeScaling in short", async () => {
     const id = await records.world.addService(organization);
     const record = { id, organizationId: organization, name: "orders", namespace: records.world.pipes };
-    expect(await records.json(shown, `service show ${id}`)).toEqual({
+    expect(await records.json(shown, `admin service show ${id}`)).toEqual({
       ...record,
       reason: "NoPipeScaling",
-      message: "No database pipe of this service has been seen yet.",
+      message: "The controller has not seen a pipe of this service yet.",
       history: [],
     });
 
     await records.world.addScaling(id, { suspend: true }, 2);
-    expect(await records.json(shown, `service show ${id}`)).toEqual({
+    expect(await records.json(shown, `admin service show ${id}`)).toEqual({
       ...record,
       ...{ effective: "2 cpu / 8 Gi", suspended: true, ready: "Unknown" },
-      message: "No controller has looked at it yet.",
+      message: "No controller has observed it yet.",
       history: [],
     });
-    expect((await records.run(`service show ${id.toUpperCase()}`)).out).toMatch(
+    expect((await records.run(`admin service show ${id.toUpperCase()}`)).out).toMatch(
       /\nEFFECTIVE +2 cpu \/ 8 Gi\n/,
     );
   });
@@ -61,14 +61,14 @@ describe("service show", () => {
       patchType: "application/merge-patch+json",
       body: { status: { history } },
     });
-    expect((await records.run(`service show ${id}`)).out.split("\n").slice(-5)).toEqual([
+    expect((await records.run(`admin service show ${id}`)).out.split("\n").slice(-5)).toEqual([
       "HISTORY",
       "SIZE           SOURCE       RESULT       STARTED AT            COMPLETED AT          REQUEST ID",
       "4 cpu / 16 Gi  Spec         Progressing  2026-06-01T12:00:00Z  -                     request-1",
       "1 cpu / 4 Gi   TierDefault  Scaled       2026-06-01T12:00:00Z  2026-06-01T12:00:00Z  -",
       "",
     ]);
-    expect((await records.json(shown, `service show ${id}`))["history"]).toEqual([
+    expect((await records.json(shown, `admin service show ${id}`))["history"]).toEqual([
       { size: "4 cpu / 16 Gi", source: "Spec", result: "Progressing", startedAt: AT, requestId: "request-1" },
       { size: "1 cpu / 4 Gi", source: "TierDefault", result: "Scaled", startedAt: AT, completedAt: AT },
     ]);
@@ -76,22 +76,22 @@ describe("service show", () => {
 
   it("of an unknown or a malformed one says what to do", async () => {
     const id = randomUUID();
-    expect(await records.run(`service show ${id}`)).toEqual({
+    expect(await records.run(`admin service show ${id}`)).toEqual({
       code: 1,
       out: "",
-      err: `There is no service with the id ${id} in the namespace ${records.world.records}: see service list.\n`,
+      err: `There is no service with the id ${id} in the namespace ${records.world.records}: see admin service list.\n`,
     });
     const malformed = serviceRecord({ organizationId: organization, namespace: "Not a namespace" });
     await records.world.addRecord(malformed);
     const { code, err } = await records.run(
-      `service show ${malformed.metadata.name.slice("service-".length)}`,
+      `admin service show ${malformed.metadata.name.slice("service-".length)}`,
     );
     expect(code).toBe(1);
     expect(err).toContain(`kubectl edit configmap ${malformed.metadata.name}`);
   });
 });
 
-describe("service update", () => {
+describe("admin service update", () => {
   const saturdays = { schedule: "0 2 * * 6", duration: "4h", timeZone: "Europe/Berlin" };
   const written = JSON.stringify(saturdays);
 
@@ -99,7 +99,7 @@ describe("service update", () => {
     const id = await records.world.addService(organization);
     const record = { id, organizationId: organization, name: "orders", namespace: records.world.pipes };
     const update = (...change: readonly string[]) =>
-      records.json(shown, ["service", "update", id, ...change]);
+      records.json(shown, ["admin", "service", "update", id, ...change]);
     expect(await update("--rollout-window", written)).toEqual({ ...record, rolloutWindow: saturdays });
     expect(await update("--name", "billing")).toEqual({
       ...{ ...record, name: "billing", rolloutWindow: saturdays },
@@ -116,11 +116,11 @@ describe("service update", () => {
 
   it("refuses a call without a change, an unknown service and a malformed record", async () => {
     const id = await records.world.addService(organization);
-    expect(await records.run(`service update ${id}`)).toMatchObject({
+    expect(await records.run(`admin service update ${id}`)).toMatchObject({
       code: 2,
       err: expect.stringContaining("There is nothing to change: give --name, --rollout-window or both."),
     });
-    const unknown = await records.run(`service update ${randomUUID()} --name billing`);
+    const unknown = await records.run(`admin service update ${randomUUID()} --name billing`);
     expect(unknown).toMatchObject({
       code: 1,
       err: expect.stringContaining("There is no service with the id"),
@@ -129,19 +129,19 @@ describe("service update", () => {
     const record = { ...malformed, data: { ...malformed.data, rolloutWindow: "always" } };
     await records.world.addRecord(record);
     const { code, err } = await records.run(
-      `service update ${malformed.metadata.name.slice("service-".length)} --name billing`,
+      `admin service update ${malformed.metadata.name.slice("service-".length)} --name billing`,
     );
     expect(code).toBe(1);
     expect(err).toContain(`kubectl edit configmap ${malformed.metadata.name}`);
     expect(err).toContain("rolloutWindow: it must be a YAML map such as ");
   });
 
-  it("lets service show fall back to the rollout window of the organization", async () => {
+  it("lets admin service show fall back to the rollout window of the organization", async () => {
     const owner = await records.world.addOrganization();
-    const words = `service create --organization ${owner} --name orders --pipes-namespace ${records.world.pipes}`;
+    const words = `admin service create --organization ${owner} --name orders --pipes-namespace ${records.world.pipes}`;
     const { id } = await records.json(shown, words);
-    await records.json(shown, ["organization", "update", owner, "--rollout-window", written]);
-    const shownWindow = async () => (await records.json(shown, `service show ${id}`))["rolloutWindow"];
+    await records.json(shown, ["admin", "organization", "update", owner, "--rollout-window", written]);
+    const shownWindow = async () => (await records.json(shown, `admin service show ${id}`))["rolloutWindow"];
     expect(await shownWindow()).toEqual(saturdays);
     await records.world.admin.json({
       method: "PATCH",
@@ -149,21 +149,21 @@ describe("service update", () => {
       patchType: "application/merge-patch+json",
       body: { data: { rolloutWindow: "always" } },
     });
-    const malformed = await records.run(`service show ${id}`);
+    const malformed = await records.run(`admin service show ${id}`);
     expect(malformed).toMatchObject({ code: 0, out: expect.stringMatching(/\nROLLOUT WINDOW +-\n/) });
     expect(malformed.err).toContain(
-      `The record organization-${owner} is malformed and left out: rolloutWindow: `,
+      `The record organization-${owner} is malformed and was skipped: rolloutWindow: `,
     );
     const always = { schedule: "* * * * *", duration: "15m", timeZone: "UTC" };
-    await records.json(shown, ["service", "update", id, "--rollout-window", JSON.stringify(always)]);
+    await records.json(shown, ["admin", "service", "update", id, "--rollout-window", JSON.stringify(always)]);
     expect(await shownWindow()).toEqual(always);
-    expect((await records.run(`service show ${id}`)).out).toMatch(
+    expect((await records.run(`admin service show ${id}`)).out).toMatch(
       /\nROLLOUT WINDOW STATE +open until 20\S+Z\n/,
     );
   });
 });
 
-describe("service delete", () => {
+describe("admin service delete", () => {
   it("asks; then the record and its backup settings are gone, and the PipeScaling is as it was", async () => {
     const id = await records.world.addService(organization);
     await records.world.addScaling(id, {}, 2);
@@ -171,12 +171,12 @@ describe("service delete", () => {
     const backup = { kind: "ConfigMap", metadata: { name: `backup-${id}`, labels }, data: {} };
     await records.world.addRecord(backup);
     const scaling = await records.world.scaling(id);
-    const words = `service delete ${id}`;
+    const words = `admin service delete ${id}`;
 
     expect(await records.run(words)).toMatchObject({
       code: 2,
       err: expect.stringContaining(
-        `Delete service orders (${id}) with its backup settings? Nobody can be asked`,
+        `Delete service orders (${id}) with its backup settings? Standard input is not a terminal`,
       ),
     });
     expect((await records.run(words, { input: true, answers: [""] })).code).toBe(1);
@@ -197,7 +197,7 @@ describe("service delete", () => {
     const malformed = serviceRecord({ organizationId: organization, namespace: "Not a namespace" });
     await records.world.addRecord(malformed);
     const id = malformed.metadata.name.slice("service-".length);
-    expect((await records.run(`service delete ${id} --yes`)).code).toBe(0);
+    expect((await records.run(`admin service delete ${id} --yes`)).code).toBe(0);
     expect(await records.object(CONFIG_MAPS, malformed.metadata.name)).toBeUndefined();
   });
 });

@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import type * as z from "zod";
+import { admin } from "../../src/cli/admin/admin.ts";
 import { runProgram } from "../../src/cli/program.ts";
-import { ADMIN_COMMANDS } from "../../src/cli/records/admin-commands.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import { objectPath, type Resource } from "../../src/kube/paths.ts";
 import { createWorld, type World } from "../api/world.ts";
@@ -35,7 +35,7 @@ export class RecordsWorld {
 
   async run(words: string | readonly string[], person: Person = {}): Promise<Ended> {
     const io = recordedIo(person);
-    const spec = { version: "0", commands: [], groups: ADMIN_COMMANDS };
+    const spec = { version: "0", commands: [admin] };
     const given = typeof words === "string" ? words.split(" ") : words;
     const code = await runProgram(spec, [...given, ...this.place], io);
     return { code, ...io.written };

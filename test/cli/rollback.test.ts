@@ -4,7 +4,7 @@ import { REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
 import { resourcesOf, World } from "../integration/world.ts";
 import { runProgram } from "./program.ts";
 
-describe("service rollback", () => {
+describe("admin service rollback", () => {
   let world: World;
   beforeEach(async () => {
     world = await World.create();
@@ -13,7 +13,7 @@ describe("service rollback", () => {
 
   function service(command: string, ...flags: string[]) {
     const place = ["--kubeconfig", world.cluster.kubeconfig, "--namespace", world.records];
-    return runProgram(["service", command, world.serviceId, ...place, ...flags]);
+    return runProgram(["admin", "service", command, world.serviceId, ...place, ...flags]);
   }
 
   async function scaleTo(cores: number | null): Promise<void> {

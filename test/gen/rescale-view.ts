@@ -1,29 +1,24 @@
-import type { PipeLineState, RescaleView } from "../../src/cli/view/rescale-view.ts";
+import type { RescaleView } from "../../src/cli/view/rescale-view.ts";
+import type { PendingPipe } from "../../src/crd/pipe-scaling.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
 
-/** When the rescale of {@link rescaleView} began. */
+/** The start of the rescale of {@link rescaleView}. */
 export const AT = Date.parse("2026-01-31T12:00:00Z");
 
-/** A service on its way from one core to four, whose pipes are in these states. */
-export function rescaleView(...states: PipeLineState[]): RescaleView {
+/** A rescale of a service from one core to four; `Done` is a pipe that is not pending. */
+export function rescaleView(...states: (PendingPipe["state"] | "Done")[]): RescaleView {
   return {
     service: "orders",
-    wanted: sizeOfCores(4),
-    from: "Spec",
+    desired: sizeOfCores(4),
+    source: "Spec",
     effective: sizeOfCores(1),
-    pipes: { total: states.length, updated: states.filter((state) => state === "done").length },
+    pipes: { total: states.length, updated: states.filter((state) => state === "Done").length },
     startedAt: new Date(AT),
     completedAt: undefined,
     requestId: undefined,
     state: "propagating",
     reason: "Progressing",
     message: "",
-    lines: states.map((state, at) => ({
-      name: `pipe-${at}`,
-      from: sizeOfCores(1),
-      to: sizeOfCores(4),
-      state,
-      progress: state === "rolling" ? { updated: 1, of: 2 } : undefined,
-    })),
+    pending: states.flatMap((state, at) => (state === "Done" ? [] : [{ name: `pipe-${at}`, state }])),
   };
 }

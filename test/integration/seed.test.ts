@@ -5,8 +5,8 @@ import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-ac
 import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
 import { beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";
+import { admin } from "../../src/cli/admin/admin.ts";
 import { runProgram } from "../../src/cli/program.ts";
-import { ADMIN_COMMANDS } from "../../src/cli/records/admin-commands.ts";
 import type { ConfigMap, Secret } from "../../src/kube/objects.ts";
 import { apiKeySecretName, parseApiKey, sha256 } from "../../src/records/api-key.ts";
 import { parseMember } from "../../src/records/members.ts";
@@ -26,7 +26,7 @@ async function run(
 ) {
   const io = recordedIo();
   const code = await runProgram(
-    { version: "0", commands: [], groups: ADMIN_COMMANDS },
+    { version: "0", commands: [admin] },
     [...words, "--kubeconfig", kubeconfig, "--namespace", namespace],
     io,
   );
@@ -48,7 +48,16 @@ const made = z.looseObject({ id: z.guid() });
 
 beforeAll(async () => {
   cluster = await sharedCluster();
-  const words = ["organization", "create", "--name", "Acme Corp", "--tier", "basic", "--create-namespace"];
+  const words = [
+    "admin",
+    "organization",
+    "create",
+    "--name",
+    "Acme Corp",
+    "--tier",
+    "basic",
+    "--create-namespace",
+  ];
   organization = (await json(made, ...words)).id;
 });
 
@@ -68,18 +77,28 @@ describe("an organization", () => {
   test("never overwrites one that is there", async () => {
     const before = await object<ConfigMap>("configmap", `organization-${organization}`);
     const { code, out, err } = await run([
-      ...["organization", "create", "--name", "Other", "--tier", "scale", "--id", organization.toUpperCase()],
+      ...[
+        "admin",
+        "organization",
+        "create",
+        "--name",
+        "Other",
+        "--tier",
+        "scale",
+        "--id",
+        organization.toUpperCase(),
+      ],
       ...["--output", "json"],
     ]);
     expect({ code, out }).toEqual({ code: 1, out: "" });
-    expect(err).toBe(`An organization with the id ${organization} is there already; it was left as it is.\n`);
+    expect(err).toBe(`An organization with the id ${organization} already exists; it was not changed.\n`);
     expect(await object("configmap", `organization-${organization}`)).toEqual(before);
   });
 
   test.each([
-    ["organization", "create", "--name", "x", "--tier", "basic"],
-    ["organization", "list"],
-    ["service", "create", "--organization", ABSENT, "--name", "x", "--pipes-namespace", "p"],
+    ["admin", "organization", "create", "--name", "x", "--tier", "basic"],
+    ["admin", "organization", "list"],
+    ["admin", "service", "create", "--organization", ABSENT, "--name", "x", "--pipes-namespace", "p"],
   ])("without a namespace for the records is told how to make it: %s %s", async (...words) => {
     const { code, out, err } = await run(words, { namespace: "no-such-namespace" });
     expect({ code, out }).toEqual({ code: 1, out: "" });
@@ -92,17 +111,17 @@ describe("an organization", () => {
     const account = "nobody";
     await kubectl(cluster, ["create", "serviceaccount", account, "-n", NAMESPACE]);
     const kubeconfig = await serviceAccountKubeconfig(cluster, NAMESPACE, account);
-    const { code, err } = await run(["organization", "create", "--name", "x", "--tier", "basic"], {
+    const { code, err } = await run(["admin", "organization", "create", "--name", "x", "--tier", "basic"], {
       kubeconfig,
     });
     expect(code).toBe(1);
-    expect(err).toMatch(/^The Kubernetes API refused: .* is forbidden: .*nobody.*\n$/);
+    expect(err).toMatch(/^The Kubernetes API rejected the request: .* is forbidden: .*nobody.*\n$/);
   });
 });
 
-describe("organization list", () => {
+describe("admin organization list", () => {
   test("has a table for people", async () => {
-    const { code, out } = await run(["organization", "list"]);
+    const { code, out } = await run(["admin", "organization", "list"]);
     expect(code).toBe(0);
     expect(out).toMatch(/^ID +NAME +TIER +CREATED AT\n/);
     expect(out).toMatch(new RegExp(`^${organization} +Acme Corp +basic +20\\d\\d-`, "m"));
@@ -123,21 +142,23 @@ describe("organization list", () => {
         data: { name: "No tier", createdAt: "2026-01-01T00:00:00Z" },
       },
     ]);
-    const { code, out, err } = await run(["organization", "list", "--output", "json"], { namespace });
+    const { code, out, err } = await run(["admin", "organization", "list", "--output", "json"], {
+      namespace,
+    });
     expect({ code, out }).toEqual({ code: 0, out: "[]\n" });
-    expect(err).toBe(`The record organization-${ABSENT} is malformed and left out: tier: is missing.\n`);
+    expect(err).toBe(`The record organization-${ABSENT} is malformed and was skipped: tier: is missing.\n`);
     const service = await run(
-      ["service", "create", "--organization", ABSENT, "--name", "s", "--pipes-namespace", "p"],
+      ["admin", "service", "create", "--organization", ABSENT, "--name", "s", "--pipes-namespace", "p"],
       { namespace },
     );
     expect(service.code).toBe(1);
-    expect(service.err).toContain("is malformed, put it right first (kubectl edit configmap");
+    expect(service.err).toContain("is malformed, correct it first (kubectl edit configmap");
   });
 });
 
-describe("service create", () => {
+describe("admin service create", () => {
   const create = (...more: string[]) => [
-    ...["service", "create", "--name", "orders", "--pipes-namespace", "acme-pipes"],
+    ...["admin", "service", "create", "--name", "orders", "--pipes-namespace", "acme-pipes"],
     ...more,
   ];
 
@@ -147,16 +168,18 @@ describe("service create", () => {
     const value = { id: service.id, organizationId: organization, name: "orders", namespace: "acme-pipes" };
     expect(parseService(metadata.name, metadata.labels, data)).toEqual({ ok: true, value });
     expect(
-      await json(z.array(z.unknown()), "service", "list", "--organization", organization),
+      await json(z.array(z.unknown()), "admin", "service", "list", "--organization", organization),
     ).toContainEqual(value);
-    expect(await json(z.array(z.unknown()), "service", "list", "--organization", ABSENT)).toEqual([]);
+    expect(await json(z.array(z.unknown()), "admin", "service", "list", "--organization", ABSENT)).toEqual(
+      [],
+    );
   });
 
   test("never overwrites one that is there", async () => {
     const { id } = await json(made, ...create("--organization", organization));
     const { code, err } = await run(create("--organization", organization, "--id", id));
     expect(code).toBe(1);
-    expect(err).toBe(`A service with the id ${id} is there already; it was left as it is.\n`);
+    expect(err).toBe(`A service with the id ${id} already exists; it was not changed.\n`);
   });
 
   test("of an unknown organization is refused", async () => {
@@ -166,14 +189,14 @@ describe("service create", () => {
   });
 });
 
-describe("member add", () => {
+describe("admin member add", () => {
   const add = (to: string, userId: string) => [
-    ...["member", "add", "--organization", to, "--user-id", userId, "--name", `User ${userId}`],
+    ...["admin", "member", "add", "--organization", to, "--user-id", userId, "--name", `User ${userId}`],
     ...["--email", "user@example.com", "--role", "developer"],
   ];
 
   test("by many at once, from none on, loses nobody", async () => {
-    const words = ["organization", "create", "--name", "Crowd", "--tier", "basic"];
+    const words = ["admin", "organization", "create", "--name", "Crowd", "--tier", "basic"];
     const crowd = (await json(made, ...words)).id;
     const users = Array.from({ length: 12 }, (_, index) => `user ${index}/ü`);
     const done = await Promise.all(users.map((user) => run(add(crowd, user))));
@@ -213,10 +236,10 @@ describe("member add", () => {
   });
 });
 
-describe("key create", () => {
+describe("admin key create", () => {
   const madeKey = z.looseObject({ keyId: z.string(), keySecret: z.string(), id: z.guid() });
   const create = (of: string, ...more: string[]) => [
-    ...["key", "create", "--organization", of, "--name", "ci", "--role", "developer"],
+    ...["admin", "key", "create", "--organization", of, "--name", "ci", "--role", "developer"],
     ...more,
   ];
 
@@ -261,7 +284,7 @@ describe("key create", () => {
       expect(everything).not.toContain(clear);
       expect(everything).not.toContain(Buffer.from(clear).toString("base64"));
     }
-    const list = await run(["key", "list", "--organization", organization]);
+    const list = await run(["admin", "key", "list", "--organization", organization]);
     expect(list.out).toContain(key.id);
     expect(list.out).toContain(apiKeySecretName(key.keyId));
     expect(list.out + list.err).not.toContain(key.keySecret);
@@ -281,7 +304,7 @@ describe("key create", () => {
   });
 
   test("is refused beyond a hundred, and allowed again when one is gone", async () => {
-    const words = ["organization", "create", "--name", "Keys", "--tier", "basic"];
+    const words = ["admin", "organization", "create", "--name", "Keys", "--tier", "basic"];
     const of = (await json(made, ...words)).id;
     const labels = { "pipes.clouddb.dev/resource": "api-key", "pipes.clouddb.dev/organization": of };
     await apply(

@@ -93,12 +93,15 @@ describe("the bundle", { timeout: 60_000 }, () => {
     expect((await node("api", "--help")).stdout).toContain("--ops-port");
   });
 
-  test.each(["api", "controller", "organization list"])("has all that %s needs to start", async (words) => {
-    await expect(node(...words.split(" "), "--kubeconfig", "/no/such")).rejects.toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining("The kubeconfig /no/such does not exist"),
-    });
-  });
+  test.each(["api", "controller", "admin organization list"])(
+    "has all that %s needs to start",
+    async (words) => {
+      await expect(node(...words.split(" "), "--kubeconfig", "/no/such")).rejects.toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining("The kubeconfig /no/such does not exist"),
+      });
+    },
+  );
 });
 
 function kubeconfigOf(server: string): string {

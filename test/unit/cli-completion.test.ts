@@ -6,6 +6,7 @@ import { promisify, stripVTControlCharacters } from "node:util";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, type TestContext, test } from "vitest";
 import { COMMANDS } from "../../src/all-commands.ts";
+import { allCommands } from "../../src/cli/command.ts";
 import { runProgram } from "../../src/cli/program.ts";
 import { runProgram as runInPipe } from "../cli/program.ts";
 import { startInPty } from "../cli/pty.ts";
@@ -107,17 +108,18 @@ function listedBelow(output: string): string | undefined {
 }
 
 const LINES: readonly (readonly [line: string, offers: readonly string[]])[] = [
-  ["pipe-scaling org", ["organization", "organizations"]],
-  ["pipe-scaling serv", ["service", "services"]],
-  ["pipe-scaling organization ", ["create", "delete", "list", "show", "update"]],
-  ["pipe-scaling key ro", ["rotate"]],
+  ["pipe-scaling org", ["organizations"]],
+  ["pipe-scaling adm", ["admin"]],
+  ["pipe-scaling admin ", ["key", "member", "organization", "service"]],
+  ["pipe-scaling admin organization ", ["create", "delete", "list", "show", "update"]],
+  ["pipe-scaling admin key ro", ["rotate"]],
   ["pipe-scaling completion ", ["bash", "fish", "zsh"]],
-  ["pipe-scaling key rotate --c", ["--cancel"]],
-  ["pipe-scaling organization list --output ", ["json", "table", "yaml"]],
-  ["pipe-scaling key create --organization x --role ", ["admin", "developer"]],
+  ["pipe-scaling admin key rotate --c", ["--cancel"]],
+  ["pipe-scaling admin organization list --output ", ["json", "table", "yaml"]],
+  ["pipe-scaling admin key create --organization x --role ", ["admin", "developer"]],
   // The value of a flag is no command.
-  ["pipe-scaling organization create --name list --ti", ["--tier", "--tiers-file"]],
-  ["pipe-scaling organization create --name ", []],
+  ["pipe-scaling admin organization create --name list --ti", ["--tier", "--tiers-file"]],
+  ["pipe-scaling admin organization create --name ", []],
   ["pipe-scaling nonsense", []],
 ];
 
@@ -127,21 +129,21 @@ describe("bash", () => {
   });
 
   test("completes a value after an equals sign", async () => {
-    expect(await offersOfBash("pipe-scaling organization list --output=y")).toEqual(["yaml"]);
-    expect((await offersOfBash("pipe-scaling organization list --output=")).sort()).toEqual([
+    expect(await offersOfBash("pipe-scaling admin organization list --output=y")).toEqual(["yaml"]);
+    expect((await offersOfBash("pipe-scaling admin organization list --output=")).sort()).toEqual([
       ...["json", "table", "yaml"],
     ]);
   });
 
   test("completes files where one is wanted, and only there", async () => {
-    expect((await offersOfBash("pipe-scaling key list --kubeconfig kub")).sort()).toEqual([
+    expect((await offersOfBash("pipe-scaling admin key list --kubeconfig kub")).sort()).toEqual([
       ...["kube config", "kubes"],
     ]);
-    expect(await offersOfBash("pipe-scaling key list --namespace kub")).toEqual([]);
+    expect(await offersOfBash("pipe-scaling admin key list --namespace kub")).toEqual([]);
   });
 
   test("offers the flags where nothing else can come", async () => {
-    expect(await offersOfBash("pipe-scaling service list ")).toEqual(
+    expect(await offersOfBash("pipe-scaling admin service list ")).toEqual(
       expect.arrayContaining(["--organization", "--output", "--help"]),
     );
   });
@@ -150,10 +152,10 @@ describe("bash", () => {
     const bash = startInPty("bash", ["--noprofile", "--norc", "-i"], { env: environment() });
     bash.write(`source ${script("bash")}; echo rea''dy\r`);
     await bash.waitFor("ready\r\n");
-    bash.write("pipe-scaling key rot\t");
-    await bash.waitFor("pipe-scaling key rotate ");
+    bash.write("pipe-scaling admin key rot\t");
+    await bash.waitFor("pipe-scaling admin key rotate ");
     bash.write("--fin\t");
-    await bash.waitFor("pipe-scaling key rotate --finish ");
+    await bash.waitFor("pipe-scaling admin key rotate --finish ");
     bash.write(`--kubeconfig ${folder}/kubes\t`);
     await bash.waitFor(`--kubeconfig ${folder}/kubes/`);
     bash.write("\x15exit\r");
@@ -170,7 +172,11 @@ describe("zsh", () => {
 
   test("completes a value after an equals sign, and files only where one is wanted", async (context) => {
     needs("zsh", context);
-    const lines = ["organization list --output=y", "key list --kubeconfig kub", "key list --namespace kub"];
+    const lines = [
+      "admin organization list --output=y",
+      "admin key list --kubeconfig kub",
+      "admin key list --namespace kub",
+    ];
     expect(await offersOfZsh(...lines.map((line) => `pipe-scaling ${line}`))).toEqual([
       ["yaml"],
       // The space in a file's name is quoted, and breaks the list in two here.
@@ -188,8 +194,11 @@ describe("fish", () => {
 
   test("completes files where one is wanted, and only there", async (context) => {
     needs("fish", context);
-    expect(await offersOfFish("pipe-scaling key list --kubeconfig kub")).toEqual(["kube config", "kubes/"]);
-    expect(await offersOfFish("pipe-scaling key list --namespace kub")).toEqual([]);
+    expect(await offersOfFish("pipe-scaling admin key list --kubeconfig kub")).toEqual([
+      "kube config",
+      "kubes/",
+    ]);
+    expect(await offersOfFish("pipe-scaling admin key list --namespace kub")).toEqual([]);
   });
 });
 
@@ -200,7 +209,7 @@ test.each(SHELLS)("the script for %s is what the program prints", async (shell) 
 });
 
 test("every command and flag is completed, in each shell", async () => {
-  const words = [...COMMANDS.commands, ...COMMANDS.groups.flatMap(({ commands }) => commands)];
+  const words = allCommands(COMMANDS.commands).map(({ command }) => command);
   for (const shell of SHELLS) {
     const text = readFileSync(script(shell), "utf8");
     for (const { name, options } of words) {

@@ -41,7 +41,7 @@ describe("what takes something away", () => {
     const refused = confirm(io, false, QUESTION);
     await expect(refused).rejects.toThrow(UsageError);
     await expect(refused).rejects.toThrow(
-      "Delete API key ci? Nobody can be asked, because standard input is not a terminal: give --yes to do it.",
+      "Delete API key ci? Standard input is not a terminal: give --yes to confirm.",
     );
     expect(io.written.err).toBe("");
   });

@@ -100,10 +100,12 @@ describe("pipe-scaling", { timeout: 60_000 }, () => {
   });
 
   test("loads the client library and the HTTP server only for what needs them", async () => {
-    const help = await run(["organization", "create", "--help"], { node: ["--import", SPY] });
+    const help = await run(["admin", "organization", "create", "--help"], { node: ["--import", SPY] });
     expect(help.err).toContain("loads commander");
     expect(help.err).not.toMatch(/loads (@kubernetes|express|prom-client|undici)/);
-    const list = await run(["organization", "list", "--kubeconfig", "/no/such"], { node: ["--import", SPY] });
+    const list = await run(["admin", "organization", "list", "--kubeconfig", "/no/such"], {
+      node: ["--import", SPY],
+    });
     expect(list.err).toContain("loads @kubernetes/client-node");
     expect(list.err).not.toContain("loads prom-client");
   });
@@ -131,7 +133,7 @@ describe("pipe-scaling", { timeout: 60_000 }, () => {
     expect(err).toMatch(/KubeConfigError: The kubeconfig .*\n {4}at /);
   });
 
-  test.each(["organization list --output json", "controller --ops-port 0 --log-level silent"])(
+  test.each(["admin organization list --output json", "controller --ops-port 0 --log-level silent"])(
     "%s with a kubeconfig that points nowhere: a line, and 1",
     async (words) => {
       const { code, out, err } = await run([...words.split(" "), "--kubeconfig", kubeconfig()]);

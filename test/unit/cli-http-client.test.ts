@@ -1,11 +1,10 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import type { Access } from "../../src/cli/http/access.ts";
-import { nothing, organizations } from "../../src/cli/http/answers.ts";
-import { ApiClient } from "../../src/cli/http/client.ts";
-import { NoAnswer } from "../../src/cli/http/no-answer.ts";
-import type { ApiRequest } from "../../src/cli/http/request.ts";
-import type { RawAnswer } from "../../src/cli/http/transport.ts";
+import type { Access } from "../../src/cli/customer/access.ts";
+import { ApiClient } from "../../src/cli/customer/client.ts";
+import { NoResponse } from "../../src/cli/customer/errors.ts";
+import { nothing, organizations } from "../../src/cli/customer/responses.ts";
+import type { ApiRequest, RawResponse } from "../../src/cli/customer/transport.ts";
 import { Interruption } from "../../src/cli/io.ts";
 import { done, REQUEST_ID, refused, type StubAnswer } from "../gen/stub-api.ts";
 
@@ -20,7 +19,7 @@ const GET: ApiRequest = { method: "GET", path: "/v1/organizations" };
 const GET_SERVICE: ApiRequest = { method: "GET", path: "/v1/organizations/o/services/s/pipesCdcScaling" };
 const PATCH: ApiRequest = { method: "PATCH", path: "/v1/x", body: {} };
 
-function raw({ status = 200, headers = {}, body }: StubAnswer): RawAnswer {
+function raw({ status = 200, headers = {}, body }: StubAnswer): RawResponse {
   const lower = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
   const text = typeof body === "string" ? body : JSON.stringify(body);
   return {
@@ -69,7 +68,7 @@ describe("a request that is answered 200", () => {
     const { api } = clientOf([
       done([{ id: "o", name: "Acme", createdAt: "2026-01-31T12:00:00.000Z", x: 1 }]),
     ]);
-    expect(await api.ask(GET, organizations)).toEqual({
+    expect(await api.request(GET, organizations)).toEqual({
       requestId: REQUEST_ID,
       result: [{ id: "o", name: "Acme", createdAt: "2026-01-31T12:00:00.000Z", x: 1 }],
       restMs: 0,
@@ -78,7 +77,9 @@ describe("a request that is answered 200", () => {
 
   test("may have no result", async () => {
     const { api } = clientOf([{ body: { requestId: REQUEST_ID, status: 200 } }]);
-    expect(await api.ask({ method: "DELETE", path: "/v1/x" }, nothing)).toMatchObject({ result: undefined });
+    expect(await api.request({ method: "DELETE", path: "/v1/x" }, nothing)).toMatchObject({
+      result: undefined,
+    });
   });
 
   test.each([
@@ -87,7 +88,7 @@ describe("a request that is answered 200", () => {
     [{}, 0],
   ])("tells with %j to rest for %i ms", async (headers, restMs) => {
     const { api } = clientOf([done([], headers)]);
-    expect((await api.askOnce(GET, organizations)).restMs).toBe(restMs);
+    expect((await api.requestOnce(GET, organizations)).restMs).toBe(restMs);
   });
 });
 
@@ -102,20 +103,20 @@ describe("a request that is to be sent again", () => {
     ["a gateway's 502", GET, { status: 502, body: "<html>" }, 5000],
   ])("%s: waits, says so, and is answered", async (_, request, answer, waitMs) => {
     const { api, told, waits } = clientOf([answer, answer, done(1)]);
-    expect((await api.ask(request, anything)).result).toBe(1);
+    expect((await api.request(request, anything)).result).toBe(1);
     expect(waits).toEqual([waitMs, waitMs]);
     expect(told[0]).toMatch(new RegExp(` Trying again in ${waitMs / 1000} s\\.$`));
   });
 
   test("is given up after five, or when it would take more than a minute", async () => {
     const soon = clientOf([refused(503, "Not now.", { "Retry-After": "1" })]);
-    expect(await messageOf(soon.api.ask(GET, anything))).toContain("Not now. (status 503");
+    expect(await messageOf(soon.api.request(GET, anything))).toContain("Not now. (status 503");
     expect([soon.sent(), soon.waits]).toEqual([5, [1000, 1000, 1000, 1000]]);
     const late = clientOf([refused(429, "Too many.", { "Retry-After": "40" })]);
-    expect(await messageOf(late.api.ask(GET, anything))).toContain("Too many.");
+    expect(await messageOf(late.api.request(GET, anything))).toContain("Too many.");
     expect(late.waits).toEqual([40_000]);
     const tooLate = clientOf([refused(429, "Too many.", { "Retry-After": "86400" })]);
-    expect(await messageOf(tooLate.api.ask(GET, anything))).toContain("Too many.");
+    expect(await messageOf(tooLate.api.request(GET, anything))).toContain("Too many.");
     expect(tooLate.sent()).toBe(1);
   });
 
@@ -124,20 +125,20 @@ describe("a request that is to be sent again", () => {
     ["401", refused(401, "No.")],
     ["409", refused(409, "No.")],
     ["500", refused(500, "Oh.", { "Retry-After": "1" })],
-    ["no answer", new NoAnswer("It is gone.")],
+    ["no answer", new NoResponse("It is gone.")],
   ])("is not, for %s", async (_, answer) => {
     const { api, sent } = clientOf([answer]);
-    await expect(api.ask(PATCH, anything)).rejects.toThrow();
+    await expect(api.request(PATCH, anything)).rejects.toThrow();
     expect(sent()).toBe(1);
   });
 
   test("is not once the person wants an end", async () => {
     const stop = new AbortController();
     const { api, sent } = clientOf([refused(503, "Not now.")], stop.signal);
-    const asking = api.ask(GET, anything);
+    const asking = api.request(GET, anything);
     stop.abort(new Interruption("SIGINT", 130));
     await expect(asking).rejects.toBe(stop.signal.reason);
-    await expect(api.ask(GET, anything)).rejects.toBe(stop.signal.reason);
+    await expect(api.request(GET, anything)).rejects.toBe(stop.signal.reason);
     expect(sent()).toBe(1);
   });
 });
@@ -158,10 +159,8 @@ test("a change that is under way is not interrupted, and its answer is told", as
     wait: async () => undefined,
     signal: stop.signal,
   });
-  expect((await api.ask(PATCH, anything)).result).toBe(1);
-  expect(told).toEqual([
-    "The change is under way: its answer is waited for. To be interrupted again leaves it unknown.",
-  ]);
+  expect((await api.request(PATCH, anything)).result).toBe(1);
+  expect(told).toEqual(["Waiting for the response to the change. Ctrl-C again leaves it unknown."]);
 });
 
 describe("the sentence for", () => {
@@ -169,8 +168,8 @@ describe("the sentence for", () => {
 
   test("401 says what may be wrong with the key, and which it is, without its id", async () => {
     const { api } = clientOf([refused(401, "Authentication failed.")]);
-    expect(await messageOf(api.ask(GET, anything))).toBe(
-      `https://api.example.com does not accept the key that ends in x7Qd of the profile prod: it is unknown there, its secret is wrong, or it is disabled or has expired. See that the address is right; an admin of the organization sees the state of the key with \`pipe-scaling keys\`, and \`pipe-scaling profile set\` takes another secret. (status 401, ${ID})`,
+    expect(await messageOf(api.request(GET, anything))).toBe(
+      `https://api.example.com does not accept the key that ends in x7Qd of the profile prod: it is unknown, disabled or expired, or its secret is wrong. Check the address, ask an admin of the organization for the state of the key (\`pipe-scaling keys\`), or set another secret with \`pipe-scaling profile set\`. (status 401, ${ID})`,
     );
   });
 
@@ -179,42 +178,42 @@ describe("the sentence for", () => {
       403,
       GET,
       "The roles of this key do not allow this operation.",
-      `The roles of this key do not allow this operation. The roles of a key decide what it may do, and its ipAccessList from which addresses: \`pipe-scaling keys --profile prod\` shows both. (status 403, ${ID})`,
+      `The roles of this key do not allow this operation. The roles and the ipAccessList of the key decide this: \`pipe-scaling keys --profile prod\` shows both. (status 403, ${ID})`,
     ],
     [
       404,
       GET,
       "There is no such organization.",
-      `There is no such organization. See that the id is right, and whose key it is: \`pipe-scaling organizations --profile prod\` shows that. (status 404, ${ID})`,
+      `There is no such organization. Check the address and the id: \`pipe-scaling organizations --profile prod\` shows the organization of the key. (status 404, ${ID})`,
     ],
     [
       404,
       GET_SERVICE,
       "There is no such service in this organization.",
-      `There is no such service in this organization. See that the id is right: \`pipe-scaling services --profile prod\` lists the services of the key's organization, and \`pipe-scaling organizations --profile prod\` shows which organization that is. (status 404, ${ID})`,
+      `There is no such service in this organization. Check the id: \`pipe-scaling services --profile prod\` lists the services, and \`pipe-scaling organizations --profile prod\` shows the organization of the key. (status 404, ${ID})`,
     ],
     [
       404,
       GET,
       "There is nothing at this path.",
-      `There is nothing at this path. See that the address is right, without a path that is not the API's, or use the program of its version. (status 404, ${ID})`,
+      `There is nothing at this path. Check the address and the id: \`pipe-scaling organizations --profile prod\` shows the organization of the key. (status 404, ${ID})`,
     ],
     [400, PATCH, "The size is too large.", `The size is too large. (status 400, ${ID})`],
     [
       500,
       PATCH,
       "Something went wrong on our side.",
-      `Something went wrong on our side. Whether the change was made is not known; it is safe to ask for it again. (status 500, ${ID})`,
+      `Something went wrong on our side. It is not known whether the change was made; it is safe to repeat the command. (status 500, ${ID})`,
     ],
     [500, GET, "Something went wrong on our side.", `Something went wrong on our side. (status 500, ${ID})`],
   ])("%i is the API's, and what to do", async (status, request, said, sentence) => {
     const { api } = clientOf([refused(status, said)]);
-    expect(await messageOf(api.ask(request, anything))).toBe(sentence);
+    expect(await messageOf(api.request(request, anything))).toBe(sentence);
   });
 
   test("what a server says has nothing in it that a terminal would obey", async () => {
     const { api } = clientOf([refused(400, "\u001b[2Jred\u0007\n", { "X-Request-Id": "\u001b]0;a" })]);
-    expect(await messageOf(api.ask(GET, anything))).not.toMatch(/\p{Cc}/u);
+    expect(await messageOf(api.request(GET, anything))).not.toMatch(/\p{Cc}/u);
   });
 
   test.each([
@@ -233,7 +232,7 @@ describe("the sentence for", () => {
     ],
   ])("%s says that it is not this API", async (_, answer: StubAnswer, part) => {
     const { api } = clientOf([answer]);
-    const message = await messageOf(api.ask(GET, anything));
+    const message = await messageOf(api.request(GET, anything));
     expect(message).toMatch(
       /^The server at https:\/\/api\.example\.com is not this API \(status .*\): give the address of the API without \/v1\.$/,
     );
@@ -242,8 +241,8 @@ describe("the sentence for", () => {
 
   test("a result of another form says that it is another version, and where", async () => {
     const { api } = clientOf([done([{ id: 5, name: "a", createdAt: "" }])]);
-    expect(await messageOf(api.ask(GET, organizations))).toMatch(
-      /is of another version than this program, which does not understand its answer: result\.0\.id: .*expected string.*\. Use the program of the API's version\. \(request /,
+    expect(await messageOf(api.request(GET, organizations))).toMatch(
+      /does not match this version of pipe-scaling: result\.0\.id: .*expected string.*\. Use the version of the API\. \(request /,
     );
   });
 });

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { COMMANDS } from "../../src/all-commands.ts";
-import { ProfileFile, profilePath } from "../../src/cli/http/profile-file.ts";
+import { ProfileFile, profilePath } from "../../src/cli/customer/profile-file.ts";
 import { Interruption } from "../../src/cli/io.ts";
 import { runProgram } from "../../src/cli/program.ts";
 import { certificatePair } from "../gen/certificate.ts";
@@ -118,7 +118,7 @@ describe("services", () => {
     const api = await apiWith({ [`GET ${PATH}`]: refused(404, "There is no such organization.") });
     const { code, out, err } = await run(api, `services --organization ${ORGANIZATION}`);
     expect({ code, out }).toEqual({ code: 1, out: "" });
-    expect(err).toContain("whose key it is: `pipe-scaling organizations` shows that.");
+    expect(err).toContain("`pipe-scaling organizations` shows the organization of the key");
   });
 });
 
@@ -154,7 +154,7 @@ describe("keys", () => {
     const api = await apiWith({ "GET /v1/organizations": done([]) });
     const { code, err } = await run(api, "keys");
     expect(err).toContain(
-      `The key that ends in key1 belongs to an organization that ${api.url} has no record of`,
+      `${api.url} has no record of the organization of the key that ends in key1: ask its operator.`,
     );
     expect(code).toBe(1);
   });
@@ -186,7 +186,7 @@ describe("backup", () => {
   });
 
   test.each([
-    ["", "Nothing is to be changed: give --period, --retention or --start-time."],
+    ["", "There is nothing to change: give --period, --retention or --start-time."],
     ["--period 7", 'is "7", but it must be default, 6, 8, 12, 16, 20, 24, 36 or 48.'],
     ["--retention 25", "but it must be default, or a number of hours from 24 to 1080 in steps of 24."],
     ["--start-time 2:30", "but it must be default, or a full hour in UTC such as 2:00 or 14:00."],
@@ -218,7 +218,7 @@ describe("members remove", () => {
     expect(await remove(api, ["y"])).toEqual({
       code: 0,
       out: "",
-      err: `Remove the user "a/b é" from the organization Acme (${ORGANIZATION})? [y/N] The user "a/b é" is no member any more (request ${REQUEST_ID}).\n`,
+      err: `Remove the user "a/b é" from the organization Acme (${ORGANIZATION})? [y/N] Removed the user "a/b é" (request ${REQUEST_ID}).\n`,
     });
     expect(writes(api)).toMatchObject([{ method: "DELETE", path, body: undefined, contentType: undefined }]);
   });
@@ -226,7 +226,10 @@ describe("members remove", () => {
   test("does nothing without a yes", async () => {
     const api = await apiWith(removed);
     expect(await remove(api, ["n"])).toMatchObject({ code: 1 });
-    expect(await remove(api)).toMatchObject({ code: 2, err: expect.stringContaining("give --yes to do it") });
+    expect(await remove(api)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("give --yes to confirm"),
+    });
     expect(writes(api)).toEqual([]);
     expect(await remove(api, undefined, "--yes", "--organization", ORGANIZATION)).toMatchObject({ code: 0 });
   });
@@ -260,7 +263,7 @@ describe("scaling set", () => {
   });
 
   test.each([
-    [`${SERVICE}`, "No size is given: give --cores, or --memory-gb."],
+    [`${SERVICE}`, "No size is given: give --cores or --memory-gb."],
     [`${SERVICE} --cores 25`, 'is "25", but it must be a whole number from 1 to 24.'],
     [`${SERVICE} --cores 0.5`, "but it must be a whole number from 1 to 24."],
     [`${SERVICE} --memory-gb 6`, "but it must be a whole number from 4 to 96, a multiple of 4."],
@@ -270,9 +273,9 @@ describe("scaling set", () => {
     ],
     [
       "orders --cores 4",
-      '<service> is "orders", but it must be the UUID of a service, from the list of `pipe-scaling services`.',
+      '<service> is "orders", but it must be the UUID of a service (see `pipe-scaling services`).',
     ],
-    ["--cores 4", "<service> is missing: id of the service, from the list of `pipe-scaling services`."],
+    ["--cores 4", "<service> is missing: id of the service (see `pipe-scaling services`)."],
     [`${SERVICE} --cores 4 --timeout 5m`, "--timeout goes with --watch."],
     [`${SERVICE} --cores 4 --key-secret x`, "Unknown option '--key-secret'"],
   ])("%s is refused before any call, with 2", async (words, sentence) => {
@@ -334,8 +337,8 @@ describe("scaling get", () => {
         "STATE         propagating",
         "REASON        Progressing",
         "MESSAGE       The size is being applied to the pipes, a few at a time.",
-        "WANTED        4 cpu / 16 Gi",
-        "FROM          Spec",
+        "DESIRED       4 cpu / 16 Gi",
+        "SOURCE        Spec",
         "EFFECTIVE     1 cpu / 4 Gi",
         "PIPES         1/3",
         `REQUEST ID    ${REQUEST_ID}`,
@@ -356,17 +359,6 @@ describe("scaling get", () => {
     const json = await run(api, `scaling get ${SERVICE} --output json`);
     expect([json.code, JSON.parse(json.out)]).toEqual([3, { service: SERVICE, ...FAILED }]);
   });
-
-  test("tells what an older API tells", async () => {
-    const api = await apiWith({
-      [`GET ${SCALING}`]: done({ replicaCpuMillicores: 2000, replicaMemoryGb: 8 }),
-    });
-    expect(await run(api, `scaling get ${SERVICE}`)).toEqual({
-      code: 0,
-      out: `SERVICE    ${SERVICE}\nEFFECTIVE  2 cpu / 8 Gi\n`,
-      err: `The API at ${api.url} is of an older version, which does not tell how far a rescale is.\n`,
-    });
-  });
 });
 
 describe("--watch", () => {
@@ -384,7 +376,7 @@ describe("--watch", () => {
     const api = await apiWith(outcome(progress));
     for (const words of [`scaling set ${SERVICE} --cores 4 --watch`, `scaling get ${SERVICE} --watch`]) {
       const { code, out } = await run(api, words);
-      expect(out).toContain(`${state}: ${progress.reason}: ${progress.message}`);
+      expect(out).toContain(`${state}, 1/3 pipes: ${progress.reason}: ${progress.message}`);
       expect(code).toBe(expected);
     }
   });
@@ -394,7 +386,7 @@ describe("--watch", () => {
     const { out, err } = await run(api, `scaling set ${SERVICE} --cores 4 --watch --output json`);
     expect(JSON.parse(out)).toEqual({ service: SERVICE, ...SCALED });
     expect(err).toContain(`Accepted: 4 cpu / 16 Gi (request ${REQUEST_ID}).\n`);
-    expect(err).toContain("1 of 3 pipes run 4 cpu / 16 Gi");
+    expect(err).toContain("scaled, 1/3 pipes: Scaled");
   });
 
   test("ends with 4 when its time is up, and with 130 by Ctrl-C, which stops nothing", async () => {
@@ -409,11 +401,11 @@ describe("--watch", () => {
     });
     const interrupted = await run(api, `scaling set ${SERVICE} --cores 4 --watch`, { signal: stop.signal });
     expect(interrupted.err).toMatch(
-      /What was asked for goes on: see `pipe-scaling scaling get .* --watch`\.\nInterrupted\.\n$/,
+      /The rescale goes on\. To watch it: pipe-scaling scaling get .* --watch\nInterrupted\.\n$/,
     );
     expect(interrupted.code).toBe(130);
     const late = await run(await apiWith(outcome(PROGRESS)), `scaling get ${SERVICE} --watch --timeout 1s`);
-    expect(late.err).toContain("before the outcome; what was begun goes on.");
+    expect(late.err).toContain("The watch timed out after 1 s; the rescale goes on.");
     expect(late.code).toBe(4);
   });
 });
@@ -422,22 +414,19 @@ describe("which API, and which key", () => {
   async function keep(name: string, profile: object): Promise<void> {
     const file = new ProfileFile(profilePath({ XDG_CONFIG_HOME: home }));
     const added = { apiUrl: "", keyId: "kept", keySecret: "ofprofile", ...profile };
-    await file.change(new AbortController().signal, ({ byName }) => ({
-      current: name,
-      byName: new Map([...byName, [name, added]]),
-    }));
+    file.write({ current: name, byName: new Map([...file.read().byName, [name, added]]) });
   }
 
   test("nothing of both: what there is to do, with 2", async () => {
     const { code, err } = await run(undefined, "organizations");
     expect(err).toContain(
-      "It is not known which API to call, and with which key; missing: --api-url (or PIPE_SCALING_API_URL), --key-id (or PIPE_SCALING_KEY_ID), PIPE_SCALING_KEY_SECRET. Keep them in a profile, with `pipe-scaling profile set NAME --api-url URL --key-id ID`, or give all three.",
+      "The address of the API or the key is missing: --api-url (or PIPE_SCALING_API_URL), --key-id (or PIPE_SCALING_KEY_ID), PIPE_SCALING_KEY_SECRET. Keep them in a profile with `pipe-scaling profile set NAME --api-url URL --key-id ID`, or give all three.",
     );
     expect(code).toBe(2);
     const { err: partly } = await run(undefined, "organizations --api-url https://x --key-id a");
-    expect(partly).toContain("missing: PIPE_SCALING_KEY_SECRET.");
+    expect(partly).toContain("is missing: PIPE_SCALING_KEY_SECRET.");
     const { err: named } = await run(undefined, "organizations --profile prod");
-    expect(named).toContain('There is no profile "prod". There are none yet: `pipe-scaling profile set prod');
+    expect(named).toContain('There is no profile "prod". Create it with `pipe-scaling profile set prod');
   });
 
   test("the profile's, then the environment's, then the flags'", async () => {
@@ -461,7 +450,9 @@ describe("which API, and which key", () => {
     expect((await run(undefined, "organizations", { env: { PIPE_SCALING_PROFILE: "staging" } })).code).toBe(
       0,
     );
-    expect((await run(undefined, "organizations")).err).toContain("Nothing listens at http://127.0.0.1:1");
+    expect((await run(undefined, "organizations")).err).toContain(
+      "http://127.0.0.1:1 refused the connection",
+    );
   });
 
   test("is the same in the commands that are suggested", async () => {
@@ -473,7 +464,7 @@ describe("which API, and which key", () => {
     await keep("staging", { apiUrl: api.url });
     await keep("prod", { apiUrl: "http://127.0.0.1:1" });
     const { err } = await run(undefined, `scaling set ${SERVICE} --cores 4 --profile staging`);
-    expect(err).toContain(`see \`pipe-scaling scaling get ${SERVICE} --watch --profile staging\`.`);
+    expect(err).toContain(`To watch it: pipe-scaling scaling get ${SERVICE} --watch --profile staging`);
     const { err: unknown } = await run(undefined, `backup get ${SERVICE} --profile staging`);
     expect(unknown).toContain("`pipe-scaling services --profile staging` lists");
   });
@@ -483,7 +474,7 @@ describe("which API, and which key", () => {
     await keep("prod", { apiUrl: api.url });
     const { code, err } = await run(undefined, "organizations --key-id another");
     expect(err).toContain(
-      "The secret in the profile is of another key than --key-id (or PIPE_SCALING_KEY_ID) names: set PIPE_SCALING_KEY_SECRET too.",
+      "--key-id (or PIPE_SCALING_KEY_ID) is not the key of the profile: set PIPE_SCALING_KEY_SECRET, too.",
     );
     expect([code, api.requests]).toEqual([2, []]);
     expect((await run(undefined, "organizations --key-id kept")).code).toBe(0);
@@ -496,7 +487,7 @@ describe("which API, and which key", () => {
     expect(err).toContain("http://api.invalid is plain HTTP to another machine");
     expect(code).toBe(2);
     await keep("prod", { apiUrl: "http://api.invalid", insecureHttp: "true" });
-    expect((await run(undefined, "organizations")).err).toContain("The name api.invalid is not known");
+    expect((await run(undefined, "organizations")).err).toContain("The host api.invalid cannot be resolved");
     expect((await run(undefined, "organizations --api-url http://other.invalid")).err).toContain(
       "http://other.invalid is plain HTTP to another machine",
     );
@@ -508,14 +499,14 @@ describe("which API, and which key", () => {
     const ca = join(home, "ca.pem");
     writeFileSync(ca, pair.cert);
     await keep("prod", { apiUrl: api.url });
-    expect((await run(undefined, "organizations")).err).toContain("is not signed by an authority");
+    expect((await run(undefined, "organizations")).err).toContain("is not signed by a trusted authority");
     expect((await run(undefined, `organizations --ca-file ${ca}`)).code).toBe(0);
     await keep("prod", { apiUrl: api.url, caFile: ca });
     expect((await run(undefined, "organizations")).code).toBe(0);
     rmSync(ca);
     expect(await run(undefined, "organizations")).toMatchObject({
       code: 1,
-      err: expect.stringContaining(`The certificate file ${ca} does not serve`),
+      err: expect.stringContaining(`The certificate file ${ca} cannot be used`),
     });
   });
 

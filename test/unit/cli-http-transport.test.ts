@@ -1,13 +1,13 @@
 import { createServer } from "node:net";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { openTransport, type Transport } from "../../src/cli/http/transport.ts";
+import { openTransport, type Transport } from "../../src/cli/customer/transport.ts";
 import { Interruption } from "../../src/cli/io.ts";
 import { certificatePair } from "../gen/certificate.ts";
 import { startConnectProxy } from "../gen/connect-proxy.ts";
 import { done, startStubApi } from "../gen/stub-api.ts";
 
-const UNKNOWN = "Whether the change was made is not known; it is safe to ask for it again.";
+const UNKNOWN = "It is not known whether the change was made; it is safe to repeat the command.";
 
 function transportTo(
   url: string,
@@ -77,7 +77,7 @@ describe("a request", () => {
     expect((await get(api.url, pair.cert)).status).toBe(200);
     for (const ca of [undefined, another.cert]) {
       await expect(get(api.url, ca)).rejects.toThrow(
-        `The certificate of ${api.url} is not signed by an authority that is trusted here: give the authority's own with --ca-file (or PIPE_SCALING_CA_FILE), if that is to be trusted.`,
+        `The certificate of ${api.url} is not signed by a trusted authority: give the certificate of the authority with --ca-file (or PIPE_SCALING_CA_FILE).`,
       );
     }
     expect(api.requests.length).toBe(1);
@@ -88,27 +88,26 @@ describe("a request", () => {
     const api = await startStubApi(() => done(1), pair);
     const url = api.url.replace("127.0.0.1", "[::ffff:7f00:1]");
     await expect(get(url, pair.cert)).rejects.toThrow(
-      `The certificate of ${url} is not one for [::ffff:7f00:1]: see that the API's address has the name that it is to have.`,
+      `The certificate of ${url} is not valid for [::ffff:7f00:1]: check the address.`,
     );
   });
 
   test("to a port where nothing listens says so, and that no write has been made there", async () => {
-    const sentence =
-      "Nothing listens at http://127.0.0.1:1: see that the address is right, and that the API runs.";
+    const sentence = "http://127.0.0.1:1 refused the connection: check the address, and that the API runs.";
     await expect(get("http://127.0.0.1:1")).rejects.toThrow(sentence);
     await expect(patch("http://127.0.0.1:1")).rejects.toHaveProperty("message", sentence);
   });
 
   test("to a name that nobody knows says so", async () => {
     await expect(get("https://api.invalid")).rejects.toThrow(
-      "The name api.invalid is not known: see that the API's address is right, and that this machine has a network.",
+      "The host api.invalid cannot be resolved: check the address and the network.",
     );
   });
 
   test("by TLS to what speaks HTTP, and the other way round, says what to look at", async () => {
     const plain = await startStubApi(() => done(1));
     await expect(get(plain.url.replace("http:", "https:"))).rejects.toThrow(
-      /does not speak TLS as this program does: see .* whether it begins with http:\/\/\.$/,
+      /does not speak TLS: check .* whether it begins with http:\/\/\.$/,
     );
     const tls = await startStubApi(() => done(1), certificatePair("api"));
     await expect(get(tls.url.replace("https:", "http:"))).rejects.toThrow(
@@ -126,7 +125,7 @@ describe("a request", () => {
     const cut = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{";
     for (const bytes of [undefined, cut]) {
       const url = `http://${await talker(bytes)}`;
-      await expect(get(url)).rejects.toThrow(/has closed the connection without an answer.*https:\/\/\.$/);
+      await expect(get(url)).rejects.toThrow(/closed the connection without a response.*https:\/\/\.$/);
       await expect(patch(url)).rejects.toThrow(UNKNOWN);
     }
   });
@@ -135,14 +134,14 @@ describe("a request", () => {
     const url = `http://${await talker("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", { stays: true })}`;
     const transport = transportTo(url, undefined, { deadlineMs: 50 });
     await expect(transport.send({ method: "PATCH", path: "/v1/x", body: {} })).rejects.toThrow(
-      `${url} has not answered in time. ${UNKNOWN}`,
+      `${url} did not respond in time. ${UNKNOWN}`,
     );
   });
 
   test("whose answer is endless is given up", async () => {
     const head = `HTTP/1.1 200 OK\r\nContent-Length: ${5 * 1024 * 1024}\r\n\r\n`;
     const url = `http://${await talker(head + "a".repeat(5 * 1024 * 1024))}`;
-    await expect(get(url)).rejects.toThrow("is longer than any answer of this API");
+    await expect(get(url)).rejects.toThrow("is too long");
   });
 
   test("ends when the person wants it to", async () => {
@@ -193,7 +192,7 @@ describe("with HTTPS_PROXY", () => {
 
   test("NO_PROXY excepts a host", async () => {
     const { answer, proxy } = await asked((url) => ({ HTTPS_PROXY: url, NO_PROXY: "other,.example" }));
-    await expect(answer).rejects.toThrow("The name api.example is not known");
+    await expect(answer).rejects.toThrow("The host api.example cannot be resolved");
     expect(proxy.tunnels).toEqual([]);
   });
 
@@ -210,12 +209,15 @@ describe("with HTTPS_PROXY", () => {
     const api = await startStubApi(() => done(1));
     const env = { HTTPS_PROXY: proxy.url, HTTP_PROXY: proxy.url, http_proxy: proxy.url };
     const transport = transportTo(fromAfar(api), undefined, { env });
-    await expect(transport.send({ method: "GET", path: "/v1/x" })).rejects.toThrow("is not known");
+    await expect(transport.send({ method: "GET", path: "/v1/x" })).rejects.toThrow("cannot be resolved");
   });
 
   test.each([
-    [407, /^The proxy 127\.0\.0\.1:\d+, which HTTPS_PROXY names, wants other credentials/],
-    [403, /^The proxy .* did not let through to https:\/\/api\.example:\d+ \(403\): see that the address/],
+    [407, /^The proxy 127\.0\.0\.1:\d+ of HTTPS_PROXY needs other credentials/],
+    [
+      403,
+      /^The proxy .* rejected the connection to https:\/\/api\.example:\d+ \(status 403\): check the address/,
+    ],
   ])(
     "a proxy that refuses with %i is named, without its password, and nothing was done",
     async (status, sentence) => {
@@ -232,7 +234,7 @@ describe("with HTTPS_PROXY", () => {
   test("a proxy that is not there is named, and the way without it", async () => {
     const transport = transportTo("https://api.example", undefined, { env: { HTTPS_PROXY: "127.0.0.1:1" } });
     expect(await transport.send({ method: "GET", path: "/v1/x" }).catch(messageOf)).toBe(
-      "The proxy 127.0.0.1:1, which HTTPS_PROXY names, cannot be reached: see that it is right, or name api.example in NO_PROXY.",
+      "The proxy 127.0.0.1:1 of HTTPS_PROXY cannot be reached: check HTTPS_PROXY, or add api.example to NO_PROXY.",
     );
   });
 
@@ -240,7 +242,7 @@ describe("with HTTPS_PROXY", () => {
     const proxy = await talker("", { stays: true });
     const transport = transportTo("https://api.example", undefined, { env: { HTTPS_PROXY: proxy } });
     const asked = transport.send({ method: "GET", path: "/v1/x" });
-    await expect(asked).rejects.toThrow("https://api.example has not answered in time");
+    await expect(asked).rejects.toThrow("https://api.example did not respond in time");
   });
 
   test("a proxy may speak TLS itself", async () => {

@@ -1,20 +1,18 @@
 import { describe, expect, test } from "vitest";
-import { progress, size } from "../../src/cli/http/answers.ts";
-import type { ApiClient } from "../../src/cli/http/client.ts";
-import { NoAnswer } from "../../src/cli/http/no-answer.ts";
-import { Refusal } from "../../src/cli/http/refusal.ts";
-import { ScalingWatch } from "../../src/cli/http/scaling-watch.ts";
-import type { News } from "../../src/cli/view/follow.ts";
+import type { ApiClient } from "../../src/cli/customer/client.ts";
+import { ErrorResponse, NoResponse } from "../../src/cli/customer/errors.ts";
+import { progress } from "../../src/cli/customer/responses.ts";
+import { ScalingWatch } from "../../src/cli/customer/scaling-watch.ts";
+import { poll, type Update } from "../../src/cli/view/poll.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
-import { VirtualClock } from "../gen/clock.ts";
 
 const PATH = "/v1/organizations/o/services/s/pipesCdcScaling";
 const OURS = { size: sizeOfCores(4), requestId: "ours" };
 
 type Told = object | Error;
 
-function refusal(status: number, retryAfterMs?: number): Refusal {
-  return new Refusal(`It is refused with ${status}.`, { status, retryAfterMs });
+function refusal(status: number, retryAfterMs?: number): ErrorResponse {
+  return new ErrorResponse(`It is refused with ${status}.`, status, retryAfterMs);
 }
 
 function told(changes: object = {}): object {
@@ -36,42 +34,31 @@ const OTHERS = told({
   desired: { replicaCpuMillicores: 8000, replicaMemoryGb: 32, source: "Spec" },
 });
 
-/** A watch of an API that gives these answers to its two questions, each in turn, the last of them for ever. */
+/** A watch of an API that sends these responses one after the other, and then the last of them again. */
 function watchOf(
-  answers: { progress?: readonly Told[]; size?: readonly Told[]; restMs?: number },
-  { asks: hasAsked = true } = {},
+  responses: { progress?: readonly Told[]; restMs?: number },
+  { asks: hasRequested = true } = {},
 ) {
-  const clock = new VirtualClock();
-  const left = { progress: [...(answers.progress ?? [])], size: [...(answers.size ?? [])] };
+  const left = [...(responses.progress ?? [])];
   const asks: string[] = [];
   const waits: number[] = [];
-  const next = (of: Told[]): Told => (of.length > 1 ? of.shift() : of[0]) ?? new Error("nothing to answer");
-  const askOnce: ApiClient["askOnce"] = async ({ path }, schema) => {
+  const requestOnce: ApiClient["requestOnce"] = async ({ path }, schema) => {
     asks.push(path.slice(PATH.length));
-    const isProgress = path.endsWith("/progress");
-    const answer = next(isProgress ? left.progress : left.size);
-    if (answer instanceof Error) throw answer;
-    // Through the schema that it is asked with, as the client does.
-    (isProgress ? progress : size).parse(answer);
-    return { requestId: "r", result: schema.parse(answer), restMs: answers.restMs ?? 0 };
+    const response = (left.length > 1 ? left.shift() : left[0]) ?? new Error("no response");
+    if (response instanceof Error) throw response;
+    progress.parse(response);
+    return { requestId: "r", result: schema.parse(response), restMs: responses.restMs ?? 0 };
   };
   const access = { url: "https://api", authorization: "", keySuffix: "", ca: undefined, profile: undefined };
-  const watch = new ScalingWatch({
-    api: { askOnce, access },
-    path: PATH,
-    service: "s",
-    asked: hasAsked ? OURS : undefined,
-    clock,
-    async wait(ms) {
-      waits.push(ms);
-      await clock.advance(ms);
-    },
-  });
-  return { watch, news: watch.news(new AbortController().signal), asks, waits };
+  const requested = hasRequested ? OURS : undefined;
+  const watch = new ScalingWatch({ api: { requestOnce, access }, path: PATH, service: "s", requested });
+  const wait = async (ms: number) => void waits.push(ms);
+  const news = poll({ ...watch.pollOptions, wait }, new AbortController().signal);
+  return { watch, news, asks, waits };
 }
 
-async function take(news: AsyncGenerator<News>, count: number): Promise<News[]> {
-  const taken: News[] = [];
+async function take(news: AsyncGenerator<Update>, count: number): Promise<Update[]> {
+  const taken: Update[] = [];
   while (taken.length < count) {
     const { done, value } = await news.next();
     if (done) throw new Error("the news have ended");
@@ -84,8 +71,8 @@ describe("a watch through the API", () => {
   test("asks every few seconds, and tells what it is told", async () => {
     const { news, asks, waits } = watchOf({ progress: [told(), told({ pipes: { total: 3, updated: 3 } })] });
     expect(await take(news, 2)).toMatchObject([
-      { view: { service: "s", state: "propagating", wanted: sizeOfCores(4), pipes: { updated: 1 } } },
-      { view: { pipes: { updated: 3 }, progressedAt: expect.any(Date) } },
+      { view: { service: "s", state: "propagating", desired: sizeOfCores(4), pipes: { updated: 1 } } },
+      { view: { pipes: { updated: 3 } } },
     ]);
     expect(asks).toEqual(["/progress", "/progress"]);
     expect(waits).toEqual([2500]);
@@ -95,16 +82,13 @@ describe("a watch through the API", () => {
     const failure = { pipe: "orders", reason: "Refused", message: "It may not.", attempts: 1 };
     const { news } = watchOf({ progress: [told({ state: "failed", failures: [failure] })] });
     expect(await take(news, 1)).toMatchObject([
-      { view: { state: "failed", lines: [{ name: "orders", state: "failed", why: "It may not." }] } },
+      { view: { state: "failed", pending: [{ name: "orders", state: "Failed", message: "It may not." }] } },
     ]);
   });
 
-  test("knows of nothing where no pipe is counted yet, and of no state that is new to it", async () => {
-    const { news } = watchOf({ progress: [told({ pipes: undefined }), told({ state: "dancing" })] });
-    expect(await take(news, 2)).toMatchObject([
-      { view: { state: "unknown" } },
-      { view: { state: "unknown" } },
-    ]);
+  test("shows a state of a later version of the API as unknown", async () => {
+    const { news } = watchOf({ progress: [told({ state: "dancing" })] });
+    expect(await take(news, 1)).toMatchObject([{ view: { state: "unknown" } }]);
   });
 
   test("rests for as long as the limit asks", async () => {
@@ -117,18 +101,18 @@ describe("a watch through the API", () => {
     const { news, waits } = watchOf({
       progress: [
         told(),
-        new NoAnswer("It is gone."),
+        new NoResponse("It is gone."),
         refusal(503, 7000),
         refusal(500),
         refusal(429, 30_000),
-        new NoAnswer("It is gone."),
+        new NoResponse("It is gone."),
         told(),
-        new NoAnswer("It is gone."),
+        new NoResponse("It is gone."),
         told(),
       ],
     });
     const all = await take(news, 9);
-    expect(all.map((each) => ("trouble" in each ? each.trouble : "view"))).toEqual([
+    expect(all.map((each) => ("problem" in each ? each.problem : "view"))).toEqual([
       "view",
       "It is gone. Trying again.",
       "It is refused with 503. Trying again.",
@@ -143,7 +127,7 @@ describe("a watch through the API", () => {
   });
 
   test.each([
-    ["that never answered", [new NoAnswer("It is gone.")], false],
+    ["that never answered", [new NoResponse("It is gone.")], false],
     ["that does not take the key any more", [told(), refusal(401)], true],
     ["whose service is gone", [told(), refusal(404)], true],
   ])("ends at an API %s", async (_, progress, asks) => {
@@ -158,7 +142,7 @@ describe("a watch through the API", () => {
       { view: { requestId: "ours" } },
     ]);
     await expect(news.next()).rejects.toThrow(
-      "Another request, theirs, has asked for another size since (8 cpu / 32 Gi): yours was superseded. `pipe-scaling scaling get s --watch` shows what becomes of that.",
+      "Another request, theirs, set another size (8 cpu / 32 Gi): your request was superseded. To watch the other one: pipe-scaling scaling get s --watch",
     );
     expect(asks.length).toBe(5);
   });
@@ -166,7 +150,7 @@ describe("a watch through the API", () => {
   test("names a change that came by no request", async () => {
     const { requestId: _, ...edited } = Object(OTHERS);
     const { news } = watchOf({ progress: [edited] });
-    await expect(news.next()).rejects.toThrow("A change that came by no request has asked for another size");
+    await expect(news.next()).rejects.toThrow("A change without a request set another size");
   });
 
   test("does not mind another request for the same size, nor a tier's limit to its own", async () => {
@@ -176,7 +160,7 @@ describe("a watch through the API", () => {
     });
     expect(await take(news, 2)).toMatchObject([
       { view: { requestId: "theirs" } },
-      { view: { state: "scaled", from: "TierLimit" } },
+      { view: { state: "scaled", source: "TierLimit" } },
     ]);
   });
 
@@ -186,41 +170,5 @@ describe("a watch through the API", () => {
       { view: {} },
       { view: { requestId: "theirs", state: "scaled" } },
     ]);
-  });
-});
-
-describe("a watch of an older API, which has no progress", () => {
-  const [TWO, FOUR] = [
-    { replicaCpuMillicores: 2000, replicaMemoryGb: 8 },
-    { replicaCpuMillicores: 4000, replicaMemoryGb: 16 },
-  ];
-
-  test("goes on until all pipes have what was asked for", async () => {
-    const { news, asks } = watchOf({ progress: [refusal(404)], size: [TWO, refusal(503, 5000), FOUR] });
-    expect(await take(news, 3)).toMatchObject([
-      {
-        view: {
-          state: "unknown",
-          wanted: sizeOfCores(4),
-          effective: sizeOfCores(2),
-          message: expect.stringContaining("This API is of an older version and does not tell how far it is"),
-        },
-      },
-      { trouble: "It is refused with 503. Trying again." },
-      { view: { state: "scaled", effective: sizeOfCores(4) } },
-    ]);
-    expect(asks).toEqual(["/progress", "", "", ""]);
-  });
-
-  test("cannot be, where nothing was asked for", async () => {
-    const { news } = watchOf({ progress: [refusal(404)], size: [TWO] }, { asks: false });
-    await expect(news.next()).rejects.toThrow(
-      "The API at https://api is of an older version, which does not tell how far a rescale is: it cannot be watched.",
-    );
-  });
-
-  test("is none where it is the service that is not there", async () => {
-    const { news } = watchOf({ progress: [refusal(404)], size: [refusal(404)] }, { asks: false });
-    await expect(news.next()).rejects.toThrow("It is refused with 404.");
   });
 });

@@ -74,7 +74,17 @@ function kubeconfig(server: string): string {
   return path;
 }
 
-const CREATE = ["key", "create", "--organization", organizationId, "--name", "ci", "--role", "admin"];
+const CREATE = [
+  "admin",
+  "key",
+  "create",
+  "--organization",
+  organizationId,
+  "--name",
+  "ci",
+  "--role",
+  "admin",
+];
 const isWrite = ({ method }: IncomingMessage) => method !== "GET";
 
 async function asked({ waiting }: Stub): Promise<ServerResponse> {
@@ -84,19 +94,19 @@ async function asked({ waiting }: Stub): Promise<ServerResponse> {
 describe("a write whose answer is lost", () => {
   test.each([
     [
-      "key create",
+      "admin key create",
       CREATE,
-      /^Whether the key was made is not known, and nobody has its secret: if key list .* shows it, with the id \S+, delete it \(POST /,
+      /^It is not known whether the key was created, and its secret is lost: if admin key list .* lists the id \S+, delete that key \(POST /,
     ],
     [
-      "key rotate",
-      ["key", "rotate", key.id],
-      /^Whether the secret was added is not known, and nobody has it: if key show \S+ tells of two secrets, take it back with key rotate \S+ --cancel \(PATCH /,
+      "admin key rotate",
+      ["admin", "key", "rotate", key.id],
+      /^It is not known whether the secret was added, and it is lost: if admin key show \S+ shows two secrets, remove it with admin key rotate \S+ --cancel \(PATCH /,
     ],
     [
-      "service rollback",
-      ["service", "rollback", serviceId],
-      /^The write got no response, so the size of service \S+ may have changed: see service show \S+ before you run the command again, because a second rollback returns to the size before the first one \(PATCH /,
+      "admin service rollback",
+      ["admin", "service", "rollback", serviceId],
+      /^The write got no response, so the size of service \S+ may have changed: see admin service show \S+ before you run the command again, because a second rollback returns to the size before the first one \(PATCH /,
     ],
   ])("%s says what to look for", async (_, words, sentence) => {
     const stub = await startStub(isWrite);
@@ -111,7 +121,7 @@ describe("a write whose answer is lost", () => {
 describe("Ctrl-C", () => {
   test("ends a command that reads", async () => {
     const stub = await startStub(() => true);
-    const program = startProgram(["organization", "list", ...stub.place]);
+    const program = startProgram(["admin", "organization", "list", ...stub.place]);
     await asked(stub);
     program.signal("SIGINT");
     expect(await program.exitCode).toBe(130);

@@ -18,7 +18,7 @@ function program(body: string): string[] {
       name: "try-it", summary: "try it", examples: [], options: z.object({}),
       async run(values, io) { ${body} },
     });
-    const spec = { version: "1", commands: [command], groups: [] };
+    const spec = { version: "1", commands: [command] };
     process.exitCode = await runProgram(spec, ["try-it"], processIo(process.env));`;
   return ["--input-type=module", "--eval", code];
 }
@@ -107,9 +107,10 @@ describe("a question", () => {
     expect(ended.output()).toContain("\ngot undefined");
   });
 
-  test("in a pipe is answered by its lines, and no line is lost", async () => {
-    const two = `const first = await io.ask("1 "); const answer = first + await io.askSecret("2 "); ${TELL}`;
-    expect(await resultInPipe(two, "a\nb\nc\n")).toEqual({ code: 0, out: 'got "ab"\n', err: "1 2 " });
+  test("in a pipe is answered by the first line", async () => {
+    for (const body of [ASK, ASK_SECRET]) {
+      expect(await resultInPipe(body, "a\r\nb\n")).toMatchObject({ code: 0, out: 'got "a"\n' });
+    }
     expect(await resultInPipe(ASK, "")).toMatchObject({ code: 0, out: "got undefined\n" });
   });
 

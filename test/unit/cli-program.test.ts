@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import { admin } from "../../src/cli/admin/admin.ts";
 import { argument } from "../../src/cli/argument.ts";
-import { defineCommand } from "../../src/cli/command.ts";
+import { allCommands, defineCommand } from "../../src/cli/command.ts";
 import { CliError } from "../../src/cli/failure.ts";
 import { Interruption } from "../../src/cli/io.ts";
 import { runProgram } from "../../src/cli/program.ts";
-import { ADMIN_COMMANDS } from "../../src/cli/records/admin-commands.ts";
 import { uuid } from "../../src/cli/values.ts";
 import { KubeApiError, KubeConfigError, KubeUnreachableError } from "../../src/kube/errors.ts";
 import { option } from "../../src/settings/option.ts";
@@ -53,7 +53,7 @@ async function run(
   });
   const io = recordedIo({ env });
   const code = await runProgram(
-    { version: "1.2.3", commands: [tryIt, tryArgs], groups: ADMIN_COMMANDS },
+    { version: "1.2.3", commands: [tryIt, tryArgs, admin] },
     words.split(" ").filter(Boolean),
     io,
   );
@@ -64,20 +64,12 @@ describe("help", () => {
   test("of the whole says what there is, and how it ends", async () => {
     const { code, out, err } = await run("--help");
     expect([code, err]).toEqual([0, ""]);
-    for (const word of [
-      "try-it",
-      "organization",
-      "service",
-      "member",
-      "key",
-      "Exit codes:\n    0  done\n",
-      "PIPE_SCALING_",
-    ]) {
+    for (const word of ["try-it", "admin", "Exit codes:\n    0  done\n", "PIPE_SCALING_"]) {
       expect(out).toContain(word);
     }
   });
 
-  const all = ADMIN_COMMANDS.flatMap(({ name, commands }) => commands.map((each) => `${name} ${each.name}`));
+  const all = allCommands([admin]).map(({ words }) => words);
 
   /** Flags of an update or a rollback that have no variable, because variables apply to other commands, too. */
   const CHANGES = ["--name", "--tier", "--rollout-window", "--role", "--expire-at", "--allow-from", "--to"];
@@ -96,9 +88,12 @@ describe("help", () => {
     }
   });
 
-  test.each(["help organization create", "help organization create now"])("%s is the same", async (words) => {
-    expect(await run(words)).toEqual(await run("organization create --help"));
-  });
+  test.each(["help admin organization create", "help admin organization create now"])(
+    "%s is the same",
+    async (words) => {
+      expect(await run(words)).toEqual(await run("admin organization create --help"));
+    },
+  );
 
   test("names the arguments, and the variables that have no flag", async () => {
     const { out } = await run("try-args --help");
@@ -111,7 +106,7 @@ describe("help", () => {
   });
 
   test("is given, as an error, to who names no command", async () => {
-    for (const words of ["", "organization"]) {
+    for (const words of ["", "admin", "admin organization"]) {
       const { code, out, err } = await run(words);
       expect([code, out]).toEqual([2, ""]);
       expect(err).toContain("Usage: pipe-scaling");
@@ -125,68 +120,73 @@ describe("help", () => {
 
 describe("a command line that is wrong ends with 2 and a sentence:", () => {
   test.each([
-    ["try-it --lout", "Unknown option '--lout' (Did you mean --loud?)\nAsk pipe-scaling try-it --help"],
+    ["try-it --lout", "Unknown option '--lout' (Did you mean --loud?)\nSee pipe-scaling try-it --help"],
     ["try-it now", "Too many arguments for 'try-it'. Expected 0 arguments but got 1: now."],
-    ["tryit", "Unknown command 'tryit' (Did you mean try-it?)\nAsk pipe-scaling --help"],
+    ["tryit", "Unknown command 'tryit' (Did you mean try-it?)\nSee pipe-scaling --help"],
     [
       "try-args",
-      "<count> is missing: how many.\nPIPE_SCALING_PASSWORD is missing: a password.\nAsk pipe-scaling try-args --help",
+      "<count> is missing: how many.\nPIPE_SCALING_PASSWORD is missing: a password.\nSee pipe-scaling try-args --help",
     ],
     ["try-args ten", '<count> is "ten", but it must be a whole number from 1 to 9.\n'],
     ["try-args 3 title more", "Too many arguments for 'try-args'. Expected 2 arguments but got 3"],
     ["try-args 3 --password x", "Unknown option '--password'"],
-    ["organization show acme --output xml", "Ask pipe-scaling organization show --help"],
+    ["admin organization show acme --output xml", "See pipe-scaling admin organization show --help"],
     [
-      "organization update 6f1c2f0e-58a2-4c3e-9a55-0d6a1b9b3c11",
+      "admin organization update 6f1c2f0e-58a2-4c3e-9a55-0d6a1b9b3c11",
       "There is nothing to change: give --tier, --name",
     ],
     [
-      "organization lits",
-      "Unknown command 'lits' (Did you mean list?)\nAsk pipe-scaling organization --help",
+      "admin organization lits",
+      "Unknown command 'lits' (Did you mean list?)\nSee pipe-scaling admin organization --help",
     ],
+    [
+      "organization create --name x",
+      "Unknown command 'organization'. Did you mean pipe-scaling admin organization create?\n",
+    ],
+    ["key", "Unknown command 'key'. Did you mean pipe-scaling admin key?\n"],
     ["try-it --title", "Option '--title <t>' argument missing"],
     ["try-it --title a --title b", "It is there twice."],
-    ["organization create --name x", "--tier (or PIPE_SCALING_TIER) is missing: its tier"],
+    ["admin organization create --name x", "--tier (or PIPE_SCALING_TIER) is missing: its tier"],
     [
-      "organization create --name x --tier gold",
+      "admin organization create --name x --tier gold",
       'is "gold", but it must be one of the tiers: basic, scale, enterprise.',
     ],
-    ["organization create --name x --tier basic --id 12", 'is "12", but it must be a UUID such as'],
-    ["organization create --name x --tier basic --tiers-file /no/such", "--tiers-file"],
-    ["organization list --output xml", 'is "xml", but it must be table, json or yaml.'],
+    ["admin organization create --name x --tier basic --id 12", 'is "12", but it must be a UUID such as'],
+    ["admin organization create --name x --tier basic --tiers-file /no/such", "--tiers-file"],
+    ["admin organization list --output xml", 'is "xml", but it must be table, json or yaml.'],
     [
-      "service create --organization x --name y",
+      "admin service create --organization x --name y",
       "--pipes-namespace (or PIPE_SCALING_PIPES_NAMESPACE) is missing",
     ],
     [
-      `member add --organization ${ORGANIZATION} --user-id u --name n --email x --role owner`,
+      `admin member add --organization ${ORGANIZATION} --user-id u --name n --email x --role owner`,
       'is "owner", but it must be admin or developer.',
     ],
     [
-      `member add --organization ${ORGANIZATION} --user-id u --name n --email x --role admin`,
+      `admin member add --organization ${ORGANIZATION} --user-id u --name n --email x --role admin`,
       'is "x", but it must be an e-mail address.',
     ],
-    [`key create --organization ${ORGANIZATION} --name n`, "--role (or PIPE_SCALING_ROLE) is missing"],
+    [`admin key create --organization ${ORGANIZATION} --name n`, "--role (or PIPE_SCALING_ROLE) is missing"],
     [
-      `key create --organization ${ORGANIZATION} --name n --role admin --role root`,
+      `admin key create --organization ${ORGANIZATION} --name n --role admin --role root`,
       'is "admin,root", but it must be admin or developer.',
     ],
     [
-      `key create --organization ${ORGANIZATION} --name n --role admin --expire-at 2020-01-01T00:00:00Z`,
+      `admin key create --organization ${ORGANIZATION} --name n --role admin --expire-at 2020-01-01T00:00:00Z`,
       "but it must be a date and time to come",
     ],
     [
-      `key create --organization ${ORGANIZATION} --name n --role admin --expire-at tomorrow`,
+      `admin key create --organization ${ORGANIZATION} --name n --role admin --expire-at tomorrow`,
       "but it must be a date and time to come",
     ],
     [
-      `key create --organization ${ORGANIZATION} --name n --role admin --allow-from 10.0.0.0/33`,
+      `admin key create --organization ${ORGANIZATION} --name n --role admin --allow-from 10.0.0.0/33`,
       "must be an IP address or a CIDR",
     ],
   ])("%s", async (words, sentence) => {
     const { code, out, err } = await run(words);
     expect(err).toContain(sentence);
-    expect(err).toMatch(/Ask pipe-scaling .*--help for what is allowed\.\n$/);
+    expect(err).toMatch(/See pipe-scaling .*--help\.\n$/);
     expect([code, out]).toEqual([2, ""]);
   });
 });
@@ -225,11 +225,11 @@ describe("a command", () => {
     [new KubeConfigError("The kubeconfig x does not exist."), "The kubeconfig x does not exist.\n"],
     [
       new KubeUnreachableError("GET /x: no answer from https://y: connect ECONNREFUSED"),
-      "The Kubernetes API cannot be reached, see that the kubeconfig is right and its server runs: GET /x: no answer from https://y: connect ECONNREFUSED.\n",
+      "The Kubernetes API cannot be reached: GET /x: no answer from https://y: connect ECONNREFUSED. Check the kubeconfig, and that its server runs.\n",
     ],
     [
       new KubeApiError("POST /x", 403, '{"message":"you may not"}'),
-      "The Kubernetes API refused: POST /x: 403 you may not.\n",
+      "The Kubernetes API rejected the request: POST /x: 403 you may not.\n",
     ],
     [
       new Error("127.0.0.1 port 1 is in use by another program: stop it or choose another port", {

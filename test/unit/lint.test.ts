@@ -61,7 +61,7 @@ describe("npm run lint", () => {
         probe(`src/${room}/from-main.ts`, "../main.ts");
       }
       for (const path of [...WIRE_SCHEMAS, ...OTHERS_OF_API]) {
-        probe(`src/cli/http/${path}`, `../../api/${path}`);
+        probe(`src/cli/customer/${path}`, `../../api/${path}`);
         probe(`src/controller/api/${path}`, `../../api/${path}`);
       }
       probe("src/api/nested/from-controller.ts", "../../controller/thing.ts");
@@ -90,12 +90,12 @@ describe("npm run lint", () => {
     });
 
     it.each(WIRE_SCHEMAS)("lets src/cli and no other room import src/api/%s", (path) => {
-      expect(verdictOn(`src/cli/http/${path}`)).toBe("allowed");
+      expect(verdictOn(`src/cli/customer/${path}`)).toBe("allowed");
       expect(verdictOn(`src/controller/api/${path}`)).toContain("Imports point one way");
     });
 
     it.each(OTHERS_OF_API)("does not let src/cli import src/api/%s", (path) => {
-      expect(verdictOn(`src/cli/http/${path}`)).toContain("Imports point one way");
+      expect(verdictOn(`src/cli/customer/${path}`)).toContain("Imports point one way");
     });
 
     it("sees a forbidden import from a folder within a room", () => {

@@ -1,6 +1,6 @@
 import { COMMANDS } from "../../../src/all-commands.ts";
 import type { DeclaredArgument } from "../../../src/cli/argument.ts";
-import { type CommandDefinition, type CommandGroup, PROGRAM } from "../../../src/cli/command.ts";
+import { allCommands, type CommandDefinition, type CommandNode, PROGRAM } from "../../../src/cli/command.ts";
 import { EXIT_CODES } from "../../../src/cli/exit-codes.ts";
 import type { DeclaredOption } from "../../../src/settings/option.ts";
 import { block, code, linkTo, sections, sentence, table } from "./markdown.ts";
@@ -23,7 +23,7 @@ interface Named {
 }
 
 export function cliPage(): string {
-  const all = [...COMMANDS.commands, ...COMMANDS.groups];
+  const all = COMMANDS.commands;
   const headings = [...new Set(all.map(headingOf))];
   return sections(
     "# The command line",
@@ -37,24 +37,16 @@ export function cliPage(): string {
     table(["variable", "effect"], VARIABLES),
     "## Commands",
     ...headings.map((heading) =>
-      overview(heading, all.filter((each) => headingOf(each) === heading).flatMap(namedOf)),
+      overview(heading, allCommands(all.filter((each) => headingOf(each) === heading))),
     ),
     ...headings.flatMap((heading) =>
-      all
-        .filter((each) => headingOf(each) === heading)
-        .flatMap(namedOf)
-        .map(describe),
+      allCommands(all.filter((each) => headingOf(each) === heading)).map(describe),
     ),
   );
 }
 
-function headingOf({ section = OTHERS }: CommandDefinition | CommandGroup): string {
+function headingOf({ section = OTHERS }: CommandNode): string {
   return section;
-}
-
-function namedOf(each: CommandDefinition | CommandGroup): Named[] {
-  if (!("commands" in each)) return [{ words: each.name, command: each }];
-  return each.commands.map((command) => ({ words: `${each.name} ${command.name}`, command }));
 }
 
 function overview(heading: string, commands: readonly Named[]): string {

@@ -10,11 +10,11 @@ const REMEDIES: ReadonlyMap<string, string> = new Map([
   ["400", "Fix what the sentence names; the same request would fail again."],
   [
     "401",
-    "Send the ID of the key as the user name and its secret as the password. Check with `pipe-scaling key list` whether the key is disabled or expired.",
+    "Send the ID of the key as the user name and its secret as the password. Check with `pipe-scaling admin key list` whether the key is disabled or expired.",
   ],
   [
     "403",
-    "Use a key with the required role, from an address in its access list; change both with `pipe-scaling key update`. Behind a proxy, add the proxy to `api.config.trustedProxies`.",
+    "Use a key with the required role, from an address in its access list; change both with `pipe-scaling admin key update`. Behind a proxy, add the proxy to `api.config.trustedProxies`.",
   ],
   [
     "404",

@@ -133,7 +133,7 @@ export const REASON_TEXTS: Readonly<Record<Reason, ReasonText>> = {
   UnknownService: {
     shows: "Stalled",
     meaning: "The service that the PipeScaling is named after has no record.",
-    remedy: "Create the service with `pipe-scaling service create`, or delete the PipeScaling.",
+    remedy: "Create the service with `pipe-scaling admin service create`, or delete the PipeScaling.",
   },
   UnknownOrganization: {
     shows: "Stalled",

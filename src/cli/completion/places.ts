@@ -1,5 +1,5 @@
 import type { DeclaredOption } from "../../settings/option.ts";
-import type { CommandDefinition } from "../command.ts";
+import { type CommandDefinition, type CommandNode, isGroup } from "../command.ts";
 import type { ProgramSpec } from "../program.ts";
 
 /** A flag, as a shell can complete it. */
@@ -29,16 +29,17 @@ const HELP: Flag = { name: "--help", description: "print the help", value: "none
 const VERSION: Flag = { name: "--version", description: "print the version", value: "none" };
 
 /** Every place that a command line can be at. */
-export function placesOf({ commands, groups }: ProgramSpec): Place[] {
-  const root = { path: "", words: [...commands, ...groups].map(wordOf), flags: [VERSION, HELP] };
-  return [
-    root,
-    ...commands.map((command) => placeOf(`/${command.name}`, command)),
-    ...groups.flatMap((group) => [
-      { path: `/${group.name}`, words: group.commands.map(wordOf), flags: [HELP] },
-      ...group.commands.map((command) => placeOf(`/${group.name}/${command.name}`, command)),
-    ]),
-  ];
+export function placesOf({ commands }: ProgramSpec): Place[] {
+  const root = { path: "", words: commands.map(wordOf), flags: [VERSION, HELP] };
+  return [root, ...placesBelow("", commands)];
+}
+
+function placesBelow(parent: string, nodes: readonly CommandNode[]): Place[] {
+  return nodes.flatMap((node) => {
+    const path = `${parent}/${node.name}`;
+    if (!isGroup(node)) return [placeOf(path, node)];
+    return [{ path, words: node.commands.map(wordOf), flags: [HELP] }, ...placesBelow(path, node.commands)];
+  });
 }
 
 function wordOf({ name, summary }: { readonly name: string; readonly summary: string }): Word {

@@ -1,10 +1,11 @@
 import { parseDocument } from "yaml";
-import type { ConfigMap, KubeObject } from "../../kube/objects.ts";
+import type { ConfigMap, KubeObject, Lease } from "../../kube/objects.ts";
 import { CONFIG_MAPS, DEPLOYMENTS, objectPath } from "../../kube/paths.ts";
 import { DEFAULT_RECORDS_NAMESPACE } from "../../settings/cluster.ts";
-import type { Finding } from "./finding.ts";
+import { roughly } from "../view/time.ts";
+import type { Component } from "./permissions.ts";
 import type { Reader } from "./reader.ts";
-import type { Component } from "./rights.ts";
+import { error, note, ok, type Result, warning } from "./result.ts";
 
 /** A Deployment of one of the processes, as the chart makes it. */
 export interface Installation {
@@ -13,16 +14,16 @@ export interface Installation {
   readonly name: string;
   /** Its ServiceAccount. */
   readonly account: string;
-  /** Namespace of the records that it works by. */
+  /** Namespace of its records. */
   readonly records: string;
-  /** Where it looks for pipes; empty for all. */
+  /** Namespaces in which it looks for pipes; empty for all. */
   readonly pipeNamespaces: readonly string[];
   readonly replicas: number;
   readonly ready: number;
   /** Pods of the newest template. */
   readonly updated: number;
   readonly version: string | undefined;
-  /** ConfigMap of the tiers. */
+  /** Name of the ConfigMap of the tiers. */
   readonly tiers: string | undefined;
 }
 
@@ -48,10 +49,9 @@ interface ProcessDeployment extends KubeObject {
   readonly status?: { readonly readyReplicas?: number; readonly updatedReplicas?: number };
 }
 
-/** The processes that are installed, in whatever namespace; `undefined` where they may not be looked for. */
+/** The processes in any namespace; `undefined` without the permission. */
 export async function findInstallations(reader: Reader): Promise<readonly Installation[] | undefined> {
-  const labelSelector = `${COMPONENT} in (api, controller)`;
-  const selection = { resource: DEPLOYMENTS, labelSelector };
+  const selection = { resource: DEPLOYMENTS, labelSelector: `${COMPONENT} in (api, controller)` };
   const deployments = await reader.list<ProcessDeployment>("installation", selection);
   return deployments?.flatMap((each) => installationOf(each) ?? []);
 }
@@ -78,109 +78,116 @@ function installationOf({ metadata, spec, status }: ProcessDeployment): Installa
   };
 }
 
-/** Whether each of the two processes is there and ready. */
-export function examineInstallations(
+const LOST: Readonly<Record<Component, string>> = {
+  api: "no size can be requested by HTTP",
+  controller: "nothing is resized",
+};
+
+/** Checks that both processes are installed and ready. */
+export function checkInstallations(
   installations: readonly Installation[],
   records: string,
   ownVersion: string,
-): Finding[] {
+): Result[] {
   if (installations.length === 0) {
     return [
-      {
-        severity: "note",
-        check: "installation",
-        message: `No Deployment has the labels of the chart (${PART_OF}=${PRODUCT}): neither its pods nor its permissions were looked at.`,
-        remedy: "Install the chart, unless the two processes run outside of this cluster.",
-      },
+      note(
+        `No Deployment has the labels of the chart (${PART_OF}=${PRODUCT}): pods and permissions were not checked.`,
+        "Install the chart, unless the two processes run outside of this cluster.",
+      ),
     ];
   }
   const ours = installations.filter((each) => each.records === records);
   const others = new Set(installations.map((each) => each.records).filter((each) => each !== records));
+  const missing = (["api", "controller"] as const).filter(
+    (component) => ours.length > 0 && !ours.some((each) => each.component === component),
+  );
   return [
-    ...[...others].map(
-      (each): Finding => ({
-        severity: ours.length === 0 ? "error" : "note",
-        check: "installation",
-        message: `There is an installation that works by the records of the namespace ${each}, and these are those of ${records}.`,
-        remedy: `Look at the others too: doctor --namespace ${each}`,
-      }),
+    ...[...others].map((namespace) =>
+      (ours.length === 0 ? error : note)(
+        `An installation uses the records of the namespace ${namespace}, not those of ${records}.`,
+        `Check it, too: pipe-scaling doctor --namespace ${namespace}`,
+      ),
     ),
-    ...(["api", "controller"] as const).flatMap((component) => missing(component, ours)),
-    ...ours.flatMap((each) => [...ofReadiness(each), ...ofVersion(each, ownVersion)]),
+    ...missing.map((component) =>
+      error(
+        `The ${component} is not installed, so ${LOST[component]}.`,
+        "Install the whole chart: helm upgrade --install",
+      ),
+    ),
+    ...ours.flatMap((each) => [checkReadiness(each), ...checkVersion(each, ownVersion)]),
   ];
 }
 
-function missing(component: Component, ours: readonly Installation[]): Finding[] {
-  if (ours.length === 0 || ours.some((each) => each.component === component)) return [];
-  const what = component === "api" ? "nobody can ask for a size by HTTP" : "nothing is resized";
-  return [
-    {
-      severity: "error",
-      check: "installation",
-      message: `The ${component} is not installed, so ${what}.`,
-      remedy: "Install the chart as a whole: helm upgrade --install.",
-    },
-  ];
-}
-
-function ofReadiness({ component, namespace, name, ready, updated, replicas }: Installation): Finding[] {
-  const check = "installation";
+function checkReadiness({ component, namespace, name, ready, updated, replicas }: Installation): Result {
+  const deployment = `${namespace}/${name}`;
+  if (replicas === 0) {
+    return error(
+      `The ${component} is scaled to zero (${deployment}), so ${LOST[component]}.`,
+      `kubectl scale deployment ${name} --namespace ${namespace} --replicas 2`,
+    );
+  }
   const pods = `${ready} of ${replicas} ${replicas === 1 ? "pod" : "pods"}`;
-  if (replicas > 0 && ready >= replicas && updated < replicas) {
-    return [
-      {
-        severity: "note",
-        check,
-        message: `The ${component} is being rolled out: ${updated} of ${replicas} pods of ${namespace}/${name} are new.`,
-        remedy: `If that lasts, kubectl describe deployment ${name} --namespace ${namespace} says why.`,
-      },
-    ];
+  if (ready < replicas) {
+    return (ready === 0 ? error : warning)(
+      `The ${component} is not ready: ${pods} of ${deployment}.`,
+      `kubectl describe pods --namespace ${namespace} --selector ${COMPONENT}=${component}; kubectl logs deployment/${name} --namespace ${namespace}`,
+    );
   }
-  if (replicas > 0 && ready >= replicas) {
-    return [
-      { severity: "ok", check, message: `The ${component} is ready: ${pods} of ${namespace}/${name}.` },
-    ];
-  }
-  return [
-    {
-      severity: ready === 0 ? "error" : "warning",
-      check,
-      message:
-        replicas === 0
-          ? `The ${component} is scaled to nothing (${namespace}/${name}).`
-          : `The ${component} is not ready: ${pods} of ${namespace}/${name}.`,
-      remedy:
-        replicas === 0
-          ? `kubectl scale deployment ${name} --namespace ${namespace} --replicas 2`
-          : `kubectl describe pods --namespace ${namespace} --selector ${COMPONENT}=${component} says why, and kubectl logs deployment/${name} --namespace ${namespace} what it says itself.`,
-    },
-  ];
+  if (updated === replicas) return ok(`The ${component} is ready: ${pods} of ${deployment}.`);
+  return note(
+    `A rollout of the ${component} is in progress: ${updated} of ${replicas} pods of ${deployment} are updated.`,
+    `If it does not complete: kubectl describe deployment ${name} --namespace ${namespace}`,
+  );
 }
 
-function ofVersion({ component, version }: Installation, ownVersion: string): Finding[] {
+function checkVersion({ component, version }: Installation, ownVersion: string): Result[] {
   if (version === undefined || version === ownVersion) return [];
   return [
-    {
-      severity: "warning",
-      check: "installation",
-      message: `The ${component} is of version ${version}, and this program of ${ownVersion}: it may judge by other rules.`,
-      remedy: `Use pipe-scaling ${version}, or upgrade the installation.`,
-    },
+    warning(
+      `The ${component} has version ${version}, and this program ${ownVersion}, so its checks may not apply.`,
+      `Use pipe-scaling ${version}, or upgrade the installation.`,
+    ),
   ];
 }
 
-/** Names of the tiers that an installed controller knows, as far as its ConfigMap can be read. */
+/** Names of the tiers of an installed controller; `undefined` if its ConfigMap cannot be read. */
 export async function tiersOf(
   reader: Reader,
   { namespace, tiers }: Installation,
 ): Promise<ReadonlySet<string> | undefined> {
   if (tiers === undefined) return undefined;
   const path = objectPath(CONFIG_MAPS, namespace, tiers);
-  const got = await reader.get<ConfigMap>(
-    "services",
-    `get configmaps in ${namespace}, where the tiers are`,
-    path,
-  );
+  const got = await reader.get<ConfigMap>("services", `get configmaps in ${namespace} (the tiers)`, path);
   const known: unknown = parseDocument(got?.object?.data?.["tiers.yaml"] ?? "").toJS({ maxAliasCount: 0 });
   return typeof known === "object" && known !== null ? new Set(Object.keys(known)) : undefined;
+}
+
+const FIND_CONTROLLER = `Check why no controller runs: kubectl get pods --all-namespaces --selector ${PART_OF}=${PRODUCT}`;
+
+/** @param nowMs by the clock of the API server, the closest to those of the controllers */
+export function checkLease(lease: Lease | undefined, namespace: string, nowMs: number): Result {
+  if (!lease) {
+    return error(
+      `There is no Lease in ${namespace}: no controller has run with these records yet, and nothing is resized.`,
+      FIND_CONTROLLER,
+    );
+  }
+  const { name } = lease.metadata;
+  const { holderIdentity = "", renewTime, leaseDurationSeconds = 15 } = lease.spec ?? {};
+  const agoMs = nowMs - Date.parse(renewTime ?? "");
+  if (holderIdentity === "") {
+    return error(
+      `No controller holds the Lease ${name}: the last one released it ${roughly(agoMs)} ago, and nothing is resized.`,
+      FIND_CONTROLLER,
+    );
+  }
+  if (Number.isNaN(agoMs) || agoMs > 2000 * leaseDurationSeconds) {
+    const renewed = Number.isNaN(agoMs) ? "never renewed it" : `last renewed it ${roughly(agoMs)} ago`;
+    return error(
+      `The controller ${holderIdentity} holds the Lease ${name} but ${renewed}, so nothing is resized.`,
+      FIND_CONTROLLER,
+    );
+  }
+  return ok(`The controller ${holderIdentity} is the leader; it renewed its lease ${roughly(agoMs)} ago.`);
 }

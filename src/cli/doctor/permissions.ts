@@ -1,60 +1,141 @@
-import { type Finding, okUnless } from "./finding.ts";
+import { LEASE_NAME } from "../../controller/names.ts";
+import { GROUP, PLURAL } from "../../crd/names.ts";
 import type { Installation } from "./installation.ts";
 import type { Reader } from "./reader.ts";
-import { RIGHTS, type Right } from "./rights.ts";
+import { error, note, type Result } from "./result.ts";
 
-interface Review {
-  readonly status?: { readonly allowed?: boolean };
+/** A permission that a process needs. */
+export interface Permission {
+  readonly group: string;
+  /** With its subresource, as in a Role: `pipescalings/status`. */
+  readonly resource: string;
+  readonly name?: string;
+  readonly verbs: readonly string[];
+  /** The consequence of its absence, as in "…, so …". */
+  readonly without: string;
+  /** The value of the chart that grants it, if the process also works without it. */
+  readonly optional?: string;
 }
 
-/** A right, and where an account is to have it. */
+function allow(group: string, resource: string, verbs: string, without: string, name?: string): Permission {
+  return { group, resource, verbs: verbs.split(" "), without, ...(name === undefined ? {} : { name }) };
+}
+
+const LEASES = "coordination.k8s.io";
+const NO_LEADER = "no controller becomes the leader";
+const NO_START = "the controller does not start";
+
+/** As the chart grants them; a test compares the two. */
+export const PERMISSIONS = {
+  api: {
+    records: [
+      allow("", "secrets", "list watch", "no key is known and every request is rejected"),
+      allow(
+        "",
+        "configmaps",
+        "get list watch create patch",
+        "organizations, services, members and backup settings cannot be read or changed",
+      ),
+    ],
+    cluster: [],
+    pipes: [allow(GROUP, PLURAL, "get list watch patch", "no size can be read or requested")],
+  },
+  controller: {
+    records: [
+      allow("", "configmaps", "list watch", "no service and no tier is known and nothing is resized"),
+      allow(LEASES, "leases", "create", NO_LEADER),
+      allow(LEASES, "leases", "get update", NO_LEADER, LEASE_NAME),
+    ],
+    cluster: [
+      {
+        ...allow(
+          "",
+          "nodes",
+          "list",
+          "a size that fits no node is known only when a pipe whose rollout stops old pods first has lost its pod",
+        ),
+        optional: "rbac.nodes",
+      },
+    ],
+    pipes: [
+      allow("apps", "deployments", "list watch patch", "pipes cannot be seen or resized"),
+      allow("", "pods", "list watch", NO_START),
+      allow("autoscaling", "horizontalpodautoscalers", "list watch", NO_START),
+      allow("autoscaling.k8s.io", "verticalpodautoscalers", "list watch", `${NO_START} in clusters with VPA`),
+      allow(GROUP, PLURAL, "get list watch create", "no desired size is known and nothing is resized"),
+      allow(GROUP, `${PLURAL}/status`, "patch", "the progress of a rescale is not reported"),
+      allow("events.k8s.io", "events", "create patch", "failures are not reported as Events"),
+    ],
+  },
+} as const satisfies Record<string, Permissions>;
+
+interface Permissions {
+  readonly records: readonly Permission[];
+  /** For objects without a namespace. */
+  readonly cluster: readonly Permission[];
+  readonly pipes: readonly Permission[];
+}
+
+export type Component = keyof typeof PERMISSIONS;
+
 interface Claim {
-  readonly right: Right;
+  readonly permission: Permission;
   /** Empty for all. */
   readonly namespace: string;
 }
 
-/** Asks the API server of each right that an installed process needs whether its account has it. */
-export async function examinePermissions(
+/** Asks the API server whether the account of a process has its permissions; `undefined` if you may not ask. */
+export async function checkPermissions(
   reader: Reader,
   { component, account, namespace, records, pipeNamespaces }: Installation,
-): Promise<Finding[]> {
-  const rights = RIGHTS[component];
-  const everywhere = pipeNamespaces.length === 0 ? [""] : pipeNamespaces;
+): Promise<Result[] | undefined> {
+  const user = userOf({ account, namespace });
+  const { records: inRecords, cluster: inCluster, pipes } = PERMISSIONS[component];
+  const namespaces = pipeNamespaces.length === 0 ? [""] : pipeNamespaces;
   const claims = [
-    ...rights.records.map((right): Claim => ({ right, namespace: records })),
-    ...rights.cluster.map((right): Claim => ({ right, namespace: "" })),
-    ...everywhere.flatMap((where) => rights.pipes.map((right): Claim => ({ right, namespace: where }))),
+    ...inRecords.map((permission): Claim => ({ permission, namespace: records })),
+    ...inCluster.map((permission): Claim => ({ permission, namespace: "" })),
+    ...namespaces.flatMap((each) => pipes.map((permission): Claim => ({ permission, namespace: each }))),
   ];
-  const user = `system:serviceaccount:${namespace}:${account}`;
-  const refused = await reader.allowed(
+  return await reader.allowed(
     "permissions",
-    "ask for the rights of others (create subjectaccessreviews)",
-    Promise.all(claims.map((claim) => refusedVerbs(reader, user, claim))),
+    "check the permissions of others (create subjectaccessreviews)",
+    Promise.all(claims.map((claim) => checkClaim(reader, component, user, claim))).then((all) => all.flat()),
   );
-  if (!refused) return [];
-  const found = claims.flatMap((claim, at): Finding[] => {
-    const verbs = refused[at] ?? [];
-    return verbs.length === 0 ? [] : [missing(component, user, claim, verbs)];
-  });
-  const well = `The account of the ${component}, ${user}, has all rights that it needs.`;
-  return [...found, ...okUnless(found, "permissions", well)];
 }
 
-async function refusedVerbs(reader: Reader, user: string, claim: Claim): Promise<readonly string[]> {
-  const { verbs } = claim.right;
-  const answers = await Promise.all(verbs.map((verb) => isAllowed(reader, user, claim, verb)));
-  return verbs.filter((_, at) => !answers[at]);
+export function userOf({ account, namespace }: Pick<Installation, "account" | "namespace">): string {
+  return `system:serviceaccount:${namespace}:${account}`;
+}
+
+async function checkClaim(reader: Reader, component: string, user: string, claim: Claim): Promise<Result[]> {
+  const { group, resource, verbs, without, optional } = claim.permission;
+  const allowed = await Promise.all(verbs.map((verb) => isAllowed(reader, user, claim, verb)));
+  const denied = verbs.filter((_, at) => !allowed[at]);
+  if (denied.length === 0) return [];
+  const [name, subresource] = resource.split("/");
+  const kind = `${name}${group === "" ? "" : `.${group}`}${subresource ? `/${subresource}` : ""}`;
+  const where = claim.namespace === "" ? "in all namespaces" : `in ${claim.namespace}`;
+  const message = `The account of the ${component}, ${user}, may not ${denied.join(", ")} ${kind} ${where}, so ${without}.`;
+  if (optional !== undefined)
+    return [note(message, `Unless this is intended: helm upgrade with ${optional}=true.`)];
+  return [
+    error(
+      message,
+      "Grant the Roles of the installed release: helm upgrade with rbac.create=true, or its manifests. Until then the process retries.",
+    ),
+  ];
 }
 
 async function isAllowed(
   { client, signal }: Reader,
   user: string,
-  { right, namespace }: Claim,
+  { permission, namespace }: Claim,
   verb: string,
 ): Promise<boolean> {
-  const { group, resource, subresource, name } = right;
-  const review: Review = await client.json({
+  const [resource, subresource] = permission.resource.split("/");
+  const { group, name } = permission;
+  const review: { readonly status?: { readonly allowed?: boolean } } = await client.json({
     method: "POST",
     path: "/apis/authorization.k8s.io/v1/subjectaccessreviews",
     body: {
@@ -73,30 +154,4 @@ async function isAllowed(
     signal,
   });
   return review.status?.allowed === true;
-}
-
-function missing(
-  component: string,
-  user: string,
-  { right: { group, resource, subresource, optional, without }, namespace }: Claim,
-  verbs: readonly string[],
-): Finding {
-  const kind = `${resource}${group === "" ? "" : `.${group}`}${subresource ? `/${subresource}` : ""}`;
-  const where = namespace === "" ? "in all namespaces" : `in ${namespace}`;
-  const message = `The account of the ${component}, ${user}, may not ${verbs.join(", ")} ${kind} ${where}, so ${without}.`;
-  const check = "permissions";
-  if (optional !== undefined)
-    return {
-      severity: "note",
-      check,
-      message,
-      remedy: `Unless that is on purpose: helm upgrade with ${optional}=true.`,
-    };
-  return {
-    severity: "error",
-    check,
-    message,
-    remedy:
-      "Give it the Roles of the release that is installed: helm upgrade with rbac.create=true, or its manifests. Until then the process tries again.",
-  };
 }

@@ -2,38 +2,37 @@ import type { KubeClient } from "../../kube/client.ts";
 import { isCode } from "../../kube/errors.ts";
 import type { KubeObject } from "../../kube/objects.ts";
 import { listAll, type Selection } from "../status/list.ts";
-import type { Check, Findings } from "./finding.ts";
+import { type Check, note, type Report } from "./result.ts";
 
-/** What was read of one object, which need not be there. */
-export interface Got<T> {
-  readonly object: T | undefined;
-}
-
-/** Reads the cluster with the rights of the caller; where these do not suffice, that is noted. */
+/** Reads the cluster with the permissions of the kubeconfig; without a permission it adds a note to the report. */
 export class Reader {
   readonly client: KubeClient;
   readonly signal: AbortSignal;
-  readonly findings: Findings;
+  readonly report: Report;
 
-  constructor(client: KubeClient, findings: Findings, signal: AbortSignal) {
+  constructor(client: KubeClient, report: Report, signal: AbortSignal) {
     this.client = client;
-    this.findings = findings;
+    this.report = report;
     this.signal = signal;
   }
 
-  /** @param what as it reads in "You may not …" */
-  async get<T>(check: Check, what: string, path: string): Promise<Got<T> | undefined> {
-    return this.allowed(check, what, this.#object<T>(path));
+  /** @param what as in "You may not …" */
+  get<T>(check: Check, what: string, path: string): Promise<{ readonly object: T | undefined } | undefined> {
+    const read = async (): Promise<{ readonly object: T | undefined }> => ({
+      object: await this.client.json<T>({ path, signal: this.signal }),
+    });
+    return this.allowed(check, what, orNotFound(read(), { object: undefined }));
   }
 
-  /** None of a kind that the cluster does not know. */
+  /** In one namespace, or in all. A kind that the cluster does not know has no objects. */
   list<T extends KubeObject>(check: Check, selection: Selection): Promise<readonly T[] | undefined> {
     const { resource, namespace } = selection;
     const where = namespace === undefined ? "in all namespaces" : `in ${namespace}`;
-    return this.allowed(check, `list ${resource.plural} ${where}`, this.#objects<T>(selection));
+    const read = orNotFound(listAll<T>(this.client, selection, this.signal), []);
+    return this.allowed(check, `list ${resource.plural} ${where}`, read);
   }
 
-  /** In each of the namespaces, or, where none is named, in all; those of them that may be read. */
+  /** In each of the namespaces, or in all if there are none. */
   async listIn<T extends KubeObject>(
     check: Check,
     selection: Selection,
@@ -46,37 +45,25 @@ export class Reader {
     return lists.flat();
   }
 
-  /** `undefined` where the caller has no right to it. */
+  /** `undefined` without the permission. */
   async allowed<T>(check: Check, what: string, reading: Promise<T>): Promise<T | undefined> {
     try {
       return await reading;
     } catch (error) {
       if (!isCode(error, 403)) throw error;
-      this.findings.add({
-        severity: "note",
-        check,
-        message: `Not looked at: you may not ${what}.`,
-        remedy: "Ask somebody who may, or have that right given to you for the time being.",
-      });
+      this.report.add(check, [
+        note(`Not checked: you may not ${what}.`, "Use a kubeconfig that has this permission."),
+      ]);
       return undefined;
     }
   }
+}
 
-  async #object<T>(path: string): Promise<Got<T>> {
-    try {
-      return { object: await this.client.json<T>({ path, signal: this.signal }) };
-    } catch (error) {
-      if (isCode(error, 404)) return { object: undefined };
-      throw error;
-    }
-  }
-
-  async #objects<T extends KubeObject>(selection: Selection): Promise<readonly T[]> {
-    try {
-      return await listAll<T>(this.client, selection, this.signal);
-    } catch (error) {
-      if (isCode(error, 404)) return [];
-      throw error;
-    }
+async function orNotFound<T>(reading: Promise<T>, absent: T): Promise<T> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (isCode(error, 404)) return absent;
+    throw error;
   }
 }

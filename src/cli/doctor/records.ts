@@ -2,79 +2,150 @@ import type { ConfigMap, KubeObject, Secret } from "../../kube/objects.ts";
 import { type ApiKey, parseApiKey } from "../../records/api-key.ts";
 import { parseBackup } from "../../records/backup.ts";
 import { parseKeyUsage } from "../../records/key-usage.ts";
-import { RESOURCE_LABEL, type RecordKind } from "../../records/labels.ts";
+import { RESOURCE_LABEL } from "../../records/labels.ts";
 import { parseMembers } from "../../records/members.ts";
-import { type Organization, parseOrganization } from "../../records/organization.ts";
+import {
+  type Organization,
+  organizationConfigMapName,
+  parseOrganization,
+} from "../../records/organization.ts";
 import type { Parsed } from "../../records/parse.ts";
-import { parseService, type Service } from "../../records/service.ts";
-import type { Finding } from "./finding.ts";
+import { parseService, type Service, serviceConfigMapName } from "../../records/service.ts";
+import { recordsFlag } from "../common-options.ts";
+import { error, type Result, warning } from "./result.ts";
 
-/** The records that can be read, and what is wrong with the others. */
+/** The well-formed records, and results for the malformed ones. */
 export interface ReadRecords {
   readonly organizations: readonly Organization[];
   readonly services: readonly Service[];
-  readonly findings: readonly Finding[];
+  readonly keys: readonly ApiKey[];
+  readonly malformed: readonly Result[];
 }
 
-/** @param objects all ConfigMaps of the namespace that say that they are records */
-export function readRecords(objects: readonly ConfigMap[], namespace: string): ReadRecords {
+/** @param configMaps all ConfigMaps of the namespace with the label of records; `secrets` likewise */
+export function readRecords(
+  configMaps: readonly ConfigMap[],
+  secrets: readonly Secret[],
+  namespace: string,
+): ReadRecords {
+  const malformed: Result[] = [];
+  const check = <T>(kind: string, { metadata: { name } }: KubeObject, parsed: readonly Parsed<T>[]): T[] =>
+    parsed.flatMap((each) => {
+      if (each.ok) return [each.value];
+      const remedy = `kubectl edit ${kind} ${name} --namespace ${namespace}`;
+      malformed.push(error(`The ${kind} ${name} is malformed: ${each.problem}.`, remedy));
+      return [];
+    });
   const organizations: Organization[] = [];
   const services: Service[] = [];
-  const findings: Finding[] = [];
-  const take = <T>(object: KubeObject, parsed: Parsed<T>, into: T[]) => {
-    if (parsed.ok) into.push(parsed.value);
-    else findings.push(malformed("configmap", object, namespace, parsed.problem));
-  };
-  for (const object of objects) {
+  for (const object of configMaps) {
     const { metadata, data } = object;
     const kind = metadata.labels?.[RESOURCE_LABEL];
-    if (kind === "organization") take(object, parseOrganization(metadata.name, data), organizations);
-    else if (kind === "service") take(object, parseService(metadata.name, metadata.labels, data), services);
-    else {
-      findings.push(
-        ...problemsOf(kind ?? "", object).map((problem) =>
-          malformed("configmap", object, namespace, problem),
-        ),
-      );
+    const checkAll = (parsed: readonly Parsed<unknown>[]) => check("configmap", object, parsed);
+    switch (kind) {
+      case "organization":
+        organizations.push(...check("configmap", object, [parseOrganization(metadata.name, data)]));
+        break;
+      case "service":
+        services.push(...check("configmap", object, [parseService(metadata.name, metadata.labels, data)]));
+        break;
+      case "members":
+        checkAll([...parseMembers(data).values()]);
+        break;
+      case "backup":
+        checkAll([parseBackup(metadata.name, data)]);
+        break;
+      case "key-usage":
+        checkAll([...parseKeyUsage(data).values()]);
+        break;
+      default:
+        checkAll([
+          { ok: false, problem: `the label ${RESOURCE_LABEL} is "${kind}", which is no kind of record` },
+        ]);
     }
   }
-  return { organizations, services, findings };
+  const keys = secrets.flatMap((object) =>
+    check("secret", object, [parseApiKey(object.metadata.labels, object.data)]),
+  );
+  return { organizations, services, keys, malformed };
 }
 
-const OTHER_KINDS: Readonly<
-  Record<Exclude<RecordKind, "organization" | "service">, (object: ConfigMap) => string[]>
-> = {
-  members: ({ data }) => problemsIn([...parseMembers(data).values()]),
-  backup: ({ metadata, data }) => problemsIn([parseBackup(metadata.name, data)]),
-  "key-usage": ({ data }) => problemsIn([...parseKeyUsage(data).values()]),
-};
+export type NamespaceState = "active" | "terminating" | "missing";
 
-function problemsOf(kind: string, object: ConfigMap): string[] {
-  const find = new Map(Object.entries(OTHER_KINDS)).get(kind);
-  return find ? find(object) : [`the label ${RESOURCE_LABEL} is "${kind}", which is no kind of record`];
+export interface References extends Pick<ReadRecords, "organizations" | "services" | "keys"> {
+  /** Names of the tiers; `undefined` if they could not be read. */
+  readonly tiers: ReadonlySet<string> | undefined;
+  /** Namespaces of services, as far as they could be read. */
+  readonly namespaces: ReadonlyMap<string, NamespaceState>;
+  /** Namespaces in which the controller looks for pipes; empty for all. */
+  readonly pipeNamespaces: readonly string[];
 }
 
-function problemsIn(parsed: readonly Parsed<unknown>[]): string[] {
-  return parsed.flatMap((each) => (each.ok ? [] : [each.problem]));
+/** Checks that the tiers, organizations and namespaces that records name exist. */
+export function checkReferences(references: References, records: string): Result[] {
+  const { organizations, services, keys, tiers } = references;
+  const flag = recordsFlag(records);
+  const known = new Set(organizations.map(({ id }) => id));
+  const create = (id: string) =>
+    `pipe-scaling admin organization create --id ${id} --name <name> --tier <tier>${flag}`;
+  return [
+    ...organizations
+      .filter(({ tier }) => tiers && !tiers.has(tier))
+      .map(({ id, name, tier }) =>
+        error(
+          `The organization ${name} has the unknown tier "${tier}", so its pipes are not resized; the tiers are ${[...(tiers ?? [])].join(", ")}.`,
+          `pipe-scaling admin organization update ${id} --tier <tier>${flag}, or add the tier to the values of the chart.`,
+        ),
+      ),
+    ...services.flatMap((service) => {
+      const { id, name, organizationId } = service;
+      const edit = `kubectl edit configmap ${serviceConfigMapName(id)} --namespace ${records}`;
+      const inNamespace = checkNamespace(service, references, edit);
+      if (known.has(organizationId)) return inNamespace;
+      const message = `The service ${name} (${id}) belongs to the organization ${organizationId}, which has no well-formed record, so its pipes are not resized.`;
+      const configMap = organizationConfigMapName(organizationId);
+      const remedy = `Create the ConfigMap ${configMap} (${create(organizationId)}), or correct the label: ${edit}`;
+      return [error(message, remedy), ...inNamespace];
+    }),
+    ...keys
+      .filter(({ organizationId }) => !known.has(organizationId))
+      .map(({ id, name, organizationId }) =>
+        warning(
+          `The API key ${name} (${id}) belongs to the organization ${organizationId}, which has no well-formed record, so it cannot be used.`,
+          `pipe-scaling admin key delete ${id}${flag}, or create the organization: ${create(organizationId)}`,
+        ),
+      ),
+  ];
 }
 
-/** The keys that can be read, and what is wrong with the others. */
-export function readKeys(objects: readonly Secret[], namespace: string) {
-  const keys: ApiKey[] = [];
-  const findings: Finding[] = [];
-  for (const object of objects) {
-    const parsed = parseApiKey(object.metadata.labels, object.data);
-    if (parsed.ok) keys.push(parsed.value);
-    else findings.push(malformed("secret", object, namespace, parsed.problem));
+function checkNamespace(
+  { id, name, namespace }: Service,
+  { namespaces, pipeNamespaces }: References,
+  edit: string,
+): Result[] {
+  const service = `The service ${name} (${id})`;
+  const state = namespaces.get(namespace);
+  if (state === "missing") {
+    return [
+      error(
+        `${service} names the namespace ${namespace} for its pipes, which does not exist.`,
+        `kubectl create namespace ${namespace}, or name another one: ${edit}`,
+      ),
+    ];
   }
-  return { keys, findings };
-}
-
-function malformed(kind: string, { metadata }: KubeObject, namespace: string, problem: string): Finding {
-  return {
-    severity: "error",
-    check: "records",
-    message: `The ${kind} ${metadata.name} is malformed: ${problem}.`,
-    remedy: `kubectl edit ${kind} ${metadata.name} --namespace ${namespace}`,
-  };
+  if (state === "terminating") {
+    return [
+      warning(
+        `${service} has its pipes in the namespace ${namespace}, which is being deleted: they are not resized.`,
+        `When its pipes run in another namespace: ${edit}`,
+      ),
+    ];
+  }
+  if (pipeNamespaces.length === 0 || pipeNamespaces.includes(namespace)) return [];
+  return [
+    error(
+      `${service} has its pipes in the namespace ${namespace}, which the controller does not watch.`,
+      "Add it to pipes.namespaces in the values of the chart: helm upgrade.",
+    ),
+  ];
 }

@@ -1,78 +1,50 @@
 import { type PipeScalingView, requestedSize } from "../../controller/observe/pipe-scaling-view.ts";
 import type { Condition, PipeScalingStatus } from "../../crd/pipe-scaling.ts";
 import { scalingRequestFor } from "../../crd/scaling-request.ts";
-import { parseSize, type Size } from "../../domain/size.ts";
+import type { Size } from "../../domain/size.ts";
 import type { Organization } from "../../records/organization.ts";
-import { NOT_SEEN_YET, type PipeLine, type RescaleState, type RescaleView } from "../view/rescale-view.ts";
-import { standingOf, type WatchedPipe } from "./pipe-lines.ts";
-
-const NOTHING_KNOWN = {
-  wanted: undefined,
-  from: undefined,
-  effective: undefined,
-  pipes: { total: 0, updated: 0 },
-  startedAt: undefined,
-  completedAt: undefined,
-  requestId: undefined,
-  lines: [],
-} as const;
+import { NOT_OBSERVED_YET, type RescaleState, type RescaleView } from "../view/rescale-view.ts";
 
 /**
- * How a service's rescale stands, by its PipeScaling and, where they can be read, its pipes.
+ * The rescale of a service as its PipeScaling reports it.
  *
- * @param service as people are to read it
- * @param oldTier one that its organization has no more: what is scaled by that is not the outcome
+ * @param service its name
+ * @param oldTier tier that its organization no longer has: to be scaled by that tier is not the outcome
  */
-export function viewOf(
-  service: string,
-  scaling: PipeScalingView | undefined,
-  pipes: readonly WatchedPipe[] | undefined,
-  oldTier?: string,
-): RescaleView {
-  if (!scaling) {
-    return {
-      service,
-      ...NOTHING_KNOWN,
-      state: "unknown",
-      reason: "NoPipeScaling",
-      message: "It has no PipeScaling: no pipe of it has been seen yet.",
-    };
-  }
-  const { status } = scaling;
-  const { desired, propagation } = status;
-  const wanted = wantedSize(scaling);
-  const standing = wanted && pipes ? standingOf(pipes, scaling, wanted) : undefined;
-  const lines = standing?.lines ?? failedLines(status, wanted);
+export function viewOf(service: string, scaling: PipeScalingView | undefined, oldTier?: string): RescaleView {
+  const { desired, effective, pipes, propagation, failures = [] } = scaling?.status ?? {};
+  const isCurrent = scaling !== undefined && isObserved(scaling);
+  const wanted = scaling && desiredSize(scaling);
+  const retries = failures.flatMap(({ nextRetryAt }) => (nextRetryAt ? [Date.parse(nextRetryAt)] : []));
   return {
     service,
-    wanted,
-    from: isSeen(scaling) ? desired?.source : undefined,
-    effective: sizeIn(status.effective),
-    pipes: standing
-      ? { total: lines.length, updated: lines.filter(({ state }) => state === "done").length }
-      : { total: status.pipes?.total ?? 0, updated: status.pipes?.updated ?? 0 },
+    desired: wanted,
+    source: isCurrent ? desired?.source : undefined,
+    effective: sizeIn(effective),
+    pipes: { total: pipes?.total ?? 0, updated: pipes?.updated ?? 0 },
     startedAt: dateIn(propagation?.startedAt),
     completedAt: dateIn(propagation?.completedAt),
-    progressedAt: standing?.progressedAt,
-    requestId: requestIdOf(scaling, wanted),
-    ...outcomeOf(scaling, oldTier),
-    retryAt: standing?.retryAt,
-    lines,
+    requestId: isCurrent
+      ? propagation?.requestId
+      : wanted && scalingRequestFor(wanted, scaling?.requestAnnotation)?.requestId,
+    ...stateOf(scaling, oldTier),
+    retryAt: retries.length === 0 ? undefined : new Date(Math.min(...retries)),
+    pending: isCurrent ? (pipes?.pending ?? []) : [],
   };
 }
 
-/** The size that the pipes are to have: as the status has it, or by a newer spec that no status is about yet. */
-export function wantedSize(scaling: PipeScalingView): Size | undefined {
+/** The desired size: of the status, or of a newer spec that the controller has not observed yet. */
+export function desiredSize(scaling: PipeScalingView): Size | undefined {
   const reported = sizeIn(scaling.status.desired);
-  return isSeen(scaling) ? reported : (requestedSize(scaling) ?? reported);
+  return isObserved(scaling) ? reported : (requestedSize(scaling) ?? reported);
 }
 
-/** Whether what the status says is about the newest spec. */
-function isSeen({ metadata, status }: PipeScalingView): boolean {
+/** Returns true if the status is about the newest spec. */
+function isObserved({ metadata, status }: PipeScalingView): boolean {
   return status.observedGeneration === metadata.generation;
 }
 
-/** The tier by which a PipeScaling was judged, where its organization has another one by now. */
+/** The tier in the status, if its organization has another one now. */
 export function oldTierOf(
   scaling: PipeScalingView | undefined,
   organization: Pick<Organization, "tier"> | undefined,
@@ -81,29 +53,29 @@ export function oldTierOf(
   return organization && organization.tier !== tier ? tier : undefined;
 }
 
-function outcomeOf(
-  scaling: PipeScalingView,
-  oldTier: string | undefined,
-): Pick<RescaleView, "state" | "reason" | "message"> {
+type State = Pick<RescaleView, "state" | "reason" | "message">;
+
+function stateOf(scaling: PipeScalingView | undefined, oldTier: string | undefined): State {
+  if (!scaling) {
+    const message = "There is no PipeScaling: the controller has not seen a pipe of this service yet.";
+    return { state: "unknown", reason: "NoPipeScaling", message };
+  }
   const { conditions = [], observedGeneration = -1, tier } = scaling.status;
-  if (observedGeneration < 0) {
-    return { state: "unknown", reason: NOT_SEEN_YET, message: "No controller has looked at it yet." };
-  }
-  if (!isSeen(scaling)) {
-    const message = "The controller has not looked at its newest change yet.";
-    return { state: "propagating", reason: NOT_SEEN_YET, message };
-  }
+  if (observedGeneration < 0) return notObserved("unknown", "the PipeScaling");
+  if (!isObserved(scaling)) return notObserved("propagating", "the newest change");
+  const state = stateIn(conditions);
+  // A change of the tier does not change the generation of the PipeScaling.
+  const isOld = state === "scaled" && oldTier !== undefined && tier === oldTier;
+  if (isOld) return notObserved("propagating", "the new tier of the organization");
   const { reason, message } = currentCondition(conditions) ?? { reason: "", message: "" };
-  const state = stateOf(conditions);
-  // Another tier is no change of the PipeScaling, and so none of its generation.
-  if (state === "scaled" && oldTier !== undefined && tier === oldTier) {
-    const message = "The controller has not looked at the new tier of the organization yet.";
-    return { state: "propagating", reason: NOT_SEEN_YET, message };
-  }
   return { state, reason, message };
 }
 
-/** The condition that says how it is: Stalled or Reconciling where there is one, else Ready. */
+function notObserved(state: RescaleState, what: string): State {
+  return { state, reason: NOT_OBSERVED_YET, message: `No controller has observed ${what} yet.` };
+}
+
+/** The condition with the most to say: Stalled or Reconciling if one is True, otherwise Ready. */
 export function currentCondition(conditions: readonly Condition[]): Condition | undefined {
   return (
     conditions.find(({ type, status }) => type !== "Ready" && status === "True") ??
@@ -111,28 +83,12 @@ export function currentCondition(conditions: readonly Condition[]): Condition | 
   );
 }
 
-function stateOf(conditions: readonly Condition[]): RescaleState {
+function stateIn(conditions: readonly Condition[]): RescaleState {
   const has = (type: string, status: Condition["status"]) =>
     conditions.some((each) => each.type === type && each.status === status);
   if (has("Ready", "True")) return "scaled";
   if (has("Stalled", "True")) return "failed";
   return has("Ready", "Unknown") ? "suspended" : "propagating";
-}
-
-function requestIdOf(scaling: PipeScalingView, wanted: Size | undefined): string | undefined {
-  if (isSeen(scaling)) return scaling.status.propagation?.requestId;
-  return wanted && scalingRequestFor(wanted, scaling.requestAnnotation)?.requestId;
-}
-
-/** Where the pipes cannot be read, those that failed are all that is known by name. */
-function failedLines({ failures = [] }: PipeScalingStatus, wanted: Size | undefined): PipeLine[] {
-  return failures.map(({ pipe, size, message }) => ({
-    name: pipe,
-    from: undefined,
-    to: parseSize(size) ?? wanted,
-    state: "failed",
-    why: message,
-  }));
 }
 
 function sizeIn(fields: PipeScalingStatus["effective"]): Size | undefined {

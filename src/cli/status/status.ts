@@ -1,5 +1,6 @@
 import * as z from "zod";
 import type { KubeClient } from "../../kube/client.ts";
+import { KubeApiError, KubeUnreachableError } from "../../kube/errors.ts";
 import type { ConfigMap } from "../../kube/objects.ts";
 import { CONFIG_MAPS } from "../../kube/paths.ts";
 import { parseOrganization } from "../../records/organization.ts";
@@ -7,37 +8,37 @@ import type { Service } from "../../records/service.ts";
 import { clusterSettings } from "../../settings/cluster.ts";
 import { UsageError } from "../../settings/option.ts";
 import { nonEmptyText } from "../../settings/values.ts";
+import { withClient } from "../admin/connection.ts";
+import { servicesOf } from "../admin/find.ts";
+import { Records } from "../admin/records.ts";
 import { argument } from "../argument.ts";
 import { defineCommand } from "../command.ts";
 import { outputOption } from "../common-options.ts";
-import { EXIT_DONE, EXIT_NOT_WELL } from "../exit-codes.ts";
+import { EXIT_DONE, EXIT_UNHEALTHY } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { type Format, printData, printList } from "../output.ts";
-import { Records } from "../records/records.ts";
-import { servicesOf } from "../records/service/read.ts";
-import { withClient } from "../records/with-client.ts";
-import { exitCodeOf } from "../view/follow.ts";
+import { exitCodeOf, follow, progressOnStderr } from "../view/follow.ts";
+import { poll } from "../view/poll.ts";
 import { requireWatch, watchOptions } from "../view/watch-options.ts";
-import { type Look, lookAt } from "./look.ts";
-import { nextSteps } from "./next-steps.ts";
-import { printService, type Surroundings } from "./print-service.ts";
-import { dataRow, type Organizations, pipeRow, tableRow } from "./rows.ts";
+import { dataRow, nextSteps, type PrintContext, printService, tableRow } from "./print.ts";
 import { oldTierOf, viewOf } from "./scaling-view.ts";
-import { serviceNamed } from "./service-named.ts";
-import { ServiceNews } from "./service-news.ts";
-import { type ServiceStanding, standings } from "./services.ts";
-import { watchService } from "./watch-service.ts";
+import {
+  findServiceNamed,
+  type Organizations,
+  readServiceStatus,
+  readStatuses,
+  type ServiceStatus,
+} from "./services.ts";
 
 export const status = defineCommand({
   name: "status",
-  summary: "show how far the rescales of services are",
+  summary: "show the progress of rescales",
   details:
-    "Without a service, a table of all of them. With one, by its id or its name, each of its pipes, what\n" +
-    "stands in the way, and what to do next; --watch goes on until the outcome, drawn in place on a terminal\n" +
-    "and line by line elsewhere. Ends with 3 if a rescale failed or is suspended.\n\n" +
-    "Needs no more than the right to list ConfigMaps in the namespace of the records, and to get, list and\n" +
-    "watch PipeScalings, Deployments and Pods where the pipes run; without that to Deployments and Pods it\n" +
-    "shows what the PipeScaling tells.",
+    "Without a service, prints a table of all services. With the id or the name of a service, prints its pending\n" +
+    "pipes, failures and the next steps; --watch waits for the outcome and shows the progress. Exits with 3 if a\n" +
+    "rescale failed or is suspended.\n\n" +
+    "Needs permission to list ConfigMaps in the namespace of the records, and PipeScalings in the namespaces of\n" +
+    "the pipes.",
   examples: [
     "status",
     "status orders",
@@ -46,7 +47,7 @@ export const status = defineCommand({
   ],
   arguments: z.object({
     service: argument(nonEmptyText.optional(), {
-      description: "id or name of a service; without it all of them",
+      description: "id or name of a service; default: all services",
     }),
   }),
   options: z.object({
@@ -57,36 +58,28 @@ export const status = defineCommand({
   async run({ service: named, watch, timeout: timeoutMs, output, kubeconfig, namespace }, io) {
     if (watch && named === undefined) throw new UsageError("--watch needs a service: name one.");
     requireWatch(watch, timeoutMs);
-    let news: ServiceNews | undefined;
-    return await withClient(
-      kubeconfig,
-      async (client) => {
-        const records = new Records(client, namespace, io.signal);
-        const [services, organizations] = await Promise.all([
-          records.list<ConfigMap>(CONFIG_MAPS, "service"),
-          organizationsOf(records),
-        ]);
-        if (named === undefined) return showAll(io, output, client, servicesOf(io, services), organizations);
-        const service = serviceNamed(services, named, namespace);
-        const look = await lookAt(client, service, io.signal);
-        noteUnread(io, service, look);
-        const oldTier = oldTierOf(look.scaling, organizations.get(service.organizationId));
-        const surroundings = { organizations, records: namespace, nowMs: Date.now() };
-        if (!watch) return showOne(io, output, standingBy(service, look, oldTier), surroundings);
-        news = new ServiceNews(service, look, oldTier);
-        const exitCode = await watchService(io, output === "table", client, news, timeoutMs);
-        const { latest } = news;
-        if (output !== "table" && latest) printData(io, output, fullRow(latest, organizations));
-        const steps = exitCode === EXIT_NOT_WELL && latest ? nextSteps(latest, namespace) : [];
-        for (const step of steps) io.err(`${step}\n`);
-        return exitCode;
-      },
-      (call) => news?.onCall(call),
-    );
+    return await withClient(kubeconfig, async (client) => {
+      const records = new Records(client, namespace, io.signal);
+      const [services, organizations] = await Promise.all([
+        records.list<ConfigMap>(CONFIG_MAPS, "service"),
+        organizationsOf(records),
+      ]);
+      const context = { organizations, records: namespace, nowMs: Date.now() };
+      if (named === undefined) return showAll(io, output, client, servicesOf(io, services), context);
+      const service = findServiceNamed(services, named, namespace);
+      const first = await readServiceStatus(client, service, undefined, io.signal);
+      const oldTier = oldTierOf(first.scaling, organizations.get(service.organizationId));
+      if (!watch) {
+        const view = viewOf(service.name, first.scaling, oldTier);
+        return showOne(io, output, { ...first, view }, context);
+      }
+      const read = () => readServiceStatus(client, service, oldTier, io.signal);
+      return await watchOne(io, output, read, context, timeoutMs);
+    });
   },
 });
 
-/** One that cannot be read is as one that is not there: it is not what was asked for. */
+/** Without organizations whose records are malformed. */
 async function organizationsOf(records: Records): Promise<Organizations> {
   const objects = await records.list<ConfigMap>(CONFIG_MAPS, "organization");
   return new Map(
@@ -102,51 +95,61 @@ async function showAll(
   output: Format,
   client: KubeClient,
   services: readonly Service[],
-  organizations: Organizations,
+  context: PrintContext,
 ): Promise<number> {
-  const found = await standings(client, services, organizations, io.signal);
-  const nowMs = Date.now();
+  const { organizations } = context;
+  const statuses = await readStatuses(client, services, organizations, io.signal);
   if (output !== "table") {
-    printData(
-      io,
-      output,
-      found.map((each) => dataRow(each, organizations)),
-    );
-  } else if (found.length === 0) {
-    io.err("There is no service yet: see service create --help.\n");
+    const rows = statuses.map((each) => dataRow(each, organizations));
+    printData(io, output, rows);
+  } else if (statuses.length === 0) {
+    io.err("There is no service yet: see pipe-scaling admin service create --help.\n");
   } else {
-    printList(
-      io,
-      output,
-      ["name", "organization", "wanted", "effective", "pipes", "state", "since", "reason"],
-      found.map((each) => tableRow(each, organizations, nowMs)),
-    );
+    const columns = ["name", "organization", "desired", "effective", "pipes", "state", "since", "reason"];
+    const rows = statuses.map((each) => tableRow(each, context));
+    printList(io, output, columns, rows);
   }
-  return found.some(({ view }) => exitCodeOf(view) === EXIT_NOT_WELL) ? EXIT_NOT_WELL : EXIT_DONE;
+  const isUnhealthy = statuses.some(({ view }) => exitCodeOf(view) === EXIT_UNHEALTHY);
+  return isUnhealthy ? EXIT_UNHEALTHY : EXIT_DONE;
 }
 
-function standingBy(
-  service: Service,
-  { scaling, pipes }: Look,
-  oldTier: string | undefined,
-): ServiceStanding {
-  return { service, scaling, view: viewOf(service.name, scaling, pipes, oldTier) };
+function showOne(io: Io, output: Format, status: ServiceStatus, context: PrintContext): number {
+  if (output === "table") printService(io, status, context);
+  else printData(io, output, dataRow(status, context.organizations));
+  return exitCodeOf(status.view);
 }
 
-function showOne(io: Io, output: Format, standing: ServiceStanding, surroundings: Surroundings): number {
-  if (output === "table") printService(io, standing, surroundings);
-  else printData(io, output, fullRow(standing, surroundings.organizations));
-  return exitCodeOf(standing.view);
+const POLL_MS = 1000;
+
+/** With json or yaml the progress goes to standard error, and the outcome to standard output. */
+async function watchOne(
+  io: Io,
+  output: Format,
+  read: () => Promise<ServiceStatus>,
+  { organizations, records }: PrintContext,
+  timeoutMs: number | undefined,
+): Promise<number> {
+  let last: ServiceStatus | undefined;
+  const readView = async () => {
+    last = await read();
+    return { view: last.view };
+  };
+  const exitCode = await follow(
+    output === "table" ? io : progressOnStderr(io),
+    (signal) => poll({ read: readView, retryAfterMs, intervalMs: POLL_MS, isKnownToWork: true }, signal),
+    { timeoutMs },
+  );
+  if (output !== "table" && last) printData(io, output, dataRow(last, organizations));
+  const steps = exitCode === EXIT_UNHEALTHY && last ? nextSteps(last, records) : [];
+  for (const step of steps) io.err(`${step}\n`);
+  return exitCode;
 }
 
-function fullRow(standing: ServiceStanding, organizations: Organizations) {
-  return { ...dataRow(standing, organizations), eachPipe: standing.view.lines.map(pipeRow) };
-}
-
-function noteUnread(io: Io, { namespace }: Service, { pipes }: Look): void {
-  if (!pipes) {
-    io.err(
-      `You may not list the Deployments of the namespace ${namespace}: of its pipes only those that failed are shown.\n`,
-    );
-  }
+/** An unavailable API server may become available again; a missing permission needs a person. */
+function retryAfterMs(error: unknown): number | undefined {
+  const isTransient =
+    error instanceof KubeUnreachableError ||
+    (error instanceof KubeApiError && (error.code === 429 || error.code >= 500));
+  if (!isTransient) return undefined;
+  return error instanceof KubeApiError ? (error.retryAfterMs ?? 0) : 0;
 }

@@ -1,13 +1,12 @@
 import { type Clock, systemClock } from "../../runtime/clock.ts";
-import { EXIT_DONE, EXIT_NOT_WELL, EXIT_UNFINISHED } from "../exit-codes.ts";
+import { EXIT_DONE, EXIT_TIMEOUT, EXIT_UNHEALTHY } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
-import { type Display, LiveView } from "./live-view.ts";
-import { PlainView } from "./plain-view.ts";
+import { painter } from "../style.ts";
+import type { Update } from "./poll.ts";
+import { frame, plainLines } from "./render.ts";
 import type { RescaleState, RescaleView } from "./rescale-view.ts";
-import { roughly } from "./time.ts";
-
-/** What a source tells: how the rescale stands, or, in a sentence, why that is not known at present. */
-export type News = { readonly view: RescaleView } | { readonly trouble: string };
+import { broken, labeled, printable } from "./text.ts";
+import { roughly, stopwatch } from "./time.ts";
 
 export interface FollowOptions {
   /** Without it the watch goes on until the outcome. */
@@ -15,79 +14,131 @@ export interface FollowOptions {
   readonly clock?: Clock;
 }
 
-/** The outcomes, and how the command ends with each. */
-const OUTCOMES: ReadonlyMap<RescaleState, number> = new Map([
+const EXIT_CODES: ReadonlyMap<RescaleState, number> = new Map([
   ["scaled", EXIT_DONE],
-  ["failed", EXIT_NOT_WELL],
-  ["suspended", EXIT_NOT_WELL],
+  ["failed", EXIT_UNHEALTHY],
+  ["suspended", EXIT_UNHEALTHY],
 ]);
 
 type FollowIo = Pick<Io, "out" | "err" | "terminal" | "signal">;
 
-/** For who follows by standard error, while standard output is left to the outcome for programs. */
-export function besideOutput({ err, signal, terminal }: FollowIo): FollowIo {
+/** Sends the progress to standard error as plain lines, so that standard output has only data for programs. */
+export function progressOnStderr({ err, signal, terminal }: FollowIo): FollowIo {
   return { out: err, err, signal, terminal: { ...terminal, output: false } };
 }
 
+/** The exit code for a rescale in this state, which need not be its outcome. */
+export function exitCodeOf({ state }: Pick<RescaleView, "state">): number {
+  return EXIT_CODES.get(state) ?? EXIT_DONE;
+}
+
 /**
- * Shows how a rescale goes on until its outcome: drawn in place on a terminal, line by line elsewhere.
+ * Shows a rescale until its outcome: redrawn in place on a terminal, line by line elsewhere.
  *
- * @param source ends never by itself, and goes on by itself after trouble
  * @returns the exit code
- * @throws what the source throws, and the reason of `io.signal` once that is aborted; the terminal is as it
- *   was found in either case
+ * @param source never ends by itself
+ * @throws the errors of the source, and the reason of `io.signal` once it is aborted
  */
 export async function follow(
   io: FollowIo,
-  source: AsyncIterable<News>,
+  source: (signal: AbortSignal) => AsyncGenerator<Update>,
   { timeoutMs, clock = systemClock }: FollowOptions = {},
 ): Promise<number> {
-  const display: Display = io.terminal.output
-    ? new LiveView({ out: io.out, ...io.terminal }, clock)
-    : new PlainView(io.out, clock);
-  const news = source[Symbol.asyncIterator]();
-  const ending = Promise.withResolvers<typeof EXIT_UNFINISHED>();
+  const display = io.terminal.output ? liveDisplay(io, clock) : plainDisplay(io, clock);
+  const ending = Promise.withResolvers<typeof EXIT_TIMEOUT>();
   const onAbort = () => ending.reject(io.signal.reason);
   if (io.signal.aborted) onAbort();
   io.signal.addEventListener("abort", onAbort);
-  // While it waits to try again nothing else may be there that keeps the process alive.
-  const timer = setTimeout(() => ending.resolve(EXIT_UNFINISHED), timeoutMs ?? FOREVER_MS);
+  const timer =
+    timeoutMs === undefined ? undefined : setTimeout(() => ending.resolve(EXIT_TIMEOUT), timeoutMs);
   const over = new AbortController();
   let exitCode: number;
   try {
-    exitCode = await Promise.race([untilOutcome(news, display, over.signal), ending.promise]);
+    exitCode = await Promise.race([showUntilOutcome(source, display, over.signal), ending.promise]);
   } finally {
     over.abort();
     clearTimeout(timer);
     io.signal.removeEventListener("abort", onAbort);
     display.end();
-    // Not waited for: it may be waiting itself, for news that nobody wants any more.
-    void news.return?.();
   }
-  if (exitCode === EXIT_UNFINISHED && timeoutMs !== undefined) {
-    io.err(`The watch ended after ${roughly(timeoutMs)}, before the outcome; what was begun goes on.\n`);
+  if (exitCode === EXIT_TIMEOUT && timeoutMs !== undefined) {
+    io.err(`The watch timed out after ${roughly(timeoutMs)}; the rescale goes on.\n`);
   }
   return exitCode;
 }
 
-/** As long as a timer can wait: 24 days. */
-const FOREVER_MS = 2 ** 31 - 1;
-
-async function untilOutcome(news: AsyncIterator<News>, display: Display, over: AbortSignal): Promise<number> {
-  for (;;) {
-    const { done, value } = await news.next();
-    if (over.aborted) return EXIT_UNFINISHED;
-    if (done) throw new Error("a source of news has ended before the outcome");
-    if ("trouble" in value) display.trouble(value.trouble);
-    else {
-      display.show(value.view);
-      const exitCode = OUTCOMES.get(value.view.state);
-      if (exitCode !== undefined) return exitCode;
-    }
+async function showUntilOutcome(
+  source: (signal: AbortSignal) => AsyncGenerator<Update>,
+  display: Display,
+  over: AbortSignal,
+): Promise<number> {
+  for await (const update of source(over)) {
+    if (over.aborted) return EXIT_TIMEOUT;
+    display.show(update);
+    const exitCode = "view" in update ? EXIT_CODES.get(update.view.state) : undefined;
+    if (exitCode !== undefined) return exitCode;
   }
+  throw new Error("the updates ended before the outcome");
 }
 
-/** The exit code of a look at where a rescale stands, which need not be its outcome. */
-export function exitCodeOf({ state }: Pick<RescaleView, "state">): number {
-  return OUTCOMES.get(state) ?? EXIT_DONE;
+interface Display {
+  show(update: Update): void;
+  end(): void;
+}
+
+/** Prints each new line once, with the elapsed time. */
+function plainDisplay({ out }: FollowIo, clock: Clock): Display {
+  const startedAt = clock.monotonic();
+  let printed: readonly string[] = [];
+  let hasProblem = false;
+  const print = (line: string) => out(`${stopwatch(clock.monotonic() - startedAt)}  ${line}\n`);
+  return {
+    show(update) {
+      if ("problem" in update) {
+        if (!hasProblem) print(printable(update.problem));
+        hasProblem = true;
+        return;
+      }
+      if (hasProblem) print("connected again");
+      hasProblem = false;
+      const lines = plainLines(update.view, clock.now());
+      for (const line of lines) if (!printed.includes(line)) print(line);
+      printed = lines;
+    },
+    end: () => undefined,
+  };
+}
+
+const TICK_MS = 1000;
+const CLEAR_BELOW = "\u001b[J";
+
+/** Redraws the lines in place, at each update and each second. The cursor stays below them. */
+function liveDisplay({ out, terminal }: FollowIo, clock: Clock): Display {
+  const paint = painter({ terminal });
+  let [view, problem]: [RescaleView | undefined, string] = [undefined, ""];
+  let drawnRows = 0;
+  let cancelTick: (() => void) | undefined;
+  const draw = () => {
+    const columns = terminal.columns();
+    const shown = view ? frame(view, clock.now(), { columns, paint }) : [];
+    const problems = problem === "" ? [] : labeled("", problem, columns).map((line) => paint("yellow", line));
+    const lines = [...shown, ...problems].flatMap((line) => broken(line, columns)).slice(1 - terminal.rows());
+    const up = drawnRows === 0 ? "" : `\u001b[${drawnRows}A`;
+    out(`${up}\r${CLEAR_BELOW}${lines.map((line) => `${line}\n`).join("")}`);
+    drawnRows = lines.length;
+    cancelTick?.();
+    cancelTick = clock.after(TICK_MS, draw);
+  };
+  return {
+    show(update) {
+      if ("view" in update) view = update.view;
+      problem = "problem" in update ? update.problem : "";
+      draw();
+    },
+    end() {
+      cancelTick?.();
+      if (drawnRows > 0) draw();
+      cancelTick?.();
+    },
+  };
 }

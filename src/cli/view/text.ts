@@ -1,80 +1,45 @@
-const GRAPHEMES = new Intl.Segmenter("en", { granularity: "grapheme" });
+import stringWidth from "string-width";
+import wrapAnsi from "wrap-ansi";
 
-/** Characters that take two columns (Unicode, East Asian Width); what is called ambiguous takes one nearly everywhere. */
-const WIDE =
-  /\ufe0f|[\p{Emoji_Presentation}\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{16fe0}-\u{1b2ff}\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u;
-
-/** Nothing that moves the cursor, changes the colours, turns the reading direction, or is not a character. */
+/** Characters that move the cursor, change colors or the reading direction, or are no characters at all. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}]+/gu;
 
 /**
- * A text that others wrote, as one line that is safe on a terminal: names and messages come from records and
- * from objects of tenants, and could otherwise say anything to the terminal of who looks at them.
+ * A text of somebody else as one line that is safe on a terminal: names and messages come from records and from
+ * objects of tenants, and could otherwise send control codes to the terminal.
  */
 export function printable(text: string): string {
   return text.replace(UNPRINTABLE, " ");
 }
 
-/** The same for a text of several lines that must not lose a character: each of those is spelt instead. */
-export function spelt(text: string, spell: (character: string) => string): string {
-  return text.replace(UNPRINTABLE, (those) =>
-    Array.from(those, (each) => (each === "\n" ? each : spell(each))).join(""),
+/** Escapes the same characters in a text of several lines, so that nothing is lost. */
+export function escaped(text: string, escapeOne: (character: string) => string): string {
+  return text.replace(UNPRINTABLE, (found) =>
+    Array.from(found, (each) => (each === "\n" ? each : escapeOne(each))).join(""),
   );
 }
 
-/** In columns of a terminal. Of a printable text. */
-export function widthOf(text: string): number {
-  return graphemes(text).reduce((sum, each) => sum + each.width, 0);
-}
-
-/** The text, or as much of its beginning as fits, with an ellipsis. */
-export function clipped(text: string, columns: number): string {
-  if (widthOf(text) <= columns) return text;
-  let [kept, left] = ["", columns - 1];
-  for (const { character, width } of graphemes(text)) {
-    if (width > left) break;
-    kept += character;
-    left -= width;
-  }
-  return columns < 1 ? "" : `${kept}…`;
-}
-
 export function padded(text: string, columns: number): string {
-  return text + " ".repeat(Math.max(0, columns - widthOf(text)));
+  return text + " ".repeat(Math.max(0, columns - stringWidth(text)));
 }
 
-/** Lines of at most so many columns, broken at blanks; a word that is longer than a line is cut through. */
-export function wrapped(text: string, columns: number): string[] {
-  const lines: string[] = [];
-  let line = "";
-  for (const word of text.split(" ").flatMap((each) => pieces(each, columns))) {
-    const longer = line === "" ? word : `${line} ${word}`;
-    if (widthOf(longer) <= columns) line = longer;
-    else {
-      lines.push(line);
-      line = word;
-    }
-  }
-  return line === "" ? lines : [...lines, line];
+/** Columns of the widest text. */
+export function widest(texts: readonly string[]): number {
+  return Math.max(0, ...texts.map((text) => stringWidth(text)));
 }
 
-function pieces(word: string, columns: number): string[] {
-  if (widthOf(word) <= columns) return [word];
-  const found: string[] = [];
-  let piece = "";
-  for (const { character } of graphemes(word)) {
-    if (piece !== "" && widthOf(piece + character) > columns) {
-      found.push(piece);
-      piece = "";
-    }
-    piece += character;
-  }
-  return [...found, piece];
+/** A line that may have colors, broken where the terminal would break it. */
+export function broken(line: string, columns: number): string[] {
+  return wrapAnsi(line, columns, { hard: true, trim: false }).split("\n");
 }
 
-function graphemes(text: string): { readonly character: string; readonly width: number }[] {
-  return [...GRAPHEMES.segment(text)].map(({ segment }) => ({
-    character: segment,
-    width: WIDE.test(segment) ? 2 : 1,
-  }));
+const MIN_COLUMNS = 20;
+
+/** The text after a label, in lines of at most so many columns; further lines are indented by the label's width. */
+export function labeled(label: string, text: string, columns: number): string[] {
+  const indent = stringWidth(label);
+  const width = Math.max(MIN_COLUMNS, columns - indent);
+  return wrapAnsi(printable(text), width, { hard: true })
+    .split("\n")
+    .map((line, at) => (at === 0 ? `${label}${line}` : `${" ".repeat(indent)}${line}`).trimEnd());
 }

@@ -24,11 +24,21 @@ export async function seed(cluster: Cluster, tiersFile: string, signal: AbortSig
 
   const tenant = async (name: string, service: string, pipesNamespace: string): Promise<Tenant> => {
     const organizationId = made.parse(
-      await run("organization", "create", "--name", name, "--tier", "basic", "--tiers-file", tiersFile),
+      await run(
+        "admin",
+        "organization",
+        "create",
+        "--name",
+        name,
+        "--tier",
+        "basic",
+        "--tiers-file",
+        tiersFile,
+      ),
     ).id;
     const serviceId = made.parse(
       await run(
-        ...["service", "create", "--organization", organizationId],
+        ...["admin", "service", "create", "--organization", organizationId],
         ...["--name", service, "--pipes-namespace", pipesNamespace],
       ),
     ).id;
@@ -41,9 +51,9 @@ export async function seed(cluster: Cluster, tiersFile: string, signal: AbortSig
   ]);
   const ofAcme = ["--organization", acme.organizationId];
   const [key] = await Promise.all([
-    run("key", "create", ...ofAcme, "--name", "deploy", "--role", "admin"),
+    run("admin", "key", "create", ...ofAcme, "--name", "deploy", "--role", "admin"),
     run(
-      ...["member", "add", ...ofAcme, "--user-id", "u-ada", "--name", "Ada Lovelace"],
+      ...["admin", "member", "add", ...ofAcme, "--user-id", "u-ada", "--name", "Ada Lovelace"],
       ...["--email", "ada@example.com", "--role", "admin"],
     ),
   ]);

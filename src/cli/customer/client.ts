@@ -1,0 +1,152 @@
+import * as z from "zod";
+import { describeIssues } from "../../records/parse.ts";
+import { CliError } from "../failure.ts";
+import type { Io } from "../io.ts";
+import { waitFor } from "../view/poll.ts";
+import { printable } from "../view/text.ts";
+import { type Access, type AccessValues, accessOf } from "./access.ts";
+import { ErrorResponse, errorOf, jsonOf, notThisApi, secondsOf } from "./errors.ts";
+import { ProfileFile, profilePath } from "./profile-file.ts";
+import { organizations } from "./responses.ts";
+import type { ApiRequest, RawResponse, Transport } from "./transport.ts";
+
+export interface ApiClientOptions {
+  readonly access: Access;
+  readonly transport: Pick<Transport, "send">;
+  /** Prints why a command waits. */
+  readonly tell: (sentence: string) => void;
+  /** Rejects with the signal's reason once it is aborted. */
+  readonly wait: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly signal: AbortSignal;
+}
+
+/** A 200. */
+export interface ApiResponse<T> {
+  readonly requestId: string;
+  readonly result: T;
+  /** Pause before the next request with this key, to stay below its rate limit. */
+  readonly restMs: number;
+}
+
+const MAX_ATTEMPTS = 5;
+const MAX_WAIT_MS = 60_000;
+
+/** Requests that are left for other users of the key. */
+const SPARE_REQUESTS = 2;
+
+const envelope = z.object({ requestId: z.string(), status: z.literal(200) });
+
+/**
+ * Sends requests to the API. An error is a CliError whose message says what to do. A 429 or a 503 is retried
+ * when the API says, a write too; a request without a response is not repeated.
+ */
+export class ApiClient {
+  readonly #options: ApiClientOptions;
+
+  constructor(options: ApiClientOptions) {
+    this.#options = options;
+  }
+
+  get access(): Access {
+    return this.#options.access;
+  }
+
+  /** @param schema of the result */
+  async request<T>(request: ApiRequest, schema: z.ZodType<T>): Promise<ApiResponse<T>> {
+    const { tell, wait, signal } = this.#options;
+    let waitedMs = 0;
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.requestOnce(request, schema);
+      } catch (error) {
+        if (!(error instanceof ErrorResponse) || error.retryAfterMs === undefined) throw error;
+        const { retryAfterMs } = error;
+        if (attempt === MAX_ATTEMPTS || waitedMs + retryAfterMs > MAX_WAIT_MS) throw error;
+        tell(`${error.message} Trying again in ${retryAfterMs / 1000} s.`);
+        await wait(retryAfterMs, signal);
+        waitedMs += retryAfterMs;
+      }
+    }
+  }
+
+  async requestOnce<T>(request: ApiRequest, schema: z.ZodType<T>): Promise<ApiResponse<T>> {
+    const { access, transport, signal } = this.#options;
+    signal.throwIfAborted();
+    const isRead = request.method === "GET";
+    const response = isRead ? await transport.send(request, signal) : await this.#write(request);
+    if (response.status !== 200) throw errorOf(response, request, access);
+    return { ...this.#read(response, schema), restMs: restMs(response) };
+  }
+
+  /** Not aborted by Ctrl-C, so that the outcome is known. */
+  async #write(request: ApiRequest): Promise<RawResponse> {
+    const { transport, tell, signal } = this.#options;
+    const onAbort = () => tell("Waiting for the response to the change. Ctrl-C again leaves it unknown.");
+    signal.addEventListener("abort", onAbort);
+    try {
+      return await transport.send(request);
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+    }
+  }
+
+  #read<T>(response: RawResponse, schema: z.ZodType<T>): { readonly requestId: string; readonly result: T } {
+    const { access } = this.#options;
+    const body = jsonOf(response.text);
+    const read = envelope.safeParse(body);
+    if (!read.success) throw notThisApi(response, access);
+    const { requestId } = read.data;
+    const { success, data, error } = z.object({ result: schema }).safeParse(body);
+    if (success) return { requestId, result: data.result };
+    throw new CliError(
+      `The response of ${access.url} does not match this version of pipe-scaling: ${printable(describeIssues(error))}. Use the version of the API. (request ${printable(requestId)})`,
+    );
+  }
+}
+
+function restMs({ headers }: RawResponse): number {
+  const remaining = Number(headers["x-ratelimit-remaining"] ?? SPARE_REQUESTS);
+  return remaining < SPARE_REQUESTS ? (secondsOf(headers["x-ratelimit-reset"]) ?? 0) : 0;
+}
+
+/** Calls `act` with a client of its own. */
+export async function withApi<T>(
+  values: AccessValues,
+  io: Io,
+  act: (api: ApiClient) => Promise<T>,
+): Promise<T> {
+  const access = accessOf(values, () => new ProfileFile(profilePath(io.env)).read());
+  // Loads the HTTP client, which --help does not need.
+  const { openTransport } = await import("./transport.ts");
+  const transport = openTransport(access, { env: io.env });
+  const tell = (sentence: string) => io.err(`${sentence}\n`);
+  try {
+    return await act(new ApiClient({ access, transport, tell, wait: waitFor, signal: io.signal }));
+  } finally {
+    await transport.close();
+  }
+}
+
+/** @throws CliError if the organization of the key has no record */
+export async function ownOrganization(api: ApiClient): Promise<{ id: string; name: string }> {
+  const { result } = await api.request({ method: "GET", path: "/v1/organizations" }, organizations);
+  const [own] = result;
+  if (own) return own;
+  throw new CliError(
+    `${api.access.url} has no record of the organization of the key that ends in ${api.access.keySuffix}: ask its operator.`,
+  );
+}
+
+/** The path of an organization, by default that of the key. */
+export async function organizationPath(api: ApiClient, id: string | undefined): Promise<string> {
+  return `/v1/organizations/${encodeURIComponent(id ?? (await ownOrganization(api)).id)}`;
+}
+
+/** The path of a service of an organization, by default of that of the key. */
+export async function servicePath(
+  api: ApiClient,
+  organization: string | undefined,
+  service: string,
+): Promise<string> {
+  return `${await organizationPath(api, organization)}/services/${encodeURIComponent(service)}`;
+}

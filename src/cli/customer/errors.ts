@@ -1,0 +1,187 @@
+import * as z from "zod";
+import { CliError } from "../failure.ts";
+import { printable } from "../view/text.ts";
+import { type Access, profileFlag } from "./access.ts";
+import type { ApiRequest, RawResponse } from "./transport.ts";
+
+/** The API could not be reached, or did not respond. The outcome of a write that was sent is unknown. */
+export class NoResponse extends CliError {}
+
+/** The API responded with an error. */
+export class ErrorResponse extends CliError {
+  readonly status: number;
+  /** When the same request may be sent again; absent if that would not help. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(message: string, status: number, retryAfterMs: number | undefined) {
+    super(message);
+    this.status = status;
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/** A write is safe to repeat after a 5xx, and without a response. */
+const UNKNOWN_OUTCOME = "It is not known whether the change was made; it is safe to repeat the command.";
+
+/** Codes of Node, OpenSSL and undici; the first row that matches counts. */
+const CAUSES: readonly (readonly [codes: RegExp, mayHaveArrived: boolean, message: string])[] = [
+  [/^ECONNREFUSED$/, false, "{origin} refused the connection: check the address, and that the API runs."],
+  [
+    /^(ENOTFOUND|EAI_AGAIN)$/,
+    false,
+    "The host {host} cannot be resolved: check the address and the network.",
+  ],
+  [/^(EHOSTUNREACH|ENETUNREACH)$/, true, "There is no route to {host}: check the address and the network."],
+  [
+    /^CERT_HAS_EXPIRED$/,
+    false,
+    "The certificate of {origin} has expired, or the clock of this machine is wrong: ask the operator of the API.",
+  ],
+  [
+    /^ERR_TLS_CERT_ALTNAME_INVALID$/,
+    false,
+    "The certificate of {origin} is not valid for {host}: check the address.",
+  ],
+  [
+    /(CERT|SIGNATURE)/,
+    false,
+    "The certificate of {origin} is not signed by a trusted authority: give the certificate of the authority with --ca-file (or PIPE_SCALING_CA_FILE).",
+  ],
+  [
+    /^(EPROTO|ERR_SSL_.*)$/,
+    false,
+    "{origin} does not speak TLS: check the address, and whether it begins with http://.",
+  ],
+  [
+    /^(HPE_.*|HTTPParserError)$/,
+    false,
+    "{origin} does not speak HTTP: check the address, and whether it begins with https://.",
+  ],
+  [/^UND_ERR_RES_EXCEEDED_MAX_SIZE$/, true, "The response of {origin} is too long: check the address."],
+  [
+    /^UND_ERR_CONNECT_TIMEOUT$/,
+    false,
+    "The connection to {origin} timed out: check the address and the network.",
+  ],
+  [/^(UND_ERR_(HEADERS|BODY)_TIMEOUT|TimeoutError|ETIMEDOUT)$/, true, "{origin} did not respond in time."],
+  [/^(UND_ERR_SOCKET|ECONNRESET|EPIPE)$/, true, "{origin} closed the connection without a response{hint}."],
+];
+
+/** @param proxy the request went through it */
+export function noResponse(
+  url: string,
+  { method }: ApiRequest,
+  cause: unknown,
+  proxy: URL | undefined,
+): NoResponse {
+  const ofProxy = proxy && proxyFailure(url, proxy, cause);
+  if (ofProxy !== undefined) return new NoResponse(ofProxy, { cause });
+  const { origin, hostname, protocol } = new URL(url);
+  const codes = codesOf(cause);
+  const [, mayHaveArrived, template] = CAUSES.find(([pattern]) =>
+    codes.some((code) => pattern.test(code)),
+  ) ?? [undefined, true, `{origin} did not respond: ${messageOf(cause)}.`];
+  const hint = protocol === "https:" ? "" : ": check whether the address begins with https://";
+  const message = template.replace("{origin}", origin).replace("{host}", hostname).replace("{hint}", hint);
+  const isUnknown = method !== "GET" && mayHaveArrived;
+  return new NoResponse(isUnknown ? `${message} ${UNKNOWN_OUTCOME}` : message, { cause });
+}
+
+const NO_CONNECTION =
+  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|UND_ERR_PRX_.*)$/;
+
+/** undici has no code for a response of the proxy to CONNECT. */
+const REJECTED_TUNNEL = /^Proxy response \((\d+)\)/;
+
+/** `undefined` if the proxy is not the cause. */
+function proxyFailure(url: string, proxy: URL, error: unknown): string | undefined {
+  const { origin, hostname } = new URL(url);
+  const named = `The proxy ${proxy.host} of HTTPS_PROXY`;
+  const [, status] = REJECTED_TUNNEL.exec(messageOf(error)) ?? [];
+  if (status === "407") {
+    return `${named} needs other credentials: write them as http://user:password@host in HTTPS_PROXY.`;
+  }
+  if (status) return `${named} rejected the connection to ${origin} (status ${status}): check the address.`;
+  if (!codesOf(error).some((code) => NO_CONNECTION.test(code))) return undefined;
+  return `${named} cannot be reached: check HTTPS_PROXY, or add ${hostname} to NO_PROXY.`;
+}
+
+/** The codes of an error and its causes; a host with two addresses fails with an error for each. */
+function codesOf(error: unknown): string[] {
+  if (!(error instanceof Error)) return [];
+  const own = "code" in error && typeof error.code === "string" ? [error.code] : [];
+  const others = error instanceof AggregateError ? error.errors : [];
+  return [...own, error.name, ...[error.cause, ...others].flatMap(codesOf)];
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message || error.name : String(error);
+}
+
+const errorBody = z.object({ error: z.string(), status: z.int() });
+
+/** Gateways in front of the API send these by themselves, in HTML. */
+const UNAVAILABLE = [502, 503, 504];
+/** If a 429, 502, 503 or 504 names no time. */
+const DEFAULT_RETRY_MS = 5000;
+
+/** The error for a response other than 200. */
+export function errorOf(response: RawResponse, { method, path }: ApiRequest, access: Access): CliError {
+  const { status, headers } = response;
+  const { success, data } = errorBody.safeParse(jsonOf(response.text));
+  if (!success && !UNAVAILABLE.includes(status)) return notThisApi(response, access);
+  const message = success ? printable(data.error) : `${access.url} is not available.`;
+  const id = headers["x-request-id"];
+  const sentences = [
+    status === 401 ? keyNotAccepted(access) : message,
+    ...hint(status, path, profileFlag(access)),
+    ...(status >= 500 && method !== "GET" ? [UNKNOWN_OUTCOME] : []),
+    `(status ${status}${id === undefined ? "" : `, request ${printable(id)}`})`,
+  ];
+  return new ErrorResponse(sentences.join(" "), status, retryAfterMs(status, headers));
+}
+
+function keyNotAccepted({ url, keySuffix, profile }: Access): string {
+  const from = profile === undefined ? "" : ` of the profile ${profile}`;
+  return `${url} does not accept the key that ends in ${keySuffix}${from}: it is unknown, disabled or expired, or its secret is wrong. Check the address, ask an admin of the organization for the state of the key (\`pipe-scaling keys\`), or set another secret with \`pipe-scaling profile set\`.`;
+}
+
+function hint(status: number, path: string, flag: string): string[] {
+  if (status === 403) {
+    return [
+      `The roles and the ipAccessList of the key decide this: \`pipe-scaling keys${flag}\` shows both.`,
+    ];
+  }
+  if (status !== 404) return [];
+  const organizations = `\`pipe-scaling organizations${flag}\` shows the organization of the key`;
+  return path.includes("/services/")
+    ? [`Check the id: \`pipe-scaling services${flag}\` lists the services, and ${organizations}.`]
+    : [`Check the address and the id: ${organizations}.`];
+}
+
+function retryAfterMs(status: number, headers: RawResponse["headers"]): number | undefined {
+  if (status !== 429 && !UNAVAILABLE.includes(status)) return undefined;
+  const reset = status === 429 ? headers["x-ratelimit-reset"] : undefined;
+  return secondsOf(headers["retry-after"] ?? reset) ?? DEFAULT_RETRY_MS;
+}
+
+/** In milliseconds. The API never sends a date. */
+export function secondsOf(text: string | undefined): number | undefined {
+  return text !== undefined && /^\d{1,6}$/.test(text) ? Number(text) * 1000 : undefined;
+}
+
+export function notThisApi({ status, headers }: RawResponse, { url }: Access): CliError {
+  const { "content-type": type = "no type", location } = headers;
+  const where = location === undefined ? "" : `, redirect to ${JSON.stringify(location)}`;
+  return new CliError(
+    `The server at ${url} is not this API (status ${status}, ${printable(type)}${where}): give the address of the API without /v1.`,
+  );
+}
+
+export function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

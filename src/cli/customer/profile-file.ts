@@ -1,0 +1,115 @@
+import { closeSync, constants, fstatSync, mkdirSync, openSync, readFileSync, type Stats } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, isAbsolute, join } from "node:path";
+import writeFileAtomic from "write-file-atomic";
+import { stringify } from "yaml";
+import * as z from "zod";
+import { yamlValue } from "../../records/parse.ts";
+import type { Environment } from "../../settings/option.ts";
+import { CliError } from "../failure.ts";
+import { apiUrl, keyId, keySecret, profileName } from "./access.ts";
+
+const profile = z.strictObject({
+  apiUrl,
+  keyId,
+  keySecret,
+  /** Absolute. */
+  caFile: z.string().optional(),
+  insecureHttp: z.literal("true").optional(),
+});
+
+/** The address of an API and a key. */
+export type Profile = z.infer<typeof profile>;
+
+export interface Profiles {
+  /** Used if no profile is named. */
+  readonly current: string | undefined;
+  readonly byName: ReadonlyMap<string, Profile>;
+}
+
+const contents = yamlValue(
+  z.strictObject({
+    current: profileName.optional(),
+    profiles: z.record(profileName, profile).default({}),
+  }),
+);
+
+/** In the XDG base directory specification a relative path in the variable is ignored. */
+export function profilePath(env: Environment): string {
+  const home = env["XDG_CONFIG_HOME"] ?? "";
+  const folder = isAbsolute(home) ? home : join(env["HOME"] || homedir(), ".config");
+  return join(folder, "pipe-scaling", "profiles.yaml");
+}
+
+/** Has secrets, so it is refused if others can read or change it. */
+export class ProfileFile {
+  readonly path: string;
+
+  constructor(path: string) {
+    this.path = path;
+  }
+
+  /** @throws CliError with what to do about the file */
+  read(): Profiles {
+    const text = this.#text();
+    if (text === undefined) return { current: undefined, byName: new Map() };
+    const { success, data, error } = contents.safeParse(text);
+    if (!success) {
+      const [issue] = error.issues;
+      throw new CliError(
+        `The profile file ${this.path} is malformed: ${issue?.message}. Correct it, or remove it and create the profiles again.`,
+      );
+    }
+    const byName = new Map(Object.entries(data.profiles));
+    return { current: data.current, byName };
+  }
+
+  /** Writes all of the file or, after a crash, nothing. */
+  write({ current, byName }: Profiles): void {
+    mkdirSync(dirname(this.path), { recursive: true, mode: 0o700 });
+    const data = { ...(current === undefined ? {} : { current }), profiles: Object.fromEntries(byName) };
+    writeFileAtomic.sync(this.path, stringify(data), { mode: 0o600 });
+  }
+
+  #text(): string | undefined {
+    const file = openIfThere(this.path);
+    if (file === undefined) return undefined;
+    try {
+      // Checks the opened file, because another one may have replaced it.
+      this.#requireOwn(fstatSync(file));
+      return readFileSync(file, "utf8");
+    } finally {
+      closeSync(file);
+    }
+  }
+
+  #requireOwn(stats: Stats): void {
+    const { uid, mode } = stats;
+    if (!stats.isFile())
+      throw new CliError(`The profile file ${this.path} is not a regular file: remove it.`);
+    // Windows has no such owners.
+    const self = process.geteuid?.();
+    if (self === undefined) return;
+    if (uid !== self) {
+      throw new CliError(
+        `The profile file ${this.path} belongs to another user, who could change where your key is sent: remove it and create the profiles again, or change the owner with chown.`,
+      );
+    }
+    if ((mode & 0o077) !== 0) {
+      const octal = (mode & 0o777).toString(8).padStart(4, "0");
+      throw new CliError(
+        `The profile file ${this.path} has secrets, and others can read or change it (mode ${octal}): run \`chmod 600 ${this.path}\`, and have the keys rotated if somebody may have read it.`,
+      );
+    }
+  }
+}
+
+/** A named pipe would block without O_NONBLOCK. */
+function openIfThere(path: string): number | undefined {
+  try {
+    return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,195 @@
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import * as z from "zod";
+import { option, UsageError } from "../../settings/option.ts";
+import { nonEmptyText } from "../../settings/values.ts";
+import { argument } from "../argument.ts";
+import { type CommandGroup, defineCommand } from "../command.ts";
+import { outputOption, yesOption } from "../common-options.ts";
+import { confirm } from "../confirm.ts";
+import { CliError } from "../failure.ts";
+import type { Io } from "../io.ts";
+import { printList } from "../output.ts";
+import {
+  apiUrl,
+  caFileOption,
+  insecureHttpOption,
+  keyId,
+  keySecret,
+  keySuffix,
+  noSuchProfile,
+  profileName,
+  readCertificates,
+  requirePrivate,
+} from "./access.ts";
+import { type Profile, ProfileFile, type Profiles, profilePath } from "./profile-file.ts";
+
+const nameArgument = z.object({ name: argument(profileName, { description: "name of the profile" }) });
+
+/** Stands for standard input. */
+const STANDARD_INPUT = "-";
+
+const set = defineCommand({
+  name: "set",
+  summary: "create or change a profile",
+  details:
+    "A profile has the address of an API and a key. Profiles are in a file that only you can read:\n" +
+    "pipe-scaling/profiles.yaml in $XDG_CONFIG_HOME or ~/.config. Values that are not given are kept. You are\n" +
+    "asked for the secret of the key, which is not shown. The first profile is in use at once.",
+  examples: [
+    "profile set prod --api-url https://api.example.com --key-id <id>",
+    "profile set prod --key-secret-file -",
+  ],
+  arguments: nameArgument,
+  options: z.object({
+    apiUrl: option(apiUrl.optional(), {
+      placeholder: "url",
+      description: "address of the API, such as https://api.example.com",
+    }),
+    keyId: option(keyId.optional(), { placeholder: "id", description: "id of the API key" }),
+    keySecretFile: option(nonEmptyText.optional(), {
+      placeholder: "file",
+      description: `file with the secret of the key, ${STANDARD_INPUT} for standard input; default: you are asked`,
+    }),
+    keySecret: option(keySecret.optional(), {
+      description: "secret of the API key, if there is no file",
+      secret: true,
+    }),
+    ...caFileOption,
+    ...insecureHttpOption,
+  }),
+  async run({ name, keySecretFile, ...values }, io) {
+    const file = profilesOf(io);
+    const known = file.read().byName.get(name);
+    const url = values.apiUrl ?? known?.apiUrl;
+    const id = values.keyId ?? known?.keyId;
+    if (url === undefined || id === undefined) {
+      throw new UsageError(
+        `The profile ${name} is new: give both --api-url (or PIPE_SCALING_API_URL) and --key-id (or PIPE_SCALING_KEY_ID).`,
+      );
+    }
+    const isInsecure = values.insecureHttp || (known?.insecureHttp === "true" && url === known.apiUrl);
+    requirePrivate(url, isInsecure);
+    const caFile = values.caFile === undefined ? known?.caFile : resolve(values.caFile);
+    if (caFile !== undefined) readCertificates(caFile);
+    const profile: Profile = {
+      apiUrl: url,
+      keyId: id,
+      keySecret: await secretOf(io, id, keySecretFile, values.keySecret),
+      ...(caFile === undefined ? {} : { caFile }),
+      ...(isInsecure ? { insecureHttp: "true" as const } : {}),
+    };
+    // Another command may have changed the file while the secret was typed.
+    const latest = file.read();
+    const current = latest.current ?? (latest.byName.size === 0 ? name : undefined);
+    file.write({ current, byName: new Map([...latest.byName, [name, profile]]) });
+    const use =
+      current === name
+        ? "It is in use."
+        : `Use it with --profile ${name}, or by default after \`pipe-scaling profile use ${name}\`.`;
+    io.err(`Saved the profile ${name} in ${file.path}. ${use}\n`);
+  },
+});
+
+/** Never from the command line, which everybody on the machine can read. */
+async function secretOf(
+  io: Io,
+  id: string,
+  path: string | undefined,
+  variable: string | undefined,
+): Promise<string> {
+  if (path === undefined && variable !== undefined) return variable;
+  const isTyped = path === undefined || (path === STANDARD_INPUT && io.terminal.input);
+  if (isTyped && !io.terminal.input) {
+    throw new UsageError(
+      `The secret of the key is missing, and standard input is not a terminal: give --key-secret-file FILE (${STANDARD_INPUT} is standard input), or set PIPE_SCALING_KEY_SECRET.`,
+    );
+  }
+  const text = isTyped
+    ? await io.askSecret(`Secret of the key that ends in ${keySuffix(id)}: `)
+    : await textOf(io, path);
+  const read = keySecret.safeParse(text?.trim() ?? "");
+  if (read.success) return read.data;
+  throw new CliError(
+    `This is not the secret of a key: ${read.error.issues[0]?.message}. Nothing was changed.`,
+  );
+}
+
+async function textOf(io: Io, path: string): Promise<string | undefined> {
+  if (path === STANDARD_INPUT) return await io.ask("");
+  try {
+    return readFileSync(path, "utf8");
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new CliError(`The file of --key-secret-file cannot be read: ${why}.`, { cause });
+  }
+}
+
+const list = defineCommand({
+  name: "list",
+  summary: "list the profiles",
+  details: "KEY SUFFIX is the end of the key's id. A secret is never shown.",
+  examples: ["profile list"],
+  options: z.object({ ...outputOption }),
+  async run({ output }, io) {
+    const { current, byName } = profilesOf(io).read();
+    const rows = [...byName].map(([name, { apiUrl, keyId, caFile }]) => ({
+      name,
+      inUse: name === current,
+      apiUrl,
+      keySuffix: keySuffix(keyId),
+      caFile,
+    }));
+    printList(io, output, ["name", "inUse", "apiUrl", "keySuffix", "caFile"], rows);
+  },
+});
+
+const use = defineCommand({
+  name: "use",
+  summary: "choose the profile that commands use by default",
+  examples: ["profile use staging"],
+  arguments: nameArgument,
+  options: z.object({}),
+  async run({ name }, io) {
+    const file = profilesOf(io);
+    file.write({ ...profilesWith(name, file), current: name });
+    io.err(`The profile ${name} is in use.\n`);
+  },
+});
+
+const remove = defineCommand({
+  name: "remove",
+  summary: "remove a profile with its secret",
+  details: "The API key stays valid: an admin of the cluster deletes it with admin key delete.",
+  examples: ["profile remove staging", "profile remove staging --yes"],
+  arguments: nameArgument,
+  options: z.object({ ...yesOption }),
+  async run({ name, yes }, io) {
+    const file = profilesOf(io);
+    profilesWith(name, file);
+    await confirm(io, yes, `Remove the profile ${name} with its secret?`);
+    const { current, byName } = profilesWith(name, file);
+    file.write({
+      current: current === name ? undefined : current,
+      byName: new Map([...byName].filter(([other]) => other !== name)),
+    });
+    io.err(`Removed the profile ${name}.\n`);
+  },
+});
+
+function profilesOf({ env }: Io): ProfileFile {
+  return new ProfileFile(profilePath(env));
+}
+
+/** @throws UsageError if the profile does not exist */
+function profilesWith(name: string, file: ProfileFile): Profiles {
+  const profiles = file.read();
+  if (!profiles.byName.has(name)) throw noSuchProfile(name, [...profiles.byName.keys()]);
+  return profiles;
+}
+
+export const profile: CommandGroup = {
+  name: "profile",
+  summary: "manage profiles: addresses of APIs with keys",
+  commands: [set, list, use, remove],
+};

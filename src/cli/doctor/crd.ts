@@ -1,0 +1,96 @@
+import { isDeepStrictEqual } from "node:util";
+import { crdManifest } from "../../crd/manifest.ts";
+import { GROUP, PLURAL, VERSION } from "../../crd/names.ts";
+import type { KubeObject } from "../../kube/objects.ts";
+import { error, ok, type Result, warning } from "./result.ts";
+
+const NAME = `${PLURAL}.${GROUP}`;
+export const CRD_PATH = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${NAME}`;
+
+const INSTALL =
+  "kubectl apply --server-side -f crds/pipes.clouddb.dev_pipescalings.yaml, from the installed release (helm upgrade does it, too).";
+
+export interface Crd extends KubeObject {
+  readonly spec: {
+    readonly versions: readonly {
+      readonly name: string;
+      readonly served: boolean;
+      readonly schema?: object;
+    }[];
+  };
+  readonly status?: {
+    readonly conditions?: readonly {
+      readonly type: string;
+      readonly status: string;
+      readonly message?: string;
+    }[];
+  };
+}
+
+/** Compares the CRD in the cluster with that of this program. */
+export function checkCrd(crd: Crd | undefined): Result {
+  if (!crd) return error(`There is no CustomResourceDefinition ${NAME}: nothing is resized.`, INSTALL);
+  if (crd.metadata.deletionTimestamp !== undefined) {
+    return error(
+      `The CustomResourceDefinition ${NAME} is being deleted with every PipeScaling: all pipes keep their size.`,
+      `When it is gone, install it again; the controller creates the PipeScalings with the sizes of the pipes: ${INSTALL}`,
+    );
+  }
+  const established = crd.status?.conditions?.find(({ type }) => type === "Established");
+  if (established?.status !== "True") {
+    const why = established?.message ? `: ${established.message}` : "";
+    return error(
+      `The CustomResourceDefinition ${NAME} is not established${why}.`,
+      `kubectl describe crd ${NAME}`,
+    );
+  }
+  const installed = crd.spec.versions.find(({ name }) => name === VERSION);
+  if (!installed?.served) {
+    const served = crd.spec.versions.filter((each) => each.served).map(({ name }) => name);
+    return error(
+      `The CustomResourceDefinition ${NAME} does not serve ${VERSION}, only ${served.join(", ") || "no version"}.`,
+      `Use the pipe-scaling of the installed release, or install the CRD of this one: ${INSTALL}`,
+    );
+  }
+  // As the API server returns it: plain data.
+  const own: Crd = JSON.parse(JSON.stringify(crdManifest()));
+  const ownSchema = own.spec.versions[0]?.schema;
+  if (isDeepStrictEqual(installed.schema, ownSchema)) {
+    return ok(`The CRD of PipeScaling is that of this release (${VERSION}).`);
+  }
+  return compareFields(fieldsOf(installed.schema), fieldsOf(ownSchema));
+}
+
+function compareFields(installed: readonly string[], own: readonly string[]): Result {
+  const absent = own.find((field) => !installed.includes(field));
+  const added = installed.find((field) => !own.includes(field));
+  if (absent !== undefined && added === undefined) {
+    return warning(
+      `The CRD of PipeScaling in the cluster is older than this program: it has no ${absent}.`,
+      `Update it: ${INSTALL}`,
+    );
+  }
+  if (added !== undefined && absent === undefined) {
+    return warning(
+      `The CRD of PipeScaling in the cluster is newer than this program, which does not know ${added}.`,
+      "Use the pipe-scaling of the installed release.",
+    );
+  }
+  return warning(
+    "The CRD of PipeScaling in the cluster differs from that of this program: it was changed, or is of another release.",
+    `Unless that is intended, restore it: ${INSTALL}`,
+  );
+}
+
+/** The properties of a schema by their paths: `spec.suspend`. */
+function fieldsOf(schema: unknown, parent = ""): string[] {
+  if (Array.isArray(schema)) return schema.flatMap((each) => fieldsOf(each, parent));
+  if (typeof schema !== "object" || schema === null) return [];
+  return Object.entries(schema).flatMap(([key, value]) => {
+    if (key !== "properties") return fieldsOf(value, parent);
+    return Object.entries(value).flatMap(([name, inner]) => {
+      const path = parent === "" ? name : `${parent}.${name}`;
+      return [path, ...fieldsOf(inner, path)];
+    });
+  });
+}

@@ -1,0 +1,152 @@
+import { DATABASE_TYPE, RETRY_ANNOTATION, SERVICE_LABEL, TYPE_LABEL } from "../../controller/names.ts";
+import { PLURAL } from "../../crd/names.ts";
+import { describeSize, type Size } from "../../domain/size.ts";
+import { PROGRAM } from "../command.ts";
+import { recordsFlag } from "../common-options.ts";
+import type { Io } from "../io.ts";
+import type { Row } from "../output.ts";
+import { painter } from "../style.ts";
+import { frame } from "../view/render.ts";
+import { labeled, padded } from "../view/text.ts";
+import { roughly } from "../view/time.ts";
+import { currentCondition } from "./scaling-view.ts";
+import type { Organizations, ServiceStatus } from "./services.ts";
+
+export interface PrintContext {
+  readonly organizations: Organizations;
+  /** Namespace of the records. */
+  readonly records: string;
+  readonly nowMs: number;
+}
+
+/** A row of the table of all services. */
+export function tableRow(status: ServiceStatus, { organizations, nowMs }: PrintContext): Row {
+  const { service, view } = status;
+  const since = sinceOf(status);
+  return {
+    name: service.name,
+    organization: organizations.get(service.organizationId)?.name ?? service.organizationId,
+    desired: view.desired && describeSize(view.desired),
+    effective: view.effective && describeSize(view.effective),
+    pipes: view.pipes.total === 0 ? undefined : `${view.pipes.updated}/${view.pipes.total}`,
+    state: view.state,
+    since: since && roughly(nowMs - since.getTime()),
+    reason: view.reason === "" ? undefined : view.reason,
+  };
+}
+
+/** For programs: names and sizes as in the API and the PipeScaling. */
+export function dataRow(status: ServiceStatus, organizations: Organizations): Row {
+  const { service, view, scaling } = status;
+  const { id, name, namespace, organizationId } = service;
+  const organization = organizations.get(organizationId);
+  const { state, reason, message, source, requestId, startedAt, completedAt, retryAt } = view;
+  const { conditions = [], failures = [], limits } = scaling?.status ?? {};
+  return {
+    ...{ id, name, namespace, organizationId, organization: organization?.name, tier: organization?.tier },
+    ...{ state, reason, message, since: sinceOf(status) },
+    ...{ desired: sizeFields(view.desired), source, effective: sizeFields(view.effective) },
+    pipes: { ...view.pipes, pending: view.pending },
+    ...{ requestId, startedAt, completedAt, retryAt, limits, conditions, failures },
+  };
+}
+
+/** Time of the last transition of the state. */
+function sinceOf({ scaling }: ServiceStatus): Date | undefined {
+  const condition = currentCondition(scaling?.status.conditions ?? []);
+  return condition && new Date(condition.lastTransitionTime);
+}
+
+function sizeFields(size: Size | undefined): Row | undefined {
+  return size && { replicaCpuMillicores: size.cpuMillicores, replicaMemoryGb: size.memoryGib };
+}
+
+const LABEL_COLUMNS = 14;
+
+/** One service for people: the frame of the live view, its details, and the next steps. */
+export function printService(
+  io: Pick<Io, "out" | "terminal">,
+  status: ServiceStatus,
+  context: PrintContext,
+): void {
+  const { terminal } = io;
+  // In a pipe lines are not broken.
+  const columns = terminal.output ? terminal.columns() : Number.MAX_SAFE_INTEGER;
+  const paint = painter(io);
+  const steps = nextSteps(status, context.records).map((step) => ["NEXT", step] as const);
+  const details = [...detailsOf(status, context), ...steps].flatMap(([label, text]) =>
+    labeled(paint("bold", label) + padded(label, LABEL_COLUMNS).slice(label.length), text, columns),
+  );
+  const lines = [...frame(status.view, context.nowMs, { columns, paint }), "", ...details];
+  io.out(lines.map((line) => `${line}\n`).join(""));
+}
+
+function detailsOf(
+  status: ServiceStatus,
+  { organizations, nowMs }: PrintContext,
+): (readonly [label: string, text: string])[] {
+  const { service, view, scaling } = status;
+  const { conditions = [], failures = [], limits } = scaling?.status ?? {};
+  const organization = organizations.get(service.organizationId);
+  const since = sinceOf(status);
+  const state = [view.state, since ? `for ${roughly(nowMs - since.getTime())}` : "", view.reason];
+  const details: (readonly [string, string | undefined])[] = [
+    ["SERVICE", service.id],
+    [
+      "ORGANIZATION",
+      organization
+        ? `${organization.name} (${organization.id}), tier ${organization.tier}`
+        : `${service.organizationId}, whose record is missing or malformed`,
+    ],
+    ["NAMESPACE", service.namespace],
+    ["STATE", state.filter((text) => text !== "").join(", ")],
+    ["REQUEST", view.requestId],
+    [
+      "LIMITS",
+      limits &&
+        `${limits.service} rollouts at once in this service, ${limits.overall} overall; a rollout fails after ${roughly(limits.rolloutTimeoutSeconds * 1000)}`,
+    ],
+    ["CONDITIONS", conditions.map((each) => `${each.type}=${each.status} (${each.reason})`).join(", ")],
+    ...failures.map(({ pipe, reason, message, attempts, at }): readonly [string, string] => {
+      const times = attempts === 1 ? "1 attempt" : `${attempts} attempts`;
+      return ["FAILURE", `${pipe}: ${reason}, ${times}, ${roughly(nowMs - Date.parse(at))} ago: ${message}`];
+    }),
+  ];
+  return details.flatMap(([label, text]) => (text ? [[label, text]] : []));
+}
+
+/**
+ * The next steps for a person, one sentence each, with the commands.
+ *
+ * @param records their namespace
+ */
+export function nextSteps({ service, view }: ServiceStatus, records: string): string[] {
+  const { id, namespace } = service;
+  const flag = recordsFlag(records);
+  const object = `${PLURAL} ${id} --namespace ${namespace}`;
+  const doctor = `${PROGRAM} doctor${flag}`;
+  switch (view.state) {
+    case "scaled":
+      return [];
+    case "propagating":
+      return [`Watch the progress: ${PROGRAM} status ${id} --watch${flag}`];
+    case "suspended":
+      return [`Resume: kubectl patch ${object} --type merge --patch '{"spec":{"suspend":false}}'`];
+    case "unknown":
+      if (view.reason !== "NoPipeScaling") return [`Check that the controller runs: ${doctor}`];
+      return [
+        `The controller creates the PipeScaling when it sees a Deployment in the namespace ${namespace} with the labels ${SERVICE_LABEL}=${id} and ${TYPE_LABEL}=${DATABASE_TYPE}.`,
+        `If there is one, check that the controller runs: ${doctor}`,
+      ];
+    case "failed": {
+      const [failed] = view.pending.filter(({ state }) => FAILED.has(state));
+      if (!failed) return [`Check the records: ${doctor}`];
+      return [
+        `Find the cause: kubectl describe deployment ${failed.name} --namespace ${namespace}`,
+        `After you have corrected it, retry: kubectl annotate ${object} --overwrite ${RETRY_ANNOTATION}="$(date -u +%Y-%m-%dT%H:%M:%SZ)"`,
+      ];
+    }
+  }
+}
+
+const FAILED: ReadonlySet<string> = new Set(["Failed", "Unsizable", "Retrying"]);

@@ -1,0 +1,61 @@
+import { setTimeout } from "node:timers/promises";
+import { sentenceFor } from "../failure.ts";
+import type { RescaleView } from "./rescale-view.ts";
+
+/** One step of a watch: the rescale, or why it cannot be read at the moment. */
+export type Update = { readonly view: RescaleView } | { readonly problem: string };
+
+export interface Reading {
+  /** Absent if the response must not be believed yet. */
+  readonly view: RescaleView | undefined;
+  /** The server asks for this pause. */
+  readonly restMs?: number;
+}
+
+export interface PollOptions {
+  readonly read: () => Promise<Reading>;
+  /** Time to wait before the next attempt, or `undefined` for an error that is final. */
+  readonly retryAfterMs: (error: unknown) => number | undefined;
+  readonly intervalMs: number;
+  /** An earlier request succeeded, so that a lost connection is not a wrong address. */
+  readonly isKnownToWork?: boolean;
+  /** Rejects with the signal's reason once it is aborted. */
+  readonly wait?: (ms: number, signal: AbortSignal) => Promise<void>;
+}
+
+const MAX_INTERVAL_MS = 10_000;
+
+/**
+ * Reads a rescale again and again until the consumer stops. After the first successful read a transient error
+ * is reported as a problem and retried, less and less often.
+ */
+export async function* poll(options: PollOptions, signal: AbortSignal): AsyncGenerator<Update> {
+  const { read, retryAfterMs, intervalMs, wait = waitFor } = options;
+  let hasWorked = options.isKnownToWork ?? false;
+  for (let failures = 0; ; ) {
+    let pauseMs = intervalMs;
+    try {
+      const { view, restMs = 0 } = await read();
+      [hasWorked, failures] = [true, 0];
+      pauseMs = Math.max(intervalMs, restMs);
+      if (view) yield { view };
+    } catch (error) {
+      const retryMs = hasWorked ? retryAfterMs(error) : undefined;
+      if (retryMs === undefined || !(error instanceof Error)) throw error;
+      failures += 1;
+      pauseMs = Math.max(retryMs, Math.min(intervalMs * failures, MAX_INTERVAL_MS));
+      yield { problem: `${sentenceFor(error) ?? error.message} Trying again.` };
+    }
+    await wait(pauseMs, signal);
+  }
+}
+
+/** @throws the signal's reason once it is aborted */
+export async function waitFor(ms: number, signal: AbortSignal): Promise<void> {
+  try {
+    await setTimeout(ms, undefined, { signal });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  }
+}

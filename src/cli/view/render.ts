@@ -1,0 +1,113 @@
+import type { PendingPipe } from "../../crd/pipe-scaling.ts";
+import { describeSize, sameSize } from "../../domain/size.ts";
+import type { painter, Style } from "../style.ts";
+import type { RescaleState, RescaleView } from "./rescale-view.ts";
+import { labeled, padded, printable, widest } from "./text.ts";
+import { roughly, stopwatch } from "./time.ts";
+
+interface Canvas {
+  readonly columns: number;
+  readonly paint: ReturnType<typeof painter>;
+}
+
+const BAR_COLUMNS = 30;
+/** The controller reports up to 20 pending pipes, those that need attention first. */
+const MAX_PIPES = 10;
+
+const STATE_STYLES: Readonly<Record<RescaleState, Style>> = {
+  propagating: "cyan",
+  scaled: "green",
+  failed: "red",
+  suspended: "yellow",
+  unknown: "yellow",
+};
+
+const PIPE_MARKS: Readonly<Record<PendingPipe["state"], readonly [symbol: string, style: Style]>> = {
+  Waiting: ["·", "dim"],
+  Rolling: ["▸", "cyan"],
+  Retrying: ["✗", "red"],
+  Failed: ["✗", "red"],
+  Unsizable: ["✗", "red"],
+  Paused: ["‖", "yellow"],
+};
+
+const SOURCES: ReadonlyMap<string | undefined, string> = new Map([
+  ["TierDefault", " (default of the tier)"],
+  ["TierLimit", " (maximum of the tier)"],
+]);
+
+/** A rescale as lines for a terminal: sizes, a bar, pending pipes, the message. */
+export function frame(view: RescaleView, nowMs: number, { columns, paint }: Canvas): string[] {
+  const { service, source, pending, state } = view;
+  const title = `${paint("bold", printable(service))}  ${sizeChange(view)}${SOURCES.get(source) ?? ""}`;
+  const nameColumns = widest(pending.map(({ name }) => printable(name))) + 2;
+  const pipes = pending.slice(0, MAX_PIPES).flatMap((pipe) => {
+    const [symbol, style] = PIPE_MARKS[pipe.state];
+    const label = `  ${paint(style, symbol)} ${padded(printable(pipe.name), nameColumns)}`;
+    return labeled(label, describePipe(pipe), columns);
+  });
+  const more = pending.length - MAX_PIPES;
+  return [
+    title.trimEnd(),
+    progressLine(view, nowMs, paint),
+    ...pipes,
+    more > 0 ? `    and ${more} more` : "",
+    ...[view.message, retryNote(view, nowMs)]
+      .filter((text) => text !== "")
+      .flatMap((text) => labeled("", text, columns))
+      .map((line) => paint(STATE_STYLES[state], line)),
+  ].filter((line) => line !== "");
+}
+
+/** The same as lines without colors, for logs and programs; a line that was printed before is not repeated. */
+export function plainLines(view: RescaleView, nowMs: number): string[] {
+  const { service, requestId, pending, pipes, state, reason, message } = view;
+  const change = sizeChange(view);
+  const request = requestId === undefined ? "" : ` (request ${requestId})`;
+  const count = pipes.total === 0 ? "" : `, ${pipesUpdated(view)}`;
+  const { startedAt, completedAt } = view;
+  const took =
+    state === "scaled" && startedAt && completedAt
+      ? ` after ${stopwatch(completedAt.getTime() - startedAt.getTime())}`
+      : "";
+  return [
+    change === "" ? "" : `${service}: ${change}${request}`,
+    // The reason for waiting changes with every other pipe.
+    ...pending.map((pipe) => `${pipe.name}: ${pipe.state === "Waiting" ? "Waiting" : describePipe(pipe)}`),
+    `${state}${took}${count}: ${[reason, message].filter(Boolean).join(": ")}`,
+    retryNote(view, nowMs),
+  ]
+    .filter((line) => line !== "")
+    .map(printable);
+}
+
+function describePipe({ state, message = "" }: PendingPipe): string {
+  if (message === "") return state;
+  return state === "Waiting" ? message.replace(/^waiting/, state) : `${state}: ${message}`;
+}
+
+function sizeChange({ effective, desired }: RescaleView): string {
+  if (!desired) return "";
+  const isChange = effective && !sameSize(effective, desired);
+  return isChange ? `${describeSize(effective)} → ${describeSize(desired)}` : describeSize(desired);
+}
+
+function pipesUpdated({ pipes }: RescaleView): string {
+  return `${pipes.updated}/${pipes.total} ${pipes.total === 1 ? "pipe" : "pipes"}`;
+}
+
+function progressLine(view: RescaleView, nowMs: number, paint: Canvas["paint"]): string {
+  const { pipes, state, startedAt, completedAt } = view;
+  if (pipes.total === 0) return "";
+  const full = Math.floor((BAR_COLUMNS * pipes.updated) / pipes.total);
+  const bar = paint(STATE_STYLES[state], "█".repeat(full)) + paint("dim", "░".repeat(BAR_COLUMNS - full));
+  const endMs = state === "scaled" ? completedAt?.getTime() : nowMs;
+  const elapsed = startedAt && endMs !== undefined ? stopwatch(endMs - startedAt.getTime()) : "";
+  return `${bar}  ${pipesUpdated(view)}  ${paint("dim", elapsed)}`.trimEnd();
+}
+
+function retryNote({ state, retryAt }: RescaleView, nowMs: number): string {
+  if (state !== "failed" || !retryAt) return "";
+  const leftMs = retryAt.getTime() - nowMs;
+  return `The controller retries ${leftMs > 0 ? `in ${roughly(leftMs)}` : "now"}.`;
+}
