@@ -684,6 +684,12 @@ describe("decide, when a pipe cannot take the size", () => {
       expect(actionsAt(1, 300_000)).toEqual(["a back to 1000m/4Gi"]);
     });
 
+    it("does not roll back a pipe while another write to it is in flight", () => {
+      const write = { purpose: "resize", size: "8000m/32Gi", attempts: 1, lastAtMs: NOW_MS } as const;
+      const writes = new Map([["uid-a", { ...write, outcome: { type: "pending" } } as const]]);
+      expect(asked([stopped], { writes })).toEqual([]);
+    });
+
     it("does not roll back a pipe that came up with its size and fails later", () => {
       const status = { pipes: { total: 1, updated: 1, summary: "1/1", cameUp: { a: "uid-a/1/4000m/16Gi" } } };
       const pipe = { ...stopped, cpuLimitMillicores: 6000 };

@@ -1,0 +1,41 @@
+import { describe, expect, it } from "vitest";
+import { DeletedScalings } from "../../../../src/controller/observe/deleted-scalings.ts";
+import type { PipeScalingView } from "../../../../src/controller/observe/pipe-scaling-view.ts";
+import { Store } from "../../../../src/runtime/store.ts";
+import { VirtualClock } from "../../../gen/clock.ts";
+import { aScaling } from "../../../gen/snapshot.ts";
+
+function setup() {
+  const scalings = new Store<PipeScalingView>();
+  const clock = new VirtualClock();
+  const deleted = new DeletedScalings(scalings, clock);
+  let version = 0;
+  const remove = (name: string) => {
+    const versioned = () => {
+      version += 1;
+      const { metadata, ...scaling } = aScaling(4);
+      return { ...scaling, metadata: { ...metadata, name, resourceVersion: `${version}` } };
+    };
+    scalings.apply(versioned());
+    scalings.remove(versioned());
+  };
+  return { clock, deleted, remove };
+}
+
+describe("the memory of deleted PipeScalings", () => {
+  it("forgets each 10 minutes after its grace time", async () => {
+    const { clock, deleted, remove } = setup();
+    remove("a");
+    await clock.advance(630_000);
+    expect(deleted.find("pipes", "a")?.spec).toEqual(aScaling(4).spec);
+    await clock.advance(1);
+    expect(deleted.find("pipes", "a")).toBeUndefined();
+  });
+
+  it("holds the last 1000", () => {
+    const { deleted, remove } = setup();
+    for (let index = 0; index <= 1000; index += 1) remove(`${index}`);
+    expect(deleted.find("pipes", "0")).toBeUndefined();
+    expect(deleted.find("pipes", "1")).toBeDefined();
+  });
+});
