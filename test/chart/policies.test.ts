@@ -139,30 +139,38 @@ describe("with the controller's token", () => {
   });
 
   it.each([
-    ["the image", container({ image: "registry.example/evil:1" }), "only the resources of the one"],
-    ["the command", container({ command: ["sh"] }), "only the resources of the one"],
-    ["the environment", container({ env: [{ name: "A", value: "b" }] }), "only the resources of the one"],
+    ["the image", container({ image: "registry.example/evil:1" }), "only the resources of one container"],
+    ["the command", container({ command: ["sh"] }), "only the resources of one container"],
+    [
+      "the environment",
+      container({ env: [{ name: "A", value: "b" }] }),
+      "only the resources of one container",
+    ],
     [
       "what is kept from a container",
       container({ securityContext: { privileged: true } }),
-      "only the resources of the one",
+      "only the resources of one container",
     ],
     [
       "a probe that runs a command",
       container({ livenessProbe: { exec: { command: ["sh"] } } }),
-      "only the resources of the one",
+      "only the resources of one container",
     ],
     [
       "the size of another container",
       container({ resources: size }, "sidecar"),
-      "only the resources of the one",
+      "only the resources of one container",
     ],
     [
       "how many containers there are",
       container({ image: "registry.example/evil:1" }, "evil"),
-      "only the resources of the one",
+      "only the resources of one container",
     ],
-    ["a limit of CPU", container({ resources: { limits: { cpu: "4" } } }), "only requests of cpu and memory"],
+    [
+      "a limit of CPU",
+      container({ resources: { limits: { cpu: "4" } } }),
+      "only the cpu and memory requests",
+    ],
     [
       "a limit of CPU where there was none",
       container({ resources: { requests: { cpu: "4" }, limits: { cpu: "4" } } }, "sidecar"),
@@ -171,25 +179,25 @@ describe("with the controller's token", () => {
     [
       "a request of disk",
       container({ resources: { requests: { "ephemeral-storage": "2Gi" } } }),
-      "only requests of cpu and memory",
+      "only the cpu and memory requests",
     ],
     [
       "a limit of CPU, to none",
       container({ resources: { limits: { cpu: null } } }),
-      "only requests of cpu and memory",
+      "only the cpu and memory requests",
     ],
     [
       "a request of disk, to none",
       container({ resources: { requests: { "ephemeral-storage": null } } }),
-      "only requests of cpu and memory",
+      "only the cpu and memory requests",
     ],
     [
       "a claim",
       container({ resources: { claims: [{ name: "network" }] } }),
-      "only requests of cpu and memory",
+      "only the cpu and memory requests",
     ],
-    ["a claim, to none", container({ resources: { claims: null } }), "only requests of cpu and memory"],
-    ["the environment, to none", container({ env: null }), "only the resources of the one"],
+    ["a claim, to none", container({ resources: { claims: null } }), "only the cpu and memory requests"],
+    ["the environment, to none", container({ env: null }), "only the resources of one container"],
     ["the init containers, to none", pod({ initContainers: null }), "only the size of a container"],
     [
       "how long a pod must be ready, to none",
@@ -200,7 +208,7 @@ describe("with the controller's token", () => {
     [
       "a device",
       container({ resources: { limits: { "example.com/gpu": "1" } } }),
-      "only requests of cpu and memory",
+      "only the cpu and memory requests",
     ],
     [
       "an init container",
@@ -265,7 +273,7 @@ describe("with the controller's token", () => {
     const [first, second] = pipe().spec.template.spec.containers;
     const replacedBy = (...containers: readonly unknown[]) =>
       pod({ containers: [{ $patch: "replace" }, ...containers] });
-    const sentence = "only the resources of the one";
+    const sentence = "only the resources of one container";
     expect(await patchedAs(controller, replacedBy(first, second))).toBe("accepted");
     expect(await patchedAs(controller, replacedBy(second, first))).toContain(sentence);
     expect(await patchedAs(controller, replacedBy({ ...first, tty: true }, second))).toContain(sentence);
@@ -319,7 +327,7 @@ describe("with the API's token", () => {
     ["something else", "members-a", ""],
   ])("%s cannot", async (_, name, kind) => {
     expect(await writeRecord(api, name, kind)).toMatch(
-      /^422 .*only members, backup settings and the use of keys/s,
+      /^422 .*only records of members, backup settings and key usage/s,
     );
   });
 
@@ -340,7 +348,9 @@ describe("with the API's token", () => {
         }),
       );
     const labels = { "pipes.clouddb.dev/resource": "members" };
-    expect(await patch({ data: { tier: "enterprise" } })).toContain("only members");
-    expect(await patch({ metadata: { labels }, data: { tier: "enterprise" } })).toContain("only members");
+    expect(await patch({ data: { tier: "enterprise" } })).toContain("only records of members");
+    expect(await patch({ metadata: { labels }, data: { tier: "enterprise" } })).toContain(
+      "only records of members",
+    );
   });
 });

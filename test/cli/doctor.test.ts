@@ -213,7 +213,7 @@ describe("records", () => {
       expect(found.remedy).toBe(`kubectl edit ${kind} ${name} --namespace ${world.records}`);
     };
     edits("configmap", organization.metadata.name, /createdAt: must be a date/);
-    edits("configmap", service.metadata.name, /namespace: must be the name of a namespace/);
+    edits("configmap", service.metadata.name, /namespace: must be a namespace name/);
     edits("configmap", members.metadata.name, /u-1: /);
     edits("configmap", backup.metadata.name, /backupPeriodInHours: must be one of/);
     edits("configmap", usage.metadata.name, /must be a date/);

@@ -33,25 +33,25 @@ const TEXTS: Readonly<Record<DescribedRecord, RecordText>> = {
   organization: {
     heading: "Organization",
     object: "ConfigMap `organization-<organization id>`",
-    writtenBy: "people, `pipe-scaling organization create`",
+    writtenBy: "people, `pipe-scaling admin organization create`",
     purpose: "A customer. The id in the name is a UUID in lower case.",
   },
   service: {
     heading: "Service",
     object: "ConfigMap `service-<service id>`",
-    writtenBy: "people, `pipe-scaling service create`",
+    writtenBy: "people, `pipe-scaling admin service create`",
     purpose: `A service of an organization, and where its pipes run. The label ${code(ORGANIZATION_LABEL)} names the organization.`,
   },
   "api-key": {
     heading: "API key",
     object: `Secret \`api-key-<hexadecimal SHA-256 of the key id>\` of type ${code(API_KEY_SECRET_TYPE)}`,
-    writtenBy: "people, `pipe-scaling key create`; the API only reads it",
+    writtenBy: "people, `pipe-scaling admin key create`; the API only reads it",
     purpose: `A key of the organization that the label ${code(ORGANIZATION_LABEL)} names. The Secret holds neither the key id nor the secret, only hashes of them.`,
   },
   members: {
     heading: "Members",
     object: "ConfigMap `members-<organization id>`",
-    writtenBy: "the API, `pipe-scaling member add`",
+    writtenBy: "the API, `pipe-scaling admin member add`",
     purpose:
       "The users of an organization. There is one key for each user: the userId, in which every byte outside of `[-.a-zA-Z0-9]` is written as `_` and two upper-case hexadecimal digits. `ada@example.com` becomes `ada_40example.com`. Each value is a YAML map with these keys:",
   },

@@ -17,7 +17,7 @@ import { findOrganization } from "./find.ts";
 import { organizationOption } from "./options.ts";
 import type { Records } from "./records.ts";
 
-/** api-contract, part 2. */
+/** docs/reference/contract.md#limits */
 const MOST_KEYS = 100;
 
 export const createKey = defineCommand({

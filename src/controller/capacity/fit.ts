@@ -1,5 +1,4 @@
 import type { PodSpec } from "../../kube/objects.ts";
-import { RETRY_ANNOTATION } from "../names.ts";
 import { matchesNode } from "./node-match.ts";
 import type { NodeView } from "./node-view.ts";
 import { type Amounts, podRequests } from "./pod-requests.ts";
@@ -13,11 +12,10 @@ export function lackOfCapacity(spec: PodSpec, nodes: readonly NodeView[]): strin
   const matching = nodes.filter((node) => matchesNode(spec, node)).map(({ allocatable }) => allocatable);
   if (matching.some(({ cpu, memory }) => cpu >= requests.cpu && memory >= requests.memory)) return undefined;
   const pod = `its pod would request ${describe(requests, roundUp)}`;
-  const skip = `a retry that you request with the annotation ${RETRY_ANNOTATION} skips this check`;
   const [first, ...others] = matching;
   if (!first) {
     const all = `${nodes.length} ${nodes.length === 1 ? "node" : "nodes"}`;
-    return `${pod}, and it may run on none of the ${all} of the cluster (node selector, node affinity, taints): add a node for it, or change these rules; ${skip}`;
+    return `${pod}, and it may run on none of the ${all} of the cluster (node selector, node affinity, taints): add a node for it, or change these rules`;
   }
   const largest = others.reduce((a, b) => (isLarger(b, a) ? b : a), first);
   const has = `${describe(largest, roundDown)} allocatable`;
@@ -25,7 +23,7 @@ export function lackOfCapacity(spec: PodSpec, nodes: readonly NodeView[]): strin
     others.length === 0
       ? `the one node that it may run on has ${has}`
       : `the largest of the ${matching.length} nodes that it may run on has ${has}`;
-  return `${pod}, and ${which}: request a smaller size, or add a larger node; ${skip}`;
+  return `${pod}, and ${which}: request a smaller size, or add a larger node`;
 }
 
 function isLarger(a: Amounts, b: Amounts): boolean {

@@ -23,7 +23,7 @@ const MOST_NAMESPACES = 5;
 
 /**
  * Looks over the controllers' shoulders for the length of a test, and knows at the end whether all that they
- * did was allowed (reliability, invariants 1 and 3 to 6).
+ * did was allowed (docs/explanation/invariants.md).
  *
  *     const invariants = await Invariants.observe(world);
  *     invariants.accept(1);            // before anything asks for it: the tier's default

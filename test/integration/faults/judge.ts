@@ -28,7 +28,7 @@ export interface Judgement {
   readonly writes: readonly string[];
 }
 
-/** Holds a history against the invariants 3 to 6 (reliability). Pure. */
+/** Judges a history by the invariants of docs/explanation/invariants.md. Pure. */
 export function judge(entries: readonly Entry[], scope: Scope): Judgement {
   const judge = new Judge(scope, entries);
   for (const entry of inOrder(entries)) judge.see(entry);

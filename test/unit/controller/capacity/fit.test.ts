@@ -5,9 +5,6 @@ import { toNodeView } from "../../../../src/controller/capacity/node-view.ts";
 import type { PodSpec } from "../../../../src/kube/objects.ts";
 import { aNode } from "../../../gen/node.ts";
 
-const SKIP =
-  "a retry that you request with the annotation pipes.clouddb.dev/retry-requested-at skips this check";
-
 function pod(cpu: string, memory: string, changes: Partial<PodSpec> = {}): PodSpec {
   return { containers: [{ name: "pipe", resources: { requests: { cpu, memory } } }], ...changes };
 }
@@ -27,7 +24,7 @@ describe("a pod for which no node is large enough", () => {
   it("is found if one node has the CPU and another one the memory, with the node that has most CPU", () => {
     const nodes = [node("4", "64Gi"), node("16", "15Gi"), node("16", "8Gi")];
     expect(lackOfCapacity(pod("8", "32Gi"), nodes)).toBe(
-      `its pod would request 8 cpu / 32 Gi, and the largest of the 3 nodes that it may run on has 16 cpu / 15 Gi allocatable: request a smaller size, or add a larger node; ${SKIP}`,
+      `its pod would request 8 cpu / 32 Gi, and the largest of the 3 nodes that it may run on has 16 cpu / 15 Gi allocatable: request a smaller size, or add a larger node`,
     );
   });
 
@@ -41,7 +38,7 @@ describe("a pod for which no node is large enough", () => {
   it("is found if it may run on no node at all", () => {
     const nodes = [node("64", "256Gi"), node("64", "256Gi")];
     expect(lackOfCapacity(pod("8", "32Gi", { nodeSelector: { disk: "ssd" } }), nodes)).toBe(
-      `its pod would request 8 cpu / 32 Gi, and it may run on none of the 2 nodes of the cluster (node selector, node affinity, taints): add a node for it, or change these rules; ${SKIP}`,
+      `its pod would request 8 cpu / 32 Gi, and it may run on none of the 2 nodes of the cluster (node selector, node affinity, taints): add a node for it, or change these rules`,
     );
   });
 
