@@ -106,7 +106,7 @@ const historyEntry = sizeFields.extend({
   source: sizeSource.meta({ description: "Origin of the size." }),
   result: z.enum(["Progressing", "Scaled", "Superseded", "Failed"]).meta({
     description:
-      "Scaled: every pipe ran the size. Superseded: another size or request came first. Failed: a pipe cannot take the size; it can still become Scaled.",
+      "Scaled: every pipe ran the size, and at least one pipe has replicas. Superseded: another size or request came first. Failed: a pipe cannot take the size; it can still become Scaled.",
   }),
   requestId: z.string().optional().meta({ description: "API request for the size." }),
   startedAt: dateTime,

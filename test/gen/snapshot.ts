@@ -37,6 +37,7 @@ export function aPipe(name: string, changes: Partial<DeploymentView> = {}): Depl
 
 export const COMPLETE: DeploymentView["rollout"] = {
   isComplete: true,
+  isAvailable: true,
   isSeen: true,
   isWithoutPods: false,
   terminatingReplicas: 0,

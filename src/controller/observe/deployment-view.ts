@@ -51,6 +51,8 @@ export interface DeploymentView extends KubeObject {
 /** Progress of the rollout of the current template, as the Deployment controller reports it. */
 export interface RolloutProgress {
   readonly isComplete: boolean;
+  /** Every wanted replica is available, of whatever template. */
+  readonly isAvailable: boolean;
   /** The status is of the newest generation. */
   readonly isSeen: boolean;
   /** A current status reports no pods of any template. */
@@ -84,6 +86,7 @@ export function toDeploymentView(deployment: Deployment): DeploymentView {
     revision: Number.parseInt(annotations[REVISION_ANNOTATION] ?? "", 10) || 0,
     rollout: {
       isComplete,
+      isAvailable: isAvailable(deployment),
       isSeen: isSeen(deployment),
       isWithoutPods: isSeen(deployment) && !status?.replicas && !status?.terminatingReplicas,
       terminatingReplicas: status?.terminatingReplicas ?? 0,
@@ -176,9 +179,17 @@ function isRolloutComplete(
   const isAnnounced = status?.conditions?.some(
     ({ type, reason }) => type === "Progressing" && reason === "NewReplicaSetAvailable",
   );
+  return (isAnnounced === true && !isAnnouncedBefore(progressedAtS, lastRollout)) || isAvailable(deployment);
+}
+
+/** Returns true if the condition Progressing says nothing about this rollout. */
+export function isAnnouncedBefore(progressedAtS: number, lastRollout: LastRollout | undefined): boolean {
   // Times are compared only for equality, because clocks differ.
-  const isOfBefore = lastRollout?.progressedAtS === progressedAtS || lastRollout?.replicas === 0;
-  return (isAnnounced === true && !isOfBefore) || (status?.availableReplicas ?? 0) >= wanted;
+  return lastRollout?.progressedAtS === progressedAtS || lastRollout?.replicas === 0;
+}
+
+function isAvailable({ spec, status }: Deployment): boolean {
+  return (status?.availableReplicas ?? 0) >= (spec.replicas ?? 1);
 }
 
 /** Returns true if the status is of the newest generation of the Deployment. */

@@ -8,7 +8,7 @@ import { keyOf } from "../../runtime/store.ts";
 import { type AutoscalerView, actsOn } from "./autoscaler-view.ts";
 import { BY_PIPE, BY_SERVICE, type Caches } from "./caches.ts";
 import type { DeletedScalings } from "./deleted-scalings.ts";
-import type { DeploymentView } from "./deployment-view.ts";
+import { type DeploymentView, isAnnouncedBefore } from "./deployment-view.ts";
 import { appliedSize } from "./last-rollout.ts";
 import { unschedulableReason } from "./pending-pod-view.ts";
 import { isSize } from "./resources.ts";
@@ -72,7 +72,12 @@ export function withLastRollout(pipe: DeploymentView, write: WriteRecord | undef
   if (pipe.lastRollout || write?.outcome.type !== "done") return pipe;
   const { lastRollout } = write.outcome;
   const applied = appliedSize(lastRollout);
-  return isSize(applied) && sameSize(applied, pipe.size) ? { ...pipe, lastRollout } : pipe;
+  if (!isSize(applied) || !sameSize(applied, pipe.size)) return pipe;
+  const { rollout } = pipe;
+  // Without the annotation, the view took the announcement of an earlier rollout for that of this one.
+  const isAnnounced = !isAnnouncedBefore(rollout.progressedAtS, lastRollout);
+  const isComplete = rollout.isComplete && (rollout.isAvailable || isAnnounced);
+  return { ...pipe, lastRollout, rollout: { ...rollout, isComplete } };
 }
 
 /** Keyed by name of the pipe. */

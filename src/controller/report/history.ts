@@ -3,6 +3,8 @@ import { type HistoryEntry, MAX_HISTORY, type PipeScalingStatus } from "../../cr
 interface Rescale {
   readonly desired: NonNullable<PipeScalingStatus["desired"]>;
   readonly propagation: NonNullable<PipeScalingStatus["propagation"]>;
+  /** A pipe has run the desired size. Pipes without replicas have it, and run nothing. */
+  readonly isRun: boolean;
   /** A pipe cannot have the desired size. */
   readonly isFailed: boolean;
 }
@@ -13,7 +15,7 @@ interface Rescale {
  */
 export function historyOf(
   history: readonly HistoryEntry[],
-  { desired, propagation, isFailed }: Rescale,
+  { desired, propagation, isRun, isFailed }: Rescale,
 ): HistoryEntry[] {
   const { requestId, startedAt } = propagation;
   const [newest, ...older] = history;
@@ -22,7 +24,8 @@ export function historyOf(
     newest.replicaMemoryGb === desired.replicaMemoryGb &&
     newest.requestId === requestId;
   // A pipe that is added later completes the rescale again; the history keeps the time of the first completion.
-  const completedAt = (isSame ? newest.completedAt : undefined) ?? propagation.completedAt;
+  const completedAt =
+    (isSame ? newest.completedAt : undefined) ?? (isRun ? propagation.completedAt : undefined);
   const unfinished = isFailed ? "Failed" : "Progressing";
   const result = completedAt === undefined ? unfinished : "Scaled";
   const current: HistoryEntry = { ...desired, result, requestId, startedAt, completedAt };

@@ -61,6 +61,7 @@ export function statusOf(
     history: historyOf(previous.history ?? [], {
       desired: desiredFields,
       propagation,
+      isRun: assessments.some(({ state, pipe }) => state === "done" && pipe.replicas > 0),
       isFailed: assessments.some(({ state }) => state === "failed" || state === "unsizable"),
     }),
     limits: {

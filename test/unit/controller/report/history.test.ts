@@ -25,14 +25,14 @@ function desiredOf(cores: number, source: Source = "Spec") {
 }
 
 function next(history: readonly HistoryEntry[], cores: number, propagation: Propagation, isFailed = false) {
-  return historyOf(history, { desired: desiredOf(cores), propagation, isFailed });
+  return historyOf(history, { desired: desiredOf(cores), propagation, isRun: true, isFailed });
 }
 
 describe("the history of sizes", () => {
   it("starts with the first size as Progressing", () => {
     const propagation = { startedAt: NOON, requestId: "request-1" };
     expect(
-      historyOf([], { desired: desiredOf(2, "TierDefault"), propagation, isFailed: false }),
+      historyOf([], { desired: desiredOf(2, "TierDefault"), propagation, isRun: true, isFailed: false }),
     ).toStrictEqual([
       {
         ...{ replicaCpuMillicores: 2000, replicaMemoryGb: 8, summary: "2 cpu / 8 Gi" },
@@ -95,6 +95,7 @@ describe("the history of sizes", () => {
     const byDefault = historyOf([], {
       desired: desiredOf(2, "TierDefault"),
       propagation: COMPLETED,
+      isRun: true,
       isFailed: false,
     });
     expect(next(byDefault, 2, COMPLETED)).toMatchObject([{ source: "Spec", startedAt: NOON }]);
@@ -154,7 +155,7 @@ describe("the history in the status", () => {
   });
 
   // A rollback returns to sizes that are Scaled, because every pipe ran them.
-  it.fails("does not say Scaled of a size that no pipe ran", () => {
+  it("does not say Scaled of a size that no pipe ran", () => {
     expect(report({}, stepOf({ states: [] }), NOW_MS).history).toMatchObject([{ result: "Progressing" }]);
   });
 
