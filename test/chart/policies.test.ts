@@ -280,13 +280,13 @@ describe("with the controller's token", () => {
     expect(await patchedAs(controller, replacedBy(first))).toContain(sentence);
   });
 
-  it("what is no pipe cannot be changed at all", async () => {
+  it("a Deployment that is no pipe cannot be changed", async () => {
     expect(await patchedAs(controller, container({ resources: size }), "other")).toContain(
-      "only Deployments that are labelled as database pipes of a service",
+      "only Deployments with the labels of a database pipe of a service",
     );
   });
 
-  it("nothing but the policy stands against it, and nobody else is held by it", async () => {
+  it("only the policy refuses these writes, and only those of the controller", async () => {
     const admin = await PatientClient.of(cluster);
     expect(await patchedAs(admin, container({ image: "registry.example/pipe:2" }))).toBe("accepted");
     await admin.close();
