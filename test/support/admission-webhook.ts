@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:https";
 import { json } from "node:stream/consumers";
 import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
@@ -65,21 +66,28 @@ export class AdmissionWebhook {
   private constructor(world: World, kind: string, { cert, key }: ReturnType<typeof certificatePair>) {
     this.#world = world;
     this.#kind = kind;
-    this.#server = createServer({ cert, key }, async (request, response) => {
-      const reviewed = reviewSchema.parse(await json(request)).request;
-      const { patch, ...rest } = await this.#review(reviewed);
-      const encoded = patch && {
-        patchType: "JSONPatch",
-        patch: Buffer.from(JSON.stringify(patch)).toString("base64"),
-      };
-      const body = {
-        apiVersion: "admission.k8s.io/v1",
-        kind: "AdmissionReview",
-        response: { uid: reviewed.uid, ...rest, ...encoded },
-      };
-      response.setHeader("Content-Type", "application/json");
-      response.end(JSON.stringify(body));
+    this.#server = createServer({ cert, key }, (request, response) => {
+      this.#answer(request, response).catch((error: unknown) => {
+        // An API server that is killed breaks its requests off.
+        if (!request.destroyed || request.complete) throw error;
+      });
     });
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const reviewed = reviewSchema.parse(await json(request)).request;
+    const { patch, ...rest } = await this.#review(reviewed);
+    const encoded = patch && {
+      patchType: "JSONPatch",
+      patch: Buffer.from(JSON.stringify(patch)).toString("base64"),
+    };
+    const body = {
+      apiVersion: "admission.k8s.io/v1",
+      kind: "AdmissionReview",
+      response: { uid: reviewed.uid, ...rest, ...encoded },
+    };
+    response.setHeader("Content-Type", "application/json");
+    response.end(JSON.stringify(body));
   }
 
   /**
