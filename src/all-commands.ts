@@ -66,7 +66,7 @@ async function printDryRun(values: z.output<typeof controllerSettings>, io: Io):
     printList(
       io,
       "table",
-      ["service", "namespace", "pipe", "size", "wanted", "action"],
+      ["service", "namespace", "pipe", "size", "desired", "action"],
       steps.map((each) => ({ ...each })),
     );
   }

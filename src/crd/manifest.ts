@@ -26,7 +26,7 @@ export function crdManifest(): object {
           storage: true,
           subresources: { status: {} },
           additionalPrinterColumns: [
-            column("Wanted", ".status.desired.summary"),
+            column("Desired", ".status.desired.summary"),
             column("Effective", ".status.effective.summary"),
             column("Pipes", ".status.pipes.summary"),
             column("Ready", '.status.conditions[?(@.type=="Ready")].status'),

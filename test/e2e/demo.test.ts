@@ -51,7 +51,7 @@ const STORY = [
   /"status":200,"result":\{"replicaCpuMillicores":4000,"replicaMemoryGb":16\}/,
   /· 0 of 3 pipes done/,
   /· kubectl get psc -A/,
-  /NAMESPACE +NAME +WANTED +EFFECTIVE +PIPES +READY +REASON +AGE/,
+  /NAMESPACE +NAME +DESIRED +EFFECTIVE +PIPES +READY +REASON +AGE/,
   /acme-pipes .* 4 cpu \/ 16 Gi +1 cpu \/ 4 Gi +[12]\/3 +False +Progressing/,
   /· 3 of 3 pipes done/,
   /kubectl wait .* has returned, with the last pipe and not before/,

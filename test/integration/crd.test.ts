@@ -126,7 +126,7 @@ describe("the CRD of PipeScaling", () => {
       patch,
     ]);
     const narrow = await kubectl(cluster, ["get", "psc", name, "-n", namespace]);
-    expect(narrow).toMatch(/^NAME +WANTED +EFFECTIVE +PIPES +READY +REASON +AGE\n/);
+    expect(narrow).toMatch(/^NAME +DESIRED +EFFECTIVE +PIPES +READY +REASON +AGE\n/);
     expect(narrow).toMatch(/4 cpu \/ 16 Gi +1 cpu \/ 4 Gi +2\/5 +False +Progressing/);
     const wide = await kubectl(cluster, ["get", "pipes", "-n", namespace, "-o", "wide"]);
     expect(wide).toMatch(/AGE +UNITS +TIER +MESSAGE\n/);

@@ -45,7 +45,7 @@ describe("controller --dry-run", () => {
     const lines = stdout.split("\n").map((line) => line.split(/ {2,}/));
     const about = [world.serviceId, world.pipes];
     expect(lines).toEqual([
-      ["SERVICE", "NAMESPACE", "PIPE", "SIZE", "WANTED", "ACTION"],
+      ["SERVICE", "NAMESPACE", "PIPE", "SIZE", "DESIRED", "ACTION"],
       [...about, "-", "-", "-", "create its PipeScaling with no size of its own"],
       [...about, "pipe-a", "1 cpu / 4 Gi", "2 cpu / 8 Gi", "resize it now"],
       [

@@ -34,7 +34,7 @@ describe("a preview", () => {
     ]);
     expect(preview(snapshot, OPTIONS)).toMatchObject({
       begun: 1,
-      steps: [{ service: "service", namespace: "pipes", size: "1 cpu / 4 Gi", wanted: "4 cpu / 16 Gi" }, {}],
+      steps: [{ service: "service", namespace: "pipes", size: "1 cpu / 4 Gi", desired: "4 cpu / 16 Gi" }, {}],
     });
   });
 

@@ -15,7 +15,7 @@ export interface PreviewedStep {
   readonly namespace: string | undefined;
   readonly pipe?: string;
   readonly size?: string | undefined;
-  readonly wanted?: string;
+  readonly desired?: string;
   readonly action: string;
 }
 
@@ -58,7 +58,7 @@ function previewOfPipes({ serviceId: service, namespace, scaling }: Snapshot, de
       namespace,
       pipe: assessment.pipe.metadata.name,
       size: assessment.pipe.size && describeSize(assessment.pipe.size),
-      wanted: describeSize(sizing.desired.size),
+      desired: describeSize(sizing.desired.size),
       action: scaling?.spec.suspend ? "leave it: suspended" : actionFor(assessment, actions, sizing),
     }));
   return { steps, begun: actions.filter(({ type }) => type === "resize").length };
