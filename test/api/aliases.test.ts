@@ -83,7 +83,7 @@ describe("a path alias", () => {
 
   it("that stands for nothing ends the start with a sentence", async () => {
     await expect(world.startApi({ pathAliases: new Map([["scaling", "pipesScaling"]]) })).rejects.toThrow(
-      'The path alias "scaling" cannot stand for "pipesScaling", which is no segment of any operation\'s path; those are organizations, keys, services, members, backupConfiguration, pipesCdcScaling, progress.',
+      'The path alias "scaling" cannot stand for "pipesScaling", which is not a segment of any path; the segments are organizations, keys, services, members, backupConfiguration, pipesCdcScaling, progress.',
     );
   });
 });

@@ -69,7 +69,7 @@ describe("the CRD of PipeScaling", () => {
       "should be less than or equal to 24000",
     ],
     ["half a core", { replicaCpuMillicores: 1500, replicaMemoryGb: 6 }, "should be a multiple of 1000"],
-    ["one field alone", { replicaCpuMillicores: 4000 }, "set both, or neither for the tier's default"],
+    ["one field alone", { replicaCpuMillicores: 4000 }, "set both, or neither for the default of the tier"],
     ["another ratio", { replicaCpuMillicores: 4000, replicaMemoryGb: 8 }, "must be exactly 4 for each core"],
     ["text", { replicaCpuMillicores: "4000", replicaMemoryGb: 16 }, "must be of type integer"],
     ["an unknown field", { replicaCpu: 4000 }, 'unknown field "spec.replicaCpu"'],
@@ -138,6 +138,6 @@ describe("the CRD of PipeScaling", () => {
       (await kubectl(cluster, ["explain", path])).replaceAll(/\s+/g, " ");
     expect(await explain("psc.spec.replicaCpuMillicores")).toContain("1000 to 24000 in steps of 1000");
     expect(await explain("psc")).toContain("the size of all database pipes of one service");
-    expect(await explain("psc.status.effective")).toContain("every pipe had at once");
+    expect(await explain("psc.status.effective")).toContain("every pipe had at the same time");
   });
 });
