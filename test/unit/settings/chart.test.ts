@@ -7,7 +7,7 @@ import { controllerSettings } from "../../../src/settings/controller.ts";
 import { declaredOptions, option, withoutUnit } from "../../../src/settings/option.ts";
 import { durationMs, integer, listOf, namespaceName, oneOf, onOff } from "../../../src/settings/values.ts";
 
-const text = { placeholder: "text", description: "what it is" };
+const text = { placeholder: "text", description: "its value" };
 
 const settings = z.object({
   count: option(integer(1, 90), { ...text, default: "5" }),
@@ -36,9 +36,9 @@ describe("the values of the chart that follow from settings", () => {
   });
 
   it("are described by a sentence with the bounds", () => {
-    expect(chart["count"]?.description).toBe("What it is; 1 to 90.");
-    expect(chart["delay"]?.description).toBe("What it is; 90s to 2h.");
-    expect(chart["level"]?.description).toBe("What it is.");
+    expect(chart["count"]?.description).toBe("Its value; 1 to 90.");
+    expect(chart["delay"]?.description).toBe("Its value; 90s to 2h.");
+    expect(chart["level"]?.description).toBe("Its value.");
   });
 
   it("refuse a wrong item of a list, and a choice that there is not", () => {

@@ -86,7 +86,7 @@ describe("an object in protobuf", () => {
     expect(list).toEqual({ metadata: { resourceVersion: "8" } });
   });
 
-  it("is told by its content type, whatever its parameters", () => {
+  it("is recognized by its content type, with any parameters", () => {
     expect(isProtobuf("application/vnd.kubernetes.protobuf;stream=watch")).toBe(true);
     expect(isProtobuf("application/json")).toBe(false);
     expect(isProtobuf(undefined)).toBe(false);
