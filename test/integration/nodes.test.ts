@@ -105,7 +105,9 @@ describe("a size that fits no node", () => {
     );
     const isBack = async () => {
       const { status } = await world.scaling();
-      const hasComeUp = status?.pipes?.cameUp?.["pipe-a"] !== before?.pipes?.cameUp?.["pipe-a"];
+      const rollout = status?.pipes?.cameUp?.["pipe-a"];
+      // While the pipe has another size, the entry names the last good size and no rollout (`-`).
+      const hasComeUp = rollout !== before?.pipes?.cameUp?.["pipe-a"] && !rollout?.includes("/-/");
       const { availableReplicas } = (await world.pipe("pipe-a")).status ?? {};
       return hasComeUp && availableReplicas === 2 ? status : undefined;
     };
