@@ -1,43 +1,26 @@
-import type { KubeClient, KubeRequest } from "../kube/client.ts";
 import { isCode, KubeApiError, KubeUnreachableError } from "../kube/errors.ts";
 import type { KubeObject } from "../kube/objects.ts";
-import { collectionPath, type Resource } from "../kube/paths.ts";
-import { type List, listOf } from "../kube/protobuf/envelope.ts";
-import type { Message } from "../kube/protobuf/message.ts";
 import { type Clock, pause } from "./clock.ts";
 import type { Informer } from "./informer.ts";
-import { type CompleteList, INITIAL_EVENTS_END, InitialList, LIST_AS_EVENTS } from "./initial-list.ts";
-import { listPages } from "./list-pages.ts";
+import { type CompleteList, INITIAL_EVENTS_END, InitialList } from "./initial-list.ts";
+import { ListWatch, type ListWatchOptions } from "./list-watch.ts";
 import { RetryBackoff } from "./retry-backoff.ts";
 import { SilenceLimit } from "./silence-limit.ts";
 import type { Store } from "./store.ts";
 import { WatchPosition } from "./watch-position.ts";
-import { type KnownEvent, type WatchEvent, watchEvents } from "./watch-stream.ts";
-
-/** A watch ends by itself after 10 to 20 minutes, at random, so that not all watches end at the same time. */
-const WATCH_SECONDS_LEAST = 600;
-const WATCH_SECONDS_SPREAD = 600;
+import type { KnownEvent, WatchEvent } from "./watch-stream.ts";
 
 /** The server may end a watch at any time; the next one starts at once unless this one ended sooner than that. */
 const SHORT_WATCH_MS = 1000;
 
-/** The client methods that a reflector calls. */
-export type ReflectorClient = Pick<KubeClient, "json" | "stream">;
-
-export interface ReflectorOptions<T extends KubeObject, Raw extends KubeObject = KubeObject> {
-  readonly client: ReflectorClient;
-  readonly resource: Resource<Raw>;
-  /** All namespaces when absent. */
-  readonly namespace?: string | undefined;
+export interface ReflectorOptions<T extends KubeObject, Raw extends KubeObject = KubeObject>
+  extends ListWatchOptions<Raw> {
   /** Drops objects of other namespaces unread; for a watch of all namespaces. */
   readonly includes?: (namespace: string) => boolean;
-  readonly labelSelector?: string;
-  readonly fieldSelector?: string;
   readonly store: Store<T>;
   /** Reduces an object to the fields that the store keeps. */
   readonly project: (raw: Raw) => T;
   readonly clock: Clock;
-  readonly random?: () => number;
   /** A problem with the API server, already being retried. */
   readonly onProblem: (problem: unknown) => void;
   /**
@@ -72,10 +55,9 @@ export interface ReflectorOptions<T extends KubeObject, Raw extends KubeObject =
 export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject> implements Informer {
   readonly resource: string;
   readonly #options: ReflectorOptions<T, Raw>;
-  readonly #path: string;
+  readonly #listWatch: ListWatch<Raw>;
   readonly #synced = Promise.withResolvers<void>();
   readonly #position: WatchPosition;
-  readonly #listMessage: Message<List<Raw>> | undefined;
   /** False once the server has refused to send a list as events. */
   #canStreamLists = true;
   #isSynced = false;
@@ -83,10 +65,8 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   constructor(options: ReflectorOptions<T, Raw>) {
     this.resource = options.resource.plural;
     this.#options = options;
-    this.#path = collectionPath(options.resource, options.namespace);
+    this.#listWatch = new ListWatch(options);
     this.#position = new WatchPosition(options.clock);
-    const { message } = options.resource;
-    this.#listMessage = message && listOf(message);
   }
 
   get synced(): Promise<void> {
@@ -135,17 +115,16 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   }
 
   async #checkPosition(signal: AbortSignal): Promise<void> {
-    const { metadata } = await this.#options.client.json<List<Raw>>(this.#listRequest({ limit: 1 }, signal));
-    this.#position.check(metadata.resourceVersion);
+    this.#position.check(await this.#listWatch.version(signal));
   }
 
   async #list(signal: AbortSignal): Promise<void> {
-    const { client, store, namespace } = this.#options;
+    const { store, namespace } = this.#options;
     const list = store.beginList(namespace);
     const requestedAt = this.#options.clock.monotonic();
     try {
       const read = (raw: Raw) => this.#read(raw);
-      const { objects, version } = await listPages(client, this.#listRequest({}, signal), read);
+      const { objects, version } = await this.#listWatch.list(read, signal);
       this.#syncWith({ list, objects, requestedAt }, version);
     } finally {
       store.abandon(list);
@@ -164,42 +143,30 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
 
   /** Resolves when the server ends the watch. @throws Error also if that happens before the initial list is complete */
   async #watch(signal: AbortSignal): Promise<{ readonly events: number; readonly durationMs: number }> {
-    const { client, clock, store, namespace } = this.#options;
-    const silence = new SilenceLimit(clock, this.#path);
+    const { clock, store, namespace } = this.#options;
+    const { path } = this.#listWatch;
+    const silence = new SilenceLimit(clock, path);
     const startedAt = clock.monotonic();
     let events = 0;
     let initial = this.#position.needsList ? new InitialList(store, namespace, startedAt) : undefined;
     try {
       const abort = AbortSignal.any([signal, silence.signal]);
-      const { message } = this.#options.resource;
-      const body = await client.stream({
-        ...this.#request(this.#watchQuery(), abort),
-        ...{ signal: abort, message },
-      });
       // A list in flight needs every event: the store's own copy does not count toward it.
       const isKnown = (version: string) => initial === undefined && store.isOurs(version);
-      for await (const event of watchEvents<Raw>(body, { path: this.#path, isKnown, message })) {
+      const after = this.#position.lastSyncResourceVersion;
+      for await (const event of await this.#listWatch.watch(after, isKnown, abort)) {
         silence.restart();
         if (event.type === "KNOWN") this.#skip(event);
         else if (initial) initial = this.#handleInitial(event, initial);
         else this.#handle(event);
         events += 1;
       }
-      if (initial) throw new Error(`${this.#path}: the server ended the initial list before it was complete`);
+      if (initial) throw new Error(`${path}: the server ended the initial list before it was complete`);
       return { events, durationMs: clock.monotonic() - startedAt };
     } finally {
       silence.end();
       initial?.abandon();
     }
-  }
-
-  #watchQuery(): KubeRequest["query"] {
-    const { random = Math.random } = this.#options;
-    const start = this.#position.needsList
-      ? LIST_AS_EVENTS
-      : { resourceVersion: this.#position.lastSyncResourceVersion };
-    const timeoutSeconds = WATCH_SECONDS_LEAST + Math.floor(random() * WATCH_SECONDS_SPREAD);
-    return { watch: true, allowWatchBookmarks: true, ...start, timeoutSeconds };
   }
 
   /** @returns undefined if the event completes the list */
@@ -236,18 +203,11 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
       return [this.#options.project(raw)];
     } catch (cause) {
       const { namespace, name } = raw.metadata;
-      this.#options.onProblem(new Error(`${this.#path}: ${namespace}/${name} cannot be read`, { cause }));
+      this.#options.onProblem(
+        new Error(`${this.#listWatch.path}: ${namespace}/${name} cannot be read`, { cause }),
+      );
       return [];
     }
-  }
-
-  #listRequest(query: KubeRequest["query"], signal: AbortSignal): KubeRequest {
-    return { ...this.#request(query, signal), message: this.#listMessage };
-  }
-
-  #request(query: KubeRequest["query"], signal: AbortSignal): KubeRequest {
-    const { labelSelector, fieldSelector } = this.#options;
-    return { path: this.#path, query: { ...query, labelSelector, fieldSelector }, signal };
   }
 }
 

@@ -33,12 +33,17 @@ export interface WatchOptions<Raw> {
   readonly isKnown: (resourceVersion: string) => boolean;
 }
 
-/** The parts of a body that have one event each, and how they are read. */
+/** An event of which only what identifies the change has been read. */
+interface UnreadEvent<Raw extends KubeObject> {
+  /** The version that a change made, if it can be told without reading all of the event. */
+  readonly changedTo: string | undefined;
+  read(): WatchEvent<Raw> | ErrorEvent;
+}
+
+/** How a body is divided into events. */
 interface Format<Raw extends KubeObject> {
   readonly split: (chunk: Buffer) => Buffer[];
-  /** The version that a change made, if it can be told without reading all of the event. */
-  readonly versionOfChange: (part: Buffer) => string | undefined;
-  readonly read: (part: Buffer) => WatchEvent<Raw> | ErrorEvent;
+  readonly open: (part: Buffer) => UnreadEvent<Raw>;
 }
 
 /**
@@ -53,9 +58,10 @@ export async function* watchEvents<Raw extends KubeObject>(
   const format = body.isProtobuf && message ? inProtobuf(message) : inJson<Raw>();
   for await (const chunk of body) {
     for (const part of format.split(chunk)) {
-      const resourceVersion = format.versionOfChange(part);
-      if (resourceVersion !== undefined && isKnown(resourceVersion)) yield { type: "KNOWN", resourceVersion };
-      else yield checked(format.read(part), path);
+      const event = format.open(part);
+      const { changedTo } = event;
+      if (changedTo !== undefined && isKnown(changedTo)) yield { type: "KNOWN", resourceVersion: changedTo };
+      else yield checked(event.read(), path);
     }
   }
 }
@@ -67,7 +73,10 @@ function checked<Raw extends KubeObject>(event: WatchEvent<Raw> | ErrorEvent, pa
 
 /** One JSON document per line. */
 function inJson<Raw extends KubeObject>(): Format<Raw> {
-  return { split: splitLines(), versionOfChange, read: (line) => JSON.parse(line.toString("utf8")) };
+  return {
+    split: splitLines(),
+    open: (line) => ({ changedTo: versionOfChange(line), read: () => JSON.parse(line.toString("utf8")) }),
+  };
 }
 
 const CHANGE = Buffer.from('{"type":"MODIFIED",');
@@ -86,15 +95,15 @@ function versionOfChange(line: Buffer): string | undefined {
 function inProtobuf<Raw extends KubeObject>(message: Message<Raw>): Format<Raw> {
   return {
     split: splitFrames(),
-    versionOfChange: (frame) => {
+    open: (frame) => {
       const { type, object } = decodeWatchEvent(frame);
-      return type === "MODIFIED" ? decode(objectVersion, object).metadata.resourceVersion : undefined;
-    },
-    read: (frame) => {
-      const { type, object } = decodeWatchEvent(frame);
-      return type === "ERROR"
-        ? { type, object: decode(status, object) }
-        : { type, object: decode(message, object) };
+      return {
+        changedTo: type === "MODIFIED" ? decode(objectVersion, object).metadata.resourceVersion : undefined,
+        read: () =>
+          type === "ERROR"
+            ? { type, object: decode(status, object) }
+            : { type, object: decode(message, object) },
+      };
     },
   };
 }

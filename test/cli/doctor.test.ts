@@ -241,7 +241,7 @@ describe("records", () => {
     await world.create(
       SECRETS,
       world.records,
-      keyRecord({ name: "stray", organizationId: randomUUID() }).record,
+      keyRecord({ name: "unowned", organizationId: randomUUID() }).record,
     );
     const all = await examined();
     expectResult(all, "error", /^The organization Untiered has the unknown tier "golden".* basic, /);
@@ -252,7 +252,7 @@ describe("records", () => {
       /^The service nowhere .* the namespace .*-none for its pipes, which does not exist/,
     );
     expectResult(all, "warning", /^The service ending .*-ending, which is being deleted/);
-    expectResult(all, "warning", /^The API key stray .* has no well-formed record/);
+    expectResult(all, "warning", /^The API key unowned .* has no well-formed record/);
   });
 
   it("are held against the tiers of a file in place of the installed ones", async () => {

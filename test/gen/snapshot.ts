@@ -12,6 +12,9 @@ export const NOW_MS = Date.parse("2026-06-01T12:00:00Z");
 /** The policy as it is shipped. */
 export const POLICY: RolloutPolicy = readOptions(z.object(rolloutPolicySettings), {}, {});
 
+/** For decisions with every place of the rollout budget free, and without dry runs. */
+export const DECIDE_OPTIONS = { policy: POLICY, overallFree: 50, validatesFirst: false };
+
 const LONG_AGO_MS = NOW_MS - 24 * 3_600_000;
 
 /** A pipe of one core that runs well; `changes` makes it another. */

@@ -9,7 +9,7 @@ import {
 } from "../../src/controller/observe/autoscaler-view.ts";
 import { summarizeConditions } from "../../src/controller/report/conditions.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
-import { aPipe, aScaling, aSnapshot, POLICY } from "../gen/snapshot.ts";
+import { aPipe, aScaling, aSnapshot, DECIDE_OPTIONS } from "../gen/snapshot.ts";
 
 const metadata = { name: "auto", namespace: "pipes", uid: "u", resourceVersion: "1" };
 const deployment = { kind: "Deployment", name: "a" };
@@ -109,11 +109,7 @@ describe("beside an autoscaler", () => {
     aSnapshot(pipes, { autoscalers: new Map([["a", [scaler(kind)]]]) });
 
   it("that sets the size of its pods a pipe is left alone and named, and the others go on", () => {
-    const decision = decide(beside("VerticalPodAutoscaler"), {
-      policy: POLICY,
-      overallFree: 50,
-      validatesFirst: false,
-    });
+    const decision = decide(beside("VerticalPodAutoscaler"), DECIDE_OPTIONS);
     expect(decision.actions).toMatchObject([{ type: "resize", pipe: { metadata: { name: "b" } } }]);
     expect(failuresOf(decision)).toMatchObject([
       {
@@ -127,11 +123,7 @@ describe("beside an autoscaler", () => {
   it("that counts its replicas by the size a pipe is sized all the same, and a person is told", () => {
     const done = [aPipe("a", { size: sizeOfCores(4) })];
     const snapshot = beside("HorizontalPodAutoscaler", done);
-    const { sizing } = decide(snapshot, {
-      policy: POLICY,
-      overallFree: 50,
-      validatesFirst: false,
-    });
+    const { sizing } = decide(snapshot, DECIDE_OPTIONS);
     const verdict = summarizeConditions(aScaling(4), snapshot.tier, sizing);
     expect(verdict).toMatchObject({ ready: "True", reason: "Scaled" });
     expect(verdict.message).toMatch(/^The one pipe runs 4 cpu \/ 16 Gi\. .*HorizontalPodAutoscaler "auto"/);

@@ -19,13 +19,13 @@ import {
   aScaling,
   aSnapshot,
   COMPLETE,
+  DECIDE_OPTIONS,
   NOW_MS,
   POLICY,
   rollingTo,
   UNDER_WAY,
 } from "../gen/snapshot.ts";
 
-const OPTIONS = { policy: POLICY, overallFree: 50, validatesFirst: false };
 const FOUR = sizeOfCores(4);
 
 function told(actions: readonly Action[]): string[] {
@@ -51,12 +51,12 @@ function tell(action: Action): string {
   }
 }
 
-function actionsFor(snapshot: Snapshot, options = OPTIONS): string[] {
+function actionsFor(snapshot: Snapshot, options = DECIDE_OPTIONS): string[] {
   return told(decide(snapshot, options).actions);
 }
 
 function statesFor(snapshot: Snapshot): string[] {
-  return decide(snapshot, OPTIONS).sizing?.assessments.map((each) => each.state) ?? [];
+  return decide(snapshot, DECIDE_OPTIONS).sizing?.assessments.map((each) => each.state) ?? [];
 }
 
 describe("decide leaves the pipes alone", () => {
@@ -141,7 +141,7 @@ describe("decide paces a rescale", () => {
     const done = rollingTo("a", FOUR, { rollout: COMPLETE });
     const pipes = [done, aPipe("b"), aPipe("c"), aPipe("d"), aPipe("e")];
     expect(actionsFor(aSnapshot(pipes))).toEqual(["b 4000m/16Gi", "c 4000m/16Gi", "d 4000m/16Gi"]);
-    expect(actionsFor(aSnapshot(pipes), { ...OPTIONS, overallFree: 1 })).toEqual(["b 4000m/16Gi"]);
+    expect(actionsFor(aSnapshot(pipes), { ...DECIDE_OPTIONS, overallFree: 1 })).toEqual(["b 4000m/16Gi"]);
   });
 
   it("reports a pipe without replicas as done only when Kubernetes has seen its size", () => {
@@ -175,7 +175,7 @@ describe("decide paces a rescale", () => {
     const startedAtMs = NOW_MS - POLICY.rolloutTimeoutMs + leftMs;
     const older = rollingTo("a", sizeOfCores(2), { lastRollout: aRollout(sizeOfCores(2), { startedAtMs }) });
     const snapshot = aSnapshot([older], { scaling: aScaling(8) });
-    expect(actionsFor(snapshot, { ...OPTIONS, overallFree: 0 })).toEqual(actions);
+    expect(actionsFor(snapshot, { ...DECIDE_OPTIONS, overallFree: 0 })).toEqual(actions);
   });
 });
 
@@ -185,14 +185,14 @@ describe("decide keeps the rollout window", () => {
   const OPEN = { ...rolloutWindow, schedule: "0 11 * * 1" };
   const opensAtMs = Date.parse("2026-06-06T02:00:00Z");
   const decided = (pipes: readonly DeploymentView[], changes: Partial<Snapshot> = {}) =>
-    decide(aSnapshot(pipes, { rolloutWindow, ...changes }), OPTIONS);
+    decide(aSnapshot(pipes, { rolloutWindow, ...changes }), DECIDE_OPTIONS);
 
   it("starts no rollout that restarts pods before it opens, and rechecks then", () => {
     const snapshot = aSnapshot([aPipe("a"), aPipe("b")], { rolloutWindow });
-    const decision = decide(snapshot, OPTIONS);
+    const decision = decide(snapshot, DECIDE_OPTIONS);
     expect(decision.actions).toEqual([]);
     expect(decision.sizing).toMatchObject({ holdBack: "window", window: { open: false, opensAtMs } });
-    expect(recheckAtMs(snapshot, decision, OPTIONS)).toBe(opensAtMs);
+    expect(recheckAtMs(snapshot, decision, DECIDE_OPTIONS)).toBe(opensAtMs);
   });
 
   it("starts rollouts while it is open", () => {
@@ -231,7 +231,7 @@ describe("decide keeps the rollout window", () => {
 });
 
 describe("decide asks for dry runs before a canary", () => {
-  const validating = { ...OPTIONS, validatesFirst: true };
+  const validating = { ...DECIDE_OPTIONS, validatesFirst: true };
   const key = validationKey(aPipe("a"), FOUR);
   const accepted = (...names: string[]): Partial<Snapshot> => ({
     validations: new Map(names.map((name) => [`uid-${name}`, { key, isPending: false }])),
@@ -272,7 +272,7 @@ describe("decide asks for dry runs before a canary", () => {
 });
 
 describe("decide looks at the nodes before it stops the old pods of a pipe", () => {
-  const validating = { ...OPTIONS, validatesFirst: true };
+  const validating = { ...DECIDE_OPTIONS, validatesFirst: true };
   const first = { stopsOldPodsFirst: true };
   const accepted = (...pipes: DeploymentView[]): Partial<Snapshot> => ({
     validations: new Map(
@@ -411,7 +411,7 @@ describe("decide remembers what it wrote", () => {
     generation,
   });
   const decided = (changes: Partial<WriteRecord>, ...pipes: readonly DeploymentView[]) =>
-    decide(aSnapshot(pipes.length > 0 ? pipes : [aPipe("a")], record(changes)), OPTIONS);
+    decide(aSnapshot(pipes.length > 0 ? pipes : [aPipe("a")], record(changes)), DECIDE_OPTIONS);
 
   it("bounds the resizes of a pipe whose annotation and size another writer removes", () => {
     expect(told(decided({ attempts: 1 }).actions)).toEqual(["a 4000m/16Gi"]);
@@ -432,7 +432,7 @@ describe("decide remembers what it wrote", () => {
       at,
     };
     const snapshot = aSnapshot([aPipe("a")], { failures: [{ ...conflict, attempts: 4 }] });
-    expect(decide(snapshot, OPTIONS)).toMatchObject({
+    expect(decide(snapshot, DECIDE_OPTIONS)).toMatchObject({
       actions: [],
       sizing: { assessments: [{ state: "failed", failure: { reason: "FieldConflict", at } }] },
     });
@@ -440,7 +440,7 @@ describe("decide remembers what it wrote", () => {
 
   it("bounds the adoptions of a pipe whose annotation does not stay", () => {
     const sized = aPipe("a", { size: FOUR });
-    expect(told(decide(aSnapshot([sized]), OPTIONS).actions)).toEqual(["adopt a with 4000m/16Gi"]);
+    expect(told(decide(aSnapshot([sized]), DECIDE_OPTIONS).actions)).toEqual(["adopt a with 4000m/16Gi"]);
     const outcome = { type: "done", lastRollout: aRollout(FOUR), isStripped: true } as const;
     const stripped = decided({ purpose: "adopt", attempts: 4, outcome }, sized);
     expect(stripped.actions).toEqual([]);
@@ -527,7 +527,9 @@ describe("decide remembers what it wrote", () => {
 
 describe("decide looks at the CPU limit of a pipe", () => {
   it("and names the remedy where the limit is below the size", () => {
-    expect(failuresOf(decide(aSnapshot([aPipe("a", { cpuLimitMillicores: 2000 })]), OPTIONS))).toMatchObject([
+    expect(
+      failuresOf(decide(aSnapshot([aPipe("a", { cpuLimitMillicores: 2000 })]), DECIDE_OPTIONS)),
+    ).toMatchObject([
       {
         reason: "CpuLimitTooLow",
         message: expect.stringContaining("remove limits.cpu, or set it to at least"),
@@ -566,7 +568,10 @@ describe("decide, when something removes the annotation of a pipe that has the s
   });
 
   it("writes the annotation again at a requested retry, with the rollout that it had", () => {
-    const { actions } = decide(stripped(4, 1000, aScaling(4, { retryRequestedAtMs: NOW_MS })), OPTIONS);
+    const { actions } = decide(
+      stripped(4, 1000, aScaling(4, { retryRequestedAtMs: NOW_MS })),
+      DECIDE_OPTIONS,
+    );
     expect(actions).toMatchObject([{ type: "adopt", rollout: aRollout(FOUR) }]);
   });
 });
@@ -596,7 +601,7 @@ describe("decide, when a pipe cannot take the size", () => {
       },
     ],
   ])("by %s puts it back to what it ran, and leaves the others", (reason, changes) => {
-    const decision = decide(aSnapshot([rollingTo("a", FOUR, changes), aPipe("b")]), OPTIONS);
+    const decision = decide(aSnapshot([rollingTo("a", FOUR, changes), aPipe("b")]), DECIDE_OPTIONS);
     expect(told(decision.actions)).toEqual(["a back to 1000m/4Gi"]);
     expect(failuresOf(decision)).toMatchObject([{ pipe: "a", size: "4000m/16Gi", reason, attempts: 1 }]);
   });
@@ -607,19 +612,19 @@ describe("decide, when a pipe cannot take the size", () => {
   it("puts a Recreate pipe back as soon as its new pod fits no node: its old one is gone", () => {
     const decision = decide(
       aSnapshot([rollingTo("a", FOUR, { stopsOldPodsFirst: true })], { unschedulable }),
-      OPTIONS,
+      DECIDE_OPTIONS,
     );
     expect(told(decision.actions)).toEqual(["a back to 1000m/4Gi"]);
     expect(failuresOf(decision)).toMatchObject([{ reason: "Unschedulable", message: words }]);
   });
 
   it("waits with any other for a node, and says what it waits for", () => {
-    const waiting = decide(aSnapshot([rollingTo("a", FOUR)], { unschedulable }), OPTIONS);
+    const waiting = decide(aSnapshot([rollingTo("a", FOUR)], { unschedulable }), DECIDE_OPTIONS);
     expect(told(waiting.actions)).toEqual([]);
     expect(waiting.sizing?.assessments).toMatchObject([{ state: "rolling", obstacle: words }]);
     const tooLong = decide(
       aSnapshot([rollingTo("a", FOUR, { lastRollout: late })], { unschedulable }),
-      OPTIONS,
+      DECIDE_OPTIONS,
     );
     expect(failuresOf(tooLong)).toMatchObject([
       { reason: "RolloutTimeout", message: `the rollout has not completed in 15 min: ${words}` },
@@ -629,7 +634,9 @@ describe("decide, when a pipe cannot take the size", () => {
   describe("and another one is requested meanwhile", () => {
     const stopped = rollingTo("a", FOUR, { stopsOldPodsFirst: true });
     const asked = (pipes: readonly DeploymentView[], changes: Partial<Snapshot> = {}) =>
-      told(decide(aSnapshot(pipes, { unschedulable, scaling: aScaling(8), ...changes }), OPTIONS).actions);
+      told(
+        decide(aSnapshot(pipes, { unschedulable, scaling: aScaling(8), ...changes }), DECIDE_OPTIONS).actions,
+      );
     const refusal = (attempts: number, agoMs: number, purpose: WriteRecord["purpose"], size: string) => ({
       writes: new Map<string, WriteRecord>([
         [
@@ -669,7 +676,7 @@ describe("decide, when a pipe cannot take the size", () => {
       const snapshot = aSnapshot([{ ...stopped, cpuLimitMillicores: 6000 }], {
         ...{ unschedulable, scaling: aScaling(8) },
       });
-      expect(decide(snapshot, OPTIONS).actions).toMatchObject([
+      expect(decide(snapshot, DECIDE_OPTIONS).actions).toMatchObject([
         { rollout: { size: FOUR, isRollback: true, failure: { reason: "Unschedulable", message: words } } },
       ]);
     });
@@ -712,7 +719,7 @@ describe("decide, when a pipe cannot take the size", () => {
   it("names who else writes the size", () => {
     const taken = { lastRollout: aRollout(FOUR, { attempts: 4 }) };
     const messageOf = (otherManagers: readonly string[]) =>
-      failuresOf(decide(aSnapshot([aPipe("a", { ...taken, otherManagers })]), OPTIONS))[0]?.message;
+      failuresOf(decide(aSnapshot([aPipe("a", { ...taken, otherManagers })]), DECIDE_OPTIONS))[0]?.message;
     expect(messageOf(["helm", "somebody"])).toMatch(/^another writer, "helm" and "somebody", has changed/);
     expect(messageOf([])).toMatch(/^another writer has changed/);
   });
@@ -727,7 +734,7 @@ describe("decide, when a pipe cannot take the size", () => {
     const replicaFailure = condition("ReplicaFailure", "FailedCreate", NOW_MS - 10_000);
     const { sizing } = decide(
       aSnapshot([rollingTo("a", FOUR, { rollout: { ...UNDER_WAY, replicaFailure } })]),
-      OPTIONS,
+      DECIDE_OPTIONS,
     );
     expect(sizing?.assessments[0]).toMatchObject({ state: "rolling", recheckAtMs: NOW_MS + 20_000 });
   });
@@ -740,7 +747,7 @@ describe("decide, when a pipe cannot take the size", () => {
     const replicaFailure = condition("ReplicaFailure", "FailedCreate", lastRollout.startedAtMs - earlierMs);
     const rollout = { ...UNDER_WAY, isWithoutPods: true, replicaFailure };
     expect(
-      decide(aSnapshot([rollingTo("a", FOUR, { rollout, lastRollout })]), OPTIONS).sizing?.assessments,
+      decide(aSnapshot([rollingTo("a", FOUR, { rollout, lastRollout })]), DECIDE_OPTIONS).sizing?.assessments,
     ).toMatchObject([{ state }]);
   });
 
@@ -761,7 +768,7 @@ describe("decide, when a pipe cannot take the size", () => {
     const [, reason, status, lastTransitionTime, lastUpdateTime, sinceMs] = row;
     const progressing = { type: "Progressing", status, reason, lastTransitionTime, lastUpdateTime };
     const pipe = rollingTo("a", FOUR, { lastRollout: late, rollout: { ...UNDER_WAY, progressing } });
-    expect(decide(aSnapshot([pipe]), OPTIONS).sizing?.assessments).toMatchObject([
+    expect(decide(aSnapshot([pipe]), DECIDE_OPTIONS).sizing?.assessments).toMatchObject([
       { state: "rolling", recheckAtMs: sinceMs + POLICY.rolloutTimeoutMs },
     ]);
   });
@@ -783,7 +790,7 @@ describe("decide, when a pipe cannot take the size", () => {
   };
 
   it("remembers why after a crash between the rollback and the report", () => {
-    const decision = decide(aSnapshot([rolledBack(1), aPipe("b")]), OPTIONS);
+    const decision = decide(aSnapshot([rolledBack(1), aPipe("b")]), DECIDE_OPTIONS);
     expect(told(decision.actions)).toEqual([]);
     expect(failuresOf(decision)).toMatchObject([
       { pipe: "a", reason: "RolloutTimeout", message: "too slow" },
@@ -799,7 +806,7 @@ describe("decide, when a pipe cannot take the size", () => {
     const startedAtMs = NOW_MS - minutes * 60_000;
     const at = (ms: number) => aSnapshot([rolledBack(attempts, { startedAtMs: ms })]);
     expect(actionsFor(at(startedAtMs + 1))).toEqual([]);
-    const { actions } = decide(at(startedAtMs), OPTIONS);
+    const { actions } = decide(at(startedAtMs), DECIDE_OPTIONS);
     expect(actions).toMatchObject([{ type: "resize", rollout: { attempts: attempts + 1 } }]);
   });
 
@@ -842,7 +849,7 @@ describe("decide, when a pipe cannot take the size", () => {
     expect(actionsFor(at(POLICY.rolloutTimeoutMs - 1000))).toEqual([]);
     expect(actionsFor(at(POLICY.rolloutTimeoutMs))).toEqual(["a back to 1000m/4Gi"]);
     const failed = rolledBack(1, { startedAtMs });
-    expect(decide(aSnapshot([failed]), OPTIONS).sizing?.assessments).toMatchObject([
+    expect(decide(aSnapshot([failed]), DECIDE_OPTIONS).sizing?.assessments).toMatchObject([
       { state: "failed", recheckAtMs: NOW_MS + 5 * 60_000 },
     ]);
   });
@@ -850,7 +857,7 @@ describe("decide, when a pipe cannot take the size", () => {
   it("says how long it has waited, also where that is less than a minute", () => {
     const failures = failuresOf(
       decide(aSnapshot([rollingTo("a", FOUR)]), {
-        ...OPTIONS,
+        ...DECIDE_OPTIONS,
         policy: { ...POLICY, rolloutTimeoutMs: 12_500 },
       }),
     );
@@ -946,7 +953,7 @@ describe("decide, whatever the state of the pipes", () => {
   it("applies nothing but the desired size, and rolls back only to a size that completed", () => {
     fc.assert(
       fc.property(snapshot, (each) => {
-        const { actions, sizing } = decide(each, OPTIONS);
+        const { actions, sizing } = decide(each, DECIDE_OPTIONS);
         for (const action of actions) {
           if (action.type === "resize") {
             expect(action.rollout.size).toEqual(sizing?.desired.size);
@@ -963,7 +970,7 @@ describe("decide, whatever the state of the pipes", () => {
   it("touches each pipe at most once, and restarts no more than allowed", () => {
     fc.assert(
       fc.property(snapshot, fc.integer({ min: 0, max: 50 }), (each, overallFree) => {
-        const { actions } = decide(each, { ...OPTIONS, overallFree });
+        const { actions } = decide(each, { ...DECIDE_OPTIONS, overallFree });
         const touched = actions.flatMap((action) => ("pipe" in action ? [action.pipe] : []));
         expect(new Set(touched.map((one) => one.metadata.name)).size).toBe(touched.length);
         const begun = actions.flatMap((action) => (action.type === "resize" ? [action.pipe] : []));
@@ -980,7 +987,7 @@ describe("decide, whatever the state of the pipes", () => {
   it("is the same for the same snapshot", () => {
     fc.assert(
       fc.property(snapshot, (each) => {
-        expect(decide(structuredClone(each), OPTIONS)).toEqual(decide(each, OPTIONS));
+        expect(decide(structuredClone(each), DECIDE_OPTIONS)).toEqual(decide(each, DECIDE_OPTIONS));
       }),
     );
   });

@@ -8,15 +8,15 @@ import {
   aScaling,
   aSnapshot,
   COMPLETE,
+  DECIDE_OPTIONS,
   NOW_MS,
   POLICY,
   rollingTo,
 } from "../gen/snapshot.ts";
 
-const OPTIONS = { policy: POLICY, overallFree: 50, validatesFirst: false };
 const FOUR = sizeOfCores(4);
 
-function told(snapshot: Snapshot, options = OPTIONS): string[] {
+function told(snapshot: Snapshot, options = DECIDE_OPTIONS): string[] {
   return preview(snapshot, options).steps.map(({ pipe = "-", action }) => `${pipe}: ${action}`);
 }
 
@@ -32,7 +32,7 @@ describe("a preview", () => {
       "a: resize it now",
       "b: resize it later: it waits for a to prove the size",
     ]);
-    expect(preview(snapshot, OPTIONS)).toMatchObject({
+    expect(preview(snapshot, DECIDE_OPTIONS)).toMatchObject({
       begun: 1,
       steps: [{ service: "service", namespace: "pipes", size: "1 cpu / 4 Gi", desired: "4 cpu / 16 Gi" }, {}],
     });
@@ -84,7 +84,7 @@ describe("a preview", () => {
 
   it("keeps to the bound over all services", () => {
     const done = rollingTo("a", FOUR, { rollout: COMPLETE });
-    expect(told(aSnapshot([done, aPipe("b")]), { ...OPTIONS, overallFree: 0 })).toEqual([
+    expect(told(aSnapshot([done, aPipe("b")]), { ...DECIDE_OPTIONS, overallFree: 0 })).toEqual([
       "b: resize it later: it waits for rollouts of other services",
     ]);
   });

@@ -10,7 +10,7 @@ import { organizationConfigMapName } from "../../records/organization.ts";
 import type { Service } from "../../records/service.ts";
 import { serviceConfigMapName } from "../../records/service.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import type { ReflectorClient } from "../../runtime/reflector.ts";
+import type { ReflectorClient } from "../../runtime/list-watch.ts";
 import { keyOf } from "../../runtime/store.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import type { CacheState } from "../metrics.ts";

@@ -1,7 +1,8 @@
 import type { KubeObject } from "../../kube/objects.ts";
 import type { Resource } from "../../kube/paths.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { Reflector, type ReflectorClient } from "../../runtime/reflector.ts";
+import type { ReflectorClient } from "../../runtime/list-watch.ts";
+import { Reflector } from "../../runtime/reflector.ts";
 import { type Change, type Indexes, Store } from "../../runtime/store.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import { UnavailableError } from "../errors.ts";

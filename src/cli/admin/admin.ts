@@ -1,7 +1,8 @@
 import type { CommandGroup } from "../command.ts";
 import { createKey } from "./key-create.ts";
 import { rotateKey } from "./key-rotate.ts";
-import { deleteKey, disableKey, enableKey, listKeys, showKey, updateKey } from "./keys.ts";
+import { updateKey } from "./key-update.ts";
+import { deleteKey, disableKey, enableKey, listKeys, showKey } from "./keys.ts";
 import { addMember, listMembers, removeMember } from "./members.ts";
 import { deleteOrganization } from "./organization-delete.ts";
 import {

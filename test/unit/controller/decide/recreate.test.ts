@@ -10,9 +10,16 @@ import type { PipeScalingSpec } from "../../../../src/crd/pipe-scaling.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import type { FieldsV1 } from "../../../../src/kube/objects.ts";
 import { pipeDeployment } from "../../../gen/pipe.ts";
-import { aPipe, aRollout, aScaling, aSnapshot, NOW_MS, POLICY, rollingTo } from "../../../gen/snapshot.ts";
+import {
+  aPipe,
+  aRollout,
+  aScaling,
+  aSnapshot,
+  DECIDE_OPTIONS,
+  NOW_MS,
+  rollingTo,
+} from "../../../gen/snapshot.ts";
 
-const OPTIONS = { policy: POLICY, overallFree: 50, validatesFirst: false };
 const FOUR = { replicaCpuMillicores: 4000, replicaMemoryGb: 16 };
 
 /** A pipe that the controller resized so long ago, and whose annotation is gone. */
@@ -113,10 +120,10 @@ const SIZE_FIELDS: FieldsV1 = {
 
 function writesAfterRecreation(pipes: readonly DeploymentView[]): readonly string[] {
   const snapshot = aSnapshot(pipes, { scaling: undefined });
-  const [create] = decide(snapshot, OPTIONS).actions;
+  const [create] = decide(snapshot, DECIDE_OPTIONS).actions;
   if (create?.type !== "create-pipe-scaling") throw new Error("it is created again");
   const scaling = { ...aScaling(undefined), spec: create.spec satisfies PipeScalingSpec };
-  return decide({ ...snapshot, scaling }, OPTIONS).actions.map(({ type }) => type);
+  return decide({ ...snapshot, scaling }, DECIDE_OPTIONS).actions.map(({ type }) => type);
 }
 
 it("resizes no pipe when it is created again, whatever became of the annotations of the pipes", () => {

@@ -10,6 +10,7 @@ import {
   aScaling,
   aSnapshot,
   COMPLETE,
+  DECIDE_OPTIONS,
   POLICY,
   rollingTo,
   UNDER_WAY,
@@ -17,7 +18,6 @@ import {
 
 const ONE = sizeOfCores(1);
 const FOUR = sizeOfCores(4);
-const OPTIONS = { policy: POLICY, overallFree: 50, validatesFirst: false };
 
 /** The statuses of one pipe in one state after the other; the desired size is one core. */
 function statusesOf(...states: readonly Partial<DeploymentView>[]): PipeScalingStatus[] {
@@ -25,7 +25,7 @@ function statusesOf(...states: readonly Partial<DeploymentView>[]): PipeScalingS
   return states.map((state) => {
     const scaling = aScaling(1, { status });
     const snapshot = aSnapshot([aPipe("a", state)], { scaling });
-    status = statusOf(snapshot, scaling, decide(snapshot, OPTIONS).sizing, POLICY);
+    status = statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS).sizing, POLICY);
     return status;
   });
 }
@@ -55,5 +55,7 @@ it("the last good size of a pipe is known while it has another one", () => {
     lastRollout: aRollout(FOUR, { startedAtMs: 0, lastGoodSize: undefined }),
   });
   const next = aSnapshot([rolling], { scaling: aScaling(8, { status }) });
-  expect(decide(next, OPTIONS).actions).toMatchObject([{ type: "resize", rollout: { lastGoodSize: ONE } }]);
+  expect(decide(next, DECIDE_OPTIONS).actions).toMatchObject([
+    { type: "resize", rollout: { lastGoodSize: ONE } },
+  ]);
 });
