@@ -17,6 +17,7 @@ export default defineConfig({
           provide: { program: fileURLToPath(new URL("src/main.ts", import.meta.url)) },
           // Most take milliseconds; some start processes, on machines that may be busy.
           testTimeout: 30_000,
+          maxWorkers: 2,
         },
       },
       {
