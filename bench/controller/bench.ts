@@ -99,7 +99,7 @@ export async function benchController({ extent: name, profileDir, tell }: BenchO
     const starts = await measureStart(world, programs, amounts.start.rounds);
     tell(`Leaving it idle for ${amounts.idleMinutes} minutes`);
     const last = await RunningController.start(world, programs.controller);
-    const idle = await measureIdle(world, amounts.idleMinutes);
+    const idle = await measureIdle(world, last, amounts.idleMinutes);
     await last.stop();
 
     console.log(

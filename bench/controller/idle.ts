@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { countsBetween, type RequestCounts, requestsOf, sumOf } from "./request-counts.ts";
+import type { RunningController } from "./running-controller.ts";
 import { type ControllerWorld, quiet, requestCounts } from "./world.ts";
 
 /** A watch of each of them but the first, of which there are two: organizations and services. */
@@ -12,13 +13,22 @@ export interface Idle {
   /** Reads and watches of what the controller watches, by whomever. */
   readonly watching: RequestCounts;
   readonly callsPerHourAndWatch: number;
+  /** CPU time of the controller as a share of one core, from 0 to 1. */
+  readonly cpuShare: number;
 }
 
-/** What the API server answers while a controller that has nothing to do runs. */
-export async function measureIdle(world: ControllerWorld, minutes: number): Promise<Idle> {
+/** The requests and the CPU time of a controller that has nothing to do. */
+export async function measureIdle(
+  world: ControllerWorld,
+  { process }: RunningController,
+  minutes: number,
+): Promise<Idle> {
   const before = await quiet(world);
+  const cpuBefore = await process.cpuSeconds();
   await delay(minutes * 60_000);
+  const cpuSeconds = (await process.cpuSeconds()) - cpuBefore;
   const counts = countsBetween(before, await requestCounts(world));
   const watching = requestsOf(counts, WATCHED);
-  return { minutes, counts, watching, callsPerHourAndWatch: (sumOf(watching) / WATCHES / minutes) * 60 };
+  const callsPerHourAndWatch = (sumOf(watching) / WATCHES / minutes) * 60;
+  return { minutes, counts, watching, callsPerHourAndWatch, cpuShare: cpuSeconds / (minutes * 60) };
 }

@@ -10,6 +10,10 @@ import type { ControllerWorld } from "./world.ts";
 
 const run = promisify(execFile);
 
+/** Memory limit of the controller's container in the chart, in MiB. A process of the benchmark has none. */
+const POD_MEMORY_MIB = 512;
+const HEAP_PERCENTAGE = /^--max-old-space-size-percentage=(\d+)$/;
+
 /** What is kept of its standard error. */
 const MOST_ERRORS = 4000;
 
@@ -32,7 +36,8 @@ export class MeasuredProcess {
     onLine: (line: string) => void,
   ) {
     // The inspector costs nothing as long as nobody is connected to it.
-    const { args, env } = NODE.controller;
+    const { env } = NODE.controller;
+    const args = NODE.controller.args.map((arg) => arg.replace(HEAP_PERCENTAGE, heapOfPod));
     const profiling = profileDir
       ? [
           "--cpu-prof",
@@ -78,6 +83,10 @@ export class MeasuredProcess {
     this.#child.kill("SIGTERM");
     await this.#ended;
   }
+}
+
+function heapOfPod(_arg: string, percentage: string): string {
+  return `--max-old-space-size=${(POD_MEMORY_MIB * Number(percentage)) / 100}`;
 }
 
 const CPU_SECONDS = "(({ user, system }) => (user + system) / 1e6)(process.cpuUsage())";
