@@ -136,10 +136,12 @@ export function time(number: number): Field<string> {
     number,
     read: (reader) => {
       const { seconds } = timestamp.read(reader, embeddedEnd(reader));
-      return seconds === undefined ? undefined : `${new Date(seconds * 1000).toISOString().slice(0, 19)}Z`;
+      return seconds === undefined ? undefined : rfc3339(seconds);
     },
   };
 }
+
+const rfc3339 = memoized((seconds: number) => `${new Date(seconds * 1000).toISOString().slice(0, 19)}Z`);
 
 const timestamp = new Message<{ readonly seconds?: number }>({ seconds: integer(1) });
 
@@ -162,15 +164,35 @@ const either = new Message<{ readonly type?: number; readonly integer?: number; 
   text: string(3),
 });
 
-/** A message with one field, which has JSON text in bytes: `FieldsV1`. */
+/**
+ * A message with one field, which has JSON text in bytes: `FieldsV1`. Thousands of objects have the same few texts, so
+ * the parsed values are shared between objects, and must not be changed.
+ */
 export function json<T>(number: number): Field<T> {
+  const parse = memoized((text: string): T => JSON.parse(text));
   return {
     number,
     read: (reader) => {
       const { text } = jsonText.read(reader, embeddedEnd(reader));
-      return text === undefined ? undefined : JSON.parse(text);
+      return text === undefined ? undefined : parse(text);
     },
   };
 }
 
 const jsonText = new Message<{ readonly text?: string }>({ text: string(1) });
+
+/** Maximum number of results that are kept. */
+const MAX_RESULTS = 100;
+
+/** Keeps recent results of a function of few different arguments. */
+function memoized<Argument, Result>(compute: (argument: Argument) => Result): (argument: Argument) => Result {
+  const results = new Map<Argument, Result>();
+  return (argument) => {
+    const known = results.get(argument);
+    if (known !== undefined) return known;
+    const result = compute(argument);
+    if (results.size >= MAX_RESULTS) results.clear();
+    results.set(argument, result);
+    return result;
+  };
+}
