@@ -1,4 +1,5 @@
-import { buildProgram } from "../bundle.ts";
+import { fileURLToPath } from "node:url";
+import { buildLikewise, buildProgram } from "../bundle.ts";
 import { count, mebibytes } from "../format.ts";
 import { describeMachine } from "../machine.ts";
 import { type Measure, measuresTable } from "../measure.ts";
@@ -10,6 +11,7 @@ import { type LoadGenerator, startLoadGenerator } from "./load-generator.ts";
 import { measureMemory } from "./memory.ts";
 import { measurePatch } from "./patch.ts";
 import { DEFAULT_LIMITS, type Server, startApi, startBaseline } from "./server.ts";
+import { measureApiStart, seedRecords } from "./start.ts";
 import { measureThroughput } from "./throughput.ts";
 import { type ApiWorld, createApiWorld } from "./world.ts";
 
@@ -18,6 +20,7 @@ interface Extent {
   readonly patch: { readonly rounds: number; readonly calls: number };
   readonly memory: { readonly early: number; readonly late: number };
   readonly attackMs: number;
+  readonly start: { readonly records: number; readonly rounds: number };
 }
 
 const FULL: Extent = {
@@ -25,6 +28,7 @@ const FULL: Extent = {
   patch: { rounds: 5, calls: 300 },
   memory: { early: 10_000, late: 1_000_000 },
   attackMs: 30_000,
+  start: { records: 20_000, rounds: 3 },
 };
 
 const QUICK: Extent = {
@@ -32,6 +36,7 @@ const QUICK: Extent = {
   patch: { rounds: 3, calls: 100 },
   memory: { early: 10_000, late: 50_000 },
   attackMs: 5000,
+  start: { records: 1000, rounds: 1 },
 };
 
 export interface BenchOptions {
@@ -75,7 +80,14 @@ export async function benchApi({ quick, tell }: BenchOptions): Promise<void> {
         )),
       );
     }
-    console.log(`${measuresTable([...get, ...patch, ...memory, ...attacks])}\n\n${about.join("; ")}`);
+    const { records } = extent.start;
+    tell(`Creating ${count(records)} keys and ${count(records)} services`);
+    await seedRecords(world, records);
+    tell("Starting the API");
+    const starts = await apiStart(world, program, extent);
+    console.log(
+      `${measuresTable([...get, ...patch, ...memory, ...attacks, ...starts])}\n\n${about.join("; ")}`,
+    );
   } finally {
     // Takes along what runs beside it (child.ts).
     await world.cluster.stop();
@@ -143,6 +155,33 @@ async function memoryGrowth(
       what: `RSS ${requests}`,
       comparison: compare([{ ours: late.rssBytes, baseline: early.rssBytes }]),
       ...grown,
+    },
+  ];
+}
+
+async function apiStart(
+  world: ApiWorld,
+  api: string,
+  { start: { records, rounds } }: Extent,
+): Promise<Measure[]> {
+  const lists = await buildLikewise(
+    fileURLToPath(new URL("../lists.ts", import.meta.url)),
+    world.cluster.dir,
+  );
+  const { ms, rssBytes } = await measureApiStart(world, { api, lists }, rounds);
+  const what = `${count(records)} keys and as many services`;
+  const memoryBar = 100e6 + 3000 * records;
+  return [
+    {
+      what: `start with ${what}, from spawn to ready`,
+      comparison: compare(ms),
+      bar: { relation: "≤", ratio: 0.7 },
+      format: (value) => `${count(Math.round(value))} ms`,
+    },
+    {
+      what: `RSS with ${what}, against 100 MB + 1.5 KB for each of both`,
+      comparison: compare(rssBytes.map((ours) => ({ ours, baseline: memoryBar }))),
+      format: mebibytes,
     },
   ];
 }

@@ -66,7 +66,7 @@ export async function benchController({ extent: name, profileDir, tell }: BenchO
     const programs = {
       controller: await buildProgram(dir),
       writes: await buildLikewise(besideThis("writes.ts"), dir),
-      lists: await buildLikewise(besideThis("lists.ts"), dir),
+      lists: await buildLikewise(besideThis("../lists.ts"), dir),
     };
     const { services, rounds } = amounts.rescale;
     tell(`Making ${count(services)} services of ${PIPES_PER_SERVICE} pipes, and as many for the baseline`);

@@ -3,8 +3,8 @@ import { RECORDS_NAMESPACE } from "../../deploy/chart/install.ts";
 import { API_VERSION, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
 import type { PipeScalingStatus } from "../../src/crd/pipe-scaling.ts";
 import { CONFIG_MAPS, collectionPath, DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
+import { inParallel } from "../in-parallel.ts";
 import { organizationRecord, pipeDeployment, serviceRecord } from "../objects.ts";
-import { inParallel } from "./in-parallel.ts";
 import { BASELINE_PIPES, type ControllerWorld, PIPES } from "./world.ts";
 
 export const PIPES_PER_SERVICE = 3;

@@ -1,6 +1,12 @@
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import * as z from "zod";
 import { RECORDS_NAMESPACE } from "../../deploy/chart/install.ts";
+import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
+import { HORIZONTAL_AUTOSCALERS } from "../../src/controller/observe/autoscaler-view.ts";
+import { PIPE_SCALINGS } from "../../src/crd/names.ts";
+import { CONFIG_MAPS, collectionPath, DEPLOYMENTS, PODS } from "../../src/kube/paths.ts";
+import { RESOURCE_LABEL } from "../../src/records/labels.ts";
+import type { Listing } from "../lists.ts";
 import type { Pair } from "../statistics.ts";
 import { MeasuredProcess } from "./measured-process.ts";
 import { countsBetween, type RequestCounts } from "./request-counts.ts";
@@ -57,11 +63,24 @@ async function startController(world: ControllerWorld, program: string) {
   };
 }
 
+/** What the controller lists (src/controller/observe/caches.ts). */
+const LISTS: readonly Listing[] = [
+  { path: collectionPath(CONFIG_MAPS, RECORDS_NAMESPACE), labelSelector: `${RESOURCE_LABEL}=organization` },
+  { path: collectionPath(CONFIG_MAPS, RECORDS_NAMESPACE), labelSelector: `${RESOURCE_LABEL}=service` },
+  { path: collectionPath(PIPE_SCALINGS, PIPES) },
+  {
+    path: collectionPath(DEPLOYMENTS, PIPES),
+    labelSelector: `${TYPE_LABEL}=${DATABASE_TYPE},${SERVICE_LABEL}`,
+  },
+  { path: collectionPath(PODS, PIPES), fieldSelector: "spec.nodeName=" },
+  { path: collectionPath(HORIZONTAL_AUTOSCALERS, PIPES) },
+];
+
 const lineSchema = z.object({ msg: z.literal("listed"), time: z.iso.datetime() });
 
 async function runLists(world: ControllerWorld, program: string): Promise<number> {
   let listedAtMs: number | undefined;
-  const options = { name: "lists", file: program, args: [world.kubeconfig, RECORDS_NAMESPACE, PIPES] };
+  const options = { name: "lists", file: program, args: [world.kubeconfig, JSON.stringify(LISTS)] };
   const lists = new MeasuredProcess(world, options, (line) => {
     listedAtMs = Date.parse(lineSchema.parse(JSON.parse(line)).time);
   });

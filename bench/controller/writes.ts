@@ -9,7 +9,7 @@ import { KubeClient } from "../../src/kube/client.ts";
 import { connect } from "../../src/kube/connection.ts";
 import type { KubeObject, ObjectMeta } from "../../src/kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath, type Resource } from "../../src/kube/paths.ts";
-import { inParallel } from "./in-parallel.ts";
+import { inParallel } from "../in-parallel.ts";
 
 /**
  * The baseline of a rescale, a process of its own: a loop that only makes the writes that the controller makes,

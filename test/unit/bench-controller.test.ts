@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { countsTable } from "../../bench/controller/counts-table.ts";
-import { inParallel } from "../../bench/controller/in-parallel.ts";
 import {
   countsBetween,
   describeCounts,
@@ -9,6 +8,7 @@ import {
   sumOf,
   writesOf,
 } from "../../bench/controller/request-counts.ts";
+import { inParallel } from "../../bench/in-parallel.ts";
 
 const sample = (verb: string, resource: string, subresource: string, code: number, value: number) =>
   `apiserver_request_total{code="${code}",component="apiserver",dry_run="",group="apps",resource="${resource}",scope="resource",subresource="${subresource}",verb="${verb}",version="v1"} ${value}`;
