@@ -4,7 +4,7 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     // Ours prints the counts as the very last line, after the cluster is gone.
-    reporters: ["default", "./test/reporter.ts"],
+    reporters: ["default", "./test/support/reporter.ts"],
     // Every test has its own mocks.
     restoreMocks: true,
     projects: [

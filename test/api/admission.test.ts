@@ -8,7 +8,7 @@ import * as z from "zod";
 import { GROUP, PLURAL } from "../../src/crd/names.ts";
 import { KubeApiError } from "../../src/kube/errors.ts";
 import { objectPath } from "../../src/kube/paths.ts";
-import { type CertificatePair, certificatePair } from "../gen/certificate.ts";
+import { type CertificatePair, certificatePair } from "../support/fixtures/certificate.ts";
 import type { Answer } from "./client.ts";
 import { createWorld, PIPE_SCALINGS, type RunningApi, type World } from "./world.ts";
 

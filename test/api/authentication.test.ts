@@ -1,7 +1,7 @@
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { objectPath, SECRETS } from "../../src/kube/paths.ts";
-import { basic, type KeyFields, type KeyRecord, keyRecord } from "../gen/records.ts";
+import { basic, type KeyFields, type KeyRecord, keyRecord } from "../support/fixtures/records.ts";
 import { type Answer, exchangeRaw, parseRaw } from "./client.ts";
 import { createWorld, type RunningApi, type World } from "./world.ts";
 

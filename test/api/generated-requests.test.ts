@@ -8,7 +8,7 @@ import type { KubeObject } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, collectionPath } from "../../src/kube/paths.ts";
 import { RESOURCE_LABEL } from "../../src/records/labels.ts";
 import { membersConfigMapName } from "../../src/records/members.ts";
-import { type JsonSchema, jsonSchema, Schemas } from "../gen/json-schema.ts";
+import { type JsonSchema, jsonSchema, Schemas } from "../support/json-schema.ts";
 import type { Answer, Ask } from "./client.ts";
 import { createWorld, PIPE_SCALINGS, type RunningApi, type World } from "./world.ts";
 

@@ -10,7 +10,7 @@ import { connect } from "../../src/kube/connection.ts";
 import type { ConfigMap } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, objectPath } from "../../src/kube/paths.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
-import { VirtualClock } from "../gen/clock.ts";
+import { VirtualClock } from "../support/fakes/fake-clock.ts";
 import { createWorld, type RunningApi, type World } from "./world.ts";
 
 const MINUTE = 60_000;

@@ -5,7 +5,7 @@ import * as z from "zod";
 import { successEnvelope } from "../../src/api/resources/envelopes.ts";
 import { apiKey } from "../../src/api/resources/keys/schema.ts";
 import { recordLabels } from "../../src/records/labels.ts";
-import { type KeyFields, type KeyRecord, keyRecord } from "../gen/records.ts";
+import { type KeyFields, type KeyRecord, keyRecord } from "../support/fixtures/records.ts";
 import type { Answer } from "./client.ts";
 import { createWorld, type RunningApi, type World } from "./world.ts";
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ApiSettings } from "../../src/settings/api.ts";
-import { basic, type KeyRecord } from "../gen/records.ts";
+import { basic, type KeyRecord } from "../support/fixtures/records.ts";
 import { type Answer, exchangeRaw, parseRaw } from "./client.ts";
 import { createWorld, type RunningApi, type World } from "./world.ts";
 

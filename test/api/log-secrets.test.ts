@@ -1,9 +1,9 @@
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CONFIG_MAPS, collectionPath, EVENTS } from "../../src/kube/paths.ts";
-import { certificatePair } from "../gen/certificate.ts";
-import { mountedPair } from "../gen/mounted-pair.ts";
-import { basic, type KeyRecord, keyRecord } from "../gen/records.ts";
+import { certificatePair } from "../support/fixtures/certificate.ts";
+import { mountedPair } from "../support/fixtures/mounted-pair.ts";
+import { basic, type KeyRecord, keyRecord } from "../support/fixtures/records.ts";
 import { type Ask, exchangeRaw } from "./client.ts";
 import { addMembers } from "./members-world.ts";
 import { clientOfText, createWorld, PIPE_SCALINGS, type RunningApi, type World } from "./world.ts";

@@ -11,7 +11,7 @@ import { KubeApiError, KubeUnreachableError } from "../../src/kube/errors.ts";
 import { parseOrganization } from "../../src/records/organization.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
-import { organizationRecord } from "../gen/records.ts";
+import { organizationRecord } from "../support/fixtures/records.ts";
 import { addMember, addMembers, entriesOf, membersPath, type Roles, readMembers } from "./members-world.ts";
 import { createWorld, type World } from "./world.ts";
 

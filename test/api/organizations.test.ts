@@ -5,7 +5,7 @@ import { successEnvelope } from "../../src/api/resources/envelopes.ts";
 import { organization } from "../../src/api/resources/organizations/schema.ts";
 import { ORGANIZATION_LABEL } from "../../src/records/labels.ts";
 import { organizationConfigMapName } from "../../src/records/organization.ts";
-import { keyRecord } from "../gen/records.ts";
+import { keyRecord } from "../support/fixtures/records.ts";
 import { createWorld, type RunningApi, type World } from "./world.ts";
 
 let world: World;

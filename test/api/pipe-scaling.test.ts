@@ -10,7 +10,7 @@ import { REQUEST_ANNOTATION, scalingRequestFor } from "../../src/crd/scaling-req
 import { sizeOfCores } from "../../src/domain/size.ts";
 import type { Tiers } from "../../src/domain/tier.ts";
 import { objectPath } from "../../src/kube/paths.ts";
-import { serviceRecord } from "../gen/records.ts";
+import { serviceRecord } from "../support/fixtures/records.ts";
 import type { Answer } from "./client.ts";
 import { createWorld, PIPE_SCALINGS, type RunningApi, type World } from "./world.ts";
 

@@ -4,7 +4,7 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CONFIG_MAPS, objectPath, type Resource, SECRETS } from "../../src/kube/paths.ts";
 import { recordLabels } from "../../src/records/labels.ts";
-import type { KeyRecord } from "../gen/records.ts";
+import type { KeyRecord } from "../support/fixtures/records.ts";
 import type { Answer, Ask } from "./client.ts";
 import { addMembers } from "./members-world.ts";
 import { type SpawnedApi, spawnApi } from "./spawned-api.ts";

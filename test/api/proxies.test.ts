@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { basic, type KeyRecord } from "../gen/records.ts";
+import { basic, type KeyRecord } from "../support/fixtures/records.ts";
 import { type Answer, type Ask, exchangeRaw } from "./client.ts";
 import { createWorld, type RunningApi, type World } from "./world.ts";
 

@@ -5,7 +5,7 @@ import { errorEnvelope } from "../../src/api/resources/envelopes.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, collectionPath, objectPath, SECRETS } from "../../src/kube/paths.ts";
 import { ORGANIZATION_LABEL, RESOURCE_LABEL, recordLabels } from "../../src/records/labels.ts";
-import { type KeyRecord, keyRecord, organizationRecord, serviceRecord } from "../gen/records.ts";
+import { type KeyRecord, keyRecord, organizationRecord, serviceRecord } from "../support/fixtures/records.ts";
 import type { Answer, Ask } from "./client.ts";
 import { membersRecord } from "./members-world.ts";
 import { clientOfText, createWorld, PIPE_SCALINGS, type RunningApi, type World } from "./world.ts";

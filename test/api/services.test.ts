@@ -3,7 +3,7 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { successEnvelope } from "../../src/api/resources/envelopes.ts";
 import { listServices } from "../../src/api/resources/services/routes.ts";
-import { serviceRecord } from "../gen/records.ts";
+import { serviceRecord } from "../support/fixtures/records.ts";
 import { createWorld, type RunningApi, type World } from "./world.ts";
 
 let world: World;

@@ -9,7 +9,7 @@ import { CONFIG_MAPS, collectionPath, type Resource, SECRETS } from "../../src/k
 import { backupConfigMap } from "../../src/records/backup.ts";
 import { RESOURCE_LABEL } from "../../src/records/labels.ts";
 import { type Member, membersConfigMap } from "../../src/records/members.ts";
-import { type KeyFields, type KeyRecord, serviceRecord } from "../gen/records.ts";
+import { type KeyFields, type KeyRecord, serviceRecord } from "../support/fixtures/records.ts";
 import type { Answer, Ask } from "./client.ts";
 import { createWorld, PIPE_SCALINGS, type RunningApi, type World } from "./world.ts";
 

@@ -2,8 +2,8 @@ import { once } from "node:events";
 import { connect, type TLSSocket } from "node:tls";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { certificatePair } from "../gen/certificate.ts";
-import { mountedPair } from "../gen/mounted-pair.ts";
+import { certificatePair } from "../support/fixtures/certificate.ts";
+import { mountedPair } from "../support/fixtures/mounted-pair.ts";
 import { createWorld, type World } from "./world.ts";
 
 let world: World;

@@ -22,8 +22,8 @@ import {
   keyRecord,
   organizationRecord,
   serviceRecord,
-} from "../gen/records.ts";
-import { accountName, clusterRoleName, shippedAccount } from "../gen/shipped-account.ts";
+} from "../support/fixtures/records.ts";
+import { accountName, clusterRoleName, shippedAccount } from "../support/fixtures/shipped-account.ts";
 import { PatientClient } from "../support/patient-client.ts";
 import { type Client, clientOf } from "./client.ts";
 

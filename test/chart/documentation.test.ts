@@ -7,8 +7,8 @@ import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { run } from "@pipe-scaling/local-cluster/run";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { certificatePair } from "../gen/certificate.ts";
-import { temporaryFolder } from "../gen/kubeconfig.ts";
+import { certificatePair } from "../support/fixtures/certificate.ts";
+import { temporaryFolder } from "../support/fixtures/kubeconfig.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** Of all namespaces that the reader is told must be there. */

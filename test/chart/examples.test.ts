@@ -10,8 +10,8 @@ import { parse, parseAllDocuments, stringify } from "yaml";
 import * as z from "zod";
 import { CHART } from "../../deploy/chart/path.ts";
 import { API_VERSION, GROUP, KIND } from "../../src/crd/names.ts";
-import { temporaryFolder } from "../gen/kubeconfig.ts";
-import { Simulation } from "../gen/simulation.ts";
+import { temporaryFolder } from "../support/fixtures/kubeconfig.ts";
+import { Simulation } from "../support/simulation/simulation.ts";
 import { type GitOps, gitOps } from "./checkers/gitops.ts";
 import type { Manifest } from "./tools.ts";
 

@@ -18,8 +18,8 @@ import {
   type Resource,
   SECRETS,
 } from "../../src/kube/paths.ts";
-import { shippedAccount } from "../gen/shipped-account.ts";
-import { VERTICAL_CRD } from "../gen/vertical-autoscaler.ts";
+import { shippedAccount } from "../support/fixtures/shipped-account.ts";
+import { VERTICAL_CRD } from "../support/fixtures/vertical-autoscaler.ts";
 import { PatientClient } from "../support/patient-client.ts";
 import { accountOf, install, prepareRelease, type Release, settings } from "./accounts.ts";
 import { type AuditedCall, AuditLog } from "./audit.ts";

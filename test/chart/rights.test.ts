@@ -10,9 +10,9 @@ import type { KubeObject, Lease } from "../../src/kube/objects.ts";
 import { collectionPath, EVENTS, LEASES, objectPath, type Resource } from "../../src/kube/paths.ts";
 import { membersConfigMap } from "../../src/records/members.ts";
 import { type World as ApiWorld, clientOfText, createWorld, type RunningApi } from "../api/world.ts";
-import type { KeyRecord } from "../gen/records.ts";
-import { VERTICAL_CRD } from "../gen/vertical-autoscaler.ts";
-import { World as ControllerWorld, resourcesOf } from "../integration/world.ts";
+import type { KeyRecord } from "../support/fixtures/records.ts";
+import { VERTICAL_CRD } from "../support/fixtures/vertical-autoscaler.ts";
+import { World as ControllerWorld, resourcesOf } from "../support/test-environment.ts";
 import { Rights, told } from "./rights.ts";
 
 // Each right that the chart gives is taken away, missed, and given back: so none is superfluous, and whoever gives

@@ -9,7 +9,7 @@ import {
   clusterRoleName,
   nodesRoleName,
   recordsRoleName,
-} from "../gen/shipped-account.ts";
+} from "../support/fixtures/shipped-account.ts";
 import { PatientClient } from "../support/patient-client.ts";
 
 const RBAC = "rbac.authorization.k8s.io/v1";
@@ -99,7 +99,7 @@ interface Place {
   readonly records: string;
 }
 
-/** The rights of an account of test/gen/shipped-account.ts, each of which can be taken away for a while. */
+/** The rights of an account of test/support/fixtures/shipped-account.ts, each of which can be taken away for a while. */
 export class Rights {
   readonly #admin: KubeClient;
   readonly #namespace: string;

@@ -8,7 +8,7 @@ import { Agent, request } from "undici";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import * as z from "zod";
-import { type CertificatePair, certificatePair } from "../gen/certificate.ts";
+import { type CertificatePair, certificatePair } from "../support/fixtures/certificate.ts";
 import { install, prepareRelease, type Release, remove, settings } from "./accounts.ts";
 import { UnpackedImage } from "./image.ts";
 import { PodProcess } from "./pod-process.ts";

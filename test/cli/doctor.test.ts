@@ -22,13 +22,18 @@ import { backupConfigMap } from "../../src/records/backup.ts";
 import { keyUsageConfigMap } from "../../src/records/key-usage.ts";
 import { membersConfigMap } from "../../src/records/members.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { keyRecord, organizationRecord, serviceRecord } from "../gen/records.ts";
-import { accountName, nodesRoleName, recordsRoleName, shippedAccount } from "../gen/shipped-account.ts";
-import { VERTICAL_CRD } from "../gen/vertical-autoscaler.ts";
-import { World } from "../integration/world.ts";
+import { keyRecord, organizationRecord, serviceRecord } from "../support/fixtures/records.ts";
+import {
+  accountName,
+  nodesRoleName,
+  recordsRoleName,
+  shippedAccount,
+} from "../support/fixtures/shipped-account.ts";
+import { VERTICAL_CRD } from "../support/fixtures/vertical-autoscaler.ts";
+import { MAIN, runProgram } from "../support/terminal/program.ts";
+import { startInPty, widest } from "../support/terminal/pty.ts";
+import { World } from "../support/test-environment.ts";
 import { knownPipeScalings } from "./held-pipes.ts";
-import { MAIN, runProgram } from "./program.ts";
-import { startInPty, widest } from "./pty.ts";
 import { shippedDeployments } from "./shipped-deployments.ts";
 
 /*

@@ -4,8 +4,8 @@ import { PIPE_SCALINGS } from "../../src/crd/names.ts";
 import { isCode } from "../../src/kube/errors.ts";
 import type { Pod } from "../../src/kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath, PODS } from "../../src/kube/paths.ts";
-import { pipeDeployment } from "../gen/pipe.ts";
-import type { World } from "../integration/world.ts";
+import { pipeDeployment } from "../support/fixtures/pipe.ts";
+import type { World } from "../support/test-environment.ts";
 
 /** A pipe whose pods come up when the test lets them, so that a rollout lasts as long as it is looked at. */
 export async function createHeldPipe(world: World, name: string, cores = 1): Promise<void> {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createWorld, type World } from "../api/world.ts";
-import { run, start, WAYS } from "./http-world.ts";
+import { run, start, WAYS } from "./customer-environment.ts";
 
 let world: World;
 beforeAll(async () => {

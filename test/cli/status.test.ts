@@ -4,11 +4,11 @@ import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-ac
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { CONFIG_MAPS } from "../../src/kube/paths.ts";
-import { serviceRecord } from "../gen/records.ts";
-import { World } from "../integration/world.ts";
+import { serviceRecord } from "../support/fixtures/records.ts";
+import { MAIN, runProgram } from "../support/terminal/program.ts";
+import { startInPty, widest } from "../support/terminal/pty.ts";
+import { World } from "../support/test-environment.ts";
 import { createHeldPipe, knownPipeScalings, release } from "./held-pipes.ts";
-import { MAIN, runProgram } from "./program.ts";
-import { startInPty, widest } from "./pty.ts";
 
 let world: World;
 /** Another service, which has no pipe. */

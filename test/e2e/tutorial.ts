@@ -4,8 +4,8 @@ import { fileURLToPath } from "node:url";
 import { environment } from "@pipe-scaling/local-cluster/environment";
 import { run } from "@pipe-scaling/local-cluster/run";
 import { onTestFinished } from "vitest";
-import { startInPty } from "../cli/pty.ts";
-import { temporaryFolder } from "../gen/kubeconfig.ts";
+import { temporaryFolder } from "../support/fixtures/kubeconfig.ts";
+import { startInPty } from "../support/terminal/pty.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** All of a checkout that the reader of a page uses. */

@@ -7,8 +7,8 @@ import {
   VERTICAL_AUTOSCALERS,
 } from "../../src/controller/observe/autoscaler-view.ts";
 import { objectPath } from "../../src/kube/paths.ts";
-import { VERTICAL_CRD } from "../gen/vertical-autoscaler.ts";
-import { conditionOf, resourcesOf, World } from "./world.ts";
+import { VERTICAL_CRD } from "../support/fixtures/vertical-autoscaler.ts";
+import { conditionOf, resourcesOf, World } from "../support/test-environment.ts";
 
 const target = { apiVersion: "apps/v1", kind: "Deployment", name: "pipe-a" };
 

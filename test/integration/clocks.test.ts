@@ -1,8 +1,8 @@
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, expect, it } from "vitest";
 import { type Clock, systemClock } from "../../src/runtime/clock.ts";
+import { resourcesOf, World } from "../support/test-environment.ts";
 import { Invariants } from "./faults/invariants.ts";
-import { resourcesOf, World } from "./world.ts";
 
 const HOUR_MS = 3_600_000;
 /** Times in the status have whole seconds, and the clock follows the server's `Date` header, which has them too. */

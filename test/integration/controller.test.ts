@@ -8,8 +8,8 @@ import type { PipeScaling } from "../../src/crd/pipe-scaling.ts";
 import { formatScalingRequest, REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
 import type { Deployment } from "../../src/kube/objects.ts";
 import { DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
-import { pipeDeployment } from "../gen/pipe.ts";
-import { conditionOf, resourcesOf, World } from "./world.ts";
+import { pipeDeployment } from "../support/fixtures/pipe.ts";
+import { conditionOf, resourcesOf, World } from "../support/test-environment.ts";
 
 interface Managed {
   readonly metadata: {

@@ -4,7 +4,7 @@ import type { KubeObject } from "../../src/kube/objects.ts";
 import { collectionPath, EVENTS } from "../../src/kube/paths.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { EventRecorder } from "../../src/runtime/event-recorder.ts";
-import { World } from "./world.ts";
+import { World } from "../support/test-environment.ts";
 
 let world: World;
 beforeAll(async () => {

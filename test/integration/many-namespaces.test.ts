@@ -1,8 +1,8 @@
 import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, expect, it } from "vitest";
-import { accountName, clusterRoleName } from "../gen/shipped-account.ts";
-import { resourcesOf, World } from "./world.ts";
+import { accountName, clusterRoleName } from "../support/fixtures/shipped-account.ts";
+import { resourcesOf, World } from "../support/test-environment.ts";
 
 const KINDS = ["deployments", "horizontalpodautoscalers", "pipescalings", "pods"];
 

@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RETRY_ANNOTATION } from "../../src/controller/names.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, NODES, objectPath, PODS } from "../../src/kube/paths.ts";
+import { conditionOf, resourcesOf, World } from "../support/test-environment.ts";
 import { Invariants } from "./faults/invariants.ts";
-import { conditionOf, resourcesOf, World } from "./world.ts";
 
 describe("a size that fits no node", () => {
   let cluster: Cluster;

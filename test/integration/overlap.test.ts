@@ -1,7 +1,7 @@
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { World } from "../support/test-environment.ts";
 import { Invariants } from "./faults/invariants.ts";
-import { World } from "./world.ts";
 
 let owner: World;
 let other: World;

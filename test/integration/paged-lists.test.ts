@@ -1,7 +1,7 @@
 import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
 import { silentProgress } from "@pipe-scaling/local-cluster/progress";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { World } from "./world.ts";
+import { World } from "../support/test-environment.ts";
 
 let cluster: Cluster;
 let world: World;

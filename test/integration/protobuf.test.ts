@@ -25,7 +25,7 @@ import {
 } from "../../src/kube/paths.ts";
 import { type List, listOf } from "../../src/kube/protobuf/envelope.ts";
 import { watchEvents } from "../../src/runtime/watch-stream.ts";
-import { World } from "./world.ts";
+import { World } from "../support/test-environment.ts";
 
 const OBJECTS = 40;
 

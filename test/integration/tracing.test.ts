@@ -3,9 +3,9 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
 import { SECRETS } from "../../src/kube/paths.ts";
 import { type SpawnedApi, spawnApi } from "../api/spawned-api.ts";
-import { startCollector } from "../gen/collector.ts";
-import { keyRecord } from "../gen/records.ts";
-import { resourcesOf, World } from "./world.ts";
+import { startCollector } from "../support/fakes/fake-collector.ts";
+import { keyRecord } from "../support/fixtures/records.ts";
+import { resourcesOf, World } from "../support/test-environment.ts";
 
 const pipes = ["pipe-a", "pipe-b", "pipe-c"];
 

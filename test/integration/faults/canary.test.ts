@@ -3,8 +3,8 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { describe, expect } from "vitest";
 import { LAST_ROLLOUT_ANNOTATION } from "../../../src/controller/names.ts";
 import type { Deployment } from "../../../src/kube/objects.ts";
-import { AdmissionWebhook, allow } from "../../support/admission-webhook.ts";
-import { conditionOf, resourcesOf } from "../world.ts";
+import { AdmissionWebhook, allow } from "../../support/servers/admission-webhook.ts";
+import { conditionOf, resourcesOf } from "../../support/test-environment.ts";
 import { it } from "./fixtures.ts";
 
 const NAMES = ["pipe-a", "pipe-b", "pipe-c"];

@@ -6,8 +6,8 @@ import { environment } from "@pipe-scaling/local-cluster/environment";
 import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { inject } from "vitest";
-import { accountName } from "../../gen/shipped-account.ts";
-import type { World } from "../world.ts";
+import { accountName } from "../../support/fixtures/shipped-account.ts";
+import type { World } from "../../support/test-environment.ts";
 
 const MAIN = inject("program");
 

@@ -7,7 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Cluster } from "@pipe-scaling/local-cluster";
 import { parse, stringify } from "yaml";
 import { actionOf } from "../../../src/kube/call.ts";
-import { certificatePair } from "../../gen/certificate.ts";
+import { certificatePair } from "../../support/fixtures/certificate.ts";
 
 /** A request as the proxy sees it. */
 export interface Asked {

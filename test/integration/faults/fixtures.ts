@@ -5,8 +5,8 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { it as base } from "vitest";
 import type { ControllerOverrides } from "../../../src/controller/process.ts";
 import type { ControllerSettings } from "../../../src/settings/controller.ts";
-import type { PipeOptions } from "../../gen/pipe.ts";
-import { World } from "../world.ts";
+import type { PipeOptions } from "../../support/fixtures/pipe.ts";
+import { World } from "../../support/test-environment.ts";
 import { Invariants } from "./invariants.ts";
 
 type OwnerPipe = Omit<PipeOptions, "namespace" | "serviceId" | "cores">;

@@ -5,8 +5,8 @@ import { LAST_ROLLOUT_ANNOTATION, RETRY_ANNOTATION } from "../../../src/controll
 import type { PipeFailure, PipeScaling } from "../../../src/crd/pipe-scaling.ts";
 import type { Deployment } from "../../../src/kube/objects.ts";
 import { DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
-import { AdmissionWebhook, allow, removeAnnotation } from "../../support/admission-webhook.ts";
-import { conditionOf, resourcesOf, type World } from "../world.ts";
+import { AdmissionWebhook, allow, removeAnnotation } from "../../support/servers/admission-webhook.ts";
+import { conditionOf, resourcesOf, type World } from "../../support/test-environment.ts";
 import { it } from "./fixtures.ts";
 import { limitMemory } from "./limit-memory.ts";
 

@@ -4,7 +4,7 @@ import { PIPE_SCALINGS } from "../../../src/crd/names.ts";
 import type { KubeClient } from "../../../src/kube/client.ts";
 import { collectionPath, DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
 import { PatientClient } from "../../support/patient-client.ts";
-import type { World } from "../world.ts";
+import type { World } from "../../support/test-environment.ts";
 import type { Kinds } from "./history.ts";
 import { historyText } from "./history-text.ts";
 import { type Judgement, judge } from "./judge.ts";

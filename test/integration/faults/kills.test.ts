@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "vitest";
-import { randomOf, seed } from "../../gen/random.ts";
 import { ControllerProcess, controllerKubeconfig } from "./controller-process.ts";
 import { it } from "./fixtures.ts";
+import { randomOf, seed } from "./random-numbers.ts";
 
 const KILLS = 20;
 const pipes = ["pipe-a", "pipe-b", "pipe-c", "pipe-d", "pipe-e", "pipe-f"];

@@ -1,5 +1,5 @@
 import { apply } from "@pipe-scaling/local-cluster/kubectl";
-import type { World } from "../world.ts";
+import type { World } from "../../support/test-environment.ts";
 
 /** Pods of pipes with more memory than this are not created. */
 export function limitMemory({ cluster, pipes }: World, max: string): Promise<void> {

@@ -7,7 +7,7 @@ import { toPipeScalingView } from "../../../src/api/cluster/views.ts";
 import { LAST_ROLLOUT_ANNOTATION, RETRY_ANNOTATION } from "../../../src/controller/names.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
 import { sizeOfCores } from "../../../src/domain/size.ts";
-import { resourcesOf } from "../world.ts";
+import { resourcesOf } from "../../support/test-environment.ts";
 import { it as base } from "./fixtures.ts";
 
 const NAMES = ["pipe-a", "pipe-b", "pipe-c"];

@@ -6,8 +6,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import type { ConfigMap } from "../../../src/kube/objects.ts";
 import { CONFIG_MAPS, DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
 import { serviceConfigMap, serviceConfigMapName } from "../../../src/records/service.ts";
-import { pipeDeployment } from "../../gen/pipe.ts";
-import { resourcesOf, World } from "../world.ts";
+import { pipeDeployment } from "../../support/fixtures/pipe.ts";
+import { resourcesOf, World } from "../../support/test-environment.ts";
 import { Invariants } from "./invariants.ts";
 
 const NAMES = ["pipe-a", "pipe-b", "pipe-c"];

@@ -6,8 +6,8 @@ import { describe, expect } from "vitest";
 import { RETRY_ANNOTATION, REVISION_ANNOTATION } from "../../../src/controller/names.ts";
 import type { Deployment, Pod } from "../../../src/kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath, PODS } from "../../../src/kube/paths.ts";
-import { accountName, clusterRoleName } from "../../gen/shipped-account.ts";
-import { conditionOf, resourcesOf } from "../world.ts";
+import { accountName, clusterRoleName } from "../../support/fixtures/shipped-account.ts";
+import { conditionOf, resourcesOf } from "../../support/test-environment.ts";
 import { it as base } from "./fixtures.ts";
 import { limitMemory } from "./limit-memory.ts";
 

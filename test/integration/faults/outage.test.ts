@@ -5,7 +5,7 @@ import { silentProgress } from "@pipe-scaling/local-cluster/progress";
 import { START_AFTER_ANNOTATION } from "@pipe-scaling/local-cluster/stages";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
-import { resourcesOf, World } from "../world.ts";
+import { resourcesOf, World } from "../../support/test-environment.ts";
 import { controllerKubeconfig, KeptController } from "./controller-process.ts";
 import { Invariants } from "./invariants.ts";
 

@@ -1,8 +1,8 @@
 import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { expect } from "vitest";
-import { accountName } from "../../gen/shipped-account.ts";
-import { World } from "../world.ts";
+import { accountName } from "../../support/fixtures/shipped-account.ts";
+import { World } from "../../support/test-environment.ts";
 import { type Asked, type Fate, FaultyProxy } from "./faulty-proxy.ts";
 import { Invariants } from "./invariants.ts";
 

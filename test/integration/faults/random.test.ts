@@ -10,15 +10,15 @@ import { silentProgress } from "@pipe-scaling/local-cluster/progress";
 import { TcpProxy } from "@pipe-scaling/local-cluster/tcp-proxy";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, afterEach, beforeAll, beforeEach, it } from "vitest";
-import { randomOf, seed } from "../../gen/random.ts";
-import { AdmissionWebhook } from "../../support/admission-webhook.ts";
-import { World } from "../world.ts";
+import { AdmissionWebhook } from "../../support/servers/admission-webhook.ts";
+import { World } from "../../support/test-environment.ts";
 import { AdmissionFaults } from "./admission-faults.ts";
 import { controllerKubeconfig, KeptController } from "./controller-process.ts";
 import { Invariants } from "./invariants.ts";
 import { ObjectWriters } from "./object-writers.ts";
 import { Operations } from "./operations.ts";
 import { RandomFaults } from "./random-faults.ts";
+import { randomOf, seed } from "./random-numbers.ts";
 import { ServiceUnderTest } from "./service-under-test.ts";
 
 const STEPS = Number(environment["PIPE_SCALING_TEST_STEPS"] ?? 100);

@@ -8,7 +8,7 @@ import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND } from "../../../src/crd/na
 import type { PipeScalingSpec } from "../../../src/crd/pipe-scaling.ts";
 import type { KubeObject } from "../../../src/kube/objects.ts";
 import { collectionPath, EVENTS } from "../../../src/kube/paths.ts";
-import { conditionOf, resourcesOf, type World } from "../world.ts";
+import { conditionOf, resourcesOf, type World } from "../../support/test-environment.ts";
 import { it as base } from "./fixtures.ts";
 import { limitMemory } from "./limit-memory.ts";
 

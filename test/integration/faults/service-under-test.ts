@@ -1,6 +1,6 @@
 import type { PipeScalingSpec } from "../../../src/crd/pipe-scaling.ts";
 import { CONFIG_MAPS, objectPath } from "../../../src/kube/paths.ts";
-import type { World } from "../world.ts";
+import type { World } from "../../support/test-environment.ts";
 import type { Invariants } from "./invariants.ts";
 
 const DEFAULT_CORES = { basic: 1, scale: 2, enterprise: 2 } as const;

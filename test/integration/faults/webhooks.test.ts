@@ -8,9 +8,14 @@ import type { PipeFailure } from "../../../src/crd/pipe-scaling.ts";
 import type { KubeObject } from "../../../src/kube/objects.ts";
 import { CONFIG_MAPS, collectionPath, EVENTS, objectPath } from "../../../src/kube/paths.ts";
 import { serviceConfigMap } from "../../../src/records/service.ts";
-import { accountName, shippedAccount } from "../../gen/shipped-account.ts";
-import { type AdmissionRequest, AdmissionWebhook, allow, deny } from "../../support/admission-webhook.ts";
-import { conditionOf, resourcesOf, World } from "../world.ts";
+import { accountName, shippedAccount } from "../../support/fixtures/shipped-account.ts";
+import {
+  type AdmissionRequest,
+  AdmissionWebhook,
+  allow,
+  deny,
+} from "../../support/servers/admission-webhook.ts";
+import { conditionOf, resourcesOf, World } from "../../support/test-environment.ts";
 import { Invariants } from "./invariants.ts";
 import { limitMemory } from "./limit-memory.ts";
 

@@ -18,17 +18,17 @@ import { createLogger } from "../../../src/telemetry/log.ts";
 import type { Span } from "../../../src/telemetry/span.ts";
 import { type Answer, type Ask, type Client, clientOf, exchangeRaw } from "../../api/client.ts";
 import { membersRecord } from "../../api/members-world.ts";
-import { refusal, StubCluster } from "../../api/stub-cluster.ts";
-import { settled, VirtualClock } from "../../gen/clock.ts";
+import { settled, VirtualClock } from "../../support/fakes/fake-clock.ts";
+import { refusal, StubCluster } from "../../support/fakes/fake-cluster.ts";
 import {
   type KeyFields,
   type KeyRecord,
   keyRecord,
   organizationRecord,
   serviceRecord,
-} from "../../gen/records.ts";
-import { DEFAULT_LIMITS, serve } from "../../support/express-app.ts";
-import { open } from "../../support/http-server.ts";
+} from "../../support/fixtures/records.ts";
+import { DEFAULT_LIMITS, serve } from "../../support/servers/express-app.ts";
+import { open } from "../../support/servers/http-server.ts";
 
 const RECORDS = "records";
 const PIPES = "pipes";

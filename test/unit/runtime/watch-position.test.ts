@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { WatchPosition } from "../../../src/runtime/watch-position.ts";
-import { VirtualClock } from "../../gen/clock.ts";
+import { VirtualClock } from "../../support/fakes/fake-clock.ts";
 
 /** A position that was listed at version 100 and time 0, one minute ago. */
 async function listedPosition() {

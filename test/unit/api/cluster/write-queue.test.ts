@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
 import { WriteQueue } from "../../../../src/api/cluster/write-queue.ts";
 import { UnavailableError } from "../../../../src/api/errors.ts";
-import { settled, VirtualClock } from "../../../gen/clock.ts";
+import { settled, VirtualClock } from "../../../support/fakes/fake-clock.ts";
 
 const MAX_WAITING = 256;
 const MAX_WAIT_MS = 20_000;

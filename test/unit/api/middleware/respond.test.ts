@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { sendResult } from "../../../../src/api/middleware/respond.ts";
-import { VirtualClock } from "../../../gen/clock.ts";
-import { appOf, serve } from "../../../support/express-app.ts";
+import { VirtualClock } from "../../../support/fakes/fake-clock.ts";
+import { appOf, serve } from "../../../support/servers/express-app.ts";
 
 it.each(["Acme", "Æ", "Zürich", "株式会社", "😀"])(
   "a response with %s in it is whole and in UTF-8",

@@ -14,7 +14,7 @@ import { OPERATIONS } from "../../../../src/api/resources/operations.ts";
 import { organization } from "../../../../src/api/resources/organizations/schema.ts";
 import { pipeScaling, pipeScalingPatch } from "../../../../src/api/resources/pipe-scaling/schema.ts";
 import { BACKUP_PERIODS_HOURS } from "../../../../src/domain/backup-policy.ts";
-import { jsonSchema, Schemas } from "../../../gen/json-schema.ts";
+import { jsonSchema, Schemas } from "../../../support/json-schema.ts";
 
 const operation: Operation = {
   method: "PATCH",

@@ -5,9 +5,9 @@ import { expect, onTestFinished, test } from "vitest";
 import { reloadCertificate } from "../../../../src/api/server/certificate-reload.ts";
 import { readTlsFiles } from "../../../../src/api/server/tls-files.ts";
 import { createLogger } from "../../../../src/telemetry/log.ts";
-import { type CertificatePair, certificatePair } from "../../../gen/certificate.ts";
-import { VirtualClock } from "../../../gen/clock.ts";
-import { mountedPair } from "../../../gen/mounted-pair.ts";
+import { VirtualClock } from "../../../support/fakes/fake-clock.ts";
+import { type CertificatePair, certificatePair } from "../../../support/fixtures/certificate.ts";
+import { mountedPair } from "../../../support/fixtures/mounted-pair.ts";
 
 /** Longer than the time between two looks at the files. */
 const A_WHILE_MS = 10_000;

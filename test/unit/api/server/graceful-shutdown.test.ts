@@ -5,9 +5,9 @@ import { connect as connectTls } from "node:tls";
 import type { RequestHandler } from "express";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { shutDownGracefully } from "../../../../src/api/server/graceful-shutdown.ts";
-import { certificatePair } from "../../../gen/certificate.ts";
-import { VirtualClock } from "../../../gen/clock.ts";
-import { type ServerOptions, startServer } from "../../../support/http-server.ts";
+import { VirtualClock } from "../../../support/fakes/fake-clock.ts";
+import { certificatePair } from "../../../support/fixtures/certificate.ts";
+import { type ServerOptions, startServer } from "../../../support/servers/http-server.ts";
 
 const HEADERS_MS = 10_000;
 const MAX_MS = 25_000;

@@ -6,7 +6,7 @@ import { httpSyntax } from "../../../../src/api/middleware/http-syntax.ts";
 import { sendResult } from "../../../../src/api/middleware/respond.ts";
 import { TIMEOUTS } from "../../../../src/api/server/http-server.ts";
 import { exchangeRaw, parseRaw } from "../../../api/client.ts";
-import { open, PATIENT, QUICK, startServer } from "../../../support/http-server.ts";
+import { open, PATIENT, QUICK, startServer } from "../../../support/servers/http-server.ts";
 
 const REQUEST = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 

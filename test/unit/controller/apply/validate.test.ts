@@ -5,8 +5,8 @@ import { WriteHistory } from "../../../../src/controller/apply/write-history.ts"
 import { createCaches } from "../../../../src/controller/observe/caches.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
-import { VirtualClock } from "../../../gen/clock.ts";
-import { aPipe, aRollout } from "../../../gen/snapshot.ts";
+import { VirtualClock } from "../../../support/fakes/fake-clock.ts";
+import { aPipe, aRollout } from "../../../support/fixtures/snapshot.ts";
 
 /** A dry run of four cores that has not been answered. */
 function begin() {

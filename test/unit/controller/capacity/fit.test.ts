@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { lackOfCapacity } from "../../../../src/controller/capacity/fit.ts";
 import { toNodeView } from "../../../../src/controller/capacity/node-view.ts";
 import type { PodSpec } from "../../../../src/kube/objects.ts";
-import { aNode } from "../../../gen/node.ts";
+import { aNode } from "../../../support/fixtures/node.ts";
 
 function pod(cpu: string, memory: string, changes: Partial<PodSpec> = {}): PodSpec {
   return { containers: [{ name: "pipe", resources: { requests: { cpu, memory } } }], ...changes };

@@ -7,7 +7,7 @@ import type {
   PodSpec,
   Taint,
 } from "../../../../src/kube/objects.ts";
-import { aNode } from "../../../gen/node.ts";
+import { aNode } from "../../../support/fixtures/node.ts";
 
 const CONTAINERS: PodSpec = { containers: [{ name: "pipe" }] };
 

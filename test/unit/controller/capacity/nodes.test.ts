@@ -3,8 +3,8 @@ import { Nodes } from "../../../../src/controller/capacity/nodes.ts";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/log.ts";
-import { VirtualClock } from "../../../gen/clock.ts";
-import { aNode } from "../../../gen/node.ts";
+import { VirtualClock } from "../../../support/fakes/fake-clock.ts";
+import { aNode } from "../../../support/fixtures/node.ts";
 
 const PAGES = [
   { metadata: { resourceVersion: "9", continue: "more" }, items: [aNode("a", { cpu: "4" })] },

@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { DeletedScalings } from "../../../../src/controller/observe/deleted-scalings.ts";
 import type { PipeScalingView } from "../../../../src/controller/observe/pipe-scaling-view.ts";
 import { Store } from "../../../../src/runtime/store.ts";
-import { VirtualClock } from "../../../gen/clock.ts";
-import { aScaling } from "../../../gen/snapshot.ts";
+import { VirtualClock } from "../../../support/fakes/fake-clock.ts";
+import { aScaling } from "../../../support/fixtures/snapshot.ts";
 
 function setup() {
   const scalings = new Store<PipeScalingView>();

@@ -6,7 +6,7 @@ import { statusOf } from "../../../../src/controller/report/status.ts";
 import { type HistoryEntry, MAX_HISTORY, type PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
 import { describeSize, sizeOfCores } from "../../../../src/domain/size.ts";
 import { mergePatch } from "../../../../src/runtime/merge-patch.ts";
-import { aPipe, aScaling, aSnapshot, NOW_MS, POLICY } from "../../../gen/snapshot.ts";
+import { aPipe, aScaling, aSnapshot, NOW_MS, POLICY } from "../../../support/fixtures/snapshot.ts";
 
 type Source = HistoryEntry["source"];
 type Propagation = NonNullable<PipeScalingStatus["propagation"]>;

@@ -1,0 +1,73 @@
+import { expect } from "vitest";
+import type * as z from "zod";
+import { admin } from "../../src/cli/admin/admin.ts";
+import { runProgram } from "../../src/cli/program.ts";
+import type { KubeObject } from "../../src/kube/objects.ts";
+import { objectPath, type Resource } from "../../src/kube/paths.ts";
+import { createWorld, type World } from "../api/world.ts";
+import { recordedIo } from "../support/fakes/fake-io.ts";
+
+export interface Ended {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** What a test may have otherwise than in a pipe. */
+type Person = NonNullable<Parameters<typeof recordedIo>[0]>;
+
+/** The records' commands, in this process, on namespaces of the test file's own. */
+export class RecordsWorld {
+  readonly world: World;
+
+  constructor(world: World) {
+    this.world = world;
+  }
+
+  static async create(name: string): Promise<RecordsWorld> {
+    return new RecordsWorld(await createWorld(name));
+  }
+
+  /** The flags that say which cluster, and which records. */
+  get place(): readonly string[] {
+    return ["--kubeconfig", this.world.cluster.kubeconfig, "--namespace", this.world.records];
+  }
+
+  async run(words: string | readonly string[], person: Person = {}): Promise<Ended> {
+    const io = recordedIo(person);
+    const spec = { version: "0", commands: [admin] };
+    const given = typeof words === "string" ? words.split(" ") : words;
+    const code = await runProgram(spec, [...given, ...this.place], io);
+    return { code, ...io.written };
+  }
+
+  /** Runs a command that must succeed, and returns the JSON that it prints. */
+  async json<T>(schema: z.ZodType<T>, words: string | readonly string[]): Promise<T> {
+    const given = typeof words === "string" ? words.split(" ") : words;
+    const { code, out, err } = await this.run([...given, "--output", "json"]);
+    expect({ code, err: code === 0 ? "" : err }).toEqual({ code: 0, err: "" });
+    return schema.parse(JSON.parse(out));
+  }
+
+  /** The object as it is now; `undefined` if there is none. */
+  async object<T extends KubeObject>(
+    resource: Resource,
+    name: string,
+    namespace = this.world.records,
+  ): Promise<T | undefined> {
+    try {
+      return await this.world.admin.json<T>({ path: objectPath(resource, namespace, name) });
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  }
+
+  remove(): Promise<void> {
+    return this.world.remove();
+  }
+}
+
+function isNotFound(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === 404;
+}

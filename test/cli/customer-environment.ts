@@ -1,0 +1,77 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
+import { onTestFinished } from "vitest";
+import { sizeOfCores } from "../../src/domain/size.ts";
+import type { Client } from "../api/client.ts";
+import { fieldsOf, reportStatus, scaledTo } from "../api/statuses.ts";
+import type { World } from "../api/world.ts";
+import type { KeyRecord } from "../support/fixtures/records.ts";
+import { MAIN, type RunningProgram, startProgram } from "../support/terminal/program.ts";
+import { type Pty, startInPty } from "../support/terminal/pty.ts";
+
+export type Environment = Readonly<Record<string, string>>;
+
+/** A home without profiles; it is removed at the end of the test. */
+export function emptyHome(): Environment {
+  const home = mkdtempSync(join(tmpdir(), "pipe-scaling-home-"));
+  onTestFinished(() => rmSync(home, { recursive: true }));
+  return { XDG_CONFIG_HOME: home };
+}
+
+/** All that a command must know, and a home without profiles. */
+export function accessTo(
+  url: string,
+  { keyId, keySecret }: Pick<KeyRecord, "keyId" | "keySecret">,
+): Environment {
+  return {
+    ...emptyHome(),
+    PIPE_SCALING_API_URL: url,
+    PIPE_SCALING_KEY_ID: keyId,
+    PIPE_SCALING_KEY_SECRET: keySecret,
+  };
+}
+
+/** The two ways in which a command is run. */
+export const WAYS = ["in a pipe", "on a terminal"] as const;
+export type Way = (typeof WAYS)[number];
+
+export interface Ended {
+  readonly code: number | null;
+  /** All that a person could read. */
+  readonly text: string;
+}
+
+export function start(way: Way, args: readonly string[], env: Environment): RunningProgram | Pty {
+  return way === "in a pipe"
+    ? startProgram(args, env)
+    : startInPty(process.execPath, [MAIN, ...args], { env });
+}
+
+export function textOf(running: RunningProgram | Pty): string {
+  return "screen" in running ? running.screen().text : `${running.out()}${running.err()}`;
+}
+
+export async function run(way: Way, words: string | readonly string[], env: Environment): Promise<Ended> {
+  const running = start(way, typeof words === "string" ? words.split(" ") : words, env);
+  return { code: await running.exitCode, text: textOf(running) };
+}
+
+/** A service whose three pipes all have this size, known to the API. */
+export async function serviceOf(
+  world: World,
+  ask: Client,
+  { organizationId, authorization, cores }: { organizationId: string; authorization: string; cores: number },
+): Promise<string> {
+  const service = await world.addService(organizationId);
+  await world.addScaling(service, fieldsOf(sizeOfCores(cores)));
+  await reportStatus(world, service, scaledTo(cores));
+  const path = `/v1/organizations/${organizationId}/services/${service}/pipesCdcScaling`;
+  await waitFor(async () => (await ask({ path, authorization })).status === 200, {
+    what: "the service to be known",
+    // The key may have a limit.
+    intervalMs: 300,
+  });
+  return service;
+}

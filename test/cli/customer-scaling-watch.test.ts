@@ -1,0 +1,142 @@
+import { reservePorts } from "@pipe-scaling/local-cluster/ports";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { type SpawnedApi, spawnApi } from "../api/spawned-api.ts";
+import { onTheWayTo, refusedAt, reportStatus, scaledTo } from "../api/statuses.ts";
+import { createWorld, type World } from "../api/world.ts";
+import type { KeyRecord } from "../support/fixtures/records.ts";
+import type { RunningProgram } from "../support/terminal/program.ts";
+import type { Pty } from "../support/terminal/pty.ts";
+import { accessTo, serviceOf, start, textOf, WAYS, type Way } from "./customer-environment.ts";
+
+/* A rescale that is watched through the API. The statuses are written as the controller would write them. */
+
+let world: World;
+let api: SpawnedApi;
+let organizationId: string;
+let admin: KeyRecord;
+let service: string;
+
+beforeAll(async () => {
+  world = await createWorld("cli-watch");
+  organizationId = await world.addOrganization();
+  admin = await world.addKey({ organizationId });
+  // With the limits that are usual: a watch must do with them.
+  api = await spawnApi(world, { flags: [] });
+});
+
+afterAll(async () => {
+  await api?.stop();
+  await world?.remove();
+});
+
+beforeEach(async () => {
+  // A key of the test's own, whose limit nobody else has used.
+  admin = await world.addKey({ organizationId });
+  service = await serviceOf(world, api.ask, {
+    organizationId,
+    authorization: admin.authorization,
+    cores: 1,
+  });
+});
+
+/** A size by another request than the program's, whose id it gives. */
+async function request(cores: number): Promise<string> {
+  const { status, headers } = await api.ask({
+    method: "PATCH",
+    path: `/v1/organizations/${organizationId}/services/${service}/pipesCdcScaling`,
+    authorization: admin.authorization,
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ replicaCpuMillicores: cores * 1000 }),
+  });
+  expect(status).toBe(200);
+  return headers["x-request-id"] ?? "";
+}
+
+function watch(way: Way, words: string, url = api.url): RunningProgram | Pty {
+  return start(way, ["scaling", ...words.split(" "), "--watch"], accessTo(url, admin));
+}
+
+/** A terminal breaks lines wherever they are full. */
+function squeezed(text: string): string {
+  return text.replace(/\s/g, "");
+}
+
+/** Begins a rescale to 4 cores and watches it; gives the request's id. */
+async function rescale(
+  way: Way,
+  url?: string,
+): Promise<{ running: RunningProgram | Pty; requestId: string }> {
+  const running = watch(way, `set ${service} --cores 4`, url);
+  const accepted = /Accepted: 4 cpu \/ 16 Gi \(request ([0-9a-f-]{36})\)/;
+  await running.waitFor(accepted);
+  const [, requestId = ""] = accepted.exec(textOf(running)) ?? [];
+  return { running, requestId };
+}
+
+describe.each(WAYS)("%s a watch", (way) => {
+  it("goes with the rescale to its end, and ends with 0", async () => {
+    const { running, requestId } = await rescale(way);
+    await running.waitFor("not applied to any pipe yet");
+    await reportStatus(world, service, onTheWayTo(4, 1, requestId));
+    await running.waitFor("1/3 pipes");
+    await reportStatus(world, service, scaledTo(4, requestId));
+    expect(await running.exitCode).toBe(0);
+    expect(textOf(running)).toMatch(/Every pipe runs the size/);
+  });
+
+  it("ends with 3 at a failure, and names the pipe", async () => {
+    const { running, requestId } = await rescale(way);
+    await reportStatus(world, service, refusedAt(4, 1, requestId));
+    expect(await running.exitCode).toBe(3);
+    expect(textOf(running)).toMatch(/orders.*This size is not allowed for the pipe/);
+    expect(textOf(running)).not.toMatch(/quota|worker-7/);
+  });
+
+  it("ends with 130 by Ctrl-C, and says that the rescale goes on", async () => {
+    const { running } = await rescale(way);
+    await running.waitFor("not applied to any pipe yet");
+    if ("write" in running) running.write("\x03");
+    else running.signal("SIGINT");
+    expect(await running.exitCode).toBe(130);
+    expect(squeezed(textOf(running))).toContain(squeezed("The rescale goes on. To watch it:"));
+    if ("screen" in running) expect(running.screen().isCursorShown).toBe(true);
+    expect((await world.scaling(service)).spec).toMatchObject({ replicaCpuMillicores: 4000 });
+  });
+
+  it("ends with 4 when its time is up", async () => {
+    await request(4);
+    const running = watch(way, `get ${service} --timeout 3s`);
+    expect(await running.exitCode).toBe(4);
+    expect(textOf(running)).toContain("The watch timed out after 3 s");
+  });
+
+  it("outlasts the end of the API, and goes on with the next", async () => {
+    // One that no test beside this one can get between the two.
+    const { ports, release } = await reservePorts();
+    onTestFinished(release);
+    const port = ports.apiServer;
+    const mortal = await spawnApi(world, { port, flags: [] });
+    onTestFinished(mortal.stop);
+    const { running, requestId } = await rescale(way, mortal.url);
+    await running.waitFor("not applied to any pipe yet");
+    await mortal.stop();
+    // A terminal breaks the line, with colors at both ends.
+    await running.waitFor(/Trying[^a]*again/);
+    await reportStatus(world, service, scaledTo(4, requestId));
+    const next = await spawnApi(world, { port, flags: [] });
+    onTestFinished(next.stop);
+    expect(await running.exitCode).toBe(0);
+    expect(textOf(running)).toMatch(/Every pipe runs the size/);
+  });
+
+  it("ends with 1 where another request has taken the place of its own", async () => {
+    const { running } = await rescale(way);
+    await running.waitFor("not applied to any pipe yet");
+    const other = await request(8);
+    await reportStatus(world, service, scaledTo(8, other));
+    expect(await running.exitCode).toBe(1);
+    expect(squeezed(textOf(running))).toContain(
+      squeezed(`Another request, ${other}, set another size (8 cpu / 32 Gi): your request was superseded.`),
+    );
+  });
+});

@@ -1,0 +1,211 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { TcpProxy } from "@pipe-scaling/local-cluster/tcp-proxy";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { DEPLOYMENTS } from "../../src/kube/paths.ts";
+import { pipeDeployment } from "../support/fixtures/pipe.ts";
+import { MAIN, startProgram } from "../support/terminal/program.ts";
+import { type Pty, type PtyOptions, startInPty } from "../support/terminal/pty.ts";
+import { World } from "../support/test-environment.ts";
+import { createHeldPipe, knownPipeScalings, release } from "./held-pipes.ts";
+
+let world: World;
+beforeEach(async () => {
+  world = await World.create("scale");
+  await knownPipeScalings(world);
+});
+afterEach(() => world.end());
+
+function words(...flags: string[]): string[] {
+  return wordsFor(world.cluster.kubeconfig, ...flags);
+}
+
+function wordsFor(kubeconfig: string, ...flags: string[]): string[] {
+  const where = ["--kubeconfig", kubeconfig, "--namespace", world.records];
+  return ["status", "orders", "--watch", ...where, ...flags];
+}
+
+function watchInPty(options?: PtyOptions, ...flags: string[]): Pty {
+  return startInPty(process.execPath, [MAIN, ...words(...flags)], options);
+}
+
+/** A pipe that refuses every size above its limit. */
+async function createLimitedPipe(name: string): Promise<void> {
+  const deployment = pipeDeployment({ name, cores: 1, namespace: world.pipes, serviceId: world.serviceId });
+  const { template } = deployment.spec;
+  // The pod as a whole may not have more, so that the API server refuses more for its container.
+  const resources = { requests: { cpu: "1", memory: "4Gi" }, limits: { memory: "4Gi" } };
+  await world.create(DEPLOYMENTS, world.pipes, {
+    ...deployment,
+    spec: { ...deployment.spec, template: { ...template, spec: { ...template.spec, resources } } },
+  });
+}
+
+describe("a rescale that is watched from before it begins", () => {
+  beforeEach(async () => {
+    await createHeldPipe(world, "pipe-a");
+    await createHeldPipe(world, "pipe-b");
+  });
+
+  /** Both pipes come up at their old size, are rescaled one after the other, and come up. */
+  async function rescale(watch: { waitFor(pattern: RegExp): Promise<void> }): Promise<void> {
+    await watch.waitFor(/No controller has|not seen a pipe/);
+    for (const name of ["pipe-a", "pipe-b"]) {
+      await release(world, name);
+      // What it was before is known only of a pipe that has come up.
+      const where = ["--namespace", world.pipes, "--timeout", "60s"];
+      await kubectl(world.cluster, ["rollout", "status", `deployment/${name}`, ...where]);
+    }
+    await world.startController();
+    await watch.waitFor(/pipe-a.*Rolling/);
+    await release(world, "pipe-a");
+    await watch.waitFor(/pipe-b.*Rolling/);
+    await release(world, "pipe-b");
+  }
+
+  it("in a pipe is told line by line, and ends with 0", async () => {
+    const watch = startProgram(words());
+    await rescale(watch);
+    expect(await watch.exitCode).toBe(0);
+    const told = watch.out().replace(/^\d+:\d\d {2}/gm, "");
+    expect(told).toMatch(/^unknown: NoPipeScaling: There is no PipeScaling: /m);
+    expect(told).toMatch(/^orders: .*2 cpu \/ 8 Gi$/m);
+    const steps = ["pipe-a: Rolling", "pipe-b: Rolling", "propagating, 1/2 pipes", "scaled"];
+    expect(steps.map((step) => told.indexOf(`\n${step}`)).toSorted((one, two) => one - two)).toEqual(
+      steps.map((step) => told.indexOf(`\n${step}`)),
+    );
+    expect(steps.filter((step) => !told.includes(`\n${step}`))).toEqual([]);
+    expect(told).toMatch(/\nscaled after \d:\d\d, 2\/2 pipes: Scaled: All 2 pipes run 2 cpu \/ 8 Gi\.\n$/);
+    expect(watch.err()).toBe("");
+  });
+
+  it("on a terminal is drawn in place, and ends with 0", async () => {
+    const watch = watchInPty();
+    await rescale(watch);
+    expect(await watch.exitCode).toBe(0);
+    const screen = watch.screen();
+    expect(screen.lines.map((line) => line.replace(/\d:\d\d$/, "0:00"))).toEqual([
+      "orders  2 cpu / 8 Gi (default of the tier)",
+      `${"█".repeat(30)}  2/2 pipes  0:00`,
+      "All 2 pipes run 2 cpu / 8 Gi.",
+    ]);
+    expect(screen.isCursorShown).toBe(true);
+    expect(watch.output()).toContain("\u001b[32m");
+  });
+
+  it("for a program is told to people on standard error, with the outcome as JSON", async () => {
+    const watch = startProgram(words("--output", "json"));
+    await rescale(watch);
+    expect(await watch.exitCode).toBe(0);
+    expect(watch.err()).toContain("pipe-b: Rolling\n");
+    expect(JSON.parse(watch.out())).toMatchObject({
+      id: world.serviceId,
+      name: "orders",
+      state: "scaled",
+      desired: { replicaCpuMillicores: 2000, replicaMemoryGb: 8 },
+      pipes: { total: 2, updated: 2, pending: [] },
+    });
+  });
+});
+
+describe("a rollout that takes its time", () => {
+  beforeEach(async () => {
+    await createHeldPipe(world, "pipe-a", 2);
+    await world.startController();
+    await world.waitForCondition("Reconciling", "True");
+  });
+
+  it("outlasts the loss of the connection", async () => {
+    const proxy = await TcpProxy.listen(Number(new URL(world.cluster.server).port));
+    try {
+      const kubeconfig = `${world.cluster.kubeconfig}.${world.records}`;
+      const direct = readFileSync(world.cluster.kubeconfig, "utf8");
+      writeFileSync(kubeconfig, direct.replace(world.cluster.server, `https://127.0.0.1:${proxy.port}`), {
+        mode: 0o600,
+      });
+      const watch = startProgram(wordsFor(kubeconfig));
+      await watch.waitFor(/pipe-a: Rolling/);
+      const { target } = proxy;
+      proxy.target = 1;
+      proxy.cut();
+      await watch.waitFor(/(was lost|cannot be reached).*Trying again\./);
+      proxy.target = target;
+      await watch.waitFor("connected again");
+      await release(world, "pipe-a");
+      expect(await watch.exitCode).toBe(0);
+      expect(watch.out()).toMatch(
+        /scaled after \d:\d\d, 1\/1 pipe: Scaled: The one pipe runs 2 cpu \/ 8 Gi\.\n$/,
+      );
+    } finally {
+      proxy.close();
+    }
+  });
+
+  it("is left by Ctrl-C with the terminal as it was", async () => {
+    const watch = watchInPty();
+    await watch.waitFor("0/1 pipe");
+    watch.write("\u0003");
+    expect(await watch.exitCode).toBe(130);
+    expect(watch.screen()).toMatchObject({ isCursorShown: true, isWrapping: true });
+    expect(watch.screen().lines.at(-1)).toContain("Interrupted.");
+  });
+
+  it("is left by SIGTERM", async () => {
+    const watch = startProgram(words());
+    await watch.waitFor(/pipe-a: Rolling/);
+    watch.signal("SIGTERM");
+    expect(await watch.exitCode).toBe(143);
+  });
+
+  it("ends with 4 when the time is up, on a narrow terminal without colours too", async () => {
+    const watch = watchInPty({ columns: 24, rows: 8, env: { NO_COLOR: "1" } }, "--timeout", "6s");
+    expect(await watch.exitCode).toBe(4);
+    expect(watch.output()).toContain("The watch timed out after 6 s; the rescale goes on.");
+    expect(watch.output()).not.toContain("\u001b[1m");
+    expect(watch.screen().text).toMatch(/pipe-a +Rolling/);
+  });
+});
+
+describe("a rescale by another tier", () => {
+  it("is not over before the controller has seen the tier", async () => {
+    await world.createPipe({ name: "pipe-a", cores: 2 });
+    const stop = await world.startController();
+    await world.waitForCondition("Ready", "True");
+    await stop();
+    await world.setTier("basic");
+    const watch = startProgram(words());
+    await watch.waitFor("NotObservedYet: No controller has observed the new tier");
+    await world.startController();
+    expect(await watch.exitCode).toBe(0);
+    expect(watch.out()).toMatch(
+      /scaled after \d:\d\d, 1\/1 pipe: Scaled: The one pipe runs 1 cpu \/ 4 Gi\.\n$/,
+    );
+  });
+});
+
+describe("a rescale that fails", () => {
+  it("ends with 3, telling why, when it is tried again, and what to do", async () => {
+    await createLimitedPipe("pipe-a");
+    await world.startController();
+    const watch = startProgram(words());
+    expect(await watch.exitCode).toBe(3);
+    expect(watch.out()).toMatch(
+      /failed, 0\/1 pipe: Refused: pipe-a could not be given 2 cpu \/ 8 Gi: .*aggregate container requests/,
+    );
+    expect(watch.out()).toMatch(/The controller retries in \d min\.\n$/);
+    expect(watch.err()).toContain(
+      `kubectl annotate pipescalings ${world.serviceId} --namespace ${world.pipes} `,
+    );
+  });
+
+  it("ends with 3 when it is suspended", async () => {
+    await world.createPipe({ name: "pipe-a", cores: 2 });
+    await world.startController();
+    await world.waitForCondition("Ready", "True");
+    await world.patchScaling({ suspend: true });
+    const watch = watchInPty();
+    expect(await watch.exitCode).toBe(3);
+    expect(watch.screen().text).toContain("Suspended: ");
+    expect(watch.screen().text).toContain('--patch \'{"spec":{"suspend":false}}\'');
+  });
+});

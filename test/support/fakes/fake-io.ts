@@ -1,0 +1,47 @@
+import type { Io, Terminal } from "../../../src/cli/io.ts";
+
+export interface RecordedIo extends Io {
+  /** What was written so far. */
+  readonly written: { out: string; err: string };
+}
+
+interface Given extends Partial<Terminal> {
+  readonly env?: Io["env"];
+  /** What the person at the terminal answers, one after the other. */
+  readonly answers?: readonly string[];
+  /** What happens while that person thinks. */
+  readonly beforeAnswer?: () => Promise<void>;
+  readonly signal?: AbortSignal;
+}
+
+/** The world of a command: without a terminal, unless told otherwise. */
+export function recordedIo({
+  env = {},
+  answers = [],
+  beforeAnswer,
+  signal,
+  ...terminal
+}: Given = {}): RecordedIo {
+  const written = { out: "", err: "" };
+  const left = [...answers];
+  const err = (text: string) => {
+    written.err += text;
+  };
+  const ask = async (question: string) => {
+    err(question);
+    await beforeAnswer?.();
+    return left.shift();
+  };
+  return {
+    written,
+    env,
+    out: (text) => {
+      written.out += text;
+    },
+    err,
+    terminal: { input: false, output: false, colors: false, columns: () => 80, rows: () => 24, ...terminal },
+    ask,
+    askSecret: ask,
+    signal: signal ?? new AbortController().signal,
+  };
+}

@@ -1,0 +1,60 @@
+import type { DeploymentView } from "../../../src/controller/observe/deployment-view.ts";
+import type { VirtualClock } from "../fakes/fake-clock.ts";
+
+/** What the controller does in a simulated cluster, by the rules that it is to keep whatever happens. */
+export class SimulationJudge {
+  /** The most rollouts at once so far that the controller began in pipes at rest, over all services and in one. */
+  mostRolling = 0;
+  mostRollingInService = 0;
+  /** Pipes whose size has come up since the controller gave it. */
+  readonly cameUp = new Set<string>();
+  /** Those of them that the controller rolled back all the same. */
+  readonly wronged: string[] = [];
+  /** Given a size that has not come up yet. */
+  readonly #given = new Set<string>();
+  /** Of those that were at rest: the service, and until when the rollout may take. */
+  readonly #rolling = new Map<string, { readonly serviceId: string; readonly untilMs: number }>();
+  readonly #clock: VirtualClock;
+  readonly #rolloutTimeoutMs: number;
+
+  constructor(clock: VirtualClock, rolloutTimeoutMs: number) {
+    this.#clock = clock;
+    this.#rolloutTimeoutMs = rolloutTimeoutMs;
+  }
+
+  /** The controller gives a pipe a size. */
+  given({ metadata: { name }, serviceId, replicas, rollout }: DeploymentView): void {
+    const isBegun = this.#rolling.has(name) || (replicas > 0 && rollout.isComplete);
+    this.forget(name);
+    this.#given.add(name);
+    const now = this.#clock.monotonic();
+    if (isBegun) this.#rolling.set(name, { serviceId, untilMs: now + this.#rolloutTimeoutMs });
+    const rolling = [...this.#rolling.values()].filter(({ untilMs }) => untilMs > now);
+    const ofService = rolling.filter((each) => each.serviceId === serviceId);
+    this.mostRolling = Math.max(this.mostRolling, rolling.length);
+    this.mostRollingInService = Math.max(this.mostRollingInService, ofService.length);
+  }
+
+  /** The controller puts a pipe back. */
+  putBack(name: string): void {
+    if (this.cameUp.has(name)) this.wronged.push(name);
+    this.forget(name);
+  }
+
+  completed(name: string): void {
+    this.#rolling.delete(name);
+    if (this.#given.delete(name)) this.cameUp.add(name);
+  }
+
+  /** Its owner wants no replica of it. */
+  stopped(name: string): void {
+    this.#rolling.delete(name);
+  }
+
+  /** It is gone, or has another size. */
+  forget(name: string): void {
+    this.#rolling.delete(name);
+    this.#given.delete(name);
+    this.cameUp.delete(name);
+  }
+}
