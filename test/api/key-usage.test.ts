@@ -10,7 +10,7 @@ import { connect } from "../../src/kube/connection.ts";
 import type { ConfigMap } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, objectPath } from "../../src/kube/paths.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
-import { VirtualClock } from "../support/fakes/fake-clock.ts";
+import { FakeClock } from "../support/fakes/fake-clock.ts";
 import { createWorld, type RunningApi, type World } from "./world.ts";
 
 const MINUTE = 60_000;
@@ -104,7 +104,7 @@ async function startWriter() {
     },
     stream: (request: KubeRequest & { readonly signal: AbortSignal }) => client.stream(request),
   };
-  const clock = new VirtualClock();
+  const clock = new FakeClock();
   const log = createLogger("silent", "api");
   const common = { client: counting, namespace: world.records, clock, log };
   const caches = new ClusterCache({ ...common, pipeNamespaces: [], maxAgeMs: 5 * 60_000 });

@@ -13,7 +13,7 @@ import { clientOfText, type RunningApi, World } from "../api/world.ts";
 import { basic } from "../support/fixtures/records.ts";
 import { accountName, shippedAccount } from "../support/fixtures/shipped-account.ts";
 import { PatientClient } from "../support/patient-client.ts";
-import { World as ControllerWorld } from "../support/test-environment.ts";
+import { TestEnvironment as ControllerTestEnvironment } from "../support/test-environment.ts";
 import { checkers } from "./checkers/build.ts";
 import { type Exposition, expositionOf, seriesInPrometheus } from "./exposition.ts";
 import { alerts, dashboardQueries } from "./queries.ts";
@@ -21,7 +21,7 @@ import { alerts, dashboardQueries } from "./queries.ts";
 /** Where promtool must be built first. */
 const BUILD_MS = 15 * 60_000;
 
-let controlled: ControllerWorld;
+let controlled: ControllerTestEnvironment;
 let world: World;
 let api: RunningApi;
 let folder: string;
@@ -30,7 +30,7 @@ let exposed: Readonly<Record<"api" | "controller", Exposition>>;
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "pipe-scaling-metrics-"));
-  controlled = await ControllerWorld.create();
+  controlled = await ControllerTestEnvironment.create();
   const { cluster, records, pipes, organizationId, serviceId } = controlled;
   await apply(cluster, shippedAccount("api", records));
   const kubeconfig = await serviceAccountKubeconfig(cluster, records, accountName("api"));

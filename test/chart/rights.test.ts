@@ -12,7 +12,7 @@ import { membersConfigMap } from "../../src/records/members.ts";
 import { type World as ApiWorld, clientOfText, createWorld, type RunningApi } from "../api/world.ts";
 import type { KeyRecord } from "../support/fixtures/records.ts";
 import { VERTICAL_CRD } from "../support/fixtures/vertical-autoscaler.ts";
-import { World as ControllerWorld, resourcesOf } from "../support/test-environment.ts";
+import { TestEnvironment as ControllerTestEnvironment, resourcesOf } from "../support/test-environment.ts";
 import { Rights, told } from "./rights.ts";
 
 // Each right that the chart gives is taken away, missed, and given back: so none is superfluous, and whoever gives
@@ -137,10 +137,10 @@ describe("of the API's rights", () => {
 });
 
 describe("of the controller's rights", () => {
-  let world: ControllerWorld;
+  let world: ControllerTestEnvironment;
   let rights: Rights;
   beforeAll(async () => {
-    world = await ControllerWorld.create("basic", cluster);
+    world = await ControllerTestEnvironment.create("basic", cluster);
     rights = await Rights.of("controller", world);
     await world.createPipe({ name: "pipe-a", cores: 1 });
   });

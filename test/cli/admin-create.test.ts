@@ -12,7 +12,7 @@ import { apiKeySecretName, parseApiKey, sha256 } from "../../src/records/api-key
 import { parseMember } from "../../src/records/members.ts";
 import { parseOrganization } from "../../src/records/organization.ts";
 import { parseService } from "../../src/records/service.ts";
-import { recordedIo } from "../support/fakes/fake-io.ts";
+import { fakeIo } from "../support/fakes/fake-io.ts";
 
 const NAMESPACE = `seed-${randomUUID().slice(0, 8)}`;
 const ABSENT = "6f1c2f0e-58a2-4c3e-9a55-0d6a1b9b3c11";
@@ -24,7 +24,7 @@ async function run(
   words: readonly string[],
   { namespace = NAMESPACE, kubeconfig = cluster.kubeconfig } = {},
 ) {
-  const io = recordedIo();
+  const io = fakeIo();
   const code = await runProgram(
     { version: "0", commands: [admin] },
     [...words, "--kubeconfig", kubeconfig, "--namespace", namespace],

@@ -4,8 +4,8 @@ import { admin } from "../../src/cli/admin/admin.ts";
 import { runProgram } from "../../src/cli/program.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import { objectPath, type Resource } from "../../src/kube/paths.ts";
-import { createWorld, type World } from "../api/world.ts";
-import { recordedIo } from "../support/fakes/fake-io.ts";
+import { createWorld, type World as TestEnvironment } from "../api/world.ts";
+import { fakeIo } from "../support/fakes/fake-io.ts";
 
 export interface Ended {
   readonly code: number;
@@ -14,27 +14,27 @@ export interface Ended {
 }
 
 /** What a test may have otherwise than in a pipe. */
-type Person = NonNullable<Parameters<typeof recordedIo>[0]>;
+type Person = NonNullable<Parameters<typeof fakeIo>[0]>;
 
 /** The records' commands, in this process, on namespaces of the test file's own. */
-export class RecordsWorld {
-  readonly world: World;
+export class AdminTestEnvironment {
+  readonly environment: TestEnvironment;
 
-  constructor(world: World) {
-    this.world = world;
+  constructor(environment: TestEnvironment) {
+    this.environment = environment;
   }
 
-  static async create(name: string): Promise<RecordsWorld> {
-    return new RecordsWorld(await createWorld(name));
+  static async create(name: string): Promise<AdminTestEnvironment> {
+    return new AdminTestEnvironment(await createWorld(name));
   }
 
   /** The flags that say which cluster, and which records. */
   get place(): readonly string[] {
-    return ["--kubeconfig", this.world.cluster.kubeconfig, "--namespace", this.world.records];
+    return ["--kubeconfig", this.environment.cluster.kubeconfig, "--namespace", this.environment.records];
   }
 
   async run(words: string | readonly string[], person: Person = {}): Promise<Ended> {
-    const io = recordedIo(person);
+    const io = fakeIo(person);
     const spec = { version: "0", commands: [admin] };
     const given = typeof words === "string" ? words.split(" ") : words;
     const code = await runProgram(spec, [...given, ...this.place], io);
@@ -53,10 +53,10 @@ export class RecordsWorld {
   async object<T extends KubeObject>(
     resource: Resource,
     name: string,
-    namespace = this.world.records,
+    namespace = this.environment.records,
   ): Promise<T | undefined> {
     try {
-      return await this.world.admin.json<T>({ path: objectPath(resource, namespace, name) });
+      return await this.environment.admin.json<T>({ path: objectPath(resource, namespace, name) });
     } catch (error) {
       if (isNotFound(error)) return undefined;
       throw error;
@@ -64,7 +64,7 @@ export class RecordsWorld {
   }
 
   remove(): Promise<void> {
-    return this.world.remove();
+    return this.environment.remove();
   }
 }
 

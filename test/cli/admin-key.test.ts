@@ -8,16 +8,16 @@ import { parseApiKey, sha256 } from "../../src/records/api-key.ts";
 import { keyUsageConfigMap } from "../../src/records/key-usage.ts";
 import type { RunningApi } from "../api/world.ts";
 import { basic, keyRecord } from "../support/fixtures/records.ts";
-import { RecordsWorld } from "./admin-environment.ts";
+import { AdminTestEnvironment } from "./admin-environment.ts";
 
-let records: RecordsWorld;
+let records: AdminTestEnvironment;
 let api: RunningApi;
 let organization: string;
 
 beforeAll(async () => {
-  records = await RecordsWorld.create("cli-keys");
-  organization = await records.world.addOrganization();
-  api = await records.world.startReadyApi();
+  records = await AdminTestEnvironment.create("cli-keys");
+  organization = await records.environment.addOrganization();
+  api = await records.environment.startReadyApi();
 });
 
 afterAll(async () => {
@@ -63,7 +63,7 @@ async function secretOf({ id }: MadeKey): Promise<Secret> {
 }
 
 /** The refusal of a command that must have changed nothing. */
-async function refusal(key: MadeKey, words: string, person?: Parameters<RecordsWorld["run"]>[1]) {
+async function refusal(key: MadeKey, words: string, person?: Parameters<AdminTestEnvironment["run"]>[1]) {
   const before = await secretOf(key);
   const { code, out, err } = await records.run(words, person);
   expect(out).toBe("");
@@ -87,11 +87,11 @@ describe("admin key show", () => {
   });
 
   it("tells when it was last used", async () => {
-    const of = await records.world.addOrganization();
+    const of = await records.environment.addOrganization();
     const { id, record } = keyRecord({ organizationId: of });
-    await records.world.addRecord(record);
+    await records.environment.addRecord(record);
     const usedAt = new Date("2026-03-01T12:34:00Z");
-    await records.world.addRecord(keyUsageConfigMap(of, new Map([[id, usedAt]])));
+    await records.environment.addRecord(keyUsageConfigMap(of, new Map([[id, usedAt]])));
     expect((await records.run(`admin key show ${id}`)).out).toMatch(/\nUSED AT +2026-03-01T12:34:00\.000Z\n/);
   });
 
@@ -113,7 +113,7 @@ describe("admin key show", () => {
     const { name } = keyRecord({ organizationId: organization }).record.metadata;
     const { labels = {} } = secret.metadata;
     const copy = { ...secret, kind: "Secret", metadata: { name, labels } };
-    await records.world.addRecord(copy);
+    await records.environment.addRecord(copy);
     const { code, err } = await records.run(`admin key show ${key.id}`);
     expect(code).toBe(1);
     expect(err).toContain(name);
@@ -203,7 +203,7 @@ describe("admin key update", () => {
   it("leaves a malformed record to who edits it", async () => {
     const { id, record } = keyRecord({ organizationId: organization });
     const malformed = { ...record, stringData: { ...record.stringData, createdAt: "yesterday" } };
-    await records.world.addRecord(malformed);
+    await records.environment.addRecord(malformed);
     const { code, err } = await records.run(`admin key update ${id} --name x`);
     expect(code).toBe(1);
     expect(err).toMatch(/is malformed, correct it first \(kubectl edit secret api-key-.*createdAt: must be/);
@@ -351,9 +351,9 @@ describe("admin key delete", () => {
 
 describe("admin key create", () => {
   it("by many at once never leaves more than a hundred", async () => {
-    const of = await records.world.addOrganization();
+    const of = await records.environment.addOrganization();
     const fill = Array.from({ length: 97 }, () => keyRecord({ organizationId: of }).record);
-    for (const record of fill) await records.world.addRecord(record);
+    for (const record of fill) await records.environment.addRecord(record);
     const create = `admin key create --organization ${of} --name ci --role developer --output json`;
     const ended = await Promise.all(Array.from({ length: 12 }, () => records.run(create)));
     const list = await records.json(

@@ -2,20 +2,20 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { CONFIG_MAPS } from "../../src/kube/paths.ts";
 import { membersRecord } from "../api/members-world.ts";
-import { RecordsWorld } from "./admin-environment.ts";
+import { AdminTestEnvironment } from "./admin-environment.ts";
 
-let records: RecordsWorld;
+let records: AdminTestEnvironment;
 
 beforeAll(async () => {
-  records = await RecordsWorld.create("cli-members");
+  records = await AdminTestEnvironment.create("cli-members");
 });
 
 afterAll(() => records?.remove());
 
 /** An organization with these members, by their roles. */
 async function organizationOf(members: Readonly<Record<string, "admin" | "developer">>): Promise<string> {
-  const id = await records.world.addOrganization({ name: "Acme" });
-  await records.world.addRecord(membersRecord(id, members));
+  const id = await records.environment.addOrganization({ name: "Acme" });
+  await records.environment.addRecord(membersRecord(id, members));
   return id;
 }
 
@@ -37,7 +37,7 @@ describe("admin member list", () => {
   });
 
   it("of an organization without members is empty", async () => {
-    expect(await membersOf(await records.world.addOrganization())).toEqual([]);
+    expect(await membersOf(await records.environment.addOrganization())).toEqual([]);
   });
 });
 

@@ -5,12 +5,12 @@ import type { ConfigMap, KubeObject } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, collectionPath, objectPath, SECRETS } from "../../src/kube/paths.ts";
 import { recordLabels } from "../../src/records/labels.ts";
 import { PIPE_SCALINGS } from "../api/world.ts";
-import { RecordsWorld } from "./admin-environment.ts";
+import { AdminTestEnvironment } from "./admin-environment.ts";
 
-let records: RecordsWorld;
+let records: AdminTestEnvironment;
 
 beforeAll(async () => {
-  records = await RecordsWorld.create("cli-organizations");
+  records = await AdminTestEnvironment.create("cli-organizations");
 });
 
 afterAll(() => records?.remove());
@@ -30,8 +30,8 @@ async function inventory(organization?: string): Promise<string[]> {
   const query = { labelSelector: organization === undefined ? label : `${label}=${organization}` };
   const lists = await Promise.all(
     [CONFIG_MAPS, SECRETS].map((resource) =>
-      records.world.admin.json<{ readonly items: readonly KubeObject[] }>({
-        path: collectionPath(resource, records.world.records),
+      records.environment.admin.json<{ readonly items: readonly KubeObject[] }>({
+        path: collectionPath(resource, records.environment.records),
         query,
       }),
     ),
@@ -43,15 +43,15 @@ async function inventory(organization?: string): Promise<string[]> {
 
 describe("admin organization show", () => {
   it("tells its tier with the limits, its services and members, and how many keys it has", async () => {
-    const id = await records.world.addOrganization({ name: "Acme", tier: "basic" });
-    const service = await records.world.addService(id);
+    const id = await records.environment.addOrganization({ name: "Acme", tier: "basic" });
+    const service = await records.environment.addService(id);
     await addMembers(id, { ada: "admin", bob: "developer" });
-    await records.world.addKey({ organizationId: id });
+    await records.environment.addKey({ organizationId: id });
     expect(await records.json(shown, `admin organization show ${id}`)).toEqual({
       ...{ id, name: "Acme", createdAt: "2026-01-31T12:00:00.000Z", tier: "basic" },
       ...{ defaultCpuMillicores: 1000, maximumCpuMillicores: 24000 },
       ...{ byocConfig: [], privateEndpoints: [], apiKeys: 1 },
-      services: [{ id: service, name: "orders", namespace: records.world.pipes }],
+      services: [{ id: service, name: "orders", namespace: records.environment.pipes }],
       members: [
         expect.objectContaining({ userId: "ada", role: "admin" }),
         expect.objectContaining({ userId: "bob", role: "developer" }),
@@ -63,13 +63,13 @@ describe("admin organization show", () => {
   });
 
   it("tells what cannot be read, and a tier that is not known, beside it", async () => {
-    const id = await records.world.addOrganization({ tier: "platinum" });
+    const id = await records.environment.addOrganization({ tier: "platinum" });
     const members = {
       kind: "ConfigMap",
       metadata: { name: `members-${id}`, labels: recordLabels("members", id) },
       data: { ada: "- not a member" },
     };
-    await records.world.addRecord(members);
+    await records.environment.addRecord(members);
     const { code, out, err } = await records.run(`admin organization show ${id}`);
     expect(code).toBe(0);
     expect(out).toMatch(/\nSERVICES {2}none\n\nMEMBERS {2}none\n$/);
@@ -84,7 +84,7 @@ describe("admin organization show", () => {
     const { code, err } = await records.run(`admin organization show ${id}`);
     expect(code).toBe(1);
     expect(err).toContain(
-      `There is no organization with the id ${id} in the namespace ${records.world.records}`,
+      `There is no organization with the id ${id} in the namespace ${records.environment.records}`,
     );
     expect(err).toContain("admin organization list");
   });
@@ -92,11 +92,11 @@ describe("admin organization show", () => {
 
 describe("admin organization update", () => {
   it("changes the tier, the name or both, and nothing else", async () => {
-    const id = await records.world.addOrganization({ name: "Acme", tier: "basic" });
+    const id = await records.environment.addOrganization({ name: "Acme", tier: "basic" });
     const extra = { body: { data: { byocConfig: "[]", other: "kept" } } };
-    await records.world.admin.json({
+    await records.environment.admin.json({
       method: "PATCH",
-      path: objectPath(CONFIG_MAPS, records.world.records, `organization-${id}`),
+      path: objectPath(CONFIG_MAPS, records.environment.records, `organization-${id}`),
       patchType: "application/merge-patch+json",
       ...extra,
     });
@@ -147,7 +147,7 @@ describe("admin organization update", () => {
   });
 
   it("by several at once loses none of it", async () => {
-    const id = await records.world.addOrganization({ tier: "basic" });
+    const id = await records.environment.addOrganization({ tier: "basic" });
     const ended = await Promise.all(
       ["--tier scale", "--name Globex"].flatMap((change) =>
         Array.from({ length: 4 }, () => records.run(`admin organization update ${id} ${change}`)),
@@ -166,7 +166,7 @@ describe("admin organization update", () => {
     ["--rollout-window always", 2, 'is "always", but it must be a YAML map such as {schedule: '],
     ['--rollout-window {"schedule":"x"}', 2, "its duration is missing, or none."],
   ])("refuses %j, and changes nothing", async (change, exitCode, sentence) => {
-    const id = await records.world.addOrganization();
+    const id = await records.environment.addOrganization();
     const before = await inventory(id);
     const { code, err } = await records.run(`admin organization update ${id} ${change}`.trim());
     expect(code).toBe(exitCode);
@@ -178,17 +178,17 @@ describe("admin organization update", () => {
 describe("admin organization delete", () => {
   /** An organization with everything, beside another that must not be touched. */
   async function withEverything(): Promise<string> {
-    const id = await records.world.addOrganization({ name: "Acme" });
-    const service = await records.world.addService(id);
-    await records.world.addScaling(service, {}, 2);
+    const id = await records.environment.addOrganization({ name: "Acme" });
+    const service = await records.environment.addService(id);
+    await records.environment.addScaling(service, {}, 2);
     await addMembers(id, { ada: "admin", bob: "developer" });
-    await records.world.addKey({ organizationId: id });
+    await records.environment.addKey({ organizationId: id });
     for (const [name, kind] of [
       [`backup-${service}`, "backup"],
       [`key-usage-${id}`, "key-usage"],
     ] as const) {
       const record = { kind: "ConfigMap", metadata: { name, labels: recordLabels(kind, id) }, data: {} };
-      await records.world.addRecord(record);
+      await records.environment.addRecord(record);
     }
     return id;
   }
@@ -219,25 +219,27 @@ describe("admin organization delete", () => {
     expect(await inventory(id)).toEqual(before);
 
     const [scaling] = before.flatMap((name) => /^service-(\S+)/.exec(name)?.[1] ?? []);
-    const scalingBefore = await records.object(PIPE_SCALINGS, scaling ?? "", records.world.pipes);
+    const scalingBefore = await records.object(PIPE_SCALINGS, scaling ?? "", records.environment.pipes);
     const yes = await records.run(words, { input: true, answers: ["yes"] });
     expect(yes).toMatchObject({ code: 0, err: expect.stringContaining(`Organization ${id} is deleted.\n`) });
     expect(await inventory(id)).toEqual([]);
     expect(await inventory()).toEqual(expect.arrayContaining(other));
     expect(scalingBefore).toBeDefined();
-    expect(await records.object(PIPE_SCALINGS, scaling ?? "", records.world.pipes)).toEqual(scalingBefore);
+    expect(await records.object(PIPE_SCALINGS, scaling ?? "", records.environment.pipes)).toEqual(
+      scalingBefore,
+    );
   });
 
   it("without services goes with its members and keys", async () => {
-    const id = await records.world.addOrganization();
-    await records.world.addKey({ organizationId: id });
+    const id = await records.environment.addOrganization();
+    await records.environment.addKey({ organizationId: id });
     await addMembers(id, { ada: "admin" });
     expect((await records.run(`admin organization delete ${id} --yes`)).code).toBe(0);
     expect(await inventory(id)).toEqual([]);
   });
 
   it("leaves one that was changed while it was asked", async () => {
-    const id = await records.world.addOrganization();
+    const id = await records.environment.addOrganization();
     const { code, err } = await records.run(`admin organization delete ${id}`, {
       input: true,
       answers: ["y"],
@@ -253,12 +255,12 @@ describe("admin organization delete", () => {
   });
 
   it("tells what others made for it meanwhile", async () => {
-    const id = await records.world.addOrganization();
+    const id = await records.environment.addOrganization();
     const { code, err } = await records.run(`admin organization delete ${id}`, {
       input: true,
       answers: ["y"],
       beforeAnswer: async () => {
-        await records.world.addService(id);
+        await records.environment.addService(id);
       },
     });
     expect(code).toBe(1);

@@ -6,14 +6,14 @@ import { CONFIG_MAPS, objectPath } from "../../src/kube/paths.ts";
 import { recordLabels } from "../../src/records/labels.ts";
 import { PIPE_SCALINGS } from "../api/world.ts";
 import { serviceRecord } from "../support/fixtures/records.ts";
-import { RecordsWorld } from "./admin-environment.ts";
+import { AdminTestEnvironment } from "./admin-environment.ts";
 
-let records: RecordsWorld;
+let records: AdminTestEnvironment;
 let organization: string;
 
 beforeAll(async () => {
-  records = await RecordsWorld.create("cli-services");
-  organization = await records.world.addOrganization();
+  records = await AdminTestEnvironment.create("cli-services");
+  organization = await records.environment.addOrganization();
 });
 
 afterAll(() => records?.remove());
@@ -22,8 +22,8 @@ const shown = z.looseObject({ id: z.guid() });
 
 describe("admin service show", () => {
   it("tells the record, and its PipeScaling in short", async () => {
-    const id = await records.world.addService(organization);
-    const record = { id, organizationId: organization, name: "orders", namespace: records.world.pipes };
+    const id = await records.environment.addService(organization);
+    const record = { id, organizationId: organization, name: "orders", namespace: records.environment.pipes };
     expect(await records.json(shown, `admin service show ${id}`)).toEqual({
       ...record,
       reason: "NoPipeScaling",
@@ -31,7 +31,7 @@ describe("admin service show", () => {
       history: [],
     });
 
-    await records.world.addScaling(id, { suspend: true }, 2);
+    await records.environment.addScaling(id, { suspend: true }, 2);
     expect(await records.json(shown, `admin service show ${id}`)).toEqual({
       ...record,
       ...{ effective: "2 cpu / 8 Gi", suspended: true, ready: "Unknown" },
@@ -44,8 +44,8 @@ describe("admin service show", () => {
   });
 
   it("prints the history of sizes, newest first", async () => {
-    const id = await records.world.addService(organization);
-    await records.world.addScaling(id, {});
+    const id = await records.environment.addService(organization);
+    await records.environment.addScaling(id, {});
     const AT = "2026-06-01T12:00:00Z";
     const [four, one] = [
       { replicaCpuMillicores: 4000, replicaMemoryGb: 16, summary: "4 cpu / 16 Gi", source: "Spec" },
@@ -55,9 +55,9 @@ describe("admin service show", () => {
       { ...four, result: "Progressing", requestId: "request-1", startedAt: AT },
       { ...one, result: "Scaled", startedAt: AT, completedAt: AT },
     ];
-    await records.world.admin.json({
+    await records.environment.admin.json({
       method: "PATCH",
-      path: `${objectPath(PIPE_SCALINGS, records.world.pipes, id)}/status`,
+      path: `${objectPath(PIPE_SCALINGS, records.environment.pipes, id)}/status`,
       patchType: "application/merge-patch+json",
       body: { status: { history } },
     });
@@ -79,10 +79,10 @@ describe("admin service show", () => {
     expect(await records.run(`admin service show ${id}`)).toEqual({
       code: 1,
       out: "",
-      err: `There is no service with the id ${id} in the namespace ${records.world.records}: see admin service list.\n`,
+      err: `There is no service with the id ${id} in the namespace ${records.environment.records}: see admin service list.\n`,
     });
     const malformed = serviceRecord({ organizationId: organization, namespace: "Not a namespace" });
-    await records.world.addRecord(malformed);
+    await records.environment.addRecord(malformed);
     const { code, err } = await records.run(
       `admin service show ${malformed.metadata.name.slice("service-".length)}`,
     );
@@ -96,8 +96,8 @@ describe("admin service update", () => {
   const written = JSON.stringify(saturdays);
 
   it("changes the name and the rollout window, and nothing else", async () => {
-    const id = await records.world.addService(organization);
-    const record = { id, organizationId: organization, name: "orders", namespace: records.world.pipes };
+    const id = await records.environment.addService(organization);
+    const record = { id, organizationId: organization, name: "orders", namespace: records.environment.pipes };
     const update = (...change: readonly string[]) =>
       records.json(shown, ["admin", "service", "update", id, ...change]);
     expect(await update("--rollout-window", written)).toEqual({ ...record, rolloutWindow: saturdays });
@@ -105,17 +105,17 @@ describe("admin service update", () => {
       ...{ ...record, name: "billing", rolloutWindow: saturdays },
     });
     expect((await records.object<ConfigMap>(CONFIG_MAPS, `service-${id}`))?.data).toEqual({
-      ...{ name: "billing", namespace: records.world.pipes },
+      ...{ name: "billing", namespace: records.environment.pipes },
       rolloutWindow: '{ schedule: "0 2 * * 6", duration: "4h", timeZone: "Europe/Berlin" }',
     });
     expect(await update("--name", "orders", "--rollout-window", "none")).toEqual(record);
     expect((await records.object<ConfigMap>(CONFIG_MAPS, `service-${id}`))?.data).toEqual({
-      ...{ name: "orders", namespace: records.world.pipes },
+      ...{ name: "orders", namespace: records.environment.pipes },
     });
   });
 
   it("refuses a call without a change, an unknown service and a malformed record", async () => {
-    const id = await records.world.addService(organization);
+    const id = await records.environment.addService(organization);
     expect(await records.run(`admin service update ${id}`)).toMatchObject({
       code: 2,
       err: expect.stringContaining("There is nothing to change: give --name, --rollout-window or both."),
@@ -125,9 +125,9 @@ describe("admin service update", () => {
       code: 1,
       err: expect.stringContaining("There is no service with the id"),
     });
-    const malformed = serviceRecord({ organizationId: organization, namespace: records.world.pipes });
+    const malformed = serviceRecord({ organizationId: organization, namespace: records.environment.pipes });
     const record = { ...malformed, data: { ...malformed.data, rolloutWindow: "always" } };
-    await records.world.addRecord(record);
+    await records.environment.addRecord(record);
     const { code, err } = await records.run(
       `admin service update ${malformed.metadata.name.slice("service-".length)} --name billing`,
     );
@@ -137,15 +137,15 @@ describe("admin service update", () => {
   });
 
   it("lets admin service show fall back to the rollout window of the organization", async () => {
-    const owner = await records.world.addOrganization();
-    const words = `admin service create --organization ${owner} --name orders --pipes-namespace ${records.world.pipes}`;
+    const owner = await records.environment.addOrganization();
+    const words = `admin service create --organization ${owner} --name orders --pipes-namespace ${records.environment.pipes}`;
     const { id } = await records.json(shown, words);
     await records.json(shown, ["admin", "organization", "update", owner, "--rollout-window", written]);
     const shownWindow = async () => (await records.json(shown, `admin service show ${id}`))["rolloutWindow"];
     expect(await shownWindow()).toEqual(saturdays);
-    await records.world.admin.json({
+    await records.environment.admin.json({
       method: "PATCH",
-      path: objectPath(CONFIG_MAPS, records.world.records, `organization-${owner}`),
+      path: objectPath(CONFIG_MAPS, records.environment.records, `organization-${owner}`),
       patchType: "application/merge-patch+json",
       body: { data: { rolloutWindow: "always" } },
     });
@@ -165,12 +165,12 @@ describe("admin service update", () => {
 
 describe("admin service delete", () => {
   it("asks; then the record and its backup settings are gone, and the PipeScaling is as it was", async () => {
-    const id = await records.world.addService(organization);
-    await records.world.addScaling(id, {}, 2);
+    const id = await records.environment.addService(organization);
+    await records.environment.addScaling(id, {}, 2);
     const labels = recordLabels("backup", organization);
     const backup = { kind: "ConfigMap", metadata: { name: `backup-${id}`, labels }, data: {} };
-    await records.world.addRecord(backup);
-    const scaling = await records.world.scaling(id);
+    await records.environment.addRecord(backup);
+    const scaling = await records.environment.scaling(id);
     const words = `admin service delete ${id}`;
 
     expect(await records.run(words)).toMatchObject({
@@ -189,13 +189,13 @@ describe("admin service delete", () => {
     });
     expect(await records.object(CONFIG_MAPS, `service-${id}`)).toBeUndefined();
     expect(await records.object(CONFIG_MAPS, `backup-${id}`)).toBeUndefined();
-    expect(await records.object(PIPE_SCALINGS, id, records.world.pipes)).toEqual(scaling);
+    expect(await records.object(PIPE_SCALINGS, id, records.environment.pipes)).toEqual(scaling);
     expect((await records.run(`${words} --yes`)).code).toBe(1);
   });
 
   it("takes one that cannot be read", async () => {
     const malformed = serviceRecord({ organizationId: organization, namespace: "Not a namespace" });
-    await records.world.addRecord(malformed);
+    await records.environment.addRecord(malformed);
     const id = malformed.metadata.name.slice("service-".length);
     expect((await records.run(`admin service delete ${id} --yes`)).code).toBe(0);
     expect(await records.object(CONFIG_MAPS, malformed.metadata.name)).toBeUndefined();

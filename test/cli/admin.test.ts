@@ -2,16 +2,16 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { MAIN, runProgram } from "../support/terminal/program.ts";
 import { startInPty } from "../support/terminal/pty.ts";
 import type { Ended } from "./admin-environment.ts";
-import { RecordsWorld } from "./admin-environment.ts";
+import { AdminTestEnvironment } from "./admin-environment.ts";
 
 /*
  * Each command as a process of its own: once as a script runs it, and once as a person does.
  */
 
-let records: RecordsWorld;
+let records: AdminTestEnvironment;
 
 beforeAll(async () => {
-  records = await RecordsWorld.create("cli-processes");
+  records = await AdminTestEnvironment.create("cli-processes");
 });
 
 afterAll(() => records?.remove());

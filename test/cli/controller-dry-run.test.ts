@@ -6,44 +6,44 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished } from "vitest";
 import { FaultyProxy, refusal } from "../integration/faults/faulty-proxy.ts";
 import { accountName, recordsRoleName } from "../support/fixtures/shipped-account.ts";
-import { World } from "../support/test-environment.ts";
+import { TestEnvironment } from "../support/test-environment.ts";
 
 const MAIN = inject("program");
 const run = promisify(execFile);
 
 describe("controller --dry-run", () => {
-  let world: World;
+  let environment: TestEnvironment;
   beforeEach(async () => {
-    world = await World.create("scale");
+    environment = await TestEnvironment.create("scale");
   });
-  afterEach(() => world.end());
+  afterEach(() => environment.end());
 
   async function dryRun(): Promise<{ stdout: string; stderr: string }> {
-    const { cluster, records, pipes } = world;
+    const { cluster, records, pipes } = environment;
     const kubeconfig = await serviceAccountKubeconfig(cluster, records, accountName("controller"));
     const where = ["--kubeconfig", kubeconfig, "--namespace", records, "--pipe-namespaces", pipes];
     return run(process.execPath, [MAIN, "controller", "--dry-run", ...where], { env: {} });
   }
 
-  /** What there is in the world's namespaces that a controller could have made. */
+  /** What there is in the environment's namespaces that a controller could have made. */
   async function objects(): Promise<string[]> {
-    const found = [world.pipes, world.records].map((namespace) =>
-      kubectl(world.cluster, ["get", "psc,leases", "-n", namespace, "-o", "name"]),
+    const found = [environment.pipes, environment.records].map((namespace) =>
+      kubectl(environment.cluster, ["get", "psc,leases", "-n", namespace, "-o", "name"]),
     );
     return (await Promise.all(found)).flatMap((text) => text.split("\n")).filter((name) => name !== "");
   }
 
   it("tells the first pass of a controller, and writes nothing", async () => {
     for (const name of ["pipe-a", "pipe-b"]) {
-      await world.createPipe({ name, cores: 1 });
+      await environment.createPipe({ name, cores: 1 });
       // One that runs would go before one that does not yet.
-      await waitFor(async () => (await world.pipe(name)).status?.availableReplicas === 1, {
+      await waitFor(async () => (await environment.pipe(name)).status?.availableReplicas === 1, {
         what: `${name} to run`,
       });
     }
     const { stdout, stderr } = await dryRun();
     const lines = stdout.split("\n").map((line) => line.split(/ {2,}/));
-    const about = [world.serviceId, world.pipes];
+    const about = [environment.serviceId, environment.pipes];
     expect(lines).toEqual([
       ["SERVICE", "NAMESPACE", "PIPE", "SIZE", "DESIRED", "ACTION"],
       [...about, "-", "-", "-", "create its PipeScaling with no size of its own"],
@@ -58,7 +58,7 @@ describe("controller --dry-run", () => {
       [""],
     ]);
     expect(stderr).toBe("Dry run: nothing was written. Services: 1, pipes: 2.\n");
-    const { generation, annotations } = (await world.pipe("pipe-a")).metadata;
+    const { generation, annotations } = (await environment.pipe("pipe-a")).metadata;
     expect({
       generation,
       ours: Object.keys(annotations ?? {}).filter((key) => key.startsWith("pipes.")),
@@ -70,9 +70,9 @@ describe("controller --dry-run", () => {
   });
 
   it("has nothing to tell where all is as it should be", async () => {
-    const stop = await world.startController();
-    await world.createPipe({ name: "pipe-a", cores: 1 });
-    await world.waitForCondition("Ready", "True");
+    const stop = await environment.startController();
+    await environment.createPipe({ name: "pipe-a", cores: 1 });
+    await environment.waitForCondition("Ready", "True");
     await stop();
     expect(await dryRun()).toEqual({
       stdout: "",
@@ -81,22 +81,32 @@ describe("controller --dry-run", () => {
   });
 
   it("asks again where the server is too busy at first", async () => {
-    const proxy = await FaultyProxy.start(world.cluster);
+    const proxy = await FaultyProxy.start(environment.cluster);
     onTestFinished(() => proxy.stop());
     proxy.fate = ({ resource }) =>
       resource === "deployments" && proxy.count("watch", "deployments", "answer") === 0
         ? refusal(429, "TooManyRequests", { "retry-after": "1" })
         : undefined;
-    const account = await serviceAccountKubeconfig(world.cluster, world.records, accountName("controller"));
-    const where = ["--kubeconfig", proxy.kubeconfig(account), "--namespace", world.records];
-    const scope = ["--pipe-namespaces", world.pipes];
+    const account = await serviceAccountKubeconfig(
+      environment.cluster,
+      environment.records,
+      accountName("controller"),
+    );
+    const where = ["--kubeconfig", proxy.kubeconfig(account), "--namespace", environment.records];
+    const scope = ["--pipe-namespaces", environment.pipes];
     const { stderr } = await run(process.execPath, [MAIN, "controller", "--dry-run", ...where, ...scope]);
     expect(stderr).toBe("Dry run: nothing was written. Services: 1, pipes: 0. There is nothing to do.\n");
     expect(proxy.count("watch", "deployments", "answer")).toBe(1);
   });
 
   it("ends with a sentence where it may not read", async () => {
-    await kubectl(world.cluster, ["delete", "role", recordsRoleName("controller"), "-n", world.records]);
+    await kubectl(environment.cluster, [
+      "delete",
+      "role",
+      recordsRoleName("controller"),
+      "-n",
+      environment.records,
+    ]);
     await expect(dryRun()).rejects.toMatchObject({
       code: 1,
       stderr: expect.stringMatching(/configmaps.*forbidden/),

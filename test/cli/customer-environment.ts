@@ -6,7 +6,7 @@ import { onTestFinished } from "vitest";
 import { sizeOfCores } from "../../src/domain/size.ts";
 import type { Client } from "../api/client.ts";
 import { fieldsOf, reportStatus, scaledTo } from "../api/statuses.ts";
-import type { World } from "../api/world.ts";
+import type { World as TestEnvironment } from "../api/world.ts";
 import type { KeyRecord } from "../support/fixtures/records.ts";
 import { MAIN, type RunningProgram, startProgram } from "../support/terminal/program.ts";
 import { type Pty, startInPty } from "../support/terminal/pty.ts";
@@ -60,13 +60,13 @@ export async function run(way: Way, words: string | readonly string[], env: Envi
 
 /** A service whose three pipes all have this size, known to the API. */
 export async function serviceOf(
-  world: World,
+  environment: TestEnvironment,
   ask: Client,
   { organizationId, authorization, cores }: { organizationId: string; authorization: string; cores: number },
 ): Promise<string> {
-  const service = await world.addService(organizationId);
-  await world.addScaling(service, fieldsOf(sizeOfCores(cores)));
-  await reportStatus(world, service, scaledTo(cores));
+  const service = await environment.addService(organizationId);
+  await environment.addScaling(service, fieldsOf(sizeOfCores(cores)));
+  await reportStatus(environment, service, scaledTo(cores));
   const path = `/v1/organizations/${organizationId}/services/${service}/pipesCdcScaling`;
   await waitFor(async () => (await ask({ path, authorization })).status === 200, {
     what: "the service to be known",

@@ -3,64 +3,64 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { SECRETS } from "../../src/kube/paths.ts";
 import { type SpawnedApi, spawnApi } from "../api/spawned-api.ts";
 import { keyRecord } from "../support/fixtures/records.ts";
-import { resourcesOf, World } from "../support/test-environment.ts";
+import { resourcesOf, TestEnvironment } from "../support/test-environment.ts";
 import { accessTo, type Environment, run, start, textOf, WAYS } from "./customer-environment.ts";
 import { createHeldPipe, knownPipeScalings, release } from "./held-pipes.ts";
 
 /* All of it: the program, the API, the controller and the pipes of a service. */
 
-let world: World;
+let environment: TestEnvironment;
 let api: SpawnedApi;
 let env: Environment;
 
 beforeEach(async () => {
-  world = await World.create("basic");
-  await knownPipeScalings(world);
-  const { organizationId, records, cluster } = world;
+  environment = await TestEnvironment.create("basic");
+  await knownPipeScalings(environment);
+  const { organizationId, records, cluster } = environment;
   const { record, ...key } = keyRecord({ organizationId });
-  await world.create(SECRETS, records, record);
-  for (const name of ["pipe-a", "pipe-b"]) await createHeldPipe(world, name);
-  await world.startController();
+  await environment.create(SECRETS, records, record);
+  for (const name of ["pipe-a", "pipe-b"]) await createHeldPipe(environment, name);
+  await environment.startController();
   api = await spawnApi({ records, kubeconfig: cluster.kubeconfig });
   env = accessTo(api.url, key);
-  for (const name of ["pipe-a", "pipe-b"]) await release(world, name);
-  const isScaled = async () => (await run("in a pipe", `scaling get ${world.serviceId}`, env)).text;
+  for (const name of ["pipe-a", "pipe-b"]) await release(environment, name);
+  const isScaled = async () => (await run("in a pipe", `scaling get ${environment.serviceId}`, env)).text;
   await waitFor(async () => /STATE +scaled/.test(await isScaled()), { what: "the pipes to be up" });
 });
 
 afterEach(async () => {
   await api?.stop();
-  await world?.end();
+  await environment?.end();
 });
 
 describe.each(WAYS)("%s", (way) => {
   it("a rescale is asked for and watched until every pipe has it", async () => {
-    const running = start(way, ["scaling", "set", world.serviceId, "--cores", "4", "--watch"], env);
-    await release(world, "pipe-a");
+    const running = start(way, ["scaling", "set", environment.serviceId, "--cores", "4", "--watch"], env);
+    await release(environment, "pipe-a");
     await running.waitFor("1/2 pipes");
-    await release(world, "pipe-b");
+    await release(environment, "pipe-b");
     expect(await running.exitCode).toBe(0);
     expect(textOf(running)).toContain("Every pipe runs the size.");
     for (const name of ["pipe-a", "pipe-b"]) {
-      expect(resourcesOf(await world.pipe(name))).toBe("4 16Gi 16Gi");
+      expect(resourcesOf(await environment.pipe(name))).toBe("4 16Gi 16Gi");
     }
     // Once more the same, which changes nothing: it is done at once, and by this request.
-    const again = await run(way, `scaling set ${world.serviceId} --cores 4 --watch`, env);
+    const again = await run(way, `scaling set ${environment.serviceId} --cores 4 --watch`, env);
     expect(again.code).toBe(0);
   });
 
   it("a suspended service is told as such, and takes no size", async () => {
-    await world.patchScaling({ suspend: true });
-    await world.waitForCondition("Ready", "Unknown", "Suspended");
+    await environment.patchScaling({ suspend: true });
+    await environment.waitForCondition("Ready", "Unknown", "Suspended");
     const got = await waitFor(
       async () => {
-        const ended = await run(way, `scaling get ${world.serviceId} --watch`, env);
+        const ended = await run(way, `scaling get ${environment.serviceId} --watch`, env);
         return ended.code === 3 && ended;
       },
       { what: "the suspension to be told" },
     );
     expect(got.text).toContain("Scaling of this service is suspended");
-    const set = await run(way, `scaling set ${world.serviceId} --cores 4 --watch`, env);
+    const set = await run(way, `scaling set ${environment.serviceId} --cores 4 --watch`, env);
     expect(set.code).toBe(1);
     expect(set.text).toContain("status 409");
   });

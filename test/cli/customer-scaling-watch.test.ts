@@ -2,7 +2,7 @@ import { reservePorts } from "@pipe-scaling/local-cluster/ports";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { type SpawnedApi, spawnApi } from "../api/spawned-api.ts";
 import { onTheWayTo, refusedAt, reportStatus, scaledTo } from "../api/statuses.ts";
-import { createWorld, type World } from "../api/world.ts";
+import { createWorld, type World as TestEnvironment } from "../api/world.ts";
 import type { KeyRecord } from "../support/fixtures/records.ts";
 import type { RunningProgram } from "../support/terminal/program.ts";
 import type { Pty } from "../support/terminal/pty.ts";
@@ -10,29 +10,29 @@ import { accessTo, serviceOf, start, textOf, WAYS, type Way } from "./customer-e
 
 /* A rescale that is watched through the API. The statuses are written as the controller would write them. */
 
-let world: World;
+let environment: TestEnvironment;
 let api: SpawnedApi;
 let organizationId: string;
 let admin: KeyRecord;
 let service: string;
 
 beforeAll(async () => {
-  world = await createWorld("cli-watch");
-  organizationId = await world.addOrganization();
-  admin = await world.addKey({ organizationId });
+  environment = await createWorld("cli-watch");
+  organizationId = await environment.addOrganization();
+  admin = await environment.addKey({ organizationId });
   // With the limits that are usual: a watch must do with them.
-  api = await spawnApi(world, { flags: [] });
+  api = await spawnApi(environment, { flags: [] });
 });
 
 afterAll(async () => {
   await api?.stop();
-  await world?.remove();
+  await environment?.remove();
 });
 
 beforeEach(async () => {
   // A key of the test's own, whose limit nobody else has used.
-  admin = await world.addKey({ organizationId });
-  service = await serviceOf(world, api.ask, {
+  admin = await environment.addKey({ organizationId });
+  service = await serviceOf(environment, api.ask, {
     organizationId,
     authorization: admin.authorization,
     cores: 1,
@@ -77,16 +77,16 @@ describe.each(WAYS)("%s a watch", (way) => {
   it("goes with the rescale to its end, and ends with 0", async () => {
     const { running, requestId } = await rescale(way);
     await running.waitFor("not applied to any pipe yet");
-    await reportStatus(world, service, onTheWayTo(4, 1, requestId));
+    await reportStatus(environment, service, onTheWayTo(4, 1, requestId));
     await running.waitFor("1/3 pipes");
-    await reportStatus(world, service, scaledTo(4, requestId));
+    await reportStatus(environment, service, scaledTo(4, requestId));
     expect(await running.exitCode).toBe(0);
     expect(textOf(running)).toMatch(/Every pipe runs the size/);
   });
 
   it("ends with 3 at a failure, and names the pipe", async () => {
     const { running, requestId } = await rescale(way);
-    await reportStatus(world, service, refusedAt(4, 1, requestId));
+    await reportStatus(environment, service, refusedAt(4, 1, requestId));
     expect(await running.exitCode).toBe(3);
     expect(textOf(running)).toMatch(/orders.*This size is not allowed for the pipe/);
     expect(textOf(running)).not.toMatch(/quota|worker-7/);
@@ -100,7 +100,7 @@ describe.each(WAYS)("%s a watch", (way) => {
     expect(await running.exitCode).toBe(130);
     expect(squeezed(textOf(running))).toContain(squeezed("The rescale goes on. To watch it:"));
     if ("screen" in running) expect(running.screen().isCursorShown).toBe(true);
-    expect((await world.scaling(service)).spec).toMatchObject({ replicaCpuMillicores: 4000 });
+    expect((await environment.scaling(service)).spec).toMatchObject({ replicaCpuMillicores: 4000 });
   });
 
   it("ends with 4 when its time is up", async () => {
@@ -115,15 +115,15 @@ describe.each(WAYS)("%s a watch", (way) => {
     const { ports, release } = await reservePorts();
     onTestFinished(release);
     const port = ports.apiServer;
-    const mortal = await spawnApi(world, { port, flags: [] });
+    const mortal = await spawnApi(environment, { port, flags: [] });
     onTestFinished(mortal.stop);
     const { running, requestId } = await rescale(way, mortal.url);
     await running.waitFor("not applied to any pipe yet");
     await mortal.stop();
     // A terminal breaks the line, with colors at both ends.
     await running.waitFor(/Trying[^a]*again/);
-    await reportStatus(world, service, scaledTo(4, requestId));
-    const next = await spawnApi(world, { port, flags: [] });
+    await reportStatus(environment, service, scaledTo(4, requestId));
+    const next = await spawnApi(environment, { port, flags: [] });
     onTestFinished(next.stop);
     expect(await running.exitCode).toBe(0);
     expect(textOf(running)).toMatch(/Every pipe runs the size/);
@@ -133,7 +133,7 @@ describe.each(WAYS)("%s a watch", (way) => {
     const { running } = await rescale(way);
     await running.waitFor("not applied to any pipe yet");
     const other = await request(8);
-    await reportStatus(world, service, scaledTo(8, other));
+    await reportStatus(environment, service, scaledTo(8, other));
     expect(await running.exitCode).toBe(1);
     expect(squeezed(textOf(running))).toContain(
       squeezed(`Another request, ${other}, set another size (8 cpu / 32 Gi): your request was superseded.`),

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { addMembers, entriesOf } from "../api/members-world.ts";
 import { type SpawnedApi, spawnApi } from "../api/spawned-api.ts";
 import { refusedAt, reportStatus } from "../api/statuses.ts";
-import { createWorld, type World } from "../api/world.ts";
+import { createWorld, type World as TestEnvironment } from "../api/world.ts";
 import type { KeyFields, KeyRecord } from "../support/fixtures/records.ts";
 import { MAIN, runProgram } from "../support/terminal/program.ts";
 import { startInPty } from "../support/terminal/pty.ts";
@@ -16,32 +16,32 @@ import { accessTo, emptyHome, run, serviceOf, WAYS } from "./customer-environmen
  * terminal.
  */
 
-let world: World;
+let environment: TestEnvironment;
 let api: SpawnedApi;
 let organizationId: string;
 let admin: KeyRecord;
 
 beforeAll(async () => {
-  world = await createWorld("cli-http");
-  organizationId = await world.addOrganization({ name: "Acme" });
-  admin = await world.addKey({ organizationId, name: "ci" });
-  await addMembers(world, organizationId, { ada: "admin", bob: "developer", "c/d": "developer" });
-  api = await spawnApi(world);
+  environment = await createWorld("cli-http");
+  organizationId = await environment.addOrganization({ name: "Acme" });
+  admin = await environment.addKey({ organizationId, name: "ci" });
+  await addMembers(environment, organizationId, { ada: "admin", bob: "developer", "c/d": "developer" });
+  api = await spawnApi(environment);
 });
 
 afterAll(async () => {
   await api?.stop();
-  await world?.remove();
+  await environment?.remove();
 });
 
 function newService(cores = 2): Promise<string> {
   const { authorization } = admin;
-  return serviceOf(world, api.ask, { organizationId, authorization, cores });
+  return serviceOf(environment, api.ask, { organizationId, authorization, cores });
 }
 
 /** A key that the API knows by now, though it need not take it. */
 async function newKey(fields: Partial<KeyFields>): Promise<KeyRecord> {
-  const key = await world.addKey({ organizationId, ...fields });
+  const key = await environment.addKey({ organizationId, ...fields });
   const path = `/v1/organizations/${organizationId}/keys`;
   await waitFor(
     async () => (await api.ask({ path, authorization: admin.authorization })).text.includes(key.id),
@@ -99,12 +99,15 @@ describe.each(WAYS)("%s", (way) => {
     expect(got.text).toMatch(/DESIRED +4 cpu \/ 16 Gi/);
     expect(got.text).toContain(requestId);
     expect(got.code).toBe(0);
-    expect((await world.scaling(service)).spec).toEqual({ replicaCpuMillicores: 4000, replicaMemoryGb: 16 });
+    expect((await environment.scaling(service)).spec).toEqual({
+      replicaCpuMillicores: 4000,
+      replicaMemoryGb: 16,
+    });
   });
 
   it("scaling get of a rescale that failed names the pipe, and ends with 3", async () => {
     const service = await newService();
-    await reportStatus(world, service, refusedAt(4, 2));
+    await reportStatus(environment, service, refusedAt(4, 2));
     const env = accessTo(api.url, admin);
     const { code, text } = await waitFor(
       async () => {
@@ -151,7 +154,7 @@ describe.each(WAYS)("%s", (way) => {
     const { code, text } = await run(way, words, env);
     expect(text.replaceAll("\n", "")).toMatch(new RegExp(`\\(status ${status}, request [0-9a-f-]{36}\\)$`));
     expect(code).toBe(1);
-    expect(await entriesOf(world, organizationId)).toEqual(expect.arrayContaining(["ada", "bob"]));
+    expect(await entriesOf(environment, organizationId)).toEqual(expect.arrayContaining(["ada", "bob"]));
   });
 });
 
@@ -164,12 +167,12 @@ describe("members remove", () => {
     refusing.write("\r");
     expect(await refusing.exitCode).toBe(1);
     expect(refusing.output()).toContain("Nothing was changed.");
-    expect(await entriesOf(world, organizationId)).toContain("c_2Fd");
+    expect(await entriesOf(environment, organizationId)).toContain("c_2Fd");
     const agreeing = removal();
     await agreeing.waitFor(`Remove the user "c/d" from the organization Acme (${organizationId})? [y/N]`);
     agreeing.write("y\r");
     expect(await agreeing.exitCode).toBe(0);
-    expect(await entriesOf(world, organizationId)).not.toContain("c_2Fd");
+    expect(await entriesOf(environment, organizationId)).not.toContain("c_2Fd");
   });
 
   it("in a pipe wants --yes", async () => {
@@ -238,7 +241,7 @@ it("an address with too much of a path is told as such", async () => {
 });
 
 it("the limit of a key is waited out, and said", async () => {
-  const limited = await spawnApi(world, { flags: ["--rate-limit", "1", "--rate-window", "5s"] });
+  const limited = await spawnApi(environment, { flags: ["--rate-limit", "1", "--rate-window", "5s"] });
   try {
     // Two requests: whose key it is, and the keys.
     const { code, out, err } = await runProgram(["keys"], accessTo(limited.url, admin));

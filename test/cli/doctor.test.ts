@@ -32,7 +32,7 @@ import {
 import { VERTICAL_CRD } from "../support/fixtures/vertical-autoscaler.ts";
 import { MAIN, runProgram } from "../support/terminal/program.ts";
 import { startInPty, widest } from "../support/terminal/pty.ts";
-import { World } from "../support/test-environment.ts";
+import { TestEnvironment } from "../support/test-environment.ts";
 import { knownPipeScalings } from "./held-pipes.ts";
 import { shippedDeployments } from "./shipped-deployments.ts";
 
@@ -44,35 +44,38 @@ import { shippedDeployments } from "./shipped-deployments.ts";
 const VERSION_LABEL = "app.kubernetes.io/version";
 
 let cluster: Cluster;
-let world: World;
+let environment: TestEnvironment;
 let stopController: () => Promise<void>;
 
 beforeAll(async () => {
   cluster = await startCluster();
   await apply(cluster, [VERTICAL_CRD]);
-  world = await World.create("basic", cluster);
-  await knownPipeScalings(world);
-  await apply(cluster, [...shippedAccount("api", world.records), ...shippedDeployments(world.records)]);
-  stopController = await world.startController({ pipeNamespaces: [] });
-  await world.createPipe({ name: "pipe-a", cores: 1 });
-  await world.waitForCondition("Ready", "True");
+  environment = await TestEnvironment.create("basic", cluster);
+  await knownPipeScalings(environment);
+  await apply(cluster, [
+    ...shippedAccount("api", environment.records),
+    ...shippedDeployments(environment.records),
+  ]);
+  stopController = await environment.startController({ pipeNamespaces: [] });
+  await environment.createPipe({ name: "pipe-a", cores: 1 });
+  await environment.waitForCondition("Ready", "True");
   await kubectl(cluster, [
     "wait",
     "--for=condition=Available",
     "deployment",
     "--all",
     "-n",
-    world.records,
+    environment.records,
     "--timeout=60s",
   ]);
 });
 afterAll(async () => {
-  await world?.end();
+  await environment?.end();
   await cluster?.stop();
 });
 
 function words(...flags: string[]): string[] {
-  return ["doctor", "--kubeconfig", cluster.kubeconfig, "--namespace", world.records, ...flags];
+  return ["doctor", "--kubeconfig", cluster.kubeconfig, "--namespace", environment.records, ...flags];
 }
 
 interface Examined {
@@ -120,7 +123,7 @@ function examinedUntil(message: RegExp): Promise<Examined> {
 }
 
 async function settledController(): Promise<void> {
-  await waitFor(async () => (await world.scaling()).status?.observedGeneration !== undefined, {
+  await waitFor(async () => (await environment.scaling()).status?.observedGeneration !== undefined, {
     what: "the controller",
   });
 }
@@ -148,10 +151,10 @@ describe("a healthy installation", () => {
 
   it("is told beside a clock of this machine that is wrong", async () => {
     const report = await runChecks({
-      client: world.client,
+      client: environment.client,
       clock: { ...systemClock, now: () => Date.now() + 3_600_000 },
       signal: new AbortController().signal,
-      records: world.records,
+      records: environment.records,
       tiers: undefined,
       ownVersion: packageJson.version,
     });
@@ -182,11 +185,11 @@ describe("a healthy installation", () => {
 describe("records", () => {
   it("that are malformed are named, each with what is wrong and how to edit it", async () => {
     const id = randomUUID();
-    const add = (record: object) => world.create(CONFIG_MAPS, world.records, record);
+    const add = (record: object) => environment.create(CONFIG_MAPS, environment.records, record);
     const organization = organizationRecord({ id: randomUUID() }, { createdAt: "yesterday" });
-    const service = serviceRecord({ organizationId: world.organizationId, namespace: "Not_One" });
+    const service = serviceRecord({ organizationId: environment.organizationId, namespace: "Not_One" });
     const members = membersConfigMap(id, []);
-    const backup = backupConfigMap(id, world.organizationId, {
+    const backup = backupConfigMap(id, environment.organizationId, {
       periodInHours: 24,
       retentionPeriodInHours: 24,
       startTime: undefined,
@@ -202,8 +205,8 @@ describe("records", () => {
     await add({ ...backup, data: { backupPeriodInHours: "7" } });
     await add({ ...usage, data: { [id]: "never" } });
     await add(odd);
-    const { record } = keyRecord({ organizationId: world.organizationId });
-    await world.create(SECRETS, world.records, {
+    const { record } = keyRecord({ organizationId: environment.organizationId });
+    await environment.create(SECRETS, environment.records, {
       ...record,
       stringData: { ...record.stringData, state: "on" },
     });
@@ -215,7 +218,7 @@ describe("records", () => {
         "error",
         new RegExp(`^The ${kind} ${name} is malformed: .*${problem.source}`),
       );
-      expect(found.remedy).toBe(`kubectl edit ${kind} ${name} --namespace ${world.records}`);
+      expect(found.remedy).toBe(`kubectl edit ${kind} ${name} --namespace ${environment.records}`);
     };
     edits("configmap", organization.metadata.name, /createdAt: must be a date/);
     edits("configmap", service.metadata.name, /namespace: must be a namespace name/);
@@ -227,12 +230,12 @@ describe("records", () => {
   });
 
   it("that speak of what there is not are named", async () => {
-    const { organizationId } = world;
-    const add = (record: object) => world.create(CONFIG_MAPS, world.records, record);
+    const { organizationId } = environment;
+    const add = (record: object) => environment.create(CONFIG_MAPS, environment.records, record);
     await add(organizationRecord({ name: "Untiered", tier: "golden" }));
-    await add(serviceRecord({ name: "orphan", organizationId: randomUUID(), namespace: world.pipes }));
-    await add(serviceRecord({ name: "nowhere", organizationId, namespace: `${world.pipes}-none` }));
-    const ending = `${world.pipes}-ending`;
+    await add(serviceRecord({ name: "orphan", organizationId: randomUUID(), namespace: environment.pipes }));
+    await add(serviceRecord({ name: "nowhere", organizationId, namespace: `${environment.pipes}-none` }));
+    const ending = `${environment.pipes}-ending`;
     await add(serviceRecord({ name: "ending", organizationId, namespace: ending }));
     await apply(cluster, [
       { apiVersion: "v1", kind: "Namespace", metadata: { name: ending } },
@@ -243,9 +246,9 @@ describe("records", () => {
       },
     ]);
     await kubectl(cluster, ["delete", "namespace", ending, "--wait=false"]);
-    await world.create(
+    await environment.create(
       SECRETS,
-      world.records,
+      environment.records,
       keyRecord({ name: "unowned", organizationId: randomUUID() }).record,
     );
     const all = await examined();
@@ -276,13 +279,13 @@ describe("PipeScalings and pipes", () => {
 
   it("that are nobody's, or cannot be resized, are named", async () => {
     const unknown = randomUUID();
-    await world.create(PIPE_SCALINGS, world.pipes, scaling(unknown));
-    await world.create(PIPE_SCALINGS, world.records, scaling(world.serviceId));
-    await world.createPipe({ name: "pipe-lost", cores: 1, serviceId: unknown });
-    await world.createPipe({ name: "pipe-double", cores: 1, containers: ["pipe", "sidecar"] });
-    await world.createPipe({ name: "pipe-paused", cores: 1 });
-    await world.patchPipe("pipe-paused", { spec: { paused: true } });
-    await world.create(HORIZONTAL_AUTOSCALERS, world.pipes, {
+    await environment.create(PIPE_SCALINGS, environment.pipes, scaling(unknown));
+    await environment.create(PIPE_SCALINGS, environment.records, scaling(environment.serviceId));
+    await environment.createPipe({ name: "pipe-lost", cores: 1, serviceId: unknown });
+    await environment.createPipe({ name: "pipe-double", cores: 1, containers: ["pipe", "sidecar"] });
+    await environment.createPipe({ name: "pipe-paused", cores: 1 });
+    await environment.patchPipe("pipe-paused", { spec: { paused: true } });
+    await environment.create(HORIZONTAL_AUTOSCALERS, environment.pipes, {
       apiVersion: HORIZONTAL_AUTOSCALERS.apiVersion,
       kind: "HorizontalPodAutoscaler",
       metadata: { name: "more" },
@@ -297,24 +300,26 @@ describe("PipeScalings and pipes", () => {
         ],
       },
     });
-    await world.create(VERTICAL_AUTOSCALERS, world.pipes, {
+    await environment.create(VERTICAL_AUTOSCALERS, environment.pipes, {
       apiVersion: VERTICAL_AUTOSCALERS.apiVersion,
       kind: "VerticalPodAutoscaler",
       metadata: { name: "bigger" },
       spec: { targetRef: target },
     });
-    await world.waitForCondition("Stalled", "True");
+    await environment.waitForCondition("Stalled", "True");
     const all = await examined();
     expect(all.code).toBe(3);
     expectResult(
       all,
       "warning",
-      new RegExp(`^The PipeScaling ${world.pipes}/${unknown} belongs to a service without`),
+      new RegExp(`^The PipeScaling ${environment.pipes}/${unknown} belongs to a service without`),
     );
     expectResult(
       all,
       "warning",
-      new RegExp(`^The PipeScaling ${world.records}/${world.serviceId} is not in ${world.pipes}`),
+      new RegExp(
+        `^The PipeScaling ${environment.records}/${environment.serviceId} is not in ${environment.pipes}`,
+      ),
     );
     expectResult(all, "error", /^The rescale of orders failed/);
     expectResult(all, "warning", /pipe-lost has the label .* but this service has no well-formed record/);
@@ -330,8 +335,8 @@ describe("PipeScalings and pipes", () => {
   });
 
   it("that are suspended are noted", async () => {
-    await world.patchScaling({ suspend: true });
-    await world.waitForCondition("Ready", "Unknown", "Suspended");
+    await environment.patchScaling({ suspend: true });
+    await environment.waitForCondition("Ready", "Unknown", "Suspended");
     expectResult(await examined(), "note", /^The pipes of orders are suspended since /);
   });
 });
@@ -341,7 +346,7 @@ describe("the two processes", () => {
     "deployment",
     accountName(component),
     "-n",
-    world.records,
+    environment.records,
   ];
 
   it("that are scaled to nothing, being rolled out, or of another version, are named", async () => {
@@ -356,21 +361,21 @@ describe("the two processes", () => {
   });
 
   it("that are not ready are named, with where to look", async () => {
-    const pods = ["pods", "-n", world.records, "--selector", "app.kubernetes.io/component=controller"];
+    const pods = ["pods", "-n", environment.records, "--selector", "app.kubernetes.io/component=controller"];
     await kubectl(cluster, ["label", ...pods, "--overwrite", `${NEVER_READY_LABEL}=true`]);
     const all = await examinedUntil(/^The controller is not ready: 0 of 2 pods/);
     expect(expectResult(all, "error", /is not ready/).remedy).toContain("kubectl logs deployment/");
   });
 
   it("that lack a right are named with what does not work without it", async () => {
-    await kubectl(cluster, ["delete", "rolebinding", recordsRoleName("api"), "-n", world.records]);
+    await kubectl(cluster, ["delete", "rolebinding", recordsRoleName("api"), "-n", environment.records]);
     const lacking = /^The account of the api, .* may not list, watch secrets in .*, so no key is known/;
     const found = expectResult(await examinedUntil(lacking), "error", lacking);
     expect(found.remedy).toContain("helm upgrade");
   });
 
   it("that lack a right that they can do without are only noted, with the value that gives it", async () => {
-    await kubectl(cluster, ["delete", "clusterrolebinding", nodesRoleName(world.records)]);
+    await kubectl(cluster, ["delete", "clusterrolebinding", nodesRoleName(environment.records)]);
     const lacking =
       /^The account of the controller, .* may not list nodes in all namespaces, so a size that fits/;
     const found = expectResult(await examinedUntil(lacking), "note", lacking);
@@ -382,7 +387,11 @@ describe("the two processes", () => {
     expectResult(await examined(), "error", /^The api is not installed, so no size can be requested/);
     const elsewhere = ["doctor", "--kubeconfig", cluster.kubeconfig, "--namespace", "default"];
     const all = await examined(elsewhere);
-    expectResult(all, "error", new RegExp(`uses the records of the namespace ${world.records}, not those`));
+    expectResult(
+      all,
+      "error",
+      new RegExp(`uses the records of the namespace ${environment.records}, not those`),
+    );
     expectResult(all, "note", /^The namespace default has no records yet\.$/);
     const nowhere = ["doctor", "--kubeconfig", cluster.kubeconfig, "--namespace", "none"];
     expectResult(await examined(nowhere), "error", /^The namespace none of the records does not exist\.$/);
@@ -395,7 +404,7 @@ describe("the lease", () => {
   it("that nobody holds is named, with what nobody looks at meanwhile", async () => {
     await settledController();
     await stopController();
-    await world.patchScaling({ suspend: false });
+    await environment.patchScaling({ suspend: false });
     const all = await examined();
     expectResult(
       all,
@@ -403,17 +412,17 @@ describe("the lease", () => {
       /^No controller holds the Lease pipe-scaling-controller: the last one released it \d+ s ago/,
     );
     expectResult(all, "warning", /^orders: No controller has observed the newest change yet\.$/);
-    await world.client.json({
+    await environment.client.json({
       method: "DELETE",
-      path: objectPath(PIPE_SCALINGS, world.pipes, world.serviceId),
+      path: objectPath(PIPE_SCALINGS, environment.pipes, environment.serviceId),
     });
     expectResult(await examined(), "warning", /^The service orders .* has pipes in .*, but no PipeScaling/);
   });
 
   it("that is not renewed any more is named with who holds it", async () => {
-    await world.client.json({
+    await environment.client.json({
       method: "PATCH",
-      path: objectPath(LEASES, world.records, LEASE_NAME),
+      path: objectPath(LEASES, environment.records, LEASE_NAME),
       patchType: "application/merge-patch+json",
       body: { spec: { holderIdentity: "sleeper", renewTime: "2026-01-01T00:00:00.000000Z" } },
     });
@@ -425,16 +434,19 @@ describe("the lease", () => {
   });
 
   it("that was never there is named", async () => {
-    await world.client.json({ method: "DELETE", path: objectPath(LEASES, world.records, LEASE_NAME) });
+    await environment.client.json({
+      method: "DELETE",
+      path: objectPath(LEASES, environment.records, LEASE_NAME),
+    });
     expectResult(await examined(), "error", /^There is no Lease in /);
   });
 });
 
 describe("who may see little", () => {
   it("is told what was not looked at", async () => {
-    await kubectl(cluster, ["create", "serviceaccount", "stranger", "-n", world.records]);
-    const kubeconfig = await serviceAccountKubeconfig(cluster, world.records, "stranger");
-    const all = await examined(["doctor", "--kubeconfig", kubeconfig, "--namespace", world.records]);
+    await kubectl(cluster, ["create", "serviceaccount", "stranger", "-n", environment.records]);
+    const kubeconfig = await serviceAccountKubeconfig(cluster, environment.records, "stranger");
+    const all = await examined(["doctor", "--kubeconfig", kubeconfig, "--namespace", environment.records]);
     expect(all.code).toBe(0);
     expect(ill(all)).toEqual([]);
     const unseen = all.results.filter(({ message }) => message.startsWith("Not checked: you may not "));
@@ -442,7 +454,7 @@ describe("who may see little", () => {
   });
 
   it("or nothing at all, is told why", async () => {
-    const kubeconfig = await serviceAccountKubeconfig(cluster, world.records, "stranger");
+    const kubeconfig = await serviceAccountKubeconfig(cluster, environment.records, "stranger");
     const text = readFileSync(kubeconfig, "utf8");
     writeFileSync(kubeconfig, text.replace(cluster.server, "https://127.0.0.1:1"));
     const unreached = await examined(["doctor", "--kubeconfig", kubeconfig]);
@@ -501,7 +513,7 @@ describe("the definition", () => {
     });
     expectResult(unserved, "error", /does not serve v1beta1/);
     await define(() => undefined);
-    await world.create(PIPE_SCALINGS, world.pipes, {
+    await environment.create(PIPE_SCALINGS, environment.pipes, {
       apiVersion: API_VERSION,
       kind: KIND,
       metadata: { name: "stays", finalizers: ["test.pipes.clouddb.dev/stay"] },
@@ -513,7 +525,7 @@ describe("the definition", () => {
       "psc",
       "stays",
       "-n",
-      world.pipes,
+      environment.pipes,
       "--type=merge",
       "-p",
       '{"metadata":{"finalizers":null}}',

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createWorld, type World } from "../api/world.ts";
+import { createWorld, type World as TestEnvironment } from "../api/world.ts";
 import { run, start, WAYS } from "./customer-environment.ts";
 
-let world: World;
+let environment: TestEnvironment;
 beforeAll(async () => {
-  world = await createWorld("cli-processes");
+  environment = await createWorld("cli-processes");
 });
-afterAll(() => world?.remove());
+afterAll(() => environment?.remove());
 
 describe.each(WAYS)("%s", (way) => {
   it.each(["bash", "zsh", "fish"])("completion %s prints a script", async (shell) => {
@@ -16,8 +16,8 @@ describe.each(WAYS)("%s", (way) => {
   });
 
   it("controller --dry-run tells what there is to do", async () => {
-    const where = ["--kubeconfig", world.cluster.kubeconfig, "--namespace", world.records];
-    const words = ["controller", "--dry-run", ...where, "--pipe-namespaces", world.pipes];
+    const where = ["--kubeconfig", environment.cluster.kubeconfig, "--namespace", environment.records];
+    const words = ["controller", "--dry-run", ...where, "--pipe-namespaces", environment.pipes];
     const { code, text } = await run(way, words, {});
     expect(text).toContain("Dry run: nothing was written. Services: 0, pipes: 0. There is nothing to do.");
     expect(code).toBe(0);
@@ -28,8 +28,8 @@ describe.each(WAYS)("%s", (way) => {
     ["controller", []],
   ])("%s runs until Ctrl-C, and ends in peace", async (name, flags) => {
     // Of all namespaces it would report on the PipeScalings of tests beside this one.
-    const where = ["--kubeconfig", world.cluster.kubeconfig, "--namespace", world.records];
-    where.push("--pipe-namespaces", world.pipes);
+    const where = ["--kubeconfig", environment.cluster.kubeconfig, "--namespace", environment.records];
+    where.push("--pipe-namespaces", environment.pipes);
     const running = start(way, [name, ...flags, ...where, "--ops-port", "0"], {});
     await running.waitFor(/"msg":"listening"/);
     if ("write" in running) running.write("\x03");

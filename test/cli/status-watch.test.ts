@@ -6,22 +6,22 @@ import { DEPLOYMENTS } from "../../src/kube/paths.ts";
 import { pipeDeployment } from "../support/fixtures/pipe.ts";
 import { MAIN, startProgram } from "../support/terminal/program.ts";
 import { type Pty, type PtyOptions, startInPty } from "../support/terminal/pty.ts";
-import { World } from "../support/test-environment.ts";
+import { TestEnvironment } from "../support/test-environment.ts";
 import { createHeldPipe, knownPipeScalings, release } from "./held-pipes.ts";
 
-let world: World;
+let environment: TestEnvironment;
 beforeEach(async () => {
-  world = await World.create("scale");
-  await knownPipeScalings(world);
+  environment = await TestEnvironment.create("scale");
+  await knownPipeScalings(environment);
 });
-afterEach(() => world.end());
+afterEach(() => environment.end());
 
 function words(...flags: string[]): string[] {
-  return wordsFor(world.cluster.kubeconfig, ...flags);
+  return wordsFor(environment.cluster.kubeconfig, ...flags);
 }
 
 function wordsFor(kubeconfig: string, ...flags: string[]): string[] {
-  const where = ["--kubeconfig", kubeconfig, "--namespace", world.records];
+  const where = ["--kubeconfig", kubeconfig, "--namespace", environment.records];
   return ["status", "orders", "--watch", ...where, ...flags];
 }
 
@@ -31,11 +31,16 @@ function watchInPty(options?: PtyOptions, ...flags: string[]): Pty {
 
 /** A pipe that refuses every size above its limit. */
 async function createLimitedPipe(name: string): Promise<void> {
-  const deployment = pipeDeployment({ name, cores: 1, namespace: world.pipes, serviceId: world.serviceId });
+  const deployment = pipeDeployment({
+    name,
+    cores: 1,
+    namespace: environment.pipes,
+    serviceId: environment.serviceId,
+  });
   const { template } = deployment.spec;
   // The pod as a whole may not have more, so that the API server refuses more for its container.
   const resources = { requests: { cpu: "1", memory: "4Gi" }, limits: { memory: "4Gi" } };
-  await world.create(DEPLOYMENTS, world.pipes, {
+  await environment.create(DEPLOYMENTS, environment.pipes, {
     ...deployment,
     spec: { ...deployment.spec, template: { ...template, spec: { ...template.spec, resources } } },
   });
@@ -43,24 +48,24 @@ async function createLimitedPipe(name: string): Promise<void> {
 
 describe("a rescale that is watched from before it begins", () => {
   beforeEach(async () => {
-    await createHeldPipe(world, "pipe-a");
-    await createHeldPipe(world, "pipe-b");
+    await createHeldPipe(environment, "pipe-a");
+    await createHeldPipe(environment, "pipe-b");
   });
 
   /** Both pipes come up at their old size, are rescaled one after the other, and come up. */
   async function rescale(watch: { waitFor(pattern: RegExp): Promise<void> }): Promise<void> {
     await watch.waitFor(/No controller has|not seen a pipe/);
     for (const name of ["pipe-a", "pipe-b"]) {
-      await release(world, name);
+      await release(environment, name);
       // What it was before is known only of a pipe that has come up.
-      const where = ["--namespace", world.pipes, "--timeout", "60s"];
-      await kubectl(world.cluster, ["rollout", "status", `deployment/${name}`, ...where]);
+      const where = ["--namespace", environment.pipes, "--timeout", "60s"];
+      await kubectl(environment.cluster, ["rollout", "status", `deployment/${name}`, ...where]);
     }
-    await world.startController();
+    await environment.startController();
     await watch.waitFor(/pipe-a.*Rolling/);
-    await release(world, "pipe-a");
+    await release(environment, "pipe-a");
     await watch.waitFor(/pipe-b.*Rolling/);
-    await release(world, "pipe-b");
+    await release(environment, "pipe-b");
   }
 
   it("in a pipe is told line by line, and ends with 0", async () => {
@@ -99,7 +104,7 @@ describe("a rescale that is watched from before it begins", () => {
     expect(await watch.exitCode).toBe(0);
     expect(watch.err()).toContain("pipe-b: Rolling\n");
     expect(JSON.parse(watch.out())).toMatchObject({
-      id: world.serviceId,
+      id: environment.serviceId,
       name: "orders",
       state: "scaled",
       desired: { replicaCpuMillicores: 2000, replicaMemoryGb: 8 },
@@ -110,19 +115,23 @@ describe("a rescale that is watched from before it begins", () => {
 
 describe("a rollout that takes its time", () => {
   beforeEach(async () => {
-    await createHeldPipe(world, "pipe-a", 2);
-    await world.startController();
-    await world.waitForCondition("Reconciling", "True");
+    await createHeldPipe(environment, "pipe-a", 2);
+    await environment.startController();
+    await environment.waitForCondition("Reconciling", "True");
   });
 
   it("outlasts the loss of the connection", async () => {
-    const proxy = await TcpProxy.listen(Number(new URL(world.cluster.server).port));
+    const proxy = await TcpProxy.listen(Number(new URL(environment.cluster.server).port));
     try {
-      const kubeconfig = `${world.cluster.kubeconfig}.${world.records}`;
-      const direct = readFileSync(world.cluster.kubeconfig, "utf8");
-      writeFileSync(kubeconfig, direct.replace(world.cluster.server, `https://127.0.0.1:${proxy.port}`), {
-        mode: 0o600,
-      });
+      const kubeconfig = `${environment.cluster.kubeconfig}.${environment.records}`;
+      const direct = readFileSync(environment.cluster.kubeconfig, "utf8");
+      writeFileSync(
+        kubeconfig,
+        direct.replace(environment.cluster.server, `https://127.0.0.1:${proxy.port}`),
+        {
+          mode: 0o600,
+        },
+      );
       const watch = startProgram(wordsFor(kubeconfig));
       await watch.waitFor(/pipe-a: Rolling/);
       const { target } = proxy;
@@ -131,7 +140,7 @@ describe("a rollout that takes its time", () => {
       await watch.waitFor(/(was lost|cannot be reached).*Trying again\./);
       proxy.target = target;
       await watch.waitFor("connected again");
-      await release(world, "pipe-a");
+      await release(environment, "pipe-a");
       expect(await watch.exitCode).toBe(0);
       expect(watch.out()).toMatch(
         /scaled after \d:\d\d, 1\/1 pipe: Scaled: The one pipe runs 2 cpu \/ 8 Gi\.\n$/,
@@ -168,14 +177,14 @@ describe("a rollout that takes its time", () => {
 
 describe("a rescale by another tier", () => {
   it("is not over before the controller has seen the tier", async () => {
-    await world.createPipe({ name: "pipe-a", cores: 2 });
-    const stop = await world.startController();
-    await world.waitForCondition("Ready", "True");
+    await environment.createPipe({ name: "pipe-a", cores: 2 });
+    const stop = await environment.startController();
+    await environment.waitForCondition("Ready", "True");
     await stop();
-    await world.setTier("basic");
+    await environment.setTier("basic");
     const watch = startProgram(words());
     await watch.waitFor("NotObservedYet: No controller has observed the new tier");
-    await world.startController();
+    await environment.startController();
     expect(await watch.exitCode).toBe(0);
     expect(watch.out()).toMatch(
       /scaled after \d:\d\d, 1\/1 pipe: Scaled: The one pipe runs 1 cpu \/ 4 Gi\.\n$/,
@@ -186,7 +195,7 @@ describe("a rescale by another tier", () => {
 describe("a rescale that fails", () => {
   it("ends with 3, telling why, when it is tried again, and what to do", async () => {
     await createLimitedPipe("pipe-a");
-    await world.startController();
+    await environment.startController();
     const watch = startProgram(words());
     expect(await watch.exitCode).toBe(3);
     expect(watch.out()).toMatch(
@@ -194,15 +203,15 @@ describe("a rescale that fails", () => {
     );
     expect(watch.out()).toMatch(/The controller retries in \d min\.\n$/);
     expect(watch.err()).toContain(
-      `kubectl annotate pipescalings ${world.serviceId} --namespace ${world.pipes} `,
+      `kubectl annotate pipescalings ${environment.serviceId} --namespace ${environment.pipes} `,
     );
   });
 
   it("ends with 3 when it is suspended", async () => {
-    await world.createPipe({ name: "pipe-a", cores: 2 });
-    await world.startController();
-    await world.waitForCondition("Ready", "True");
-    await world.patchScaling({ suspend: true });
+    await environment.createPipe({ name: "pipe-a", cores: 2 });
+    await environment.startController();
+    await environment.waitForCondition("Ready", "True");
+    await environment.patchScaling({ suspend: true });
     const watch = watchInPty();
     expect(await watch.exitCode).toBe(3);
     expect(watch.screen().text).toContain("Suspended: ");

@@ -7,31 +7,42 @@ import { CONFIG_MAPS } from "../../src/kube/paths.ts";
 import { serviceRecord } from "../support/fixtures/records.ts";
 import { MAIN, runProgram } from "../support/terminal/program.ts";
 import { startInPty, widest } from "../support/terminal/pty.ts";
-import { World } from "../support/test-environment.ts";
+import { TestEnvironment } from "../support/test-environment.ts";
 import { createHeldPipe, knownPipeScalings, release } from "./held-pipes.ts";
 
-let world: World;
+let environment: TestEnvironment;
 /** Another service, which has no pipe. */
 let empty: string;
 beforeAll(async () => {
-  world = await World.create("scale");
-  await knownPipeScalings(world);
+  environment = await TestEnvironment.create("scale");
+  await knownPipeScalings(environment);
   empty = await addService("customers");
-  await world.createPipe({ name: "pipe-a", cores: 2 });
-  await world.createPipe({ name: "pipe-b", cores: 2, replicas: 2 });
-  await world.startController();
-  await world.waitForCondition("Ready", "True");
+  await environment.createPipe({ name: "pipe-a", cores: 2 });
+  await environment.createPipe({ name: "pipe-b", cores: 2, replicas: 2 });
+  await environment.startController();
+  await environment.waitForCondition("Ready", "True");
 });
-afterAll(() => world.end());
+afterAll(() => environment.end());
 
 async function addService(name: string): Promise<string> {
-  const record = serviceRecord({ name, organizationId: world.organizationId, namespace: world.pipes });
-  await world.create(CONFIG_MAPS, world.records, record);
+  const record = serviceRecord({
+    name,
+    organizationId: environment.organizationId,
+    namespace: environment.pipes,
+  });
+  await environment.create(CONFIG_MAPS, environment.records, record);
   return record.metadata.name.slice("service-".length);
 }
 
 function words(...flags: string[]): string[] {
-  return ["status", "--kubeconfig", world.cluster.kubeconfig, "--namespace", world.records, ...flags];
+  return [
+    "status",
+    "--kubeconfig",
+    environment.cluster.kubeconfig,
+    "--namespace",
+    environment.records,
+    ...flags,
+  ];
 }
 
 /** The cells of a table's lines. */
@@ -75,10 +86,10 @@ describe("all services", () => {
     const { out } = await runProgram(words("--output", "json"));
     const size = { replicaCpuMillicores: 2000, replicaMemoryGb: 8 };
     expect(JSON.parse(out)).toContainEqual({
-      id: world.serviceId,
+      id: environment.serviceId,
       name: "orders",
-      namespace: world.pipes,
-      organizationId: world.organizationId,
+      namespace: environment.pipes,
+      organizationId: environment.organizationId,
       organization: "ACME",
       tier: "scale",
       state: "scaled",
@@ -99,10 +110,13 @@ describe("all services", () => {
 
   it("of which one cannot be read leave that out, and say so", async () => {
     const name = `service-${randomUUID()}`;
-    const record = serviceRecord({ organizationId: world.organizationId, namespace: "Not_One" });
-    await world.create(CONFIG_MAPS, world.records, { ...record, metadata: { ...record.metadata, name } });
+    const record = serviceRecord({ organizationId: environment.organizationId, namespace: "Not_One" });
+    await environment.create(CONFIG_MAPS, environment.records, {
+      ...record,
+      metadata: { ...record.metadata, name },
+    });
     const { code, out, err } = await runProgram(words());
-    await kubectl(world.cluster, ["delete", "configmap", name, "-n", world.records]);
+    await kubectl(environment.cluster, ["delete", "configmap", name, "-n", environment.records]);
     expect(err).toMatch(new RegExp(`^The record ${name} is malformed and was skipped: namespace: must be`));
     expect({ code, lines: cells(out).length }).toEqual({ code: 0, lines: 3 });
   });
@@ -117,9 +131,9 @@ describe("one service", () => {
       expect.stringMatching(/^█{30} {2}2\/2 pipes {2}\d:\d\d$/),
       "All 2 pipes run 2 cpu / 8 Gi.",
       "",
-      `SERVICE       ${world.serviceId}`,
-      `ORGANIZATION  ACME (${world.organizationId}), tier scale`,
-      `NAMESPACE     ${world.pipes}`,
+      `SERVICE       ${environment.serviceId}`,
+      `ORGANIZATION  ACME (${environment.organizationId}), tier scale`,
+      `NAMESPACE     ${environment.pipes}`,
     ]);
     expect(out).toContain("\nCONDITIONS    Ready=True (Scaled)\n");
   });
@@ -134,9 +148,12 @@ describe("one service", () => {
   });
 
   it("by its id, in capitals too, is data for programs", async () => {
-    const { code, out } = await runProgram(words(world.serviceId.toUpperCase(), "--output", "yaml"));
+    const { code, out } = await runProgram(words(environment.serviceId.toUpperCase(), "--output", "yaml"));
     expect(code).toBe(0);
-    expect(parse(out)).toMatchObject({ id: world.serviceId, pipes: { total: 2, updated: 2, pending: [] } });
+    expect(parse(out)).toMatchObject({
+      id: environment.serviceId,
+      pipes: { total: 2, updated: 2, pending: [] },
+    });
   });
 
   it("without a pipe says when there will be something to see", async () => {
@@ -153,7 +170,7 @@ describe("one service", () => {
       const { code, out, err } = await runProgram(words(named));
       expect({ code, out }).toEqual({ code: 1, out: "" });
       expect(err).toBe(
-        `There is no service "${named}" in the namespace ${world.records}: pipe-scaling admin service list --namespace ${world.records} lists all services.\n`,
+        `There is no service "${named}" in the namespace ${environment.records}: pipe-scaling admin service list --namespace ${environment.records} lists all services.\n`,
       );
     }
   });
@@ -183,7 +200,7 @@ describe("flags that do not go together", () => {
 describe("who may see little", () => {
   /** An account with one Role in each of the two namespaces. */
   async function account(name: string, inPipes: object[]): Promise<string> {
-    const { cluster, records, pipes } = world;
+    const { cluster, records, pipes } = environment;
     const rbac = "rbac.authorization.k8s.io";
     const role = (namespace: string, rules: object[]) => [
       { apiVersion: `${rbac}/v1`, kind: "Role", metadata: { name, namespace }, rules },
@@ -206,7 +223,7 @@ describe("who may see little", () => {
   const scalings = { apiGroups: ["pipes.clouddb.dev"], resources: ["pipescalings"], ...reading };
 
   const asks = (kubeconfig: string, ...flags: string[]) =>
-    runProgram(["status", "--kubeconfig", kubeconfig, "--namespace", world.records, ...flags]);
+    runProgram(["status", "--kubeconfig", kubeconfig, "--namespace", environment.records, ...flags]);
 
   it("needs permission to list PipeScalings in the namespace of the pipes, and no more", async () => {
     const kubeconfig = await account("reader", [scalings]);
@@ -232,21 +249,21 @@ describe("who may see little", () => {
 // The last: it leaves the service ill.
 describe("a service that is not well", () => {
   it("under way is told with what its pipes do", async () => {
-    await createHeldPipe(world, "pipe-c");
-    await world.waitForCondition("Reconciling", "True");
+    await createHeldPipe(environment, "pipe-c");
+    await environment.waitForCondition("Reconciling", "True");
     const { code, out } = await runProgram(words("orders"));
     expect(code).toBe(0);
     expect(out).toMatch(/^ {2}▸ pipe-c {2}Rolling/m);
     expect(out).toMatch(/^CONDITIONS {4}Ready=False \(Progressing\), Reconciling=True \(Progressing\)$/m);
-    expect(out).toContain(`status ${world.serviceId} --watch --namespace ${world.records}`);
-    await release(world, "pipe-c");
-    await kubectl(world.cluster, ["delete", "deployment", "pipe-c", "-n", world.pipes]);
-    await world.waitForCondition("Ready", "True");
+    expect(out).toContain(`status ${environment.serviceId} --watch --namespace ${environment.records}`);
+    await release(environment, "pipe-c");
+    await kubectl(environment.cluster, ["delete", "deployment", "pipe-c", "-n", environment.pipes]);
+    await environment.waitForCondition("Ready", "True");
   });
 
   it("ends with 3, telling why, how often and what to do", async () => {
-    await world.createPipe({ name: "pipe-d", cores: 1, containers: ["pipe", "sidecar"] });
-    await world.waitForCondition("Stalled", "True");
+    await environment.createPipe({ name: "pipe-d", cores: 1, containers: ["pipe", "sidecar"] });
+    await environment.waitForCondition("Stalled", "True");
     const { code, out } = await runProgram(words("orders"));
     expect(code).toBe(3);
     expect(out).toMatch(/^ {2}✗ pipe-d .*it has the containers pipe, sidecar: set the annotation/m);

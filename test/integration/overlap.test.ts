@@ -1,13 +1,13 @@
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { World } from "../support/test-environment.ts";
+import { TestEnvironment } from "../support/test-environment.ts";
 import { Invariants } from "./faults/invariants.ts";
 
-let owner: World;
-let other: World;
+let owner: TestEnvironment;
+let other: TestEnvironment;
 let invariants: Invariants;
 beforeEach(async () => {
-  [owner, other] = await Promise.all([World.create(), World.create()]);
+  [owner, other] = await Promise.all([TestEnvironment.create(), TestEnvironment.create()]);
   invariants = await Invariants.observe(owner);
 });
 afterEach(async () => {

@@ -28,7 +28,7 @@ const TIERS: Tiers = new Map([
 ]);
 
 /** An organization with one service in namespaces of its own, and what acts on it. */
-export class World {
+export class TestEnvironment {
   readonly cluster: Cluster;
   readonly client: KubeClient;
   readonly records: string;
@@ -46,34 +46,34 @@ export class World {
   }
 
   /** @param own a cluster of the test's own; the shared one by default */
-  static async create(tier = "basic", own?: Cluster): Promise<World> {
+  static async create(tier = "basic", own?: Cluster): Promise<TestEnvironment> {
     const cluster = own ?? (await sharedCluster());
     const client = await PatientClient.of(cluster);
     const name = `t-${randomUUID().slice(0, 8)}`;
-    const world = new World(cluster, client, `${name}-records`, `${name}-pipes`);
+    const environment = new TestEnvironment(cluster, client, `${name}-records`, `${name}-pipes`);
     await apply(cluster, [
       parse(readFileSync("crds/pipes.clouddb.dev_pipescalings.yaml", "utf8")),
-      namespace(world.records),
-      ...shippedAccount("controller", world.records),
-      ...world.#objects(tier),
+      namespace(environment.records),
+      ...shippedAccount("controller", environment.records),
+      ...environment.#objects(tier),
     ]);
-    return world;
+    return environment;
   }
 
   /**
-   * More organizations with one service each, in namespaces of their own, for the same controllers. Only the first world
+   * More organizations with one service each, in namespaces of their own, for the same controllers. Only the first environment
    * is to be ended.
    */
-  async more(count: number): Promise<readonly World[]> {
-    const worlds = Array.from(
+  async more(count: number): Promise<readonly TestEnvironment[]> {
+    const environments = Array.from(
       { length: count },
-      (_, index) => new World(this.cluster, this.client, this.records, `${this.pipes}-${index}`),
+      (_, index) => new TestEnvironment(this.cluster, this.client, this.records, `${this.pipes}-${index}`),
     );
     await apply(
       this.cluster,
-      worlds.flatMap((world) => world.#objects("basic")),
+      environments.flatMap((environment) => environment.#objects("basic")),
     );
-    return worlds;
+    return environments;
   }
 
   #objects(tier: string): readonly object[] {

@@ -2,13 +2,13 @@ import { describe, expect, test } from "vitest";
 import { COMMANDS } from "../../src/all-commands.ts";
 import { allCommands } from "../../src/cli/command.ts";
 import { runProgram } from "../../src/cli/program.ts";
-import { recordedIo } from "../support/fakes/fake-io.ts";
+import { fakeIo } from "../support/fakes/fake-io.ts";
 
 /** Every command with its words. */
 const all = allCommands(COMMANDS.commands);
 
 async function help(...words: string[]): Promise<string> {
-  const io = recordedIo();
+  const io = fakeIo();
   expect(await runProgram(COMMANDS, [...words, "--help"], io)).toBe(0);
   return io.written.out;
 }

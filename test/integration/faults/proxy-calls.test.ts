@@ -62,7 +62,7 @@ describe("a call to the API server", () => {
   });
 
   it("that is refused with 429 is not made again before the time that the server names", async () => {
-    const { proxy, world } = service;
+    const { proxy, environment } = service;
     const begun = proxy.seen.length;
     const answered = proxy.count("patch", "deployments", "answer");
     const busy = first(1, "patch", "deployments", refusal(429, "TooManyRequests", { "retry-after": "2" }));
@@ -75,7 +75,9 @@ describe("a call to the API server", () => {
         await waitFor(() => proxy.count("patch", "deployments", "answer") > answered, {
           what: "the refusal",
         });
-        await world.patchPipe("pipe-b", { metadata: { annotations: { note: `${performance.now()}` } } });
+        await environment.patchPipe("pipe-b", {
+          metadata: { annotations: { note: `${performance.now()}` } },
+        });
       },
     });
     const writes = proxy.seen
@@ -89,16 +91,16 @@ describe("a call to the API server", () => {
   });
 
   it("that creates the PipeScaling again succeeds, and its response is lost", async () => {
-    const { proxy, world } = service;
-    const before = await world.scaling();
+    const { proxy, environment } = service;
+    const before = await environment.scaling();
     const lost = first(1, "create", "pipescalings", { type: "lose-answer" });
     proxy.fate = lost.fate;
-    await world.client.json({
+    await environment.client.json({
       method: "DELETE",
-      path: objectPath(PIPE_SCALINGS, world.pipes, world.serviceId),
+      path: objectPath(PIPE_SCALINGS, environment.pipes, environment.serviceId),
     });
     await waitFor(lost.isOver, { what: "the fault to show" });
-    const after = await world.waitForCondition("Ready", "True");
+    const after = await environment.waitForCondition("Ready", "True");
     expect(after.metadata.uid).not.toBe(before.metadata.uid);
     expect(after.spec).toEqual(before.spec);
   });

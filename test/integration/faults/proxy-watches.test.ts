@@ -69,17 +69,17 @@ describe("a rescale, with watches", () => {
   );
 
   it("that have not told yet that a pipe was deleted and made again", async () => {
-    const { proxy, world } = service;
+    const { proxy, environment } = service;
     // Not before the fault is over.
     const fate = watches({ type: "pass", lateMs: 60_000 }, "deployments");
     const open = proxy.count("watch", "deployments", "pass");
     proxy.fate = fate;
     proxy.cutWatches("deployments");
     await waitFor(() => proxy.count("watch", "deployments", "pass") > open, { what: "the watch to be late" });
-    const { spec } = await world.pipe("pipe-a");
+    const { spec } = await environment.pipe("pipe-a");
     const cores = Number(spec.template.spec.containers[0]?.resources?.requests?.["cpu"]);
-    await kubectl(world.cluster, ["delete", "deployment", "pipe-a", "-n", world.pipes]);
-    await world.createPipe({ name: "pipe-a", cores });
+    await kubectl(environment.cluster, ["delete", "deployment", "pipe-a", "-n", environment.pipes]);
+    await environment.createPipe({ name: "pipe-a", cores });
     const begun = proxy.seen.length;
     await service.rescaleUnder({
       isOfWatches,
@@ -109,9 +109,9 @@ describe("a rescale, with watches", () => {
   });
 
   it("that miss the end of a pipe, and have to list again", async () => {
-    const { proxy, world } = service;
-    await world.createPipe({ name: "pipe-z", cores: 1 });
-    const summary = async () => (await world.scaling()).status?.pipes?.summary;
+    const { proxy, environment } = service;
+    await environment.createPipe({ name: "pipe-z", cores: 1 });
+    const summary = async () => (await environment.scaling()).status?.pipes?.summary;
     await waitFor(async () => (await summary()) === "4/4", {
       what: "the new pipe to have the size of the others",
     });
@@ -127,9 +127,9 @@ describe("a rescale, with watches", () => {
           : undefined;
       },
       meanwhile: async () => {
-        await world.client.json({
+        await environment.client.json({
           method: "DELETE",
-          path: objectPath(DEPLOYMENTS, world.pipes, "pipe-z"),
+          path: objectPath(DEPLOYMENTS, environment.pipes, "pipe-z"),
         });
         isGone = true;
       },

@@ -1,7 +1,7 @@
 import type { Clock } from "../../../src/runtime/clock.ts";
 
 /** A clock that stands still until it is moved. */
-export class VirtualClock implements Clock {
+export class FakeClock implements Clock {
   #now = Date.parse("2026-01-01T00:00:00Z");
   #monotonic = 0;
   #timers: { readonly at: number; readonly callback: () => void }[] = [];

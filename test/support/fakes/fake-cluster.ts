@@ -15,7 +15,7 @@ interface Hold {
  * A fake cluster of a few lists, for situations that are expensive to create in a real one. Its watches deliver
  * no changes; the test decides whether it is reachable, how it sends lists, and how it responds to other calls.
  */
-export class StubCluster {
+export class FakeCluster {
   readonly #lists = new Map<string, KubeObject[]>();
   readonly #holds = new Map<string, Hold>();
   readonly calls: KubeRequest[] = [];

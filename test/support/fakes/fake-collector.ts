@@ -1,4 +1,4 @@
-import { startStubApi } from "./fake-http-server.ts";
+import { startFakeHttpServer } from "./fake-http-server.ts";
 
 /** A span in OTLP (JSON over HTTP), with the name of the service that sent it. */
 export interface CollectedSpan {
@@ -15,7 +15,7 @@ export interface CollectedSpan {
   readonly status: { readonly code?: number; readonly message?: string };
 }
 
-export interface Collector {
+export interface FakeCollector {
   readonly url: string;
   readonly authorizations: readonly (string | undefined)[];
   /** The spans received so far, in order. */
@@ -41,9 +41,9 @@ interface WireRequest {
 }
 
 /** Accepts traces at `/v1/traces`, or responds with another status or body; it stops at the end of the test. */
-export async function startCollector(status = 200, response: object = {}): Promise<Collector> {
+export async function startFakeCollector(status = 200, response: object = {}): Promise<FakeCollector> {
   const spans: CollectedSpan[] = [];
-  const { url, requests } = await startStubApi(({ path, contentType, body }) => {
+  const { url, requests } = await startFakeHttpServer(({ path, contentType, body }) => {
     if (path !== "/v1/traces" || contentType !== "application/json") return { status: 404, body: {} };
     if (status === 200) spans.push(...spansOf(JSON.parse(JSON.stringify(body))));
     return { status, body: response };

@@ -6,14 +6,14 @@ import type { CertificatePair } from "../fixtures/certificate.ts";
 
 export const REQUEST_ID = "0b7f6c1e-3a52-4d0a-9c1b-5f0e7a7d2c11";
 
-export interface StubAnswer {
+export interface FakeResponse {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent as JSON, unless it is a text. */
   readonly body: unknown;
 }
 
-export interface StubRequest {
+export interface ReceivedRequest {
   readonly method: string;
   readonly path: string;
   readonly authorization: string | undefined;
@@ -21,27 +21,27 @@ export interface StubRequest {
   readonly body: unknown;
 }
 
-export interface StubApi {
+export interface FakeHttpServer {
   readonly url: string;
-  readonly requests: readonly StubRequest[];
+  readonly requests: readonly ReceivedRequest[];
 }
 
 /** What an operation that is done answers. */
-export function done(result: unknown, headers: Record<string, string> = {}): StubAnswer {
+export function done(result: unknown, headers: Record<string, string> = {}): FakeResponse {
   return { headers, body: { requestId: REQUEST_ID, status: 200, result } };
 }
 
 /** What an operation that is refused answers. */
-export function refused(status: number, error: string, headers: Record<string, string> = {}): StubAnswer {
+export function refused(status: number, error: string, headers: Record<string, string> = {}): FakeResponse {
   return { status, headers: { "X-Request-Id": REQUEST_ID, ...headers }, body: { error, status } };
 }
 
 /** A server that answers as it is told; it ends with the test. */
-export async function startStubApi(
-  answer: (request: StubRequest, at: number) => StubAnswer | Promise<StubAnswer>,
+export async function startFakeHttpServer(
+  answer: (request: ReceivedRequest, at: number) => FakeResponse | Promise<FakeResponse>,
   tls?: CertificatePair,
-): Promise<StubApi> {
-  const requests: StubRequest[] = [];
+): Promise<FakeHttpServer> {
+  const requests: ReceivedRequest[] = [];
   const listener: RequestListener = async (request, response) => {
     const asked = await read(request);
     requests.push(asked);
@@ -61,7 +61,7 @@ export async function startStubApi(
   return { url: `${tls ? "https" : "http"}://127.0.0.1:${address.port}`, requests };
 }
 
-async function read(request: IncomingMessage): Promise<StubRequest> {
+async function read(request: IncomingMessage): Promise<ReceivedRequest> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(Buffer.from(chunk));
   const text = Buffer.concat(chunks).toString();

@@ -1,6 +1,6 @@
 import type { Io, Terminal } from "../../../src/cli/io.ts";
 
-export interface RecordedIo extends Io {
+export interface FakeIo extends Io {
   /** What was written so far. */
   readonly written: { out: string; err: string };
 }
@@ -14,14 +14,8 @@ interface Given extends Partial<Terminal> {
   readonly signal?: AbortSignal;
 }
 
-/** The world of a command: without a terminal, unless told otherwise. */
-export function recordedIo({
-  env = {},
-  answers = [],
-  beforeAnswer,
-  signal,
-  ...terminal
-}: Given = {}): RecordedIo {
+/** The environment of a command: without a terminal, unless told otherwise. */
+export function fakeIo({ env = {}, answers = [], beforeAnswer, signal, ...terminal }: Given = {}): FakeIo {
   const written = { out: "", err: "" };
   const left = [...answers];
   const err = (text: string) => {

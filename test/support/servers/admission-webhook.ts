@@ -9,7 +9,7 @@ import { LAST_ROLLOUT_ANNOTATION } from "../../../src/controller/names.ts";
 import { DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
 import { certificatePair } from "../fixtures/certificate.ts";
 import { accountName } from "../fixtures/shipped-account.ts";
-import type { World } from "../test-environment.ts";
+import type { TestEnvironment } from "../test-environment.ts";
 
 const reviewSchema = z.object({
   request: z.object({
@@ -57,14 +57,18 @@ export class AdmissionWebhook {
   respond: Respond = allow;
   /** The controller's writes that it was asked about. */
   readonly requests: AdmissionRequest[] = [];
-  readonly #world: World;
+  readonly #environment: TestEnvironment;
   readonly #kind: string;
   readonly #server: Server;
   #port = 0;
   #dryRuns = 0;
 
-  private constructor(world: World, kind: string, { cert, key }: ReturnType<typeof certificatePair>) {
-    this.#world = world;
+  private constructor(
+    environment: TestEnvironment,
+    kind: string,
+    { cert, key }: ReturnType<typeof certificatePair>,
+  ) {
+    this.#environment = environment;
     this.#kind = kind;
     this.#server = createServer({ cert, key }, (request, response) => {
       this.#answer(request, response).catch((error: unknown) => {
@@ -96,14 +100,14 @@ export class AdmissionWebhook {
    * @param pipe name of a Deployment in the namespace, for a dry run
    */
   static async start(
-    world: World,
+    environment: TestEnvironment,
     kind: "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration",
     pipe: string,
   ): Promise<AdmissionWebhook> {
     const pair = certificatePair("webhook");
-    const webhook = new AdmissionWebhook(world, kind, pair);
+    const webhook = new AdmissionWebhook(environment, kind, pair);
     await webhook.listen();
-    await apply(world.cluster, [webhook.#configuration(pair.cert)]);
+    await apply(environment.cluster, [webhook.#configuration(pair.cert)]);
     await waitFor(() => webhook.#isCalled(pipe), { what: "the API server to call the webhook" });
     return webhook;
   }
@@ -126,7 +130,12 @@ export class AdmissionWebhook {
 
   /** Removes the configuration too. */
   async end(): Promise<void> {
-    await kubectl(this.#world.cluster, ["delete", this.#kind, this.#world.pipes, "--ignore-not-found"]);
+    await kubectl(this.#environment.cluster, [
+      "delete",
+      this.#kind,
+      this.#environment.pipes,
+      "--ignore-not-found",
+    ]);
     if (this.#server.listening) await this.close();
   }
 
@@ -141,9 +150,9 @@ export class AdmissionWebhook {
 
   async #isCalled(pipe: string): Promise<boolean> {
     const before = this.#dryRuns;
-    await this.#world.client.json({
+    await this.#environment.client.json({
       method: "PATCH",
-      path: objectPath(DEPLOYMENTS, this.#world.pipes, pipe),
+      path: objectPath(DEPLOYMENTS, this.#environment.pipes, pipe),
       query: { dryRun: "All" },
       patchType: "application/merge-patch+json",
       body: { metadata: { annotations: { "example.com/dry-run": "true" } } },
@@ -152,7 +161,7 @@ export class AdmissionWebhook {
   }
 
   #configuration(cert: string): object {
-    const { pipes, records } = this.#world;
+    const { pipes, records } = this.#environment;
     const user = `system:serviceaccount:${records}:${accountName("controller")}`;
     return {
       apiVersion: "admissionregistration.k8s.io/v1",

@@ -6,7 +6,7 @@ import type { KubeRequest } from "../../../src/kube/client.ts";
 import { KubeApiError, KubeUnreachableError } from "../../../src/kube/errors.ts";
 import type { Deployment, KubeObject, Node, ObjectMeta } from "../../../src/kube/objects.ts";
 import { collectionPath, NODES } from "../../../src/kube/paths.ts";
-import { VirtualClock } from "../fakes/fake-clock.ts";
+import { FakeClock } from "../fakes/fake-clock.ts";
 import { aNode } from "../fixtures/node.ts";
 import { SimulationJudge } from "./judge.ts";
 import { ownedWith, ownedWithout } from "./owners.ts";
@@ -33,7 +33,7 @@ const SEEN_MS = 20;
  * them as the controller can tell. Objects are never changed in place.
  */
 export class SimulatedCluster {
-  readonly clock = new VirtualClock();
+  readonly clock = new FakeClock();
   readonly deployments = new Map<string, Deployment>();
   readonly scalings = new Map<string, ScalingObject>();
   /** What the controller has written, a line each, without the time. */

@@ -1,5 +1,5 @@
 import type { DeploymentView } from "../../../src/controller/observe/deployment-view.ts";
-import type { VirtualClock } from "../fakes/fake-clock.ts";
+import type { FakeClock } from "../fakes/fake-clock.ts";
 
 /** What the controller does in a simulated cluster, by the rules that it is to keep whatever happens. */
 export class SimulationJudge {
@@ -14,10 +14,10 @@ export class SimulationJudge {
   readonly #given = new Set<string>();
   /** Of those that were at rest: the service, and until when the rollout may take. */
   readonly #rolling = new Map<string, { readonly serviceId: string; readonly untilMs: number }>();
-  readonly #clock: VirtualClock;
+  readonly #clock: FakeClock;
   readonly #rolloutTimeoutMs: number;
 
-  constructor(clock: VirtualClock, rolloutTimeoutMs: number) {
+  constructor(clock: FakeClock, rolloutTimeoutMs: number) {
     this.#clock = clock;
     this.#rolloutTimeoutMs = rolloutTimeoutMs;
   }

@@ -18,8 +18,8 @@ import { createLogger } from "../../../src/telemetry/log.ts";
 import type { Span } from "../../../src/telemetry/span.ts";
 import { type Answer, type Ask, type Client, clientOf, exchangeRaw } from "../../api/client.ts";
 import { membersRecord } from "../../api/members-world.ts";
-import { settled, VirtualClock } from "../../support/fakes/fake-clock.ts";
-import { refusal, StubCluster } from "../../support/fakes/fake-cluster.ts";
+import { FakeClock, settled } from "../../support/fakes/fake-clock.ts";
+import { FakeCluster, refusal } from "../../support/fakes/fake-cluster.ts";
 import {
   type KeyFields,
   type KeyRecord,
@@ -37,15 +37,15 @@ const SERVICE = "22222222-2222-4222-8222-222222222222";
 const PATH = `/v1/organizations/${ORGANIZATION}/services/${SERVICE}/pipesCdcScaling`;
 const MINUTE_MS = 60_000;
 
-let cluster: StubCluster;
-let clock: VirtualClock;
+let cluster: FakeCluster;
+let clock: FakeClock;
 let ending: AbortController;
 let lines: Record<string, unknown>[];
 let spans: Span[];
 
 beforeEach(() => {
-  cluster = new StubCluster();
-  clock = new VirtualClock();
+  cluster = new FakeCluster();
+  clock = new FakeClock();
   ending = new AbortController();
   lines = [];
   spans = [];

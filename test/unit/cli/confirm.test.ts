@@ -2,42 +2,42 @@ import { describe, expect, test } from "vitest";
 import { confirm } from "../../../src/cli/confirm.ts";
 import { CliError } from "../../../src/cli/failure.ts";
 import { UsageError } from "../../../src/settings/option.ts";
-import { recordedIo } from "../../support/fakes/fake-io.ts";
+import { fakeIo } from "../../support/fakes/fake-io.ts";
 
 const QUESTION = "Delete API key ci?";
 
 describe("what takes something away", () => {
   test("asks a person at a terminal, on standard error", async () => {
-    const io = recordedIo({ input: true, answers: ["y"] });
+    const io = fakeIo({ input: true, answers: ["y"] });
     await confirm(io, false, QUESTION);
     expect(io.written).toEqual({ out: "", err: "Delete API key ci? [y/N] " });
   });
 
   test.each(["y", "Y", "yes", " YES "])("goes on by %j", async (answer) => {
-    await expect(confirm(recordedIo({ input: true, answers: [answer] }), false, QUESTION)).resolves.toBe(
+    await expect(confirm(fakeIo({ input: true, answers: [answer] }), false, QUESTION)).resolves.toBe(
       undefined,
     );
   });
 
   test.each([[""], ["n"], ["no"], ["yeah"], ["y n"], []])("ends by %j", async (...answers) => {
-    const declined = confirm(recordedIo({ input: true, answers }), false, QUESTION);
+    const declined = confirm(fakeIo({ input: true, answers }), false, QUESTION);
     await expect(declined).rejects.toThrow(new CliError("Nothing was changed."));
   });
 
   test("is asked about in one line, whatever the names are", async () => {
-    const io = recordedIo({ input: true, answers: ["y"] });
+    const io = fakeIo({ input: true, answers: ["y"] });
     await confirm(io, false, "Delete organization Acme\u001b[2K\r\n?");
     expect(io.written.err).toBe("Delete organization Acme [2K ? [y/N] ");
   });
 
   test("asks nobody with --yes", async () => {
-    const io = recordedIo({ input: true });
+    const io = fakeIo({ input: true });
     await confirm(io, true, QUESTION);
     expect(io.written.err).toBe("");
   });
 
   test("refuses where nobody can be asked, saying how to go on", async () => {
-    const io = recordedIo({ answers: ["y"] });
+    const io = fakeIo({ answers: ["y"] });
     const refused = confirm(io, false, QUESTION);
     await expect(refused).rejects.toThrow(UsageError);
     await expect(refused).rejects.toThrow(

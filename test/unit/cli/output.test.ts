@@ -1,15 +1,15 @@
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { formatTable, printData, printDetails, printList, printOne } from "../../../src/cli/output.ts";
-import { recordedIo } from "../../support/fakes/fake-io.ts";
+import { fakeIo } from "../../support/fakes/fake-io.ts";
 
 const rows = [
   { id: 1, name: "yes", createdAt: new Date("2026-01-31T12:00:00Z"), tags: ["a", "b"], gone: undefined },
   { id: 2, name: "two\u001b[2J\nlines", createdAt: undefined, tags: [], gone: undefined },
 ];
 
-function printed(print: (io: ReturnType<typeof recordedIo>) => void, colors = false): string {
-  const io = recordedIo({ colors, output: colors });
+function printed(print: (io: ReturnType<typeof fakeIo>) => void, colors = false): string {
+  const io = fakeIo({ colors, output: colors });
   print(io);
   expect(io.written.err).toBe("");
   return io.written.out;

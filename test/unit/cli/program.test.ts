@@ -10,7 +10,7 @@ import { uuid } from "../../../src/cli/values.ts";
 import { KubeApiError, KubeConfigError, KubeUnreachableError } from "../../../src/kube/errors.ts";
 import { option } from "../../../src/settings/option.ts";
 import { integer, listOf, nonEmptyText, onOff } from "../../../src/settings/values.ts";
-import { recordedIo } from "../../support/fakes/fake-io.ts";
+import { fakeIo } from "../../support/fakes/fake-io.ts";
 
 const ORGANIZATION = "6f1c2f0e-58a2-4c3e-9a55-0d6a1b9b3c11";
 
@@ -51,7 +51,7 @@ async function run(
       return values.count;
     },
   });
-  const io = recordedIo({ env });
+  const io = fakeIo({ env });
   const code = await runProgram(
     { version: "1.2.3", commands: [tryIt, tryArgs, admin] },
     words.split(" ").filter(Boolean),

@@ -4,12 +4,12 @@ import { enqueueOnChange } from "../../../src/controller/event-handlers.ts";
 import { createCaches } from "../../../src/controller/observe/caches.ts";
 import { sizeOfCores } from "../../../src/domain/size.ts";
 import { WorkQueue } from "../../../src/runtime/work-queue.ts";
-import { VirtualClock } from "../../support/fakes/fake-clock.ts";
+import { FakeClock } from "../../support/fakes/fake-clock.ts";
 import { aPipe, rollingTo } from "../../support/fixtures/snapshot.ts";
 
 function setup() {
   const caches = createCaches();
-  const clock = new VirtualClock();
+  const clock = new FakeClock();
   const queue = new WorkQueue({
     clock,
     minIntervalMs: 100,

@@ -8,7 +8,7 @@ import { Reflector } from "../../../src/runtime/reflector.ts";
 import { Store } from "../../../src/runtime/store.ts";
 import { watchAges } from "../../../src/runtime/watch-ages.ts";
 import { RuntimeMetrics } from "../../../src/telemetry/runtime-metrics.ts";
-import { VirtualClock } from "../../support/fakes/fake-clock.ts";
+import { FakeClock } from "../../support/fakes/fake-clock.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -69,7 +69,7 @@ type Server = "bookmarks" | "silent" | "down";
 
 /** A controller with one watch, whose server sends a bookmark every minute and can fail. */
 function setup() {
-  const clock = new VirtualClock();
+  const clock = new FakeClock();
   const abort = new AbortController();
   const state: { server: Server } = { server: "bookmarks" };
   const line = (annotations: object) =>

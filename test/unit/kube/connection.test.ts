@@ -5,7 +5,7 @@ import { KubeClient } from "../../../src/kube/client.ts";
 import { connect } from "../../../src/kube/connection.ts";
 import { KubeConfigError } from "../../../src/kube/errors.ts";
 import { checkReachable } from "../../../src/kube/reachable.ts";
-import { done, startStubApi } from "../../support/fakes/fake-http-server.ts";
+import { done, startFakeHttpServer } from "../../support/fakes/fake-http-server.ts";
 import { certificatePair } from "../../support/fixtures/certificate.ts";
 import {
   type KubeconfigOptions,
@@ -100,7 +100,7 @@ describe("a kubeconfig that cannot be used is reported in a sentence", () => {
 describe("a proxy", () => {
   it("named by the kubeconfig is used for its cluster, as kubectl does", async () => {
     const proxy = await startConnectProxy();
-    const server = await startStubApi(() => done(1), certificatePair("c"));
+    const server = await startFakeHttpServer(() => done(1), certificatePair("c"));
     const answer = await ask(server.url, { user: { token: "t" }, proxyUrl: proxy.url });
     expect(answer).toMatchObject({ result: 1 });
     expect(proxy.tunnels).toHaveLength(1);
@@ -123,7 +123,7 @@ describe("a proxy", () => {
   });
 
   it("named by HTTPS_PROXY is used unless the kubeconfig names another one", async () => {
-    const server = await startStubApi(() => done(1), certificatePair("c"));
+    const server = await startFakeHttpServer(() => done(1), certificatePair("c"));
     const [usual, own] = [await startConnectProxy(), await startConnectProxy()];
     const remote = server.url.replace("127.0.0.1", "api.example");
     setEnvironment({ HTTPS_PROXY: usual.url });
@@ -141,7 +141,7 @@ describe("a proxy", () => {
   });
 
   it("named by HTTPS_PROXY is not used for this machine", async () => {
-    const server = await startStubApi(() => done(1), certificatePair("c"));
+    const server = await startFakeHttpServer(() => done(1), certificatePair("c"));
     const usual = await startConnectProxy();
     setEnvironment({ HTTPS_PROXY: usual.url });
     expect(await ask(server.url)).toMatchObject({ result: 1 });
@@ -167,7 +167,7 @@ describe("in a pod without a kubeconfig", () => {
 
   it("the pod's service account is used, and the server's certificate is verified", async () => {
     const pair = certificatePair("kubernetes");
-    const server = await startStubApi(() => done(1), pair);
+    const server = await startFakeHttpServer(() => done(1), pair);
     mount({ token: "t0ken\n", "ca.crt": pair.cert });
     vi.stubEnv("KUBERNETES_SERVICE_HOST", "localhost");
     vi.stubEnv("KUBERNETES_SERVICE_PORT", new URL(server.url).port);

@@ -11,7 +11,7 @@ import { connect } from "../../../src/kube/connection.ts";
 import { KubeConfigError, KubeUnreachableError } from "../../../src/kube/errors.ts";
 import { createLogger } from "../../../src/telemetry/log.ts";
 import { listen, urlOf } from "../../../src/telemetry/ops-server.ts";
-import { done, type StubApi, startStubApi } from "../../support/fakes/fake-http-server.ts";
+import { done, type FakeHttpServer, startFakeHttpServer } from "../../support/fakes/fake-http-server.ts";
 import { certificatePair } from "../../support/fixtures/certificate.ts";
 import { temporaryFolder, writeKubeconfig } from "../../support/fixtures/kubeconfig.ts";
 
@@ -41,13 +41,13 @@ async function clientOf(server: string, user: object): Promise<KubeClient> {
 }
 
 describe("a token file", () => {
-  let server: StubApi;
+  let server: FakeHttpServer;
   let client: KubeClient;
   let tokenFile: string;
   beforeEach(async () => {
     tokenFile = join(folder, "token");
     writeFileSync(tokenFile, "first");
-    server = await startStubApi(() => done(1), certificatePair("c"));
+    server = await startFakeHttpServer(() => done(1), certificatePair("c"));
     client = await clientOf(server.url, { "auth-provider": { name: "tokenFile", config: { tokenFile } } });
   });
 
@@ -104,9 +104,9 @@ describe("an exec plugin", () => {
     };
   }
 
-  let server: StubApi;
+  let server: FakeHttpServer;
   beforeEach(async () => {
-    server = await startStubApi(() => done(1), certificatePair("c"));
+    server = await startFakeHttpServer(() => done(1), certificatePair("c"));
   });
 
   it("is run at most once in ten seconds, and once for many calls", async () => {

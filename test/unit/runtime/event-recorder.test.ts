@@ -2,10 +2,10 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { KubeRequest } from "../../../src/kube/client.ts";
 import { type Event, EventRecorder } from "../../../src/runtime/event-recorder.ts";
-import { settled, VirtualClock } from "../../support/fakes/fake-clock.ts";
+import { FakeClock, settled } from "../../support/fakes/fake-clock.ts";
 
 function setup({ respond = async () => undefined }: { respond?: () => Promise<unknown> } = {}) {
-  const clock = new VirtualClock();
+  const clock = new FakeClock();
   const calls: KubeRequest[] = [];
   const lost: string[] = [];
   const recorder = new EventRecorder({

@@ -4,7 +4,7 @@ import type { KubeRequest } from "../../../src/kube/client.ts";
 import { KubeApiError, KubeUnreachableError } from "../../../src/kube/errors.ts";
 import type { Lease } from "../../../src/kube/objects.ts";
 import { LeaderElector, type LeaderOptions, LeadershipLostError } from "../../../src/runtime/leader.ts";
-import { VirtualClock } from "../../support/fakes/fake-clock.ts";
+import { FakeClock } from "../../support/fakes/fake-clock.ts";
 
 /** A call succeeds, does not reach the server, or loses its response. */
 type Fate = "ok" | "not sent" | "response lost";
@@ -52,7 +52,7 @@ class FakeLeases {
 
 function candidate(
   leases: FakeLeases,
-  clock: VirtualClock,
+  clock: FakeClock,
   identity: string,
   options: Partial<LeaderOptions> = {},
 ) {
@@ -90,7 +90,7 @@ function candidate(
 
 describe("leader election", () => {
   it("has one leader, which releases the Lease when it ends", async () => {
-    const [leases, clock] = [new FakeLeases(), new VirtualClock()];
+    const [leases, clock] = [new FakeLeases(), new FakeClock()];
     const first = candidate(leases, clock, "first");
     await clock.advance(0);
     const second = candidate(leases, clock, "second");
@@ -110,7 +110,7 @@ describe("leader election", () => {
   });
 
   it("renews with one write every two seconds and no read", async () => {
-    const [leases, clock] = [new FakeLeases(), new VirtualClock()];
+    const [leases, clock] = [new FakeLeases(), new FakeClock()];
     const only = candidate(leases, clock, "only");
     await clock.advance(20_000);
     expect(leases.writes).toBe(11);
@@ -118,8 +118,8 @@ describe("leader election", () => {
   });
 
   it("takes over from a leader that vanished only after the lease has expired by its own monotonic clock", async () => {
-    const [leases, clock] = [new FakeLeases(), new VirtualClock()];
-    const gone = candidate(leases, new VirtualClock(), "gone");
+    const [leases, clock] = [new FakeLeases(), new FakeClock()];
+    const gone = candidate(leases, new FakeClock(), "gone");
     await clock.advance(0);
     const next = candidate(leases, clock, "next");
     await clock.advance(14_000);
@@ -134,7 +134,7 @@ describe("leader election", () => {
   });
 
   it("stops writing before another process can take over, if it cannot renew", async () => {
-    const [leases, clock] = [new FakeLeases(), new VirtualClock()];
+    const [leases, clock] = [new FakeLeases(), new FakeClock()];
     const only = candidate(leases, clock, "only");
     await clock.advance(4000);
     leases.isDown = true;
@@ -148,7 +148,7 @@ describe("leader election", () => {
   });
 
   it("does not overwrite the Lease of the process that took over while it was suspended", async () => {
-    const [leases, clock, frozen] = [new FakeLeases(), new VirtualClock(), new VirtualClock()];
+    const [leases, clock, frozen] = [new FakeLeases(), new FakeClock(), new FakeClock()];
     const sleeper = candidate(leases, frozen, "sleeper");
     await clock.advance(0);
     const next = candidate(leases, clock, "next");
@@ -163,8 +163,8 @@ describe("leader election", () => {
   });
 
   it("takes over the Lease of a leader that vanished although one read in six fails", async () => {
-    const [leases, clock] = [new FakeLeases(), new VirtualClock()];
-    const gone = candidate(leases, new VirtualClock(), "gone");
+    const [leases, clock] = [new FakeLeases(), new FakeClock()];
+    const gone = candidate(leases, new FakeClock(), "gone");
     await clock.advance(0);
     let reads = 0;
     leases.fateOf = (method) => {
@@ -179,8 +179,8 @@ describe("leader election", () => {
   });
 
   it("waits for the duration that the holder wrote into its Lease, not for its own", async () => {
-    const [leases, clock] = [new FakeLeases(), new VirtualClock()];
-    const gone = candidate(leases, new VirtualClock(), "gone", { leaseMs: 60_000 });
+    const [leases, clock] = [new FakeLeases(), new FakeClock()];
+    const gone = candidate(leases, new FakeClock(), "gone", { leaseMs: 60_000 });
     await clock.advance(0);
     const next = candidate(leases, clock, "next");
     await clock.advance(59_999);
@@ -192,8 +192,8 @@ describe("leader election", () => {
   });
 
   it("does not mistake a change of the Lease's metadata for a renewal", async () => {
-    const [leases, clock] = [new FakeLeases(), new VirtualClock()];
-    const gone = candidate(leases, new VirtualClock(), "gone");
+    const [leases, clock] = [new FakeLeases(), new FakeClock()];
+    const gone = candidate(leases, new FakeClock(), "gone");
     await clock.advance(0);
     const next = candidate(leases, clock, "next");
     for (let second = 0; second < 17; second += 1) {
@@ -206,7 +206,7 @@ describe("leader election", () => {
   });
 
   it("stops writing as soon as it reads that another process holds the Lease", async () => {
-    const [leases, clock] = [new FakeLeases(), new VirtualClock()];
+    const [leases, clock] = [new FakeLeases(), new FakeClock()];
     const first = candidate(leases, clock, "first");
     await clock.advance(0);
     // An administrator deletes the Lease, and another process creates it.
@@ -220,7 +220,7 @@ describe("leader election", () => {
   });
 
   it("spreads the attempts of a candidate over 2 to 4.4 s", async () => {
-    const [leases, clock] = [new FakeLeases(), new VirtualClock()];
+    const [leases, clock] = [new FakeLeases(), new FakeClock()];
     const leader = candidate(leases, clock, "leader");
     await clock.advance(0);
     const reads: number[] = [];
@@ -248,7 +248,7 @@ describe("leader election", () => {
         fc.array(fate, { maxLength: 60, size: "max" }),
         fc.array(fraction, { minLength: 1, maxLength: 9 }),
         async (fates, fractions) => {
-          const [leases, clock] = [new FakeLeases(), new VirtualClock()];
+          const [leases, clock] = [new FakeLeases(), new FakeClock()];
           let draws = 0;
           const random = () => fractions[draws++ % fractions.length] ?? 0;
           leases.fateOf = () => fates.shift() ?? "ok";

@@ -7,7 +7,7 @@ import { pause } from "../../../src/runtime/clock.ts";
 import { Reflector } from "../../../src/runtime/reflector.ts";
 import { Store } from "../../../src/runtime/store.ts";
 import type { WatchEvent } from "../../../src/runtime/watch-stream.ts";
-import { settled, VirtualClock } from "../../support/fakes/fake-clock.ts";
+import { FakeClock, settled } from "../../support/fakes/fake-clock.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -94,7 +94,7 @@ const NO_INITIAL_EVENTS = new KubeApiError(
 );
 
 function setup(script: Step[], { canStream = false } = {}) {
-  const clock = new VirtualClock();
+  const clock = new FakeClock();
   const abort = new AbortController();
   const calls: string[] = [];
   const problems: unknown[] = [];
@@ -377,7 +377,7 @@ function faultyServer(
   outcomeOf: (call: number) => Outcome,
   { canStream = true, random = (): number => 1 } = {},
 ) {
-  const clock = new VirtualClock();
+  const clock = new FakeClock();
   const abort = new AbortController();
   const calls: { readonly type: "list" | "head" | "watch"; readonly at: number }[] = [];
   const respond = (type: "list" | "head" | "watch"): Outcome => {

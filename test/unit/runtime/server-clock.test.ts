@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ServerClock } from "../../../src/runtime/server-clock.ts";
-import { VirtualClock } from "../../support/fakes/fake-clock.ts";
+import { FakeClock } from "../../support/fakes/fake-clock.ts";
 
 const HOUR_MS = 3_600_000;
 
 /** A machine whose wall clock is wrong, and an API server whose clock is right. */
 function setup(errorMs: number) {
-  const base = new VirtualClock();
+  const base = new FakeClock();
   const startMs = base.now();
   base.jump(errorMs);
   const corrections: number[] = [];

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type QueueObserver, WorkQueue } from "../../../src/runtime/work-queue.ts";
-import { settled, VirtualClock } from "../../support/fakes/fake-clock.ts";
+import { FakeClock, settled } from "../../support/fakes/fake-clock.ts";
 
 function setup(options: { minIntervalMs?: number; observer?: QueueObserver } = {}) {
-  const clock = new VirtualClock();
+  const clock = new FakeClock();
   const queue = new WorkQueue({
     clock,
     minIntervalMs: 0,

@@ -3,7 +3,7 @@ import { KubeApiError, KubeUnreachableError } from "../../../src/kube/errors.ts"
 import { LeadershipLostError } from "../../../src/runtime/leader.ts";
 import { WorkQueue } from "../../../src/runtime/work-queue.ts";
 import { type Outcome, runWorkers } from "../../../src/runtime/workers.ts";
-import { VirtualClock } from "../../support/fakes/fake-clock.ts";
+import { FakeClock } from "../../support/fakes/fake-clock.ts";
 
 const KIND_TERMINATING = JSON.stringify({
   message:
@@ -11,7 +11,7 @@ const KIND_TERMINATING = JSON.stringify({
 });
 
 function setup(reconcile: (key: string, count: number) => Promise<Outcome>, concurrency = 1) {
-  const clock = new VirtualClock();
+  const clock = new FakeClock();
   const queue = new WorkQueue({
     clock,
     minIntervalMs: 0,

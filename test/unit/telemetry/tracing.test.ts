@@ -7,7 +7,7 @@ import { urlOf } from "../../../src/telemetry/ops-server.ts";
 import { requestSpanId, type Span, spanIdOf, traceIdOf } from "../../../src/telemetry/span.ts";
 import { SpanRecorder } from "../../../src/telemetry/span-recorder.ts";
 import { startTracing } from "../../../src/telemetry/tracing.ts";
-import { startCollector } from "../../support/fakes/fake-collector.ts";
+import { startFakeCollector } from "../../support/fakes/fake-collector.ts";
 
 const REQUEST_ID = "0b7f6c1e-3a52-4d0a-9c1b-5f0e7a7d2c11";
 
@@ -56,7 +56,7 @@ function startRecorder(endpoint: string) {
 
 describe("the span recorder", () => {
   it("sends many spans in one call, with the ids and times that they were recorded with", async () => {
-    const collector = await startCollector();
+    const collector = await startFakeCollector();
     const { recorder, lines } = startRecorder(`${collector.url}/`);
     const id = spanIdOf(REQUEST_ID, "work");
     recorder.record(aSpan());
@@ -90,7 +90,7 @@ describe("the span recorder", () => {
   });
 
   it("sends the parent of a span as a remote one, because another process may have recorded it", async () => {
-    const collector = await startCollector();
+    const collector = await startFakeCollector();
     const { recorder } = startRecorder(collector.url);
     recorder.record(aSpan({ id: spanIdOf(REQUEST_ID, "work"), parentId: requestSpanId(REQUEST_ID) }));
     await recorder.end();
@@ -100,7 +100,7 @@ describe("the span recorder", () => {
   });
 
   it("records the same work twice as the same span", async () => {
-    const collector = await startCollector();
+    const collector = await startFakeCollector();
     for (let process = 0; process < 2; process += 1) {
       const { recorder } = startRecorder(collector.url);
       recorder.record(aSpan({ id: spanIdOf(REQUEST_ID, "work"), parentId: requestSpanId(REQUEST_ID) }));
@@ -112,7 +112,7 @@ describe("the span recorder", () => {
   });
 
   it("leaves out a span whose request id makes no trace, and sends the others", async () => {
-    const collector = await startCollector();
+    const collector = await startFakeCollector();
     const { recorder, lines } = startRecorder(collector.url);
     recorder.record(aSpan({ requestId: "mine" }));
     recorder.record(aSpan({ name: "good" }));
@@ -124,7 +124,7 @@ describe("the span recorder", () => {
   it.each([Number.NaN, Number.POSITIVE_INFINITY, -1, 0, 1000])(
     "leaves out a span with the time %s, as an edited annotation may have it, and sends the others",
     async (time) => {
-      const collector = await startCollector();
+      const collector = await startFakeCollector();
       const { recorder, lines } = startRecorder(collector.url);
       // The process is up for longer than the smallest of these times.
       vi.spyOn(performance, "now").mockReturnValue(5000);
@@ -141,7 +141,7 @@ describe("the span recorder", () => {
   );
 
   it("sends a span that ends before its start, because clocks differ, with a duration of 0", async () => {
-    const collector = await startCollector();
+    const collector = await startFakeCollector();
     const { recorder, lines } = startRecorder(collector.url);
     recorder.record(aSpan({ startMs: 1_780_000_002_000, endMs: 1_780_000_001_000 }));
     await recorder.end();
@@ -156,7 +156,7 @@ describe("the span recorder", () => {
     onTestFinished(() => {
       vi.unstubAllEnvs();
     });
-    const collector = await startCollector();
+    const collector = await startFakeCollector();
     const { recorder } = startRecorder(collector.url);
     recorder.record(aSpan());
     await recorder.end();
@@ -164,7 +164,7 @@ describe("the span recorder", () => {
   });
 
   it("logs the number of spans that the collector refuses", async () => {
-    const collector = await startCollector(400);
+    const collector = await startFakeCollector(400);
     const { recorder, lines } = startRecorder(collector.url);
     recorder.record(aSpan());
     recorder.record(aSpan());
@@ -181,7 +181,7 @@ describe("the span recorder", () => {
 
   it("logs the reason if the collector rejects some spans of a batch that it accepts", async () => {
     const partialSuccess = { rejectedSpans: 1, errorMessage: "too old" };
-    const collector = await startCollector(200, { partialSuccess });
+    const collector = await startFakeCollector(200, { partialSuccess });
     const { recorder, lines } = startRecorder(collector.url);
     recorder.record(aSpan());
     await recorder.end();
@@ -231,7 +231,7 @@ describe("tracing", () => {
   });
 
   it("sends spans as the given service", async () => {
-    const collector = await startCollector();
+    const collector = await startFakeCollector();
     const log = createLogger("silent", "test");
     const tracing = await startTracing({ otlpEndpoint: collector.url }, "the-service", "one", log);
     tracing.recordSpan?.(aSpan());

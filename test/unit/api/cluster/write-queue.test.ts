@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
 import { WriteQueue } from "../../../../src/api/cluster/write-queue.ts";
 import { UnavailableError } from "../../../../src/api/errors.ts";
-import { settled, VirtualClock } from "../../../support/fakes/fake-clock.ts";
+import { FakeClock, settled } from "../../../support/fakes/fake-clock.ts";
 
 const MAX_WAITING = 256;
 const MAX_WAIT_MS = 20_000;
@@ -18,7 +18,7 @@ interface Request {
 
 /** A queue whose writes take until the test ends them. */
 class HeldQueue {
-  readonly clock = new VirtualClock();
+  readonly clock = new FakeClock();
   readonly queue = new WriteQueue<number>(this.clock);
   readonly requests: Request[] = [];
   /** Writes in the order in which they began. */

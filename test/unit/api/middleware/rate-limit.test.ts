@@ -9,7 +9,7 @@ import { rateLimit } from "../../../../src/api/middleware/rate-limit.ts";
 import { sendResult } from "../../../../src/api/middleware/respond.ts";
 import type { RateLimitSettings } from "../../../../src/settings/api.ts";
 import { type Answer, type Client, clientOf } from "../../../api/client.ts";
-import { VirtualClock } from "../../../support/fakes/fake-clock.ts";
+import { FakeClock } from "../../../support/fakes/fake-clock.ts";
 import { basic, type KeyFields, keyRecord } from "../../../support/fixtures/records.ts";
 import { appOf, DEFAULT_LIMITS, serve } from "../../../support/servers/express-app.ts";
 
@@ -17,12 +17,12 @@ const ORGANIZATION = "11111111-1111-4111-8111-111111111111";
 const WRONG = basic("A".repeat(20), "wrong");
 
 let keys: Map<string, ReturnType<typeof toKeyView>>;
-let clock: VirtualClock;
+let clock: FakeClock;
 let keyUsageBuffer: KeyUsageBuffer;
 
 beforeEach(() => {
   keys = new Map();
-  clock = new VirtualClock();
+  clock = new FakeClock();
   keyUsageBuffer = new KeyUsageBuffer();
 });
 

@@ -9,7 +9,7 @@ import { notFound } from "../../../../src/api/middleware/not-found.ts";
 import { RateLimits } from "../../../../src/api/middleware/rate-limit/limits.ts";
 import { sendResult } from "../../../../src/api/middleware/respond.ts";
 import { parseRaw } from "../../../api/client.ts";
-import { VirtualClock } from "../../../support/fakes/fake-clock.ts";
+import { FakeClock } from "../../../support/fakes/fake-clock.ts";
 import { DEFAULT_LIMITS } from "../../../support/servers/express-app.ts";
 import { open, PATIENT, type ServerOptions, startServer } from "../../../support/servers/http-server.ts";
 
@@ -23,7 +23,7 @@ const handlers: RequestHandler[] = [
     if (request.path !== "/401") return next();
     const cache = { key: () => undefined, requireFreshRecords: () => undefined };
     const limits = new RateLimits(DEFAULT_LIMITS);
-    return authenticate({ cache, clock: new VirtualClock(), limits })(request, response, next);
+    return authenticate({ cache, clock: new FakeClock(), limits })(request, response, next);
   },
   async (request, response, next) => {
     if (request.path === "/404") next();

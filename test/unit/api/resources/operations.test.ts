@@ -9,14 +9,14 @@ import { expressPaths } from "../../../../src/api/path-aliases.ts";
 import { OPERATIONS, resourceRouters } from "../../../../src/api/resources/operations.ts";
 import { BUILT_IN_TIERS } from "../../../../src/domain/tier.ts";
 import { createLogger } from "../../../../src/telemetry/log.ts";
-import { VirtualClock } from "../../../support/fakes/fake-clock.ts";
-import { StubCluster } from "../../../support/fakes/fake-cluster.ts";
+import { FakeClock } from "../../../support/fakes/fake-clock.ts";
+import { FakeCluster } from "../../../support/fakes/fake-cluster.ts";
 
 const NO_ALIASES = new Map<string, string>();
 
 function routers() {
-  const client = new StubCluster();
-  const clock = new VirtualClock();
+  const client = new FakeCluster();
+  const clock = new FakeClock();
   const log = createLogger("silent", "api");
   return resourceRouters({
     cache: new ClusterCache({ client, namespace: "records", pipeNamespaces: [], maxAgeMs: 0, clock, log }),

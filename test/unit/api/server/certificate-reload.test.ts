@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { reloadCertificate } from "../../../../src/api/server/certificate-reload.ts";
 import { readTlsFiles } from "../../../../src/api/server/tls-files.ts";
 import { createLogger } from "../../../../src/telemetry/log.ts";
-import { VirtualClock } from "../../../support/fakes/fake-clock.ts";
+import { FakeClock } from "../../../support/fakes/fake-clock.ts";
 import { type CertificatePair, certificatePair } from "../../../support/fixtures/certificate.ts";
 import { mountedPair } from "../../../support/fixtures/mounted-pair.ts";
 
@@ -31,7 +31,7 @@ async function start() {
 
   const lines: Record<string, unknown>[] = [];
   const log = createLogger("info", "api", { write: (line) => lines.push(JSON.parse(line)) });
-  const clock = new VirtualClock();
+  const clock = new FakeClock();
   const ending = new AbortController();
   const install = server.setSecureContext.bind(server);
   const following = reloadCertificate({ served, read, install, clock, log }, ending.signal);

@@ -5,7 +5,7 @@ import { connect as connectTls } from "node:tls";
 import type { RequestHandler } from "express";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { shutDownGracefully } from "../../../../src/api/server/graceful-shutdown.ts";
-import { VirtualClock } from "../../../support/fakes/fake-clock.ts";
+import { FakeClock } from "../../../support/fakes/fake-clock.ts";
 import { certificatePair } from "../../../support/fixtures/certificate.ts";
 import { type ServerOptions, startServer } from "../../../support/servers/http-server.ts";
 
@@ -22,7 +22,7 @@ const respondAfterBody: RequestHandler = (request, response) => {
 
 async function start(options: ServerOptions = {}) {
   const { server, port, connections } = await startServer([respondAfterBody], options);
-  const clock = new VirtualClock();
+  const clock = new FakeClock();
   let ended = false;
   return {
     server,

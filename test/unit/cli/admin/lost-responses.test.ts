@@ -27,7 +27,7 @@ const secret = {
   ),
 };
 
-interface Stub {
+interface FakeCluster {
   /** Flags that lead to it. */
   readonly place: readonly string[];
   /** Requests that are not answered yet. */
@@ -35,7 +35,7 @@ interface Stub {
 }
 
 /** A cluster that has one organization with one key, and leaves what matches to the test. */
-async function startStub(isLeft: (request: IncomingMessage) => boolean): Promise<Stub> {
+async function startFakeCluster(isLeft: (request: IncomingMessage) => boolean): Promise<FakeCluster> {
   const waiting: ServerResponse[] = [];
   const server = createServer((request, response) => {
     request.resume();
@@ -87,7 +87,7 @@ const CREATE = [
 ];
 const isWrite = ({ method }: IncomingMessage) => method !== "GET";
 
-async function asked({ waiting }: Stub): Promise<ServerResponse> {
+async function asked({ waiting }: FakeCluster): Promise<ServerResponse> {
   return await waitFor(() => waiting.shift(), { what: "the request" });
 }
 
@@ -109,9 +109,9 @@ describe("a write whose answer is lost", () => {
       /^The write got no response, so the size of service \S+ may have changed: see admin service show \S+ before you run the command again, because a second rollback returns to the size before the first one \(PATCH /,
     ],
   ])("%s says what to look for", async (_, words, sentence) => {
-    const stub = await startStub(isWrite);
-    const program = startProgram([...words, ...stub.place]);
-    (await asked(stub)).destroy();
+    const cluster = await startFakeCluster(isWrite);
+    const program = startProgram([...words, ...cluster.place]);
+    (await asked(cluster)).destroy();
     expect(await program.exitCode).toBe(1);
     expect(program.out()).toBe("");
     expect(program.err()).toMatch(sentence);
@@ -120,18 +120,18 @@ describe("a write whose answer is lost", () => {
 
 describe("Ctrl-C", () => {
   test("ends a command that reads", async () => {
-    const stub = await startStub(() => true);
-    const program = startProgram(["admin", "organization", "list", ...stub.place]);
-    await asked(stub);
+    const cluster = await startFakeCluster(() => true);
+    const program = startProgram(["admin", "organization", "list", ...cluster.place]);
+    await asked(cluster);
     program.signal("SIGINT");
     expect(await program.exitCode).toBe(130);
     expect({ out: program.out(), err: program.err() }).toEqual({ out: "", err: "Interrupted.\n" });
   });
 
   test("waits for a write under way, so that nothing is made that nobody knows of", async () => {
-    const stub = await startStub(isWrite);
-    const program = startProgram([...CREATE, ...stub.place]);
-    const response = await asked(stub);
+    const cluster = await startFakeCluster(isWrite);
+    const program = startProgram([...CREATE, ...cluster.place]);
+    const response = await asked(cluster);
     program.signal("SIGINT");
     // The second answer to come is that of the count, which must not be broken off either.
     response.end("{}");

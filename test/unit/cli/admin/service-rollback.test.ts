@@ -5,8 +5,12 @@ import { admin } from "../../../../src/cli/admin/admin.ts";
 import { runProgram } from "../../../../src/cli/program.ts";
 import type { HistoryEntry, PipeScaling, PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
-import { type StubAnswer, type StubRequest, startStubApi } from "../../../support/fakes/fake-http-server.ts";
-import { recordedIo } from "../../../support/fakes/fake-io.ts";
+import {
+  type FakeResponse,
+  type ReceivedRequest,
+  startFakeHttpServer,
+} from "../../../support/fakes/fake-http-server.ts";
+import { fakeIo } from "../../../support/fakes/fake-io.ts";
 import { historyEntry } from "../../../support/fixtures/history-entry.ts";
 import { temporaryFolder, writeKubeconfig } from "../../../support/fixtures/kubeconfig.ts";
 import { organizationRecord, serviceRecord } from "../../../support/fixtures/records.ts";
@@ -42,20 +46,20 @@ function scalingOf(history: readonly HistoryEntry[] = HISTORY, changes: PipeScal
 interface Given {
   /** The PipeScaling at each read; the last one stays. Without any there is none. */
   readonly scalings?: readonly object[];
-  readonly onWrite?: () => StubAnswer;
+  readonly onWrite?: () => FakeResponse;
 }
 
 async function rollBack(words: string, { scalings = [scalingOf()], onWrite }: Given = {}) {
   const left = [...scalings];
-  const answer = ({ method, path }: StubRequest): StubAnswer => {
+  const answer = ({ method, path }: ReceivedRequest): FakeResponse => {
     if (path.includes("/configmaps/service-")) return { body: service };
     if (path.includes("/configmaps/organization-")) return { body: organization };
     if (method === "PATCH") return onWrite?.() ?? { body: {} };
     const scaling = left.length > 1 ? left.shift() : left[0];
     return scaling ? { body: scaling } : { status: 404, body: { kind: "Status" } };
   };
-  const { url, requests } = await startStubApi(answer);
-  const io = recordedIo();
+  const { url, requests } = await startFakeHttpServer(answer);
+  const io = fakeIo();
   const spec = { version: "0", commands: [admin] };
   const place = ["--kubeconfig", writeKubeconfig(url)];
   const code = await runProgram(
@@ -67,7 +71,7 @@ async function rollBack(words: string, { scalings = [scalingOf()], onWrite }: Gi
   return { code, ...io.written, writes };
 }
 
-function conflict(): StubAnswer {
+function conflict(): FakeResponse {
   return {
     status: 409,
     body: { kind: "Status", reason: "Conflict", message: "the object has been modified" },

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, type TestContext, test } from "v
 import { COMMANDS } from "../../../../src/all-commands.ts";
 import { allCommands } from "../../../../src/cli/command.ts";
 import { runProgram } from "../../../../src/cli/program.ts";
-import { recordedIo } from "../../../support/fakes/fake-io.ts";
+import { fakeIo } from "../../../support/fakes/fake-io.ts";
 import { runProgram as runInPipe } from "../../../support/terminal/program.ts";
 import { startInPty } from "../../../support/terminal/pty.ts";
 
@@ -31,7 +31,7 @@ let folder: string;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "completion-"));
   for (const shell of SHELLS) {
-    const io = recordedIo();
+    const io = fakeIo();
     expect(await runProgram(COMMANDS, ["completion", shell], io)).toBe(0);
     expect(io.written.err).toBe("");
     writeFileSync(script(shell), io.written.out);

@@ -6,7 +6,7 @@ import { NoResponse } from "../../../../src/cli/customer/errors.ts";
 import { nothing, organizations } from "../../../../src/cli/customer/responses.ts";
 import type { ApiRequest, RawResponse } from "../../../../src/cli/customer/transport.ts";
 import { Interruption } from "../../../../src/cli/io.ts";
-import { done, REQUEST_ID, refused, type StubAnswer } from "../../../support/fakes/fake-http-server.ts";
+import { done, type FakeResponse, REQUEST_ID, refused } from "../../../support/fakes/fake-http-server.ts";
 
 const ACCESS: Access = {
   url: "https://api.example.com",
@@ -19,7 +19,7 @@ const GET: ApiRequest = { method: "GET", path: "/v1/organizations" };
 const GET_SERVICE: ApiRequest = { method: "GET", path: "/v1/organizations/o/services/s/pipesCdcScaling" };
 const PATCH: ApiRequest = { method: "PATCH", path: "/v1/x", body: {} };
 
-function raw({ status = 200, headers = {}, body }: StubAnswer): RawResponse {
+function raw({ status = 200, headers = {}, body }: FakeResponse): RawResponse {
   const lower = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
   const text = typeof body === "string" ? body : JSON.stringify(body);
   return {
@@ -30,7 +30,7 @@ function raw({ status = 200, headers = {}, body }: StubAnswer): RawResponse {
 }
 
 /** A client of an API that gives these answers, one after the other, and then the last of them again. */
-function clientOf(answers: readonly (StubAnswer | Error)[], signal = new AbortController().signal) {
+function clientOf(answers: readonly (FakeResponse | Error)[], signal = new AbortController().signal) {
   const told: string[] = [];
   const waits: number[] = [];
   let sent = 0;
@@ -230,7 +230,7 @@ describe("the sentence for", () => {
       { status: 301, body: "", headers: { Location: "https://api.example.com/login" } },
       'to "https://api.example.com/login"',
     ],
-  ])("%s says that it is not this API", async (_, answer: StubAnswer, part) => {
+  ])("%s says that it is not this API", async (_, answer: FakeResponse, part) => {
     const { api } = clientOf([answer]);
     const message = await messageOf(api.request(GET, anything));
     expect(message).toMatch(

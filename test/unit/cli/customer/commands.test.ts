@@ -8,14 +8,14 @@ import { Interruption } from "../../../../src/cli/io.ts";
 import { runProgram } from "../../../../src/cli/program.ts";
 import {
   done,
+  type FakeHttpServer,
+  type FakeResponse,
   REQUEST_ID,
+  type ReceivedRequest,
   refused,
-  type StubAnswer,
-  type StubApi,
-  type StubRequest,
-  startStubApi,
+  startFakeHttpServer,
 } from "../../../support/fakes/fake-http-server.ts";
-import { recordedIo } from "../../../support/fakes/fake-io.ts";
+import { fakeIo } from "../../../support/fakes/fake-io.ts";
 import { certificatePair } from "../../../support/fixtures/certificate.ts";
 import { basic } from "../../../support/fixtures/records.ts";
 
@@ -31,11 +31,11 @@ beforeEach(() => {
   onTestFinished(() => rmSync(home, { recursive: true }));
 });
 
-type Operations = Readonly<Record<string, StubAnswer | ((request: StubRequest) => StubAnswer)>>;
+type Operations = Readonly<Record<string, FakeResponse | ((request: ReceivedRequest) => FakeResponse)>>;
 
 /** An API with the organization, and with these operations beside it: `GET /v1/x`. */
-function apiWith(operations: Operations = {}): Promise<StubApi> {
-  return startStubApi((request) => {
+function apiWith(operations: Operations = {}): Promise<FakeHttpServer> {
+  return startFakeHttpServer((request) => {
     const { method, path } = request;
     const answer = operations[`${method} ${path}`];
     if (answer !== undefined) return typeof answer === "function" ? answer(request) : answer;
@@ -51,13 +51,17 @@ interface RunOptions {
   readonly signal?: AbortSignal;
 }
 
-async function run(api: StubApi | undefined, words: string, { env, answers, signal }: RunOptions = {}) {
+async function run(
+  api: FakeHttpServer | undefined,
+  words: string,
+  { env, answers, signal }: RunOptions = {},
+) {
   const access = api && {
     PIPE_SCALING_API_URL: api.url,
     PIPE_SCALING_KEY_ID: "key1",
     PIPE_SCALING_KEY_SECRET: "tops3cret",
   };
-  const io = recordedIo({
+  const io = fakeIo({
     env: { XDG_CONFIG_HOME: home, ...access, ...env },
     ...(answers ? { answers, input: true } : {}),
     ...(signal ? { signal } : {}),
@@ -66,7 +70,7 @@ async function run(api: StubApi | undefined, words: string, { env, answers, sign
   return { code, ...io.written };
 }
 
-function writes({ requests }: StubApi): StubRequest[] {
+function writes({ requests }: FakeHttpServer): ReceivedRequest[] {
   return requests.filter(({ method }) => method !== "GET");
 }
 
@@ -203,13 +207,13 @@ describe("members remove", () => {
   const removed = { [`DELETE ${path}`]: { body: { requestId: REQUEST_ID, status: 200 } } };
   const words = ["members", "remove", "a/b é"];
 
-  async function remove(api: StubApi, answers?: readonly string[], ...flags: string[]) {
+  async function remove(api: FakeHttpServer, answers?: readonly string[], ...flags: string[]) {
     const env = {
       PIPE_SCALING_API_URL: api.url,
       PIPE_SCALING_KEY_ID: "key1",
       PIPE_SCALING_KEY_SECRET: "tops3cret",
     };
-    const io = recordedIo({ env, ...(answers ? { answers, input: true } : {}) });
+    const io = fakeIo({ env, ...(answers ? { answers, input: true } : {}) });
     return { code: await runProgram(COMMANDS, [...words, ...flags], io), ...io.written };
   }
 
@@ -495,7 +499,7 @@ describe("which API, and which key", () => {
 
   test("the profile's certificate, or that of the flag", async () => {
     const pair = certificatePair("api");
-    const api = await startStubApi(() => done([OWN]), pair);
+    const api = await startFakeHttpServer(() => done([OWN]), pair);
     const ca = join(home, "ca.pem");
     writeFileSync(ca, pair.cert);
     await keep("prod", { apiUrl: api.url });

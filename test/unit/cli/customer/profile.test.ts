@@ -16,7 +16,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { COMMANDS } from "../../../../src/all-commands.ts";
 import { ProfileFile, profilePath } from "../../../../src/cli/customer/profile-file.ts";
 import { runProgram } from "../../../../src/cli/program.ts";
-import { recordedIo } from "../../../support/fakes/fake-io.ts";
+import { fakeIo } from "../../../support/fakes/fake-io.ts";
 import { certificatePair } from "../../../support/fixtures/certificate.ts";
 
 const SECRET = "tops3cret-1e5";
@@ -32,7 +32,7 @@ beforeEach(() => {
 
 /** Runs a command; the answers are what a person types at the terminal, without which there is none. */
 async function run(words: string, answers?: readonly string[], env: Record<string, string> = {}) {
-  const io = recordedIo({
+  const io = fakeIo({
     env: { XDG_CONFIG_HOME: home, ...env },
     ...(answers ? { answers, input: true } : {}),
   });

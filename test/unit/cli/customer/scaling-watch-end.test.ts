@@ -1,19 +1,19 @@
 import { expect, test } from "vitest";
-import { done, type StubAnswer, startStubApi } from "../../../support/fakes/fake-http-server.ts";
+import { done, type FakeResponse, startFakeHttpServer } from "../../../support/fakes/fake-http-server.ts";
 import { runProgram } from "../../../support/terminal/program.ts";
 
 const SERVICE = "01234567-89ab-4cde-8f01-23456789abcd";
 const ORGANIZATION = { id: SERVICE, name: "Acme", createdAt: "2026-01-31T12:00:00.000Z" };
 const PROGRESS = { state: "propagating", reason: "Pending", message: "On its way.", failures: [] };
 
-const never = new Promise<StubAnswer>(() => undefined);
+const never = new Promise<FakeResponse>(() => undefined);
 
 // Each of them is longer than this test may take.
 test.each([
   ["for an answer", never],
   ["for the limit of its key", done(PROGRESS, { "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "60" })],
 ])("a process whose watch has ended does not wait any more %s", async (_, later) => {
-  const { url } = await startStubApi(({ path }) =>
+  const { url } = await startFakeHttpServer(({ path }) =>
     path === "/v1/organizations" ? done([ORGANIZATION]) : later,
   );
   const { code, err } = await runProgram(["scaling", "get", SERVICE, "--watch", "--timeout", "1s"], {

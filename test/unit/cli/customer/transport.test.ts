@@ -3,7 +3,7 @@ import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { openTransport, type Transport } from "../../../../src/cli/customer/transport.ts";
 import { Interruption } from "../../../../src/cli/io.ts";
-import { done, startStubApi } from "../../../support/fakes/fake-http-server.ts";
+import { done, startFakeHttpServer } from "../../../support/fakes/fake-http-server.ts";
 import { certificatePair } from "../../../support/fixtures/certificate.ts";
 import { startConnectProxy } from "../../../support/servers/connect-proxy.ts";
 
@@ -49,7 +49,7 @@ async function talker(bytes: string | undefined, { stays = false } = {}): Promis
 
 describe("a request", () => {
   test("goes to the base path, with the key and its body, and brings the answer", async () => {
-    const api = await startStubApi(() => done(1, { "X-Request-Id": "r" }));
+    const api = await startFakeHttpServer(() => done(1, { "X-Request-Id": "r" }));
     const transport = transportTo(`${api.url}/base`);
     const answer = await transport.send({ method: "PATCH", path: "/v1/x", body: { a: 1 } });
     expect(answer).toMatchObject({ status: 200, headers: { "x-request-id": "r" } });
@@ -65,15 +65,19 @@ describe("a request", () => {
   });
 
   test("follows no redirect: the key is sent to nobody else", async () => {
-    const other = await startStubApi(() => done(1));
-    const api = await startStubApi(() => ({ status: 307, headers: { Location: other.url }, body: "" }));
+    const other = await startFakeHttpServer(() => done(1));
+    const api = await startFakeHttpServer(() => ({
+      status: 307,
+      headers: { Location: other.url },
+      body: "",
+    }));
     expect(await get(api.url)).toMatchObject({ status: 307 });
     expect(other.requests).toEqual([]);
   });
 
   test("trusts the certificate of the file, and no other", async () => {
     const [pair, another] = [certificatePair("api"), certificatePair("another")];
-    const api = await startStubApi(() => done(1), pair);
+    const api = await startFakeHttpServer(() => done(1), pair);
     expect((await get(api.url, pair.cert)).status).toBe(200);
     for (const ca of [undefined, another.cert]) {
       await expect(get(api.url, ca)).rejects.toThrow(
@@ -85,7 +89,7 @@ describe("a request", () => {
 
   test("to a name that the certificate is not for says so", async () => {
     const pair = certificatePair("api");
-    const api = await startStubApi(() => done(1), pair);
+    const api = await startFakeHttpServer(() => done(1), pair);
     const url = api.url.replace("127.0.0.1", "[::ffff:7f00:1]");
     await expect(get(url, pair.cert)).rejects.toThrow(
       `The certificate of ${url} is not valid for [::ffff:7f00:1]: check the address.`,
@@ -105,11 +109,11 @@ describe("a request", () => {
   });
 
   test("by TLS to what speaks HTTP, and the other way round, says what to look at", async () => {
-    const plain = await startStubApi(() => done(1));
+    const plain = await startFakeHttpServer(() => done(1));
     await expect(get(plain.url.replace("http:", "https:"))).rejects.toThrow(
       /does not speak TLS: check .* whether it begins with http:\/\/\.$/,
     );
-    const tls = await startStubApi(() => done(1), certificatePair("api"));
+    const tls = await startFakeHttpServer(() => done(1), certificatePair("api"));
     await expect(get(tls.url.replace("https:", "http:"))).rejects.toThrow(
       /whether .*begins with https:\/\/\.$/,
     );
@@ -146,7 +150,7 @@ describe("a request", () => {
 
   test("ends when the person wants it to", async () => {
     const [stop, reason] = [new AbortController(), new Interruption("SIGINT", 130)];
-    const api = await startStubApi(() => {
+    const api = await startFakeHttpServer(() => {
       stop.abort(reason);
       return done(1);
     });
@@ -163,7 +167,7 @@ describe("with HTTPS_PROXY", () => {
 
   async function asked(env: (proxy: string) => Record<string, string>) {
     const proxy = await startConnectProxy();
-    const api = await startStubApi(() => done(1), pair);
+    const api = await startFakeHttpServer(() => done(1), pair);
     const transport = transportTo(fromAfar(api), pair.cert, { env: env(proxy.url) });
     const answer = transport.send({ method: "GET", path: "/v1/x" });
     return { answer, proxy, to: new URL(fromAfar(api)).host };
@@ -178,7 +182,7 @@ describe("with HTTPS_PROXY", () => {
       const { answer, proxy, to } = await asked((url) => ({ [name]: url, NO_PROXY }));
       expect(await answer).toMatchObject({ status: 200 });
       expect(proxy.tunnels).toEqual([{ to, authorization: undefined }]);
-      const other = await startStubApi(() => done(1), certificatePair("another"));
+      const other = await startFakeHttpServer(() => done(1), certificatePair("another"));
       const transport = transportTo(fromAfar(other), pair.cert, { env: { [name]: proxy.url } });
       await expect(transport.send({ method: "GET", path: "/v1/x" })).rejects.toThrow("is not signed by");
     },
@@ -198,7 +202,7 @@ describe("with HTTPS_PROXY", () => {
 
   test("this machine itself is not asked for by a proxy", async () => {
     const proxy = await startConnectProxy();
-    const api = await startStubApi(() => done(1), pair);
+    const api = await startFakeHttpServer(() => done(1), pair);
     const transport = transportTo(api.url, pair.cert, { env: { HTTPS_PROXY: proxy.url } });
     expect(await transport.send({ method: "GET", path: "/v1/x" })).toMatchObject({ status: 200 });
     expect(proxy.tunnels).toEqual([]);
@@ -206,7 +210,7 @@ describe("with HTTPS_PROXY", () => {
 
   test("plain HTTP never goes to a proxy, which could read the key", async () => {
     const proxy = await startConnectProxy();
-    const api = await startStubApi(() => done(1));
+    const api = await startFakeHttpServer(() => done(1));
     const env = { HTTPS_PROXY: proxy.url, HTTP_PROXY: proxy.url, http_proxy: proxy.url };
     const transport = transportTo(fromAfar(api), undefined, { env });
     await expect(transport.send({ method: "GET", path: "/v1/x" })).rejects.toThrow("cannot be resolved");
@@ -251,7 +255,7 @@ describe("with HTTPS_PROXY", () => {
     const own = certificatePair("proxy");
     setDefaultCACertificates([...authorities, own.cert]);
     const proxy = await startConnectProxy({ tls: own });
-    const api = await startStubApi(() => done(1), pair);
+    const api = await startFakeHttpServer(() => done(1), pair);
     const env = { HTTPS_PROXY: proxy.url.replace("127.0.0.1", "localhost") };
     const transport = transportTo(fromAfar(api), pair.cert, { env });
     expect(await transport.send({ method: "GET", path: "/v1/x" })).toMatchObject({ status: 200 });

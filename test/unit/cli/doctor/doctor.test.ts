@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { type Crd, checkCrd } from "../../../../src/cli/doctor/crd.ts";
 import { PERMISSIONS, type Permission } from "../../../../src/cli/doctor/permissions.ts";
 import { checkClock, checkServer } from "../../../../src/cli/doctor/server.ts";
-import { VirtualClock } from "../../../support/fakes/fake-clock.ts";
+import { FakeClock } from "../../../support/fakes/fake-clock.ts";
 import { type Component, shippedAccount } from "../../../support/fixtures/shipped-account.ts";
 
 const CHART = new URL("../../../../deploy/chart/pipe-scaling-operator/Chart.yaml", import.meta.url);
@@ -52,7 +52,7 @@ test.each<Component>(["api", "controller"])(
 
 describe("the API server", () => {
   async function examined(minor: string, tookMs: number) {
-    const clock = new VirtualClock();
+    const clock = new FakeClock();
     const client = {
       server: "https://cluster.example",
       async json() {

@@ -6,8 +6,8 @@ import { poll, type Update } from "../../../../src/cli/view/poll.ts";
 import { frame } from "../../../../src/cli/view/render.ts";
 import type { RescaleView } from "../../../../src/cli/view/rescale-view.ts";
 import { broken } from "../../../../src/cli/view/text.ts";
-import { settled, VirtualClock } from "../../../support/fakes/fake-clock.ts";
-import { recordedIo } from "../../../support/fakes/fake-io.ts";
+import { FakeClock, settled } from "../../../support/fakes/fake-clock.ts";
+import { fakeIo } from "../../../support/fakes/fake-io.ts";
 import { rescaleView } from "../../../support/fixtures/rescale-view.ts";
 import { Screen } from "../../../support/terminal/screen.ts";
 
@@ -30,9 +30,9 @@ function source(...updates: readonly Update[]): () => AsyncGenerator<Update> {
 }
 
 describe("follow on a terminal", () => {
-  function live(rows: number, clock = new VirtualClock()) {
+  function live(rows: number, clock = new FakeClock()) {
     const stop = new AbortController();
-    const io = recordedIo({ output: true, signal: stop.signal, columns: () => COLUMNS, rows: () => rows });
+    const io = fakeIo({ output: true, signal: stop.signal, columns: () => COLUMNS, rows: () => rows });
     return { clock, stop, io, screen: () => screenOf(io.written.out) };
   }
 
@@ -113,12 +113,12 @@ describe("follow", () => {
     ["failed", EXIT_UNHEALTHY],
     ["suspended", EXIT_UNHEALTHY],
   ])("ends when the rescale is %s", async (state, exitCode) => {
-    expect(await follow(recordedIo(), source(rolling, { view: { ...scaled, state } }))).toBe(exitCode);
+    expect(await follow(fakeIo(), source(rolling, { view: { ...scaled, state } }))).toBe(exitCode);
   });
 
   test("prints nothing after its end", async () => {
     const late = Promise.withResolvers<void>();
-    const io = recordedIo();
+    const io = fakeIo();
     await follow(
       io,
       async function* () {
@@ -135,9 +135,9 @@ describe("follow", () => {
   });
 
   test("in a pipe prints each new line once, and a problem once", async () => {
-    const io = recordedIo();
+    const io = fakeIo();
     const updates = [rolling, { problem: "Lost." }, { problem: "Lost." }, rolling, { view: scaled }];
-    await follow(io, source(...updates), { clock: new VirtualClock() });
+    await follow(io, source(...updates), { clock: new FakeClock() });
     expect(io.written.out.split("\n")).toEqual([
       "0:00  orders: 1 cpu / 4 Gi → 4 cpu / 16 Gi",
       "0:00  pipe-0: Rolling",

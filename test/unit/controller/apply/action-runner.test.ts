@@ -6,12 +6,12 @@ import { createCaches } from "../../../../src/controller/observe/caches.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/log.ts";
-import { VirtualClock } from "../../../support/fakes/fake-clock.ts";
+import { FakeClock } from "../../../support/fakes/fake-clock.ts";
 import { aPipe, aRollout } from "../../../support/fixtures/snapshot.ts";
 
 function setup() {
   const caches = createCaches();
-  const clock = new VirtualClock();
+  const clock = new FakeClock();
   const response = Promise.withResolvers<never>();
   const enqueued: string[] = [];
   const lines: { readonly msg: string }[] = [];
@@ -77,7 +77,7 @@ describe("a write that fails in time", () => {
 
 it("a dry run that succeeds is not logged with the error of an earlier write", async () => {
   const caches = createCaches();
-  const clock = new VirtualClock();
+  const clock = new FakeClock();
   const writes = new WriteHistory(caches.pipes);
   const messages: string[] = [];
   const pipe = aPipe("a");

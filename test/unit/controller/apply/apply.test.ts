@@ -7,7 +7,7 @@ import { createCaches } from "../../../../src/controller/observe/caches.ts";
 import { toDeploymentView } from "../../../../src/controller/observe/deployment-view.ts";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
 import type { Deployment } from "../../../../src/kube/objects.ts";
-import { VirtualClock } from "../../../support/fakes/fake-clock.ts";
+import { FakeClock } from "../../../support/fakes/fake-clock.ts";
 import { pipeDeployment } from "../../../support/fixtures/pipe.ts";
 
 function deployment(resourceVersion: string, type: string): Deployment {
@@ -24,7 +24,7 @@ function selected(object: Deployment, { query }: KubeRequest): readonly Deployme
 
 it("a pipe that was read does not come back to the cache after its owner made it something else", async () => {
   const caches = createCaches();
-  const clock = new VirtualClock();
+  const clock = new FakeClock();
   const pipe = toDeploymentView(deployment("1", "database"));
   caches.pipes.apply(pipe);
   const json = async <T>(request: KubeRequest): Promise<T> => {

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { RolloutBudget } from "../../../../src/controller/apply/rollout-budget.ts";
-import { VirtualClock } from "../../../support/fakes/fake-clock.ts";
+import { FakeClock } from "../../../support/fakes/fake-clock.ts";
 
 function setup(limit: number) {
-  const clock = new VirtualClock();
+  const clock = new FakeClock();
   const woken: string[] = [];
   const state = { rolling: limit };
   const budget = new RolloutBudget({

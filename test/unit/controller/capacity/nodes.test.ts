@@ -3,7 +3,7 @@ import { Nodes } from "../../../../src/controller/capacity/nodes.ts";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/log.ts";
-import { VirtualClock } from "../../../support/fakes/fake-clock.ts";
+import { FakeClock } from "../../../support/fakes/fake-clock.ts";
 import { aNode } from "../../../support/fixtures/node.ts";
 
 const PAGES = [
@@ -12,7 +12,7 @@ const PAGES = [
 ];
 
 function setup() {
-  const clock = new VirtualClock();
+  const clock = new FakeClock();
   const requests: KubeRequest[] = [];
   const lines: object[] = [];
   const state: { error?: Error } = {};

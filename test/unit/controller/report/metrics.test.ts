@@ -2,7 +2,7 @@ import { Registry } from "prom-client";
 import { describe, expect, it } from "vitest";
 import { ControllerMetrics } from "../../../../src/controller/report/metrics.ts";
 import type { PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
-import { VirtualClock } from "../../../support/fakes/fake-clock.ts";
+import { FakeClock } from "../../../support/fakes/fake-clock.ts";
 
 const CONDITION = { lastTransitionTime: "2026-01-01T00:00:00Z", reason: "", message: "" };
 
@@ -12,7 +12,7 @@ function aStatus(changes: PipeScalingStatus = {}): PipeScalingStatus {
 
 function setup() {
   const registry = new Registry();
-  const clock = new VirtualClock();
+  const clock = new FakeClock();
   const metrics = new ControllerMetrics(registry, clock);
   const series = async (text: string) => {
     const lines = (await registry.metrics()).split("\n");

@@ -11,7 +11,7 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
 /** Three services, and what is wrong with them at the moment. */
-class World {
+class Scenario {
   readonly simulation: Simulation;
   readonly pipes: readonly { readonly name: string; readonly service: number }[];
   readonly refused = new Set<string>();
@@ -58,7 +58,7 @@ class World {
   }
 }
 
-type Act<T> = (world: World, value: T, pipe: World["pipes"][number]) => void;
+type Act<T> = (scenario: Scenario, value: T, pipe: Scenario["pipes"][number]) => void;
 
 /** Something that happens, and the time until the next. */
 function step<T>(name: string, values: fc.Arbitrary<T>, act: Act<T>, weight = 1) {
@@ -66,10 +66,10 @@ function step<T>(name: string, values: fc.Arbitrary<T>, act: Act<T>, weight = 1)
   const arbitrary = fc.tuple(fc.nat(14), values, waits).map(([at, value, waitMs]) => ({
     [fc.toStringMethod]: () => `${name}(pipe ${at}, ${JSON.stringify(value)}), ${waitMs} ms`,
     waitMs,
-    act(world: World) {
-      const pipe = world.pipes[at % world.pipes.length];
+    act(scenario: Scenario) {
+      const pipe = scenario.pipes[at % scenario.pipes.length];
       // What was deleted comes back in its own time.
-      if (pipe && world.simulation.hasScaling(pipe.service)) act(world, value, pipe);
+      if (pipe && scenario.simulation.hasScaling(pipe.service)) act(scenario, value, pipe);
     },
   }));
   return { arbitrary, weight };
@@ -137,11 +137,11 @@ const steps = fc.oneof(
     ({ rolloutMs }, ms, { name }) => rolloutMs.set(name, ms),
     2,
   ),
-  step("lose answers", fc.array(fc.boolean(), { maxLength: 4 }), (world, lost) => {
-    world.faults = lost.map((isLost) => (isLost ? LOST_ANSWER : undefined));
+  step("lose answers", fc.array(fc.boolean(), { maxLength: 4 }), (scenario, lost) => {
+    scenario.faults = lost.map((isLost) => (isLost ? LOST_ANSWER : undefined));
   }),
-  step("fail", fc.array(fc.constantFrom(409, 500), { maxLength: 4 }), (world, codes) => {
-    world.faults = codes.map(serverError);
+  step("fail", fc.array(fc.constantFrom(409, 500), { maxLength: 4 }), (scenario, codes) => {
+    scenario.faults = codes.map(serverError);
   }),
   step("restart the controller", fc.constant(undefined), ({ simulation }) => simulation.start()),
 );
@@ -161,20 +161,20 @@ it("in every history, pipes that came up are never rolled back, no bound is exce
   });
   await fc.assert(
     fc.asyncProperty(histories, async ({ mostRollouts, pipes, skewMs, eventDelayMs, happens }) => {
-      const world = new World(mostRollouts, pipes, skewMs);
-      const { simulation } = world;
+      const scenario = new Scenario(mostRollouts, pipes, skewMs);
+      const { simulation } = scenario;
       const { cluster } = simulation;
       cluster.eventDelayMs = eventDelayMs;
       simulation.start();
       await simulation.run(2000);
       for (const each of happens) {
-        each.act(world);
+        each.act(scenario);
         await simulation.run(each.waitMs);
       }
-      await world.heal(4);
+      await scenario.heal(4);
       await simulation.run(4 * HOUR);
 
-      const names = world.pipes.map(({ name }) => name);
+      const names = scenario.pipes.map(({ name }) => name);
       expect(simulation.sizes(...names)).toEqual(names.map(() => "4000m/16Gi"));
       expect(SERVICES.map((service) => simulation.told(service)?.reason)).toEqual([
         "Scaled",

@@ -7,8 +7,8 @@ import type { KubeRequest } from "../../../../../src/kube/client.ts";
 import { KubeUnreachableError } from "../../../../../src/kube/errors.ts";
 import type { ConfigMap } from "../../../../../src/kube/objects.ts";
 import { createLogger } from "../../../../../src/telemetry/log.ts";
-import { settled, VirtualClock } from "../../../../support/fakes/fake-clock.ts";
-import { refusal, StubCluster } from "../../../../support/fakes/fake-cluster.ts";
+import { FakeClock, settled } from "../../../../support/fakes/fake-clock.ts";
+import { FakeCluster, refusal } from "../../../../support/fakes/fake-cluster.ts";
 import { keyRecord, organizationRecord } from "../../../../support/fixtures/records.ts";
 
 const RECORDS = "records";
@@ -26,7 +26,7 @@ interface Key {
  * Organizations, keys, and the records of their use, which can be read, made and patched as in a real
  * cluster. Watches show no change: what a process sees of another's writes is up to the test.
  */
-class UsageCluster extends StubCluster {
+class UsageCluster extends FakeCluster {
   readonly records = new Map<string, ConfigMap>();
   /** The entries of each write, in order. */
   readonly writes: Readonly<Record<string, string | null>>[] = [];
@@ -75,7 +75,7 @@ class UsageCluster extends StubCluster {
 /** One process of the API, as far as the use of keys is concerned. */
 class Process {
   readonly lines: Record<string, unknown>[] = [];
-  readonly clock: VirtualClock;
+  readonly clock: FakeClock;
   readonly caches: ClusterCache;
   /** Its luck: how far its rounds are apart. */
   readonly random: number;
@@ -83,7 +83,7 @@ class Process {
   readonly #ending = new AbortController();
   readonly #running: Promise<unknown>;
 
-  private constructor(cluster: UsageCluster, random: number, clock: VirtualClock) {
+  private constructor(cluster: UsageCluster, random: number, clock: FakeClock) {
     this.#cluster = cluster;
     this.random = random;
     this.clock = clock;
@@ -94,7 +94,7 @@ class Process {
     this.#running = Promise.all([this.caches.run(this.#ending.signal), writer.run(this.#ending.signal)]);
   }
 
-  static async start(cluster: UsageCluster, random = 0.5, clock = new VirtualClock()): Promise<Process> {
+  static async start(cluster: UsageCluster, random = 0.5, clock = new FakeClock()): Promise<Process> {
     const started = new Process(cluster, random, clock);
     await clock.advance(0);
     started.see();

@@ -14,8 +14,8 @@ import type { KubeRequest } from "../../../../../src/kube/client.ts";
 import { KubeUnreachableError } from "../../../../../src/kube/errors.ts";
 import { backupConfigMap } from "../../../../../src/records/backup.ts";
 import { createLogger } from "../../../../../src/telemetry/log.ts";
-import { VirtualClock } from "../../../../support/fakes/fake-clock.ts";
-import { refusal, StubCluster } from "../../../../support/fakes/fake-cluster.ts";
+import { FakeClock } from "../../../../support/fakes/fake-clock.ts";
+import { FakeCluster, refusal } from "../../../../support/fakes/fake-cluster.ts";
 
 const RECORDS = "records";
 const ORGANIZATION = "11111111-1111-4111-8111-111111111111";
@@ -37,11 +37,11 @@ const place: ServiceParams = {
 const TWELVE: BackupPolicy = { ...DEFAULT_BACKUP_POLICY, periodInHours: 12 };
 
 // Its watches see no change: what a read shows of a write, the process has kept itself.
-let cluster: StubCluster;
+let cluster: FakeCluster;
 let ending: AbortController;
 
 beforeEach(() => {
-  cluster = new StubCluster();
+  cluster = new FakeCluster();
   ending = new AbortController();
 });
 
@@ -49,7 +49,7 @@ afterEach(() => ending.abort());
 
 async function start(): Promise<BackupServiceDeps> {
   const log = createLogger("silent", "api");
-  const clock = new VirtualClock();
+  const clock = new FakeClock();
   const cache = new ClusterCache({
     client: cluster,
     namespace: RECORDS,
