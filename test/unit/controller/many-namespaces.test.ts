@@ -60,7 +60,7 @@ describe("a controller of 500 namespaces", { timeout: 90_000 }, () => {
     expect(problems()).toEqual([]);
   });
 
-  it("leads with a watch for each namespace and kind if it may not, and without a failed call", async () => {
+  it("leads with one watch for each namespace and kind if it may not, without a failed call", async () => {
     const server = await FakeApiServer.start();
     server.forbids = isClusterWide;
     const { leads, problems } = startController(server, NAMESPACES);
@@ -96,7 +96,7 @@ describe("a controller of two namespaces", () => {
     expect(problems()).toHaveLength(KINDS.length);
   });
 
-  it("watches only its namespace, whatever else it may watch, if it has one", async () => {
+  it("watches only the namespace that is configured, even if it may watch all", async () => {
     const server = await FakeApiServer.start();
     const { leads } = startController(server, ["acme"]);
     await waitFor(leads, { what: "the controller to lead" });

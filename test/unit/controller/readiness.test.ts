@@ -43,8 +43,8 @@ describe("the age of a watch", () => {
   });
 });
 
-describe("the controller is", () => {
-  it("not ready before every kind has been read, and names those that are missing", () => {
+describe("the controller", () => {
+  it("is not ready before every kind has been read, and names the missing kinds", () => {
     const ages = new Map([
       ["pods", Number.POSITIVE_INFINITY],
       ["deployments", 0],
@@ -52,7 +52,7 @@ describe("the controller is", () => {
     expect(readinessOf(ages)).toEqual({ ready: false, problem: "not read from the cluster yet: pods" });
   });
 
-  it("not ready after five minutes without contact, and names the kind", () => {
+  it("is not ready after five minutes without contact, and names the kind", () => {
     const ages = (ageMs: number) =>
       new Map([
         ["pods", ageMs],

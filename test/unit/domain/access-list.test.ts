@@ -27,16 +27,16 @@ describe("a list of addresses", () => {
     ["0.0.0.0/0", "2001:db8::1", false],
     ["10.1.2.3/32", "10.1.2.3", true],
     ["10.1.2.3/32", "10.1.2.2", false],
-  ])("with %s, asked about %s: %s", (source, address, allowed) => {
+  ])("with %s returns for %s: %s", (source, address, allowed) => {
     expect(listOf("192.0.2.1", source).allows(address)).toBe(allowed);
   });
 
-  it("that is empty allows everything, even an address that is not known", () => {
+  it("allows every address, even an unknown one, if it is empty", () => {
     expect(listOf().allows("10.1.2.3")).toBe(true);
     expect(listOf().allows(undefined)).toBe(true);
   });
 
-  it("allows no address that is not one", () => {
+  it("allows no malformed address", () => {
     const list = listOf("0.0.0.0/0", "::/0");
     for (const address of [undefined, "", "localhost", "10.1", "10.1.2.3 "])
       expect(list.allows(address)).toBe(false);
@@ -60,7 +60,7 @@ describe("a list of addresses", () => {
     "[::1]",
     "fe80::1%eth0",
     "1.2.3.4:80",
-  ])("with the malformed entry %j denies everything", (source) => {
+  ])("denies everything if it has the malformed entry %j", (source) => {
     const list = listOf("10.1.2.3", source);
     expect(list.allows("10.1.2.3")).toBe(false);
     expect(list.problem).toContain("entry 2");

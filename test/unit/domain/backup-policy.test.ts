@@ -67,13 +67,13 @@ describe("a change of the backup policy", () => {
       [24, 24],
       [48, 48],
     ] as const),
-  ])("of the start time alone turns a stored period of %i hours into %i", (stored, expected) => {
+  ])("that sets only the start time changes a stored period of %i hours to %i", (stored, expected) => {
     const before = { ...DEFAULT_BACKUP_POLICY, periodInHours: stored };
     const after = changeBackupPolicy(before, { startTime: "3:00" });
     expect(after).toEqual({ ...before, periodInHours: expected, startTime: "3:00" });
   });
 
-  it("leads to a start time beside another period only where one of the two was sent", () => {
+  it("combines a start time with another period only if one of the two was sent", () => {
     fc.assert(
       fc.property(policy, change, (before, wanted) => {
         const after = changeBackupPolicy(before, wanted);
@@ -84,7 +84,7 @@ describe("a change of the backup policy", () => {
     );
   });
 
-  it("can be repeated: the second time it changes nothing", () => {
+  it("changes nothing when it is repeated", () => {
     fc.assert(
       fc.property(policy, change, (before, wanted) => {
         const after = changeBackupPolicy(before, wanted);
@@ -93,7 +93,7 @@ describe("a change of the backup policy", () => {
     );
   });
 
-  it("with all three null leads to the defaults", () => {
+  it("that sets all three fields to null restores the defaults", () => {
     fc.assert(
       fc.property(policy, (before) => {
         const reset = { periodInHours: null, retentionPeriodInHours: null, startTime: null };
@@ -104,7 +104,7 @@ describe("a change of the backup policy", () => {
 });
 
 describe("the record of a backup policy", () => {
-  it("is read as what was written, and has only what is not the default", () => {
+  it("is read as it was written, and contains only values that differ from the default", () => {
     fc.assert(
       fc.property(policy, (given) => {
         const { metadata, data } = backupConfigMap(SERVICE, SERVICE, given);
@@ -131,14 +131,14 @@ describe("the record of a backup policy", () => {
     [{ backupStartTime: "24:00" }, "backupStartTime"],
     [{ backupStartTime: "10:00\n" }, "backupStartTime"],
     [{ backupPeriodInHours: "12", backupStartTime: "10:00" }, "24 or 48"],
-  ])("is malformed as %j", (data, problem) => {
+  ])("is malformed if it contains %j", (data, problem) => {
     expect(parseBackup(`backup-${SERVICE}`, data)).toEqual({
       ok: false,
       problem: expect.stringContaining(problem),
     });
   });
 
-  it("is malformed under a name without a service", () => {
+  it("is malformed if its name contains no service", () => {
     expect(parseBackup("backup-nobody", {}).ok).toBe(false);
   });
 });
@@ -161,7 +161,7 @@ describe("the backup configuration on the wire", () => {
     ]);
   });
 
-  it("of any policy fits its own schema, and is taken as a change", () => {
+  it("matches its schema for every policy, and is accepted as a change", () => {
     fc.assert(
       fc.property(policy, (given) => {
         const object = backupConfiguration.parse(toBackupConfiguration(given));

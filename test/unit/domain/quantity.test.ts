@@ -34,9 +34,9 @@ describe("quantities", () => {
     ["1.", "1"],
     ["12e-1", "1200m"],
     ["1Ki", "1024"],
-  ])("%s is %s", (a, b) => expect(sameQuantity(a, b)).toBe(true));
+  ])("%s equals %s", (a, b) => expect(sameQuantity(a, b)).toBe(true));
 
-  it.each(["", ".", "abc", "1 Gi", "1GI", "0x10", "1e", "--1", "1ki"])("%j is none", (text) => {
+  it.each(["", ".", "abc", "1 Gi", "1GI", "0x10", "1e", "--1", "1ki"])("%j is not a quantity", (text) => {
     expect(parseQuantity(text)).toBeUndefined();
   });
 

@@ -50,7 +50,7 @@ describe("the rollout plan", () => {
     );
   });
 
-  it("never has more restarts at once than allowed, in the service and over all", () => {
+  it("never has more restarts at once than allowed, in one service and in total", () => {
     fc.assert(
       fc.property(pipes, free, (list, overallFree) => {
         const started = planRollout(list, { overallFree, isWindowOpen: true }).start.flatMap(
@@ -80,7 +80,7 @@ describe("the rollout plan", () => {
     );
   });
 
-  it("sizes at once the pipes that no restart can hurt", () => {
+  it("resizes pipes without replicas at once", () => {
     fc.assert(
       fc.property(pipes, free, (list, overallFree) => {
         const idle = list.filter((each) => each.state === "waiting" && each.replicas === 0);
@@ -90,7 +90,7 @@ describe("the rollout plan", () => {
     );
   });
 
-  it("reaches every pipe, when rollouts complete one after the other", () => {
+  it("reaches every pipe if the rollouts complete one after the other", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 200 }), (count) => {
         let list: PlannedPipe[] = Array.from({ length: count }, (_, index) => ({
@@ -111,7 +111,7 @@ describe("the rollout plan", () => {
     );
   });
 
-  it("names the bound over all services where not even a canary has a place", () => {
+  it("names the rollout budget if not even a canary may start", () => {
     const canary: PlannedPipe = {
       name: "a",
       state: "waiting",
@@ -126,7 +126,7 @@ describe("the rollout plan", () => {
     });
   });
 
-  it("redirects pipes that restart for an older size before it disturbs others", () => {
+  it("redirects pipes that restart for an older size before it restarts others", () => {
     const list: PlannedPipe[] = [
       { name: "settled", state: "waiting", phase: "settled", replicas: 1 },
       { name: "restarting", state: "waiting", phase: "rolling-out", replicas: 1 },

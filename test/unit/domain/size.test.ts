@@ -11,7 +11,7 @@ import {
 const size = fc.integer({ min: 1, max: 24 }).map(sizeOfCores);
 
 describe("sizes", () => {
-  it("keep four GiB for each core, both ways", () => {
+  it("have four GiB for each core, in both directions", () => {
     fc.assert(
       fc.property(size, ({ cpuMillicores, memoryGib }) => {
         expect(memoryGibFor(cpuMillicores)).toBe(memoryGib);
@@ -20,7 +20,7 @@ describe("sizes", () => {
     );
   });
 
-  it("come back from the text of an annotation", () => {
+  it("survive a round trip through the text of an annotation", () => {
     fc.assert(
       fc.property(size, (each) => {
         expect(parseSize(formatSize(each))).toEqual(each);

@@ -9,7 +9,7 @@ describe("the desired size", () => {
     [1, 1, "Spec"],
     [2, 2, "Spec"],
     [3, 2, "TierLimit"],
-  ] as const)("for %s cores asked of a tier of 2 is %s by %s", (asked, cores, source) => {
+  ] as const)("for %s requested cores in a tier of at most 2 is %s, with the source %s", (asked, cores, source) => {
     const requested = asked === undefined ? undefined : sizeOfCores(asked);
     expect(desiredSize(requested, tier)).toEqual({ size: sizeOfCores(cores), source });
   });

@@ -32,7 +32,7 @@ const { tree } = fc.letrec<{ tree: unknown; map: object }>((tie) => ({
 const map = fc.dictionary(fc.constantFrom("x", "y", "z"), tree, { noNullPrototype: true });
 
 describe("a merge patch", () => {
-  it("turns the one into the other", () => {
+  it("changes one object into the other", () => {
     fc.assert(
       fc.property(map, map, (from, to) => {
         const patch = mergePatch(from, to);
@@ -41,7 +41,7 @@ describe("a merge patch", () => {
     );
   });
 
-  it("is nothing for equals, whatever the order of their keys", () => {
+  it("is empty for equal objects, whatever the order of their keys", () => {
     fc.assert(
       fc.property(map, (value) => {
         const reversed = Object.fromEntries(Object.entries(structuredClone(value)).reverse());

@@ -10,7 +10,7 @@ describe("a pace", () => {
     expect(pace.delay(9000)).toBe(0);
   });
 
-  it("never gives more turns in a stretch of time than the burst and what has come in meanwhile", () => {
+  it("never allows more calls in a period than the burst and the rate", () => {
     const waits = fc.array(fc.integer({ min: 0, max: 500 }), { minLength: 1, maxLength: 200 });
     fc.assert(
       fc.property(

@@ -153,19 +153,19 @@ describe("a store", () => {
   });
 });
 
-describe("a store detects an etcd rollback by a list", () => {
+describe("the detection of an etcd rollback", () => {
   it.each([
-    ["that is older than the newest version seen", "9", [thing("a", 4)], true],
+    ["reports a rollback if the list is older than the newest version seen", "9", [thing("a", 4)], true],
     [
-      "with an object that is older, although the versions were raised after the restore",
+      "reports a rollback if an object is older, although the versions were raised after the restore",
       "1000",
       [thing("a", 3)],
       true,
     ],
-    ["with an older object of the same name", "1000", [thing("a", 3, { uid: "0" })], true],
-    ["but not if nothing has changed", "10", [thing("a", 4)], false],
-    ["but not if an object was recreated", "20", [thing("a", 15, { uid: "2" })], false],
-    ["but not if all objects are gone", "20", [], false],
+    ["reports a rollback if the list has an older object of the same name", "1000", [thing("a", 3, { uid: "0" })], true],
+    ["does not report a rollback if nothing has changed", "10", [thing("a", 4)], false],
+    ["does not report a rollback if an object was recreated", "20", [thing("a", 15, { uid: "2" })], false],
+    ["does not report a rollback if all objects are gone", "20", [], false],
   ])("%s", (_when, version, objects, expected) => {
     const { store } = setup();
     list(store, 5, [thing("a", 4), thing("b", 4)]);
@@ -173,7 +173,7 @@ describe("a store detects an etcd rollback by a list", () => {
     expect(store.isRolledBackBy(store.beginList(undefined), objects, version)).toBe(expected);
   });
 
-  it("but not if our write is newer than the list", () => {
+  it("does not report a rollback if our write is newer than the list", () => {
     const { store } = setup();
     list(store, 5, [thing("a", 4)]);
     const inFlight = store.beginList(undefined);
@@ -181,7 +181,7 @@ describe("a store detects an etcd rollback by a list", () => {
     expect(store.isRolledBackBy(inFlight, [thing("a", 4)], "11")).toBe(false);
   });
 
-  it("that lacks the object of our write, which was made before the list", () => {
+  it("reports a rollback if the list lacks the object of a write that was made before the list", () => {
     const { store } = setup();
     list(store, 5, []);
     store.observe(thing("a", 12));
@@ -190,7 +190,7 @@ describe("a store detects an etcd rollback by a list", () => {
     expect(store.isRolledBackBy(store.beginList(undefined), [], "13"), "deleted since").toBe(false);
   });
 
-  it("separately for each namespace", () => {
+  it("is separate for each namespace", () => {
     const { store } = setup();
     list(store, 5, [], "one");
     list(store, 50, [], "two");

@@ -35,8 +35,8 @@ function setup() {
   return { clock, response, enqueued, lines, runner, action };
 }
 
-describe("a write that is slower than the patience of a reconciliation", () => {
-  it("goes on without it, and then is logged if it failed, and reconciles the service again", async () => {
+describe("a write that takes longer than a reconciliation waits", () => {
+  it("continues in the background, logs its failure and reconciles the service again", async () => {
     const { clock, response, enqueued, lines, runner, action } = setup();
     const running = runner.run("service", [action], undefined);
     await clock.advance(5000);
@@ -48,7 +48,7 @@ describe("a write that is slower than the patience of a reconciliation", () => {
     expect(lines).toMatchObject([{ msg: "a slow write failed; trying again" }]);
   });
 
-  it("keeps the runner from being settled for 10 seconds at most", async () => {
+  it("delays the end of the runner by at most 10 seconds", async () => {
     const { clock, runner, action } = setup();
     const running = runner.run("service", [action], undefined);
     await clock.advance(5000);
@@ -65,8 +65,8 @@ describe("a write that is slower than the patience of a reconciliation", () => {
   });
 });
 
-describe("a write that fails in time", () => {
-  it("returns the error to the reconciliation, which is retried", async () => {
+describe("a write that fails while the reconciliation waits", () => {
+  it("returns its error to the reconciliation, which is retried", async () => {
     const { response, enqueued, lines, runner, action } = setup();
     const conflict = new KubeApiError("PATCH /pipe", 409, "{}");
     response.reject(conflict);

@@ -22,7 +22,7 @@ function selected(object: Deployment, { query }: KubeRequest): readonly Deployme
   return selector === undefined || String(selector).includes(`${TYPE_LABEL}=${type}`) ? [object] : [];
 }
 
-it("a pipe that was read does not come back to the cache after its owner made it something else", async () => {
+it("does not put a refreshed Deployment back into the cache after its owner removed the pipe labels", async () => {
   const caches = createCaches();
   const clock = new FakeClock();
   const pipe = toDeploymentView(deployment("1", "database"));

@@ -43,7 +43,7 @@ describe("the rollout budget", () => {
     expect(woken).toEqual(["a"]);
   });
 
-  it("notices rollouts that leave the budget by time", async () => {
+  it("frees the place of a rollout that times out", async () => {
     const { clock, woken, state } = setup(1);
     state.rolling = 0;
     await clock.advance(30_000);

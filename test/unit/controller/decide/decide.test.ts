@@ -83,25 +83,25 @@ describe("decide leaves the pipes alone", () => {
   ])("%s", (_, snapshot) => expect(actionsFor(snapshot)).toEqual([]));
 });
 
-describe("decide, where a pipe was given a size by a later generation of the PipeScaling than is seen", () => {
+describe("decide, if a pipe records a later generation of the PipeScaling than the cache has", () => {
   const ahead = aPipe("a", { lastRollout: aRollout(sizeOfCores(8), { scalingGeneration: 2 }) });
-  it("gives no size before it is known which of the two is wrong", () => {
+  it("resizes nothing until it knows which of the two is wrong", () => {
     expect(actionsFor(aSnapshot([ahead, aPipe("b")]))).toEqual(["confirm the generation for a"]);
   });
-  it("takes no notice if it was another PipeScaling's", () => {
+  it("resizes as usual if the generation belongs to another PipeScaling", () => {
     const lastRollout = aRollout(sizeOfCores(8), { scalingGeneration: 2, scalingUid: "another" });
     expect(actionsFor(aSnapshot([aPipe("a", { lastRollout })]))).toEqual(["a 4000m/16Gi"]);
   });
 });
 
-describe("decide makes the PipeScaling", () => {
-  it("empty with the first pipe", () => {
+describe("decide creates the PipeScaling", () => {
+  it("without a size if the service has its first pipe", () => {
     expect(actionsFor(aSnapshot([aPipe("a")], { scaling: undefined }))).toEqual(["create {}"]);
   });
 
   const sizeSpec = { replicaCpuMillicores: 4000, replicaMemoryGb: 16 };
 
-  it("with the newest size, if it was deleted unseen, and suspended if a pipe has another one", () => {
+  it("with the newest size if it was deleted unnoticed, and suspended if a pipe has another size", () => {
     const older = rollingTo("a", sizeOfCores(2), {
       lastRollout: aRollout(sizeOfCores(2), { startedAtMs: 1 }),
     });
@@ -117,7 +117,7 @@ describe("decide makes the PipeScaling", () => {
     expect(actionsFor(aSnapshot([movedIn, aPipe("b")], { scaling: undefined }))).toEqual(["create {}"]);
   });
 
-  it("as it was, if its deletion was seen, and after the time that its owner has to create it again", () => {
+  it("as it was if its deletion was observed, after the grace time in which its owner can create it again", () => {
     const spec = { ...sizeSpec, suspend: true };
     const at = (recreateAtMs: number) =>
       actionsFor(aSnapshot([aPipe("a")], { scaling: undefined, deleted: { spec, recreateAtMs } }));
@@ -127,31 +127,31 @@ describe("decide makes the PipeScaling", () => {
 });
 
 describe("decide paces a rescale", () => {
-  it("one canary first", () => {
+  it("with one canary first", () => {
     expect(actionsFor(aSnapshot([aPipe("a"), aPipe("b"), aPipe("c")]))).toEqual(["a 4000m/16Gi"]);
     expect(actionsFor(aSnapshot([rollingTo("a", FOUR), aPipe("b"), aPipe("c")]))).toEqual([]);
   });
 
-  it("a healthy one, if there is a choice", () => {
+  it("with a healthy canary if there is one", () => {
     const ill = aPipe("a", { rollout: UNDER_WAY });
     expect(actionsFor(aSnapshot([ill, aPipe("b")]))).toEqual(["b 4000m/16Gi"]);
   });
 
-  it("then the others, within the bound over all services", () => {
+  it("with the other pipes after the canary, within the rollout budget", () => {
     const done = rollingTo("a", FOUR, { rollout: COMPLETE });
     const pipes = [done, aPipe("b"), aPipe("c"), aPipe("d"), aPipe("e")];
     expect(actionsFor(aSnapshot(pipes))).toEqual(["b 4000m/16Gi", "c 4000m/16Gi", "d 4000m/16Gi"]);
     expect(actionsFor(aSnapshot(pipes), { ...DECIDE_OPTIONS, overallFree: 1 })).toEqual(["b 4000m/16Gi"]);
   });
 
-  it("reports a pipe without replicas as done only when Kubernetes has seen its size", () => {
+  it("and reports a pipe without replicas as done only when Kubernetes has observed its size", () => {
     const unseen = { ...UNDER_WAY, isSeen: false };
     const idle = { replicas: 0, lastRollout: aRollout(FOUR, { replicas: 0 }) };
     expect(statesFor(aSnapshot([rollingTo("a", FOUR, { ...idle, rollout: unseen })]))).toEqual(["rolling"]);
     expect(statesFor(aSnapshot([rollingTo("a", FOUR, { ...idle, rollout: COMPLETE })]))).toEqual(["done"]);
   });
 
-  it("counts pods that are still ending", () => {
+  it("and counts pods that are still terminating", () => {
     const ending = { ...COMPLETE, terminatingReplicas: 1 };
     const done = ["a", "b", "c"].map((name) => rollingTo(name, FOUR, { rollout: ending }));
     expect(actionsFor(aSnapshot([...done, aPipe("d")]))).toEqual([]);
@@ -163,15 +163,15 @@ describe("decide paces a rescale", () => {
     expect(actionsFor(aSnapshot([done, ...paused, aPipe("e")]))).toEqual(["e 4000m/16Gi"]);
   });
 
-  it("straight to the newest size", () => {
+  it("and goes straight to the newest size", () => {
     const older = rollingTo("a", sizeOfCores(2));
     expect(actionsFor(aSnapshot([older, aPipe("b")], { scaling: aScaling(8) }))).toEqual(["a 8000m/32Gi"]);
   });
 
   it.each([
-    ["holds a place over all services already", 1, ["a 8000m/32Gi"]],
-    ["has had its time, and so lost its place, needs another", 0, []],
-  ])("a rollout that %s", (_, leftMs, actions) => {
+    ["has a place in the rollout budget", 1, ["a 8000m/32Gi"]],
+    ["timed out and lost its place, if there is another place", 0, []],
+  ])("and redirects a rollout that %s", (_, leftMs, actions) => {
     const startedAtMs = NOW_MS - POLICY.rolloutTimeoutMs + leftMs;
     const older = rollingTo("a", sizeOfCores(2), { lastRollout: aRollout(sizeOfCores(2), { startedAtMs }) });
     const snapshot = aSnapshot([older], { scaling: aScaling(8) });
@@ -230,14 +230,14 @@ describe("decide keeps the rollout window", () => {
   });
 });
 
-describe("decide asks for dry runs before a canary", () => {
+describe("decide starts dry runs before a canary", () => {
   const validating = { ...DECIDE_OPTIONS, validatesFirst: true };
   const key = validationKey(aPipe("a"), FOUR);
   const accepted = (...names: string[]): Partial<Snapshot> => ({
     validations: new Map(names.map((name) => [`uid-${name}`, { key, isPending: false }])),
   });
 
-  it("of all pipes that wait, and starts none before all are accepted", () => {
+  it("of all waiting pipes, and resizes none before all are accepted", () => {
     const pipes = [aPipe("a"), aPipe("b"), aPipe("c", { replicas: 0 })];
     expect(actionsFor(aSnapshot(pipes), validating)).toEqual([
       "dry run of a",
@@ -259,7 +259,7 @@ describe("decide asks for dry runs before a canary", () => {
     expect(actionsFor(larger, validating)).toEqual(["dry run of a", "dry run of b"]);
   });
 
-  it("not while one is pending, not of a single pipe, and not once a pipe has proven the size", () => {
+  it("but not while one is pending, not for a single pipe, and not once a pipe runs the size", () => {
     const pending = { validations: new Map([["uid-a", { key, isPending: true }]]) };
     expect(actionsFor(aSnapshot([aPipe("a"), aPipe("b")], pending), validating)).toEqual(["dry run of b"]);
     expect(actionsFor(aSnapshot([aPipe("a")]), validating)).toEqual(["a 4000m/16Gi"]);
@@ -271,7 +271,7 @@ describe("decide asks for dry runs before a canary", () => {
   });
 });
 
-describe("decide looks at the nodes before it stops the old pods of a pipe", () => {
+describe("decide checks the nodes before it stops the old pods of a pipe", () => {
   const validating = { ...DECIDE_OPTIONS, validatesFirst: true };
   const first = { stopsOldPodsFirst: true };
   const accepted = (...pipes: DeploymentView[]): Partial<Snapshot> => ({
@@ -286,19 +286,19 @@ describe("decide looks at the nodes before it stops the old pods of a pipe", () 
       return `${action.pipe.metadata.name}${action.checksNodes ? " and nodes" : ""}`;
     });
 
-  it("also of a single pipe, which is resized once that is done", () => {
+  it("even if the service has only one pipe, which is resized after the check", () => {
     const pipe = aPipe("a", first);
     expect(actionsFor(aSnapshot([pipe]), validating)).toEqual(["dry run of a"]);
     expect(validated(aSnapshot([pipe]))).toEqual(["a and nodes"]);
     expect(actionsFor(aSnapshot([pipe], accepted(pipe)), validating)).toEqual(["a 4000m/16Gi"]);
   });
 
-  it("of no other pipe, also not in the dry runs before a canary", () => {
+  it("and for no other pipe, not even in the dry runs before a canary", () => {
     expect(validated(aSnapshot([aPipe("a", first), aPipe("b")]))).toEqual(["a and nodes", "b"]);
     expect(validated(aSnapshot([aPipe("a", { ...first, replicas: 0 })]))).toEqual([]);
   });
 
-  it("also once another pipe has proven the size, of those that would start", () => {
+  it("even after another pipe runs the size, for the pipes that would start next", () => {
     const done = rollingTo("a", FOUR, { rollout: COMPLETE });
     const [b, c] = [aPipe("b", first), aPipe("c")];
     expect(actionsFor(aSnapshot([done, b, c]), validating)).toEqual(["dry run of b"]);
@@ -311,7 +311,7 @@ describe("decide looks at the nodes before it stops the old pods of a pipe", () 
     expect(validated(aSnapshot([done, b, ...rolling]))).toEqual([]);
   });
 
-  it("but not of one whose old pods a rollout has stopped already", () => {
+  it("but not for a pipe whose old pods are stopped already", () => {
     const pipe = rollingTo("a", sizeOfCores(2), first);
     expect(actionsFor(aSnapshot([pipe]), validating)).toEqual(["a 4000m/16Gi"]);
   });
@@ -413,7 +413,7 @@ describe("decide remembers what it wrote", () => {
   const decided = (changes: Partial<WriteRecord>, ...pipes: readonly DeploymentView[]) =>
     decide(aSnapshot(pipes.length > 0 ? pipes : [aPipe("a")], record(changes)), DECIDE_OPTIONS);
 
-  it("bounds the resizes of a pipe whose annotation and size another writer removes", () => {
+  it("limits the resizes of a pipe whose annotation and size another writer removes", () => {
     expect(told(decided({ attempts: 1 }).actions)).toEqual(["a 4000m/16Gi"]);
     expect(decided({ attempts: 2 }).actions).toEqual([]);
     expect(failuresOf(decided({ attempts: 4, lastAtMs: NOW_MS - 86_400_000 }))).toMatchObject([
@@ -421,7 +421,7 @@ describe("decide remembers what it wrote", () => {
     ]);
   });
 
-  it("stops after a restart, too, where the status reports the conflict", () => {
+  it("stops after a restart as well if the status reports the conflict", () => {
     const at = new Date(NOW_MS - 3_600_000).toISOString();
     const conflict = {
       pipe: "a",
@@ -438,7 +438,7 @@ describe("decide remembers what it wrote", () => {
     });
   });
 
-  it("bounds the adoptions of a pipe whose annotation does not stay", () => {
+  it("limits the adoptions of a pipe whose annotation disappears each time", () => {
     const sized = aPipe("a", { size: FOUR });
     expect(told(decide(aSnapshot([sized]), DECIDE_OPTIONS).actions)).toEqual(["adopt a with 4000m/16Gi"]);
     const outcome = { type: "done", lastRollout: aRollout(FOUR), isStripped: true } as const;
@@ -456,7 +456,7 @@ describe("decide remembers what it wrote", () => {
     expect(moved({ lastRollout: { ...lastRollout, startedAtMs: 0 } })).toEqual(["a back to 1000m/4Gi"]);
   });
 
-  it("retries a write that got an error after a time that doubles, and lets the other pipes go on", () => {
+  it("retries a failed write after a delay that doubles, while the other pipes continue", () => {
     const at = (attempts: number, agoMs: number) =>
       decided({ attempts, lastAtMs: NOW_MS - agoMs, outcome: failed("WriteFailed") }, aPipe("a"), aPipe("b"));
     expect(told(at(3, 3999).actions)).toEqual(["b 4000m/16Gi"]);
@@ -487,7 +487,7 @@ describe("decide remembers what it wrote", () => {
     expect(told(later.actions)).toEqual(["a 4000m/16Gi"]);
   });
 
-  it("reads a pipe whose write got no response, and counts it as a rollout until then", () => {
+  it("reads a pipe whose write got no response, and counts it as a rollout until the read succeeds", () => {
     const error = { reason: "WriteFailed", message: "cut short" } as const;
     expect(told(decided({ outcome: { type: "unknown", error } }, aPipe("a"), aPipe("b")).actions)).toEqual([
       "read a",
@@ -511,7 +511,7 @@ describe("decide remembers what it wrote", () => {
     expect(actionsFor(aSnapshot([stuck], refused(0, 1000)))).toEqual(["a back to 1000m/4Gi"]);
   });
 
-  it("bounds rollbacks that fail, and reports why", () => {
+  it("limits rollbacks that fail, and reports the reason", () => {
     const decision = decided({ purpose: "roll-back", attempts: 2, outcome: failed("Refused") }, stuck);
     expect(decision.actions).toEqual([]);
     expect(failuresOf(decision)).toMatchObject([
@@ -525,8 +525,8 @@ describe("decide remembers what it wrote", () => {
   });
 });
 
-describe("decide looks at the CPU limit of a pipe", () => {
-  it("and names the remedy where the limit is below the size", () => {
+describe("decide checks the CPU limit of a pipe", () => {
+  it("and names the remedy if the limit is below the size", () => {
     expect(
       failuresOf(decide(aSnapshot([aPipe("a", { cpuLimitMillicores: 2000 })]), DECIDE_OPTIONS)),
     ).toMatchObject([
@@ -537,7 +537,7 @@ describe("decide looks at the CPU limit of a pipe", () => {
     ]);
   });
 
-  it("and resizes below it", () => {
+  it("and resizes if the limit allows the size", () => {
     expect(actionsFor(aSnapshot([aPipe("a", { cpuLimitMillicores: 6000 })]))).toEqual(["a 4000m/16Gi"]);
   });
 });
@@ -600,7 +600,7 @@ describe("decide, when a pipe cannot take the size", () => {
         },
       },
     ],
-  ])("by %s puts it back to what it ran, and leaves the others", (reason, changes) => {
+  ])("because of %s, rolls it back and leaves the others alone", (reason, changes) => {
     const decision = decide(aSnapshot([rollingTo("a", FOUR, changes), aPipe("b")]), DECIDE_OPTIONS);
     expect(told(decision.actions)).toEqual(["a back to 1000m/4Gi"]);
     expect(failuresOf(decision)).toMatchObject([{ pipe: "a", size: "4000m/16Gi", reason, attempts: 1 }]);
@@ -609,7 +609,7 @@ describe("decide, when a pipe cannot take the size", () => {
   const words = "0/3 nodes are available: 3 Insufficient cpu.";
   const unschedulable = new Map([["a", words]]);
 
-  it("puts a Recreate pipe back as soon as its new pod fits no node: its old one is gone", () => {
+  it("rolls back a Recreate pipe as soon as its new pod fits no node, because its old pod is gone", () => {
     const decision = decide(
       aSnapshot([rollingTo("a", FOUR, { stopsOldPodsFirst: true })], { unschedulable }),
       DECIDE_OPTIONS,
@@ -618,7 +618,7 @@ describe("decide, when a pipe cannot take the size", () => {
     expect(failuresOf(decision)).toMatchObject([{ reason: "Unschedulable", message: words }]);
   });
 
-  it("waits with any other for a node, and says what it waits for", () => {
+  it("waits for a node with any other pipe, and reports what it waits for", () => {
     const waiting = decide(aSnapshot([rollingTo("a", FOUR)], { unschedulable }), DECIDE_OPTIONS);
     expect(told(waiting.actions)).toEqual([]);
     expect(waiting.sizing?.assessments).toMatchObject([{ state: "rolling", obstacle: words }]);
@@ -649,7 +649,7 @@ describe("decide, when a pipe cannot take the size", () => {
       ]),
     });
 
-    it("gives the pipe that one, if it can be given now", () => {
+    it("applies the other size if that is possible now", () => {
       expect(asked([stopped])).toEqual(["a 8000m/32Gi"]);
     });
 
@@ -668,11 +668,11 @@ describe("decide, when a pipe cannot take the size", () => {
         {},
         [rollingTo("b", sizeOfCores(8), { lastRollout: aRollout(sizeOfCores(8), { startedAtMs: 0 }) })],
       ],
-    ])("rolls the pipe back if that one %s", (_, changes, ofPipe, others) => {
+    ])("rolls the pipe back if the other size %s", (_, changes, ofPipe, others) => {
       expect(asked([{ ...stopped, ...ofPipe }, ...others], changes)[0]).toBe("a back to 1000m/4Gi");
     });
 
-    it("records the size that failed, so that the one that is wanted can still be tried", () => {
+    it("records the failed size, so that the requested one can still be tried", () => {
       const snapshot = aSnapshot([{ ...stopped, cpuLimitMillicores: 6000 }], {
         ...{ unschedulable, scaling: aScaling(8) },
       });
@@ -681,7 +681,7 @@ describe("decide, when a pipe cannot take the size", () => {
       ]);
     });
 
-    it("bounds rollbacks that are refused, too", () => {
+    it("limits rollbacks that are refused", () => {
       const actionsAt = (attempts: number, agoMs: number) =>
         asked(
           [{ ...stopped, cpuLimitMillicores: 6000 }],
@@ -716,7 +716,7 @@ describe("decide, when a pipe cannot take the size", () => {
     });
   });
 
-  it("names who else writes the size", () => {
+  it("names the other writer of the size", () => {
     const taken = { lastRollout: aRollout(FOUR, { attempts: 4 }) };
     const messageOf = (otherManagers: readonly string[]) =>
       failuresOf(decide(aSnapshot([aPipe("a", { ...taken, otherManagers })]), DECIDE_OPTIONS))[0]?.message;
@@ -724,13 +724,13 @@ describe("decide, when a pipe cannot take the size", () => {
     expect(messageOf([])).toMatch(/^another writer has changed/);
   });
 
-  it("does not take an older deadline's condition for this one's", () => {
+  it("does not mistake the condition of an earlier rollout for a failure of this one", () => {
     const progressing = condition("Progressing", "ProgressDeadlineExceeded", NOW_MS);
     const rollout = { ...UNDER_WAY, progressing, progressedAtS: aRollout(FOUR).progressedAtS };
     expect(statesFor(aSnapshot([rollingTo("a", FOUR, { rollout })]))).toEqual(["rolling"]);
   });
 
-  it("gives a ReplicaFailure half a minute to pass, and rechecks then", () => {
+  it("ignores a ReplicaFailure for half a minute, and rechecks then", () => {
     const replicaFailure = condition("ReplicaFailure", "FailedCreate", NOW_MS - 10_000);
     const { sizing } = decide(
       aSnapshot([rollingTo("a", FOUR, { rollout: { ...UNDER_WAY, replicaFailure } })]),
@@ -742,7 +742,7 @@ describe("decide, when a pipe cannot take the size", () => {
   it.each([
     ["of this attempt puts a pipe without pods back at once", 999, "failed"],
     ["left from the size before does not", 1000, "rolling"],
-  ])("a ReplicaFailure %s", (_, earlierMs, state) => {
+  ])("treats a ReplicaFailure %s", (_, earlierMs, state) => {
     const lastRollout = aRollout(FOUR, { startedAtMs: NOW_MS - 5000 });
     const replicaFailure = condition("ReplicaFailure", "FailedCreate", lastRollout.startedAtMs - earlierMs);
     const rollout = { ...UNDER_WAY, isWithoutPods: true, replicaFailure };
@@ -754,17 +754,17 @@ describe("decide, when a pipe cannot take the size", () => {
   const before = new Date(late.startedAtMs).toISOString();
   const now = new Date(NOW_MS - 1000).toISOString();
   it.each([
-    ["that is seen to", "ReplicaSetUpdated", "True", now, now, NOW_MS - 1000],
+    ["that makes progress again", "ReplicaSetUpdated", "True", now, now, NOW_MS - 1000],
     [
-      "that is told to, which no transition shows",
+      "that is resumed, which changes no transition time",
       "DeploymentResumed",
       "Unknown",
       before,
       now,
       NOW_MS - 1000,
     ],
-    ["that nobody has told to yet", "DeploymentPaused", "Unknown", before, before, NOW_MS],
-  ])("gives a rollout that was paused its whole time once it goes on: one %s", (...row) => {
+    ["that is still paused", "DeploymentPaused", "Unknown", before, before, NOW_MS],
+  ])("gives a paused rollout its whole timeout once it is resumed: one %s", (...row) => {
     const [, reason, status, lastTransitionTime, lastUpdateTime, sinceMs] = row;
     const progressing = { type: "Progressing", status, reason, lastTransitionTime, lastUpdateTime };
     const pipe = rollingTo("a", FOUR, { lastRollout: late, rollout: { ...UNDER_WAY, progressing } });
@@ -773,7 +773,7 @@ describe("decide, when a pipe cannot take the size", () => {
     ]);
   });
 
-  it("does not hold against a pipe what another of its name could not take", () => {
+  it("does not treat a pipe as failed because an earlier pipe with its name failed", () => {
     const at = new Date(NOW_MS - 60_000).toISOString();
     const failure = { size: "4000m/16Gi", reason: "Refused", message: "no", attempts: 1, at, generation: 1 };
     const failures = [{ pipe: "a", uid: "uid-a", ...failure }];
@@ -789,7 +789,7 @@ describe("decide, when a pipe cannot take the size", () => {
     return aPipe("a", { lastRollout, stopsOldPodsFirst });
   };
 
-  it("remembers why after a crash between the rollback and the report", () => {
+  it("still reports the cause after a crash between the rollback and the report", () => {
     const decision = decide(aSnapshot([rolledBack(1), aPipe("b")]), DECIDE_OPTIONS);
     expect(told(decision.actions)).toEqual([]);
     expect(failuresOf(decision)).toMatchObject([
@@ -802,7 +802,7 @@ describe("decide, when a pipe cannot take the size", () => {
     [2, 10],
     [5, 60],
     [9, 60],
-  ])("after %i tries tries again in %i minutes", (attempts, minutes) => {
+  ])("retries after %i attempts in %i minutes", (attempts, minutes) => {
     const startedAtMs = NOW_MS - minutes * 60_000;
     const at = (ms: number) => aSnapshot([rolledBack(attempts, { startedAtMs: ms })]);
     expect(actionsFor(at(startedAtMs + 1))).toEqual([]);
@@ -810,7 +810,7 @@ describe("decide, when a pipe cannot take the size", () => {
     expect(actions).toMatchObject([{ type: "resize", rollout: { attempts: attempts + 1 } }]);
   });
 
-  it("tries again at once when asked, or when another size is wanted", () => {
+  it("retries at once on request, or if another size is requested", () => {
     const asked = aScaling(4, { retryRequestedAtMs: NOW_MS });
     expect(actionsFor(aSnapshot([rolledBack(1)], { scaling: asked }))).toEqual(["a 4000m/16Gi"]);
     expect(actionsFor(aSnapshot([rolledBack(1)], { scaling: aScaling(8) }))).toEqual(["a 8000m/32Gi"]);
@@ -822,7 +822,7 @@ describe("decide, when a pipe cannot take the size", () => {
     progressedAtS: late.startedAtMs / 1000,
   };
 
-  it("that its owner has changed since, and of which is not known whether it had come up, leaves it", () => {
+  it("leaves a pipe alone that its owner has changed since, if it may have come up before", () => {
     const lastRollout = { ...late, scalingUid: "of the PipeScaling that was deleted" };
     const at = (revision: number) =>
       aSnapshot([rollingTo("a", FOUR, { lastRollout, rollout: stale, revision })]);
@@ -831,7 +831,7 @@ describe("decide, when a pipe cannot take the size", () => {
     expect(actionsFor(at(lastRollout.revision))).toEqual(["a back to 1000m/4Gi"]);
   });
 
-  it("judges no rollout of a pipe that was never given a size", () => {
+  it("never fails a rollout of a pipe that was never resized", () => {
     const adopted = aPipe("a", {
       size: FOUR,
       lastRollout: aRollout(FOUR, { attempts: 0, generation: 0 }),
@@ -840,7 +840,7 @@ describe("decide, when a pipe cannot take the size", () => {
     expect(statesFor(aSnapshot([adopted]))).toEqual(["rolling"]);
   });
 
-  it("does not wait for a time that a wrong clock has stamped", () => {
+  it("does not wait for a timestamp that a wrong clock wrote", () => {
     const startedAtMs = NOW_MS + 86_400_000;
     const at = (agoMs: number) => {
       const rollout = { ...UNDER_WAY, progressedAtS: (NOW_MS - agoMs) / 1000 };
@@ -854,7 +854,7 @@ describe("decide, when a pipe cannot take the size", () => {
     ]);
   });
 
-  it("says how long it has waited, also where that is less than a minute", () => {
+  it("reports the time that it has waited, even if that is less than a minute", () => {
     const failures = failuresOf(
       decide(aSnapshot([rollingTo("a", FOUR)]), {
         ...DECIDE_OPTIONS,
@@ -864,12 +864,12 @@ describe("decide, when a pipe cannot take the size", () => {
     expect(failures).toMatchObject([{ message: "the rollout has not completed in 12.5 s" }]);
   });
 
-  it("does not try a Recreate pipe again by itself", () => {
+  it("does not retry a Recreate pipe without a request", () => {
     const startedAtMs = NOW_MS - 86_400_000;
     expect(actionsFor(aSnapshot([rolledBack(1, { startedAtMs }, true)]))).toEqual([]);
   });
 
-  it("gives it again to a pipe whose fields another writer took, with pauses, four times in all", () => {
+  it("applies the size to a pipe with a field conflict four times in total, with pauses", () => {
     const taken = (attempts: number, agoMs: number) =>
       aSnapshot([aPipe("a", { lastRollout: aRollout(FOUR, { attempts, startedAtMs: NOW_MS - agoMs }) })]);
     expect(actionsFor(taken(1, 0))).toEqual(["a 4000m/16Gi"]);
@@ -892,14 +892,14 @@ describe("decide counts a pipe as done", () => {
     return rollingTo("a", FOUR, { lastRollout, ...changes });
   };
 
-  it("whose pods fell ill after it was reported to have come up: Ready is about size", () => {
+  it("whose pods became unready after they came up, because Ready is about the size", () => {
     expect(statesFor(aSnapshot([pipe()], { scaling: reported }))).toEqual(["done"]);
   });
 
   it.each<[string, DeploymentView]>([
     ["was resized to it again since", pipe({}, 9)],
     ["is another by the same name", pipe({ metadata: { ...pipe().metadata, uid: "another" } })],
-  ])("but not one that %s", (_, other) => {
+  ])("but not a pipe that %s", (_, other) => {
     expect(statesFor(aSnapshot([other], { scaling: reported }))).toEqual(["failed"]);
   });
 
@@ -911,7 +911,7 @@ describe("decide counts a pipe as done", () => {
   });
 });
 
-describe("decide, whatever the state of the pipes", () => {
+describe("decide, for every state of the pipes", () => {
   const cores = fc.constantFrom(1, 2, 4, 8);
   const size = cores.map(sizeOfCores);
   const pipe = fc
@@ -950,7 +950,7 @@ describe("decide, whatever the state of the pipes", () => {
       ),
     );
 
-  it("applies nothing but the desired size, and rolls back only to a size that completed", () => {
+  it("applies only the desired size, and rolls back only to a size that completed", () => {
     fc.assert(
       fc.property(snapshot, (each) => {
         const { actions, sizing } = decide(each, DECIDE_OPTIONS);
@@ -967,7 +967,7 @@ describe("decide, whatever the state of the pipes", () => {
 
   const isOurs = (one: DeploymentView) => OURS.includes(rolloutPhase(one, { nowMs: NOW_MS, policy: POLICY }));
 
-  it("touches each pipe at most once, and restarts no more than allowed", () => {
+  it("writes each pipe at most once, and restarts no more pipes than allowed", () => {
     fc.assert(
       fc.property(snapshot, fc.integer({ min: 0, max: 50 }), (each, overallFree) => {
         const { actions } = decide(each, { ...DECIDE_OPTIONS, overallFree });
@@ -984,7 +984,7 @@ describe("decide, whatever the state of the pipes", () => {
     );
   });
 
-  it("is the same for the same snapshot", () => {
+  it("returns the same actions for the same snapshot", () => {
     fc.assert(
       fc.property(snapshot, (each) => {
         expect(decide(structuredClone(each), DECIDE_OPTIONS)).toEqual(decide(each, DECIDE_OPTIONS));

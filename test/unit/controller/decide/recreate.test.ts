@@ -126,7 +126,7 @@ function writesAfterRecreation(pipes: readonly DeploymentView[]): readonly strin
   return decide({ ...snapshot, scaling }, DECIDE_OPTIONS).actions.map(({ type }) => type);
 }
 
-it("resizes no pipe when it is created again, whatever became of the annotations of the pipes", () => {
+it("a PipeScaling that is created again resizes no pipe, whatever happened to the annotations of the pipes", () => {
   const sized = fc.record({
     cores: fc.constantFrom(1, 2, 4),
     startedAtMs: fc.integer({ min: NOW_MS - 5000, max: NOW_MS }),

@@ -89,7 +89,7 @@ describe("a VerticalPodAutoscaler", () => {
 describe("a horizontal autoscaler", () => {
   const of = (...metrics: readonly object[]) =>
     toHorizontalAutoscalerView({ metadata, spec: { scaleTargetRef: deployment, metrics } }).deployment;
-  it("matters where it measures as a share of the requests", () => {
+  it("matters if it measures utilization of the requests", () => {
     const target = { target: { type: "Utilization" } };
     expect(of({ resource: target })).toBe("a");
     expect(of({ type: "External" }, { containerResource: target })).toBe("a");
@@ -98,7 +98,7 @@ describe("a horizontal autoscaler", () => {
   });
 });
 
-describe("beside an autoscaler", () => {
+describe("a pipe with an autoscaler", () => {
   const scaler = (kind: AutoscalerView["kind"]): AutoscalerView => ({
     metadata: { ...metadata, generation: 1 },
     kind,
@@ -108,7 +108,7 @@ describe("beside an autoscaler", () => {
   const beside = (kind: AutoscalerView["kind"], pipes = [aPipe("a"), aPipe("b")]) =>
     aSnapshot(pipes, { autoscalers: new Map([["a", [scaler(kind)]]]) });
 
-  it("that sets the size of its pods a pipe is left alone and named, and the others go on", () => {
+  it("is left alone and reported if the autoscaler sets the size of its pods, while the others are resized", () => {
     const decision = decide(beside("VerticalPodAutoscaler"), DECIDE_OPTIONS);
     expect(decision.actions).toMatchObject([{ type: "resize", pipe: { metadata: { name: "b" } } }]);
     expect(failuresOf(decision)).toMatchObject([
@@ -120,7 +120,7 @@ describe("beside an autoscaler", () => {
     ]);
   });
 
-  it("that counts its replicas by the size a pipe is sized all the same, and a person is told", () => {
+  it("is resized and reported if the autoscaler only sets the replicas", () => {
     const done = [aPipe("a", { size: sizeOfCores(4) })];
     const snapshot = beside("HorizontalPodAutoscaler", done);
     const { sizing } = decide(snapshot, DECIDE_OPTIONS);

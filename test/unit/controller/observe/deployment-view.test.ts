@@ -86,7 +86,7 @@ describe("the last rollout of a pipe", () => {
   });
 });
 
-describe("a pipe without a last rollout that counts", () => {
+describe("a pipe without a valid last rollout", () => {
   const resizedAt = NOW_MS - 60_000;
   const sizeOwner = (manager: string, name = "pipe"): ManagedFields => ({
     manager,
@@ -104,12 +104,12 @@ describe("a pipe without a last rollout that counts", () => {
     },
   });
 
-  it("shows when it was resized while the controller manages resources of its container", () => {
+  it("has a time of resize while the controller manages resources of its container", () => {
     const managedFields = [sizeOwner(CONTROLLER_FIELD_MANAGER)];
     expect(viewWith({ annotations: {}, managedFields }).resizedAtMs).toBe(resizedAt);
   });
 
-  it("shows it by an annotation of its service that another writer brought back", () => {
+  it("has a time of resize if another writer restored an annotation of its service", () => {
     const { startedAtMs } = ROLLOUT;
     const creationTimestamp = new Date(NOW_MS).toISOString();
     const undone = { creationTimestamp, managedFields: managedBy("kubectl-rollout") };
@@ -118,7 +118,7 @@ describe("a pipe without a last rollout that counts", () => {
     expect(viewWith(restored).resizedAtMs).toBe(startedAtMs);
   });
 
-  it("shows no later time than that at which another writer wrote the annotation", () => {
+  it("has a time of resize no later than the time at which another writer wrote the annotation", () => {
     const annotations = {
       [LAST_ROLLOUT_ANNOTATION]: formatLastRollout({ ...ROLLOUT, startedAtMs: 2 * NOW_MS }, "uid"),
     };
@@ -129,20 +129,20 @@ describe("a pipe without a last rollout that counts", () => {
     expect(viewWith({ annotations, creationTimestamp, managedFields }).resizedAtMs).toBe(resizedAt);
   });
 
-  it("does not show it by an annotation of another service, nor by the fields of another writer or container", () => {
+  it("has no time of resize from an annotation of another service, or from fields of another writer or container", () => {
     const labels = { [SERVICE_LABEL]: "another" };
     expect(viewWith({ uid: "copied", managedFields: [], labels }).resizedAtMs).toBeUndefined();
     for (const owner of [sizeOwner("helm"), sizeOwner(CONTROLLER_FIELD_MANAGER, "sidecar")])
       expect(viewWith({ annotations: {}, managedFields: [owner] }).resizedAtMs).toBeUndefined();
   });
 
-  it("does not show it while the last rollout counts, which says it better", () => {
+  it("has no separate time of resize while its last rollout is valid", () => {
     expect(viewWith({}).lastRollout).toBeDefined();
     expect(viewWith({}).resizedAtMs).toBeUndefined();
   });
 });
 
-describe("the rollout of a Deployment is complete", () => {
+describe("the rollout of a Deployment", () => {
   it.each([
     ["if all replicas are available", { availableReplicas: 1 }, true],
     ["if Kubernetes announced it, whatever becomes of the pods later", announcedAt(NOW_MS + 5000), true],
@@ -158,7 +158,7 @@ describe("the rollout of a Deployment is complete", () => {
     expect(toDeploymentView(deployment(status)).rollout.isComplete).toBe(isComplete);
   });
 
-  it("is not complete by the announcement of the rollout before where a webhook removed the annotation", () => {
+  it("is not complete by the condition of the rollout before it, if a webhook removed the annotation", () => {
     const { metadata, ...made } = deployment(announcedAt(NOW_MS));
     const pipe = toDeploymentView({ ...made, metadata: { ...metadata, annotations: {} } });
     const write: WriteRecord = {
@@ -170,7 +170,7 @@ describe("the rollout of a Deployment is complete", () => {
     expect(known.rollout.isComplete).toBe(false);
   });
 
-  it("is not believed to be complete by an announcement if it was resized without replicas", () => {
+  it("is not complete by its condition if it was resized without replicas", () => {
     const resizedIdle = { ...ROLLOUT, replicas: 0 };
     const isComplete = (status: Deployment["status"]) =>
       toDeploymentView(deployment(status, resizedIdle)).rollout.isComplete;
@@ -183,7 +183,7 @@ describe("the rollout of a Deployment is complete", () => {
     ["one is ending", { replicas: 0, terminatingReplicas: 1 }, false],
     ["the status is old", { replicas: 0, observedGeneration: 6 }, false],
     ["there is none", { replicas: 0 }, true],
-  ])("and it is without pods only when none exists: %s", (_, status, isWithoutPods) => {
+  ])("has no pods only if none exists: %s", (_, status, isWithoutPods) => {
     expect(toDeploymentView(deployment(status)).rollout.isWithoutPods).toBe(isWithoutPods);
   });
 });

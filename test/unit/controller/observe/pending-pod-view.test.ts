@@ -30,24 +30,24 @@ function aPod(changes: Partial<Pod["metadata"]> = {}, reason = "Unschedulable"):
 }
 
 describe("a pod without a node", () => {
-  it("is of the Deployment that its ReplicaSet is named after, whatever dashes that has", () => {
+  it("belongs to the Deployment that its ReplicaSet is named after, even if the name has dashes", () => {
     expect(toPendingPodView(aPod())).toMatchObject({ pipeName: "orders-v2", unschedulable: WORDS });
   });
 
   it.each<[string, Pod]>([
     ["a Job's", aPod({ ownerReferences: [{ kind: "Job", name: "orders-v2-5d8f", uid: "j" }] })],
-    ["nobody's", aPod({ ownerReferences: [] })],
+    ["without an owner", aPod({ ownerReferences: [] })],
     ["one of a ReplicaSet without a Deployment", aPod({ labels: {} })],
     ["one on its way out", aPod({ deletionTimestamp: "2026-01-01T00:00:00Z" })],
-  ])("that is %s is of no pipe", (_, pod) => {
+  ])("belongs to no pipe if it is %s", (_, pod) => {
     expect(toPendingPodView(pod).pipeName).toBeUndefined();
   });
 
-  it("that waits behind a scheduling gate is not unschedulable", () => {
+  it("is not unschedulable while it has a scheduling gate", () => {
     expect(toPendingPodView(aPod({}, "SchedulingGated")).unschedulable).toBeUndefined();
   });
 
-  it("tells of a pipe only if it has the size that the pipe has now", () => {
+  it("counts for a pipe only if it has the pipe's current size", () => {
     const pods = [toPendingPodView(aPod())];
     expect(unschedulableReason(aPipe("orders-v2", { size: sizeOfCores(4) }), pods)).toBe(WORDS);
     expect(unschedulableReason(aPipe("orders-v2", { size: sizeOfCores(2) }), pods)).toBeUndefined();

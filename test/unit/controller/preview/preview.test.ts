@@ -21,12 +21,12 @@ function told(snapshot: Snapshot, options = DECIDE_OPTIONS): string[] {
 }
 
 describe("a preview", () => {
-  it("says nothing of pipes that have their size", () => {
+  it("omits pipes that have their size", () => {
     expect(told(aSnapshot([aPipe("a", { size: FOUR })]))).toEqual([]);
     expect(told(aSnapshot([], { scaling: undefined }))).toEqual([]);
   });
 
-  it("tells who is first and what the others wait for", () => {
+  it("shows the first pipe and what the others wait for", () => {
     const snapshot = aSnapshot([aPipe("a"), aPipe("b")]);
     expect(told(snapshot)).toEqual([
       "a: resize it now",
@@ -38,7 +38,7 @@ describe("a preview", () => {
     });
   });
 
-  it("goes on from the PipeScaling that would be made", () => {
+  it("continues with the PipeScaling that would be created", () => {
     const deleted = { spec: aScaling(4).spec, recreateAtMs: NOW_MS };
     const done = rollingTo("a", FOUR, { rollout: COMPLETE });
     expect(told(aSnapshot([done, aPipe("b")], { scaling: undefined, deleted }))).toEqual([
@@ -51,7 +51,7 @@ describe("a preview", () => {
     ]);
   });
 
-  it("tells what is in the way", () => {
+  it("shows why a pipe cannot be resized", () => {
     const obstacle = { reason: "UnknownTier", message: "The tier is gold." } as const;
     expect(told(aSnapshot([aPipe("a")], { tier: { ok: false, obstacle } }))).toEqual([
       "-: leave it: The tier is gold.",
@@ -82,7 +82,7 @@ describe("a preview", () => {
     expect(told(aSnapshot([unclear]))).toEqual(["a: leave it: it has two"]);
   });
 
-  it("keeps to the bound over all services", () => {
+  it("respects the rollout budget", () => {
     const done = rollingTo("a", FOUR, { rollout: COMPLETE });
     expect(told(aSnapshot([done, aPipe("b")]), { ...DECIDE_OPTIONS, overallFree: 0 })).toEqual([
       "b: resize it later: it waits for rollouts of other services",

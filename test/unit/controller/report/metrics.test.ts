@@ -30,7 +30,7 @@ const event = (type: "Normal" | "Warning", reason: string) => ({
 });
 
 describe("the controller's metrics", () => {
-  it("count pipes by state and services by condition, as they were at the last pass", async () => {
+  it("count pipes by state and services by condition, as of the last reconciliation", async () => {
     const { metrics, series } = setup();
     const stalled: PipeScalingStatus["conditions"] = [
       { ...CONDITION, type: "Ready", status: "False" },
@@ -59,7 +59,7 @@ describe("the controller's metrics", () => {
     ]);
   });
 
-  it("tell how long the oldest change has been on its way", async () => {
+  it("have the age of the oldest rescale in progress", async () => {
     const { clock, metrics, series } = setup();
     const since = (ms: number) => ({ startedAt: new Date(clock.now() - ms).toISOString() });
     metrics.passed("a", aStatus({ propagation: since(60_000) }), []);
@@ -72,7 +72,7 @@ describe("the controller's metrics", () => {
     expect(await series(name)).toEqual([`${name} 0`]);
   });
 
-  it("time a change when it is complete, once", async () => {
+  it("record the duration of a rescale once, when it completes", async () => {
     const { metrics, series } = setup();
     const begun = aStatus({ propagation: { startedAt: "2026-01-01T00:00:00Z" } });
     const done = aStatus({
@@ -89,7 +89,7 @@ describe("the controller's metrics", () => {
     );
   });
 
-  it("count failures by reasons that are known beforehand", async () => {
+  it("count failures by a fixed set of reasons", async () => {
     const { metrics, series } = setup();
     const events = [
       event("Warning", "Refused"),
@@ -104,7 +104,7 @@ describe("the controller's metrics", () => {
     ]);
   });
 
-  it("have a series for each of a thousand services, the largest, and one for the others", async () => {
+  it("have a series for each of the thousand largest services, and one for the others", async () => {
     const { metrics, series } = setup();
     for (let at = 0; at < 1003; at += 1) metrics.passed(`s${at}`, aStatus({ computeUnits: at }), []);
     const units = await series("pipe_scaling_compute_units{");

@@ -15,13 +15,13 @@ describe("a notice about an object that the controller does not manage", () => {
     return { store, notices };
   }
 
-  it("is new until it was given, and again with another text", () => {
+  it("is new until it was reported, and again if its text changes", () => {
     const { notices } = setup();
     expect(notices.isNew(foreign, "UnknownService")).toBe(false);
     expect(notices.isNew(foreign, "MalformedRecord")).toBe(true);
   });
 
-  it("is new again once the object was managed meanwhile", () => {
+  it("is new again after the object was managed for a while", () => {
     const { notices } = setup();
     notices.forget(foreign);
     expect(notices.isNew(foreign, "UnknownService")).toBe(true);

@@ -124,7 +124,7 @@ describe("the spans of a rescale", () => {
     expect(refused?.startMs, "a refused patch, which has not started a rollout").toBe(Date.parse(failure.at));
   });
 
-  it("record a rescale that another one superseded", () => {
+  it("include a rescale that another one superseded", () => {
     const after = statusOf([], { requestId: OTHER_ID, startedAt: COMPLETED });
     expect(spans(statusOf([], underWay), after, [])).toEqual([
       expect.objectContaining({

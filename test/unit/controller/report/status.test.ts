@@ -49,7 +49,7 @@ describe("a pipe that the controller never resized and that came up", () => {
   });
 });
 
-it("the last good size of a pipe is known while it has another one", () => {
+it("the last good size of a pipe is in the status while the pipe has another size", () => {
   const [, status = {}] = statusesOf(done, { size: FOUR, rollout: UNDER_WAY });
   const rolling = rollingTo("a", FOUR, {
     lastRollout: aRollout(FOUR, { startedAtMs: 0, lastGoodSize: undefined }),

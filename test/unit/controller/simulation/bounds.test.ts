@@ -77,7 +77,7 @@ describe("the work of the controller", () => {
 });
 
 describe("a writer that replaces the Deployment again and again", () => {
-  it("is answered with few writes, a conflict that the status names, and no word of success", async () => {
+  it("leads to few writes and a field conflict in the status, and never to Ready", async () => {
     const simulation = await started(1);
     const manifest = pipeDeployment({ name: "pipe-0", namespace: "pipes", serviceId: "", cores: 1 });
     simulation.ask(1, 4);
@@ -100,7 +100,7 @@ describe("a writer that replaces the Deployment again and again", () => {
 });
 
 describe("a webhook that removes the annotation", () => {
-  it("is answered with few writes, and does not make the controller exceed the rollout budget", async () => {
+  it("leads to few writes, and never exceeds the rollout budget", async () => {
     const simulation = new Simulation({ mostRollouts: 1 });
     for (const service of [1, 2, 3]) {
       simulation.addService(service);
@@ -125,7 +125,7 @@ describe("a webhook that removes the annotation", () => {
 });
 
 describe("a PipeScaling that is deleted", () => {
-  it("comes back as it was, suspended and with the size asked for, and nothing is resized", async () => {
+  it("is created again as it was, suspended and with the requested size, and resizes nothing", async () => {
     const simulation = await started(2);
     simulation.ask(1, 6);
     await simulation.run(MINUTE);
@@ -145,8 +145,8 @@ describe("a PipeScaling that is deleted", () => {
   });
 });
 
-describe("a pipe that is removed", () => {
-  it("completes no rescale a second time", async () => {
+describe("removing a pipe", () => {
+  it("does not complete a rescale a second time", async () => {
     const simulation = await started(2);
     simulation.ask(1, 4);
     await simulation.run(HOUR);
@@ -160,8 +160,8 @@ describe("a pipe that is removed", () => {
   });
 });
 
-describe("a pipe that nothing can be done for", () => {
-  it("says once in an Event of its own why, where it has no PipeScaling", async () => {
+describe("a pipe that cannot be resized", () => {
+  it("gets one Event with the reason if its service has no PipeScaling", async () => {
     const simulation = new Simulation();
     simulation.setTier("gold");
     simulation.addService(1);

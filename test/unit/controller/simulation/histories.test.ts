@@ -147,7 +147,7 @@ const steps = fc.oneof(
 );
 
 // A failure is made as small as it can be, which takes its time.
-it("in every history, pipes that came up are never rolled back, no bound is exceeded, and every pipe converges", {
+it("in every history, pipes that came up are never rolled back, no limit is exceeded, and every pipe converges", {
   timeout: 300_000,
 }, async () => {
   const histories = fc.record({

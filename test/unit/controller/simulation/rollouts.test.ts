@@ -30,8 +30,8 @@ function triesOf({ cluster }: Simulation, name: string, size: string | undefined
   return cluster.writes.filter((line) => line === `${name} ${size}`).length;
 }
 
-describe("the bound over all services", () => {
-  it("gives its places to whoever waits, also for a canary, as soon as they are free", async () => {
+describe("the rollout budget", () => {
+  it("starts a waiting rollout as soon as another one ends, even a canary", async () => {
     const simulation = new Simulation({ mostRollouts: 2 });
     for (const service of [1, 2, 3, 4, 5]) {
       simulation.addService(service);
@@ -45,7 +45,7 @@ describe("the bound over all services", () => {
     expect(simulation.cluster.judge.mostRolling).toBe(2);
   });
 
-  it("holds while pods of before still end", async () => {
+  it("still counts a rollout while its old pods terminate", async () => {
     const simulation = new Simulation({ mostRollouts: 1 });
     for (const service of [1, 2, 3]) {
       simulation.addService(service);
@@ -68,7 +68,7 @@ describe("the bound over all services", () => {
     ["goes on", () => undefined],
     ["starts again", (simulation: Simulation) => simulation.start()],
   ])(
-    "holds for a rollout whose annotation another writer removes, while the controller %s",
+    "still counts a rollout whose annotation another writer removes, while the controller %s",
     async (_, then) => {
       const simulation = new Simulation({ mostRollouts: 1 });
       for (const service of [1, 2]) {
@@ -91,7 +91,7 @@ describe("the bound over all services", () => {
     },
   );
 
-  it("lets who waits have the place of a rollout that has had its time", async () => {
+  it("starts a waiting rollout when another one times out", async () => {
     const simulation = new Simulation({ mostRollouts: 1 });
     for (const service of [1, 2]) simulation.addService(service);
     simulation.deploy("stuck", 1, { cores: 2 });
@@ -230,7 +230,7 @@ describe("a pipe whose rollout stops its old pods first", () => {
     expect(simulation.sizes("a")).toEqual([FOUR]);
   });
 
-  it("is the only kind that is compared with the nodes", async () => {
+  it("is the only kind of pipe whose size is compared with the nodes", async () => {
     const simulation = await settled(["a", "b"]);
     simulation.cluster.nodes = TOO_SMALL;
     simulation.ask(1, 4);
@@ -238,7 +238,7 @@ describe("a pipe whose rollout stops its old pods first", () => {
     expect(simulation.sizes("a", "b")).toEqual([FOUR, FOUR]);
   });
 
-  it("waits while the nodes cannot be listed, and says so", async () => {
+  it("waits while the nodes cannot be listed, and reports it", async () => {
     const simulation = await tooLarge();
     const { cluster } = simulation;
     const error = new KubeApiError("GET /api/v1/nodes", 500, JSON.stringify({ message: "etcd is slow" }));
@@ -256,7 +256,7 @@ describe("a pipe whose rollout stops its old pods first", () => {
     expect(simulation.sizes("a")).toEqual([TWO]);
   });
 
-  it("is resized, and rolled back if it fails, where a webhook that knows no dry runs hides the new pod", async () => {
+  it("is resized, and rolled back if it fails, if a webhook without support for dry runs hides the new pod", async () => {
     const simulation = await tooLarge();
     const message = 'admission webhook "w" does not support dry run';
     const error = new KubeApiError("PATCH", 400, JSON.stringify({ message }));
@@ -268,7 +268,7 @@ describe("a pipe whose rollout stops its old pods first", () => {
 });
 
 describe("a pipe that cannot take its size is rolled back", () => {
-  it("to what its owner gave it, if that is no size at all", async () => {
+  it("to the resources that its owner set, even if they are not a valid size", async () => {
     const simulation = new Simulation();
     simulation.addService(1);
     simulation.deploy("a", 1, { strategy: "Recreate" });
@@ -291,7 +291,7 @@ describe("a pipe that cannot take its size is rolled back", () => {
     expect(simulation.told(1)).toMatchObject({ status: "Unknown", reason: "Suspended" });
   });
 
-  it("to the last size that completed, also when its owner rolls out something else just now", async () => {
+  it("to the last good size, even while its owner rolls out another change", async () => {
     const simulation = await settled(["a", "b"]);
     const { cluster } = simulation;
     // One that fails keeps the service from ever being complete.
@@ -309,7 +309,7 @@ describe("a pipe that cannot take its size is rolled back", () => {
     expect(simulation.sizes("a")).toEqual([TWO]);
   });
 
-  it("to the last size that completed, also where it had to wait for the canary meanwhile", async () => {
+  it("to the last good size, even if it had to wait for the canary before", async () => {
     const simulation = await settled(["a", "b"]);
     const { cluster } = simulation;
     simulation.ask(1, 2);
@@ -324,7 +324,7 @@ describe("a pipe that cannot take its size is rolled back", () => {
     expect(simulation.sizes("a", "b")).toEqual([FOUR, TWO]);
   });
 
-  it("and told as stalled if it does not come up with that size either, once that is asked for", async () => {
+  it("and reported as stalled if it does not come up with that size either when it is requested", async () => {
     const simulation = await settled(["a"]);
     simulation.ask(1, 2);
     await simulation.run(MINUTE);
@@ -341,7 +341,7 @@ describe("a pipe that cannot take its size is rolled back", () => {
 });
 
 describe("a retry", () => {
-  it("that is asked for by a clock ahead comes at that time, once, and its failure is told", async () => {
+  it("requested for a future time happens once at that time, and its failure is reported", async () => {
     const simulation = await settled(["a"]);
     simulation.cluster.fault = (_, pipe) => pipe && refusal("not here");
     simulation.ask(1, 4);
@@ -361,7 +361,7 @@ describe("a retry", () => {
     expect(simulation.cluster.writes.length - before).toBe(2);
   });
 
-  it("that is asked for in local time with a Z keeps the pauses till then", async () => {
+  it("requested in local time with a Z keeps the delays until then", async () => {
     const simulation = await settled(["a"]);
     simulation.cluster.rolloutMs = () => undefined;
     simulation.ask(1, 4);
@@ -371,7 +371,7 @@ describe("a retry", () => {
     expect(triesOf(simulation, "a", FOUR)).toBeLessThan(14);
   });
 
-  it("that is asked for in no time at all is answered with how to write it", async () => {
+  it("requested with a malformed time is reported with an example of a correct one", async () => {
     const simulation = await settled(["a"]);
     simulation.cluster.fault = (_, pipe) => pipe && refusal("not here");
     simulation.ask(1, 4);
@@ -383,7 +383,7 @@ describe("a retry", () => {
     );
   });
 
-  it("of what was refused comes as soon as the Deployment has changed", async () => {
+  it("of a refused size happens as soon as the Deployment has changed", async () => {
     const simulation = await settled(["a"]);
     const { cluster } = simulation;
     cluster.fault = (_, pipe) =>
@@ -398,7 +398,7 @@ describe("a retry", () => {
 });
 
 describe("a field conflict", () => {
-  it("after months in which the size stayed is a new one", async () => {
+  it("is a new one after months without a conflict", async () => {
     const simulation = await settled(["a"]);
     simulation.ask(1, 4);
     await simulation.run(MINUTE);
@@ -410,8 +410,8 @@ describe("a field conflict", () => {
   });
 });
 
-describe("what waits", () => {
-  it("for places that were reserved and then not needed gets them", async () => {
+describe("a waiting service", () => {
+  it("gets the places of the rollout budget that were reserved and not needed", async () => {
     const simulation = new Simulation({ mostRollouts: 1 });
     for (const service of [1, 2]) simulation.addService(service);
     simulation.deploy("refused", 1);
@@ -425,7 +425,7 @@ describe("what waits", () => {
     expect(simulation.sizes("refused", "other")).toEqual([ONE, FOUR]);
   });
 
-  it("for pods that never end goes on when they have had their time", async () => {
+  it("continues at the timeout if old pods never end", async () => {
     const names = ["a", "b", "c", "d", "e", "f"];
     const simulation = await settled(names);
     const { cluster } = simulation;
@@ -443,8 +443,8 @@ describe("what waits", () => {
   });
 });
 
-describe("what goes wrong is told", () => {
-  it("in the same pass, whatever else of it fails", async () => {
+describe("a failure is reported", () => {
+  it("in the same reconciliation, even if other writes fail", async () => {
     const simulation = new Simulation();
     simulation.addService(1);
     for (const name of ["broken", "refused"]) simulation.deploy(name, 1, { replicas: 0 });
@@ -465,7 +465,7 @@ describe("what goes wrong is told", () => {
     ]);
   });
 
-  it("in no more words than a status has room for, and cut between characters", async () => {
+  it("in a message that fits into the status, and is cut between characters", async () => {
     const simulation = new Simulation();
     simulation.addService(1);
     const names = Array.from({ length: 25 }, (_, index) => `pipe-${index}`);
@@ -480,7 +480,7 @@ describe("what goes wrong is told", () => {
     expect(status).not.toMatch(/\\ud83d/);
   });
 
-  it("once as the time that a change of size took, though pipes come later", async () => {
+  it("once in the duration of a rescale, even if pipes are added later", async () => {
     const registry = new Registry();
     const simulation = new Simulation();
     const metrics = new ControllerMetrics(registry, simulation.clock);
@@ -493,7 +493,7 @@ describe("what goes wrong is told", () => {
     expect(Number(seconds)).toBeLessThan(100);
   });
 
-  it("as a service that is stalled, where its record cannot be read", async () => {
+  it("as a stalled service if its record cannot be read", async () => {
     const registry = new Registry();
     const metrics = new ControllerMetrics(registry, new Simulation().clock);
     const simulation = await settled(["a"], new Simulation({ metrics }));
@@ -504,7 +504,7 @@ describe("what goes wrong is told", () => {
 });
 
 describe("deleting a PipeScaling", () => {
-  it("resizes no pipe, also none that was deployed with the size asked for", async () => {
+  it("resizes no pipe, not even one that was deployed with the requested size", async () => {
     const simulation = await settled(["blue"]);
     simulation.ask(1, 4);
     await simulation.run(MINUTE);
@@ -519,7 +519,7 @@ describe("deleting a PipeScaling", () => {
     expect(simulation.told(1)).toMatchObject({ type: "Ready", status: "True" });
   });
 
-  it("resizes no pipe if no controller sees it, whatever annotations another writer has removed", async () => {
+  it("resizes no pipe if no controller observes it, whatever annotations another writer removed", async () => {
     const names = ["blue", "green", "red"];
     const simulation = await settled(names);
     simulation.ask(1, 4);
