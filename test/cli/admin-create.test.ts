@@ -61,8 +61,8 @@ beforeAll(async () => {
   organization = (await json(made, ...words)).id;
 });
 
-describe("an organization", () => {
-  test("create writes a record that the parser reads back", async () => {
+describe("admin organization create", () => {
+  test("writes a record that the parser accepts", async () => {
     const { metadata, data } = await object<ConfigMap>("configmap", `organization-${organization}`);
     expect(metadata.labels).toEqual({
       "pipes.clouddb.dev/resource": "organization",
@@ -74,7 +74,7 @@ describe("an organization", () => {
     });
   });
 
-  test("never overwrites one that is there", async () => {
+  test("never overwrites an existing record", async () => {
     const before = await object<ConfigMap>("configmap", `organization-${organization}`);
     const { code, out, err } = await run([
       ...[
@@ -99,35 +99,38 @@ describe("an organization", () => {
     ["admin", "organization", "create", "--name", "x", "--tier", "basic"],
     ["admin", "organization", "list"],
     ["admin", "service", "create", "--organization", ABSENT, "--name", "x", "--pipes-namespace", "p"],
-  ])("without a namespace for the records is told how to make it: %s %s", async (...words) => {
-    const { code, out, err } = await run(words, { namespace: "no-such-namespace" });
-    expect({ code, out }).toEqual({ code: 1, out: "" });
-    expect(err).toMatch(
-      /^There is no namespace no-such-namespace .*`kubectl create namespace no-such-namespace`.*--create-namespace/,
-    );
-  });
+  ])(
+    "fails without a namespace for the records and names the command that creates it: %s %s",
+    async (...words) => {
+      const { code, out, err } = await run(words, { namespace: "no-such-namespace" });
+      expect({ code, out }).toEqual({ code: 1, out: "" });
+      expect(err).toMatch(
+        /^There is no namespace no-such-namespace .*`kubectl create namespace no-such-namespace`.*--create-namespace/,
+      );
+    },
+  );
 
-  test("without the right to says whose it is", async () => {
-    const account = "nobody";
+  test("fails without permission and names the account", async () => {
+    const account = "unprivileged";
     await kubectl(cluster, ["create", "serviceaccount", account, "-n", NAMESPACE]);
     const kubeconfig = await serviceAccountKubeconfig(cluster, NAMESPACE, account);
     const { code, err } = await run(["admin", "organization", "create", "--name", "x", "--tier", "basic"], {
       kubeconfig,
     });
     expect(code).toBe(1);
-    expect(err).toMatch(/^The Kubernetes API rejected the request: .* is forbidden: .*nobody.*\n$/);
+    expect(err).toMatch(/^The Kubernetes API rejected the request: .* is forbidden: .*unprivileged.*\n$/);
   });
 });
 
 describe("admin organization list", () => {
-  test("has a table for people", async () => {
+  test("prints a table for people", async () => {
     const { code, out } = await run(["admin", "organization", "list"]);
     expect(code).toBe(0);
     expect(out).toMatch(/^ID +NAME +TIER +CREATED AT\n/);
     expect(out).toMatch(new RegExp(`^${organization} +Acme Corp +basic +20\\d\\d-`, "m"));
   });
 
-  test("has an array for programs, and leaves out what is malformed, saying so", async () => {
+  test("prints an array for programs, without malformed records, and reports these", async () => {
     const namespace = `${NAMESPACE}-malformed`;
     await kubectl(cluster, ["create", "namespace", namespace]);
     await apply(cluster, [
@@ -162,7 +165,7 @@ describe("admin service create", () => {
     ...more,
   ];
 
-  test("writes a record that the parser reads back, and list shows it", async () => {
+  test("writes a record that the parser accepts and list shows", async () => {
     const service = await json(made, ...create("--organization", organization));
     const { metadata, data } = await object<ConfigMap>("configmap", `service-${service.id}`);
     const value = { id: service.id, organizationId: organization, name: "orders", namespace: "acme-pipes" };
@@ -175,14 +178,14 @@ describe("admin service create", () => {
     );
   });
 
-  test("never overwrites one that is there", async () => {
+  test("never overwrites an existing record", async () => {
     const { id } = await json(made, ...create("--organization", organization));
     const { code, err } = await run(create("--organization", organization, "--id", id));
     expect(code).toBe(1);
     expect(err).toBe(`A service with the id ${id} already exists; it was not changed.\n`);
   });
 
-  test("of an unknown organization is refused", async () => {
+  test("refuses an unknown organization", async () => {
     const { code, err } = await run(create("--organization", ABSENT));
     expect(code).toBe(1);
     expect(err).toMatch(`There is no organization with the id ${ABSENT} in the namespace ${NAMESPACE}`);
@@ -195,7 +198,7 @@ describe("admin member add", () => {
     ...["--email", "user@example.com", "--role", "developer"],
   ];
 
-  test("by many at once, from none on, loses nobody", async () => {
+  test("loses no member if many are added at once to an organization without members", async () => {
     const words = ["admin", "organization", "create", "--name", "Crowd", "--tier", "basic"];
     const crowd = (await json(made, ...words)).id;
     const users = Array.from({ length: 12 }, (_, index) => `user ${index}/ü`);
@@ -208,7 +211,7 @@ describe("admin member add", () => {
     );
   });
 
-  test("of one user by many at once adds the user once, and tells the others", async () => {
+  test("adds a user once if many add the same user at once, and reports it to the others", async () => {
     await run(add(organization, "u-first"));
     const done = await Promise.all(Array.from({ length: 12 }, () => run(add(organization, "u-once"))));
     expect(done.filter(({ code }) => code === 0)).toHaveLength(1);
@@ -217,7 +220,7 @@ describe("admin member add", () => {
     }
   });
 
-  test("leaves the entry of a member as it is", async () => {
+  test("does not change an existing member", async () => {
     const first = await run(add(organization, "u-1"));
     expect(first.code).toBe(0);
     const before = await object<ConfigMap>("configmap", `members-${organization}`);
@@ -229,7 +232,7 @@ describe("admin member add", () => {
     expect(await object("configmap", `members-${organization}`)).toEqual(before);
   });
 
-  test("to an unknown organization is refused", async () => {
+  test("refuses an unknown organization", async () => {
     const { code, err } = await run(add(ABSENT, "u-1"));
     expect(code).toBe(1);
     expect(err).toContain("There is no organization with the id");
@@ -243,7 +246,7 @@ describe("admin key create", () => {
     ...more,
   ];
 
-  test("shows the key once, and keeps only its hashes", async () => {
+  test("prints the secret once, and stores only its hashes", async () => {
     const key = await json(
       madeKey,
       ...create(
@@ -290,20 +293,20 @@ describe("admin key create", () => {
     expect(list.out + list.err).not.toContain(key.keySecret);
   });
 
-  test("for people has a table, and says that it is the only time", async () => {
+  test("prints a table for people, and says that the secret is shown only once", async () => {
     const { code, out, err } = await run(create(organization));
     expect(code).toBe(0);
     expect(out).toMatch(/^KEY ID +[A-Za-z0-9]{20}\nKEY SECRET +\S{43}\n/);
     expect(err).toBe("Keep the key secret now: it is not shown again.\n");
   });
 
-  test("of an unknown organization is refused", async () => {
+  test("refuses an unknown organization", async () => {
     const { code, out, err } = await run(create(ABSENT, "--output", "json"));
     expect({ code, out }).toEqual({ code: 1, out: "" });
     expect(err).toContain("There is no organization with the id");
   });
 
-  test("is refused beyond a hundred, and allowed again when one is gone", async () => {
+  test("refuses more than a hundred keys, and accepts another one after a deletion", async () => {
     const words = ["admin", "organization", "create", "--name", "Keys", "--tier", "basic"];
     const of = (await json(made, ...words)).id;
     const labels = { "pipes.clouddb.dev/resource": "api-key", "pipes.clouddb.dev/organization": of };

@@ -13,7 +13,7 @@ export interface Ended {
   readonly err: string;
 }
 
-/** What a test may have otherwise than in a pipe. */
+/** Settings of the terminal of a test. */
 type Person = NonNullable<Parameters<typeof fakeIo>[0]>;
 
 /** The records' commands, in this process, on namespaces of the test file's own. */

@@ -72,7 +72,7 @@ async function refusal(key: MadeKey, words: string, person?: Parameters<AdminTes
 }
 
 describe("admin key show", () => {
-  it("tells all that is known of a key, which is neither its key id nor its secret", async () => {
+  it("prints everything about a key except its key id and its secret", async () => {
     const key = await makeKey();
     const shown = await records.json(
       z.looseObject({ usedAt: z.string().optional() }),
@@ -86,7 +86,7 @@ describe("admin key show", () => {
     expect(everything).not.toContain(key.keyId);
   });
 
-  it("tells when it was last used", async () => {
+  it("prints the time of the last use", async () => {
     const of = await records.environment.addOrganization();
     const { id, record } = keyRecord({ organizationId: of });
     await records.environment.addRecord(record);
@@ -95,7 +95,7 @@ describe("admin key show", () => {
     expect((await records.run(`admin key show ${id}`)).out).toMatch(/\nUSED AT +2026-03-01T12:34:00\.000Z\n/);
   });
 
-  it("of an unknown id says where to look", async () => {
+  it("names the list command for an unknown id", async () => {
     const id = randomUUID();
     expect(await records.run(`admin key show ${id}`)).toEqual({
       code: 1,
@@ -107,7 +107,7 @@ describe("admin key show", () => {
     expect(elsewhere).toMatchObject({ code: 1, err: expect.stringContaining(`in organization ${id}`) });
   });
 
-  it("of an id that two Secrets have names both", async () => {
+  it("names both Secrets if two have the same id", async () => {
     const key = await makeKey();
     const secret = await secretOf(key);
     const { name } = keyRecord({ organizationId: organization }).record.metadata;
@@ -122,7 +122,7 @@ describe("admin key show", () => {
 });
 
 describe("admin key disable and admin key enable", () => {
-  it("let the API refuse the key, and take it again", async () => {
+  it("make the API refuse the key, and accept it again", async () => {
     const key = await makeKey();
     expect(await records.run(`admin key disable ${key.id}`)).toEqual({
       code: 0,
@@ -134,7 +134,7 @@ describe("admin key disable and admin key enable", () => {
     await until(key.authorization, 200);
   });
 
-  it("change nothing where it is so already", async () => {
+  it("change nothing if the key has this state already", async () => {
     const key = await makeKey();
     const before = await secretOf(key);
     expect((await records.run(`admin key enable ${key.id}`)).err).toBe(
@@ -143,7 +143,7 @@ describe("admin key disable and admin key enable", () => {
     expect(await secretOf(key)).toEqual(before);
   });
 
-  it("by many at once, with other changes, lose none", async () => {
+  it("lose no change if many run at once with other changes", async () => {
     const key = await makeKey();
     const changes = ["--name other", "--expire-at 2099-01-01T00:00:00Z", "--allow-from 127.0.0.0/8"];
     const all = [`disable ${key.id}`, ...changes.map((change) => `update ${key.id} ${change}`)];
@@ -157,7 +157,7 @@ describe("admin key disable and admin key enable", () => {
 });
 
 describe("admin key update", () => {
-  it("changes what is given, keeps the rest, and takes limits away again", async () => {
+  it("changes the given fields, keeps the others, and removes limits", async () => {
     const key = await makeKey();
     const update = (change: string) => records.json(shownKey, `admin key update ${key.id} ${change}`);
     const limited = await update("--expire-at 2099-01-01T01:00:00+01:00 --allow-from 203.0.113.7");
@@ -200,7 +200,7 @@ describe("admin key update", () => {
     expect(err).toContain(sentence);
   });
 
-  it("leaves a malformed record to who edits it", async () => {
+  it("does not change a malformed record, which has to be edited", async () => {
     const { id, record } = keyRecord({ organizationId: organization });
     const malformed = { ...record, stringData: { ...record.stringData, createdAt: "yesterday" } };
     await records.environment.addRecord(malformed);
@@ -219,7 +219,7 @@ describe("admin key rotate", () => {
     return basic(key.keyId, keySecret);
   }
 
-  it("adds a secret: both work, until the older one is dropped", async () => {
+  it("adds a second secret, and both work until the older one is removed", async () => {
     const key = await makeKey();
     const newer = await rotate(key);
     await until(newer, 200);
@@ -235,7 +235,7 @@ describe("admin key rotate", () => {
     await until(newer, 200);
   });
 
-  it("can be taken back", async () => {
+  it("cancels a rotation", async () => {
     const key = await makeKey();
     const newer = await rotate(key);
     await until(newer, 200);
@@ -244,7 +244,7 @@ describe("admin key rotate", () => {
     await until(key.authorization, 200);
   });
 
-  it("shows the secret once, and keeps only its hash", async () => {
+  it("prints the secret once, and stores only its hash", async () => {
     const key = await makeKey();
     const { code, out, err } = await records.run(`admin key rotate ${key.id}`);
     expect(code).toBe(0);
@@ -262,7 +262,7 @@ describe("admin key rotate", () => {
     expect((await records.run(`admin key list --organization ${organization}`)).out).not.toContain(keySecret);
   });
 
-  it("by many at once adds one secret, and tells the others", async () => {
+  it("adds one secret if many run at once, and reports it to the others", async () => {
     const key = await makeKey();
     const ended = await Promise.all(
       Array.from({ length: 8 }, () => records.run(`admin key rotate ${key.id}`)),
@@ -275,21 +275,24 @@ describe("admin key rotate", () => {
     }
   });
 
-  it.each(["--finish", "--cancel"])("%s without a rotation leaves the only secret", async (flag) => {
-    const key = await makeKey();
-    const { code, err } = await refusal(key, `admin key rotate ${key.id} ${flag} --yes`);
-    expect(code).toBe(1);
-    expect(err).toContain("has one secret only, and it was left");
-  });
+  it.each(["--finish", "--cancel"])(
+    "keeps the only secret with %s and no rotation in progress",
+    async (flag) => {
+      const key = await makeKey();
+      const { code, err } = await refusal(key, `admin key rotate ${key.id} ${flag} --yes`);
+      expect(code).toBe(1);
+      expect(err).toContain("has one secret only, and it was left");
+    },
+  );
 
-  it("is ended one way or the other", async () => {
+  it("refuses a new rotation until the last one was finished or cancelled", async () => {
     const key = await makeKey();
     const { code, err } = await refusal(key, `admin key rotate ${key.id} --finish --cancel`);
     expect(code).toBe(2);
     expect(err).toContain("--finish and --cancel exclude each other");
   });
 
-  it("asks before a secret is dropped, and keeps what changes while it asks", async () => {
+  it("asks before it removes a secret, and keeps changes made while it asks", async () => {
     const key = await makeKey();
     await rotate(key);
     const finish = `admin key rotate ${key.id} --finish`;
@@ -315,7 +318,7 @@ describe("admin key rotate", () => {
 });
 
 describe("admin key delete", () => {
-  it("asks, and then the API refuses the key", async () => {
+  it("asks for confirmation, and then the API refuses the key", async () => {
     const key = await makeKey();
     const words = `admin key delete ${key.id}`;
     expect(await refusal(key, words)).toMatchObject({ code: 2, err: expect.stringContaining("give --yes") });
@@ -334,7 +337,7 @@ describe("admin key delete", () => {
     expect((await records.run(`${words} --yes`)).code).toBe(1);
   });
 
-  it("leaves a key that changes while it asks", async () => {
+  it("does not delete a key that changes while it asks", async () => {
     const key = await makeKey();
     const { code, err } = await records.run(`admin key delete ${key.id}`, {
       input: true,
@@ -350,7 +353,7 @@ describe("admin key delete", () => {
 });
 
 describe("admin key create", () => {
-  it("by many at once never leaves more than a hundred", async () => {
+  it("never leaves more than a hundred keys if many run at once", async () => {
     const of = await records.environment.addOrganization();
     const fill = Array.from({ length: 97 }, () => keyRecord({ organizationId: of }).record);
     for (const record of fill) await records.environment.addRecord(record);
@@ -362,7 +365,7 @@ describe("admin key create", () => {
     );
     const made = ended.filter(({ code }) => code === 0).map(({ out }) => madeKey.parse(JSON.parse(out)).id);
     expect(list.length).toBeLessThanOrEqual(100);
-    // A key that was told of is there, and no other: 97 were there before.
+    // Only the reported keys exist, besides the 97 from before.
     expect(list.map(({ id }) => id)).toEqual(expect.arrayContaining(made));
     expect(list).toHaveLength(97 + made.length);
     for (const { code, out, err } of ended) {

@@ -27,7 +27,7 @@ async function membersOf(id: string): Promise<string[]> {
 }
 
 describe("admin member list", () => {
-  it("shows who is a member, and as what", async () => {
+  it("prints the members with their roles", async () => {
     const id = await organizationOf({ ada: "admin", bob: "developer" });
     const { code, out } = await records.run(`admin member list --organization ${id}`);
     expect(code).toBe(0);
@@ -36,13 +36,13 @@ describe("admin member list", () => {
     expect(out).toMatch(/^bob .* developer /m);
   });
 
-  it("of an organization without members is empty", async () => {
+  it("prints an empty list for an organization without members", async () => {
     expect(await membersOf(await records.environment.addOrganization())).toEqual([]);
   });
 });
 
 describe("admin member remove", () => {
-  it("asks, and removes that member alone", async () => {
+  it("asks for confirmation, and removes only that member", async () => {
     const id = await organizationOf({ ada: "admin", bob: "developer", "a/b": "developer" });
     const words = `admin member remove a/b --organization ${id}`;
     expect((await records.run(words)).code).toBe(2);
@@ -64,7 +64,7 @@ describe("admin member remove", () => {
     });
   });
 
-  it.each(["constructor", "__proto__"])("of user %s finds none", async (userId) => {
+  it.each(["constructor", "__proto__"])("finds no member with the user id %s", async (userId) => {
     const id = await organizationOf({ ada: "admin" });
     expect((await records.run(`admin member remove ${userId} --organization ${id} --yes`)).err).toContain(
       "is not a member",
@@ -82,7 +82,7 @@ describe("admin member remove", () => {
     expect(await records.object(CONFIG_MAPS, `members-${id}`)).toEqual(before);
   });
 
-  it("by many at once, each of another admin, leaves one of them, and whoever else there is", async () => {
+  it("leaves one admin and all other members if many admins are removed at once", async () => {
     const admins = ["a", "b", "c", "d"];
     const roles = Object.fromEntries(admins.map((name) => [name, "admin" as const]));
     const id = await organizationOf({ ...roles, bob: "developer" });
@@ -95,7 +95,7 @@ describe("admin member remove", () => {
     expect(left).toContain("bob");
   });
 
-  it("lets nobody slip in while it asks: what is decided is decided on what is there then", async () => {
+  it("decides on the members at the time of the confirmation, not at the time of the question", async () => {
     const id = await organizationOf({ ada: "admin", bob: "admin" });
     const { code, err } = await records.run(`admin member remove ada --organization ${id}`, {
       input: true,

@@ -42,7 +42,7 @@ async function inventory(organization?: string): Promise<string[]> {
 }
 
 describe("admin organization show", () => {
-  it("tells its tier with the limits, its services and members, and how many keys it has", async () => {
+  it("prints the tier with its limits, the services, the members and the number of keys", async () => {
     const id = await records.environment.addOrganization({ name: "Acme", tier: "basic" });
     const service = await records.environment.addService(id);
     await addMembers(id, { ada: "admin", bob: "developer" });
@@ -62,7 +62,7 @@ describe("admin organization show", () => {
     expect(out).toMatch(/\nSERVICES\nID +NAME +NAMESPACE\n\S+ +orders +\S+\n\nMEMBERS\nUSER ID +NAME/);
   });
 
-  it("tells what cannot be read, and a tier that is not known, beside it", async () => {
+  it("reports malformed records and an unknown tier beside the rest", async () => {
     const id = await records.environment.addOrganization({ tier: "platinum" });
     const members = {
       kind: "ConfigMap",
@@ -79,7 +79,7 @@ describe("admin organization show", () => {
     expect(err).toContain(`An entry of members-${id} is malformed and was skipped: ada: `);
   });
 
-  it("of an unknown one says where to look", async () => {
+  it("names the list command for an unknown organization", async () => {
     const id = randomUUID();
     const { code, err } = await records.run(`admin organization show ${id}`);
     expect(code).toBe(1);
@@ -91,7 +91,7 @@ describe("admin organization show", () => {
 });
 
 describe("admin organization update", () => {
-  it("changes the tier, the name or both, and nothing else", async () => {
+  it("changes only the tier, the name or both", async () => {
     const id = await records.environment.addOrganization({ name: "Acme", tier: "basic" });
     const extra = { body: { data: { byocConfig: "[]", other: "kept" } } };
     await records.environment.admin.json({
@@ -110,7 +110,7 @@ describe("admin organization update", () => {
     expect(await dataAfter("--name Acme --tier basic")).toEqual({ ...before, tier: "basic" });
   });
 
-  it("sets the rollout window that create has given, leaves it with other changes, and removes it", async () => {
+  it("changes the rollout window, keeps it with other changes, and removes it", async () => {
     const window = '{schedule: "0 2 * * 6", duration: 4h}';
     const words = ["admin", "organization", "create", "--name", "Acme", "--tier", "basic"];
     const created = await records.json(shown, [...words, "--rollout-window", window]);
@@ -146,7 +146,7 @@ describe("admin organization update", () => {
     );
   });
 
-  it("by several at once loses none of it", async () => {
+  it("loses no change if several run at once", async () => {
     const id = await records.environment.addOrganization({ tier: "basic" });
     const ended = await Promise.all(
       ["--tier scale", "--name Globex"].flatMap((change) =>
@@ -193,7 +193,7 @@ describe("admin organization delete", () => {
     return id;
   }
 
-  it("refuses one that has services, and changes nothing", async () => {
+  it("refuses an organization with services, and changes nothing", async () => {
     const id = await withEverything();
     const before = await inventory();
     expect(await records.run(`admin organization delete ${id} --yes`)).toEqual({
@@ -204,7 +204,7 @@ describe("admin organization delete", () => {
     expect(await inventory()).toEqual(before);
   });
 
-  it("asks, saying what goes with it; takes that, and neither PipeScalings nor what is another's", async () => {
+  it("lists what it will delete, asks, and deletes neither PipeScalings nor records of others", async () => {
     const id = await withEverything();
     const other = await inventory(await withEverything());
     const words = `admin organization delete ${id} --with-services`;
@@ -230,7 +230,7 @@ describe("admin organization delete", () => {
     );
   });
 
-  it("without services goes with its members and keys", async () => {
+  it("deletes an organization without services with its members and keys", async () => {
     const id = await records.environment.addOrganization();
     await records.environment.addKey({ organizationId: id });
     await addMembers(id, { ada: "admin" });
@@ -238,7 +238,7 @@ describe("admin organization delete", () => {
     expect(await inventory(id)).toEqual([]);
   });
 
-  it("leaves one that was changed while it was asked", async () => {
+  it("does not delete an organization that changes while it asks", async () => {
     const id = await records.environment.addOrganization();
     const { code, err } = await records.run(`admin organization delete ${id}`, {
       input: true,
@@ -254,7 +254,7 @@ describe("admin organization delete", () => {
     });
   });
 
-  it("tells what others made for it meanwhile", async () => {
+  it("reports records that others created for it meanwhile", async () => {
     const id = await records.environment.addOrganization();
     const { code, err } = await records.run(`admin organization delete ${id}`, {
       input: true,

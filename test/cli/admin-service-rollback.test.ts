@@ -26,7 +26,7 @@ describe("admin service rollback", () => {
     return history.map(({ summary, source, result }) => `${summary} ${source} ${result}`);
   }
 
-  it("returns the pipes to the previous size, and in the end to the tier's default", async () => {
+  it("returns the pipes to the previous size, and finally to the tier's default", async () => {
     await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 1 });
     await environment.waitForCondition("Ready", "True");

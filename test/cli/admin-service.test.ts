@@ -21,7 +21,7 @@ afterAll(() => records?.remove());
 const shown = z.looseObject({ id: z.guid() });
 
 describe("admin service show", () => {
-  it("tells the record, and its PipeScaling in short", async () => {
+  it("prints the record and a summary of its PipeScaling", async () => {
     const id = await records.environment.addService(organization);
     const record = { id, organizationId: organization, name: "orders", namespace: records.environment.pipes };
     expect(await records.json(shown, `admin service show ${id}`)).toEqual({
@@ -74,7 +74,7 @@ describe("admin service show", () => {
     ]);
   });
 
-  it("of an unknown or a malformed one says what to do", async () => {
+  it("says what to do for an unknown or malformed service", async () => {
     const id = randomUUID();
     expect(await records.run(`admin service show ${id}`)).toEqual({
       code: 1,
@@ -95,7 +95,7 @@ describe("admin service update", () => {
   const saturdays = { schedule: "0 2 * * 6", duration: "4h", timeZone: "Europe/Berlin" };
   const written = JSON.stringify(saturdays);
 
-  it("changes the name and the rollout window, and nothing else", async () => {
+  it("changes only the name and the rollout window", async () => {
     const id = await records.environment.addService(organization);
     const record = { id, organizationId: organization, name: "orders", namespace: records.environment.pipes };
     const update = (...change: readonly string[]) =>
@@ -136,7 +136,7 @@ describe("admin service update", () => {
     expect(err).toContain("rolloutWindow: it must be a YAML map such as ");
   });
 
-  it("lets admin service show fall back to the rollout window of the organization", async () => {
+  it("makes admin service show fall back to the rollout window of the organization", async () => {
     const owner = await records.environment.addOrganization();
     const words = `admin service create --organization ${owner} --name orders --pipes-namespace ${records.environment.pipes}`;
     const { id } = await records.json(shown, words);
@@ -164,7 +164,7 @@ describe("admin service update", () => {
 });
 
 describe("admin service delete", () => {
-  it("asks; then the record and its backup settings are gone, and the PipeScaling is as it was", async () => {
+  it("asks, then deletes the record and its backup settings, and keeps the PipeScaling unchanged", async () => {
     const id = await records.environment.addService(organization);
     await records.environment.addScaling(id, {}, 2);
     const labels = recordLabels("backup", organization);
@@ -193,7 +193,7 @@ describe("admin service delete", () => {
     expect((await records.run(`${words} --yes`)).code).toBe(1);
   });
 
-  it("takes one that cannot be read", async () => {
+  it("deletes a malformed record", async () => {
     const malformed = serviceRecord({ organizationId: organization, namespace: "Not a namespace" });
     await records.environment.addRecord(malformed);
     const id = malformed.metadata.name.slice("service-".length);

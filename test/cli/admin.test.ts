@@ -20,12 +20,12 @@ const ESCAPE = "\u001b";
 const BOLD = `${ESCAPE}[1m`;
 const NOT_BOLD = `${ESCAPE}[22m`;
 
-/** How a command is run, and what is then true of all of them. */
+/** Runs commands in a pipe or on a terminal, with the checks that hold for all of them. */
 interface Medium {
-  /** Of a command that only looks or adds. */
+  /** A command that only reads or creates. */
   run(words: string): Promise<Ended>;
-  /** Of one that takes something away: refused first, and then done. */
-  takeAway(words: string): Promise<Ended>;
+  /** A destructive command, which is declined first and then confirmed. */
+  destroy(words: string): Promise<Ended>;
 }
 
 const pipe: Medium = {
@@ -34,7 +34,7 @@ const pipe: Medium = {
     expect(out + err).not.toContain(ESCAPE);
     return { code: code ?? -1, out, err };
   },
-  async takeAway(words) {
+  async destroy(words) {
     const refused = await this.run(words);
     expect(refused).toMatchObject({ code: 2, out: "" });
     expect(refused.err).toMatch(/\? Standard input is not a terminal: give --yes/);
@@ -58,7 +58,7 @@ function start(words: string) {
 
 const terminal: Medium = {
   run: (words) => start(words).ended(),
-  async takeAway(words) {
+  async destroy(words) {
     const answer = async (text: string): Promise<Ended> => {
       const { pty, ended } = start(words);
       await pty.waitFor("? [y/N] ");
@@ -84,7 +84,7 @@ describe.each([
   ["in a pipe", pipe],
   ["on a terminal", terminal],
 ])("%s", (_, medium) => {
-  it("an organization is made, looked at, changed and deleted, with all that it has", {
+  it("an organization is created, shown, changed and deleted with everything in it", {
     timeout: 300_000,
   }, async () => {
     async function run(words: string): Promise<Ended> {
@@ -92,8 +92,8 @@ describe.each([
       expect({ words, ...ended }).toMatchObject({ words, code: 0 });
       return ended;
     }
-    async function takeAway(words: string, told: string): Promise<void> {
-      const ended = await medium.takeAway(words);
+    async function destroy(words: string, told: string): Promise<void> {
+      const ended = await medium.destroy(words);
       expect({ words, ...ended }).toMatchObject({ words, code: 0, err: expect.stringContaining(told) });
     }
 
@@ -111,23 +111,23 @@ describe.each([
     await run(member("ada", "admin"));
     await run(member("bob", "developer"));
     expect((await run(`admin member list ${of}`)).out).toMatch(/^ada +ada +ada@example.com +admin /m);
-    await takeAway(`admin member remove bob ${of}`, "User bob is no longer a member");
+    await destroy(`admin member remove bob ${of}`, "User bob is no longer a member");
 
     const key = shown(await run(`admin key create ${of} --name ci --role admin`), "ID");
     expect((await run(`admin key list ${of}`)).out).toContain(key);
     expect(shown(await run(`admin key update ${key} --name build`), "NAME")).toBe("build");
     expect(shown(await run(`admin key rotate ${key}`), "KEY SECRET")).toMatch(/^\S{43}$/);
-    await takeAway(`admin key rotate ${key} --finish`, "Dropped the older secret");
+    await destroy(`admin key rotate ${key} --finish`, "Dropped the older secret");
     await run(`admin key disable ${key}`);
     expect(shown(await run(`admin key show ${key}`), "STATE")).toBe("disabled");
     await run(`admin key enable ${key}`);
-    await takeAway(`admin key delete ${key}`, `API key ${key} is deleted.`);
+    await destroy(`admin key delete ${key}`, `API key ${key} is deleted.`);
 
     const details = await run(`admin organization show ${organization}`);
     expect(shown(details, "TIER")).toBe("scale");
     expect(details.out).toContain(service);
-    await takeAway(`admin service delete ${service}`, `Service ${service} is deleted`);
-    await takeAway(`admin organization delete ${organization}`, `Organization ${organization} is deleted.`);
+    await destroy(`admin service delete ${service}`, `Service ${service} is deleted`);
+    await destroy(`admin organization delete ${organization}`, `Organization ${organization} is deleted.`);
     expect((await run("admin organization list")).out).not.toContain(organization);
 
     const unknown = await medium.run(`admin organization show ${organization}`);

@@ -25,7 +25,7 @@ describe("controller --dry-run", () => {
     return run(process.execPath, [MAIN, "controller", "--dry-run", ...where], { env: {} });
   }
 
-  /** What there is in the environment's namespaces that a controller could have made. */
+  /** Objects in the environment's namespaces that a controller could have created. */
   async function objects(): Promise<string[]> {
     const found = [environment.pipes, environment.records].map((namespace) =>
       kubectl(environment.cluster, ["get", "psc,leases", "-n", namespace, "-o", "name"]),
@@ -33,7 +33,7 @@ describe("controller --dry-run", () => {
     return (await Promise.all(found)).flatMap((text) => text.split("\n")).filter((name) => name !== "");
   }
 
-  it("tells the first pass of a controller, and writes nothing", async () => {
+  it("prints the first reconciliation of a controller, and writes nothing", async () => {
     for (const name of ["pipe-a", "pipe-b"]) {
       await environment.createPipe({ name, cores: 1 });
       // One that runs would go before one that does not yet.
@@ -69,7 +69,7 @@ describe("controller --dry-run", () => {
     expect(await objects()).toEqual([]);
   });
 
-  it("has nothing to tell where all is as it should be", async () => {
+  it("prints that there is nothing to do if every pipe has its size", async () => {
     const stop = await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 1 });
     await environment.waitForCondition("Ready", "True");
@@ -80,7 +80,7 @@ describe("controller --dry-run", () => {
     });
   });
 
-  it("asks again where the server is too busy at first", async () => {
+  it("retries if the server is too busy at first", async () => {
     const proxy = await FaultyProxy.start(environment.cluster);
     onTestFinished(() => proxy.stop());
     proxy.fate = ({ resource }) =>
@@ -99,7 +99,7 @@ describe("controller --dry-run", () => {
     expect(proxy.count("watch", "deployments", "answer")).toBe(1);
   });
 
-  it("ends with a sentence where it may not read", async () => {
+  it("ends with an error message if it lacks permissions", async () => {
     await kubectl(environment.cluster, [
       "delete",
       "role",

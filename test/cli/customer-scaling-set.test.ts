@@ -34,7 +34,7 @@ afterEach(async () => {
 });
 
 describe.each(WAYS)("%s", (way) => {
-  it("a rescale is asked for and watched until every pipe has it", async () => {
+  it("scaling set --watch requests a size and ends when every pipe has it", async () => {
     const running = start(way, ["scaling", "set", environment.serviceId, "--cores", "4", "--watch"], env);
     await release(environment, "pipe-a");
     await running.waitFor("1/2 pipes");
@@ -49,7 +49,7 @@ describe.each(WAYS)("%s", (way) => {
     expect(again.code).toBe(0);
   });
 
-  it("a suspended service is told as such, and takes no size", async () => {
+  it("scaling set is refused for a suspended service", async () => {
     await environment.patchScaling({ suspend: true });
     await environment.waitForCondition("Ready", "Unknown", "Suspended");
     const got = await waitFor(

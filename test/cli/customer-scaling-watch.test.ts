@@ -30,7 +30,7 @@ afterAll(async () => {
 });
 
 beforeEach(async () => {
-  // A key of the test's own, whose limit nobody else has used.
+  // A key of its own, so that other tests do not use up its limit.
   admin = await environment.addKey({ organizationId });
   service = await serviceOf(environment, api.ask, {
     organizationId,
@@ -74,7 +74,7 @@ async function rescale(
 }
 
 describe.each(WAYS)("%s a watch", (way) => {
-  it("goes with the rescale to its end, and ends with 0", async () => {
+  it("follows the rescale to its end, and ends with 0", async () => {
     const { running, requestId } = await rescale(way);
     await running.waitFor("not applied to any pipe yet");
     await reportStatus(environment, service, onTheWayTo(4, 1, requestId));
@@ -84,7 +84,7 @@ describe.each(WAYS)("%s a watch", (way) => {
     expect(textOf(running)).toMatch(/Every pipe runs the size/);
   });
 
-  it("ends with 3 at a failure, and names the pipe", async () => {
+  it("ends with 3 after a failure, and names the pipe", async () => {
     const { running, requestId } = await rescale(way);
     await reportStatus(environment, service, refusedAt(4, 1, requestId));
     expect(await running.exitCode).toBe(3);
@@ -92,7 +92,7 @@ describe.each(WAYS)("%s a watch", (way) => {
     expect(textOf(running)).not.toMatch(/quota|worker-7/);
   });
 
-  it("ends with 130 by Ctrl-C, and says that the rescale goes on", async () => {
+  it("ends with 130 at Ctrl-C, and says that the rescale continues", async () => {
     const { running } = await rescale(way);
     await running.waitFor("not applied to any pipe yet");
     if ("write" in running) running.write("\x03");
@@ -103,14 +103,14 @@ describe.each(WAYS)("%s a watch", (way) => {
     expect((await environment.scaling(service)).spec).toMatchObject({ replicaCpuMillicores: 4000 });
   });
 
-  it("ends with 4 when its time is up", async () => {
+  it("ends with 4 at its timeout", async () => {
     await request(4);
     const running = watch(way, `get ${service} --timeout 3s`);
     expect(await running.exitCode).toBe(4);
     expect(textOf(running)).toContain("The watch timed out after 3 s");
   });
 
-  it("outlasts the end of the API, and goes on with the next", async () => {
+  it("survives a restart of the API", async () => {
     // One that no test beside this one can get between the two.
     const { ports, release } = await reservePorts();
     onTestFinished(release);
@@ -129,7 +129,7 @@ describe.each(WAYS)("%s a watch", (way) => {
     expect(textOf(running)).toMatch(/Every pipe runs the size/);
   });
 
-  it("ends with 1 where another request has taken the place of its own", async () => {
+  it("ends with 1 if another request superseded its own", async () => {
     const { running } = await rescale(way);
     await running.waitFor("not applied to any pipe yet");
     const other = await request(8);

@@ -12,7 +12,7 @@ import { startInPty } from "../support/terminal/pty.ts";
 import { accessTo, emptyHome, run, serviceOf, WAYS } from "./customer-environment.ts";
 
 /*
- * What a customer does with a key: the program itself against the API as a process of its own, in a pipe and on a
+ * The commands of a customer with a key: the program against a separate API process, in a pipe and on a
  * terminal.
  */
 
@@ -53,20 +53,20 @@ async function newKey(fields: Partial<KeyFields>): Promise<KeyRecord> {
 }
 
 describe.each(WAYS)("%s", (way) => {
-  it("organizations shows the key's own", async () => {
+  it("organizations prints the key's organization", async () => {
     const { code, text } = await run(way, "organizations", accessTo(api.url, admin));
     expect(text).toMatch(new RegExp(`^ID +NAME +CREATED AT\\s+${organizationId} +Acme +2026-01-31T12:00:00`));
     expect(code).toBe(0);
   });
 
-  it("keys lists them, and never a secret", async () => {
+  it("keys lists the keys without secrets", async () => {
     const { code, text } = await run(way, "keys", accessTo(api.url, admin));
     expect(text).toMatch(new RegExp(`ci +${admin.keyId.slice(-4)} +enabled +admin`));
     expect(text).not.toContain(admin.keySecret);
     expect(code).toBe(0);
   });
 
-  it("services lists id and name of every service, and its ids are the ones that scaling get takes", async () => {
+  it("services lists the id and name of every service, and scaling get accepts these ids", async () => {
     const service = await newService(1);
     const env = accessTo(api.url, admin);
     const { code, text } = await run(way, "services", env);
@@ -77,7 +77,7 @@ describe.each(WAYS)("%s", (way) => {
     expect((await run(way, `scaling get ${id}`, env)).text).toContain(id);
   });
 
-  it("backup set changes what is given, and backup get shows it", async () => {
+  it("backup set changes the given fields, and backup get prints them", async () => {
     const service = await newService();
     const env = accessTo(api.url, admin);
     const set = await run(way, `backup set ${service} --period 48 --start-time 2:00`, env);
@@ -88,7 +88,7 @@ describe.each(WAYS)("%s", (way) => {
     expect(got.text).not.toContain("backupStartTime");
   });
 
-  it("scaling set asks for a size, and scaling get tells how far it is", async () => {
+  it("scaling set requests a size, and scaling get prints the progress", async () => {
     const service = await newService(1);
     const env = accessTo(api.url, admin);
     const set = await run(way, `scaling set ${service} --cores 4`, env);
@@ -105,7 +105,7 @@ describe.each(WAYS)("%s", (way) => {
     });
   });
 
-  it("scaling get of a rescale that failed names the pipe, and ends with 3", async () => {
+  it("scaling get names the pipe of a failed rescale, and ends with 3", async () => {
     const service = await newService();
     await reportStatus(environment, service, refusedAt(4, 2));
     const env = accessTo(api.url, admin);
@@ -147,9 +147,9 @@ describe.each(WAYS)("%s", (way) => {
       async () => ({}),
       "keys --organization 01234567-89ab-4cde-8f01-23456789abcd",
     ],
-    ["a member that there is not", 404, async () => ({}), "members remove nobody --yes"],
+    ["an unknown member", 404, async () => ({}), "members remove unknown --yes"],
     ["the last admin", 400, async () => ({}), "members remove ada --yes"],
-  ])("%s is told with 1, the status %i and the request's id", async (_, status, key, words) => {
+  ])("%s leads to exit code 1, the status %i and the request id", async (_, status, key, words) => {
     const env = accessTo(api.url, { ...admin, ...(await key()) });
     const { code, text } = await run(way, words, env);
     expect(text.replaceAll("\n", "")).toMatch(new RegExp(`\\(status ${status}, request [0-9a-f-]{36}\\)$`));
@@ -159,7 +159,7 @@ describe.each(WAYS)("%s", (way) => {
 });
 
 describe("members remove", () => {
-  it("asks on a terminal, and takes no for an answer", async () => {
+  it("asks on a terminal, and removes nothing if declined", async () => {
     const env = accessTo(api.url, admin);
     const removal = () => startInPty(process.execPath, [MAIN, "members", "remove", "c/d"], { env });
     const refusing = removal();
@@ -175,15 +175,15 @@ describe("members remove", () => {
     expect(await entriesOf(environment, organizationId)).not.toContain("c_2Fd");
   });
 
-  it("in a pipe wants --yes", async () => {
+  it("requires --yes in a pipe", async () => {
     const { code, err } = await runProgram(["members", "remove", "bob"], accessTo(api.url, admin));
     expect(err).toContain("Standard input is not a terminal: give --yes to confirm");
     expect(code).toBe(2);
   });
 });
 
-describe("a profile", () => {
-  it("is made on a terminal, where the secret is not shown, and then serves every command", async () => {
+describe("profile set", () => {
+  it("asks for the secret on a terminal without echo, and every command uses the profile", async () => {
     const env = emptyHome();
     const words = ["profile", "set", "prod", "--api-url", api.url, "--key-id", admin.keyId];
     const setting = startInPty(process.execPath, [MAIN, ...words], { env });
@@ -206,7 +206,7 @@ describe("a profile", () => {
     expect(await run("in a pipe", "organizations", env)).toMatchObject({ code: 2 });
   });
 
-  it("is not made of a secret that was interrupted", async () => {
+  it("saves no profile if the input of the secret is interrupted", async () => {
     const env = emptyHome();
     const words = ["profile", "set", "prod", "--api-url", api.url, "--key-id", admin.keyId];
     const setting = startInPty(process.execPath, [MAIN, ...words], { env });
@@ -218,7 +218,7 @@ describe("a profile", () => {
     );
   });
 
-  it("is made in a pipe of a file with the secret, and not by asking", async () => {
+  it("reads the secret from a file in a pipe, without a question", async () => {
     const env = emptyHome();
     const words = ["profile", "set", "prod", "--api-url", api.url, "--key-id", admin.keyId];
     const unasked = await runProgram(words, env);
@@ -234,13 +234,13 @@ describe("a profile", () => {
   });
 });
 
-it("an address with too much of a path is told as such", async () => {
+it("an API address with a path of an operation is refused with a clear message", async () => {
   const { code, err } = await runProgram(["organizations"], accessTo(`${api.url}/docs`, admin));
   expect(err).toContain("There is nothing at this path. Check the address");
   expect(code).toBe(1);
 });
 
-it("the limit of a key is waited out, and said", async () => {
+it("a command waits when the key reaches its rate limit, and prints that it waits", async () => {
   const limited = await spawnApi(environment, { flags: ["--rate-limit", "1", "--rate-window", "5s"] });
   try {
     // Two requests: whose key it is, and the keys.

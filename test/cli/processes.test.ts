@@ -15,7 +15,7 @@ describe.each(WAYS)("%s", (way) => {
     expect(text).toContain("scaling");
   });
 
-  it("controller --dry-run tells what there is to do", async () => {
+  it("controller --dry-run prints what it would do", async () => {
     const where = ["--kubeconfig", environment.cluster.kubeconfig, "--namespace", environment.records];
     const words = ["controller", "--dry-run", ...where, "--pipe-namespaces", environment.pipes];
     const { code, text } = await run(way, words, {});
@@ -26,8 +26,8 @@ describe.each(WAYS)("%s", (way) => {
   it.each([
     ["api", ["--port", "0"]],
     ["controller", []],
-  ])("%s runs until Ctrl-C, and ends in peace", async (name, flags) => {
-    // Of all namespaces it would report on the PipeScalings of tests beside this one.
+  ])("%s runs until Ctrl-C, and ends with 0", async (name, flags) => {
+    // Without these flags it would report on the PipeScalings of other tests.
     const where = ["--kubeconfig", environment.cluster.kubeconfig, "--namespace", environment.records];
     where.push("--pipe-namespaces", environment.pipes);
     const running = start(way, [name, ...flags, ...where, "--ops-port", "0"], {});

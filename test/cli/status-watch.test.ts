@@ -46,7 +46,7 @@ async function createLimitedPipe(name: string): Promise<void> {
   });
 }
 
-describe("a rescale that is watched from before it begins", () => {
+describe("status --watch, started before a rescale", () => {
   beforeEach(async () => {
     await createHeldPipe(environment, "pipe-a");
     await createHeldPipe(environment, "pipe-b");
@@ -57,7 +57,7 @@ describe("a rescale that is watched from before it begins", () => {
     await watch.waitFor(/No controller has|not seen a pipe/);
     for (const name of ["pipe-a", "pipe-b"]) {
       await release(environment, name);
-      // What it was before is known only of a pipe that has come up.
+      // The previous size is known only for a pipe that has come up.
       const where = ["--namespace", environment.pipes, "--timeout", "60s"];
       await kubectl(environment.cluster, ["rollout", "status", `deployment/${name}`, ...where]);
     }
@@ -68,7 +68,7 @@ describe("a rescale that is watched from before it begins", () => {
     await release(environment, "pipe-b");
   }
 
-  it("in a pipe is told line by line, and ends with 0", async () => {
+  it("prints line by line in a pipe, and ends with 0", async () => {
     const watch = startProgram(words());
     await rescale(watch);
     expect(await watch.exitCode).toBe(0);
@@ -84,7 +84,7 @@ describe("a rescale that is watched from before it begins", () => {
     expect(watch.err()).toBe("");
   });
 
-  it("on a terminal is drawn in place, and ends with 0", async () => {
+  it("redraws in place on a terminal, and ends with 0", async () => {
     const watch = watchInPty();
     await rescale(watch);
     expect(await watch.exitCode).toBe(0);
@@ -98,7 +98,7 @@ describe("a rescale that is watched from before it begins", () => {
     expect(watch.output()).toContain("\u001b[32m");
   });
 
-  it("for a program is told to people on standard error, with the outcome as JSON", async () => {
+  it("prints the outcome as JSON for programs, with the progress on standard error", async () => {
     const watch = startProgram(words("--output", "json"));
     await rescale(watch);
     expect(await watch.exitCode).toBe(0);
@@ -113,14 +113,14 @@ describe("a rescale that is watched from before it begins", () => {
   });
 });
 
-describe("a rollout that takes its time", () => {
+describe("status --watch, during a long rollout", () => {
   beforeEach(async () => {
     await createHeldPipe(environment, "pipe-a", 2);
     await environment.startController();
     await environment.waitForCondition("Reconciling", "True");
   });
 
-  it("outlasts the loss of the connection", async () => {
+  it("survives the loss of the connection", async () => {
     const proxy = await TcpProxy.listen(Number(new URL(environment.cluster.server).port));
     try {
       const kubeconfig = `${environment.cluster.kubeconfig}.${environment.records}`;
@@ -150,7 +150,7 @@ describe("a rollout that takes its time", () => {
     }
   });
 
-  it("is left by Ctrl-C with the terminal as it was", async () => {
+  it("restores the terminal at Ctrl-C", async () => {
     const watch = watchInPty();
     await watch.waitFor("0/1 pipe");
     watch.write("\u0003");
@@ -159,14 +159,14 @@ describe("a rollout that takes its time", () => {
     expect(watch.screen().lines.at(-1)).toContain("Interrupted.");
   });
 
-  it("is left by SIGTERM", async () => {
+  it("ends at SIGTERM", async () => {
     const watch = startProgram(words());
     await watch.waitFor(/pipe-a: Rolling/);
     watch.signal("SIGTERM");
     expect(await watch.exitCode).toBe(143);
   });
 
-  it("ends with 4 when the time is up, on a narrow terminal without colours too", async () => {
+  it("ends with 4 at its timeout, even on a narrow terminal without colors", async () => {
     const watch = watchInPty({ columns: 24, rows: 8, env: { NO_COLOR: "1" } }, "--timeout", "6s");
     expect(await watch.exitCode).toBe(4);
     expect(watch.output()).toContain("The watch timed out after 6 s; the rescale goes on.");
@@ -175,8 +175,8 @@ describe("a rollout that takes its time", () => {
   });
 });
 
-describe("a rescale by another tier", () => {
-  it("is not over before the controller has seen the tier", async () => {
+describe("status --watch, of a rescale by another tier", () => {
+  it("does not end before the controller has observed the tier", async () => {
     await environment.createPipe({ name: "pipe-a", cores: 2 });
     const stop = await environment.startController();
     await environment.waitForCondition("Ready", "True");
@@ -192,8 +192,8 @@ describe("a rescale by another tier", () => {
   });
 });
 
-describe("a rescale that fails", () => {
-  it("ends with 3, telling why, when it is tried again, and what to do", async () => {
+describe("status --watch, of a failed rescale", () => {
+  it("ends with 3, the cause, the time of the next attempt and the next step", async () => {
     await createLimitedPipe("pipe-a");
     await environment.startController();
     const watch = startProgram(words());
@@ -207,7 +207,7 @@ describe("a rescale that fails", () => {
     );
   });
 
-  it("ends with 3 when it is suspended", async () => {
+  it("ends with 3 when the service is suspended", async () => {
     await environment.createPipe({ name: "pipe-a", cores: 2 });
     await environment.startController();
     await environment.waitForCondition("Ready", "True");

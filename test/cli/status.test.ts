@@ -53,8 +53,8 @@ function cells(table: string): string[][] {
     .map((line) => line.split(/ {2,}/));
 }
 
-describe("all services", () => {
-  it("are a table, with how long each is as it is", async () => {
+describe("status of all services", () => {
+  it("is a table with the time since the last change", async () => {
     const { code, out, err } = await runProgram(words());
     expect({ code, err }).toEqual({ code: 0, err: "" });
     const [head, ...rows] = cells(out);
@@ -75,14 +75,14 @@ describe("all services", () => {
     ]);
   });
 
-  it("are a table on a terminal too, with its head in bold", async () => {
+  it("is a table with bold headings on a terminal", async () => {
     const status = startInPty(process.execPath, [MAIN, ...words()], { columns: 120 });
     expect(await status.exitCode).toBe(0);
     expect(status.output()).toContain("\u001b[1mNAME");
     expect(status.screen().text).toMatch(/^orders +ACME .* scaled /m);
   });
 
-  it("are data for programs, sizes as the API has them", async () => {
+  it("is data for programs, with sizes in the format of the API", async () => {
     const { out } = await runProgram(words("--output", "json"));
     const size = { replicaCpuMillicores: 2000, replicaMemoryGb: 8 };
     expect(JSON.parse(out)).toContainEqual({
@@ -108,7 +108,7 @@ describe("all services", () => {
     });
   });
 
-  it("of which one cannot be read leave that out, and say so", async () => {
+  it("leaves out a malformed service, and reports it", async () => {
     const name = `service-${randomUUID()}`;
     const record = serviceRecord({ organizationId: environment.organizationId, namespace: "Not_One" });
     await environment.create(CONFIG_MAPS, environment.records, {
@@ -122,8 +122,8 @@ describe("all services", () => {
   });
 });
 
-describe("one service", () => {
-  it("by its name is shown with each pipe and what is known of it", async () => {
+describe("status of one service", () => {
+  it("shows each pipe with its state, by the name of the service", async () => {
     const { code, out, err } = await runProgram(words("orders"));
     expect({ code, err }).toEqual({ code: 0, err: "" });
     expect(out.split("\n").slice(0, 7)).toEqual([
@@ -138,7 +138,7 @@ describe("one service", () => {
     expect(out).toContain("\nCONDITIONS    Ready=True (Scaled)\n");
   });
 
-  it("on a terminal keeps to its width", async () => {
+  it("fits into the width of the terminal", async () => {
     const status = startInPty(process.execPath, [MAIN, ...words("orders")], { columns: 50 });
     expect(await status.exitCode).toBe(0);
     const { lines } = status.screen();
@@ -147,7 +147,7 @@ describe("one service", () => {
     expect(widest(status)).toBeLessThanOrEqual(50);
   });
 
-  it("by its id, in capitals too, is data for programs", async () => {
+  it("is data for programs, by an id in lower or upper case", async () => {
     const { code, out } = await runProgram(words(environment.serviceId.toUpperCase(), "--output", "yaml"));
     expect(code).toBe(0);
     expect(parse(out)).toMatchObject({
@@ -156,7 +156,7 @@ describe("one service", () => {
     });
   });
 
-  it("without a pipe says when there will be something to see", async () => {
+  it("says what is missing if the service has no pipe", async () => {
     const { code, out } = await runProgram(words("customers"));
     expect(code).toBe(0);
     expect(out).toMatch(/^customers\n/);
@@ -165,7 +165,7 @@ describe("one service", () => {
     );
   });
 
-  it("that there is not is told, with where to find all", async () => {
+  it("fails for an unknown service, and names the command that lists all", async () => {
     for (const named of ["invoices", randomUUID()]) {
       const { code, out, err } = await runProgram(words(named));
       expect({ code, out }).toEqual({ code: 1, out: "" });
@@ -175,7 +175,7 @@ describe("one service", () => {
     }
   });
 
-  it("of whose name there are two is told with the ids of both", async () => {
+  it("fails if two services have the name, and prints both ids", async () => {
     const ids = [await addService("twins"), await addService("twins")].sort();
     const { code, err } = await runProgram(words("twins"));
     expect(code).toBe(1);
@@ -185,19 +185,19 @@ describe("one service", () => {
   });
 });
 
-describe("flags that do not go together", () => {
+describe("incompatible flags", () => {
   it.each([
     [["--watch"], "--watch needs a service: name one."],
     [["orders", "--timeout", "5m"], "--timeout goes with --watch."],
     [["orders", "--watch", "--timeout", "soon"], '--timeout is "soon", but it must be a duration'],
-  ])("%j are told", async (flags, sentence) => {
+  ])("are refused with the reason: %j", async (flags, sentence) => {
     const { code, err } = await runProgram(words(...flags));
     expect(code).toBe(2);
     expect(err).toContain(sentence);
   });
 });
 
-describe("who may see little", () => {
+describe("status with few permissions", () => {
   /** An account with one Role in each of the two namespaces. */
   async function account(name: string, inPipes: object[]): Promise<string> {
     const { cluster, records, pipes } = environment;
@@ -233,7 +233,7 @@ describe("who may see little", () => {
     expect(await asks(kubeconfig, "orders", "--watch")).toMatchObject({ code: 0, err: "" });
   });
 
-  it("is told what is not known, where PipeScalings may not be listed", async () => {
+  it("says what is unknown if PipeScalings may not be listed", async () => {
     const kubeconfig = await account("stranger", []);
     const table = await asks(kubeconfig);
     expect(table.code).toBe(0);
@@ -247,8 +247,8 @@ describe("who may see little", () => {
 });
 
 // The last: it leaves the service ill.
-describe("a service that is not well", () => {
-  it("under way is told with what its pipes do", async () => {
+describe("status of a service that is not ready", () => {
+  it("shows the state of each pipe during a rescale", async () => {
     await createHeldPipe(environment, "pipe-c");
     await environment.waitForCondition("Reconciling", "True");
     const { code, out } = await runProgram(words("orders"));
@@ -261,7 +261,7 @@ describe("a service that is not well", () => {
     await environment.waitForCondition("Ready", "True");
   });
 
-  it("ends with 3, telling why, how often and what to do", async () => {
+  it("ends with 3, the cause, the number of attempts and the next step after a failure", async () => {
     await environment.createPipe({ name: "pipe-d", cores: 1, containers: ["pipe", "sidecar"] });
     await environment.waitForCondition("Stalled", "True");
     const { code, out } = await runProgram(words("orders"));

@@ -12,7 +12,7 @@ import { conditionOf, resourcesOf, TestEnvironment } from "../support/test-envir
 
 const target = { apiVersion: "apps/v1", kind: "Deployment", name: "pipe-a" };
 
-describe("a pipe that an autoscaler acts on too", () => {
+describe("a pipe with an autoscaler", () => {
   let cluster: Cluster;
   let environment: TestEnvironment;
 
@@ -30,7 +30,7 @@ describe("a pipe that an autoscaler acts on too", () => {
     await cluster?.stop();
   });
 
-  it("is left alone, and the vertical one is named, until it is gone", async () => {
+  it("is left alone while a VerticalPodAutoscaler targets it, which the status names", async () => {
     const { metadata } = await environment.create(VERTICAL_AUTOSCALERS, environment.pipes, {
       apiVersion: VERTICAL_AUTOSCALERS.apiVersion,
       kind: "VerticalPodAutoscaler",
@@ -72,7 +72,7 @@ describe("a pipe that an autoscaler acts on too", () => {
     await environment.waitForCondition("Ready", "True");
   });
 
-  it("is sized, and the horizontal one is named", async () => {
+  it("is resized with a HorizontalPodAutoscaler, which the status names", async () => {
     const metrics = [
       {
         type: "Resource",

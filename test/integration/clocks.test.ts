@@ -55,7 +55,7 @@ async function rescale(clockErrorMs: number) {
 it.each([
   ["behind", -HOUR_MS],
   ["ahead", HOUR_MS],
-])("a controller whose clock is an hour %s does the same as one whose clock is right", async (_, errorMs) => {
+])("a controller whose clock is an hour %s does the same as one with a correct clock", async (_, errorMs) => {
   const right = await rescale(0);
   const wrong = await rescale(errorMs);
   expect(resourcesOf(await wrong.environment.pipe("pipe-a"))).toBe("2 8Gi 8Gi");

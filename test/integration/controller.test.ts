@@ -34,7 +34,7 @@ describe("the controller", () => {
   });
   afterEach(() => environment.end());
 
-  it("makes a service's PipeScaling with its first pipe, and leaves a pipe of the tier's size alone", async () => {
+  it("creates a service's PipeScaling with its first pipe, and leaves a pipe with the tier's size alone", async () => {
     await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 1 });
     const scaling = await environment.waitForCondition("Ready", "True", "Scaled");
@@ -54,7 +54,7 @@ describe("the controller", () => {
     expect((await environment.pipe("pipe-a")).metadata.generation).toBe(1);
   });
 
-  it("gives all pipes the size that is asked for, and nothing else", async () => {
+  it("resizes all pipes to the requested size, and changes nothing else", async () => {
     await environment.startController();
     for (const name of ["pipe-a", "pipe-b", "pipe-c"])
       await environment.createPipe({ name, cores: 1, replicas: 2 });
@@ -78,7 +78,7 @@ describe("the controller", () => {
   });
 });
 
-describe("a rescale under way", () => {
+describe("a rescale in progress", () => {
   let environment: TestEnvironment;
   beforeEach(async () => {
     environment = await TestEnvironment.create();
@@ -87,7 +87,7 @@ describe("a rescale under way", () => {
 
   const names = ["pipe-a", "pipe-b", "pipe-c"];
 
-  it("touches one pipe first, and the others only when that one has proven the size", async () => {
+  it("resizes one pipe first, and the others only after that one runs the size", async () => {
     await environment.startController();
     // The new pods of the canary take their time: whatever else is touched now is touched too early.
     for (const name of names)
@@ -115,7 +115,7 @@ describe("a rescale under way", () => {
     expect(scaling.status?.effective?.summary).toBe("1 cpu / 4 Gi");
   });
 
-  it("goes straight to the newest size with the pipes that are not touched yet", async () => {
+  it("goes straight to the newest size with the pipes that still wait", async () => {
     await environment.startController();
     for (const name of names)
       await environment.createPipe({ name, cores: 1, podAnnotations: { [START_AFTER_ANNOTATION]: "2s" } });
@@ -135,7 +135,7 @@ describe("a rescale under way", () => {
     expect(sets.items.length).toBeLessThanOrEqual(3 * 2 + 1);
   });
 
-  it("is finished by the next controller when the first one ends in the middle", async () => {
+  it("is completed by the next controller if the first one ends in the middle", async () => {
     const stop = await environment.startController();
     for (const name of names) await environment.createPipe({ name, cores: 1 });
     await environment.waitForCondition("Ready", "True");
@@ -149,7 +149,7 @@ describe("a rescale under way", () => {
     expect(scaling.status?.effective?.summary).toBe("4 cpu / 16 Gi");
   });
 
-  it("credits the API request that its size came with, and none for another size", async () => {
+  it("is attributed to the API request with its size, and to none for another size", async () => {
     await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 1 });
     await environment.waitForCondition("Ready", "True");
@@ -179,7 +179,7 @@ describe("a rescale under way", () => {
 });
 
 describe("the controller's metrics", () => {
-  it("have controller-runtime's names for the runtime, and ours for the pipes", async () => {
+  it("have controller-runtime's names for the runtime, and their own names for the pipes", async () => {
     const environment = await TestEnvironment.create();
     try {
       await environment.startController();
@@ -225,7 +225,7 @@ describe("tiers", () => {
   });
   afterEach(() => environment.end());
 
-  it("rescale the pipes whose size is left to them when they change", async () => {
+  it("resize the pipes without a requested size when they change", async () => {
     await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 1 });
     await environment.waitForCondition("Ready", "True");
@@ -241,7 +241,7 @@ describe("tiers", () => {
     expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("2 8Gi 8Gi");
   });
 
-  it("cap what is asked for, and say so", async () => {
+  it("cap the requested size, and report it", async () => {
     await environment.setTier("small");
     await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 1 });
@@ -252,7 +252,7 @@ describe("tiers", () => {
     expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("2 8Gi 8Gi");
   });
 
-  it("that nobody knows stop everything, and name those that are known", async () => {
+  it("stop every rescale if they are unknown, and the status lists the known ones", async () => {
     await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 1 });
     await environment.waitForCondition("Ready", "True");
@@ -265,14 +265,14 @@ describe("tiers", () => {
   });
 });
 
-describe("what the controller leaves alone", () => {
+describe("objects that the controller leaves alone", () => {
   let environment: TestEnvironment;
   beforeEach(async () => {
     environment = await TestEnvironment.create();
   });
   afterEach(() => environment.end());
 
-  it("changes only its own fields of a Deployment", async () => {
+  it("include all fields of a Deployment except its own", async () => {
     await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 1 });
     await environment.waitForCondition("Ready", "True");
@@ -317,7 +317,7 @@ describe("what the controller leaves alone", () => {
     ]);
   });
 
-  it("writes nothing while suspended, then goes on", async () => {
+  it("include everything while the service is suspended", async () => {
     await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 1 });
     await environment.waitForCondition("Ready", "True");
@@ -331,7 +331,7 @@ describe("what the controller leaves alone", () => {
     expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
   });
 
-  it("resizes nothing when the PipeScaling is deleted: it comes back with the size its pipes have", async () => {
+  it("include the pipes of a deleted PipeScaling, which is created again with their size", async () => {
     await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 1 });
     await environment.waitForCondition("Ready", "True");
@@ -352,7 +352,7 @@ describe("what the controller leaves alone", () => {
     expect((await environment.pipe("pipe-a")).metadata.generation).toBe(generation);
   });
 
-  it("a PipeScaling of no known service says so", async () => {
+  it("include a PipeScaling of an unknown service, whose status reports it", async () => {
     await environment.startController();
     const name = "11111111-1111-1111-1111-111111111111";
     await environment.create(PIPE_SCALINGS, environment.pipes, scalingObject(name));
@@ -363,7 +363,7 @@ describe("what the controller leaves alone", () => {
     expect(seen.message).toContain(`service-${name}`);
   });
 
-  it("a PipeScaling in the wrong namespace says so, and pipes there keep their size", async () => {
+  it("include a PipeScaling in the wrong namespace, whose status reports it, and the pipes there", async () => {
     await environment.startController({ pipeNamespaces: [environment.pipes, environment.records] });
     await environment.create(PIPE_SCALINGS, environment.records, scalingObject(environment.serviceId));
     const foreign = pipeDeployment({
@@ -387,7 +387,7 @@ describe("what the controller leaves alone", () => {
     expect(resourcesOf(await environment.client.json<Deployment>({ path }))).toBe("3 12Gi 12Gi");
   });
 
-  it("a pipe with several containers is named until one is chosen", async () => {
+  it("include a pipe with several containers until an annotation selects one", async () => {
     await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 2, containers: ["pipe", "sidecar"] });
     const stalled = await environment.waitForCondition("Stalled", "True", "ContainerUnclear");
@@ -402,14 +402,14 @@ describe("what the controller leaves alone", () => {
   });
 });
 
-describe("a size that a pipe cannot take", () => {
+describe("a size that a pipe cannot run", () => {
   let environment: TestEnvironment;
   beforeEach(async () => {
     environment = await TestEnvironment.create();
   });
   afterEach(() => environment.end());
 
-  it("that never rolls out is rolled back and reported, and the other pipes are not restarted", async () => {
+  it("is rolled back and reported if its rollout never completes, and the other pipes are not restarted", async () => {
     await environment.startController({ rolloutTimeoutMs: 2000 });
     for (const name of ["pipe-a", "pipe-b"]) await environment.createPipe({ name, cores: 1 });
     await environment.waitForCondition("Ready", "True");
@@ -438,7 +438,7 @@ describe("a size that a pipe cannot take", () => {
     expect(after.status?.effective?.summary).toBe("1 cpu / 4 Gi");
   });
 
-  it("and one that all have, are told as events with the request that asked for it", async () => {
+  it("is reported in events with its request, and so is one that all pipes run", async () => {
     await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 1 });
     await environment.waitForCondition("Ready", "True");
@@ -485,7 +485,7 @@ describe("a size that a pipe cannot take", () => {
     );
   });
 
-  it("because of its CPU limit is named with the remedy, and takes the size once the limit is raised", async () => {
+  it("is reported with the remedy if the CPU limit is too low, and applied once the limit is raised", async () => {
     await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 1 });
     await environment.waitForCondition("Ready", "True");
@@ -505,7 +505,7 @@ describe("a size that a pipe cannot take", () => {
     expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
   });
 
-  it("of the QoS class Guaranteed keeps that class: its CPU limit follows the size", async () => {
+  it("leaves a pipe in the QoS class Guaranteed, because its CPU limit follows the size", async () => {
     await environment.startController();
     const amounts = { cpu: "1", memory: "4Gi" };
     const made = pipeDeployment({
@@ -529,7 +529,7 @@ describe("a size that a pipe cannot take", () => {
     }
   });
 
-  it("that another writer overwrites is applied again a few times, not for ever", async () => {
+  it("is applied again a few times if another writer overwrites it, and then no more", async () => {
     await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 1 });
     await environment.waitForCondition("Ready", "True");

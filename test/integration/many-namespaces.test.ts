@@ -46,7 +46,7 @@ async function acceptedWatches(): Promise<Readonly<Record<string, number>>> {
 it.each([
   ["one watch for each kind if it may watch all namespaces", false, 1],
   ["a watch for each namespace and kind if it may watch only those", true, 40],
-])("a controller of 40 namespaces leads and sizes a pipe, with %s", async (_, isRestricted, watches) => {
+])("a controller of 40 namespaces leads and resizes a pipe with %s", async (_, isRestricted, watches) => {
   environment = await TestEnvironment.create();
   const namespaces = await createNamespaces();
   if (isRestricted) await restrictTo(namespaces);

@@ -30,7 +30,7 @@ describe("a size that fits no node", () => {
     ["maxSurge 0", { rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } }],
     ["maxUnavailable 100 %", { rollingUpdate: { maxSurge: "25%", maxUnavailable: "100%" } }],
   ] as const)(
-    "leaves the pods of a pipe with %s alone, until a person asks for a retry, which is rolled back at once",
+    "leaves the pods of a pipe with %s alone until a retry is requested, which is rolled back at once",
     (_strategy, strategy) =>
       withPipe({ cores: 1, replicas: 2, ...strategy }, async () => {
         await expectNoTouch();
@@ -38,7 +38,7 @@ describe("a size that fits no node", () => {
       }),
   );
 
-  it("is treated in the same way in a pipe with Recreate, and applied when there is a node that it fits", async () => {
+  it("leaves the pods of a Recreate pipe alone until there is a node that it fits", async () => {
     await withPipe({ cores: 1, replicas: 2, strategy: "Recreate" }, async () => {
       await expectNoTouch();
       await expectRollback();
@@ -126,7 +126,7 @@ describe("a size that fits no node", () => {
     await invariants.quiet(500);
   }
 
-  it("is waited for with any other, whose old pods go on, until there is a node that it fits", async () => {
+  it("keeps the old pods of any other pipe running until there is a node that it fits", async () => {
     await environment.createPipe({ name: "pipe-b", cores: 1 });
     await waitFor(async () => (await environment.pipe("pipe-b")).status?.availableReplicas === 1, {
       what: "pipe-b",

@@ -15,7 +15,7 @@ afterEach(async () => {
   await Promise.all([owner.end(), other.end()]);
 });
 
-it("two controllers with a namespace in common: the one that does not know the service reports once", async () => {
+it("of two controllers with a common namespace, the one that does not manage the service reports it once", async () => {
   invariants.accept(1);
   await owner.startController();
   await owner.createPipe({ name: "pipe-a", cores: 1 });

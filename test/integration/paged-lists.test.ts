@@ -19,7 +19,7 @@ afterAll(async () => {
   await cluster?.stop();
 });
 
-it("an API server that cannot tell lists as events is asked for pages", async () => {
+it("an API server without streamed lists is asked for pages", async () => {
   await environment.createPipe({ name: "pipe-a", cores: 1 });
   await environment.startController();
   await environment.waitForCondition("Ready", "True");

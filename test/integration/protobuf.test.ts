@@ -132,7 +132,7 @@ describe("an object that is read as protobuf", () => {
     );
   });
 
-  it("comes by a watch as by a list, up to the bookmark that ends the initial events", async () => {
+  it("is the same from a watch and from a list, up to the bookmark that ends the initial events", async () => {
     const { protobuf } = await bothWays(DEPLOYMENTS);
     const abort = new AbortController();
     const stream = await environment.client.stream({
@@ -159,7 +159,7 @@ describe("an object that is read as protobuf", () => {
     expect(watched).toEqual(expect.arrayContaining([...protobuf]));
   });
 
-  it("that does not exist is the same error as in JSON", async () => {
+  it("leads to the same error as in JSON if it does not exist", async () => {
     const path = objectPath(DEPLOYMENTS, environment.pipes, "missing");
     const { message } = DEPLOYMENTS;
     const [json, protobuf] = await Promise.all([

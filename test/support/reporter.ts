@@ -10,7 +10,7 @@ interface Counts {
  * Prints `N passed, N failed` as the very last line, after the global teardown and
  * whatever else says something on the way out, so that a script can read it.
  *
- * What failed without being a test counts too: a file that could not be collected,
+ * Failures outside of tests count too: a file that could not be collected,
  * a hook, an unhandled error, a setup. A run of nothing is one failure.
  */
 class CountsReporter implements Reporter {

@@ -27,7 +27,7 @@ const TIERS: Tiers = new Map([
   ["small", { name: "small", defaultSize: sizeOfCores(1), maximumSize: sizeOfCores(2) }],
 ]);
 
-/** An organization with one service in namespaces of its own, and what acts on it. */
+/** An organization with one service in its own namespaces, with operations on it. */
 export class TestEnvironment {
   readonly cluster: Cluster;
   readonly client: KubeClient;
@@ -88,7 +88,7 @@ export class TestEnvironment {
     return inNamespace(record, this.records);
   }
 
-  /** The controller, in this process, with the rights of its own ServiceAccount. */
+  /** The controller, in this process, with the permissions of its own ServiceAccount. */
   async startController(
     settings: Partial<ControllerSettings> = {},
     overrides: ControllerOverrides = {},
@@ -122,17 +122,17 @@ export class TestEnvironment {
     };
   }
 
-  /** What the controllers have logged so far. */
+  /** The log lines of all controllers so far. */
   get log(): readonly Readonly<Record<string, unknown>>[] {
     return this.#log;
   }
 
-  /** What the controllers have logged so far as wrong, in the order of the log. */
+  /** The errors of all controllers so far, in the order of the log. */
   get errors(): readonly Readonly<Record<string, unknown>>[] {
     return this.#log.filter(({ level }) => level === "error" || level === "fatal");
   }
 
-  /** What the controller that was started last tells Prometheus. */
+  /** The Prometheus metrics of the controller that was started last. */
   async scrape(): Promise<string> {
     const line = await waitFor(() => this.#log.findLast(({ msg }) => msg === "listening"), {
       what: "the controller to listen",

@@ -14,7 +14,7 @@ async function help(...words: string[]): Promise<string> {
 }
 
 describe("the program", () => {
-  test("tells, in its help, every command once, with whose it is", async () => {
+  test("lists every command once in its help, under its audience", async () => {
     const sections = (await help()).split(/\n(?=\S.*:\n)/);
     const named = (heading: string) => {
       const section = sections.find((each) => each.startsWith(heading)) ?? "";
@@ -28,7 +28,7 @@ describe("the program", () => {
     expect(named("For the platform team")).toEqual(expect.arrayContaining(["admin", "status"]));
   });
 
-  test("has no two commands of one name", () => {
+  test("has no two commands with the same name", () => {
     const names = COMMANDS.commands.map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
     expect(new Set(all.map(({ words }) => words)).size).toBe(all.length);

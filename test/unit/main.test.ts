@@ -92,14 +92,14 @@ function kubeconfig(server = "https://127.0.0.1:1"): string {
 }
 
 describe("pipe-scaling", { timeout: 60_000 }, () => {
-  test.each(["api", "controller"])("%s --help has the flags that scripts rely on", async (name) => {
+  test.each(["api", "controller"])("%s --help lists the flags that scripts rely on", async (name) => {
     const { code, out, err } = await run([name, "--help"]);
     expect([code, err]).toEqual([0, ""]);
     for (const flag of ["--kubeconfig", "--namespace", "--ops-port"]) expect(out).toContain(`  ${flag} <`);
     expect(out.includes("  --port <")).toBe(name === "api");
   });
 
-  test("loads the client library and the HTTP server only for what needs them", async () => {
+  test("loads the client library and the HTTP server only for the commands that need them", async () => {
     const help = await run(["admin", "organization", "create", "--help"], { node: ["--import", SPY] });
     expect(help.err).toContain("loads commander");
     expect(help.err).not.toMatch(/loads (@kubernetes|express|prom-client|undici)/);
@@ -119,16 +119,19 @@ describe("pipe-scaling", { timeout: 60_000 }, () => {
     expect(byVariable.err).toContain("--port (or PIPE_SCALING_PORT)");
   });
 
-  test.each(["api", "controller"])("%s without a kubeconfig that is there: a line, and 1", async (name) => {
-    const { code, out, err } = await run([name, "--kubeconfig", "/no/such", "--log-level", "silent"]);
-    expect({ code, out, err }).toEqual({
-      code: 1,
-      out: "",
-      err: "The kubeconfig /no/such does not exist: set --kubeconfig or PIPE_SCALING_KUBECONFIG to the path of one.\n",
-    });
-  });
+  test.each(["api", "controller"])(
+    "%s ends with 1 and one line if the kubeconfig does not exist",
+    async (name) => {
+      const { code, out, err } = await run([name, "--kubeconfig", "/no/such", "--log-level", "silent"]);
+      expect({ code, out, err }).toEqual({
+        code: 1,
+        out: "",
+        err: "The kubeconfig /no/such does not exist: set --kubeconfig or PIPE_SCALING_KUBECONFIG to the path of one.\n",
+      });
+    },
+  );
 
-  test("shows the stack of such an error only at log level debug", async () => {
+  test("shows the stack trace of such an error only at the log level debug", async () => {
     const { err } = await run(["api", "--kubeconfig", "/no/such", "--log-level", "debug"]);
     expect(err).toMatch(/KubeConfigError: The kubeconfig .*\n {4}at /);
   });
@@ -146,7 +149,7 @@ describe("pipe-scaling", { timeout: 60_000 }, () => {
     ["api", "--port"],
     ["api", "--ops-port"],
     ["controller", "--ops-port"],
-  ])("%s with %s in use: a line that says so, and 1", async (name, flag) => {
+  ])("%s ends with 1 and one line if %s is in use", async (name, flag) => {
     const port = await takenPort();
     const others =
       name === "api"
@@ -166,7 +169,7 @@ describe("pipe-scaling", { timeout: 60_000 }, () => {
     );
   });
 
-  test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)("api ends in peace by %s, with 0", async (signal) => {
+  test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)("api ends with 0 after %s", async (signal) => {
     const api = start([
       "api",
       "--port",

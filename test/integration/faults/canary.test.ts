@@ -92,7 +92,7 @@ describe("a pipe whose image its owner broke before the rescale", () => {
 });
 
 describe("a pipe whose writes always fail", () => {
-  it("does not keep the other pipes of the service from the size, and gets it when writes succeed", async ({
+  it("does not block the other pipes of the service, and gets the size when writes succeed", async ({
     environment,
     invariants,
     startPipes,

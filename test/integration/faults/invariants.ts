@@ -12,7 +12,7 @@ import { Observer } from "./observer.ts";
 import { isRolledOut, pipeContainer, serviceOf, sizeIn, sizeOfCores } from "./pipe-view.ts";
 
 interface ObserveOptions {
-  /** Of the controllers' settings. */
+  /** From the settings of the controllers. */
   readonly maxConcurrentRollouts?: number;
   /** More services than the environment's own: id → namespace of its pipes. */
   readonly services?: ReadonlyMap<string, string>;

@@ -7,7 +7,7 @@ import { randomOf, seed } from "./random-numbers.ts";
 const KILLS = 20;
 const pipes = ["pipe-a", "pipe-b", "pipe-c", "pipe-d", "pipe-e", "pipe-f"];
 
-it(`a rescale is finished by the next, however often one is killed (seed ${seed})`, {
+it(`a rescale completes, however often its controller is killed (seed ${seed})`, {
   timeout: 240_000,
 }, async ({ environment, invariants, askFor }) => {
   const random = randomOf(seed);

@@ -34,7 +34,7 @@ const it = base
   });
 
 describe("a pipe", () => {
-  it("whose size another writer sets again and again is left to it, until asked for", async ({
+  it("is left to another writer that keeps setting its size, until a retry is requested", async ({
     environment,
     startPipes,
     askFor,
@@ -59,7 +59,7 @@ describe("a pipe", () => {
     await settled(4);
   });
 
-  it("that is deleted and made again in mid-rollout is given the size as if it were new", async ({
+  it("gets the size as a new pipe if it is deleted and created again during a rollout", async ({
     environment,
     startPipes,
     askFor,
@@ -80,7 +80,7 @@ describe("a pipe", () => {
     });
   });
 
-  it("that its owner pauses in mid-rollout, for longer than a rollout may take, goes on where it was", async ({
+  it("continues its rollout after its owner paused it for longer than the timeout", async ({
     environment,
     startPipes,
     askFor,
@@ -89,7 +89,7 @@ describe("a pipe", () => {
   }) => {
     // Much longer than a rollout takes, also on a busy machine.
     const rolloutTimeoutMs = 10_000;
-    // Of one replica a paused rollout would come to its end all the same.
+    // With one replica a paused rollout would complete anyway.
     const podAnnotations = { [START_AFTER_ANNOTATION]: "700ms" };
     const pipes = NAMES.map((name) => ({ name, replicas: 2, podAnnotations }));
     await startPipes(pipes, { rolloutTimeoutMs });
@@ -109,7 +109,7 @@ describe("a pipe", () => {
     await settled(4);
   });
 
-  it("without replicas takes the size at once, and has it when it is scaled up again", async ({
+  it("gets the size at once without replicas, and has it when it is scaled up again", async ({
     environment,
     startPipes,
     askFor,
@@ -131,7 +131,7 @@ describe("a pipe", () => {
     await settled(4);
   });
 
-  it("that tells of a size by a generation that there never was is given what is asked for all the same", async ({
+  it("gets the requested size even if its annotation has a generation that never existed", async ({
     environment,
     startPipes,
     askFor,
@@ -153,7 +153,7 @@ describe("a pipe", () => {
     await settled(4);
   });
 
-  it("that is new in mid-rescale is given the size too", async ({
+  it("gets the size if it is added during a rescale", async ({
     environment,
     startPipes,
     askFor,
@@ -170,7 +170,7 @@ describe("a pipe", () => {
 });
 
 describe("a service", () => {
-  it("that is suspended in mid-rescale takes up, once it goes on, only what was asked for last", async ({
+  it("applies only the last requested size when it is resumed after a suspension during a rescale", async ({
     environment,
     startPipes,
     askFor,
@@ -199,7 +199,7 @@ describe("a service", () => {
     await settled(2);
   });
 
-  it("whose PipeScaling is deleted in mid-rescale goes on to the size that it had asked for", async ({
+  it("continues to the requested size if its PipeScaling is deleted during a rescale", async ({
     environment,
     startPipes,
     askFor,
@@ -223,7 +223,7 @@ describe("a service", () => {
     expect(again.spec).toEqual({ replicaCpuMillicores: 4000, replicaMemoryGb: 16 });
   });
 
-  it("that is asked for 200 sizes in a row, while its tier changes, gets the last, for the request it came with", async ({
+  it("gets the last of 200 requested sizes, attributed to its request, while its tier changes", async ({
     environment,
     invariants,
     startPipes,

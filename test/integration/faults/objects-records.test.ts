@@ -12,7 +12,7 @@ import { Invariants } from "./invariants.ts";
 
 const NAMES = ["pipe-a", "pipe-b", "pipe-c"];
 
-describe("a record in mid-rescale", () => {
+describe("a malformed or deleted record during a rescale", () => {
   let environment: TestEnvironment;
   let invariants: Invariants;
   let cores = 1;
@@ -46,7 +46,7 @@ describe("a record in mid-rescale", () => {
     ["service, deleted", service, deleted, "UnknownService"],
     ["organization, malformed", organization, patched({ tier: null }), "MalformedRecord"],
     ["organization, deleted", organization, deleted, "UnknownOrganization"],
-  ])("of the %s, stops it until it is as it was", async (_, nameOf, spoil, reason) => {
+  ])("stops it until the record of the %s is restored", async (_, nameOf, spoil, reason) => {
     const { metadata, ...record } = await environment.client.json<ConfigMap>({ path: path(nameOf()) });
     cores += 1;
     invariants.accept(cores);
@@ -83,7 +83,7 @@ describe("a record in mid-rescale", () => {
 });
 
 describe("a namespace of pipes that is being deleted", () => {
-  it("is left alone, and the services elsewhere are looked after", async () => {
+  it("is left alone, and services in other namespaces are resized", async () => {
     const environment = await TestEnvironment.create();
     const elsewhere = `${environment.pipes}-elsewhere`;
     const other = randomUUID();
@@ -104,7 +104,7 @@ describe("a namespace of pipes that is being deleted", () => {
       const deployment = pipeDeployment({ name: "pipe-z", namespace: elsewhere, serviceId: other, cores: 1 });
       await environment.create(DEPLOYMENTS, elsewhere, deployment);
       await environment.waitForCondition("Ready", "True");
-      // What has a finalizer stays, and so does its namespace.
+      // An object with a finalizer stays, and so does its namespace.
       await environment.patchPipe("pipe-a", { metadata: { finalizers: ["test.pipes.clouddb.dev/stay"] } });
       invariants.accept(4);
       await environment.askFor(4);

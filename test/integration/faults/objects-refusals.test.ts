@@ -38,7 +38,7 @@ const it = base
   });
 
 describe("a size", () => {
-  it("whose rollout never completes is rolled back, and the other pipes wait", async ({
+  it("is rolled back if its rollout never completes, and the other pipes wait", async ({
     environment,
     startPipes,
     askFor,
@@ -69,7 +69,7 @@ describe("a size", () => {
     await retry();
   });
 
-  it("that a quota refuses a Recreate pipe, whose old pods are gone, is rolled back at once", async ({
+  it("is rolled back at once if a quota refuses it to a Recreate pipe, whose old pods are gone", async ({
     environment,
     startPipes,
     askFor,
@@ -98,7 +98,7 @@ describe("a size", () => {
     await retry();
   });
 
-  it("that a LimitRange refuses a Recreate pipe, whose old pods are gone, is rolled back at once", async ({
+  it("is rolled back at once if a LimitRange refuses it to a Recreate pipe, whose old pods are gone", async ({
     environment,
     startPipes,
     askFor,
@@ -115,7 +115,7 @@ describe("a size", () => {
     await retry();
   });
 
-  it("that an admission policy refuses is reported with the words of the policy, and no pipe is restarted", async ({
+  it("is reported with the message of the admission policy that refuses it, and no pipe is restarted", async ({
     environment,
     startPipes,
     askFor,
@@ -194,7 +194,7 @@ describe("a size", () => {
     await retry();
   });
 
-  it("that the controller has no permission to apply is applied once the permission is back", async ({
+  it("is applied as soon as a missing permission of the controller is restored", async ({
     environment,
     invariants,
     startPipes,

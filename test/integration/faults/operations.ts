@@ -15,7 +15,7 @@ export interface OtherWriters {
   end(): Promise<void>;
 }
 
-/** What people and other programs do to a service while its pipes are sized, chosen at random. */
+/** Random operations of people and other programs on a service while its pipes are resized. */
 export class Operations {
   /** The names of the operations so far, with the times. */
   readonly log: string[] = [];

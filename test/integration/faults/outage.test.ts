@@ -62,7 +62,7 @@ it.each([5, 60])(
   },
 );
 
-it("a restore of etcd to the middle of an earlier rescale leads to the size requested then", {
+it("an etcd restore to the middle of an earlier rescale leads to the size requested then", {
   timeout: 240_000,
 }, async () => {
   await begin(2);

@@ -12,7 +12,7 @@ export interface Fault {
   readonly fate: (asked: Asked) => Fate | undefined;
   /** Cut the watches that are open when it begins and when it ends, so that it is they that meet it. */
   readonly isOfWatches?: boolean;
-  /** Whether it has shown itself, so that it may end. By default it lasts until the rescale is over. */
+  /** Returns true once the fault has had an effect and may end. By default it lasts until the rescale completes. */
   readonly isOver?: () => boolean;
   /** While it lasts, with the size asked for. */
   readonly meanwhile?: () => Promise<void>;
@@ -90,7 +90,7 @@ export class ProxiedService {
     this.proxy.fate = () => undefined;
   }
 
-  /** How many templates each pipe has had, by the Deployment controller's count. */
+  /** Number of templates that each pipe has had, from the revision of the Deployment controller. */
   async #revisions(): Promise<number[]> {
     const revision = async (name: string) =>
       (await this.environment.pipe(name)).metadata.annotations?.["deployment.kubernetes.io/revision"];

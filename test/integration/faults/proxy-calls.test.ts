@@ -45,11 +45,11 @@ describe("a call to the API server", () => {
     service.rescaleUnder(first(5, verb, resource, refusal(409, "Conflict"))),
   );
 
-  it("that is never answered is given up after its time, and the controller goes on", async () => {
+  it("times out without a response, and the controller continues", async () => {
     await service.rescaleUnder(first(1, "patch", "deployments", { type: "hold" }));
   });
 
-  it("of whatever kind, refused for a while with 500", async () => {
+  it("may fail with 500 for a while, whatever its kind", async () => {
     let refused = 0;
     await service.rescaleUnder({
       fate: ({ resource }) => {
@@ -61,7 +61,7 @@ describe("a call to the API server", () => {
     });
   });
 
-  it("that is refused with 429 is not made again before the time that the server names", async () => {
+  it("is not repeated after 429 before the time in Retry-After", async () => {
     const { proxy, environment } = service;
     const begun = proxy.seen.length;
     const answered = proxy.count("patch", "deployments", "answer");
@@ -90,7 +90,7 @@ describe("a call to the API server", () => {
     expect((next?.at ?? 0) - (refused?.at ?? 0)).toBeGreaterThanOrEqual(2000);
   });
 
-  it("that creates the PipeScaling again succeeds, and its response is lost", async () => {
+  it("may lose its response when it creates the PipeScaling again", async () => {
     const { proxy, environment } = service;
     const before = await environment.scaling();
     const lost = first(1, "create", "pipescalings", { type: "lose-answer" });

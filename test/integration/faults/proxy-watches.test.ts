@@ -25,7 +25,7 @@ const GONE: Fate = {
   body: `${JSON.stringify({ type: "ERROR", object: { kind: "Status", code: 410, reason: "Expired" } })}\n`,
 };
 
-describe("a rescale, with watches", () => {
+describe("a rescale completes with watches", () => {
   const isOfWatches = true;
 
   it("that are cut every few hundred milliseconds", () =>
@@ -35,7 +35,7 @@ describe("a rescale, with watches", () => {
   it("that are cut in the middle of an event", () =>
     service.rescaleUnder({ isOfWatches, fate: watches({ type: "pass", cutAfterBytes: 60_000 }) }));
 
-  it("that are never answered, and then are", () => {
+  it("that get no response at first", () => {
     const { proxy } = service;
     const before = proxy.count("watch", "deployments", "hold");
     return service.rescaleUnder({
@@ -51,7 +51,7 @@ describe("a rescale, with watches", () => {
     ["200 and an event that says 410", GONE],
     ["429", refusal(429, "TooManyRequests", { "retry-after": "1" })],
     ["500", refusal(500, "InternalError")],
-  ])("that are answered with %s", (_, fate) => {
+  ])("that get the response %s", (_, fate) => {
     const { proxy } = service;
     const before = proxy.count("watch", "deployments", "answer");
     return service.rescaleUnder({
@@ -64,11 +64,11 @@ describe("a rescale, with watches", () => {
   it.each([
     ["Deployments", "deployments"],
     ["PipeScalings", "pipescalings"],
-  ])("that tell of %s a second late, and of all else at once", (_, resource) =>
+  ])("that deliver %s a second late, and everything else at once", (_, resource) =>
     service.rescaleUnder({ isOfWatches, fate: watches({ type: "pass", lateMs: 1000 }, resource) }),
   );
 
-  it("that have not told yet that a pipe was deleted and made again", async () => {
+  it("that have not delivered yet that a pipe was deleted and created again", async () => {
     const { proxy, environment } = service;
     // Not before the fault is over.
     const fate = watches({ type: "pass", lateMs: 60_000 }, "deployments");
@@ -92,7 +92,7 @@ describe("a rescale, with watches", () => {
     });
   });
 
-  it("and lists, which are told as events, that are slow", () => {
+  it("that are slow, and lists as slow streams of events", () => {
     const { proxy } = service;
     const isList = ({ url }: Asked) => url.includes("sendInitialEvents");
     const lists = () =>
@@ -108,7 +108,7 @@ describe("a rescale, with watches", () => {
     });
   });
 
-  it("that miss the end of a pipe, and have to list again", async () => {
+  it("that miss the deletion of a pipe, and have to list again", async () => {
     const { proxy, environment } = service;
     await environment.createPipe({ name: "pipe-z", cores: 1 });
     const summary = async () => (await environment.scaling()).status?.pipes?.summary;

@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import { it } from "./fixtures.ts";
 
-it("writes nothing for a minute once every pipe has its size", { timeout: 240_000 }, async ({
+it("the controller writes nothing for a minute once every pipe has its size", { timeout: 240_000 }, async ({
   environment,
   invariants,
   startPipes,

@@ -1,7 +1,7 @@
 import { randomInt } from "node:crypto";
 import { environment } from "@pipe-scaling/local-cluster/environment";
 
-/** Of this run: given by PIPE_SCALING_TEST_SEED to repeat one that failed, else a new one. */
+/** The seed of this run: PIPE_SCALING_TEST_SEED repeats a failed run; otherwise it is random. */
 export const seed = Number(environment["PIPE_SCALING_TEST_SEED"] ?? randomInt(2 ** 31));
 
 /** Numbers from 0 to below 1 that are the same for the same seed (mulberry32). */

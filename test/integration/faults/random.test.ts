@@ -67,7 +67,7 @@ afterEach(async () => {
   invariants = undefined;
 });
 
-it(`holds through ${STEPS} steps of people and faults at random (seed ${seed})`, {
+it(`the invariants hold through ${STEPS} random operations and faults (seed ${seed})`, {
   timeout: 120_000 + 1500 * STEPS,
 }, async () => {
   const random = randomOf(seed);
@@ -85,7 +85,7 @@ it(`holds through ${STEPS} steps of people and faults at random (seed ${seed})`,
   await run(invariants, controller, [operations], STEPS);
 });
 
-it(`holds in ${OTHER_NAMESPACES + 1} namespaces through ${STEPS_OF_MANY} steps at random (seed ${seed})`, {
+it(`the invariants hold in ${OTHER_NAMESPACES + 1} namespaces through ${STEPS_OF_MANY} random steps (seed ${seed})`, {
   timeout: 180_000 + 1500 * STEPS_OF_MANY,
 }, async () => {
   const random = randomOf(seed);

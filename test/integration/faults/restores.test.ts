@@ -134,7 +134,7 @@ describe("kubectl rollout undo", () => {
 const AS_SHIPPED = { recreateGraceMs: undefined };
 
 describe("a PipeScaling", () => {
-  it("that kubectl replace --force replaces has the new spec, and so have the pipes", async ({
+  it("has the new spec after kubectl replace --force, and so have the pipes", async ({
     environment,
     invariants,
     startPipes,
@@ -154,7 +154,7 @@ describe("a PipeScaling", () => {
     await invariants.end();
   });
 
-  it("that is deleted while suspended comes back suspended after 30 s, and no pipe is resized", async ({
+  it("is created again as suspended after 30 s if it was deleted while suspended, and no pipe is resized", async ({
     environment,
     invariants,
     startPipes,
@@ -176,7 +176,7 @@ describe("a PipeScaling", () => {
     await invariants.end();
   });
 
-  it("that is deleted while no controller runs has the size of the pipes again, also without their annotations", async ({
+  it("has the size of the pipes again if it was deleted while no controller ran, even without their annotations", async ({
     environment,
     invariants,
     settled,

@@ -30,7 +30,7 @@ const it = base
     };
   });
 
-it("one that stops longer than its lease, and wakes, finds another at work and writes nothing", {
+it("a leader that is stopped for longer than its lease writes nothing when it is resumed", {
   timeout: 240_000,
 }, async ({ environment, invariants, askFor, start }) => {
   const first = await start("first");
@@ -48,7 +48,7 @@ it("one that stops longer than its lease, and wakes, finds another at work and w
   await second.process.says('"leading"', TAKEOVER_MS);
   await invariants.settled(2, { quietMs: 1000 });
 
-  // What it had begun is in the log by now; and stopped it can begin nothing.
+  // Calls that it had started are in the log by now, and a stopped process cannot start others.
   const before = first.writes();
   expect(before).toContain(`patch pipescalings ${environment.serviceId}`);
   // It wakes to a size that it has not seen, and pipes that are not as it knew them.
@@ -63,7 +63,7 @@ it("one that stops longer than its lease, and wakes, finds another at work and w
   await invariants.end();
 });
 
-it("one that is killed is followed by another once its lease has run out", { timeout: 240_000 }, async ({
+it("a leader that is killed is replaced after its lease has expired", { timeout: 240_000 }, async ({
   environment,
   invariants,
   askFor,
@@ -84,7 +84,7 @@ it("one that is killed is followed by another once its lease has run out", { tim
   await invariants.end();
 });
 
-it("one that is killed is followed by another although one read of the lease in six fails", {
+it("a leader that is killed is replaced although one read of the Lease in six fails", {
   timeout: 240_000,
 }, async ({ cluster, environment, invariants, start }) => {
   const proxy = await FaultyProxy.start(cluster);

@@ -88,7 +88,7 @@ async function settled(): Promise<void> {
   await invariants.settled(cores, { quietMs: 300 });
 }
 
-describe("a resize that the API server does not do", () => {
+describe("a resize that the API server refuses", () => {
   it("is reported as Refused if a webhook responds with 400, and is done at the next requested retry", async () => {
     webhook.respond = deny(400, "sizes are frozen today");
     await askForAnotherSize();
@@ -143,7 +143,7 @@ describe("a resize that the API server does not do", () => {
 });
 
 describe("a resize that a webhook allows after 6 s", () => {
-  it("is done once, and as many of them as there are workers do not stop another service", async () => {
+  it("happens once, and as many of them as there are workers do not block another service", async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     webhook.respond = async ({ name }) => {
       if (name.startsWith("slow")) await released;
@@ -173,7 +173,7 @@ describe("a resize that a webhook allows after 6 s", () => {
 });
 
 describe("a rollback that a webhook denies", () => {
-  it("is reported with the words of the server beside the failure, and retried by itself and on request", async () => {
+  it("is reported with the server's message beside the failure, and retried automatically and on request", async () => {
     const other = await TestEnvironment.create();
     let denying: AdmissionWebhook | undefined;
     try {

@@ -26,17 +26,17 @@ export interface FakeHttpServer {
   readonly requests: readonly ReceivedRequest[];
 }
 
-/** What an operation that is done answers. */
+/** The response of a successful operation. */
 export function done(result: unknown, headers: Record<string, string> = {}): FakeResponse {
   return { headers, body: { requestId: REQUEST_ID, status: 200, result } };
 }
 
-/** What an operation that is refused answers. */
+/** The response of a refused operation. */
 export function refused(status: number, error: string, headers: Record<string, string> = {}): FakeResponse {
   return { status, headers: { "X-Request-Id": REQUEST_ID, ...headers }, body: { error, status } };
 }
 
-/** A server that answers as it is told; it ends with the test. */
+/** A server with the given responses, until the end of the test. */
 export async function startFakeHttpServer(
   answer: (request: ReceivedRequest, at: number) => FakeResponse | Promise<FakeResponse>,
   tls?: CertificatePair,

@@ -1,20 +1,20 @@
 import type { Io, Terminal } from "../../../src/cli/io.ts";
 
 export interface FakeIo extends Io {
-  /** What was written so far. */
+  /** The output so far. */
   readonly written: { out: string; err: string };
 }
 
 interface Given extends Partial<Terminal> {
   readonly env?: Io["env"];
-  /** What the person at the terminal answers, one after the other. */
+  /** The answers typed at the terminal, in order. */
   readonly answers?: readonly string[];
-  /** What happens while that person thinks. */
+  /** Runs while a question waits for its answer. */
   readonly beforeAnswer?: () => Promise<void>;
   readonly signal?: AbortSignal;
 }
 
-/** The environment of a command: without a terminal, unless told otherwise. */
+/** The input and output of a command, by default without a terminal. */
 export function fakeIo({ env = {}, answers = [], beforeAnswer, signal, ...terminal }: Given = {}): FakeIo {
   const written = { out: "", err: "" };
   const left = [...answers];

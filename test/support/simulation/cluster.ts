@@ -14,7 +14,7 @@ import { patched } from "./patch.ts";
 
 export type ScalingObject = KubeObject & PipeScaling;
 
-/** Who is told of what changes, as a watch tells it. */
+/** Receives the changes, like a watch. */
 export interface Watcher {
   pipe(object: Deployment): void;
   pipeGone(object: Deployment): void;
@@ -22,7 +22,7 @@ export interface Watcher {
   scalingGone(object: ScalingObject): void;
 }
 
-/** What becomes of a call of the controller: nothing, or an error before or after it is done. */
+/** The fault of a call: an error before or after its effect. */
 export type Fault = { readonly error: Error; readonly isDone?: boolean } | undefined;
 
 const LATENCY_MS = 5;
@@ -36,7 +36,7 @@ export class SimulatedCluster {
   readonly clock = new FakeClock();
   readonly deployments = new Map<string, Deployment>();
   readonly scalings = new Map<string, ScalingObject>();
-  /** What the controller has written, a line each, without the time. */
+  /** The writes of the controller, one per line, without the time. */
   readonly writes: string[] = [];
   /** The size in bytes of each status patch of the controller. */
   readonly statusPatchBytes: number[] = [];
@@ -48,7 +48,7 @@ export class SimulatedCluster {
   eventDelayMs = 0;
   /** The nodes; one that no test fills by accident. */
   nodes: readonly Node[] = [aNode("node", { cpu: "256", memory: "1Ti" })];
-  /** How long pods of this template need, undefined for those that never come up. */
+  /** Time in ms until pods of this template are ready; `undefined` if they never are. */
   rolloutMs: (pipe: Deployment) => number | undefined = () => 1000;
   fault: (request: KubeRequest, pipe: Deployment | undefined) => Fault = () => undefined;
   #version = 100;
@@ -69,7 +69,7 @@ export class SimulatedCluster {
     return toDeploymentView(found(this.deployments, name));
   }
 
-  /** What the pipe's container has, as an annotation would tell it. */
+  /** The size of the pipe's container, in the format of the annotation. */
   sizeOf(name: string): string {
     const { size, otherResources } = this.pipe(name);
     const allotment = size ?? otherResources;

@@ -1,7 +1,7 @@
 import type { DeploymentView } from "../../../src/controller/observe/deployment-view.ts";
 import type { FakeClock } from "../fakes/fake-clock.ts";
 
-/** What the controller does in a simulated cluster, by the rules that it is to keep whatever happens. */
+/** Checks the invariants of the controller in a simulated cluster. */
 export class SimulationJudge {
   /** The most rollouts at once so far that the controller began in pipes at rest, over all services and in one. */
   mostRolling = 0;
@@ -12,7 +12,7 @@ export class SimulationJudge {
   readonly wronged: string[] = [];
   /** Given a size that has not come up yet. */
   readonly #given = new Set<string>();
-  /** Of those that were at rest: the service, and until when the rollout may take. */
+  /** For pipes that were at rest: the service, and the timeout of the rollout. */
   readonly #rolling = new Map<string, { readonly serviceId: string; readonly untilMs: number }>();
   readonly #clock: FakeClock;
   readonly #rolloutTimeoutMs: number;
@@ -35,7 +35,7 @@ export class SimulationJudge {
     this.mostRollingInService = Math.max(this.mostRollingInService, ofService.length);
   }
 
-  /** The controller puts a pipe back. */
+  /** The controller rolls back a pipe. */
   putBack(name: string): void {
     if (this.cameUp.has(name)) this.wronged.push(name);
     this.forget(name);

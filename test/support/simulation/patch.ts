@@ -1,4 +1,4 @@
-/** What a patch makes of an object, as the API server does it. */
+/** Applies a patch to an object in the same way as the API server. */
 export function patched(target: unknown, patch: unknown, isStrategic: boolean): unknown {
   if (Array.isArray(patch) && isStrategic) return mergedByName(target, patch);
   if (!isMap(patch)) return patch;

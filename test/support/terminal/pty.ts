@@ -15,7 +15,7 @@ export interface PtyOptions {
 export interface Pty {
   /** All that it has written so far, as it came: with control codes, and with what was typed. */
   output(): string;
-  /** What is to be read on the terminal now. */
+  /** The text on the screen now. */
   screen(): Screen;
   /** Types, as a keyboard does: `\r` for Enter, `\x03` for Ctrl-C, `\x04` for the end of the input. */
   write(text: string): void;
@@ -53,7 +53,7 @@ export function startInPty(
       output += text;
     });
   }
-  // Typed after the end: nobody reads it.
+  // Input after the end is dropped.
   child.stdin.on("error", () => undefined);
   const ended = new AbortController();
   const exitCode = new Promise<number | null>((resolve) => {

@@ -2,7 +2,7 @@ const ESCAPE = "\u001b";
 const CONTROL = /^\[(\??)([\d;]*)([A-Za-z])/;
 
 /**
- * What a person reads on a terminal after some output: a small part of an xterm, all that the live view uses.
+ * The text on a terminal after some output: the part of xterm that the live view uses.
  * Rows are without end, so that what has scrolled away can still be read.
  */
 export class Screen {

@@ -10,7 +10,7 @@ const args = z.object({
 });
 
 describe("an argument", () => {
-  test("is told by its name, in brackets if it may be left out, and has the few values that it may have", () => {
+  test("is shown with its name, in brackets if it is optional, and with its allowed values", () => {
     expect(declaredArguments(args)).toEqual([
       { key: "pipeCount", term: "<pipe-count>", required: true, description: "how many", choices: undefined },
       {
@@ -23,12 +23,12 @@ describe("an argument", () => {
     ]);
   });
 
-  test("is known by its place", () => {
+  test("is identified by its position", () => {
     expect(readArguments(args, ["3", "zsh"])).toEqual({ pipeCount: 3, shell: "zsh" });
     expect(readArguments(args, ["3"])).toEqual({ pipeCount: 3 });
   });
 
-  test("is refused by name, with all that is wrong at once", () => {
+  test("is refused by name, with all validation errors at once", () => {
     expect(() => readArguments(args, [])).toThrow(new UsageError("<pipe-count> is missing: how many."));
     expect(() => readArguments(args, ["ten", "csh"])).toThrow(
       [
@@ -38,8 +38,10 @@ describe("an argument", () => {
     );
   });
 
-  test("that was not declared by argument(), or comes after one that may be left out, is a fault of ours", () => {
-    expect(() => declaredArguments(z.object({ stray: z.string() }))).toThrow("stray is not declared");
+  test("is a programming error if it was not declared by argument(), or follows an optional one", () => {
+    expect(() => declaredArguments(z.object({ undeclared: z.string() }))).toThrow(
+      "undeclared is not declared",
+    );
     const { pipeCount, shell } = args.shape;
     expect(() => declaredArguments(z.object({ shell, pipeCount }))).toThrow("pipeCount comes after");
   });

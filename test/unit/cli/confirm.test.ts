@@ -6,37 +6,37 @@ import { fakeIo } from "../../support/fakes/fake-io.ts";
 
 const QUESTION = "Delete API key ci?";
 
-describe("what takes something away", () => {
-  test("asks a person at a terminal, on standard error", async () => {
+describe("the confirmation of a destructive command", () => {
+  test("is asked at a terminal, on standard error", async () => {
     const io = fakeIo({ input: true, answers: ["y"] });
     await confirm(io, false, QUESTION);
     expect(io.written).toEqual({ out: "", err: "Delete API key ci? [y/N] " });
   });
 
-  test.each(["y", "Y", "yes", " YES "])("goes on by %j", async (answer) => {
+  test.each(["y", "Y", "yes", " YES "])("is given by %j", async (answer) => {
     await expect(confirm(fakeIo({ input: true, answers: [answer] }), false, QUESTION)).resolves.toBe(
       undefined,
     );
   });
 
-  test.each([[""], ["n"], ["no"], ["yeah"], ["y n"], []])("ends by %j", async (...answers) => {
+  test.each([[""], ["n"], ["no"], ["yeah"], ["y n"], []])("is declined by %j", async (...answers) => {
     const declined = confirm(fakeIo({ input: true, answers }), false, QUESTION);
     await expect(declined).rejects.toThrow(new CliError("Nothing was changed."));
   });
 
-  test("is asked about in one line, whatever the names are", async () => {
+  test("is one line, whatever the names are", async () => {
     const io = fakeIo({ input: true, answers: ["y"] });
     await confirm(io, false, "Delete organization Acme\u001b[2K\r\n?");
     expect(io.written.err).toBe("Delete organization Acme [2K ? [y/N] ");
   });
 
-  test("asks nobody with --yes", async () => {
+  test("is not asked with --yes", async () => {
     const io = fakeIo({ input: true });
     await confirm(io, true, QUESTION);
     expect(io.written.err).toBe("");
   });
 
-  test("refuses where nobody can be asked, saying how to go on", async () => {
+  test("is an error without a terminal, with a hint at --yes", async () => {
     const io = fakeIo({ answers: ["y"] });
     const refused = confirm(io, false, QUESTION);
     await expect(refused).rejects.toThrow(UsageError);

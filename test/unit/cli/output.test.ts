@@ -19,7 +19,7 @@ describe("a list", () => {
   const list = (output: "table" | "json" | "yaml", colors = false) =>
     printed((io) => printList(io, output, ["id", "name", "createdAt", "tags"], rows), colors);
 
-  test("is a table for people, in which nothing that others wrote moves the cursor or ends a line", () => {
+  test("is a table for people, in which no text moves the cursor or ends a line", () => {
     expect(list("table")).toBe(
       [
         "ID  NAME           CREATED AT                TAGS",
@@ -30,13 +30,13 @@ describe("a list", () => {
     );
   });
 
-  test("has its headings in bold where there are colours, and is padded all the same", () => {
+  test("has bold headings if colors are enabled, with the same padding", () => {
     const bold = list("table", true);
     expect(bold).toContain("\u001b[1mID\u001b[22m  \u001b[1mNAME\u001b[22m ");
     expect(bold.replaceAll("\u001b[1m", "").replaceAll("\u001b[22m", "")).toBe(list("table"));
   });
 
-  test("is the same data in JSON and in YAML, without colours", () => {
+  test("is the same data in JSON and in YAML, without colors", () => {
     const data = [
       { id: 1, name: "yes", createdAt: "2026-01-31T12:00:00.000Z", tags: ["a", "b"] },
       { id: 2, name: "two\u001b[2J\nlines", tags: [] },
@@ -48,7 +48,7 @@ describe("a list", () => {
     expect(list("yaml")).toContain('name: "yes"');
   });
 
-  test("is safe on a terminal in JSON and in YAML too, and no character of it is lost", () => {
+  test("is safe on a terminal in JSON and YAML as well, and loses no character", () => {
     // A control code of one character, delete, a turn of the reading direction, and one beyond 16 bits.
     const text = `a\u009b31m\u007f\u202eb\u{e0001}c "quoted" \\u0041\n\tline`;
     const data = [{ name: text, turned: "a\u202eb", plain: "日本 🚀", [text]: "two\nlines" }];
@@ -63,19 +63,19 @@ describe("a list", () => {
     }
   });
 
-  test("that is empty has its headings still", () => {
+  test("has its headings even if it is empty", () => {
     expect(printed((io) => printList(io, "table", ["id"], []))).toBe("ID\n");
     expect(printed((io) => printList(io, "yaml", ["id"], []))).toBe("[]\n");
   });
 });
 
-test("one thing has a line for each property", () => {
+test("a single object has a line for each property", () => {
   expect(printed((io) => printOne(io, "table", { id: 1, keySuffix: "abcd", gone: undefined }))).toBe(
     "ID          1\nKEY SUFFIX  abcd\nGONE        -\n",
   );
 });
 
-test("a thing with lists has them after it, or in it", () => {
+test("an object prints its lists after its properties, or within the data", () => {
   const lists = {
     services: { columns: ["id"], rows: [{ id: "s" }] },
     members: { columns: ["userId"], rows: [] },
@@ -85,7 +85,7 @@ test("a thing with lists has them after it, or in it", () => {
   expect(JSON.parse(details("json"))).toEqual({ id: "o", services: [{ id: "s" }], members: [] });
 });
 
-test("columns are as wide as what a terminal shows of them", () => {
+test("columns are as wide as their text on a terminal", () => {
   expect(
     formatTable([
       ["a", "b"],

@@ -54,13 +54,13 @@ describe("a terminal", () => {
     [{ NO_COLOR: "1" }, { colors: false }],
     [{ NO_COLOR: "" }, {}],
     [{ TERM: "dumb" }, { output: false, colors: false }],
-  ])("with %j has colours and can be drawn on, or not", async (env, over) => {
+  ])("with %j has colors and a live view, or not", async (env, over) => {
     const pty = inPty(TELL, env);
     expect(await pty.exitCode).toBe(0);
     expect(JSON.parse(pty.output())).toEqual(JSON.parse(told(over)));
   });
 
-  test("is what a pipe is not", async () => {
+  test("is not detected for a pipe", async () => {
     const { code, out } = await resultInPipe(TELL);
     expect(code).toBe(0);
     expect(JSON.parse(out)).toEqual({ input: false, output: false, colors: false, columns: 80 });
@@ -72,7 +72,7 @@ describe("a question", () => {
   const ASK = `const answer = await io.ask("Sure? "); ${TELL}`;
   const ASK_SECRET = `const answer = await io.askSecret("Secret? "); ${TELL}`;
 
-  test("is answered with a line, which is shown as it is typed", async () => {
+  test("is answered with a line, which is echoed", async () => {
     const pty = inPty(ASK);
     await pty.waitFor("Sure? ");
     pty.write("yes\r");
@@ -80,7 +80,7 @@ describe("a question", () => {
     expect(pty.output()).toMatch(/^Sure\? yes\r\ngot "yes"\r\n$/);
   });
 
-  test("for a secret does not show it, not even how long it is", async () => {
+  test("does not echo a secret, not even its length", async () => {
     const pty = inPty(ASK_SECRET);
     await pty.waitFor("Secret? ");
     pty.write("hush");
@@ -92,29 +92,32 @@ describe("a question", () => {
   test.each([
     ["a question", ASK, "Sure? "],
     ["a question for a secret", ASK_SECRET, "Secret? "],
-  ])("%s ends by Ctrl-C with 130 and no stack, and by Ctrl-D without an answer", async (_, body, prompt) => {
-    const interrupted = inPty(body);
-    await interrupted.waitFor(prompt);
-    interrupted.write("x\u0003");
-    expect(await interrupted.exitCode).toBe(130);
-    expect(interrupted.output()).toMatch(/\nInterrupted\.\r\n$/);
-    expect(interrupted.output()).not.toMatch(/ at /);
+  ])(
+    "%s ends at Ctrl-C with 130 and no stack trace, and at Ctrl-D without an answer",
+    async (_, body, prompt) => {
+      const interrupted = inPty(body);
+      await interrupted.waitFor(prompt);
+      interrupted.write("x\u0003");
+      expect(await interrupted.exitCode).toBe(130);
+      expect(interrupted.output()).toMatch(/\nInterrupted\.\r\n$/);
+      expect(interrupted.output()).not.toMatch(/ at /);
 
-    const ended = inPty(body);
-    await ended.waitFor(prompt);
-    ended.write("\u0004");
-    expect(await ended.exitCode).toBe(0);
-    expect(ended.output()).toContain("\ngot undefined");
-  });
+      const ended = inPty(body);
+      await ended.waitFor(prompt);
+      ended.write("\u0004");
+      expect(await ended.exitCode).toBe(0);
+      expect(ended.output()).toContain("\ngot undefined");
+    },
+  );
 
-  test("in a pipe is answered by the first line", async () => {
+  test("reads the first line of a pipe", async () => {
     for (const body of [ASK, ASK_SECRET]) {
       expect(await resultInPipe(body, "a\r\nb\n")).toMatchObject({ code: 0, out: 'got "a"\n' });
     }
     expect(await resultInPipe(ASK, "")).toMatchObject({ code: 0, out: "got undefined\n" });
   });
 
-  test("leaves nothing behind that keeps the process alive", async () => {
+  test("leaves nothing open that keeps the process alive", async () => {
     const child = spawn(process.execPath, program(ASK), { stdio: "pipe", env: {} });
     onTestFinished(() => {
       child.kill("SIGKILL");
@@ -125,7 +128,7 @@ describe("a question", () => {
   });
 });
 
-test("a sentence tells the terminal nothing, whatever it names", async () => {
+test("a message contains no control codes, whatever it quotes", async () => {
   const pty = inPty(`io.err("No organization \\u001b[2J\\u009b2J\\rAcme:\\n\\tfind another.\\n")`);
   expect(await pty.exitCode).toBe(0);
   expect(pty.output()).toBe("No organization  [2J 2J Acme:\r\n\tfind another.\r\n");
@@ -149,7 +152,7 @@ describe("a signal", () => {
   test.each([
     ["SIGINT", 130],
     ["SIGTERM", 143],
-  ] as const)("%s ends a command that looks at it with %i", async (signal, exitCode) => {
+  ] as const)("%s ends a command that handles it with %i", async (signal, exitCode) => {
     const child = await waiting(SEEN);
     const err = text(child.stderr);
     child.kill(signal);
@@ -157,13 +160,13 @@ describe("a signal", () => {
     expect(await err).toBe("Interrupted.\n");
   });
 
-  test("ends by itself a command that does not look at it", async () => {
+  test("ends a command that does not handle it", async () => {
     const child = await waiting(`${WAIT} await new Promise(() => undefined)`);
     child.kill("SIGINT");
     expect(await once(child, "exit")).toEqual([null, "SIGINT"]);
   });
 
-  test("ends, the second time, one that goes on", async () => {
+  test("ends a command that continues when it arrives a second time", async () => {
     const child = await waiting(
       `io.signal.addEventListener("abort", () => io.out("once\\n")); ${WAIT} await new Promise(() => undefined)`,
     );
@@ -174,7 +177,7 @@ describe("a signal", () => {
   });
 });
 
-test("output that nobody reads any more ends the program, without a stack", async () => {
+test("a closed standard output ends the program without a stack trace", async () => {
   const child = inPipe(
     "for (;;) { io.out('x'.repeat(65536)); await new Promise((go) => setImmediate(go)); }",
   );

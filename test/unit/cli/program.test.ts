@@ -61,7 +61,7 @@ async function run(
 }
 
 describe("help", () => {
-  test("of the whole says what there is, and how it ends", async () => {
+  test("of the program lists the commands and the exit codes", async () => {
     const { code, out, err } = await run("--help");
     expect([code, err]).toEqual([0, ""]);
     for (const word of ["try-it", "admin", "Exit codes:\n    0  done\n", "PIPE_SCALING_"]) {
@@ -95,7 +95,7 @@ describe("help", () => {
     },
   );
 
-  test("names the arguments, and the variables that have no flag", async () => {
+  test("lists the arguments, and the variables without a flag", async () => {
     const { out } = await run("try-args --help");
     expect(out).toContain("Usage: pipe-scaling try-args [options] <count> [title]\n");
     expect(out).toMatch(/\nArguments:\n {2}count +how many\n {2}title +a title\n/);
@@ -105,7 +105,7 @@ describe("help", () => {
     expect(out).not.toContain("--password");
   });
 
-  test("is given, as an error, to who names no command", async () => {
+  test("is printed as an error if no command is given", async () => {
     for (const words of ["", "admin", "admin organization"]) {
       const { code, out, err } = await run(words);
       expect([code, out]).toEqual([2, ""]);
@@ -113,12 +113,12 @@ describe("help", () => {
     }
   });
 
-  test("--version prints the version alone", async () => {
+  test("--version prints only the version", async () => {
     expect(await run("--version")).toMatchObject({ code: 0, out: "1.2.3\n", err: "" });
   });
 });
 
-describe("a command line that is wrong ends with 2 and a sentence:", () => {
+describe("an invalid command line ends with 2 and a message", () => {
   test.each([
     ["try-it --lout", "Unknown option '--lout' (Did you mean --loud?)\nSee pipe-scaling try-it --help"],
     ["try-it now", "Too many arguments for 'try-it'. Expected 0 arguments but got 1: now."],
@@ -192,28 +192,28 @@ describe("a command line that is wrong ends with 2 and a sentence:", () => {
 });
 
 describe("a command", () => {
-  test("gets its arguments with its options, and says how it ended", async () => {
+  test("gets its arguments and its options, and returns its exit code", async () => {
     const env = { PIPE_SCALING_PASSWORD: ORGANIZATION };
     const { code, seen } = await run("try-args 3 --loud hello", { env });
     expect(code).toBe(3);
     expect(seen).toEqual([{ count: 3, title: "hello", loud: true, password: ORGANIZATION }]);
   });
 
-  test("is told of a secret that is wrong without its value", async () => {
+  test("gets an error for an invalid secret without its value", async () => {
     const { code, err } = await run("try-args 3", { env: { PIPE_SCALING_PASSWORD: "hunter2" } });
     expect(code).toBe(2);
     expect(err).toContain("PIPE_SCALING_PASSWORD is invalid: it must be a UUID");
     expect(err).not.toContain("hunter2");
   });
 
-  test("that is interrupted says so, and with what", async () => {
+  test("reports the signal that interrupted it", async () => {
     const interruption = new Interruption("SIGTERM", 143);
     for (const ending of [interruption, new Error("the call was ended", { cause: interruption })]) {
       expect(await run("try-it", { ending })).toMatchObject({ code: 143, out: "", err: "Interrupted.\n" });
     }
   });
 
-  test("gets what flags and variables say, the flags of a list joined", async () => {
+  test("gets the values of flags and variables, with repeated flags joined", async () => {
     const env = { PIPE_SCALING_TITLE: "from the environment", PIPE_SCALING_WORD: "ignored" };
     const { code, seen } = await run("try-it --loud --word a --word b,c", { env });
     expect(code).toBe(0);
@@ -237,11 +237,11 @@ describe("a command", () => {
       }),
       "127.0.0.1 port 1 is in use by another program: stop it or choose another port.\n",
     ],
-  ])("that fails for a reason outside ends with 1 and one line: %s", async (ending, line) => {
+  ])("ends with 1 and one line after an external failure: %s", async (ending, line) => {
     expect(await run("try-it", { ending })).toMatchObject({ code: 1, out: "", err: line });
   });
 
-  test("that fails by a fault of ours shows where", async () => {
+  test("shows a stack trace after a programming error", async () => {
     const { code, err } = await run("try-it", { ending: new TypeError("x is not a function") });
     expect(code).toBe(1);
     expect(err).toMatch(/^TypeError: x is not a function\n {4}at /);

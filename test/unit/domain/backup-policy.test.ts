@@ -139,7 +139,7 @@ describe("the record of a backup policy", () => {
   });
 
   it("is malformed if its name contains no service", () => {
-    expect(parseBackup("backup-nobody", {}).ok).toBe(false);
+    expect(parseBackup("backup-unknown", {}).ok).toBe(false);
   });
 });
 

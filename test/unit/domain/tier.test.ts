@@ -9,10 +9,13 @@ describe("the desired size", () => {
     [1, 1, "Spec"],
     [2, 2, "Spec"],
     [3, 2, "TierLimit"],
-  ] as const)("for %s requested cores in a tier of at most 2 is %s, with the source %s", (asked, cores, source) => {
-    const requested = asked === undefined ? undefined : sizeOfCores(asked);
-    expect(desiredSize(requested, tier)).toEqual({ size: sizeOfCores(cores), source });
-  });
+  ] as const)(
+    "for %s requested cores in a tier of at most 2 is %s, with the source %s",
+    (asked, cores, source) => {
+      const requested = asked === undefined ? undefined : sizeOfCores(asked);
+      expect(desiredSize(requested, tier)).toEqual({ size: sizeOfCores(cores), source });
+    },
+  );
 
   it("has the published defaults", () => {
     const defaults = [...BUILT_IN_TIERS.values()].map((each) => [each.name, each.defaultSize.cpuMillicores]);

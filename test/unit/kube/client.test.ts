@@ -74,7 +74,7 @@ describe("a response", () => {
     ]);
   });
 
-  it("with an error status rejects with the code, the causes and the time to wait", async () => {
+  it("rejects with the code, the causes and the Retry-After if its status is an error", async () => {
     const client = await clientOf(base);
     const refused = await client
       .json({ method: "PATCH", path: "/refused", body: {} })
@@ -93,12 +93,12 @@ describe("a response", () => {
     });
   });
 
-  it("that ends early counts as none", async () => {
+  it("counts as missing if it ends early", async () => {
     const client = await clientOf(base);
     await expect(client.json({ path: "/half" })).rejects.toBeInstanceOf(KubeUnreachableError);
   });
 
-  it("401 at the start says that the credentials are not accepted", async () => {
+  it("reports that the credentials are not accepted if it is 401 at the start", async () => {
     const client = await clientOf(base);
     await expect(checkReachable(client, never)).rejects.toThrow(
       /rejects the credentials of the kubeconfig: renew/,

@@ -80,7 +80,7 @@ describe("a kubeconfig that cannot be used is reported in a sentence", () => {
     expect(error).toMatchObject({ message: expect.stringMatching(sentence) });
   });
 
-  it("when there is none at all", async () => {
+  it("when there is none", async () => {
     setEnvironment({ HOME: temporaryFolder(), KUBECONFIG: undefined });
     await expect(connect(undefined)).rejects.toThrow(
       new KubeConfigError(

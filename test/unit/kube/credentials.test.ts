@@ -62,7 +62,7 @@ describe("a token file", () => {
     expect(authorizations()).toEqual(["Bearer first", "Bearer second"]);
   });
 
-  it("that cannot be read at the time of a call makes the cluster unreachable until it can", async () => {
+  it("makes the cluster unreachable while it cannot be read", async () => {
     rmSync(tokenFile);
     vi.advanceTimersByTime(TOKEN_FRESH_MS);
     const error = await call().catch((thrown: unknown) => thrown);
@@ -120,7 +120,7 @@ describe("an exec plugin", () => {
     expect(runs()).toBe(2);
   });
 
-  it("that fails is run at most once a second", async () => {
+  it("is run at most once a second if it fails", async () => {
     const { user, runs, fail } = plugin();
     const client = await clientOf(server.url, user);
     fail();
@@ -134,7 +134,7 @@ describe("an exec plugin", () => {
     expect(runs()).toBe(3);
   });
 
-  it("that hangs delays a call until its deadline, and the call is never sent", async () => {
+  it("delays a call until its deadline if it hangs, and the call is never sent", async () => {
     const { user, hang } = plugin();
     const client = await clientOf(server.url, user);
     hang();
@@ -191,7 +191,7 @@ describe("a client certificate", () => {
     writeFileSync(join(folder, "key"), key);
   }
 
-  it("that was renewed is used by the next call and watch, while the watch before goes on", async () => {
+  it("is used by the next call and watch after its renewal, while the earlier watch continues", async () => {
     const { url, requests, watches } = await startCertificateServer();
     write("old");
     const client = await clientOf(url, {
@@ -210,7 +210,7 @@ describe("a client certificate", () => {
     expect(await text(watch)).toBe("first,last");
   });
 
-  it("that was renewed leaves nothing open when the client is closed", async () => {
+  it("leaves nothing open after its renewal when the client is closed", async () => {
     const { url, watches } = await startCertificateServer();
     write("old");
     const client = await clientOf(url, {

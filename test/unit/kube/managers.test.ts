@@ -17,7 +17,7 @@ describe("the managers of a field", () => {
     expect(managersOf(managed, WAYS)).toEqual(["helm", "somebody"]);
   });
 
-  it("are none where nothing is kept", () => {
+  it("are empty if the object has no managedFields", () => {
     expect(managersOf(undefined, WAYS)).toEqual([]);
     expect(managersOf([{ manager: "status-only" }], WAYS)).toEqual([]);
   });

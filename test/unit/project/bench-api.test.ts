@@ -15,15 +15,15 @@ describe("the statistics of the benchmarks", () => {
     expect(median(values)).toBe(expected);
   });
 
-  it("have no median of nothing", () => {
+  it("have no median for an empty list", () => {
     expect(() => median([])).toThrow("there is no median of nothing");
   });
 
-  it("tell how far the rounds lay apart", () => {
+  it("have the spread of the rounds", () => {
     expect(spread([5, 2, 9])).toEqual({ median: 5, least: 2, most: 9 });
   });
 
-  it("compare within rounds: one in which the machine was slow changes no ratio", () => {
+  it("compare within rounds, so that a slow round changes no ratio", () => {
     const { ours, baseline, ratio } = compare([
       { ours: 90, baseline: 100 },
       { ours: 9, baseline: 10 },
@@ -43,7 +43,7 @@ describe("the table of the benchmarks", () => {
     );
   });
 
-  it("says of each bar whether it is met, and nothing where there is none", () => {
+  it("shows for each target whether it is met, and nothing without a target", () => {
     const comparison = compare([{ ours: 0.9, baseline: 1 }]);
     const format = String;
     const lines = measuresTable([
@@ -64,7 +64,7 @@ describe("the table of the benchmarks", () => {
     ]);
   });
 
-  it("judges by the ratio itself, not by the digits that are shown", () => {
+  it("evaluates the exact ratio, not the printed digits", () => {
     expect(isMet({ relation: "≥", ratio: 0.9 }, 0.899)).toBe(false);
     expect(isMet({ relation: "≤", ratio: 1.2 }, 1.201)).toBe(false);
   });
@@ -77,14 +77,14 @@ describe("the requests of the load generator", () => {
     return Array.from({ length: count }, () => String(next()));
   };
 
-  it("come from each key for each path in turn", () => {
+  it("use each key for each path in turn", () => {
     const four = take(4, 0);
     expect(new Set(four).size).toBe(4);
     expect(take(8, 0)).toEqual([...four, ...four]);
     expect(four).toContain("GET /v1/x HTTP/1.1\r\nHost: bench\r\nAuthorization: Basic b\r\n\r\n");
   });
 
-  it("are a stranger's as often as asked, no two alike in credentials or network", () => {
+  it("have the given share of unknown keys, all with different credentials and networks", () => {
     const strangers = take(300, 3).filter((request) => request.includes("X-Forwarded-For"));
     expect(strangers).toHaveLength(100);
     const valuesOf = (name: string) =>

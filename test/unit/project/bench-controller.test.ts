@@ -29,7 +29,7 @@ const METRICS = [
 describe("the counts of requests", () => {
   const counts = parseRequestCounts(METRICS);
 
-  it("are read from the API server's metrics, whatever the answer, without what is no resource", () => {
+  it("are read from the API server's metrics, for every status and only for resources", () => {
     expect(Object.fromEntries(counts)).toEqual({
       "PATCH deployments": 3002,
       "PATCH pipescalings/status": 1000,
@@ -39,7 +39,7 @@ describe("the counts of requests", () => {
     });
   });
 
-  it("between two looks are those that grew, and those that are new", () => {
+  it("between two scrapes are the counters that grew or are new", () => {
     const before = new Map([
       ["PATCH deployments", 3000],
       ["PUT leases", 7],
@@ -52,26 +52,26 @@ describe("the counts of requests", () => {
     });
   });
 
-  it("of writes leave out reads, and the Leases", () => {
+  it("of writes exclude reads and Leases", () => {
     expect([...writesOf(counts).keys()]).toEqual(["PATCH deployments", "PATCH pipescalings/status"]);
     expect(sumOf(writesOf(counts))).toBe(4002);
   });
 
-  it("of a resource are those of its subresources too", () => {
+  it("of a resource include its subresources", () => {
     expect([...requestsOf(counts, ["pipescalings", "pods"]).keys()]).toEqual([
       "PATCH pipescalings/status",
       "WATCH pods",
     ]);
   });
 
-  it("are told with the most first", () => {
+  it("are printed in descending order", () => {
     expect(describeCounts(writesOf(counts))).toBe("3,002 PATCH deployments, 1,000 PATCH pipescalings/status");
     expect(describeCounts(new Map())).toBe("none");
   });
 });
 
 describe("the table of counts", () => {
-  it("says which bars are met, and nothing of what has none", () => {
+  it("shows which targets are met, and nothing without a target", () => {
     const counts = new Map([["PATCH deployments", 4]]);
     const table = countsTable([
       { what: "at the bar", measured: 4, most: 4, counts },
@@ -88,7 +88,7 @@ describe("the table of counts", () => {
 });
 
 describe("work in parallel", () => {
-  it("is done for each item once, in order, and never more of it at a time than allowed", async () => {
+  it("handles each item once and in order, and never more at a time than allowed", async () => {
     const begun: number[] = [];
     let underWay = 0;
     let most = 0;

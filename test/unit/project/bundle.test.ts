@@ -40,7 +40,7 @@ describe("the bundle", { timeout: 60_000 }, () => {
     expect(text).toMatch(/\/\/# sourceMappingURL=pipe-scaling\.js\.map\n?$/);
   });
 
-  test("imports nothing but what Node brings", () => {
+  test("imports only modules of Node", () => {
     const text = readFileSync(program, "utf8");
     const imported = [...text.matchAll(/^import .*from "([^"]+)";$/gm)].map(([, name = ""]) => name);
     expect(imported.length).toBeGreaterThan(5);
@@ -48,11 +48,11 @@ describe("the bundle", { timeout: 60_000 }, () => {
     expect(strangers).toEqual([]);
   });
 
-  test("is ASCII, because V8 keeps that in one byte a character", () => {
+  test("is ASCII, because V8 stores it in one byte per character", () => {
     expect(readFileSync(program).every((byte) => byte < 0x80)).toBe(true);
   });
 
-  test("shows the API's documents, which have files when it runs from source", async () => {
+  test("serves the API's documentation, which consists of files when it runs from source", async () => {
     const url = await startApi();
     expect(await (await fetch(`${url}/openapi.json`)).json()).toMatchObject({ openapi: "3.1.0" });
     for (const name of DOCS_ASSETS) {
@@ -87,7 +87,7 @@ describe("the bundle", { timeout: 60_000 }, () => {
     throw new Error("the API ended before it listened");
   }
 
-  test("runs, without any package around", async () => {
+  test("runs without any installed package", async () => {
     expect((await node("--version")).stdout).toBe(`${packageJson.version}\n`);
     expect((await node("--help")).stdout).toContain("Usage: pipe-scaling");
     expect((await node("api", "--help")).stdout).toContain("--ops-port");

@@ -11,7 +11,7 @@ const step = (narration: Narration) =>
   narration.step("doing it", async () => ({ told: "It is done", details: ["so\nmuch"], result: 1 }));
 
 describe("the demo's narration", () => {
-  // Whoever runs this may want no colours.
+  // The environment of the test run may disable colors.
   beforeEach(() => {
     for (const name of ["NO_COLOR", "FORCE_COLOR", "NODE_DISABLE_COLORS"]) vi.stubEnv(name, undefined);
     onTestFinished(() => {
@@ -19,7 +19,7 @@ describe("the demo's narration", () => {
     });
   });
 
-  test("elsewhere than on a terminal is plain lines, of what has happened", async () => {
+  test("prints one plain line per event outside of a terminal", async () => {
     const { narration, text } = narrated({});
     narration.underWay("not told");
     expect(await step(narration)).toBe(1);
@@ -29,14 +29,14 @@ describe("the demo's narration", () => {
     );
   });
 
-  test("tells a step that fails, and passes the error on", async () => {
+  test("reports a failed step, and rethrows its error", async () => {
     const { narration, text } = narrated({});
     const failing = narration.step("doing it", () => Promise.reject(new Error("no")));
     await expect(failing).rejects.toThrow("no");
     expect(text()).toBe("   T  ✗ doing it\n");
   });
 
-  test("on a terminal rewrites one line, cut to its width, in colours", async () => {
+  test("rewrites one colored line on a terminal, cut to its width", async () => {
     const { narration, text } = narrated({ isTTY: true, columns: 20 });
     narration.underWay("a text that is too long");
     const shown = text();

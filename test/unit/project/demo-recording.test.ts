@@ -11,7 +11,7 @@ const lines = [
   { text: "   4.0 s  · the end", atMs: 4000 },
 ];
 
-it("a recording shows each line when it came, and the end for a while", () => {
+it("a recording shows each line at its time, and pauses at the end", () => {
   const svg = recording("Title", lines);
   const [, uncovered = ""] = /@keyframes uncover \{(.*)\}/.exec(svg) ?? [];
   expect(uncovered.match(/\S+% \{ transform: \S+;/g)).toEqual([
@@ -24,7 +24,7 @@ it("a recording shows each line when it came, and the end for a while", () => {
   expect(svg).toContain("uncover 10000ms step-end infinite");
 });
 
-it("a recording has the lines as they are, in the colours of the story", () => {
+it("a recording has the lines unchanged, in their colors", () => {
   const svg = recording("Title", lines);
   expect(svg).toContain('<tspan class="title">A title</tspan>');
   expect(svg).toContain('<tspan class="good">✓</tspan> a &lt; b &amp; c</text>');
@@ -32,7 +32,7 @@ it("a recording has the lines as they are, in the colours of the story", () => {
   expect(svg).toContain('<tspan class="seen">·</tspan> the end');
 });
 
-it("a recording that is longer than the window moves up, so that the newest line is in it", () => {
+it("a recording that is longer than the window scrolls to the newest line", () => {
   const many = Array.from({ length: 40 }, (_, at) => ({ text: `line ${at}`, atMs: at * 100 }));
   const [, scrolled = ""] = /@keyframes scroll \{(.*)\}/.exec(recording("Title", many)) ?? [];
   const offsets = [...scrolled.matchAll(/translateY\((-?\d+)px\)/g)].map(([, offset]) => Number(offset));
@@ -40,7 +40,7 @@ it("a recording that is longer than the window moves up, so that the newest line
   expect(offsets.slice(30)).toEqual(Array.from({ length: 10 }, (_, at) => -18 * (at + 1)));
 });
 
-it("docs/demo.svg is a small picture of the whole story that loads and runs nothing", () => {
+it("docs/demo.svg is a small image of the whole demo without scripts and external resources", () => {
   const svg = readFileSync(PICTURE, "utf8");
   expect(svg.length).toBeLessThan(100_000);
   expect(svg).not.toMatch(/<script|href|url\(|@import|\son\w+=/);

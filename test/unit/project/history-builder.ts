@@ -37,7 +37,7 @@ const GIVEN_FIELDS = {
 /** The controller added the first annotation, and owns the map without it. */
 const MAP_OF_ANNOTATIONS = { "f:metadata": { "f:annotations": { ".": {} } } };
 
-/** What happened in a cluster, one sentence a call, each at the next version. */
+/** Builds the history of a cluster: each call adds an event at the next version. */
 export class HistoryBuilder {
   readonly entries: Entry[] = [];
   readonly #deployments = new Map<string, Deployment>();

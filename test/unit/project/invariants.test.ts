@@ -27,16 +27,16 @@ function rescaled(history: HistoryBuilder, cores: number): HistoryBuilder {
   return history.rolledOut("pipe-c").rolledOut("pipe-d").rolledOut("pipe-e").report("True", cores);
 }
 
-it("has nothing against a rescale as it should be, there and back", () => {
+it("accepts a correct rescale and the one back", () => {
   expect(violationsOf(rescaled(rescaled(service(), 4), 1))).toEqual([]);
 });
 
-it("goes by versions, not by the order in which they came to be known", () => {
+it("orders events by version, not by arrival", () => {
   const { entries } = rescaled(service(), 4);
   expect(judge(entries.toReversed(), scope())).toEqual(judge(entries, scope()));
 });
 
-it("knows every write of the controller", () => {
+it("recognizes every write of the controller", () => {
   const { entries } = service().accept(4).ask(4).give("pipe-a", 4).rolledOut("pipe-a").report("False", 4);
   expect(judge(entries, scope()).writes).toEqual([
     expect.stringContaining("PipeScaling service-1"),
@@ -45,22 +45,22 @@ it("knows every write of the controller", () => {
   ]);
 });
 
-it("does not take a size that was asked for twice for the later one, if the earlier one explains it", () => {
+it("attributes a size that was requested twice to the earlier request if that explains it", () => {
   const history = service().accept(2).accept(4).accept(2).ask(4).give("pipe-a", 2).give("pipe-a", 4);
   expect(violationsOf(history)).toEqual([]);
 });
 
-it("lets a pipe that does not come up be put back, once, to the size that it ran", () => {
+it("accepts one rollback of a pipe that does not come up, to the size that it ran", () => {
   const history = service().accept(4).ask(4).give("pipe-a", 4).give("pipe-a", 1);
   expect(violationsOf(history)).toEqual([]);
 });
 
-it("does not take another writer that brings back an older pipe for the controller", () => {
+it("does not mistake a writer that restores an older Deployment for the controller", () => {
   const history = rescaled(rescaled(service(), 2), 4).restoreByOthers("pipe-a", 2);
   expect(violationsOf(history)).toEqual([]);
 });
 
-it("lets a deleted PipeScaling come back as it was, or with the size of all pipes, or suspended", () => {
+it("accepts a deleted PipeScaling that is created again as it was, with the size of all pipes, or suspended", () => {
   const histories = [
     service().ask(4).deleteScaling().create(4),
     rescaled(service(), 4).ask(8).deleteScaling().create(4),
@@ -71,7 +71,7 @@ it("lets a deleted PipeScaling come back as it was, or with the size of all pipe
   for (const history of histories) expect(violationsOf(history)).toEqual([]);
 });
 
-it("lets the size of a PipeScaling that came back be given to a pipe that had a newer one", () => {
+it("accepts that the size of a re-created PipeScaling replaces a newer one", () => {
   const history = rescaled(rescaled(service(), 2), 4);
   for (const name of pipes) history.giveByOthers(name, 2);
   history.deleteScaling().create(2).giveByOthers("pipe-a", 8).give("pipe-a", 2);
@@ -85,17 +85,17 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
     /^pipe-b at version \d+: it went back from 4 16Gi 16Gi to 1 4Gi 4Gi/,
   ],
   [
-    "a pipe is put back that had come up",
+    "a pipe is rolled back that had come up",
     (history) => history.accept(4).ask(4).give("pipe-a", 4).rolledOut("pipe-a").give("pipe-a", 1),
     /^pipe-a .* went back/,
   ],
   [
-    "a pipe is put back to a size that it never ran",
+    "a pipe is rolled back to a size that it never ran",
     (history) => history.accept(2).accept(4).ask(4).give("pipe-a", 4).give("pipe-a", 2),
     /^pipe-a .* is not the one rollback to 1 4Gi 4Gi/,
   ],
   [
-    "a pipe is put back twice",
+    "a pipe is rolled back twice",
     (history) =>
       history
         .accept(4)
@@ -107,12 +107,12 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
     /^pipe-a .* went back/,
   ],
   [
-    "a pipe is given what nobody has asked for",
+    "a pipe gets a size that was never requested",
     (history) => history.give("pipe-a", 8),
     /^pipe-a .* was given 8 32Gi 32Gi, which nobody has asked for/,
   ],
   [
-    "a ReplicaSet is made for what nobody has asked for",
+    "a ReplicaSet is created for a size that was never requested",
     (history) => history.replicaSet("pipe-a", 8),
     /^pipe-a-8 .* a ReplicaSet of pipe-a was made for 8 32Gi 32Gi/,
   ],
@@ -238,31 +238,31 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
     /^foreign .* is no pipe/,
   ],
   [
-    "a pipe is sized while nobody leads",
+    "a pipe is resized while there is no leader",
     (history) => history.leader("").accept(4).give("pipe-a", 4),
     /^pipe-a .* while nobody held the lease/,
   ],
   [
-    "a status is written while nobody leads",
+    "a status is written while there is no leader",
     (history) => history.leader("").report("False", 1),
     /^service-1 .* while nobody held the lease/,
   ],
-])("says so when %s", (_what, happened, violation) => {
+])("reports that %s", (_what, happened, violation) => {
   expect(violationsOf(happened(service()))).toEqual([expect.stringMatching(violation)]);
 });
 
-it("says so when more pipes roll over all services than may", () => {
+it("reports too many concurrent rollouts over all services", () => {
   const history = service().accept(4).ask(4).give("pipe-a", 4).rolledOut("pipe-a");
   history.give("pipe-b", 4).give("pipe-c", 4);
   expect(violationsOf(history, 1)).toEqual([expect.stringContaining("2 pipes of all services roll at once")]);
 });
 
-it("does not judge what it has not seen in full", () => {
+it("does not evaluate a period that it did not observe completely", () => {
   const history = service().accept(4).ask(4).give("pipe-a", 4);
   history.gap("Deployment", (unseen) => unseen.give("pipe-b", 4).report("True", 4).replicaSet("pipe-a", 8));
   expect(violationsOf(history)).toEqual([]);
 });
 
-it("takes what others set for theirs, and its ReplicaSet with it", () => {
+it("attributes the fields of other writers, and the ReplicaSet that follows, to them", () => {
   expect(violationsOf(service().giveByOthers("pipe-a", 3).replicaSet("pipe-a", 3))).toEqual([]);
 });

@@ -32,7 +32,7 @@ describe("the reference", () => {
     for (const page of inIndex) expect(read("README.md")).toContain(`](${page})`);
   });
 
-  it("names no command and no value of the chart that there is not", () => {
+  it("names only commands and chart values that exist", () => {
     const words = allCommands(COMMANDS.commands).map((command) => command.words);
     const texts = pages.map(read).join("\n");
     const named = [...texts.matchAll(/`pipe-scaling ([a-z ]+)/g)].map(([, text = ""]) => text.trim());
@@ -49,7 +49,7 @@ describe("the reference", () => {
 });
 
 describe("the reference of PipeScaling", () => {
-  it("has every label and annotation that there is in the sources", () => {
+  it("has every label and annotation of the sources", () => {
     const names = source("**").match(/(?<=["`](?:pipes\.clouddb\.dev|\$\{GROUP\})\/)[a-z-]+(?=["`])/g);
     const all = new Set(names);
     // What Events say that they come from.

@@ -162,7 +162,12 @@ describe("the detection of an etcd rollback", () => {
       [thing("a", 3)],
       true,
     ],
-    ["reports a rollback if the list has an older object of the same name", "1000", [thing("a", 3, { uid: "0" })], true],
+    [
+      "reports a rollback if the list has an older object of the same name",
+      "1000",
+      [thing("a", 3, { uid: "0" })],
+      true,
+    ],
     ["does not report a rollback if nothing has changed", "10", [thing("a", 4)], false],
     ["does not report a rollback if an object was recreated", "20", [thing("a", 15, { uid: "2" })], false],
     ["does not report a rollback if all objects are gone", "20", [], false],

@@ -64,7 +64,7 @@ describe("without a flag or a variable", () => {
   });
 });
 
-describe("what is written is read", () => {
+describe("the settings are read", () => {
   test("from flags", () => {
     const flags = {
       port: "0",
@@ -82,7 +82,7 @@ describe("what is written is read", () => {
     });
   });
 
-  test("as limits and as proxies", () => {
+  test("including rate limits and trusted proxies", () => {
     const flags = { rateLimit: "0", rateWindow: "55s", failedLogins: "3", trustedProxies: "10.0.0.0/8, ::1" };
     expect(api(flags)).toMatchObject({
       rateLimit: 0,
@@ -114,13 +114,13 @@ describe("what is written is read", () => {
     expect(controller({ rolloutTimeout })).toMatchObject({ rolloutTimeoutMs });
   });
 
-  test("as tiers, from a file in place of the built-in ones", () => {
+  test("as tiers from a file instead of the built-in ones", () => {
     const tiersFile = file("tiny: {defaultCpuMillicores: 1000, maximumCpuMillicores: 2000}");
     expect([...api({ tiersFile }).tiers.keys()]).toEqual(["tiny"]);
   });
 });
 
-describe("what is wrong is refused with what is allowed", () => {
+describe("an invalid setting is refused with the allowed values", () => {
   const wrong: readonly (readonly [Flags, string])[] = [
     [
       { port: "65536" },
@@ -169,7 +169,7 @@ describe("what is wrong is refused with what is allowed", () => {
     expect(() => controller(flags)).toThrow(sentence);
   });
 
-  test("as a file of tiers that is none", () => {
+  test("as a malformed file of tiers", () => {
     expect(() => api({ tiersFile: file("basic: {defaultCpuMillicores: 1500}") })).toThrow(
       /--tiers-file .* cannot be used: The tiers file .* is invalid: basic/,
     );
@@ -177,7 +177,7 @@ describe("what is wrong is refused with what is allowed", () => {
 });
 
 describe("plain HTTP", () => {
-  test.each(["127.0.0.1", "127.8.9.1", "::1", "localhost"])("is fine on %s", (host) => {
+  test.each(["127.0.0.1", "127.8.9.1", "::1", "localhost"])("is allowed on %s", (host) => {
     expect(api({ host }).host).toBe(host);
   });
 
@@ -187,13 +187,16 @@ describe("plain HTTP", () => {
     );
   });
 
-  test("is fine anywhere when TLS ends before the process, or it has TLS itself", () => {
+  test("is allowed on any address if a proxy terminates TLS, or the process has TLS itself", () => {
     expect(api({ host: "0.0.0.0", plainHttp: "true" }).plainHttp).toBe(true);
     const [tlsCert, tlsKey] = [file("cert"), file("key")];
     expect(api({ host: "0.0.0.0", tlsCert, tlsKey })).toMatchObject({ tlsCert, tlsKey });
   });
 
-  test.each(["tlsCert", "tlsKey"])("is not what is meant by %s alone", (name) => {
-    expect(() => api({ [name]: file("pem") })).toThrow("must be set together: set both or neither.");
-  });
+  test.each(["tlsCert", "tlsKey"])(
+    "is no substitute for half a TLS configuration: %s alone is refused",
+    (name) => {
+      expect(() => api({ [name]: file("pem") })).toThrow("must be set together: set both or neither.");
+    },
+  );
 });

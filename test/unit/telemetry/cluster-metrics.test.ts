@@ -24,7 +24,7 @@ describe("a call to the cluster", () => {
     expect(actionOf(request)).toEqual({ verb, resource });
   });
 
-  test("without a response is counted with a code of its own", async () => {
+  test("is counted with a separate code if it gets no response", async () => {
     const registry = new Registry();
     const call = { verb: "patch", resource: "pipescalings", method: "PATCH", host: "cluster:6443" };
     clusterMetrics(registry)({ ...call, code: 0, seconds: 5, date: undefined });

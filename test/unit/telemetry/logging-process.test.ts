@@ -118,7 +118,7 @@ test.each<[Ending, number]>([
   expect(child.exitCode).toBe(code);
 });
 
-test("a process continues after the reader of its log is gone", async () => {
+test("a process continues after the reader of its log disconnects", async () => {
   const { child, isAlive, log } = start(TOO_MANY, "wait");
   log.destroy();
   await isAlive();

@@ -35,7 +35,7 @@ describe("a target that is not percent-encoded UTF-8", () => {
     expect(decodeURIComponent(path)).toBe(target);
   });
 
-  it("never leaves a path that cannot be decoded, or one that is not absolute", () => {
+  it("never leads to a path that cannot be decoded or is not absolute", () => {
     fc.assert(
       fc.property(fc.string(), (target) => {
         const { path } = normalized(target);

@@ -74,7 +74,7 @@ describe("the body of a refused request", () => {
     [401, "chunks of one byte", CHUNKED, () => chunks(BODY_BYTES, 1)],
     [404, "chunks of one byte", CHUNKED, () => chunks(BODY_BYTES, 1)],
     [413, "chunks of one byte", CHUNKED, () => chunks(BODY_BYTES, 1)],
-  ])("gets its %i and is read only in part: 8 MiB with %s", async (status, _what, framing, bodyOf) => {
+  ])("leads to %i and is read only in part: 8 MiB with %s", async (status, _what, framing, bodyOf) => {
     const { client, accepted } = await start();
     client.socket.write(headOf(status, framing));
     client.socket.write(bodyOf());
@@ -103,7 +103,7 @@ describe("the body of a refused request", () => {
     await client.closed;
   });
 
-  it("is not parsed any more if it comes in chunks, so that each of them costs nothing", async () => {
+  it("is no longer parsed if it is chunked, so that many chunks cost nothing", async () => {
     const { client, server, accepted } = await start();
     const errors: unknown[] = [];
     server.on("clientError", (error) => errors.push(error));

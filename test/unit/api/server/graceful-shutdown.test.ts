@@ -87,7 +87,7 @@ describe("a graceful shutdown", () => {
     await ended;
   });
 
-  test("lets a request end whose body is still arriving", async () => {
+  test("lets a request finish whose body is still arriving", async () => {
     const { server, port, clock, shutDown, hasEnded } = await start();
     const socket = await open(server, port, PATCH);
     await once(socket, "data");
@@ -110,7 +110,7 @@ describe("a graceful shutdown", () => {
     await ended;
   });
 
-  test("gives headers that are still arriving their usual time", async () => {
+  test("gives headers that are still arriving the usual timeout", async () => {
     const { server, port, clock, shutDown, hasEnded } = await start();
     const arrived = once(server, "connection").then(([socket]) => socket);
     const socket = await open(server, port, "GET / HT");

@@ -91,7 +91,7 @@ async function asked({ waiting }: FakeCluster): Promise<ServerResponse> {
   return await waitFor(() => waiting.shift(), { what: "the request" });
 }
 
-describe("a write whose answer is lost", () => {
+describe("a write whose response is lost", () => {
   test.each([
     [
       "admin key create",
@@ -108,7 +108,7 @@ describe("a write whose answer is lost", () => {
       ["admin", "service", "rollback", serviceId],
       /^The write got no response, so the size of service \S+ may have changed: see admin service show \S+ before you run the command again, because a second rollback returns to the size before the first one \(PATCH /,
     ],
-  ])("%s says what to look for", async (_, words, sentence) => {
+  ])("by %s leads to a message that says how to find the outcome", async (_, words, sentence) => {
     const cluster = await startFakeCluster(isWrite);
     const program = startProgram([...words, ...cluster.place]);
     (await asked(cluster)).destroy();
@@ -119,7 +119,7 @@ describe("a write whose answer is lost", () => {
 });
 
 describe("Ctrl-C", () => {
-  test("ends a command that reads", async () => {
+  test("ends a read command at once", async () => {
     const cluster = await startFakeCluster(() => true);
     const program = startProgram(["admin", "organization", "list", ...cluster.place]);
     await asked(cluster);
@@ -128,7 +128,7 @@ describe("Ctrl-C", () => {
     expect({ out: program.out(), err: program.err() }).toEqual({ out: "", err: "Interrupted.\n" });
   });
 
-  test("waits for a write under way, so that nothing is made that nobody knows of", async () => {
+  test("waits for a write in progress, so that its outcome is known", async () => {
     const cluster = await startFakeCluster(isWrite);
     const program = startProgram([...CREATE, ...cluster.place]);
     const response = await asked(cluster);

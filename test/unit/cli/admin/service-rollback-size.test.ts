@@ -37,7 +37,7 @@ describe("the previous size", () => {
     expect(find([], 4)).toBeUndefined();
   });
 
-  it("can be an older size that is asked for, if every pipe ran it", () => {
+  it("can be an older size that is named, if every pipe ran it", () => {
     const history = [
       historyEntry(4),
       historyEntry(3),
@@ -65,7 +65,7 @@ describe("the change of the spec", () => {
     });
   });
 
-  it("sets the tier's former default if the tier has another one by now", () => {
+  it("sets the tier's former default if the tier has another default now", () => {
     const entry = historyEntry(2, { source: "TierDefault" });
     const tier = (cores: number) => ({
       ...{ name: "basic", defaultSize: sizeOfCores(cores), maximumSize: sizeOfCores(24) },

@@ -79,7 +79,7 @@ function conflict(): FakeResponse {
 }
 
 describe("admin service rollback", () => {
-  it("sets the previous size, only on the PipeScaling that it has read", async () => {
+  it("sets the previous size only on the PipeScaling that it read", async () => {
     const { code, out, err, writes } = await rollBack("--output json");
     expect({ code, err }).toEqual({
       code: 0,

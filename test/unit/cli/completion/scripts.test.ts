@@ -47,7 +47,7 @@ function script(shell: Shell): string {
 
 const environment = () => ({ PATH, HOME: folder, TERM: "xterm" });
 
-/** What bash offers for the last of the words. */
+/** The completions of bash for the last word. */
 async function offersOfBash(line: string): Promise<string[]> {
   // As readline breaks a line: an equals sign is a word.
   const words = line.split(/ |(?<==)|(?==)/);
@@ -62,7 +62,7 @@ async function offersOfBash(line: string): Promise<string[]> {
   return stdout.split("\n").filter(Boolean);
 }
 
-/** What fish offers, without the descriptions. */
+/** The completions of fish, without the descriptions. */
 async function offersOfFish(line: string): Promise<string[]> {
   const code = "source $argv[1]; complete --do-complete $argv[2]";
   const { stdout, stderr } = await run("fish", ["--no-config", "-c", code, script("fish"), line], {
@@ -76,7 +76,7 @@ async function offersOfFish(line: string): Promise<string[]> {
     .map((offer) => offer.split("\t")[0] ?? "");
 }
 
-/** What zsh lists at the end of each line, in a terminal, because nowhere else does it complete. */
+/** The completions of zsh at the end of each line, in a terminal, because zsh completes nowhere else. */
 async function offersOfZsh(...lines: readonly string[]): Promise<string[][]> {
   const zsh = startInPty("zsh", ["-f", "-i"], { env: environment() });
   const setup = [
@@ -86,7 +86,7 @@ async function offersOfZsh(...lines: readonly string[]): Promise<string[][]> {
   zsh.write(`${setup.join("; ")}\r`);
   const offers: string[][] = [];
   for (const line of lines) {
-    // After the line before it, which is taken back.
+    // After the line before it, which is erased.
     const mark = `line-${offers.length}`;
     zsh.write(`\u0015print -r ${mark}''-begins\r`);
     const answer = () => zsh.output().split(`${mark}-begins\r\n`).at(-1) ?? "";
@@ -135,20 +135,20 @@ describe("bash", () => {
     ]);
   });
 
-  test("completes files where one is wanted, and only there", async () => {
+  test("completes files only for options that take a file", async () => {
     expect((await offersOfBash("pipe-scaling admin key list --kubeconfig kub")).sort()).toEqual([
       ...["kube config", "kubes"],
     ]);
     expect(await offersOfBash("pipe-scaling admin key list --namespace kub")).toEqual([]);
   });
 
-  test("offers the flags where nothing else can come", async () => {
+  test("offers the flags if nothing else is possible", async () => {
     expect(await offersOfBash("pipe-scaling admin service list ")).toEqual(
       expect.arrayContaining(["--organization", "--output", "--help"]),
     );
   });
 
-  test("does so for a person at a terminal", async () => {
+  test("completes at an interactive terminal", async () => {
     const bash = startInPty("bash", ["--noprofile", "--norc", "-i"], { env: environment() });
     bash.write(`source ${script("bash")}; echo rea''dy\r`);
     await bash.waitFor("ready\r\n");
@@ -164,13 +164,13 @@ describe("bash", () => {
 });
 
 describe("zsh", () => {
-  test("offers the same", async (context) => {
+  test("offers the same completions", async (context) => {
     needs("zsh", context);
     const offers = await offersOfZsh(...LINES.map(([line]) => line));
     expect(LINES.map(([line], at) => [line, offers[at]])).toEqual(LINES);
   });
 
-  test("completes a value after an equals sign, and files only where one is wanted", async (context) => {
+  test("completes a value after an equals sign, and files only for options that take a file", async (context) => {
     needs("zsh", context);
     const lines = [
       "admin organization list --output=y",
@@ -192,7 +192,7 @@ describe("fish", () => {
     expect((await offersOfFish(line)).sort()).toEqual(offers);
   });
 
-  test("completes files where one is wanted, and only there", async (context) => {
+  test("completes files only for options that take a file", async (context) => {
     needs("fish", context);
     expect(await offersOfFish("pipe-scaling admin key list --kubeconfig kub")).toEqual([
       "kube config",
@@ -208,7 +208,7 @@ test.each(SHELLS)("the script for %s is what the program prints", async (shell) 
   expect(out).toBe(readFileSync(script(shell), "utf8"));
 });
 
-test("every command and flag is completed, in each shell", async () => {
+test("every shell completes every command and flag", async () => {
   const words = allCommands(COMMANDS.commands).map(({ command }) => command);
   for (const shell of SHELLS) {
     const text = readFileSync(script(shell), "utf8");

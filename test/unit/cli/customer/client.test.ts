@@ -63,8 +63,8 @@ async function messageOf(asking: Promise<unknown>): Promise<string> {
   );
 }
 
-describe("a request that is answered 200", () => {
-  test("gives the result and the request's id", async () => {
+describe("a request with the response 200", () => {
+  test("returns the result and the request id", async () => {
     const { api } = clientOf([
       done([{ id: "o", name: "Acme", createdAt: "2026-01-31T12:00:00.000Z", x: 1 }]),
     ]);
@@ -86,13 +86,13 @@ describe("a request that is answered 200", () => {
     [{ "X-RateLimit-Remaining": "5", "X-RateLimit-Reset": "5" }, 0],
     [{ "X-RateLimit-Remaining": "1", "X-RateLimit-Reset": "9" }, 9000],
     [{}, 0],
-  ])("tells with %j to rest for %i ms", async (headers, restMs) => {
+  ])("returns with the headers %j a pause of %i ms", async (headers, restMs) => {
     const { api } = clientOf([done([], headers)]);
     expect((await api.requestOnce(GET, organizations)).restMs).toBe(restMs);
   });
 });
 
-describe("a request that is to be sent again", () => {
+describe("the retry of a request", () => {
   test.each([
     ["429 with Retry-After", GET, refused(429, "Too many.", { "Retry-After": "3" }), 3000],
     ["429 with X-RateLimit-Reset alone", GET, refused(429, "Too many.", { "X-RateLimit-Reset": "7" }), 7000],
@@ -101,14 +101,14 @@ describe("a request that is to be sent again", () => {
     ["503 to a write", PATCH, refused(503, "Not now.", { "Retry-After": "2" }), 2000],
     ["503 with a date", GET, refused(503, "Not now.", { "Retry-After": "Fri, 31 Dec 1999" }), 5000],
     ["a gateway's 502", GET, { status: 502, body: "<html>" }, 5000],
-  ])("%s: waits, says so, and is answered", async (_, request, answer, waitMs) => {
+  ])("happens after a reported wait, and succeeds: %s", async (_, request, answer, waitMs) => {
     const { api, told, waits } = clientOf([answer, answer, done(1)]);
     expect((await api.request(request, anything)).result).toBe(1);
     expect(waits).toEqual([waitMs, waitMs]);
     expect(told[0]).toMatch(new RegExp(` Trying again in ${waitMs / 1000} s\\.$`));
   });
 
-  test("is given up after five, or when it would take more than a minute", async () => {
+  test("stops after five attempts, or if it would take more than a minute", async () => {
     const soon = clientOf([refused(503, "Not now.", { "Retry-After": "1" })]);
     expect(await messageOf(soon.api.request(GET, anything))).toContain("Not now. (status 503");
     expect([soon.sent(), soon.waits]).toEqual([5, [1000, 1000, 1000, 1000]]);
@@ -126,13 +126,13 @@ describe("a request that is to be sent again", () => {
     ["409", refused(409, "No.")],
     ["500", refused(500, "Oh.", { "Retry-After": "1" })],
     ["no answer", new NoResponse("It is gone.")],
-  ])("is not, for %s", async (_, answer) => {
+  ])("does not happen for %s", async (_, answer) => {
     const { api, sent } = clientOf([answer]);
     await expect(api.request(PATCH, anything)).rejects.toThrow();
     expect(sent()).toBe(1);
   });
 
-  test("is not once the person wants an end", async () => {
+  test("does not happen after an interrupt", async () => {
     const stop = new AbortController();
     const { api, sent } = clientOf([refused(503, "Not now.")], stop.signal);
     const asking = api.request(GET, anything);
@@ -143,7 +143,7 @@ describe("a request that is to be sent again", () => {
   });
 });
 
-test("a change that is under way is not interrupted, and its answer is told", async () => {
+test("a write in progress is not interrupted, and its response is reported", async () => {
   const stop = new AbortController();
   const told: string[] = [];
   const api = new ApiClient({
@@ -163,10 +163,10 @@ test("a change that is under way is not interrupted, and its answer is told", as
   expect(told).toEqual(["Waiting for the response to the change. Ctrl-C again leaves it unknown."]);
 });
 
-describe("the sentence for", () => {
+describe("the error message for", () => {
   const ID = `request ${REQUEST_ID}`;
 
-  test("401 says what may be wrong with the key, and which it is, without its id", async () => {
+  test("401 says what may be wrong with the key, and identifies the key without its id", async () => {
     const { api } = clientOf([refused(401, "Authentication failed.")]);
     expect(await messageOf(api.request(GET, anything))).toBe(
       `https://api.example.com does not accept the key that ends in x7Qd of the profile prod: it is unknown, disabled or expired, or its secret is wrong. Check the address, ask an admin of the organization for the state of the key (\`pipe-scaling keys\`), or set another secret with \`pipe-scaling profile set\`. (status 401, ${ID})`,
@@ -206,12 +206,12 @@ describe("the sentence for", () => {
       `Something went wrong on our side. It is not known whether the change was made; it is safe to repeat the command. (status 500, ${ID})`,
     ],
     [500, GET, "Something went wrong on our side.", `Something went wrong on our side. (status 500, ${ID})`],
-  ])("%i is the API's, and what to do", async (status, request, said, sentence) => {
+  ])("%i is that of the API, with the next step", async (status, request, said, sentence) => {
     const { api } = clientOf([refused(status, said)]);
     expect(await messageOf(api.request(request, anything))).toBe(sentence);
   });
 
-  test("what a server says has nothing in it that a terminal would obey", async () => {
+  test("a server's message contains no control codes", async () => {
     const { api } = clientOf([refused(400, "\u001b[2Jred\u0007\n", { "X-Request-Id": "\u001b]0;a" })]);
     expect(await messageOf(api.request(GET, anything))).not.toMatch(/\p{Cc}/u);
   });
@@ -230,7 +230,7 @@ describe("the sentence for", () => {
       { status: 301, body: "", headers: { Location: "https://api.example.com/login" } },
       'to "https://api.example.com/login"',
     ],
-  ])("%s says that it is not this API", async (_, answer: FakeResponse, part) => {
+  ])("%s says that the server is not this API", async (_, answer: FakeResponse, part) => {
     const { api } = clientOf([answer]);
     const message = await messageOf(api.request(GET, anything));
     expect(message).toMatch(
@@ -239,7 +239,7 @@ describe("the sentence for", () => {
     expect(message).toContain(part);
   });
 
-  test("a result of another form says that it is another version, and where", async () => {
+  test("an unexpected result says that the API has another version, and names the field", async () => {
     const { api } = clientOf([done([{ id: 5, name: "a", createdAt: "" }])]);
     expect(await messageOf(api.request(GET, organizations))).toMatch(
       /does not match this version of pipe-scaling: result\.0\.id: .*expected string.*\. Use the version of the API\. \(request /,

@@ -46,7 +46,7 @@ function apiWith(operations: Operations = {}): Promise<FakeHttpServer> {
 
 interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
-  /** What a person types at the terminal, without which there is none. */
+  /** The input typed at the terminal; without it there is no terminal. */
   readonly answers?: readonly string[];
   readonly signal?: AbortSignal;
 }
@@ -75,7 +75,7 @@ function writes({ requests }: FakeHttpServer): ReceivedRequest[] {
 }
 
 describe("organizations", () => {
-  test("shows the key's own, signed in by HTTP Basic", async () => {
+  test("shows the key's organization, authenticated with HTTP Basic", async () => {
     const api = await apiWith();
     expect(await run(api, "organizations")).toEqual({
       code: 0,
@@ -112,7 +112,7 @@ describe("services", () => {
     expect((await run(api, "services --output yaml")).out).toContain(`- id: ${SERVICE}\n  name: orders\n`);
   });
 
-  test("passes fields of a later version of the API on to programs", async () => {
+  test("passes fields of a later API version on to programs", async () => {
     const later = [{ id: SERVICE, name: "orders", region: "eu" }];
     const api = await apiWith({ [`GET ${PATH}`]: done(later) });
     expect(JSON.parse((await run(api, "services --output json")).out)).toEqual(later);
@@ -137,7 +137,7 @@ describe("keys", () => {
     ipAccessList: [{ description: "office", source: "203.0.113.0/24" }],
   };
 
-  test("are listed, of the organization that the key belongs to or that is given", async () => {
+  test("lists the keys of the organization that the key belongs to or that is given", async () => {
     const api = await apiWith({ [`GET ${BASE}/keys`]: done([KEY]) });
     const { out } = await run(api, "keys");
     expect(out).toBe(
@@ -154,7 +154,7 @@ describe("keys", () => {
     ]);
   });
 
-  test("of a key whose organization has no record cannot be", async () => {
+  test("fails if the organization of the key has no record", async () => {
     const api = await apiWith({ "GET /v1/organizations": done([]) });
     const { code, err } = await run(api, "keys");
     expect(err).toContain(
@@ -168,7 +168,7 @@ describe("backup", () => {
   const path = `${BASE}/services/${SERVICE}/backupConfiguration`;
   const settings = { backupPeriodInHours: 24, backupRetentionPeriodInHours: 72, backupStartTime: "2:00" };
 
-  test("get shows the settings", async () => {
+  test("get prints the settings", async () => {
     const api = await apiWith({ [`GET ${path}`]: done(settings) });
     expect((await run(api, `backup get ${SERVICE.toUpperCase()}`)).out).toBe(
       "BACKUP PERIOD IN HOURS            24\nBACKUP RETENTION PERIOD IN HOURS  72\nBACKUP START TIME                 2:00\n",
@@ -182,7 +182,7 @@ describe("backup", () => {
       "--period default --retention default --start-time default",
       { backupPeriodInHours: null, backupRetentionPeriodInHours: null, backupStartTime: null },
     ],
-  ])("set %s sends just that", async (flags, body) => {
+  ])("set %s sends only these fields", async (flags, body) => {
     const api = await apiWith({ [`PATCH ${path}`]: done(settings) });
     const { code, out } = await run(api, `backup set ${SERVICE} ${flags} --output json`);
     expect([code, JSON.parse(out)]).toEqual([0, settings]);
@@ -194,7 +194,7 @@ describe("backup", () => {
     ["--period 7", 'is "7", but it must be default, 6, 8, 12, 16, 20, 24, 36 or 48.'],
     ["--retention 25", "but it must be default, or a number of hours from 24 to 1080 in steps of 24."],
     ["--start-time 2:30", "but it must be default, or a full hour in UTC such as 2:00 or 14:00."],
-  ])("set %s is refused before any call", async (flags, sentence) => {
+  ])("set %s is refused without a request", async (flags, sentence) => {
     const api = await apiWith();
     const { code, err } = await run(api, `backup set ${SERVICE} ${flags}`.trim());
     expect(err).toContain(sentence);
@@ -217,7 +217,7 @@ describe("members remove", () => {
     return { code: await runProgram(COMMANDS, [...words, ...flags], io), ...io.written };
   }
 
-  test("asks first, and tells what is gone", async () => {
+  test("asks first, and prints the removed member", async () => {
     const api = await apiWith(removed);
     expect(await remove(api, ["y"])).toEqual({
       code: 0,
@@ -227,7 +227,7 @@ describe("members remove", () => {
     expect(writes(api)).toMatchObject([{ method: "DELETE", path, body: undefined, contentType: undefined }]);
   });
 
-  test("does nothing without a yes", async () => {
+  test("does nothing without confirmation", async () => {
     const api = await apiWith(removed);
     expect(await remove(api, ["n"])).toMatchObject({ code: 1 });
     expect(await remove(api)).toMatchObject({
@@ -256,7 +256,7 @@ describe("scaling set", () => {
     },
   );
 
-  test("gives programs what was accepted", async () => {
+  test("prints the accepted size for programs", async () => {
     const { out } = await run(await apiWith(accepted), `scaling set ${SERVICE} --cores 4 --output json`);
     expect(JSON.parse(out)).toEqual({
       service: SERVICE,
@@ -282,7 +282,7 @@ describe("scaling set", () => {
     ["--cores 4", "<service> is missing: id of the service (see `pipe-scaling services`)."],
     [`${SERVICE} --cores 4 --timeout 5m`, "--timeout goes with --watch."],
     [`${SERVICE} --cores 4 --key-secret x`, "Unknown option '--key-secret'"],
-  ])("%s is refused before any call, with 2", async (words, sentence) => {
+  ])("%s is refused without a request, with 2", async (words, sentence) => {
     const api = await apiWith(accepted);
     const { code, err } = await run(api, `scaling set ${words}`);
     expect(err).toContain(sentence);
@@ -294,7 +294,7 @@ describe("scaling set", () => {
     [409, "Scaling of this service is suspended."],
     [403, "The roles of this key do not allow this operation."],
     [404, "There is no such service in this organization."],
-  ])("that the API answers %i ends with 1 and its sentence", async (status, said) => {
+  ])("ends with 1 and the API's message after the response %i", async (status, said) => {
     const api = await apiWith({ [`PATCH ${SCALING}`]: refused(status, said) });
     const { code, out, err } = await run(api, `scaling set ${SERVICE} --cores 4`);
     expect({ code, out }).toEqual({ code: 1, out: "" });
@@ -331,7 +331,7 @@ const FAILED = {
 };
 
 describe("scaling get", () => {
-  test("shows how far it is", async () => {
+  test("shows the progress", async () => {
     const api = await apiWith({ [`GET ${SCALING}/progress`]: done(PROGRESS) });
     expect(await run(api, `scaling get ${SERVICE}`)).toEqual({
       code: 0,
@@ -353,7 +353,7 @@ describe("scaling get", () => {
     });
   });
 
-  test("names what failed, and ends with 3", async () => {
+  test("names the failure, and ends with 3", async () => {
     const api = await apiWith({ [`GET ${SCALING}/progress`]: done(FAILED) });
     const { code, out } = await run(api, `scaling get ${SERVICE}`);
     expect(out).toContain(
@@ -385,7 +385,7 @@ describe("--watch", () => {
     }
   });
 
-  test("gives programs the outcome alone", async () => {
+  test("prints only the outcome for programs", async () => {
     const api = await apiWith(outcome(SCALED));
     const { out, err } = await run(api, `scaling set ${SERVICE} --cores 4 --watch --output json`);
     expect(JSON.parse(out)).toEqual({ service: SERVICE, ...SCALED });
@@ -393,7 +393,7 @@ describe("--watch", () => {
     expect(err).toContain("scaled, 1/3 pipes: Scaled");
   });
 
-  test("ends with 4 when its time is up, and with 130 by Ctrl-C, which stops nothing", async () => {
+  test("ends with 4 at its timeout and with 130 at Ctrl-C, and the rescale continues", async () => {
     const stop = new AbortController();
     const api = await apiWith({
       ...outcome(PROGRESS),
@@ -414,14 +414,14 @@ describe("--watch", () => {
   });
 });
 
-describe("which API, and which key", () => {
+describe("the API and the key", () => {
   async function keep(name: string, profile: object): Promise<void> {
     const file = new ProfileFile(profilePath({ XDG_CONFIG_HOME: home }));
     const added = { apiUrl: "", keyId: "kept", keySecret: "ofprofile", ...profile };
     file.write({ current: name, byName: new Map([...file.read().byName, [name, added]]) });
   }
 
-  test("nothing of both: what there is to do, with 2", async () => {
+  test("are missing: the message says what to do, with 2", async () => {
     const { code, err } = await run(undefined, "organizations");
     expect(err).toContain(
       "The address of the API or the key is missing: --api-url (or PIPE_SCALING_API_URL), --key-id (or PIPE_SCALING_KEY_ID), PIPE_SCALING_KEY_SECRET. Keep them in a profile with `pipe-scaling profile set NAME --api-url URL --key-id ID`, or give all three.",
@@ -433,7 +433,7 @@ describe("which API, and which key", () => {
     expect(named).toContain('There is no profile "prod". Create it with `pipe-scaling profile set prod');
   });
 
-  test("the profile's, then the environment's, then the flags'", async () => {
+  test("come from the flags, then the environment, then the profile", async () => {
     const [first, second, third] = await Promise.all([apiWith(), apiWith(), apiWith()]);
     await keep("prod", { apiUrl: first.url });
     expect((await run(undefined, "organizations")).code).toBe(0);
@@ -446,7 +446,7 @@ describe("which API, and which key", () => {
     expect(third.requests).toMatchObject([{ authorization: basic("flag", "ofenvironment") }]);
   });
 
-  test("another than the one in use", async () => {
+  test("come from another profile if one is named", async () => {
     const api = await apiWith();
     await keep("staging", { apiUrl: api.url });
     await keep("prod", { apiUrl: "http://127.0.0.1:1" });
@@ -459,7 +459,7 @@ describe("which API, and which key", () => {
     );
   });
 
-  test("is the same in the commands that are suggested", async () => {
+  test("are the same in suggested commands", async () => {
     const size = { replicaCpuMillicores: 4000, replicaMemoryGb: 16 };
     const api = await apiWith({
       [`PATCH ${SCALING}`]: done(size),
@@ -473,7 +473,7 @@ describe("which API, and which key", () => {
     expect(unknown).toContain("`pipe-scaling services --profile staging` lists");
   });
 
-  test("the profile's secret is not sent with another key's id", async () => {
+  test("are never combined from the profile's secret and another key's id", async () => {
     const api = await apiWith();
     await keep("prod", { apiUrl: api.url });
     const { code, err } = await run(undefined, "organizations --key-id another");
@@ -484,7 +484,7 @@ describe("which API, and which key", () => {
     expect((await run(undefined, "organizations --key-id kept")).code).toBe(0);
   });
 
-  test("plain HTTP to another machine only where that is said, or kept", async () => {
+  test("use plain HTTP to another machine only with a flag, or with a profile that allows it", async () => {
     const { code, err } = await run(undefined, "organizations --api-url http://api.invalid --key-id a", {
       env: { PIPE_SCALING_KEY_SECRET: "s" },
     });
@@ -497,7 +497,7 @@ describe("which API, and which key", () => {
     );
   });
 
-  test("the profile's certificate, or that of the flag", async () => {
+  test("are used with the certificate of the flag or the profile", async () => {
     const pair = certificatePair("api");
     const api = await startFakeHttpServer(() => done([OWN]), pair);
     const ca = join(home, "ca.pem");
@@ -514,7 +514,7 @@ describe("which API, and which key", () => {
     });
   });
 
-  test("a secret is in no sentence", async () => {
+  test("never appear in a message with the secret", async () => {
     const env = { PIPE_SCALING_KEY_SECRET: "tops3cret with blanks" };
     const { code, err } = await run(undefined, "organizations --api-url https://x --key-id a", { env });
     expect(err).toContain("PIPE_SCALING_KEY_SECRET is invalid: it must be the secret of a key");
@@ -523,7 +523,7 @@ describe("which API, and which key", () => {
   });
 });
 
-test("waits for what the API asks for, and says so", async () => {
+test("a command waits for as long as the API asks, and prints that it waits", async () => {
   let asked = 0;
   const api = await apiWith({
     "GET /v1/organizations": () => {

@@ -52,7 +52,7 @@ function mode(of: string): string {
 }
 
 describe("profile set", () => {
-  test("asks for the secret, and keeps it where only the owner can read", async () => {
+  test("asks for the secret, and stores it in a file that only its owner can read", async () => {
     const { out, err } = await done(`profile set prod ${PROD}`, [SECRET]);
     expect(err).toBe(
       `Secret of the key that ends in x7Qd: Saved the profile prod in ${path}. It is in use.\n`,
@@ -84,7 +84,7 @@ describe("profile set", () => {
     expect(err).toContain("Secret of the key that ends in x7Qd: ");
   });
 
-  test("changes what is given, and the secret", async () => {
+  test("changes the given fields and the secret", async () => {
     const ca = join(home, "ca.pem");
     writeFileSync(ca, certificatePair("ca").cert);
     await done(`profile set prod ${PROD} --ca-file ${ca}`, [SECRET]);
@@ -102,7 +102,7 @@ describe("profile set", () => {
     });
   });
 
-  test("leaves the profile in use as it is", async () => {
+  test("does not change which profile is in use", async () => {
     await done(`profile set prod ${PROD}`, [SECRET]);
     const { err } = await done(`profile set staging ${PROD}`, [SECRET]);
     expect(err).toContain(
@@ -121,7 +121,7 @@ describe("profile set", () => {
     expect(mode(real)).toBe("600");
   });
 
-  test("where nobody can be asked says what else there is, with 2, and writes nothing", async () => {
+  test("fails without a terminal with 2 and the alternatives, and writes nothing", async () => {
     const { code, out, err } = await run(`profile set prod ${PROD}`);
     expect({ code, out }).toEqual({ code: 2, out: "" });
     expect(err).toContain(
@@ -158,31 +158,28 @@ describe("profile set", () => {
       "The file of --key-secret-file cannot be read: ENOENT",
       1,
     ],
-  ])("%s: refused with a sentence", async (words, sentence, expected) => {
+  ])("refuses with a message: %s", async (words, sentence, expected) => {
     const { code, err } = await run(words, [SECRET]);
     expect(err).toContain(sentence);
     expect(code).toBe(expected);
     expect(readdirSync(home)).toEqual([]);
   });
 
-  test.each(["", "two words", "tab\tbed"])(
-    "takes no secret such as %j, and does not repeat it",
-    async (typed) => {
-      const { code, err } = await run(`profile set prod ${PROD}`, [typed]);
-      expect(code).toBe(1);
-      expect(err).toContain("This is not the secret of a key: it must be the secret of a key, on one line");
-      if (typed) expect(err).not.toContain(typed);
-    },
-  );
+  test.each(["", "two words", "tab\tbed"])("refuses the secret %j, and does not print it", async (typed) => {
+    const { code, err } = await run(`profile set prod ${PROD}`, [typed]);
+    expect(code).toBe(1);
+    expect(err).toContain("This is not the secret of a key: it must be the secret of a key, on one line");
+    if (typed) expect(err).not.toContain(typed);
+  });
 
   test.each(["http://127.0.0.1:8080", "http://localhost", "http://[::1]:80"])(
-    "takes %s without a word",
+    "accepts %s without a warning",
     async (url) => {
       await done(`profile set local --api-url ${url} --key-id a`, [SECRET]);
     },
   );
 
-  test("keeps that plain HTTP is all right only for the address that it was said of", async () => {
+  test("allows plain HTTP only for the address that --insecure-http was given for", async () => {
     await done("profile set prod --api-url http://one.example --key-id a --insecure-http", [SECRET]);
     await done("profile set prod", [SECRET]);
     expect((await run("profile set prod --api-url http://two.example", [SECRET])).code).toBe(2);
@@ -212,7 +209,7 @@ describe("profiles", () => {
     }
   });
 
-  test("one is chosen, and another removed", async () => {
+  test("are selected with use and deleted with remove", async () => {
     expect((await done("profile use staging")).err).toBe("The profile staging is in use.\n");
     expect((await done("profile remove staging", ["y"])).err).toBe(
       "Remove the profile staging with its secret? [y/N] Removed the profile staging.\n",
@@ -227,7 +224,7 @@ describe("profiles", () => {
     await done("profile remove prod --yes");
   });
 
-  test("are not removed without a yes", async () => {
+  test("are not removed without confirmation", async () => {
     expect(await run("profile remove prod", ["n"])).toMatchObject({ code: 1 });
     const unasked = await run("profile remove prod");
     expect(unasked.code).toBe(2);
@@ -236,7 +233,7 @@ describe("profiles", () => {
   });
 
   test.each(["profile use nine", "profile remove nine --yes", "keys --profile nine"])(
-    "%s: says which there are, with 2",
+    "are listed in the error for an unknown name, with 2: %s",
     async (words) => {
       const { code, err } = await run(words);
       expect(err).toContain('There is no profile "nine". Profiles: prod, staging.');
@@ -245,7 +242,7 @@ describe("profiles", () => {
   );
 
   test.each(["640", "604", "620"])(
-    "are refused while the file has mode %s, with what to do",
+    "are refused while the file has mode %s, with the command that corrects it",
     async (octal) => {
       chmodSync(path, Number.parseInt(octal, 8));
       for (const words of ["organizations", "profile list", "profile set prod"]) {
@@ -264,24 +261,27 @@ describe("profiles", () => {
     [`profiles: {prod: {apiUrl: x, keyId: a, keySecret: ${SECRET}}}`, "profiles.prod.apiUrl: it must be"],
     [`profiles: {prod: {keySecret: ${SECRET}, keySecrett: ${SECRET}}}`, "keySecrett"],
     [`- ${SECRET}`, "expected object"],
-  ])("that cannot be read say where, and never what: %s", async (text, where) => {
-    writeFileSync(path, text);
-    const { code, err } = await run("organizations");
-    expect(err).toContain(`The profile file ${path} is malformed:`);
-    expect(err).toContain(where);
-    expect(err).not.toContain(SECRET);
-    expect(code).toBe(1);
-  });
+  ])(
+    "lead to an error with the position and without the contents if they are malformed: %s",
+    async (text, where) => {
+      writeFileSync(path, text);
+      const { code, err } = await run("organizations");
+      expect(err).toContain(`The profile file ${path} is malformed:`);
+      expect(err).toContain(where);
+      expect(err).not.toContain(SECRET);
+      expect(code).toBe(1);
+    },
+  );
 
-  test("in a file of another user's are refused", () => {
-    // Who may not give a file away is not who owns this one.
+  test("are refused in a file of another user", () => {
+    // Only root can change the owner of a file; other users do not own /etc/passwd.
     const [file, isRoot] = [join(home, "others.yaml"), process.geteuid?.() === 0];
     writeFileSync(file, "", { mode: 0o600 });
     if (isRoot) chownSync(file, 12_345, 12_345);
     expect(() => new ProfileFile(isRoot ? file : "/etc/passwd").read()).toThrow("belongs to another user");
   });
 
-  test("are not read where everything is given", async () => {
+  test("are not read if flags and variables give everything", async () => {
     chmodSync(path, 0o644);
     const { err } = await run("organizations --api-url http://127.0.0.1:1 --key-id a", undefined, {
       PIPE_SCALING_KEY_SECRET: SECRET,
@@ -295,7 +295,7 @@ describe("the profile file", () => {
     [{ XDG_CONFIG_HOME: "/config", HOME: "/home/a" }, "/config/pipe-scaling/profiles.yaml"],
     [{ XDG_CONFIG_HOME: "config", HOME: "/home/a" }, "/home/a/.config/pipe-scaling/profiles.yaml"],
     [{ HOME: "/home/a" }, "/home/a/.config/pipe-scaling/profiles.yaml"],
-  ])("is, with %j, %s", (env, expected) => {
+  ])("has with %j the path %s", (env, expected) => {
     expect(profilePath(env)).toBe(expected);
   });
 });

@@ -12,7 +12,7 @@ const never = new Promise<FakeResponse>(() => undefined);
 test.each([
   ["for an answer", never],
   ["for the limit of its key", done(PROGRESS, { "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "60" })],
-])("a process whose watch has ended does not wait any more %s", async (_, later) => {
+])("a process whose watch has ended no longer waits %s", async (_, later) => {
   const { url } = await startFakeHttpServer(({ path }) =>
     path === "/v1/organizations" ? done([ORGANIZATION]) : later,
   );

@@ -68,7 +68,7 @@ async function take(news: AsyncGenerator<Update>, count: number): Promise<Update
 }
 
 describe("a watch through the API", () => {
-  test("asks every few seconds, and tells what it is told", async () => {
+  test("requests the progress every few seconds, and reports it", async () => {
     const { news, asks, waits } = watchOf({ progress: [told(), told({ pipes: { total: 3, updated: 3 } })] });
     expect(await take(news, 2)).toMatchObject([
       { view: { service: "s", state: "propagating", desired: sizeOfCores(4), pipes: { updated: 1 } } },
@@ -78,7 +78,7 @@ describe("a watch through the API", () => {
     expect(waits).toEqual([2500]);
   });
 
-  test("names the pipes that failed, and why", async () => {
+  test("names the failed pipes and the reasons", async () => {
     const failure = { pipe: "orders", reason: "Refused", message: "It may not.", attempts: 1 };
     const { news } = watchOf({ progress: [told({ state: "failed", failures: [failure] })] });
     expect(await take(news, 1)).toMatchObject([
@@ -91,13 +91,13 @@ describe("a watch through the API", () => {
     expect(await take(news, 1)).toMatchObject([{ view: { state: "unknown" } }]);
   });
 
-  test("rests for as long as the limit asks", async () => {
+  test("pauses for as long as the rate limit asks", async () => {
     const { news, waits } = watchOf({ progress: [told()], restMs: 9000 });
     await take(news, 2);
     expect(waits).toEqual([9000]);
   });
 
-  test("outlasts what passes, telling it, less and less often", async () => {
+  test("survives transient errors, reports them, and retries less and less often", async () => {
     const { news, waits } = watchOf({
       progress: [
         told(),
@@ -135,7 +135,7 @@ describe("a watch through the API", () => {
     await expect(take(news, 3)).rejects.toThrow(progress.at(-1));
   });
 
-  test("does not take the outcome of another request for its own, and believes what it is told twice", async () => {
+  test("reports the outcome of another request only after two equal responses", async () => {
     const { news, asks } = watchOf({ progress: [told(), OTHERS, told(), OTHERS, OTHERS] });
     expect(await take(news, 2)).toMatchObject([
       { view: { requestId: "ours" } },
@@ -147,13 +147,13 @@ describe("a watch through the API", () => {
     expect(asks.length).toBe(5);
   });
 
-  test("names a change that came by no request", async () => {
+  test("reports a change without a request", async () => {
     const { requestId: _, ...edited } = Object(OTHERS);
     const { news } = watchOf({ progress: [edited] });
     await expect(news.next()).rejects.toThrow("A change without a request set another size");
   });
 
-  test("does not mind another request for the same size, nor a tier's limit to its own", async () => {
+  test("ignores another request for the same size, and a tier that limits its size", async () => {
     const limit = { replicaCpuMillicores: 2000, replicaMemoryGb: 8, source: "TierLimit" };
     const { news } = watchOf({
       progress: [told({ requestId: "theirs" }), told({ desired: limit, state: "scaled" })],
@@ -164,7 +164,7 @@ describe("a watch through the API", () => {
     ]);
   });
 
-  test("has nothing to be superseded where nothing was asked for", async () => {
+  test("is never superseded if it requested nothing", async () => {
     const { news } = watchOf({ progress: [told(), OTHERS] }, { asks: false });
     expect(await take(news, 2)).toMatchObject([
       { view: {} },

@@ -28,7 +28,7 @@ function patch(url: string) {
   return transportTo(url).send({ method: "PATCH", path: "/v1/x", body: {} });
 }
 
-/** A server that says these bytes to whoever comes, and then ends the connection, unless it stays. */
+/** A server that sends these bytes on each connection, and then closes it unless `stays` is set. */
 async function talker(bytes: string | undefined, { stays = false } = {}): Promise<string> {
   const server = createServer((socket) => {
     socket.on("error", () => undefined);
@@ -48,7 +48,7 @@ async function talker(bytes: string | undefined, { stays = false } = {}): Promis
 }
 
 describe("a request", () => {
-  test("goes to the base path, with the key and its body, and brings the answer", async () => {
+  test("is sent to the base path with the key and the body, and returns the response", async () => {
     const api = await startFakeHttpServer(() => done(1, { "X-Request-Id": "r" }));
     const transport = transportTo(`${api.url}/base`);
     const answer = await transport.send({ method: "PATCH", path: "/v1/x", body: { a: 1 } });
@@ -64,7 +64,7 @@ describe("a request", () => {
     ]);
   });
 
-  test("follows no redirect: the key is sent to nobody else", async () => {
+  test("follows no redirect, so that the key is sent to no other server", async () => {
     const other = await startFakeHttpServer(() => done(1));
     const api = await startFakeHttpServer(() => ({
       status: 307,
@@ -75,7 +75,7 @@ describe("a request", () => {
     expect(other.requests).toEqual([]);
   });
 
-  test("trusts the certificate of the file, and no other", async () => {
+  test("trusts only the certificate of the file", async () => {
     const [pair, another] = [certificatePair("api"), certificatePair("another")];
     const api = await startFakeHttpServer(() => done(1), pair);
     expect((await get(api.url, pair.cert)).status).toBe(200);
@@ -87,7 +87,7 @@ describe("a request", () => {
     expect(api.requests.length).toBe(1);
   });
 
-  test("to a name that the certificate is not for says so", async () => {
+  test("fails with a clear message if the certificate is for another name", async () => {
     const pair = certificatePair("api");
     const api = await startFakeHttpServer(() => done(1), pair);
     const url = api.url.replace("127.0.0.1", "[::ffff:7f00:1]");
@@ -96,19 +96,19 @@ describe("a request", () => {
     );
   });
 
-  test("to a port where nothing listens says so, and that no write has been made there", async () => {
+  test("fails with a clear message if nothing listens at the port, and says that nothing was written", async () => {
     const sentence = "http://127.0.0.1:1 refused the connection: check the address, and that the API runs.";
     await expect(get("http://127.0.0.1:1")).rejects.toThrow(sentence);
     await expect(patch("http://127.0.0.1:1")).rejects.toHaveProperty("message", sentence);
   });
 
-  test("to a name that nobody knows says so", async () => {
+  test("fails with a clear message if the name does not resolve", async () => {
     await expect(get("https://api.invalid")).rejects.toThrow(
       "The host api.invalid cannot be resolved: check the address and the network.",
     );
   });
 
-  test("by TLS to what speaks HTTP, and the other way round, says what to look at", async () => {
+  test("fails with a hint if it uses TLS to an HTTP server, or HTTP to a TLS server", async () => {
     const plain = await startFakeHttpServer(() => done(1));
     await expect(get(plain.url.replace("http:", "https:"))).rejects.toThrow(
       /does not speak TLS: check .* whether it begins with http:\/\/\.$/,
@@ -119,13 +119,13 @@ describe("a request", () => {
     );
   });
 
-  test("to what speaks another protocol says so", async () => {
+  test("fails with a clear message if the server speaks another protocol", async () => {
     await expect(get(`http://${await talker("SSH-2.0-OpenSSH_9.2\r\n")}`)).rejects.toThrow(
       "does not speak HTTP",
     );
   });
 
-  test("whose answer never comes, or not to its end, may have been done", async () => {
+  test("may have taken effect if its response is missing or incomplete", async () => {
     const cut = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{";
     for (const bytes of [undefined, cut]) {
       const url = `http://${await talker(bytes)}`;
@@ -134,7 +134,7 @@ describe("a request", () => {
     }
   });
 
-  test("whose answer does not come in time is given up", async () => {
+  test("times out without a response", async () => {
     const url = `http://${await talker("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", { stays: true })}`;
     const transport = transportTo(url, undefined, { deadlineMs: 50 });
     await expect(transport.send({ method: "PATCH", path: "/v1/x", body: {} })).rejects.toThrow(
@@ -142,13 +142,13 @@ describe("a request", () => {
     );
   });
 
-  test("whose answer is endless is given up", async () => {
+  test("fails if its response never ends", async () => {
     const head = `HTTP/1.1 200 OK\r\nContent-Length: ${5 * 1024 * 1024}\r\n\r\n`;
     const url = `http://${await talker(head + "a".repeat(5 * 1024 * 1024))}`;
     await expect(get(url)).rejects.toThrow("is too long");
   });
 
-  test("ends when the person wants it to", async () => {
+  test("ends at an interrupt", async () => {
     const [stop, reason] = [new AbortController(), new Interruption("SIGINT", 130)];
     const api = await startFakeHttpServer(() => {
       stop.abort(reason);
@@ -177,7 +177,7 @@ describe("with HTTPS_PROXY", () => {
     ["https_proxy", ""],
     ["HTTPS_PROXY", "example.com,.svc"],
   ])(
-    "in %s, a request goes through the proxy's tunnel, and the API's certificate is checked",
+    "in %s, a request uses the proxy's tunnel and verifies the API's certificate",
     async (name, NO_PROXY) => {
       const { answer, proxy, to } = await asked((url) => ({ [name]: url, NO_PROXY }));
       expect(await answer).toMatchObject({ status: 200 });
@@ -188,19 +188,19 @@ describe("with HTTPS_PROXY", () => {
     },
   );
 
-  test("it goes there with the credentials that the address has, and without a scheme by HTTP", async () => {
+  test("a request uses the credentials of the proxy's address, and HTTP if it has no scheme", async () => {
     const { answer, proxy } = await asked((url) => ({ HTTPS_PROXY: url.replace("http://", "me:secret@") }));
     expect(await answer).toMatchObject({ status: 200 });
     expect(proxy.tunnels[0]?.authorization).toBe(`Basic ${Buffer.from("me:secret").toString("base64")}`);
   });
 
-  test("NO_PROXY excepts a host", async () => {
+  test("a host in NO_PROXY is reached without the proxy", async () => {
     const { answer, proxy } = await asked((url) => ({ HTTPS_PROXY: url, NO_PROXY: "other,.example" }));
     await expect(answer).rejects.toThrow("The host api.example cannot be resolved");
     expect(proxy.tunnels).toEqual([]);
   });
 
-  test("this machine itself is not asked for by a proxy", async () => {
+  test("this machine is reached without the proxy", async () => {
     const proxy = await startConnectProxy();
     const api = await startFakeHttpServer(() => done(1), pair);
     const transport = transportTo(api.url, pair.cert, { env: { HTTPS_PROXY: proxy.url } });
@@ -208,7 +208,7 @@ describe("with HTTPS_PROXY", () => {
     expect(proxy.tunnels).toEqual([]);
   });
 
-  test("plain HTTP never goes to a proxy, which could read the key", async () => {
+  test("plain HTTP never goes through a proxy, which could read the key", async () => {
     const proxy = await startConnectProxy();
     const api = await startFakeHttpServer(() => done(1));
     const env = { HTTPS_PROXY: proxy.url, HTTP_PROXY: proxy.url, http_proxy: proxy.url };
@@ -223,7 +223,7 @@ describe("with HTTPS_PROXY", () => {
       /^The proxy .* rejected the connection to https:\/\/api\.example:\d+ \(status 403\): check the address/,
     ],
   ])(
-    "a proxy that refuses with %i is named, without its password, and nothing was done",
+    "a proxy that refuses with %i is named without its password, and nothing was written",
     async (status, sentence) => {
       const proxy = await startConnectProxy({ refusal: status });
       const env = { HTTPS_PROXY: proxy.url.replace("//", "//me:secret@") };
@@ -235,14 +235,14 @@ describe("with HTTPS_PROXY", () => {
     },
   );
 
-  test("a proxy that is not there is named, and the way without it", async () => {
+  test("an unreachable proxy is named, with the way to do without it", async () => {
     const transport = transportTo("https://api.example", undefined, { env: { HTTPS_PROXY: "127.0.0.1:1" } });
     expect(await transport.send({ method: "GET", path: "/v1/x" }).catch(messageOf)).toBe(
       "The proxy 127.0.0.1:1 of HTTPS_PROXY cannot be reached: check HTTPS_PROXY, or add api.example to NO_PROXY.",
     );
   });
 
-  test("a proxy that takes connections and says nothing is given up", { timeout: 20_000 }, async () => {
+  test("a proxy that accepts connections and never responds times out", { timeout: 20_000 }, async () => {
     const proxy = await talker("", { stays: true });
     const transport = transportTo("https://api.example", undefined, { env: { HTTPS_PROXY: proxy } });
     const asked = transport.send({ method: "GET", path: "/v1/x" });

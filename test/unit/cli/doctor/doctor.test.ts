@@ -63,14 +63,14 @@ describe("the API server", () => {
     return await checkServer(client, clock, new AbortController().signal);
   }
 
-  test("of a supported version that is quick is well, whatever its vendor appends", async () => {
+  test("is ok if its version is supported and it responds quickly, with any vendor suffix", async () => {
     expect(await examined("31+", 3)).toEqual([
       { severity: "ok", message: "https://cluster.example is reachable and runs Kubernetes v1.31+.0." },
       { severity: "ok", message: "The API server responds in 3 ms." },
     ]);
   });
 
-  test("is supported from the version on that the chart asks for", async () => {
+  test("is supported from the version that the chart requires", async () => {
     const least = /^kubeVersion: ">=1\.(\d+)\.0-0"$/m.exec(readFileSync(CHART, "utf8"))?.[1];
     expect(await examined(String(least), 3)).toMatchObject([{ severity: "ok" }, { severity: "ok" }]);
     expect(await examined(String(Number(least) - 1), 3)).toMatchObject([
@@ -79,7 +79,7 @@ describe("the API server", () => {
     ]);
   });
 
-  test("that is slow is not well", async () => {
+  test("gets a warning if it responds slowly", async () => {
     expect(await examined("36", 900)).toMatchObject([
       { severity: "ok" },
       { severity: "warning", message: expect.stringMatching(/^The API server takes 900 ms/) },
@@ -93,7 +93,7 @@ describe("the clocks", () => {
     return `${severity} ${message}`;
   };
 
-  test("agree, or it is told which is behind", () => {
+  test("agree, or the result names the one that is behind", () => {
     expect(told(-4999)).toBe("ok The clocks of this machine and of the API server agree.");
     expect(told(90_000)).toMatch(/^warning The clock of this machine is 90 s behind that of the API server/);
     expect(told(-7_200_000)).toMatch(/^warning The clock of this machine is 2 h ahead of that/);

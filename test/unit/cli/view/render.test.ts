@@ -52,7 +52,7 @@ const anyView: fc.Arbitrary<RescaleView> = fc.record({
 
 const CONTROL = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 
-describe("names and messages of others", () => {
+describe("names and messages from the cluster", () => {
   test("put no control code into a frame", () => {
     fc.assert(
       fc.property(anyView, fc.integer({ min: 1, max: 150 }), (view, columns) => {
@@ -98,7 +98,7 @@ describe("a frame", () => {
     ]);
   });
 
-  test("of a failure has the cause and the time of the next attempt", () => {
+  test("has the cause and the time of the next attempt after a failure", () => {
     const failed: RescaleView = {
       ...rescaleView("Done", "Failed"),
       state: "failed",
@@ -121,7 +121,7 @@ describe("a frame", () => {
     expect(lines).toContain("    and 4 more");
   });
 
-  test("of a completed rescale has the time that it took", () => {
+  test("has the duration of a completed rescale", () => {
     const view: RescaleView = {
       ...rescaleView("Done", "Done"),
       state: "scaled",
@@ -149,14 +149,14 @@ describe("plain lines", () => {
     ]);
   });
 
-  test("of a completed rescale have the time that it took", () => {
+  test("have the duration of a completed rescale", () => {
     const completedAt = new Date(AT + 130_000);
     const view: RescaleView = { ...rescaleView("Done"), state: "scaled", reason: "Scaled", completedAt };
     expect(plainLines(view, NOW).at(-1)).toBe("scaled after 2:10, 1/1 pipe: Scaled");
   });
 });
 
-test("durations are printed as people say them", () => {
+test("durations are printed in the largest suitable units", () => {
   expect([0, 7000, 754_000, 3_723_000, -5].map(stopwatch)).toEqual([
     "0:00",
     "0:07",

@@ -124,8 +124,8 @@ describe("a pipe with an autoscaler", () => {
     const done = [aPipe("a", { size: sizeOfCores(4) })];
     const snapshot = beside("HorizontalPodAutoscaler", done);
     const { sizing } = decide(snapshot, DECIDE_OPTIONS);
-    const verdict = summarizeConditions(aScaling(4), snapshot.tier, sizing);
-    expect(verdict).toMatchObject({ ready: "True", reason: "Scaled" });
-    expect(verdict.message).toMatch(/^The one pipe runs 4 cpu \/ 16 Gi\. .*HorizontalPodAutoscaler "auto"/);
+    const condition = summarizeConditions(aScaling(4), snapshot.tier, sizing);
+    expect(condition).toMatchObject({ ready: "True", reason: "Scaled" });
+    expect(condition.message).toMatch(/^The one pipe runs 4 cpu \/ 16 Gi\. .*HorizontalPodAutoscaler "auto"/);
   });
 });

@@ -10,15 +10,15 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** Three services, and what is wrong with them at the moment. */
+/** Three services, and their current faults. */
 class Scenario {
   readonly simulation: Simulation;
   readonly pipes: readonly { readonly name: string; readonly service: number }[];
   readonly refused = new Set<string>();
   readonly isClockAhead: boolean;
-  /** How long each pipe's rollouts take; a second where nothing is said, undefined for ever. */
+  /** Duration in ms of each pipe's rollouts: by default a second, `undefined` if they never complete. */
   readonly rolloutMs = new Map<string, number | undefined>();
-  /** Of the next calls. */
+  /** The faults of the next calls, in order. */
   faults: Fault[] = [];
 
   constructor(mostRollouts: number, pipesOfService: number, skewMs: number) {
@@ -38,7 +38,7 @@ class Scenario {
     for (const { name, service } of this.pipes) this.simulation.deploy(name, service, { cores: 2 });
   }
 
-  /** Nothing is wrong any more, and everybody wants the same. */
+  /** Ends all faults, and requests one size for all services. */
   async heal(cores: number): Promise<void> {
     const { simulation, pipes } = this;
     this.refused.clear();
@@ -68,7 +68,7 @@ function step<T>(name: string, values: fc.Arbitrary<T>, act: Act<T>, weight = 1)
     waitMs,
     act(scenario: Scenario) {
       const pipe = scenario.pipes[at % scenario.pipes.length];
-      // What was deleted comes back in its own time.
+      // A deleted PipeScaling is created again after its grace time.
       if (pipe && scenario.simulation.hasScaling(pipe.service)) act(scenario, value, pipe);
     },
   }));

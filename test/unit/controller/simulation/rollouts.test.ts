@@ -8,7 +8,7 @@ import { refusal } from "../../../support/simulation/cluster.ts";
 import { Simulation } from "../../../support/simulation/simulation.ts";
 
 const [ONE, TWO, FOUR] = ["1000m/4Gi", "2000m/8Gi", "4000m/16Gi"];
-/** What another writer sets. */
+/** A change by another writer. */
 const OTHERS = { requests: { cpu: "1", memory: "4Gi" }, limits: { memory: "4Gi" } };
 
 const SECOND = 1000;

@@ -1,5 +1,5 @@
 import { test } from "vitest";
 
 test("passes, but leaves a rejection behind", () => {
-  void Promise.reject(new Error("nobody handles this"));
+  void Promise.reject(new Error("an unhandled rejection"));
 });

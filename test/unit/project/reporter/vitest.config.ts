@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
-/** What reporter.test.ts runs vitest on: runs that go wrong in each of the ways that count. */
+/** The runs of reporter.test.ts, which fail in every way that counts. */
 // biome-ignore lint/style/noDefaultExport: vitest takes its configuration so
 export default defineConfig({
   test: {

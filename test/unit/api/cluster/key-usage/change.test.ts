@@ -15,8 +15,8 @@ function changeOf(record: Record<string, string>, uses: Record<string, number>, 
   return keyUsageChange(parseKeyUsage(record), new Map(Object.entries(uses)), keys);
 }
 
-describe("what is written of the uses of keys", () => {
-  it("is those that are later than the record tells, and those that it does not tell", () => {
+describe("the change of a record of key usage", () => {
+  it("has the uses that are later than those in the record, and the uses that it lacks", () => {
     const record = {
       older: "1970-01-01T00:01:00Z",
       same: "1970-01-01T00:02:00Z",
@@ -31,26 +31,26 @@ describe("what is written of the uses of keys", () => {
     });
   });
 
-  it("is nothing when the record tells all of it, in whatever form a person wrote it", () => {
+  it("is empty if the record has all uses, in any format of a date", () => {
     const record = { a: "1970-01-01T01:02:31+01:00", b: "2099-01-01T00:00:00Z" };
     expect(changeOf(record, { a: 2, b: 2 })).toBeUndefined();
   });
 
-  it("replaces what cannot be read", () => {
+  it("replaces malformed entries", () => {
     expect(changeOf({ a: "yesterday" }, { a: 0 })?.used).toEqual(new Map([["a", new Date(0)]]));
   });
 });
 
-describe("entries of keys that are gone", () => {
+describe("the entries of deleted keys", () => {
   it("stay while the record is small", () => {
     expect(changeOf(entries(499), { new: 1000 })?.removed).toEqual([]);
   });
 
-  it("go when it has more than 500: the longest unused first, and those that cannot be read before them", () => {
+  it("are removed when the record has more than 500 entries: malformed ones first, then the ones unused for longest", () => {
     expect(changeOf({ ...entries(500), odd: "yesterday" }, { new: 1000 })?.removed).toEqual(["odd", "key0"]);
   });
 
-  it("make room for those of keys that are there, which never go", () => {
+  it("are removed before those of existing keys, which are never removed", () => {
     const keys = new Set(["key0", "key2"]);
     const change = changeOf(entries(501), { key1: 1000, new: 1000 }, keys);
     expect(change?.removed).toEqual(["key3", "key4"]);

@@ -110,7 +110,7 @@ class Process {
     this.caches.keyUsageBuffer.note(key, this.clock.now());
   }
 
-  /** What it logged about writes, and not about its watches. */
+  /** Its log lines about writes, without those about watches. */
   told(): unknown[] {
     return this.lines.filter(({ msg }) => msg === "key usage could not be recorded");
   }
@@ -133,7 +133,7 @@ function at(text: string): string {
 }
 
 describe("a round", () => {
-  it("makes one record an organization, with all keys that were used", async () => {
+  it("creates one record for each organization, with all keys that were used", async () => {
     cluster.addOrganization(BETA);
     const [one, two, other] = [cluster.addKey(ACME), cluster.addKey(ACME), cluster.addKey(BETA)];
     const api = await Process.start(cluster);
@@ -159,7 +159,7 @@ describe("a round", () => {
     expect(api.caches.usedAt(one)).toEqual(new Date(time));
   });
 
-  it("patches just what is new, bound to the version in the cache", async () => {
+  it("patches only new uses, with the cached resource version", async () => {
     const [one, two] = [cluster.addKey(ACME), cluster.addKey(ACME)];
     const api = await Process.start(cluster);
     api.use(one);
@@ -175,7 +175,7 @@ describe("a round", () => {
     expect(cluster.writes.at(-1)).not.toHaveProperty(one.id);
   });
 
-  it("makes no call where nothing was used, and none for a minute that is written already", async () => {
+  it("makes no call if no key was used, or only in a minute that is recorded already", async () => {
     const key = cluster.addKey(ACME);
     const api = await Process.start(cluster);
     api.use(key);
@@ -187,7 +187,7 @@ describe("a round", () => {
     expect(cluster.calls).toHaveLength(1);
   });
 
-  it("writes the latest use also if the clock has gone back since", async () => {
+  it("writes the latest use even if the clock was set back since", async () => {
     const key = cluster.addKey(ACME);
     const api = await Process.start(cluster);
     await api.clock.advance(5 * SECOND);
@@ -198,7 +198,7 @@ describe("a round", () => {
     expect(cluster.recorded(key)).toBe(at("2026-01-01T00:00:00Z"));
   });
 
-  it("writes nothing for an organization that has no record, until it has", async () => {
+  it("writes nothing for an organization without a record until the record exists", async () => {
     const key = cluster.addKey(BETA);
     const api = await Process.start(cluster);
     api.use(key);
@@ -211,7 +211,7 @@ describe("a round", () => {
     expect(cluster.recorded(key)).toBe(at("2026-01-01T00:00:00Z"));
   });
 
-  it("replaces an entry that a person has broken, leaves others, and tells them once", async () => {
+  it("replaces a malformed entry, keeps the others, and logs it once", async () => {
     const [key, idle] = [cluster.addKey(ACME), cluster.addKey(ACME)];
     const data = { [key.id]: "yesterday", [idle.id]: "never" };
     // Newer than what the watches have told.
@@ -232,7 +232,7 @@ describe("a round", () => {
 });
 
 describe("two processes", () => {
-  it("write a key that both see used all the time no more than once a minute", async () => {
+  it("write a key that both see in constant use at most once a minute", async () => {
     const key = cluster.addKey(ACME);
     const processes = [await Process.start(cluster, 0.1), await Process.start(cluster, 0.9)];
     for (let seconds = 0; seconds < 600; seconds += 5) {
@@ -247,7 +247,7 @@ describe("two processes", () => {
     expect(written.length).toBeGreaterThanOrEqual(9);
   });
 
-  it("never undo each other: what is decided on an old version is decided again", async () => {
+  it("never overwrite each other: a change based on an old version is computed again", async () => {
     const [one, two] = [cluster.addKey(ACME), cluster.addKey(ACME)];
     const [slow, fast] = [await Process.start(cluster), await Process.start(cluster)];
     slow.use(one);
@@ -263,7 +263,7 @@ describe("two processes", () => {
 });
 
 describe("a write that fails", () => {
-  it("is told once, and tried again each round until it is made", async () => {
+  it("is logged once, and retried each round until it succeeds", async () => {
     const key = cluster.addKey(ACME);
     const api = await Process.start(cluster);
     behave(cluster, "refused");
@@ -282,7 +282,7 @@ describe("a write that fails", () => {
     expect(api.told()).toHaveLength(2);
   });
 
-  it("holds up no other organization", async () => {
+  it("does not delay another organization", async () => {
     cluster.addOrganization(BETA);
     const [one, other] = [cluster.addKey(ACME), cluster.addKey(BETA)];
     const api = await Process.start(cluster);
@@ -296,7 +296,7 @@ describe("a write that fails", () => {
     expect(cluster.recorded(other)).toBe(at("2026-01-01T00:00:00Z"));
   });
 
-  it("that takes 5 s delays the record of no other organization", async () => {
+  it("does not delay the record of another organization, even if it takes 5 s", async () => {
     const slow = cluster.addKey(ACME);
     const others = Array.from({ length: 20 }, (_, at) => {
       const organization = BETA.slice(0, -2) + String(10 + at);
@@ -320,7 +320,7 @@ describe("a write that fails", () => {
     expect(cluster.recorded(slow)).toBe(now);
   });
 
-  it("is not repeated if only its answer was lost", async () => {
+  it("is not repeated if only its response was lost", async () => {
     const key = cluster.addKey(ACME);
     const api = await Process.start(cluster);
     behave(cluster, "lost answers");
@@ -331,7 +331,7 @@ describe("a write that fails", () => {
     expect(cluster.calls).toHaveLength(1);
   });
 
-  it("is not tried again for keys that are gone", async () => {
+  it("is not retried for deleted keys", async () => {
     const [key, gone] = [cluster.addKey(ACME), { organizationId: ACME, id: "gone" }];
     const api = await Process.start(cluster);
     behave(cluster, "refused");
@@ -343,7 +343,7 @@ describe("a write that fails", () => {
 });
 
 describe("the end of a process", () => {
-  it("writes what was used since the last round", async () => {
+  it("writes the uses since the last round", async () => {
     const key = cluster.addKey(ACME);
     const api = await Process.start(cluster);
     api.use(key);
@@ -351,7 +351,7 @@ describe("the end of a process", () => {
     expect(cluster.recorded(key)).toBe(at("2026-01-01T00:00:00Z"));
   });
 
-  it("also writes what was used while a round was under way", async () => {
+  it("also writes the uses during a running round", async () => {
     const [key, late] = [cluster.addKey(ACME), cluster.addKey(ACME)];
     const api = await Process.start(cluster);
     const held = Promise.withResolvers<void>();
@@ -368,7 +368,7 @@ describe("the end of a process", () => {
     expect(cluster.recorded(late)).toBe(at("2026-01-01T00:01:00Z"));
   });
 
-  it("waits no more than 3 s for a cluster that is silent, and says so", async () => {
+  it("waits at most 3 s for a cluster that does not respond, and logs it", async () => {
     cluster.addOrganization(BETA);
     const keys = [cluster.addKey(ACME), cluster.addKey(BETA)];
     const api = await Process.start(cluster);
@@ -512,8 +512,8 @@ class Story {
   }
 }
 
-describe("whatever happens to two processes", () => {
-  it("no entry goes back, and each ends at the last use but what a crash took of the last minute", async () => {
+describe("two processes, whatever happens to them", () => {
+  it("never move an entry back, and lose at most the last minute of uses in a crash", async () => {
     await fc.assert(
       fc.asyncProperty(fc.tuple(luck, luck), fc.array(step, { maxLength: 60 }), async (lucks, steps) => {
         const story = await new Story().begin(lucks);

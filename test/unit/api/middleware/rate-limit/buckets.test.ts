@@ -31,7 +31,7 @@ function drained(quota: Quota, times: number, now: number): Bucket {
 }
 
 describe("a bucket of 10 requests per 10 s", () => {
-  it("admits 10 at once, and then one a second", () => {
+  it("allows 10 at once, and then one a second", () => {
     const bucket = drained(TEN, 10, 0);
     expect(bucket.take(0)).toBe(false);
     expect(bucket.take(999.9)).toBe(false);
@@ -50,7 +50,7 @@ describe("a bucket of 10 requests per 10 s", () => {
     expect(bucket.msUntilFull(10 ** 9)).toBe(0);
   });
 
-  it("tells when one more will be there, also while it is full", () => {
+  it("returns the time of the next request, even while it is full", () => {
     expect(new Bucket(TEN).msUntilNext(0)).toBe(1000);
     expect(drained(TEN, 1, 0).msUntilNext(400)).toBe(600);
     expect(drained(TEN, 10, 0).msUntilNext(400)).toBe(600);
@@ -58,7 +58,7 @@ describe("a bucket of 10 requests per 10 s", () => {
 });
 
 describe("any bucket", () => {
-  it("admits a whole one and what comes in, in whatever stretch of time, and nothing more", () => {
+  it("allows in any period at most its size and the refill", () => {
     fc.assert(
       fc.property(quotas, start, fc.array(pauses, { maxLength: 80 }), (quota, from, gaps) => {
         const bucket = new Bucket(quota);
@@ -72,7 +72,7 @@ describe("any bucket", () => {
     );
   });
 
-  it("admits just as many at once as it says that remain", () => {
+  it("allows exactly as many at once as it reports as remaining", () => {
     fc.assert(
       fc.property(quotas, start, fc.array(pauses, { maxLength: 40 }), (quota, from, gaps) => {
         const bucket = new Bucket(quota);
@@ -88,7 +88,7 @@ describe("any bucket", () => {
     );
   });
 
-  it("is full, and has one more, exactly when it says, and never later than after a window", () => {
+  it("is full, and has one more, exactly at the times that it reports, and at most one window later", () => {
     fc.assert(
       fc.property(quotas, start, fc.array(pauses, { maxLength: 40 }), (quota, from, gaps) => {
         const bucket = new Bucket(quota);
@@ -111,14 +111,14 @@ describe("any bucket", () => {
     );
   });
 
-  it("is not charged for what it refuses", () => {
+  it("is not charged for refused requests", () => {
     const bucket = drained(TEN, 10, 0);
     for (let now = 0; now < 1000; now += 1) expect(bucket.take(now)).toBe(false);
     expect(bucket.take(1000)).toBe(true);
   });
 });
 
-describe("the buckets of many", () => {
+describe("the buckets of many keys", () => {
   const callers = fc.constantFrom("a", "b", "c", "d", "e");
   const calls = fc.array(fc.tuple(callers, pauses), { maxLength: 150 });
   /** With pauses in eighths of the window. */
@@ -126,7 +126,7 @@ describe("the buckets of many", () => {
     maxLength: 150,
   });
 
-  it("are each one's own, and remembered for as long as they matter", () => {
+  it("are separate for each key, and kept as long as they are not full", () => {
     fc.assert(
       fc.property(quotas, start, paced, (quota, from, sent) => {
         const buckets = new Buckets(quota, 5);
@@ -144,7 +144,7 @@ describe("the buckets of many", () => {
     );
   });
 
-  it("give nobody more where there is not room for all, and take no more memory", () => {
+  it("allow no more and use no more memory if there are too many keys", () => {
     fc.assert(
       fc.property(quotas, start, calls, (quota, from, sent) => {
         const buckets = new Buckets(quota, 2);
@@ -160,7 +160,7 @@ describe("the buckets of many", () => {
     );
   });
 
-  it.each([0, 2500, 5000, 7500, 10_000])("are remembered until they are full, when emptied at %i", (at) => {
+  it.each([0, 2500, 5000, 7500, 10_000])("are kept until they are full, when emptied at %i", (at) => {
     const buckets = new Buckets(TEN, 100);
     for (let now = 0; now < at + 10_000; now += 100) {
       buckets.of("neighbour", now);
@@ -169,7 +169,7 @@ describe("the buckets of many", () => {
     expect(buckets.of("own", at + 9900).msUntilFull(at + 9900)).toBe(100);
   });
 
-  it("are forgotten once they are full, by the second window without a call", () => {
+  it("are dropped once they are full, by the second window without a call", () => {
     const buckets = new Buckets(TEN, 100);
     for (let i = 0; i < 50; i += 1) buckets.of(`early-${i}`, 0).take(0);
     buckets.of("late", 10_001);
@@ -178,7 +178,7 @@ describe("the buckets of many", () => {
     expect(buckets.size).toBe(1);
   });
 
-  it("refuse newcomers while they are full, so that no flood wins anybody's requests back", () => {
+  it("refuse new keys while the table is full, so that a flood cannot reset the bucket of another key", () => {
     const buckets = new Buckets(TEN, 100);
     const victim = () => buckets.of("victim", 1).take(1);
     for (let i = 0; i < 10; i += 1) expect(victim()).toBe(true);

@@ -95,7 +95,7 @@ function answers(...steps: readonly unknown[]): (request: KubeRequest) => unknow
 }
 
 describe("a change of the backup configuration", () => {
-  it("is one call that makes the record, and the next read shows it", async () => {
+  it("creates the record with one call, and the next read returns it", async () => {
     cluster.behaviour = answers(stored(TWELVE, "5"));
     const deps = await start();
     expect(await update(deps, { periodInHours: 12 })).toEqual(TWELVE);
@@ -105,7 +105,7 @@ describe("a change of the backup configuration", () => {
     ]);
   });
 
-  it("is one call, bound to the version in the cache, that changes the record", async () => {
+  it("changes the record with one call, with the cached resource version", async () => {
     const { metadata } = cluster.add("configmaps", RECORDS, stored(TWELVE, "4"));
     const after = { ...TWELVE, retentionPeriodInHours: 48 };
     cluster.behaviour = answers(stored(after, "5"));
@@ -125,20 +125,20 @@ describe("a change of the backup configuration", () => {
     ]);
   });
 
-  it("reads without a call", async () => {
+  it("is read without a call", async () => {
     cluster.add("configmaps", RECORDS, stored(TWELVE, "4"));
     expect(backupPolicy(place.service, (await start()).cache)).toEqual(TWELVE);
     expect(cluster.calls).toEqual([]);
   });
 
-  it("that meets another is decided on what is there now", async () => {
+  it("is repeated on the current record after a conflict", async () => {
     const after = { ...TWELVE, retentionPeriodInHours: 48 };
     cluster.behaviour = answers(refusal(409), stored(TWELVE, "5"), stored(after, "6"));
     expect(await update(await start(), { retentionPeriodInHours: 48 })).toEqual(after);
     expect(methods()).toEqual(["POST", "GET", "PATCH"]);
   });
 
-  it("makes the record anew that has gone", async () => {
+  it("creates the record again if it was deleted", async () => {
     cluster.add("configmaps", RECORDS, stored(TWELVE, "4"));
     const after = { ...DEFAULT_BACKUP_POLICY, retentionPeriodInHours: 48 };
     cluster.behaviour = answers(refusal(404), refusal(404), stored(after, "6"));
@@ -146,7 +146,7 @@ describe("a change of the backup configuration", () => {
     expect(methods()).toEqual(["PATCH", "GET", "POST"]);
   });
 
-  it("is not refused on the cache's word", async () => {
+  it("is not refused because of a stale cache", async () => {
     cluster.add("configmaps", RECORDS, stored({ ...DEFAULT_BACKUP_POLICY, startTime: "3:00" }, "4"));
     const after = { ...DEFAULT_BACKUP_POLICY, periodInHours: 36 };
     cluster.behaviour = answers(stored(DEFAULT_BACKUP_POLICY, "5"), stored(after, "6"));
@@ -154,7 +154,7 @@ describe("a change of the backup configuration", () => {
     expect(methods()).toEqual(["GET", "PATCH"]);
   });
 
-  it("that never comes through is given up with 503", async () => {
+  it("fails with 503 if it conflicts each time", async () => {
     cluster.behaviour = ({ method }) => {
       if (method === undefined) return stored(TWELVE, "5");
       throw refusal(409);
@@ -169,7 +169,7 @@ describe("a change of the backup configuration", () => {
     ["missing rights", refusal(403), "UnavailableError"],
     ["an error of the cluster", refusal(500), "UnavailableError"],
     ["somebody's policy", refusal(422), "InvalidRequestError"],
-  ])("that meets %s is not repeated", async (_what, error, name) => {
+  ])("is not repeated after %s", async (_what, error, name) => {
     cluster.behaviour = answers(error);
     await expect(update(await start(), { periodInHours: 12 })).rejects.toMatchObject({ name });
     expect(methods()).toEqual(["POST"]);
