@@ -16,7 +16,7 @@ export interface Ended {
 /** Settings of the terminal of a test. */
 type Person = NonNullable<Parameters<typeof fakeIo>[0]>;
 
-/** The records' commands, in this process, on namespaces of the test file's own. */
+/** Runs the admin commands in this process, in the test file's own namespaces. */
 export class AdminTestEnvironment {
   readonly environment: TestEnvironment;
 
@@ -28,7 +28,7 @@ export class AdminTestEnvironment {
     return new AdminTestEnvironment(await createWorld(name));
   }
 
-  /** The flags that say which cluster, and which records. */
+  /** The flags for the cluster and the namespace of the records. */
   get place(): readonly string[] {
     return ["--kubeconfig", this.environment.cluster.kubeconfig, "--namespace", this.environment.records];
   }
@@ -49,7 +49,7 @@ export class AdminTestEnvironment {
     return schema.parse(JSON.parse(out));
   }
 
-  /** The object as it is now; `undefined` if there is none. */
+  /** The current object, `undefined` if it does not exist. */
   async object<T extends KubeObject>(
     resource: Resource,
     name: string,

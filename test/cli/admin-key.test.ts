@@ -48,7 +48,7 @@ async function makeKey(of = organization): Promise<MadeKey> {
   return { ...made, authorization };
 }
 
-/** Waits for the API to answer so, which sees a change of a key by its watch. */
+/** Waits for this status, because the API receives a change of a key through its watch. */
 async function until(authorization: string, status: number): Promise<void> {
   await waitFor(async () => (await api.ask({ path: "/v1/organizations", authorization })).status === status, {
     what: `the key to be answered with ${status}`,
@@ -62,7 +62,7 @@ async function secretOf({ id }: MadeKey): Promise<Secret> {
   return secret;
 }
 
-/** The refusal of a command that must have changed nothing. */
+/** Expects a command to be refused without a change. */
 async function refusal(key: MadeKey, words: string, person?: Parameters<AdminTestEnvironment["run"]>[1]) {
   const before = await secretOf(key);
   const { code, out, err } = await records.run(words, person);
@@ -285,7 +285,7 @@ describe("admin key rotate", () => {
     },
   );
 
-  it("refuses a new rotation until the last one was finished or cancelled", async () => {
+  it("refuses a new rotation until the last one was finished or canceled", async () => {
     const key = await makeKey();
     const { code, err } = await refusal(key, `admin key rotate ${key.id} --finish --cancel`);
     expect(code).toBe(2);
@@ -302,7 +302,7 @@ describe("admin key rotate", () => {
       code: 1,
       err: `Drop the older secret of API key ci (${key.id}), and reject clients that still use it? [y/N] Nothing was changed.\n`,
     });
-    // While the person thinks, another ends this rotation and begins the next.
+    // While the question waits, another command finishes this rotation and starts the next.
     const slow = await records.run(finish, {
       input: true,
       answers: ["y"],

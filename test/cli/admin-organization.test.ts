@@ -24,7 +24,7 @@ async function addMembers(organization: string, members: Readonly<Record<string,
   }
 }
 
-/** Everything that there is of an organization, or of all of them. */
+/** All objects of one organization, or of all organizations. */
 async function inventory(organization?: string): Promise<string[]> {
   const label = "pipes.clouddb.dev/organization";
   const query = { labelSelector: organization === undefined ? label : `${label}=${organization}` };
@@ -176,7 +176,7 @@ describe("admin organization update", () => {
 });
 
 describe("admin organization delete", () => {
-  /** An organization with everything, beside another that must not be touched. */
+  /** An organization with every kind of record, beside another one that must not change. */
   async function withEverything(): Promise<string> {
     const id = await records.environment.addOrganization({ name: "Acme" });
     const service = await records.environment.addService(id);

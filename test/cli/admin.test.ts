@@ -5,7 +5,7 @@ import type { Ended } from "./admin-environment.ts";
 import { AdminTestEnvironment } from "./admin-environment.ts";
 
 /*
- * Each command as a process of its own: once as a script runs it, and once as a person does.
+ * Each command as a separate process, in a pipe and on a terminal.
  */
 
 let records: AdminTestEnvironment;
@@ -42,7 +42,7 @@ const pipe: Medium = {
   },
 };
 
-/** Starts a command in a terminal. The result has no styles any more: where there are headings, those were bold. */
+/** Starts a command in a terminal. Checks that headings are bold, and returns the text without styles. */
 function start(words: string) {
   const pty = startInPty(process.execPath, [MAIN, ...words.split(" "), ...records.place], { columns: 200 });
   const ended = async (): Promise<Ended> => {
@@ -73,7 +73,7 @@ const terminal: Medium = {
   },
 };
 
-/** The value of a property in a table of one thing. */
+/** The value of a property in the table of a single object. */
 function shown({ out }: Ended, heading: string): string {
   const value = new RegExp(`^${heading} +(\\S.*)$`, "m").exec(out)?.[1];
   if (value === undefined) throw new Error(`there is no ${heading} in ${out}`);

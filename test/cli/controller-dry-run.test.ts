@@ -36,7 +36,7 @@ describe("controller --dry-run", () => {
   it("prints the first reconciliation of a controller, and writes nothing", async () => {
     for (const name of ["pipe-a", "pipe-b"]) {
       await environment.createPipe({ name, cores: 1 });
-      // One that runs would go before one that does not yet.
+      // Both must run, because a running pipe would be resized before a pending one.
       await waitFor(async () => (await environment.pipe(name)).status?.availableReplicas === 1, {
         what: `${name} to run`,
       });

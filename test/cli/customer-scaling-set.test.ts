@@ -4,18 +4,18 @@ import { SECRETS } from "../../src/kube/paths.ts";
 import { type SpawnedApi, spawnApi } from "../api/spawned-api.ts";
 import { keyRecord } from "../support/fixtures/records.ts";
 import { resourcesOf, TestEnvironment } from "../support/test-environment.ts";
-import { accessTo, type Environment, run, start, textOf, WAYS } from "./customer-environment.ts";
-import { createHeldPipe, knownPipeScalings, release } from "./held-pipes.ts";
+import { createHeldPipe, release, waitForPipeScalings } from "./held-pipes.ts";
+import { accessTo, type EnvironmentVariables, run, start, textOf, WAYS } from "./run-command.ts";
 
 /* All of it: the program, the API, the controller and the pipes of a service. */
 
 let environment: TestEnvironment;
 let api: SpawnedApi;
-let env: Environment;
+let env: EnvironmentVariables;
 
 beforeEach(async () => {
   environment = await TestEnvironment.create("basic");
-  await knownPipeScalings(environment);
+  await waitForPipeScalings(environment);
   const { organizationId, records, cluster } = environment;
   const { record, ...key } = keyRecord({ organizationId });
   await environment.create(SECRETS, records, record);
@@ -44,7 +44,7 @@ describe.each(WAYS)("%s", (way) => {
     for (const name of ["pipe-a", "pipe-b"]) {
       expect(resourcesOf(await environment.pipe(name))).toBe("4 16Gi 16Gi");
     }
-    // Once more the same, which changes nothing: it is done at once, and by this request.
+    // A second request for the same size changes nothing, and completes at once for this request.
     const again = await run(way, `scaling set ${environment.serviceId} --cores 4 --watch`, env);
     expect(again.code).toBe(0);
   });

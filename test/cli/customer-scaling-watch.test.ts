@@ -6,7 +6,7 @@ import { createWorld, type World as TestEnvironment } from "../api/world.ts";
 import type { KeyRecord } from "../support/fixtures/records.ts";
 import type { RunningProgram } from "../support/terminal/program.ts";
 import type { Pty } from "../support/terminal/pty.ts";
-import { accessTo, serviceOf, start, textOf, WAYS, type Way } from "./customer-environment.ts";
+import { accessTo, serviceOf, start, textOf, WAYS, type Way } from "./run-command.ts";
 
 /* A rescale that is watched through the API. The statuses are written as the controller would write them. */
 
@@ -20,7 +20,7 @@ beforeAll(async () => {
   environment = await createWorld("cli-watch");
   organizationId = await environment.addOrganization();
   admin = await environment.addKey({ organizationId });
-  // With the limits that are usual: a watch must do with them.
+  // With the default rate limits, which must suffice for a watch.
   api = await spawnApi(environment, { flags: [] });
 });
 
@@ -39,7 +39,7 @@ beforeEach(async () => {
   });
 });
 
-/** A size by another request than the program's, whose id it gives. */
+/** Requests a size by another request than the program's. Returns its id. */
 async function request(cores: number): Promise<string> {
   const { status, headers } = await api.ask({
     method: "PATCH",
@@ -56,12 +56,12 @@ function watch(way: Way, words: string, url = api.url): RunningProgram | Pty {
   return start(way, ["scaling", ...words.split(" "), "--watch"], accessTo(url, admin));
 }
 
-/** A terminal breaks lines wherever they are full. */
+/** A terminal wraps lines at its width. */
 function squeezed(text: string): string {
   return text.replace(/\s/g, "");
 }
 
-/** Begins a rescale to 4 cores and watches it; gives the request's id. */
+/** Starts a rescale to 4 cores and watches it. Returns the request id. */
 async function rescale(
   way: Way,
   url?: string,
@@ -111,7 +111,7 @@ describe.each(WAYS)("%s a watch", (way) => {
   });
 
   it("survives a restart of the API", async () => {
-    // One that no test beside this one can get between the two.
+    // A port that no concurrent test can get in between.
     const { ports, release } = await reservePorts();
     onTestFinished(release);
     const port = ports.apiServer;
@@ -120,7 +120,7 @@ describe.each(WAYS)("%s a watch", (way) => {
     const { running, requestId } = await rescale(way, mortal.url);
     await running.waitFor("not applied to any pipe yet");
     await mortal.stop();
-    // A terminal breaks the line, with colors at both ends.
+    // A terminal wraps the line, with colors at both ends.
     await running.waitFor(/Trying[^a]*again/);
     await reportStatus(environment, service, scaledTo(4, requestId));
     const next = await spawnApi(environment, { port, flags: [] });

@@ -9,7 +9,7 @@ import { createWorld, type World as TestEnvironment } from "../api/world.ts";
 import type { KeyFields, KeyRecord } from "../support/fixtures/records.ts";
 import { MAIN, runProgram } from "../support/terminal/program.ts";
 import { startInPty } from "../support/terminal/pty.ts";
-import { accessTo, emptyHome, run, serviceOf, WAYS } from "./customer-environment.ts";
+import { accessTo, emptyHome, run, serviceOf, WAYS } from "./run-command.ts";
 
 /*
  * The commands of a customer with a key: the program against a separate API process, in a pipe and on a
@@ -39,7 +39,7 @@ function newService(cores = 2): Promise<string> {
   return serviceOf(environment, api.ask, { organizationId, authorization, cores });
 }
 
-/** A key that the API knows by now, though it need not take it. */
+/** A key that the API has in its cache, whether it accepts it or not. */
 async function newKey(fields: Partial<KeyFields>): Promise<KeyRecord> {
   const key = await environment.addKey({ organizationId, ...fields });
   const path = `/v1/organizations/${organizationId}/keys`;
@@ -243,7 +243,7 @@ it("an API address with a path of an operation is refused with a clear message",
 it("a command waits when the key reaches its rate limit, and prints that it waits", async () => {
   const limited = await spawnApi(environment, { flags: ["--rate-limit", "1", "--rate-window", "5s"] });
   try {
-    // Two requests: whose key it is, and the keys.
+    // Two requests: the organization of the key, and the keys.
     const { code, out, err } = await runProgram(["keys"], accessTo(limited.url, admin));
     expect(err).toMatch(/Too many requests with this key: try again in [1-5] s\. \(status 429/);
     expect(err).toMatch(/Trying again in [1-5] s\./);

@@ -7,7 +7,7 @@ import { collectionPath, DEPLOYMENTS, objectPath, PODS } from "../../src/kube/pa
 import { pipeDeployment } from "../support/fixtures/pipe.ts";
 import type { TestEnvironment } from "../support/test-environment.ts";
 
-/** A pipe whose pods come up when the test lets them, so that a rollout lasts as long as it is looked at. */
+/** A pipe whose pods become ready only when the test releases them, so that a rollout lasts as long as the test needs. */
 export async function createHeldPipe(environment: TestEnvironment, name: string, cores = 1): Promise<void> {
   const deployment = pipeDeployment({
     name,
@@ -24,7 +24,7 @@ export async function createHeldPipe(environment: TestEnvironment, name: string,
   });
 }
 
-/** Lets the pods of a pipe come up that are there now, and waits for one to be there. */
+/** Waits until the pipe has a pod, and releases all its pods. */
 export async function release(environment: TestEnvironment, name: string): Promise<void> {
   const path = collectionPath(PODS, environment.pipes);
   const query = { labelSelector: `app=${name},${NEVER_READY_LABEL}=true` };
@@ -42,15 +42,15 @@ export async function release(environment: TestEnvironment, name: string): Promi
       patchType: "application/merge-patch+json",
       body: { metadata: { labels: { [NEVER_READY_LABEL]: null } } },
     });
-    // One of the size before goes as soon as another has come up.
+    // A pod of the old size is deleted as soon as a new one is ready.
     await released.catch((error: unknown) => {
       if (!isCode(error, 404)) throw error;
     });
   }
 }
 
-/** Waits until the cluster answers for PipeScalings: their definition may have come just now. */
-export async function knownPipeScalings({ client, pipes }: TestEnvironment): Promise<void> {
+/** Waits until the API server serves PipeScalings, because their CRD may be new. */
+export async function waitForPipeScalings({ client, pipes }: TestEnvironment): Promise<void> {
   await waitFor(() => client.json({ path: collectionPath(PIPE_SCALINGS, pipes) }), {
     what: "PipeScalings to be known",
   });

@@ -7,12 +7,12 @@ import { pipeDeployment } from "../support/fixtures/pipe.ts";
 import { MAIN, startProgram } from "../support/terminal/program.ts";
 import { type Pty, type PtyOptions, startInPty } from "../support/terminal/pty.ts";
 import { TestEnvironment } from "../support/test-environment.ts";
-import { createHeldPipe, knownPipeScalings, release } from "./held-pipes.ts";
+import { createHeldPipe, release, waitForPipeScalings } from "./held-pipes.ts";
 
 let environment: TestEnvironment;
 beforeEach(async () => {
   environment = await TestEnvironment.create("scale");
-  await knownPipeScalings(environment);
+  await waitForPipeScalings(environment);
 });
 afterEach(() => environment.end());
 
@@ -38,7 +38,7 @@ async function createLimitedPipe(name: string): Promise<void> {
     serviceId: environment.serviceId,
   });
   const { template } = deployment.spec;
-  // The pod as a whole may not have more, so that the API server refuses more for its container.
+  // A limit of the whole pod, so that the API server refuses more for its container.
   const resources = { requests: { cpu: "1", memory: "4Gi" }, limits: { memory: "4Gi" } };
   await environment.create(DEPLOYMENTS, environment.pipes, {
     ...deployment,
@@ -52,7 +52,7 @@ describe("status --watch, started before a rescale", () => {
     await createHeldPipe(environment, "pipe-b");
   });
 
-  /** Both pipes come up at their old size, are rescaled one after the other, and come up. */
+  /** Releases the pods of both pipes at their old size, and then at the new size one after the other. */
   async function rescale(watch: { waitFor(pattern: RegExp): Promise<void> }): Promise<void> {
     await watch.waitFor(/No controller has|not seen a pipe/);
     for (const name of ["pipe-a", "pipe-b"]) {

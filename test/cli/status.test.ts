@@ -8,14 +8,14 @@ import { serviceRecord } from "../support/fixtures/records.ts";
 import { MAIN, runProgram } from "../support/terminal/program.ts";
 import { startInPty, widest } from "../support/terminal/pty.ts";
 import { TestEnvironment } from "../support/test-environment.ts";
-import { createHeldPipe, knownPipeScalings, release } from "./held-pipes.ts";
+import { createHeldPipe, release, waitForPipeScalings } from "./held-pipes.ts";
 
 let environment: TestEnvironment;
 /** Another service, which has no pipe. */
 let empty: string;
 beforeAll(async () => {
   environment = await TestEnvironment.create("scale");
-  await knownPipeScalings(environment);
+  await waitForPipeScalings(environment);
   empty = await addService("customers");
   await environment.createPipe({ name: "pipe-a", cores: 2 });
   await environment.createPipe({ name: "pipe-b", cores: 2, replicas: 2 });
@@ -246,7 +246,7 @@ describe("status with few permissions", () => {
   });
 });
 
-// The last: it leaves the service ill.
+// These tests are last, because they leave the service failed.
 describe("status of a service that is not ready", () => {
   it("shows the state of each pipe during a rescale", async () => {
     await createHeldPipe(environment, "pipe-c");

@@ -15,7 +15,7 @@ afterEach(async () => {
   await Promise.all([owner.end(), other.end()]);
 });
 
-it("of two controllers with a common namespace, the one that does not manage the service reports it once", async () => {
+it("a controller that shares a namespace and does not manage the service reports it once", async () => {
   invariants.accept(1);
   await owner.startController();
   await owner.createPipe({ name: "pipe-a", cores: 1 });

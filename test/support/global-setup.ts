@@ -10,7 +10,7 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
 declare module "vitest" {
   export interface ProvidedContext {
-    /** Path of the program in one file, as it is shipped: it starts in half the time. */
+    /** Path of the bundled program, as shipped; it starts in half the time. */
     program: string;
   }
 }
@@ -18,13 +18,13 @@ declare module "vitest" {
 let cluster: Cluster | undefined;
 
 /**
- * Starts the cluster that all test files share. It is gone when the tests end, in
- * whatever way: by teardown, or else by the clean-up at exit of the local cluster.
+ * Starts the cluster that all test files share. It is removed when the tests end, in
+ * any way: by teardown, or else by the exit handler of the local cluster.
  */
 export async function setup(project: TestProject): Promise<void> {
   cluster = await startCluster({
     name: `test-${process.pid}`,
-    // No test clears its pods away.
+    // Large, because no test deletes its pods.
     nodeSize: ROOMY_NODE,
     componentArgs: WITHOUT_CLIENT_LIMITS,
   });
@@ -32,7 +32,7 @@ export async function setup(project: TestProject): Promise<void> {
   project.provide("program", await buildProgram(cluster.dir));
 }
 
-/** Where the cluster is, so that it goes with it. */
+/** In the folder of the cluster, so that it is removed with it. */
 async function buildProgram(dir: string): Promise<string> {
   const file = join(dir, "pipe-scaling.mjs");
   const words = ["exec", "--", "rolldown", "-c", "rolldown.config.ts", "--file", file];

@@ -44,7 +44,7 @@ export const jsonSchema: z.ZodType<JsonSchema> = z.lazy(() =>
     multipleOf: z.number().optional(),
     pattern: z.string().optional(),
     minLength: z.int().optional(),
-    // Annotations: the pattern says the same as the format, and the others are for people.
+    // Annotations: the pattern covers the format, and the others are documentation.
     format: z.string().optional(),
     title: z.string().optional(),
     description: z.string().optional(),

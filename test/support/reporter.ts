@@ -8,10 +8,10 @@ interface Counts {
 
 /**
  * Prints `N passed, N failed` as the very last line, after the global teardown and
- * whatever else says something on the way out, so that a script can read it.
+ * any other output at the end, so that a script can read it.
  *
  * Failures outside of tests count too: a file that could not be collected,
- * a hook, an unhandled error, a setup. A run of nothing is one failure.
+ * a hook, an unhandled error, a setup. A run without tests is one failure.
  */
 class CountsReporter implements Reporter {
   #counts: Counts = { passed: 0, failed: 0, skipped: 0 };
@@ -23,7 +23,7 @@ class CountsReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): void {
     this.#counts = { passed: 0, failed: unhandledErrors.length, skipped: 0 };
     for (const module of modules) count(module, this.#counts);
-    // To the end of the queue: listeners that came after onInit may say something.
+    // Moved to the end of the queue, because listeners added after onInit may print something.
     process.off("exit", this.#print);
     process.on("exit", this.#print);
   }
@@ -31,7 +31,7 @@ class CountsReporter implements Reporter {
   readonly #print = (exitCode: number): void => {
     const { passed, skipped } = this.#counts;
     let { failed } = this.#counts;
-    // A setup or a teardown that failed is in no count, and nothing run is no success.
+    // A failed setup or teardown is in no count, and a run without tests is no success.
     if (failed === 0 && (exitCode !== 0 || passed === 0)) failed = 1;
     if (failed > 0 && exitCode === 0) process.exitCode = 1;
     const rest = skipped > 0 ? `, ${skipped} skipped` : "";
@@ -45,7 +45,7 @@ function count(module: TestModule, counts: Counts): void {
     if (suite.errors().length > 0) counts.failed++;
   }
   for (const test of module.children.allTests()) {
-    // One that is pending never ran: the run was cancelled, and its exit code says so.
+    // A pending test never ran: the run was canceled, and its exit code shows it.
     const { state } = test.result();
     if (state !== "pending") counts[state]++;
   }

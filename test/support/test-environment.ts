@@ -45,7 +45,7 @@ export class TestEnvironment {
     this.pipes = pipes;
   }
 
-  /** @param own a cluster of the test's own; the shared one by default */
+  /** @param own the test's own cluster; by default the shared one */
   static async create(tier = "basic", own?: Cluster): Promise<TestEnvironment> {
     const cluster = own ?? (await sharedCluster());
     const client = await PatientClient.of(cluster);
@@ -61,8 +61,8 @@ export class TestEnvironment {
   }
 
   /**
-   * More organizations with one service each, in namespaces of their own, for the same controllers. Only the first environment
-   * is to be ended.
+   * More organizations with one service each, in their own namespaces, for the same controllers. Only the first
+   * environment has to be ended.
    */
   async more(count: number): Promise<readonly TestEnvironment[]> {
     const environments = Array.from(
@@ -110,7 +110,7 @@ export class TestEnvironment {
       },
       createLogger("info", "controller", { write: (line) => this.#log.push(JSON.parse(line)) }),
       abort.signal,
-      // Much shorter than in production, for tests of other things.
+      // Much shorter than in production, because most tests are not about it.
       { recreateGraceMs: 500, ...overrides },
     );
     this.#controllers.push({ abort, ended });

@@ -149,7 +149,7 @@ describe("pipe-scaling", { timeout: 60_000 }, () => {
     ["api", "--port"],
     ["api", "--ops-port"],
     ["controller", "--ops-port"],
-  ])("%s ends with 1 and one line if %s is in use", async (name, flag) => {
+  ])("%s ends with 1 and one line if its port is in use (%s)", async (name, flag) => {
     const port = await takenPort();
     const others =
       name === "api"

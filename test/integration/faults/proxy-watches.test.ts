@@ -25,17 +25,17 @@ const GONE: Fate = {
   body: `${JSON.stringify({ type: "ERROR", object: { kind: "Status", code: 410, reason: "Expired" } })}\n`,
 };
 
-describe("a rescale completes with watches", () => {
+describe("a rescale", () => {
   const isOfWatches = true;
 
-  it("that are cut every few hundred milliseconds", () =>
+  it("completes with watches that are cut every few hundred milliseconds", () =>
     service.rescaleUnder({ isOfWatches, fate: watches({ type: "pass", cutAfterMs: 300 }) }));
 
   // Enough for the three Deployments at once: a list that never arrives whole could not be told from an outage.
-  it("that are cut in the middle of an event", () =>
+  it("completes with watches that are cut in the middle of an event", () =>
     service.rescaleUnder({ isOfWatches, fate: watches({ type: "pass", cutAfterBytes: 60_000 }) }));
 
-  it("that get no response at first", () => {
+  it("completes with watches that get no response at first", () => {
     const { proxy } = service;
     const before = proxy.count("watch", "deployments", "hold");
     return service.rescaleUnder({
@@ -51,7 +51,7 @@ describe("a rescale completes with watches", () => {
     ["200 and an event that says 410", GONE],
     ["429", refusal(429, "TooManyRequests", { "retry-after": "1" })],
     ["500", refusal(500, "InternalError")],
-  ])("that get the response %s", (_, fate) => {
+  ])("completes with watches that get the response %s", (_, fate) => {
     const { proxy } = service;
     const before = proxy.count("watch", "deployments", "answer");
     return service.rescaleUnder({
@@ -64,11 +64,11 @@ describe("a rescale completes with watches", () => {
   it.each([
     ["Deployments", "deployments"],
     ["PipeScalings", "pipescalings"],
-  ])("that deliver %s a second late, and everything else at once", (_, resource) =>
+  ])("completes with watches that deliver %s a second late and everything else at once", (_, resource) =>
     service.rescaleUnder({ isOfWatches, fate: watches({ type: "pass", lateMs: 1000 }, resource) }),
   );
 
-  it("that have not delivered yet that a pipe was deleted and created again", async () => {
+  it("completes before a watch delivers that a pipe was deleted and created again", async () => {
     const { proxy, environment } = service;
     // Not before the fault is over.
     const fate = watches({ type: "pass", lateMs: 60_000 }, "deployments");
@@ -92,7 +92,7 @@ describe("a rescale completes with watches", () => {
     });
   });
 
-  it("that are slow, and lists as slow streams of events", () => {
+  it("completes with slow watches and slow streamed lists", () => {
     const { proxy } = service;
     const isList = ({ url }: Asked) => url.includes("sendInitialEvents");
     const lists = () =>
@@ -108,7 +108,7 @@ describe("a rescale completes with watches", () => {
     });
   });
 
-  it("that miss the deletion of a pipe, and have to list again", async () => {
+  it("completes with watches that miss the deletion of a pipe and have to list again", async () => {
     const { proxy, environment } = service;
     await environment.createPipe({ name: "pipe-z", cores: 1 });
     const summary = async () => (await environment.scaling()).status?.pipes?.summary;

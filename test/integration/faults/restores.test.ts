@@ -207,7 +207,7 @@ describe("a PipeScaling", () => {
   }
 });
 
-describe("an owner who annotates the Deployment during a rollout", () => {
+describe("an annotation by the owner during a rollout", () => {
   it("does not extend the timeout of the rollout", async ({
     environment,
     invariants,

@@ -32,7 +32,7 @@ export class FakeApiServer {
     this.url = url;
   }
 
-  /** It ends with the test. */
+  /** Starts a server that stops at the end of the test. */
   static async start(): Promise<FakeApiServer> {
     const server = createServer(certificatePair("kubernetes"));
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", 5000, resolve));
@@ -56,7 +56,7 @@ export class FakeApiServer {
     return [...this.#watches.values()];
   }
 
-  /** Ends the open watches of paths that it forbids, as the API server does in time. */
+  /** Ends the open watches of paths that it forbids, as the API server does eventually. */
   endForbiddenWatches(): void {
     for (const [response, path] of this.#watches) if (this.forbids(path)) response.end();
   }

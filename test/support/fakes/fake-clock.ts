@@ -22,7 +22,7 @@ export class FakeClock implements Clock {
     };
   }
 
-  /** Lets time pass: runs the timers that become due, in their order, and everything that waits for them. */
+  /** Advances the time: runs the timers that become due, in order, and everything that waits for them. */
   async advance(ms: number): Promise<void> {
     const end = this.#monotonic + ms;
     for (;;) {
@@ -37,7 +37,7 @@ export class FakeClock implements Clock {
     await settled();
   }
 
-  /** The wall clock jumps, as NTP or a person makes it; the monotonic one does not. */
+  /** Moves the wall clock, like NTP; the monotonic clock does not jump. */
   jump(ms: number): void {
     this.#now += ms;
   }
@@ -48,7 +48,7 @@ export class FakeClock implements Clock {
   }
 }
 
-/** Lets everything that is only waiting for promises run. */
+/** Runs everything that waits only for promises. */
 export function settled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

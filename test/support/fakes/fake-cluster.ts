@@ -4,7 +4,7 @@ import { KubeApiError, KubeUnreachableError } from "../../../src/kube/errors.ts"
 import type { KubeObject } from "../../../src/kube/objects.ts";
 
 /** Responds to a call that is neither a list nor a watch. */
-export type Behaviour = (request: KubeRequest) => unknown;
+export type Behavior = (request: KubeRequest) => unknown;
 
 interface Hold {
   readonly count: number;
@@ -22,9 +22,9 @@ export class FakeCluster {
   reachable = true;
   /** Sends a list as the first events of a watch; otherwise it rejects that with 422, as Kubernetes 1.31 does. */
   canStreamLists = false;
-  /** A kind that we have no rights to. */
+  /** A kind without permission to read it. */
   unreadable: string | undefined;
-  behaviour: Behaviour = () => {
+  behavior: Behavior = () => {
     throw new Error("no call was expected");
   };
 
@@ -63,7 +63,7 @@ export class FakeCluster {
       return { metadata: { resourceVersion: "1" }, items: this.#lists.get(plural) ?? [] };
     }
     this.calls.push(request);
-    return this.behaviour(request);
+    return this.behavior(request);
   }
 
   async stream({
@@ -106,7 +106,7 @@ async function* watch(
   await new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
 }
 
-/** A refusal as the API server words it. */
+/** A refusal in the format of the API server. */
 export function refusal(code: number, status: { reason?: string; details?: object } = {}): KubeApiError {
   return new KubeApiError("PATCH", code, JSON.stringify({ kind: "Status", code, ...status }));
 }

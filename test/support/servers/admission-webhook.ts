@@ -55,7 +55,7 @@ export function removeAnnotation({ object }: AdmissionRequest): AdmissionRespons
  */
 export class AdmissionWebhook {
   respond: Respond = allow;
-  /** The controller's writes that it was asked about. */
+  /** The controller's writes that it has reviewed. */
   readonly requests: AdmissionRequest[] = [];
   readonly #environment: TestEnvironment;
   readonly #kind: string;
@@ -72,7 +72,7 @@ export class AdmissionWebhook {
     this.#kind = kind;
     this.#server = createServer({ cert, key }, (request, response) => {
       this.#answer(request, response).catch((error: unknown) => {
-        // An API server that is killed breaks its requests off.
+        // A killed API server aborts its requests.
         if (!request.destroyed || request.complete) throw error;
       });
     });
@@ -112,7 +112,7 @@ export class AdmissionWebhook {
     return webhook;
   }
 
-  /** Listens on the same port as before, if it did before. */
+  /** Listens, on the same port as before. */
   async listen(): Promise<void> {
     this.#server.listen(this.#port, "127.0.0.1");
     await once(this.#server, "listening");
@@ -121,7 +121,7 @@ export class AdmissionWebhook {
     this.#port = address.port;
   }
 
-  /** From now on connections to the webhook are refused. */
+  /** Refuses connections from now on. */
   async close(): Promise<void> {
     this.#server.closeAllConnections();
     this.#server.close();

@@ -7,11 +7,11 @@ import type { CertificatePair } from "../fixtures/certificate.ts";
 
 export interface ConnectProxy {
   readonly url: string;
-  /** Each host and port that a tunnel was asked for to, and with which credentials. */
+  /** Host, port and credentials of each requested tunnel. */
   readonly tunnels: readonly { readonly to: string; readonly authorization: string | undefined }[];
 }
 
-/** A proxy as companies have them, to whose own machine all names lead. It ends with the test. @param options `refusal`: the status that it answers in place of making a tunnel */
+/** An HTTP CONNECT proxy that resolves all names to this machine, until the end of the test. @param options `refusal`: the status of its response to each CONNECT request */
 export async function startConnectProxy({
   refusal,
   tls,
@@ -21,7 +21,7 @@ export async function startConnectProxy({
 } = {}): Promise<ConnectProxy> {
   const tunnels: { to: string; authorization: string | undefined }[] = [];
   const refuse: RequestListener = (_, response) => {
-    response.writeHead(500).end("it only makes tunnels");
+    response.writeHead(500).end("this proxy only supports CONNECT");
   };
   const server = tls ? createTlsServer({ ...tls }, refuse) : createServer(refuse);
   server.on("connect", ({ url = "", headers }, near) => {

@@ -14,7 +14,7 @@ import { type Clock, systemClock } from "../../../src/runtime/clock.ts";
 import { createLogger } from "../../../src/telemetry/log.ts";
 import { appOf, DEFAULT_LIMITS } from "./express-app.ts";
 
-/** For tests in which time matters. */
+/** For tests of the timeouts. */
 export const QUICK: Timeouts = {
   headersMs: 100,
   requestMs: 200,
@@ -23,7 +23,7 @@ export const QUICK: Timeouts = {
   checkMs: 20,
 };
 
-/** For all other tests: a busy machine may keep a client waiting for longer than the quick ones. */
+/** For all other tests, because a busy machine may delay a client for longer than the quick timeouts. */
 export const PATIENT: Timeouts = { ...QUICK, headersMs: 10_000, requestMs: 20_000 };
 
 export interface ServerOptions {

@@ -44,15 +44,15 @@ export class SimulatedCluster {
   watcher: Watcher | undefined;
   /** A webhook removes the controller's annotation from what it writes. */
   isStripping = false;
-  /** How late the watch is; by default it tells of a write before that is answered. */
+  /** Delay of the watch in ms; by default it delivers a write before its response. */
   eventDelayMs = 0;
-  /** The nodes; one that no test fills by accident. */
+  /** The nodes: by default one that is large enough for every test. */
   nodes: readonly Node[] = [aNode("node", { cpu: "256", memory: "1Ti" })];
   /** Time in ms until pods of this template are ready; `undefined` if they never are. */
   rolloutMs: (pipe: Deployment) => number | undefined = () => 1000;
   fault: (request: KubeRequest, pipe: Deployment | undefined) => Fault = () => undefined;
   #version = 100;
-  /** Each Deployment before its template was changed last, by its uid. */
+  /** Each Deployment before the last change of its template, by uid. */
   readonly #earlier = new Map<string, Deployment>();
 
   constructor(rolloutTimeoutMs: number) {
@@ -102,7 +102,7 @@ export class SimulatedCluster {
     this.#tell((watcher) => watcher.pipeGone(object));
   }
 
-  /** Its owner changes the Deployment; pods are replaced if that is about their template. */
+  /** The owner changes the Deployment, and its pods are replaced if the template changes. */
   change(name: string, patch: Partial<Record<keyof Deployment["spec"], unknown>>): void {
     const before = found(this.deployments, name);
     const size = this.sizeOf(name);
@@ -113,7 +113,7 @@ export class SimulatedCluster {
     this.judge.forget(name);
   }
 
-  /** Somebody removes the controller's annotation. */
+  /** Another writer removes the controller's annotation. */
   removeAnnotation(name: string): void {
     const before = found(this.deployments, name);
     const { [LAST_ROLLOUT_ANNOTATION]: _, ...annotations } = before.metadata.annotations ?? {};
@@ -121,7 +121,7 @@ export class SimulatedCluster {
     this.#disown(name, ["annotation"]);
   }
 
-  /** Somebody puts another spec in the place of the Deployment's, and removes our annotation. */
+  /** Another writer replaces the spec of the Deployment, and removes our annotation. */
   replace(name: string, { spec }: Pick<Deployment, "spec">): void {
     const before = found(this.deployments, name);
     const { [LAST_ROLLOUT_ANNOTATION]: _, ...annotations } = before.metadata.annotations ?? {};
@@ -131,7 +131,7 @@ export class SimulatedCluster {
     this.judge.forget(name);
   }
 
-  /** Somebody brings back the template and the annotations of the revision before. */
+  /** Another writer restores the template and the annotations of the previous revision. */
   undo(name: string): void {
     const before = found(this.deployments, name);
     const earlier = this.#earlier.get(before.metadata.uid);
@@ -148,14 +148,14 @@ export class SimulatedCluster {
     this.judge.forget(name);
   }
 
-  /** Another writer has set or removed these. */
+  /** Another writer sets or removes these fields. */
   #disown(name: string, parts: Parameters<typeof ownedWithout>[1]): void {
     const pipe = found(this.deployments, name);
     const managedFields = ownedWithout(pipe.metadata.managedFields, parts);
     this.#put({ ...pipe, metadata: { ...pipe.metadata, resourceVersion: this.next(), managedFields } });
   }
 
-  /** The Deployment controller reports, of the generation as it stands. */
+  /** The Deployment controller writes the status for the current generation. */
   report(name: string, changes: Partial<NonNullable<Deployment["status"]>>): void {
     const before = found(this.deployments, name);
     const { generation = 0 } = before.metadata;
@@ -167,7 +167,7 @@ export class SimulatedCluster {
     });
   }
 
-  /** Somebody changes the PipeScaling. */
+  /** A user changes the PipeScaling. */
   ask(name: string, spec: PipeScaling["spec"], annotations: Readonly<Record<string, string>> = {}): void {
     const before = found(this.scalings, name);
     const { metadata } = before;
@@ -271,7 +271,7 @@ export class SimulatedCluster {
     });
   }
 
-  /** A new version of a Deployment: a new generation if its spec is another, and then its pods follow. */
+  /** Stores a new version of a Deployment, with a new generation and new pods if its spec has changed. */
   #write(after: Deployment, isOfTemplate: boolean): Deployment {
     const { name } = after.metadata;
     const before = found(this.deployments, name);
@@ -312,7 +312,7 @@ export class SimulatedCluster {
     if (rolloutMs === undefined) return;
     after(SEEN_MS + rolloutMs, () => {
       this.judge.completed(name);
-      // A rollout that was cut short by scaling completes with it.
+      // Scaling to zero completes a rollout in progress.
       const isAnnounced = this.deployments.get(name)?.status?.conditions?.[0]?.reason === NEW;
       const isNew = isOfTemplate || !isAnnounced;
       const conditions = isNew ? { conditions: [progressing(NEW, this.#time(), since)] } : {};
@@ -364,7 +364,7 @@ function running(replicas: number) {
   return { replicas, updatedReplicas: replicas, availableReplicas: replicas };
 }
 
-/** The object that a write is about, if it is still the one that the writer has seen. */
+/** The object of a write, if its version is still the one that the writer read. */
 function current<T extends KubeObject>(object: T | undefined, { uid, resourceVersion }: ObjectMeta): T {
   if (!object) throw new KubeApiError("PATCH", 404, "{}");
   if (object.metadata.uid !== uid) {
@@ -390,12 +390,12 @@ function found<T>(objects: ReadonlyMap<string, T>, name: string): T {
   return object;
 }
 
-/** As it comes from the wire. */
+/** A copy, as received from the wire. */
 function parsed<T>(value: unknown): T {
   return JSON.parse(JSON.stringify(value));
 }
 
-/** The server has done it, and the connection broke before it said so. */
+/** The server made the write, and the connection broke before the response. */
 export const LOST_ANSWER: Fault = { error: new KubeUnreachableError("cut short"), isDone: true };
 
 export function refusal(message: string): Fault {

@@ -3,14 +3,14 @@ import type { FakeClock } from "../fakes/fake-clock.ts";
 
 /** Checks the invariants of the controller in a simulated cluster. */
 export class SimulationJudge {
-  /** The most rollouts at once so far that the controller began in pipes at rest, over all services and in one. */
+  /** Maximum number of concurrent rollouts that the controller started in pipes at rest, in total and in one service. */
   mostRolling = 0;
   mostRollingInService = 0;
-  /** Pipes whose size has come up since the controller gave it. */
+  /** Pipes that came up with the size that the controller applied. */
   readonly cameUp = new Set<string>();
-  /** Those of them that the controller rolled back all the same. */
+  /** Those of them that the controller rolled back anyway. */
   readonly wronged: string[] = [];
-  /** Given a size that has not come up yet. */
+  /** Pipes that have not come up yet with the applied size. */
   readonly #given = new Set<string>();
   /** For pipes that were at rest: the service, and the timeout of the rollout. */
   readonly #rolling = new Map<string, { readonly serviceId: string; readonly untilMs: number }>();
@@ -22,7 +22,7 @@ export class SimulationJudge {
     this.#rolloutTimeoutMs = rolloutTimeoutMs;
   }
 
-  /** The controller gives a pipe a size. */
+  /** The controller resizes a pipe. */
   given({ metadata: { name }, serviceId, replicas, rollout }: DeploymentView): void {
     const isBegun = this.#rolling.has(name) || (replicas > 0 && rollout.isComplete);
     this.forget(name);
@@ -46,12 +46,12 @@ export class SimulationJudge {
     if (this.#given.delete(name)) this.cameUp.add(name);
   }
 
-  /** Its owner wants no replica of it. */
+  /** Its owner scales it to zero. */
   stopped(name: string): void {
     this.#rolling.delete(name);
   }
 
-  /** It is gone, or has another size. */
+  /** It was deleted, or has another size. */
   forget(name: string): void {
     this.#rolling.delete(name);
     this.#given.delete(name);

@@ -67,18 +67,18 @@ export class Simulation {
     this.#record({ ...record, data: { ...record.data, ...data } });
   }
 
-  /** A pipe that runs, of one core if nothing else is said. */
+  /** Deploys a running pipe, by default of one core. */
   deploy(name: string, service: number, options: Partial<PipeOptions> = {}): void {
     const serviceId = idOf(service);
     this.cluster.deploy(pipeDeployment({ name, namespace: PIPES, serviceId, cores: 1, ...options }));
   }
 
-  /** Somebody replaces the Deployment by another manifest, without our annotation. */
+  /** Another writer replaces the Deployment by a manifest without our annotation. */
   replace(name: string, manifest: Pick<Deployment, "spec">): void {
     this.cluster.replace(name, manifest);
   }
 
-  /** As `kubectl rollout undo`: the template and the annotations of an earlier revision come back. */
+  /** Like `kubectl rollout undo`: restores the template and the annotations of an earlier revision. */
   undo(name: string): void {
     this.cluster.undo(name);
   }
@@ -87,7 +87,7 @@ export class Simulation {
     this.cluster.change(name, { template: { spec: { containers: [{ name: "pipe", image }] } } });
   }
 
-  /** Its owner, or somebody else. */
+  /** A change by the owner or another writer. */
   setResources(name: string, resources: Container["resources"]): void {
     this.cluster.change(name, { template: { spec: { containers: [{ name: "pipe", resources }] } } });
   }
@@ -111,7 +111,7 @@ export class Simulation {
     return this.cluster.scalings.get(idOf(service))?.status ?? {};
   }
 
-  /** The condition that says most. */
+  /** The most important condition. */
   told(service: number): Condition | undefined {
     return this.status(service).conditions?.at(-1);
   }
@@ -133,7 +133,7 @@ export class Simulation {
     return this.clock.advance(ms);
   }
 
-  /** A controller that knows nothing but what is in the cluster; the one before it is gone. */
+  /** Replaces the controller by a new one that knows only the cluster. */
   start(): void {
     this.#abort.abort();
     this.#abort = new AbortController();

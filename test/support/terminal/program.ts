@@ -8,10 +8,10 @@ export const MAIN = inject("program");
 export interface RunningProgram {
   out(): string;
   err(): string;
-  /** Waits until the pattern is found in what it has written to either. */
+  /** Waits until the pattern is found in either output. */
   waitFor(pattern: string | RegExp): Promise<void>;
   signal(signal: NodeJS.Signals): void;
-  /** Once it has ended and all is read. */
+  /** Resolves once it has ended and all output is read. */
   readonly exitCode: Promise<number | null>;
 }
 

@@ -5,23 +5,23 @@ import { onTestFinished } from "vitest";
 import { Screen } from "./screen.ts";
 
 export interface PtyOptions {
-  /** Nothing is inherited; without it the terminal is an xterm. */
+  /** The whole environment; by default only TERM for an xterm. */
   readonly env?: Readonly<Record<string, string>>;
   readonly columns?: number;
   readonly rows?: number;
 }
 
-/** A command that runs in a terminal of its own, as a person at a keyboard has one. */
+/** A command that runs in its own pseudo-terminal. */
 export interface Pty {
-  /** All that it has written so far, as it came: with control codes, and with what was typed. */
+  /** The raw output so far, with control codes and the echo of the input. */
   output(): string;
   /** The text on the screen now. */
   screen(): Screen;
-  /** Types, as a keyboard does: `\r` for Enter, `\x03` for Ctrl-C, `\x04` for the end of the input. */
+  /** Types like a keyboard: `\r` for Enter, `\x03` for Ctrl-C, `\x04` for the end of the input. */
   write(text: string): void;
   /** Waits until the pattern is found in {@link output}. */
   waitFor(pattern: string | RegExp): Promise<void>;
-  /** Once it has ended; 128 and the signal's number for one that died of it. */
+  /** Resolves at the end; 128 plus the number of the signal if one ended it. */
   readonly exitCode: Promise<number | null>;
 }
 
@@ -48,7 +48,7 @@ export function startInPty(
   });
   let output = "";
   for (const stream of [child.stdout, child.stderr]) {
-    // A character may come in two chunks.
+    // A character may arrive in two chunks.
     stream.setEncoding("utf8").on("data", (text: string) => {
       output += text;
     });

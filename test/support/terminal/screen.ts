@@ -3,7 +3,7 @@ const CONTROL = /^\[(\??)([\d;]*)([A-Za-z])/;
 
 /**
  * The text on a terminal after some output: the part of xterm that the live view uses.
- * Rows are without end, so that what has scrolled away can still be read.
+ * The number of rows is unlimited, so that text that scrolled away can still be read.
  */
 export class Screen {
   readonly #columns: number;
@@ -24,7 +24,7 @@ export class Screen {
     return screen;
   }
 
-  /** Without the blanks at their ends and the empty ones at the bottom. */
+  /** The lines without trailing blanks, and without empty lines at the bottom. */
   get lines(): readonly string[] {
     const lines = this.#rows.map((row) => row.trimEnd());
     while (lines.at(-1) === "") lines.pop();

@@ -275,7 +275,7 @@ describe("a write", () => {
   it("is one call, with the uid of the cached object", async () => {
     const authorization = addKey();
     const { metadata } = addScaling();
-    cluster.behaviour = applied;
+    cluster.behavior = applied;
     const ask = await start();
 
     expect(await patch(ask, authorization)).toMatchObject({
@@ -303,7 +303,7 @@ describe("a write", () => {
     addScaling();
     const now = { metadata: { name: SERVICE, namespace: PIPES, uid: "another", resourceVersion: "7" } };
     let refused = false;
-    cluster.behaviour = (request) => {
+    cluster.behavior = (request) => {
       if (request.method !== "PATCH") return now;
       if (refused) return applied(request);
       refused = true;
@@ -317,7 +317,7 @@ describe("a write", () => {
   it("is validated again on the current object after a conflict", async () => {
     const authorization = addKey();
     addScaling();
-    cluster.behaviour = (request) => {
+    cluster.behavior = (request) => {
       if (request.method === "PATCH") throw refusal(409);
       return {
         metadata: { name: SERVICE, namespace: PIPES, uid: "b", resourceVersion: "7" },
@@ -326,7 +326,7 @@ describe("a write", () => {
     };
     const ask = await start();
     expect((await patch(ask, authorization)).status).toBe(409);
-    cluster.behaviour = (request) => {
+    cluster.behavior = (request) => {
       throw refusal(request.method === "PATCH" ? 409 : 404);
     };
     expect((await patch(ask, authorization)).status).toBe(400);
@@ -335,7 +335,7 @@ describe("a write", () => {
   it("fails with 503 if it conflicts each time", async () => {
     const authorization = addKey();
     const object = addScaling();
-    cluster.behaviour = (request) => {
+    cluster.behavior = (request) => {
       if (request.method === "PATCH") throw refusal(409);
       return object;
     };
@@ -354,7 +354,7 @@ describe("a write", () => {
   ])("responds 503 without details if the cluster %s", async (_what, error, retryAfter) => {
     const authorization = addKey();
     addScaling();
-    cluster.behaviour = () => {
+    cluster.behavior = () => {
       throw error;
     };
     const ask = await start();
@@ -382,7 +382,7 @@ describe("a write", () => {
   it("responds 400 if a policy of the cluster refuses the size", async () => {
     const authorization = addKey();
     addScaling();
-    cluster.behaviour = () => {
+    cluster.behavior = () => {
       throw refusal(422, { reason: "Invalid" });
     };
     const ask = await start();
@@ -392,7 +392,7 @@ describe("a write", () => {
   it("responds 500 without details to an unexpected error, and logs it with the request id", async () => {
     const authorization = addKey();
     addScaling();
-    cluster.behaviour = () => {
+    cluster.behavior = () => {
       throw new TypeError("cannot read properties of undefined");
     };
     const ask = await start();
@@ -418,13 +418,13 @@ describe("concurrent writes", () => {
       body: JSON.stringify(sizeOf(cores)),
     });
 
-  it("to one service reach the cluster one at a time, and each returns its own size", async () => {
+  it("reach the cluster one at a time for one service, and each returns its own size", async () => {
     const authorization = addKey();
     addScaling();
     const written: unknown[] = [];
     let inFlight = 0;
     let mostAtOnce = 0;
-    cluster.behaviour = async (request) => {
+    cluster.behavior = async (request) => {
       inFlight += 1;
       mostAtOnce = Math.max(mostAtOnce, inFlight);
       // Long enough for other requests to arrive.
@@ -445,7 +445,7 @@ describe("concurrent writes", () => {
     expect(describeSpec(written.at(-1))).toBe(accepted.at(-1)?.["to"]);
   });
 
-  it("to one service do not delay a write to another", async () => {
+  it("do not delay writes to another service", async () => {
     const other = "44444444-4444-4444-8444-444444444444";
     const record = serviceRecord({ id: other, organizationId: ORGANIZATION, namespace: PIPES });
     cluster.add("configmaps", RECORDS, record);
@@ -453,7 +453,7 @@ describe("concurrent writes", () => {
     addScaling();
     addScaling(other);
     const held = Promise.withResolvers<void>();
-    cluster.behaviour = async (request) => {
+    cluster.behavior = async (request) => {
       if (request.path.endsWith(SERVICE)) await held.promise;
       return applied(request);
     };
@@ -499,7 +499,7 @@ describe("a write whose outcome is unknown", () => {
       addScaling();
       const members = membersRecord(ORGANIZATION, { "cy@example.com": "developer" });
       cluster.add("configmaps", RECORDS, members);
-      cluster.behaviour = () => {
+      cluster.behavior = () => {
         throw new KubeUnreachableError("PATCH: no answer");
       };
       const ask = await start();
@@ -525,7 +525,7 @@ describe("the removal of a member", () => {
 
   beforeEach(() => {
     cluster.add("configmaps", RECORDS, membersConfigMap(ORGANIZATION, [{ userId: "ada", ...member }]));
-    cluster.behaviour = () => ({ metadata: { name: "members", uid: "u", resourceVersion: "2" } });
+    cluster.behavior = () => ({ metadata: { name: "members", uid: "u", resourceVersion: "2" } });
   });
 
   it("ignores a body", async () => {
@@ -551,7 +551,7 @@ it("records a span for a rescale even if its client disconnects before the respo
   const url = await startUrl();
   const { socket } = await open(Number(new URL(url).port));
   const { promise: logged, resolve: release } = Promise.withResolvers<void>();
-  cluster.behaviour = async (request) => {
+  cluster.behavior = async (request) => {
     socket.destroy();
     await logged;
     return applied(request);
@@ -568,7 +568,7 @@ it("records a span for a rescale even if its client disconnects before the respo
 it("sends no 100 Continue to an HTTP/1.0 client, because HTTP/1.0 does not define it", async () => {
   const authorization = addKey();
   addScaling();
-  cluster.behaviour = applied;
+  cluster.behavior = applied;
   const url = await startUrl();
   const body = '{"replicaCpuMillicores":4000}';
   const head = `PATCH ${PATH} HTTP/1.0\r\nHost: a\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\n`;

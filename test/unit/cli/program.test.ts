@@ -61,7 +61,7 @@ async function run(
 }
 
 describe("help", () => {
-  test("of the program lists the commands and the exit codes", async () => {
+  test("lists the commands and the exit codes of the program", async () => {
     const { code, out, err } = await run("--help");
     expect([code, err]).toEqual([0, ""]);
     for (const word of ["try-it", "admin", "Exit codes:\n    0  done\n", "PIPE_SCALING_"]) {

@@ -31,8 +31,8 @@ function at<T extends { readonly metadata: object }>(resourceVersion: string, ob
   return { ...object, metadata: { ...object.metadata, resourceVersion } };
 }
 
-describe("a service is reconciled", () => {
-  it("after a change by another writer, but not after a write of the controller itself", async () => {
+describe("a service", () => {
+  it("is reconciled after a change by another writer, but not after a write of the controller itself", async () => {
     const { caches, queue, next } = setup();
     caches.pipes.apply(at("5", aPipe("a")));
     expect(await next()).toBe("service");
@@ -41,7 +41,7 @@ describe("a service is reconciled", () => {
     expect(queue.depth).toBe(0);
   });
 
-  it("if it waits for the rollout budget and a rollout ends, even by a write of the controller itself", async () => {
+  it("is reconciled if it waits for the rollout budget and a rollout ends, even by a write of the controller itself", async () => {
     const { caches, budget, next } = setup();
     caches.pipes.observe(at("5", rollingTo("a", sizeOfCores(2))));
     budget.reconciled("other", true);

@@ -67,7 +67,7 @@ describe("a change of the backup policy", () => {
       [24, 24],
       [48, 48],
     ] as const),
-  ])("that sets only the start time changes a stored period of %i hours to %i", (stored, expected) => {
+  ])("changes a stored period of %i hours to %i if it sets only the start time", (stored, expected) => {
     const before = { ...DEFAULT_BACKUP_POLICY, periodInHours: stored };
     const after = changeBackupPolicy(before, { startTime: "3:00" });
     expect(after).toEqual({ ...before, periodInHours: expected, startTime: "3:00" });
@@ -93,7 +93,7 @@ describe("a change of the backup policy", () => {
     );
   });
 
-  it("that sets all three fields to null restores the defaults", () => {
+  it("restores the defaults if it sets all three fields to null", () => {
     fc.assert(
       fc.property(policy, (before) => {
         const reset = { periodInHours: null, retentionPeriodInHours: null, startTime: null };

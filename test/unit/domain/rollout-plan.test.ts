@@ -148,7 +148,7 @@ describe("the rollout plan", () => {
     });
   });
 
-  it("does not start a canary beside a pipe that is on its way to the size by a change of its owner", () => {
+  it("does not start a canary beside a pipe that already rolls out the size because of its owner's change", () => {
     const list: PlannedPipe[] = [
       { name: "deployed", state: "rolling", phase: "updating", replicas: 1 },
       { name: "next", state: "waiting", phase: "settled", replicas: 1 },

@@ -41,7 +41,7 @@ beforeEach(() => {
   };
 });
 
-describe("a kubeconfig that cannot be used is reported in a sentence", () => {
+describe("an unusable kubeconfig", () => {
   function file(content: string): string {
     const path = join(temporaryFolder(), "written");
     writeFileSync(path, content);
@@ -74,13 +74,13 @@ describe("a kubeconfig that cannot be used is reported in a sentence", () => {
         }),
       /has unusable credentials: .*nowhere/,
     ],
-  ])("when %s", async (_, path, sentence) => {
+  ])("is reported in a sentence when %s", async (_, path, sentence) => {
     const error = await connect(path()).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(KubeConfigError);
     expect(error).toMatchObject({ message: expect.stringMatching(sentence) });
   });
 
-  it("when there is none", async () => {
+  it("is reported in a sentence when there is none", async () => {
     setEnvironment({ HOME: temporaryFolder(), KUBECONFIG: undefined });
     await expect(connect(undefined)).rejects.toThrow(
       new KubeConfigError(
@@ -89,7 +89,7 @@ describe("a kubeconfig that cannot be used is reported in a sentence", () => {
     );
   });
 
-  it("at the first call when nothing listens at its server", async () => {
+  it("is reported at the first call when nothing listens at its server", async () => {
     const client = await clientOf(writeKubeconfig("http://127.0.0.1:1"));
     await expect(checkReachable(client, never)).rejects.toThrow(
       /cannot be reached .*127\.0\.0\.1:1.*check that it is running/,
@@ -98,7 +98,7 @@ describe("a kubeconfig that cannot be used is reported in a sentence", () => {
 });
 
 describe("a proxy", () => {
-  it("named by the kubeconfig is used for its cluster, as kubectl does", async () => {
+  it("is used for its cluster if the kubeconfig names it, as in kubectl", async () => {
     const proxy = await startConnectProxy();
     const server = await startFakeHttpServer(() => done(1), certificatePair("c"));
     const answer = await ask(server.url, { user: { token: "t" }, proxyUrl: proxy.url });
@@ -115,14 +115,14 @@ describe("a proxy", () => {
     );
   });
 
-  it("that cannot be reached is named in the error", async () => {
+  it("is named in the error if it cannot be reached", async () => {
     const asked = ask("https://api.example", { proxyUrl: "http://127.0.0.1:1" });
     await expect(asked).rejects.toThrow(
       /no response from https:\/\/api\.example through the proxy 127\.0\.0\.1:1: /,
     );
   });
 
-  it("named by HTTPS_PROXY is used unless the kubeconfig names another one", async () => {
+  it("is used if HTTPS_PROXY names it, unless the kubeconfig names another one", async () => {
     const server = await startFakeHttpServer(() => done(1), certificatePair("c"));
     const [usual, own] = [await startConnectProxy(), await startConnectProxy()];
     const remote = server.url.replace("127.0.0.1", "api.example");
@@ -133,14 +133,14 @@ describe("a proxy", () => {
     expect([usual.tunnels.length, own.tunnels.length]).toEqual([1, 1]);
   });
 
-  it("named by HTTPS_PROXY is not used for hosts in NO_PROXY, nor named in their errors", async () => {
+  it("from HTTPS_PROXY is not used for hosts in NO_PROXY, nor named in their errors", async () => {
     const usual = await startConnectProxy();
     setEnvironment({ HTTPS_PROXY: usual.url, NO_PROXY: "other,api.example" });
     await expect(ask("https://api.example")).rejects.toThrow(/no response from https:\/\/api\.example: /);
     expect(usual.tunnels).toEqual([]);
   });
 
-  it("named by HTTPS_PROXY is not used for this machine", async () => {
+  it("from HTTPS_PROXY is not used for this machine", async () => {
     const server = await startFakeHttpServer(() => done(1), certificatePair("c"));
     const usual = await startConnectProxy();
     setEnvironment({ HTTPS_PROXY: usual.url });

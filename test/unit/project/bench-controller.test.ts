@@ -39,7 +39,7 @@ describe("the counts of requests", () => {
     });
   });
 
-  it("between two scrapes are the counters that grew or are new", () => {
+  it("include only the counters that grew or are new between two scrapes", () => {
     const before = new Map([
       ["PATCH deployments", 3000],
       ["PUT leases", 7],
@@ -52,12 +52,12 @@ describe("the counts of requests", () => {
     });
   });
 
-  it("of writes exclude reads and Leases", () => {
+  it("exclude reads and Leases if they are of writes", () => {
     expect([...writesOf(counts).keys()]).toEqual(["PATCH deployments", "PATCH pipescalings/status"]);
     expect(sumOf(writesOf(counts))).toBe(4002);
   });
 
-  it("of a resource include its subresources", () => {
+  it("include the subresources of a resource", () => {
     expect([...requestsOf(counts, ["pipescalings", "pods"]).keys()]).toEqual([
       "PATCH pipescalings/status",
       "WATCH pods",

@@ -37,7 +37,7 @@ describe("frames", () => {
     expect(split(Buffer.from([0]))).toEqual([Buffer.alloc(0)]);
   });
 
-  it("that are longer than any object cause an error before they are buffered", () => {
+  it("cause an error before they are buffered if they are longer than any object", () => {
     expect(() => splitFrames()(Buffer.from('{"type":"ADDED"}'))).toThrow("a frame of a watch has");
   });
 });

@@ -9,15 +9,15 @@ interface Thing {
     readonly uid: string;
     readonly resourceVersion: string;
   };
-  readonly colour: string;
+  readonly color: string;
 }
 
-function thing(name: string, version: number, { uid = "1", colour = "red", namespace = "ns" } = {}): Thing {
-  return { metadata: { name, namespace, uid, resourceVersion: String(version) }, colour };
+function thing(name: string, version: number, { uid = "1", color = "red", namespace = "ns" } = {}): Thing {
+  return { metadata: { name, namespace, uid, resourceVersion: String(version) }, color };
 }
 
 function setup() {
-  const store = new Store<Thing>({ colour: (each) => [each.colour] });
+  const store = new Store<Thing>({ color: (each) => [each.color] });
   const changes: string[] = [];
   store.onChange((change: Change<Thing>) => {
     const object = change.type === "deleted" ? change.previous : change.object;
@@ -35,11 +35,11 @@ describe("a store", () => {
     const { store } = setup();
     store.apply(thing("a", 1));
     store.apply(thing("b", 2));
-    store.apply(thing("a", 3, { colour: "blue" }));
-    expect(store.get("ns/a")?.colour).toBe("blue");
-    expect(store.by("colour", "red").map((each) => each.metadata.name)).toEqual(["b"]);
-    expect(store.by("colour", "blue").map((each) => each.metadata.name)).toEqual(["a"]);
-    expect(store.by("colour", "green")).toEqual([]);
+    store.apply(thing("a", 3, { color: "blue" }));
+    expect(store.get("ns/a")?.color).toBe("blue");
+    expect(store.by("color", "red").map((each) => each.metadata.name)).toEqual(["b"]);
+    expect(store.by("color", "blue").map((each) => each.metadata.name)).toEqual(["a"]);
+    expect(store.by("color", "green")).toEqual([]);
   });
 
   it("does not go back to an older version if a watch event is late", () => {
@@ -110,10 +110,10 @@ describe("a store", () => {
     const { store } = setup();
     store.apply(thing("a", 1));
     const inFlight = store.beginList(undefined);
-    store.observe(thing("a", 12, { colour: "blue" }));
+    store.observe(thing("a", 12, { color: "blue" }));
     store.observe(thing("new", 13));
     store.replace(inFlight, [thing("a", 1)], "11");
-    expect(store.get("ns/a")?.colour).toBe("blue");
+    expect(store.get("ns/a")?.color).toBe("blue");
     expect(store.get("ns/new")).toBeDefined();
   });
 

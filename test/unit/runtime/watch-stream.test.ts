@@ -42,7 +42,7 @@ describe("events of a watch", () => {
     expect(await read([Buffer.from("\n"), line(event("ADDED", {})), Buffer.from("\n")])).toHaveLength(1);
   });
 
-  it("of type ERROR are thrown", async () => {
+  it("are thrown if they are of type ERROR", async () => {
     const refused = read([line({ type: "ERROR", object: { code: 410, reason: "Expired" } })]);
     await expect(refused).rejects.toThrow(KubeApiError);
     await expect(refused).rejects.toThrow(/watch of \/api\/v1\/things.*410/);

@@ -64,8 +64,8 @@ describe("without a flag or a variable", () => {
   });
 });
 
-describe("the settings are read", () => {
-  test("from flags", () => {
+describe("settings", () => {
+  test("are read from flags", () => {
     const flags = {
       port: "0",
       opsPort: "1",
@@ -82,7 +82,7 @@ describe("the settings are read", () => {
     });
   });
 
-  test("including rate limits and trusted proxies", () => {
+  test("are read as rate limits and trusted proxies", () => {
     const flags = { rateLimit: "0", rateWindow: "55s", failedLogins: "3", trustedProxies: "10.0.0.0/8, ::1" };
     expect(api(flags)).toMatchObject({
       rateLimit: 0,
@@ -92,7 +92,7 @@ describe("the settings are read", () => {
     });
   });
 
-  test("from variables", () => {
+  test("are read from variables", () => {
     const env = {
       PIPE_SCALING_ROLLOUT_TIMEOUT: "90s",
       PIPE_SCALING_MAX_CONCURRENT_ROLLOUTS: "7",
@@ -110,17 +110,17 @@ describe("the settings are read", () => {
     ["1500ms", 1500],
     ["15m", 900_000],
     ["24h", 86_400_000],
-  ])("as a duration: %s", (rolloutTimeout, rolloutTimeoutMs) => {
+  ])("are read as a duration: %s", (rolloutTimeout, rolloutTimeoutMs) => {
     expect(controller({ rolloutTimeout })).toMatchObject({ rolloutTimeoutMs });
   });
 
-  test("as tiers from a file instead of the built-in ones", () => {
+  test("are read as tiers from a file instead of the built-in ones", () => {
     const tiersFile = file("tiny: {defaultCpuMillicores: 1000, maximumCpuMillicores: 2000}");
     expect([...api({ tiersFile }).tiers.keys()]).toEqual(["tiny"]);
   });
 });
 
-describe("an invalid setting is refused with the allowed values", () => {
+describe("an invalid setting", () => {
   const wrong: readonly (readonly [Flags, string])[] = [
     [
       { port: "65536" },
@@ -155,7 +155,7 @@ describe("an invalid setting is refused with the allowed values", () => {
     [{ kubeconfig: " " }, "it must not be empty"],
     [{ tiersFile: "/no/such/file" }, "--tiers-file (or PIPE_SCALING_TIERS_FILE) cannot be used: ENOENT"],
   ];
-  test.each(wrong)("by the API: %j", (flags, sentence) => {
+  test.each(wrong)("is refused by the API with the allowed values: %j", (flags, sentence) => {
     expect(() => api(flags)).toThrow(sentence);
   });
 
@@ -165,11 +165,11 @@ describe("an invalid setting is refused with the allowed values", () => {
     [{ rolloutTimeout: "25h" }, "from 1s to 24h"],
     [{ maxConcurrentRollouts: "0" }, "a whole number from 1 to 10000"],
     [{ identity: "" }, "--identity (or PIPE_SCALING_IDENTITY)"],
-  ])("by the controller: %j", (flags: Flags, sentence) => {
+  ])("is refused by the controller with the allowed values: %j", (flags: Flags, sentence) => {
     expect(() => controller(flags)).toThrow(sentence);
   });
 
-  test("as a malformed file of tiers", () => {
+  test("is refused if it is a malformed file of tiers", () => {
     expect(() => api({ tiersFile: file("basic: {defaultCpuMillicores: 1500}") })).toThrow(
       /--tiers-file .* cannot be used: The tiers file .* is invalid: basic/,
     );
@@ -193,10 +193,7 @@ describe("plain HTTP", () => {
     expect(api({ host: "0.0.0.0", tlsCert, tlsKey })).toMatchObject({ tlsCert, tlsKey });
   });
 
-  test.each(["tlsCert", "tlsKey"])(
-    "is no substitute for half a TLS configuration: %s alone is refused",
-    (name) => {
-      expect(() => api({ [name]: file("pem") })).toThrow("must be set together: set both or neither.");
-    },
-  );
+  test.each(["tlsCert", "tlsKey"])("is refused with %s alone", (name) => {
+    expect(() => api({ [name]: file("pem") })).toThrow("must be set together: set both or neither.");
+  });
 });

@@ -163,7 +163,7 @@ describe("the write queue", () => {
     expect(waiting.outcome).toBe(waiting.number);
   });
 
-  it("gives the error of a write to its own callers, and makes the next one", async () => {
+  it("rejects with the error of a write for its callers, and makes the next one", async () => {
     const failed = held.request("a");
     const coalesced = [held.request("a", "8 cores"), held.request("a", "8 cores")];
     const last = held.request("a");

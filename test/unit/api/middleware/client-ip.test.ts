@@ -135,8 +135,8 @@ describe("the rate-limit key of failed authentications", () => {
         const source = rateLimitKey(write([...network, ...a], 4));
         expect(rateLimitKey(write([...network, ...b], 1).toUpperCase())).toBe(source);
         expect(rateLimitKey(`${write(network, 1)}::`)).toBe(source);
-        const neighbour = network.with(3, (network[3] ?? 0) ^ 1);
-        expect(rateLimitKey(write([...neighbour, ...a], 1))).not.toBe(source);
+        const neighbor = network.with(3, (network[3] ?? 0) ^ 1);
+        expect(rateLimitKey(write([...neighbor, ...a], 1))).not.toBe(source);
       }),
     );
   });

@@ -118,7 +118,7 @@ describe("services", () => {
     expect(JSON.parse((await run(api, "services --output json")).out)).toEqual(later);
   });
 
-  test("names the command that shows the key's organization when the API answers 404", async () => {
+  test("names the command that shows the key's organization after a 404", async () => {
     const api = await apiWith({ [`GET ${PATH}`]: refused(404, "There is no such organization.") });
     const { code, out, err } = await run(api, `services --organization ${ORGANIZATION}`);
     expect({ code, out }).toEqual({ code: 1, out: "" });

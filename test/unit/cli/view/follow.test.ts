@@ -134,7 +134,7 @@ describe("follow", () => {
     expect(io.written.out).toBe(out);
   });
 
-  test("in a pipe prints each new line once, and a problem once", async () => {
+  test("prints each new line once in a pipe, and a problem once", async () => {
     const io = fakeIo();
     const updates = [rolling, { problem: "Lost." }, { problem: "Lost." }, rolling, { view: scaled }];
     await follow(io, source(...updates), { clock: new FakeClock() });

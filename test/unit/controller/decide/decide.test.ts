@@ -94,14 +94,14 @@ describe("decide, if a pipe records a later generation of the PipeScaling than t
   });
 });
 
-describe("decide creates the PipeScaling", () => {
-  it("without a size if the service has its first pipe", () => {
+describe("decide, for a service without a PipeScaling", () => {
+  it("creates it without a size if the service has its first pipe", () => {
     expect(actionsFor(aSnapshot([aPipe("a")], { scaling: undefined }))).toEqual(["create {}"]);
   });
 
   const sizeSpec = { replicaCpuMillicores: 4000, replicaMemoryGb: 16 };
 
-  it("with the newest size if it was deleted unnoticed, and suspended if a pipe has another size", () => {
+  it("creates it with the newest size if it was deleted unnoticed, and suspends it if a pipe has another size", () => {
     const older = rollingTo("a", sizeOfCores(2), {
       lastRollout: aRollout(sizeOfCores(2), { startedAtMs: 1 }),
     });
@@ -112,12 +112,12 @@ describe("decide creates the PipeScaling", () => {
     ]);
   });
 
-  it("without regard to the size of a pipe that moved in from another service", () => {
+  it("ignores the size of a pipe that was moved from another service", () => {
     const movedIn = rollingTo("a", FOUR, { lastRollout: aRollout(FOUR, { serviceId: "another" }) });
     expect(actionsFor(aSnapshot([movedIn, aPipe("b")], { scaling: undefined }))).toEqual(["create {}"]);
   });
 
-  it("as it was if its deletion was observed, after the grace time in which its owner can create it again", () => {
+  it("creates it as it was if its deletion was observed, after the grace time for its owner", () => {
     const spec = { ...sizeSpec, suspend: true };
     const at = (recreateAtMs: number) =>
       actionsFor(aSnapshot([aPipe("a")], { scaling: undefined, deleted: { spec, recreateAtMs } }));
@@ -126,52 +126,52 @@ describe("decide creates the PipeScaling", () => {
   });
 });
 
-describe("decide paces a rescale", () => {
-  it("with one canary first", () => {
+describe("decide, during a rescale", () => {
+  it("starts one canary first", () => {
     expect(actionsFor(aSnapshot([aPipe("a"), aPipe("b"), aPipe("c")]))).toEqual(["a 4000m/16Gi"]);
     expect(actionsFor(aSnapshot([rollingTo("a", FOUR), aPipe("b"), aPipe("c")]))).toEqual([]);
   });
 
-  it("with a healthy canary if there is one", () => {
+  it("prefers a healthy canary", () => {
     const ill = aPipe("a", { rollout: UNDER_WAY });
     expect(actionsFor(aSnapshot([ill, aPipe("b")]))).toEqual(["b 4000m/16Gi"]);
   });
 
-  it("with the other pipes after the canary, within the rollout budget", () => {
+  it("starts the other pipes after the canary, within the rollout budget", () => {
     const done = rollingTo("a", FOUR, { rollout: COMPLETE });
     const pipes = [done, aPipe("b"), aPipe("c"), aPipe("d"), aPipe("e")];
     expect(actionsFor(aSnapshot(pipes))).toEqual(["b 4000m/16Gi", "c 4000m/16Gi", "d 4000m/16Gi"]);
     expect(actionsFor(aSnapshot(pipes), { ...DECIDE_OPTIONS, overallFree: 1 })).toEqual(["b 4000m/16Gi"]);
   });
 
-  it("and reports a pipe without replicas as done only when Kubernetes has observed its size", () => {
+  it("reports a pipe without replicas as done only when Kubernetes has observed its size", () => {
     const unseen = { ...UNDER_WAY, isSeen: false };
     const idle = { replicas: 0, lastRollout: aRollout(FOUR, { replicas: 0 }) };
     expect(statesFor(aSnapshot([rollingTo("a", FOUR, { ...idle, rollout: unseen })]))).toEqual(["rolling"]);
     expect(statesFor(aSnapshot([rollingTo("a", FOUR, { ...idle, rollout: COMPLETE })]))).toEqual(["done"]);
   });
 
-  it("and counts pods that are still terminating", () => {
+  it("counts pods that are still terminating", () => {
     const ending = { ...COMPLETE, terminatingReplicas: 1 };
     const done = ["a", "b", "c"].map((name) => rollingTo(name, FOUR, { rollout: ending }));
     expect(actionsFor(aSnapshot([...done, aPipe("d")]))).toEqual([]);
   });
 
-  it("without waiting for a paused pipe", () => {
+  it("does not wait for a paused pipe", () => {
     const done = rollingTo("a", FOUR, { rollout: COMPLETE });
     const paused = ["b", "c", "d"].map((name) => rollingTo(name, FOUR, { isPaused: true }));
     expect(actionsFor(aSnapshot([done, ...paused, aPipe("e")]))).toEqual(["e 4000m/16Gi"]);
   });
 
-  it("and goes straight to the newest size", () => {
+  it("goes straight to the newest size", () => {
     const older = rollingTo("a", sizeOfCores(2));
     expect(actionsFor(aSnapshot([older, aPipe("b")], { scaling: aScaling(8) }))).toEqual(["a 8000m/32Gi"]);
   });
 
   it.each([
-    ["has a place in the rollout budget", 1, ["a 8000m/32Gi"]],
-    ["timed out and lost its place, if there is another place", 0, []],
-  ])("and redirects a rollout that %s", (_, leftMs, actions) => {
+    ["has a place in the rollout budget, in that place", 1, ["a 8000m/32Gi"]],
+    ["timed out, only if the rollout budget has another place", 0, []],
+  ])("redirects a rollout that %s", (_, leftMs, actions) => {
     const startedAtMs = NOW_MS - POLICY.rolloutTimeoutMs + leftMs;
     const older = rollingTo("a", sizeOfCores(2), { lastRollout: aRollout(sizeOfCores(2), { startedAtMs }) });
     const snapshot = aSnapshot([older], { scaling: aScaling(8) });
@@ -179,7 +179,7 @@ describe("decide paces a rescale", () => {
   });
 });
 
-describe("decide keeps the rollout window", () => {
+describe("decide, with a rollout window", () => {
   // NOW_MS is a Monday, 12:00 UTC.
   const rolloutWindow = { schedule: "0 2 * * 6", durationMs: 4 * 3_600_000, timeZone: "UTC" };
   const OPEN = { ...rolloutWindow, schedule: "0 11 * * 1" };
@@ -211,13 +211,13 @@ describe("decide keeps the rollout window", () => {
     ]);
   });
 
-  it("is overridden until the time that an administrator sets", () => {
+  it("ignores the window until the time that an administrator sets", () => {
     const until = (ms: number) => ({ scaling: aScaling(4, { windowIgnoredUntilMs: ms }) });
     expect(told(decided([aPipe("a")], until(NOW_MS + 1)).actions)).toEqual(["a 4000m/16Gi"]);
     expect(decided([aPipe("a")], until(NOW_MS)).actions).toEqual([]);
   });
 
-  it("says in the conditions until when the pipes wait", () => {
+  it("reports in the conditions until when the pipes wait", () => {
     const scaling = aScaling(4);
     const { sizing } = decided([aPipe("a"), aPipe("b")]);
     expect(summarizeConditions(scaling, aSnapshot([]).tier, sizing)).toMatchObject({
@@ -230,14 +230,14 @@ describe("decide keeps the rollout window", () => {
   });
 });
 
-describe("decide starts dry runs before a canary", () => {
+describe("decide, before a canary", () => {
   const validating = { ...DECIDE_OPTIONS, validatesFirst: true };
   const key = validationKey(aPipe("a"), FOUR);
   const accepted = (...names: string[]): Partial<Snapshot> => ({
     validations: new Map(names.map((name) => [`uid-${name}`, { key, isPending: false }])),
   });
 
-  it("of all waiting pipes, and resizes none before all are accepted", () => {
+  it("starts dry runs of all waiting pipes, and resizes none before all are accepted", () => {
     const pipes = [aPipe("a"), aPipe("b"), aPipe("c", { replicas: 0 })];
     expect(actionsFor(aSnapshot(pipes), validating)).toEqual([
       "dry run of a",
@@ -251,7 +251,7 @@ describe("decide starts dry runs before a canary", () => {
     ]);
   });
 
-  it("once for each size and generation of a Deployment", () => {
+  it("starts one dry run for each size and generation of a Deployment", () => {
     const changed = aPipe("a", { metadata: { ...aPipe("a").metadata, generation: 2 } });
     const pipes = [changed, aPipe("b")];
     expect(actionsFor(aSnapshot(pipes, accepted("a", "b")), validating)).toEqual(["dry run of a"]);
@@ -259,7 +259,7 @@ describe("decide starts dry runs before a canary", () => {
     expect(actionsFor(larger, validating)).toEqual(["dry run of a", "dry run of b"]);
   });
 
-  it("but not while one is pending, not for a single pipe, and not once a pipe runs the size", () => {
+  it("starts no dry run while one is pending, for a single pipe, or after a pipe runs the size", () => {
     const pending = { validations: new Map([["uid-a", { key, isPending: true }]]) };
     expect(actionsFor(aSnapshot([aPipe("a"), aPipe("b")], pending), validating)).toEqual(["dry run of b"]);
     expect(actionsFor(aSnapshot([aPipe("a")]), validating)).toEqual(["a 4000m/16Gi"]);
@@ -271,7 +271,7 @@ describe("decide starts dry runs before a canary", () => {
   });
 });
 
-describe("decide checks the nodes before it stops the old pods of a pipe", () => {
+describe("decide, before it stops the old pods of a pipe", () => {
   const validating = { ...DECIDE_OPTIONS, validatesFirst: true };
   const first = { stopsOldPodsFirst: true };
   const accepted = (...pipes: DeploymentView[]): Partial<Snapshot> => ({
@@ -286,19 +286,19 @@ describe("decide checks the nodes before it stops the old pods of a pipe", () =>
       return `${action.pipe.metadata.name}${action.checksNodes ? " and nodes" : ""}`;
     });
 
-  it("even if the service has only one pipe, which is resized after the check", () => {
+  it("checks the nodes even for a single pipe, which it resizes afterwards", () => {
     const pipe = aPipe("a", first);
     expect(actionsFor(aSnapshot([pipe]), validating)).toEqual(["dry run of a"]);
     expect(validated(aSnapshot([pipe]))).toEqual(["a and nodes"]);
     expect(actionsFor(aSnapshot([pipe], accepted(pipe)), validating)).toEqual(["a 4000m/16Gi"]);
   });
 
-  it("and for no other pipe, not even in the dry runs before a canary", () => {
+  it("checks the nodes for no other pipe, not even in the dry runs before a canary", () => {
     expect(validated(aSnapshot([aPipe("a", first), aPipe("b")]))).toEqual(["a and nodes", "b"]);
     expect(validated(aSnapshot([aPipe("a", { ...first, replicas: 0 })]))).toEqual([]);
   });
 
-  it("even after another pipe runs the size, for the pipes that would start next", () => {
+  it("checks the nodes even after another pipe runs the size, for the pipes that would start next", () => {
     const done = rollingTo("a", FOUR, { rollout: COMPLETE });
     const [b, c] = [aPipe("b", first), aPipe("c")];
     expect(actionsFor(aSnapshot([done, b, c]), validating)).toEqual(["dry run of b"]);
@@ -311,7 +311,7 @@ describe("decide checks the nodes before it stops the old pods of a pipe", () =>
     expect(validated(aSnapshot([done, b, ...rolling]))).toEqual([]);
   });
 
-  it("but not for a pipe whose old pods are stopped already", () => {
+  it("does not check the nodes for a pipe whose old pods are stopped already", () => {
     const pipe = rollingTo("a", sizeOfCores(2), first);
     expect(actionsFor(aSnapshot([pipe]), validating)).toEqual(["a 4000m/16Gi"]);
   });
@@ -331,7 +331,7 @@ describe("decide checks the nodes before it stops the old pods of a pipe", () =>
     return { writes: new Map([["uid-a", write]]) };
   };
 
-  it("and leaves a pipe that fits no node alone, with a failure that holds back the others", () => {
+  it("leaves a pipe that fits no node alone, with a failure that holds back the others", () => {
     const decision = decide(aSnapshot([aPipe("a", first), aPipe("b")], tooLarge()), validating);
     expect(decision.actions).toEqual([]);
     expect(decision.sizing).toMatchObject({
@@ -352,7 +352,7 @@ describe("decide checks the nodes before it stops the old pods of a pipe", () =>
     });
   });
 
-  it("again after 5 minutes, doubling to an hour, and sooner if the Deployment has changed", () => {
+  it("checks the nodes again after 5 minutes, doubling to an hour, and sooner if the Deployment has changed", () => {
     const at = (agoMs: number, attempts: number, pipe = aPipe("a", first)) =>
       validated(aSnapshot([pipe], tooLarge({ attempts, lastAtMs: NOW_MS - agoMs })));
     expect(at(299_999, 1)).toEqual([]);
@@ -364,7 +364,7 @@ describe("decide checks the nodes before it stops the old pods of a pipe", () =>
     expect(at(1000, 1, changed)).toEqual(["a and nodes"]);
   });
 
-  it("after a restart no sooner than the status reports", () => {
+  it("checks the nodes after a restart no sooner than the status reports", () => {
     const failure = { pipe: "a", uid: "uid-a", size: "4000m/16Gi", message: "too large", attempts: 1 };
     const at = new Date(NOW_MS - 60_000).toISOString();
     const failures = [{ ...failure, reason: "NoNodeLargeEnough", at, generation: 1 }];
@@ -373,7 +373,7 @@ describe("decide checks the nodes before it stops the old pods of a pipe", () =>
     expect(validated(aSnapshot([changed], { failures }))).toEqual(["a and nodes"]);
   });
 
-  it("but not when a person asks for a retry", () => {
+  it("does not check the nodes at a requested retry", () => {
     const scaling = aScaling(4, { retryRequestedAtMs: NOW_MS });
     const pipe = aPipe("a", first);
     expect(actionsFor(aSnapshot([pipe], { ...tooLarge(), scaling }), validating)).toEqual(["a 4000m/16Gi"]);
@@ -389,7 +389,7 @@ describe("decide checks the nodes before it stops the old pods of a pipe", () =>
   });
 });
 
-describe("decide remembers what it wrote", () => {
+describe("decide, after earlier writes", () => {
   const record = (changes: Partial<WriteRecord>): Partial<Snapshot> => ({
     writes: new Map([
       [
@@ -447,7 +447,7 @@ describe("decide remembers what it wrote", () => {
     expect(failuresOf(stripped)).toMatchObject([{ reason: "FieldConflict" }]);
   });
 
-  it("does not adopt a pipe that moved in from another service before its rollout has ended", () => {
+  it("does not adopt a pipe that was moved from another service before its rollout has ended", () => {
     const lastRollout = aRollout(FOUR, { serviceId: "another" });
     const moved = (changes: Partial<DeploymentView>) =>
       actionsFor(aSnapshot([rollingTo("a", FOUR, { lastRollout, ...changes })]));
@@ -525,8 +525,8 @@ describe("decide remembers what it wrote", () => {
   });
 });
 
-describe("decide checks the CPU limit of a pipe", () => {
-  it("and names the remedy if the limit is below the size", () => {
+describe("decide, for a pipe with a CPU limit", () => {
+  it("names the remedy if the limit is below the size", () => {
     expect(
       failuresOf(decide(aSnapshot([aPipe("a", { cpuLimitMillicores: 2000 })]), DECIDE_OPTIONS)),
     ).toMatchObject([
@@ -537,7 +537,7 @@ describe("decide checks the CPU limit of a pipe", () => {
     ]);
   });
 
-  it("and resizes if the limit allows the size", () => {
+  it("resizes if the limit allows the size", () => {
     expect(actionsFor(aSnapshot([aPipe("a", { cpuLimitMillicores: 6000 })]))).toEqual(["a 4000m/16Gi"]);
   });
 });
@@ -600,7 +600,7 @@ describe("decide, when a pipe cannot take the size", () => {
         },
       },
     ],
-  ])("because of %s, rolls it back and leaves the others alone", (reason, changes) => {
+  ])("rolls it back because of %s, and leaves the others alone", (reason, changes) => {
     const decision = decide(aSnapshot([rollingTo("a", FOUR, changes), aPipe("b")]), DECIDE_OPTIONS);
     expect(told(decision.actions)).toEqual(["a back to 1000m/4Gi"]);
     expect(failuresOf(decision)).toMatchObject([{ pipe: "a", size: "4000m/16Gi", reason, attempts: 1 }]);
@@ -740,9 +740,9 @@ describe("decide, when a pipe cannot take the size", () => {
   });
 
   it.each([
-    ["of this attempt puts a pipe without pods back at once", 999, "failed"],
-    ["left from the size before does not", 1000, "rolling"],
-  ])("treats a ReplicaFailure %s", (_, earlierMs, state) => {
+    ["rolls back a pipe without pods at once after a ReplicaFailure of this rollout", 999, "failed"],
+    ["does not roll back because of a ReplicaFailure that is left from the earlier size", 1000, "rolling"],
+  ])("%s", (_, earlierMs, state) => {
     const lastRollout = aRollout(FOUR, { startedAtMs: NOW_MS - 5000 });
     const replicaFailure = condition("ReplicaFailure", "FailedCreate", lastRollout.startedAtMs - earlierMs);
     const rollout = { ...UNDER_WAY, isWithoutPods: true, replicaFailure };
@@ -880,7 +880,7 @@ describe("decide, when a pipe cannot take the size", () => {
   });
 });
 
-describe("decide counts a pipe as done", () => {
+describe("decide, for a pipe that came up", () => {
   const reported = aScaling(4, {
     status: {
       desired: { replicaCpuMillicores: 4000, replicaMemoryGb: 16, summary: "", source: "Spec" },
@@ -892,18 +892,18 @@ describe("decide counts a pipe as done", () => {
     return rollingTo("a", FOUR, { lastRollout, ...changes });
   };
 
-  it("whose pods became unready after they came up, because Ready is about the size", () => {
+  it("counts it as done even if its pods became unready later, because Ready is about the size", () => {
     expect(statesFor(aSnapshot([pipe()], { scaling: reported }))).toEqual(["done"]);
   });
 
   it.each<[string, DeploymentView]>([
     ["was resized to it again since", pipe({}, 9)],
     ["is another by the same name", pipe({ metadata: { ...pipe().metadata, uid: "another" } })],
-  ])("but not a pipe that %s", (_, other) => {
+  ])("does not count it as done if it %s", (_, other) => {
     expect(statesFor(aSnapshot([other], { scaling: reported }))).toEqual(["failed"]);
   });
 
-  it("and not for another size", () => {
+  it("does not count it as done for another size", () => {
     const scaling = { ...reported, spec: aScaling(8).spec };
     const lastRollout = aRollout(sizeOfCores(8), { generation: 7 });
     const resized = rollingTo("a", sizeOfCores(8), { lastRollout });

@@ -76,7 +76,7 @@ describe("the last rollout of a pipe", () => {
     },
   );
 
-  it("is absent on a Deployment that was created anew or restored with the annotation of another one", () => {
+  it("is absent on a Deployment that was re-created or restored with the annotation of another one", () => {
     expect(viewWith({ uid: "another" }).lastRollout).toBeUndefined();
   });
 

@@ -41,7 +41,7 @@ describe("a pipe that the controller never resized and that came up", () => {
     expect(statusesOf(done, { size: ONE, rollout: UNDER_WAY }).map(readiness)).toEqual(["True", "True"]);
   });
 
-  it("has to come up again if another writer takes its size away and gives it back", () => {
+  it("has to come up again if another writer changes its size and restores it", () => {
     const taken = { size: FOUR, rollout: UNDER_WAY };
     const givenBack = { size: ONE, rollout: UNDER_WAY };
     const statuses = statusesOf(done, taken, givenBack, done);

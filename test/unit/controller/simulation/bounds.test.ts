@@ -161,7 +161,7 @@ describe("removing a pipe", () => {
 });
 
 describe("a pipe that cannot be resized", () => {
-  it("gets one Event with the reason if its service has no PipeScaling", async () => {
+  it("is reported in one Event if its service has no PipeScaling", async () => {
     const simulation = new Simulation();
     simulation.setTier("gold");
     simulation.addService(1);

@@ -107,7 +107,7 @@ describe("the rollout budget", () => {
   });
 });
 
-describe("a pipe that has come up with its size keeps it", () => {
+describe("a pipe that has come up", () => {
   it.each<[string, (simulation: Simulation) => void]>([
     ["is scaled", ({ cluster }) => cluster.change("a", { replicas: 2 })],
     ["is given a new image", (simulation) => simulation.setImage("a", "registry.example/pipe:2")],
@@ -118,7 +118,7 @@ describe("a pipe that has come up with its size keeps it", () => {
         simulation.setImage("a", "registry.example/pipe:broken");
       },
     ],
-  ])("when it %s later, while another of its service fails", async (_, change) => {
+  ])("keeps its size when it %s later while another pipe of its service fails", async (_, change) => {
     const simulation = await settled(["a", "b"]);
     const { cluster } = simulation;
     cluster.rolloutMs = ({ metadata }) => (metadata.name === "b" ? undefined : MINUTE);
@@ -131,7 +131,7 @@ describe("a pipe that has come up with its size keeps it", () => {
     expect(simulation.sizes("a")).toEqual([FOUR]);
   });
 
-  it("when another size was requested, and replaced before it was applied", async () => {
+  it("keeps its size when another size was requested and superseded before it was applied", async () => {
     const simulation = await settled(["a", "b"]);
     simulation.ask(1, 4);
     await simulation.run(HOUR);
@@ -146,7 +146,7 @@ describe("a pipe that has come up with its size keeps it", () => {
     expect(simulation.sizes("a", "b")).toEqual([FOUR, FOUR]);
   });
 
-  it("when it is scaled from nothing, though all came up within a second", async () => {
+  it("keeps its size when it is scaled from zero and comes up within a second", async () => {
     const simulation = new Simulation();
     simulation.addService(1);
     simulation.deploy("a", 1, { replicas: 0 });
@@ -163,21 +163,24 @@ describe("a pipe that has come up with its size keeps it", () => {
   it.each([
     ["starts", MINUTE],
     ["never starts", undefined],
-  ])("when its PipeScaling is deleted while its owner rolls out an image that %s", async (_, rolloutMs) => {
-    const simulation = await settled(["a"]);
-    simulation.ask(1, 4);
-    await simulation.run(DAY);
-    simulation.cluster.rolloutMs = () => rolloutMs;
-    simulation.setImage("a", "registry.example/pipe:2");
-    await simulation.run(5 * SECOND);
-    simulation.removeScaling(1);
-    await simulation.run(HOUR);
-    expect(simulation.cluster.judge.wronged).toEqual([]);
-    expect(simulation.sizes("a")).toEqual([FOUR]);
-    expect(simulation.hasScaling(1)).toBe(true);
-  });
+  ])(
+    "keeps its size when its PipeScaling is deleted while its owner rolls out an image that %s",
+    async (_, rolloutMs) => {
+      const simulation = await settled(["a"]);
+      simulation.ask(1, 4);
+      await simulation.run(DAY);
+      simulation.cluster.rolloutMs = () => rolloutMs;
+      simulation.setImage("a", "registry.example/pipe:2");
+      await simulation.run(5 * SECOND);
+      simulation.removeScaling(1);
+      await simulation.run(HOUR);
+      expect(simulation.cluster.judge.wronged).toEqual([]);
+      expect(simulation.sizes("a")).toEqual([FOUR]);
+      expect(simulation.hasScaling(1)).toBe(true);
+    },
+  );
 
-  it("but is not said to run it while the size is on its way again, after another writer took it", async () => {
+  it("is not reported as done while its size is applied again after another writer changed it", async () => {
     const simulation = await settled(["a"]);
     simulation.ask(1, 4);
     await simulation.run(MINUTE);
@@ -207,7 +210,7 @@ describe("a pipe whose rollout stops its old pods first", () => {
     return simulation;
   }
 
-  it("is left alone while no node is large enough, also by the next controller, and resized when one is", async () => {
+  it("is left alone while no node is large enough, even by the next controller, and resized when one is", async () => {
     const simulation = await tooLarge();
     expect(simulation.told(1)).toMatchObject({ type: "Stalled", reason: "NoNodeLargeEnough" });
     expect(simulation.status(1).failures).toMatchObject([{ attempts: 1, generation: 1 }]);
@@ -223,7 +226,7 @@ describe("a pipe whose rollout stops its old pods first", () => {
     expect(simulation.told(1)?.type).toBe("Ready");
   });
 
-  it("is resized without regard to the nodes when a person asks for a retry", async () => {
+  it("is resized at a requested retry without a check of the nodes", async () => {
     const simulation = await tooLarge();
     simulation.askToRetry(1);
     await simulation.run(MINUTE);
@@ -267,8 +270,8 @@ describe("a pipe whose rollout stops its old pods first", () => {
   });
 });
 
-describe("a pipe that cannot take its size is rolled back", () => {
-  it("to the resources that its owner set, even if they are not a valid size", async () => {
+describe("a pipe that cannot run its size", () => {
+  it("is rolled back to the resources that its owner set, even if they are not a valid size", async () => {
     const simulation = new Simulation();
     simulation.addService(1);
     simulation.deploy("a", 1, { strategy: "Recreate" });
@@ -291,7 +294,7 @@ describe("a pipe that cannot take its size is rolled back", () => {
     expect(simulation.told(1)).toMatchObject({ status: "Unknown", reason: "Suspended" });
   });
 
-  it("to the last good size, even while its owner rolls out another change", async () => {
+  it("is rolled back to the last good size, even while its owner rolls out another change", async () => {
     const simulation = await settled(["a", "b"]);
     const { cluster } = simulation;
     // One that fails keeps the service from ever being complete.
@@ -309,7 +312,7 @@ describe("a pipe that cannot take its size is rolled back", () => {
     expect(simulation.sizes("a")).toEqual([TWO]);
   });
 
-  it("to the last good size, even if it had to wait for the canary before", async () => {
+  it("is rolled back to the last good size, even if it had to wait for the canary before", async () => {
     const simulation = await settled(["a", "b"]);
     const { cluster } = simulation;
     simulation.ask(1, 2);
@@ -324,7 +327,7 @@ describe("a pipe that cannot take its size is rolled back", () => {
     expect(simulation.sizes("a", "b")).toEqual([FOUR, TWO]);
   });
 
-  it("and reported as stalled if it does not come up with that size either when it is requested", async () => {
+  it("is reported as stalled if it does not come up with the last good size either when that is requested", async () => {
     const simulation = await settled(["a"]);
     simulation.ask(1, 2);
     await simulation.run(MINUTE);
@@ -341,7 +344,7 @@ describe("a pipe that cannot take its size is rolled back", () => {
 });
 
 describe("a retry", () => {
-  it("requested for a future time happens once at that time, and its failure is reported", async () => {
+  it("happens once at the requested time if that is in the future, and its failure is reported", async () => {
     const simulation = await settled(["a"]);
     simulation.cluster.fault = (_, pipe) => pipe && refusal("not here");
     simulation.ask(1, 4);
@@ -361,7 +364,7 @@ describe("a retry", () => {
     expect(simulation.cluster.writes.length - before).toBe(2);
   });
 
-  it("requested in local time with a Z keeps the delays until then", async () => {
+  it("keeps the delays until the requested time if that is in local time with a Z", async () => {
     const simulation = await settled(["a"]);
     simulation.cluster.rolloutMs = () => undefined;
     simulation.ask(1, 4);
@@ -371,7 +374,7 @@ describe("a retry", () => {
     expect(triesOf(simulation, "a", FOUR)).toBeLessThan(14);
   });
 
-  it("requested with a malformed time is reported with an example of a correct one", async () => {
+  it("is refused with an example of a correct time if its time is malformed", async () => {
     const simulation = await settled(["a"]);
     simulation.cluster.fault = (_, pipe) => pipe && refusal("not here");
     simulation.ask(1, 4);
@@ -383,7 +386,7 @@ describe("a retry", () => {
     );
   });
 
-  it("of a refused size happens as soon as the Deployment has changed", async () => {
+  it("happens as soon as the Deployment has changed if the size was refused", async () => {
     const simulation = await settled(["a"]);
     const { cluster } = simulation;
     cluster.fault = (_, pipe) =>
@@ -443,8 +446,8 @@ describe("a waiting service", () => {
   });
 });
 
-describe("a failure is reported", () => {
-  it("in the same reconciliation, even if other writes fail", async () => {
+describe("the report of a service", () => {
+  it("is written in the same reconciliation, even if other writes fail", async () => {
     const simulation = new Simulation();
     simulation.addService(1);
     for (const name of ["broken", "refused"]) simulation.deploy(name, 1, { replicas: 0 });
@@ -465,7 +468,7 @@ describe("a failure is reported", () => {
     ]);
   });
 
-  it("in a message that fits into the status, and is cut between characters", async () => {
+  it("has a message that fits into the status, and is cut between characters", async () => {
     const simulation = new Simulation();
     simulation.addService(1);
     const names = Array.from({ length: 25 }, (_, index) => `pipe-${index}`);
@@ -480,7 +483,7 @@ describe("a failure is reported", () => {
     expect(status).not.toMatch(/\\ud83d/);
   });
 
-  it("once in the duration of a rescale, even if pipes are added later", async () => {
+  it("has the duration of a rescale once, even if pipes are added later", async () => {
     const registry = new Registry();
     const simulation = new Simulation();
     const metrics = new ControllerMetrics(registry, simulation.clock);
@@ -493,7 +496,7 @@ describe("a failure is reported", () => {
     expect(Number(seconds)).toBeLessThan(100);
   });
 
-  it("as a stalled service if its record cannot be read", async () => {
+  it("is stalled if its record cannot be read", async () => {
     const registry = new Registry();
     const metrics = new ControllerMetrics(registry, new Simulation().clock);
     const simulation = await settled(["a"], new Simulation({ metrics }));

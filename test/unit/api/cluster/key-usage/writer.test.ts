@@ -34,7 +34,7 @@ class UsageCluster extends FakeCluster {
 
   constructor() {
     super();
-    this.behaviour = (request) => this.answer(request);
+    this.behavior = (request) => this.answer(request);
   }
 
   addOrganization(id: string): void {
@@ -286,7 +286,7 @@ describe("a write that fails", () => {
     cluster.addOrganization(BETA);
     const [one, other] = [cluster.addKey(ACME), cluster.addKey(BETA)];
     const api = await Process.start(cluster);
-    cluster.behaviour = (request) => {
+    cluster.behavior = (request) => {
       if (JSON.stringify(request.body).includes(ACME)) throw new KubeUnreachableError("POST: no answer");
       return cluster.answer(request);
     };
@@ -304,7 +304,7 @@ describe("a write that fails", () => {
       return cluster.addKey(organization);
     });
     const api = await Process.start(cluster, 0);
-    cluster.behaviour = (request) => {
+    cluster.behavior = (request) => {
       if (!JSON.stringify(request.body).includes(ACME)) return cluster.answer(request);
       const { promise, resolve } = Promise.withResolvers<unknown>();
       api.clock.after(5 * SECOND, () => resolve(cluster.answer(request)));
@@ -355,7 +355,7 @@ describe("the end of a process", () => {
     const [key, late] = [cluster.addKey(ACME), cluster.addKey(ACME)];
     const api = await Process.start(cluster);
     const held = Promise.withResolvers<void>();
-    cluster.behaviour = async (request) => {
+    cluster.behavior = async (request) => {
       await held.promise;
       return cluster.answer(request);
     };
@@ -372,7 +372,7 @@ describe("the end of a process", () => {
     cluster.addOrganization(BETA);
     const keys = [cluster.addKey(ACME), cluster.addKey(BETA)];
     const api = await Process.start(cluster);
-    cluster.behaviour = ({ signal }) =>
+    cluster.behavior = ({ signal }) =>
       new Promise((_resolve, reject) => {
         if (signal?.aborted) reject(signal.reason);
         signal?.addEventListener("abort", () => reject(signal.reason));
@@ -425,7 +425,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 function behave(of: UsageCluster, fault: Fault): void {
-  of.behaviour = (request) => {
+  of.behavior = (request) => {
     if (fault === "unreachable") throw new KubeUnreachableError("no answer");
     if (fault === "refused") throw refusal(403);
     if (fault === "conflict" && request.method !== undefined) throw refusal(409);

@@ -11,20 +11,20 @@ import type { KeyRecord } from "../support/fixtures/records.ts";
 import { MAIN, type RunningProgram, startProgram } from "../support/terminal/program.ts";
 import { type Pty, startInPty } from "../support/terminal/pty.ts";
 
-export type Environment = Readonly<Record<string, string>>;
+export type EnvironmentVariables = Readonly<Record<string, string>>;
 
-/** A home without profiles; it is removed at the end of the test. */
-export function emptyHome(): Environment {
+/** A home folder without profiles, which is removed at the end of the test. */
+export function emptyHome(): EnvironmentVariables {
   const home = mkdtempSync(join(tmpdir(), "pipe-scaling-home-"));
   onTestFinished(() => rmSync(home, { recursive: true }));
   return { XDG_CONFIG_HOME: home };
 }
 
-/** All that a command must know, and a home without profiles. */
+/** The variables that a command needs, and a home folder without profiles. */
 export function accessTo(
   url: string,
   { keyId, keySecret }: Pick<KeyRecord, "keyId" | "keySecret">,
-): Environment {
+): EnvironmentVariables {
   return {
     ...emptyHome(),
     PIPE_SCALING_API_URL: url,
@@ -39,11 +39,11 @@ export type Way = (typeof WAYS)[number];
 
 export interface Ended {
   readonly code: number | null;
-  /** All that a person could read. */
+  /** All visible output. */
   readonly text: string;
 }
 
-export function start(way: Way, args: readonly string[], env: Environment): RunningProgram | Pty {
+export function start(way: Way, args: readonly string[], env: EnvironmentVariables): RunningProgram | Pty {
   return way === "in a pipe"
     ? startProgram(args, env)
     : startInPty(process.execPath, [MAIN, ...args], { env });
@@ -53,12 +53,16 @@ export function textOf(running: RunningProgram | Pty): string {
   return "screen" in running ? running.screen().text : `${running.out()}${running.err()}`;
 }
 
-export async function run(way: Way, words: string | readonly string[], env: Environment): Promise<Ended> {
+export async function run(
+  way: Way,
+  words: string | readonly string[],
+  env: EnvironmentVariables,
+): Promise<Ended> {
   const running = start(way, typeof words === "string" ? words.split(" ") : words, env);
   return { code: await running.exitCode, text: textOf(running) };
 }
 
-/** A service whose three pipes all have this size, known to the API. */
+/** Creates a service whose three pipes all have this size, and waits until the API has it in its cache. */
 export async function serviceOf(
   environment: TestEnvironment,
   ask: Client,
@@ -70,7 +74,7 @@ export async function serviceOf(
   const path = `/v1/organizations/${organizationId}/services/${service}/pipesCdcScaling`;
   await waitFor(async () => (await ask({ path, authorization })).status === 200, {
     what: "the service to be known",
-    // The key may have a limit.
+    // The key may have a rate limit.
     intervalMs: 300,
   });
   return service;

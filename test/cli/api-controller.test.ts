@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createWorld, type World as TestEnvironment } from "../api/world.ts";
-import { run, start, WAYS } from "./customer-environment.ts";
+import { run, start, WAYS } from "./run-command.ts";
 
 let environment: TestEnvironment;
 beforeAll(async () => {
@@ -9,12 +9,6 @@ beforeAll(async () => {
 afterAll(() => environment?.remove());
 
 describe.each(WAYS)("%s", (way) => {
-  it.each(["bash", "zsh", "fish"])("completion %s prints a script", async (shell) => {
-    const { code, text } = await run(way, ["completion", shell], {});
-    expect(code).toBe(0);
-    expect(text).toContain("scaling");
-  });
-
   it("controller --dry-run prints what it would do", async () => {
     const where = ["--kubeconfig", environment.cluster.kubeconfig, "--namespace", environment.records];
     const words = ["controller", "--dry-run", ...where, "--pipe-namespaces", environment.pipes];
