@@ -74,22 +74,25 @@ describe("help", () => {
   /** Flags of an update or a rollback that have no variable, because variables apply to other commands, too. */
   const CHANGES = ["--name", "--tier", "--rollout-window", "--role", "--expire-at", "--allow-from", "--to"];
 
-  test.each(["try-it", ...all])("of %s has its flags with their variables, and examples", async (command) => {
-    const { code, out, err } = await run(`${command} --help`);
-    expect([code, err]).toEqual([0, ""]);
-    expect(out).toContain(`Usage: pipe-scaling ${command}`);
-    expect(out).toContain(`Examples:\n  pipe-scaling ${command}`);
-    const flags = [...out.matchAll(/^ {2}(--[a-z-]+)/gm)].map(([, flag = ""]) => flag);
-    expect(flags.length).toBeGreaterThan(1);
-    for (const flag of flags) {
-      const variable = `PIPE_SCALING_${flag.slice(2).replaceAll("-", "_").toUpperCase()}`;
-      const isChange = / (update|rollback)$/.test(command) && CHANGES.includes(flag);
-      expect(new RegExp(`\\b${variable}\\b`).test(out), variable).toBe(!isChange);
-    }
-  });
+  test.each(["try-it", ...all])(
+    "lists the flags of %s with their variables, and examples",
+    async (command) => {
+      const { code, out, err } = await run(`${command} --help`);
+      expect([code, err]).toEqual([0, ""]);
+      expect(out).toContain(`Usage: pipe-scaling ${command}`);
+      expect(out).toContain(`Examples:\n  pipe-scaling ${command}`);
+      const flags = [...out.matchAll(/^ {2}(--[a-z-]+)/gm)].map(([, flag = ""]) => flag);
+      expect(flags.length).toBeGreaterThan(1);
+      for (const flag of flags) {
+        const variable = `PIPE_SCALING_${flag.slice(2).replaceAll("-", "_").toUpperCase()}`;
+        const isChange = / (update|rollback)$/.test(command) && CHANGES.includes(flag);
+        expect(new RegExp(`\\b${variable}\\b`).test(out), variable).toBe(!isChange);
+      }
+    },
+  );
 
   test.each(["help admin organization create", "help admin organization create now"])(
-    "%s is the same",
+    "%s prints the same help",
     async (words) => {
       expect(await run(words)).toEqual(await run("admin organization create --help"));
     },

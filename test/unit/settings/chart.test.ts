@@ -70,7 +70,7 @@ describe("the values of the chart that follow from settings", () => {
   it.each([
     ["api", apiSettings],
     ["controller", controllerSettings],
-  ])("of the %s process accept their own defaults", (_, processSettings) => {
+  ])("accept the defaults of the settings of the %s process", (_, processSettings) => {
     const values = chartSchema(processSettings);
     for (const [key, rule] of Object.entries(values)) {
       const standard = rule.parse(undefined);

@@ -75,7 +75,7 @@ describe("an option", () => {
   test.each([
     ["api", apiSettings],
     ["controller", controllerSettings],
-  ])("of %s is found by its flag and by its variable alone, and no two share them", (_, declared) => {
+  ])("of %s has a flag and a variable that no other option has", (_, declared) => {
     const all = declaredOptions(declared);
     const back = (name: string) =>
       name

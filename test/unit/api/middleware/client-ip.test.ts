@@ -120,7 +120,7 @@ describe("the rate-limit key of failed authentications", () => {
     ["fe80::1%eth0", "fe80:0:0:0"],
     ["64:ff9b::203.0.113.7", "64:ff9b:0:0"],
     [undefined, ""],
-  ])("of %s is %s", (address, source) => {
+  ])("for %s is %s", (address, source) => {
     expect(rateLimitKey(address)).toBe(source);
   });
 

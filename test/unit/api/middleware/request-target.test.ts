@@ -16,7 +16,7 @@ describe("the path of a target", () => {
     ["*", "/-*"],
     ["http://[::1", "/-"],
     ["/v1/a#b", "/v1/a%23b"],
-  ])("of %s is %j", (target, path) => {
+  ])("is extracted from %s as %j", (target, path) => {
     expect(pathOf(target)).toBe(path);
   });
 });

@@ -125,7 +125,7 @@ describe("the retry of a request", () => {
     ["401", refused(401, "No.")],
     ["409", refused(409, "No.")],
     ["500", refused(500, "Oh.", { "Retry-After": "1" })],
-    ["no answer", new NoResponse("It is gone.")],
+    ["no response", new NoResponse("It is gone.")],
   ])("does not happen for %s", async (_, answer) => {
     const { api, sent } = clientOf([answer]);
     await expect(api.request(PATCH, anything)).rejects.toThrow();
@@ -217,14 +217,10 @@ describe("the error message for", () => {
   });
 
   test.each([
-    ["a page", { body: "<html>" }, "(status 200, application/json)"],
-    ["another JSON", { body: { hello: 1 } }, "(status 200"],
-    [
-      "a page that is not found",
-      { status: 404, body: "<html>", headers: { "Content-Type": "text/html" } },
-      "text/html",
-    ],
-    ["another's refusal", { status: 403, body: { message: "no" } }, "(status 403"],
+    ["an HTML page", { body: "<html>" }, "(status 200, application/json)"],
+    ["other JSON", { body: { hello: 1 } }, "(status 200"],
+    ["a 404 page", { status: 404, body: "<html>", headers: { "Content-Type": "text/html" } }, "text/html"],
+    ["the error of another server", { status: 403, body: { message: "no" } }, "(status 403"],
     [
       "a redirect",
       { status: 301, body: "", headers: { Location: "https://api.example.com/login" } },

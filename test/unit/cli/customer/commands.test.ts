@@ -243,7 +243,7 @@ describe("scaling set", () => {
   const accepted = { [`PATCH ${SCALING}`]: done({ replicaCpuMillicores: 4000, replicaMemoryGb: 16 }) };
 
   test.each(["--cores 4", "--memory-gb 16", "--cores 4 --memory-gb 16"])(
-    "%s asks for both",
+    "%s requests CPU and memory",
     async (flags) => {
       const api = await apiWith(accepted);
       const { code, out, err } = await run(api, `scaling set ${SERVICE} ${flags}`);

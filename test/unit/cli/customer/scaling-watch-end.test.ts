@@ -10,8 +10,11 @@ const never = new Promise<FakeResponse>(() => undefined);
 
 // Each of them is longer than this test may take.
 test.each([
-  ["for an answer", never],
-  ["for the limit of its key", done(PROGRESS, { "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "60" })],
+  ["for a response", never],
+  [
+    "for the rate limit of its key",
+    done(PROGRESS, { "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "60" }),
+  ],
 ])("a process whose watch has ended no longer waits %s", async (_, later) => {
   const { url } = await startFakeHttpServer(({ path }) =>
     path === "/v1/organizations" ? done([ORGANIZATION]) : later,

@@ -127,9 +127,9 @@ describe("a watch through the API", () => {
   });
 
   test.each([
-    ["that never answered", [new NoResponse("It is gone.")], false],
-    ["that does not take the key any more", [told(), refusal(401)], true],
-    ["whose service is gone", [told(), refusal(404)], true],
+    ["that never responded", [new NoResponse("It is gone.")], false],
+    ["that no longer accepts the key", [told(), refusal(401)], true],
+    ["that no longer knows the service", [told(), refusal(404)], true],
   ])("ends at an API %s", async (_, progress, asks) => {
     const { news } = watchOf({ progress }, { asks });
     await expect(take(news, 3)).rejects.toThrow(progress.at(-1));

@@ -31,7 +31,7 @@ describe("the requests of a pod", () => {
       { containers: [container({ cpu: "4" }), container({ cpu: "100m" })] },
       "4100m",
     ],
-    ["are the limits where there are no requests", { containers: [container({}, { cpu: "2" })] }, "2"],
+    ["are the limits if it has no requests", { containers: [container({}, { cpu: "2" })] }, "2"],
     ["are zero for a container without resources", { containers: [{ name: "container" }] }, "0"],
     ["leave out an init container that needs less", { initContainers: [init("3")] }, "4"],
     ["are those of an init container that needs more", { initContainers: [init("3"), init("6")] }, "6"],

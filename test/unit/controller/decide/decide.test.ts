@@ -59,28 +59,28 @@ function statesFor(snapshot: Snapshot): string[] {
   return decide(snapshot, DECIDE_OPTIONS).sizing?.assessments.map((each) => each.state) ?? [];
 }
 
-describe("decide leaves the pipes alone", () => {
+describe("decide, with nothing to do", () => {
   const pipe = aPipe("a");
   const unknown = { ok: false, obstacle: { reason: "UnknownTier", message: "" } } as const;
   it.each<[string, Snapshot]>([
-    ["of an unknown service", aSnapshot([pipe], { namespace: undefined, tier: unknown })],
-    ["of an unknown tier", aSnapshot([pipe], { tier: unknown })],
+    ["for an unknown service", aSnapshot([pipe], { namespace: undefined, tier: unknown })],
+    ["for an unknown tier", aSnapshot([pipe], { tier: unknown })],
     [
       "while the PipeScaling is being deleted",
       aSnapshot([pipe], { scaling: aScaling(4, { isBeingDeleted: true }) }),
     ],
     [
-      "while suspended",
+      "while the service is suspended",
       aSnapshot([pipe], { scaling: aScaling(4, { spec: { ...aScaling(4).spec, suspend: true } }) }),
     ],
-    ["that have the size", aSnapshot([aPipe("a", { size: FOUR, lastRollout: aRollout(FOUR) })])],
-    ["that have the tier's size", aSnapshot([aPipe("a")], { scaling: aScaling(undefined) })],
+    ["if the pipes have the size", aSnapshot([aPipe("a", { size: FOUR, lastRollout: aRollout(FOUR) })])],
+    ["if the pipes have the tier's size", aSnapshot([aPipe("a")], { scaling: aScaling(undefined) })],
     [
-      "whose container is unclear",
+      "if the container of a pipe is ambiguous",
       aSnapshot([aPipe("a", { container: { problem: "two" }, size: undefined })]),
     ],
-    ["when there are none", aSnapshot([], { scaling: undefined })],
-  ])("%s", (_, snapshot) => expect(actionsFor(snapshot)).toEqual([]));
+    ["if there are no pipes", aSnapshot([], { scaling: undefined })],
+  ])("returns no action %s", (_, snapshot) => expect(actionsFor(snapshot)).toEqual([]));
 });
 
 describe("decide, if a pipe records a later generation of the PipeScaling than the cache has", () => {
@@ -631,7 +631,7 @@ describe("decide, when a pipe cannot take the size", () => {
     ]);
   });
 
-  describe("and another one is requested meanwhile", () => {
+  describe("while another size is requested", () => {
     const stopped = rollingTo("a", FOUR, { stopsOldPodsFirst: true });
     const asked = (pipes: readonly DeploymentView[], changes: Partial<Snapshot> = {}) =>
       told(
@@ -897,8 +897,8 @@ describe("decide, for a pipe that came up", () => {
   });
 
   it.each<[string, DeploymentView]>([
-    ["was resized to it again since", pipe({}, 9)],
-    ["is another by the same name", pipe({ metadata: { ...pipe().metadata, uid: "another" } })],
+    ["was resized again since", pipe({}, 9)],
+    ["is another Deployment with the same name", pipe({ metadata: { ...pipe().metadata, uid: "another" } })],
   ])("does not count it as done if it %s", (_, other) => {
     expect(statesFor(aSnapshot([other], { scaling: reported }))).toEqual(["failed"]);
   });

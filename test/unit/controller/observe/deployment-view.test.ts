@@ -144,16 +144,24 @@ describe("a pipe without a valid last rollout", () => {
 
 describe("the rollout of a Deployment", () => {
   it.each([
-    ["if all replicas are available", { availableReplicas: 1 }, true],
-    ["if Kubernetes announced it, whatever becomes of the pods later", announcedAt(NOW_MS + 5000), true],
-    ["if it was announced by a clock that is behind", announcedAt(NOW_MS - 3_600_000), true],
-    ["but not by the announcement of the rollout before", announcedAt(NOW_MS), false],
+    ["is complete if all replicas are available", { availableReplicas: 1 }, true],
     [
-      "but not before its status is about the newest template",
+      "is complete if its condition says so, whatever happens to the pods later",
+      announcedAt(NOW_MS + 5000),
+      true,
+    ],
+    [
+      "is complete if its condition says so with a clock that is behind",
+      announcedAt(NOW_MS - 3_600_000),
+      true,
+    ],
+    ["is not complete by the condition of the rollout before", announcedAt(NOW_MS), false],
+    [
+      "is not complete before its status is about the newest template",
       { availableReplicas: 1, observedGeneration: 6 },
       false,
     ],
-    ["but not while a pod of another template exists", { availableReplicas: 2, replicas: 2 }, false],
+    ["is not complete while a pod of another template exists", { availableReplicas: 2, replicas: 2 }, false],
   ])("%s", (_, status, isComplete) => {
     expect(toDeploymentView(deployment(status)).rollout.isComplete).toBe(isComplete);
   });
@@ -256,7 +264,7 @@ describe("a CPU limit that equals the size", () => {
   });
 });
 
-describe("a rollout stops old pods first", () => {
+describe("a rollout that stops its old pods first", () => {
   const stops = (replicas: number, strategy: Deployment["spec"]["strategy"]) => {
     const made = deployment({});
     const spec = { ...made.spec, replicas, ...(strategy ? { strategy } : {}) };
@@ -264,18 +272,23 @@ describe("a rollout stops old pods first", () => {
   };
 
   it.each([
-    ["with strategy Recreate", 1, { type: "Recreate" }, true],
-    ["without surge", 1, { rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } }, true],
-    ["without surge in percent", 3, { rollingUpdate: { maxSurge: "0%", maxUnavailable: 1 } }, true],
-    ["if all pods may be unavailable", 2, { rollingUpdate: { maxSurge: 1, maxUnavailable: "100%" } }, true],
+    ["has the strategy Recreate", 1, { type: "Recreate" }, true],
+    ["has no surge", 1, { rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } }, true],
+    ["has a surge of 0 percent", 3, { rollingUpdate: { maxSurge: "0%", maxUnavailable: 1 } }, true],
     [
-      "if as many pods may be unavailable as exist",
+      "allows all pods to be unavailable",
+      2,
+      { rollingUpdate: { maxSurge: 1, maxUnavailable: "100%" } },
+      true,
+    ],
+    [
+      "allows as many unavailable pods as exist",
       2,
       { rollingUpdate: { maxSurge: 1, maxUnavailable: 2 } },
       true,
     ],
-    ["but not by default", 1, { type: "RollingUpdate" }, false],
-    ["but not if some old pods stay", 4, { rollingUpdate: { maxSurge: "1%", maxUnavailable: 3 } }, false],
-    ["but not without replicas", 0, { rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } }, false],
+    ["is not the default", 1, { type: "RollingUpdate" }, false],
+    ["does not keep any old pod", 4, { rollingUpdate: { maxSurge: "1%", maxUnavailable: 3 } }, false],
+    ["has replicas", 0, { rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } }, false],
   ])("%s", (_, replicas, strategy, expected) => expect(stops(replicas, strategy)).toBe(expected));
 });

@@ -37,8 +37,8 @@ describe("a pod without a node", () => {
   it.each<[string, Pod]>([
     ["a Job's", aPod({ ownerReferences: [{ kind: "Job", name: "orders-v2-5d8f", uid: "j" }] })],
     ["without an owner", aPod({ ownerReferences: [] })],
-    ["one of a ReplicaSet without a Deployment", aPod({ labels: {} })],
-    ["one on its way out", aPod({ deletionTimestamp: "2026-01-01T00:00:00Z" })],
+    ["of a ReplicaSet without a Deployment", aPod({ labels: {} })],
+    ["being deleted", aPod({ deletionTimestamp: "2026-01-01T00:00:00Z" })],
   ])("belongs to no pipe if it is %s", (_, pod) => {
     expect(toPendingPodView(pod).pipeName).toBeUndefined();
   });

@@ -110,7 +110,7 @@ describe("the rollout budget", () => {
 describe("a pipe that has come up", () => {
   it.each<[string, (simulation: Simulation) => void]>([
     ["is scaled", ({ cluster }) => cluster.change("a", { replicas: 2 })],
-    ["is given a new image", (simulation) => simulation.setImage("a", "registry.example/pipe:2")],
+    ["gets a new image", (simulation) => simulation.setImage("a", "registry.example/pipe:2")],
     [
       "is given an image that never starts",
       (simulation) => {
