@@ -75,7 +75,7 @@ describe("an option", () => {
   test.each([
     ["api", apiSettings],
     ["controller", controllerSettings],
-  ])("of %s has a flag and a variable that no other option has", (_, declared) => {
+  ])("of the %s process has its own flag and variable, derived from its key", (_, declared) => {
     const all = declaredOptions(declared);
     const back = (name: string) =>
       name
