@@ -109,7 +109,7 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
   [
     "a pipe gets a size that was never requested",
     (history) => history.give("pipe-a", 8),
-    /^pipe-a .* was given 8 32Gi 32Gi, which nobody has asked for/,
+    /^pipe-a .* was given 8 32Gi 32Gi, which was never requested/,
   ],
   [
     "a ReplicaSet is created for a size that was never requested",
@@ -240,12 +240,12 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
   [
     "a pipe is resized while there is no leader",
     (history) => history.leader("").accept(4).give("pipe-a", 4),
-    /^pipe-a .* while nobody held the lease/,
+    /^pipe-a .* while there was no leader/,
   ],
   [
     "a status is written while there is no leader",
     (history) => history.leader("").report("False", 1),
-    /^service-1 .* while nobody held the lease/,
+    /^service-1 .* while there was no leader/,
   ],
 ])("reports that %s", (_what, happened, violation) => {
   expect(violationsOf(happened(service()))).toEqual([expect.stringMatching(violation)]);
