@@ -37,6 +37,16 @@ export default defineConfig({
           maxWorkers: 3,
         },
       },
+      {
+        extends: true,
+        test: {
+          name: "kubelet",
+          include: ["test/cluster/test/kubelet/**/*.test.ts"],
+          testTimeout: 180_000,
+          // The first run builds the kubelet.
+          hookTimeout: 30 * 60_000,
+        },
+      },
     ],
   },
 });

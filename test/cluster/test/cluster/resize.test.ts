@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 
 const create = (name: string, annotations: Record<string, string> = {}) =>
-  ResizablePod.create(cluster, NAMESPACE, name, SMALL, { annotations });
+  ResizablePod.create(cluster, NAMESPACE, name, SMALL, annotations);
 
 const answering = (outcome: ResizeOutcome) => ({ [RESIZE_OUTCOME_ANNOTATION]: outcome });
 

@@ -53,17 +53,16 @@ export class ResizablePod {
     namespace: string,
     name: string,
     size: PodSize,
-    { annotations = {}, nodeName }: { annotations?: Record<string, string>; nodeName?: string } = {},
+    annotations: Record<string, string> = {},
   ): Promise<ResizablePod> {
     const pod = new ResizablePod(cluster, namespace, name);
     const container = { name: "pipe", image: "pipe", resources: { requests: size, limits: size } };
-    const nodeSelector = nodeName === undefined ? {} : { "kubernetes.io/hostname": nodeName };
     await apply(cluster, [
       {
         apiVersion: "v1",
         kind: "Pod",
         metadata: { name, namespace, annotations },
-        spec: { containers: [container], nodeSelector, terminationGracePeriodSeconds: 0 },
+        spec: { containers: [container] },
       },
     ]);
     await pod.#becomes("to be ready", 60_000, ({ ready }) => ready);
@@ -102,7 +101,7 @@ export class ResizablePod {
   }
 
   async delete(): Promise<void> {
-    await this.#kubectl("delete", "pod", this.#name);
+    await this.#kubectl("delete", "pod", this.#name, "--ignore-not-found");
   }
 
   async isNotReady(): Promise<void> {
