@@ -72,7 +72,7 @@ describe("a kubelet that restarts", () => {
     const pod = await create("interrupted", LARGE, usage("2Gi"));
     const { containerID } = await pod.hasSize(LARGE);
     await pod.resize(SMALL);
-    await pod.reports("InProgress");
+    await pod.isAllocated(SMALL);
     await kubelet.kill();
     await kubelet.start();
     await pod.annotate(`${MEMORY_USAGE_ANNOTATION}=512Mi`);

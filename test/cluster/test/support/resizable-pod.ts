@@ -117,6 +117,15 @@ export class ResizablePod {
     );
   }
 
+  /** Waits until the kubelet has allocated `size`, be it in effect or not. */
+  async isAllocated(size: PodSize): Promise<void> {
+    await this.#becomes(
+      `to be allocated ${JSON.stringify(size)}`,
+      30_000,
+      ({ isObserved, allocated }) => isObserved && isSize(allocated, size),
+    );
+  }
+
   /** Waits until all that proves a finished resize is true of `size`. */
   async hasSize(size: PodSize, timeoutMs = 30_000) {
     return await this.#becomes(
