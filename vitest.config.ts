@@ -47,6 +47,7 @@ export default defineConfig({
           testTimeout: 180_000,
           // The first run builds the kubelet.
           hookTimeout: 30 * 60_000,
+          sequence: { groupOrder: 2 },
         },
       },
     ],
