@@ -74,7 +74,7 @@ export class Kubelet {
     for (const name of [node, `${node}-runtime`]) symlinkSync(program, join(cluster.dir, "bin", name));
   }
 
-  /** Starts it, again after kill(); returns when pods can run on its node. */
+  /** Starts it, or starts it again after kill(); returns when its node is ready, which it stays for a while after kill(). */
   async start(): Promise<void> {
     // The containers are in a process of their own, which outlives the kubelet.
     if (!existsSync(this.#socket)) this.#spawn(`${this.node}-runtime`, ["runtime"]);

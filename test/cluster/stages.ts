@@ -61,7 +61,7 @@ export function stages({ podStartMs, podStartJitterMs }: PodTiming) {
     stage("pod-complete", "Pod", [ALIVE, RUNNING, isIn(".metadata.ownerReferences.[].kind", "Job")], {
       next: { statusTemplate: POD_SUCCEEDED },
     }),
-    ...resizeStages([ALIVE, RUNNING, READY, NOT_HELD_BACK]),
+    ...resizeStages([RUNNING, ALIVE, READY, NOT_HELD_BACK]),
     stage("pod-delete", "Pod", [DELETED, doesNotExist(".metadata.finalizers")], {
       delay: {
         durationMilliseconds: 0,
@@ -98,8 +98,8 @@ phase: Running
 `;
 
 /**
- * Init containers are taken as done at once; a container that is not ready crashes again and again. A container keeps
- * the resources that it was started with, because a resize that is waiting stays so when the container recovers.
+ * Init containers are taken as done at once; a container that is not ready crashes again and again. A container that
+ * recovers keeps its resources, and a resize that it missed is not observed, so that the stages of a resize act on it.
  */
 function podStatus(ready: boolean): string {
   const status = ready ? "True" : "False";
@@ -109,7 +109,7 @@ function podStatus(ready: boolean): string {
   return `
 {{ $now := Now }}
 phase: Running
-observedGeneration: {{ .metadata.generation }}
+observedGeneration: {{ or .status.observedGeneration .metadata.generation }}
 startTime: {{ or .status.startTime $now | Quote }}
 conditions:
 - { type: Initialized, status: "True", observedGeneration: {{ .metadata.generation }}, lastTransitionTime: {{ $now | Quote }} }

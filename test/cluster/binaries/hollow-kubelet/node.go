@@ -54,6 +54,8 @@ func openCgroups(dir, annotation string) (*podCgroups, error) {
 	return cgroups, os.MkdirAll(dir, 0o700)
 }
 
+// GetPodContainerName also takes down the memory usage: the kubelet asks for the
+// name with the pod as it is now, right before it asks the machine for the usage.
 func (c *podCgroups) GetPodContainerName(pod *v1.Pod) (cm.CgroupName, string) {
 	name := "/" + string(pod.UID)
 	usage, err := resource.ParseQuantity(pod.Annotations[c.annotation])
