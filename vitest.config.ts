@@ -35,6 +35,8 @@ export default defineConfig({
           hookTimeout: 180_000,
           // Most wait most of the time; the cluster's own processes need the machine too.
           maxWorkers: 3,
+          // Projects with different numbers of workers run one after the other.
+          sequence: { groupOrder: 1 },
         },
       },
     ],
