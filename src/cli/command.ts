@@ -15,7 +15,7 @@ import type { Io } from "./io.ts";
 interface CommandSpec<S extends z.ZodObject, A extends z.ZodObject> {
   readonly name: string;
   readonly summary: string;
-  /** What else a reader of its help should know. */
+  /** More text for the help. */
   readonly details?: string;
   /** Words after the program's name. */
   readonly examples: readonly string[];
@@ -88,7 +88,7 @@ export function defineCommand(spec: CommandSpec<z.ZodObject, z.ZodObject>): Comm
     addTo(parent, io, ended) {
       const command = parent.command(name).summary(summary).description(describe(spec));
       command.showHelpAfterError(`See ${fullName(command)} --help.`);
-      // To commander each of them may be left out: what is missing is told by a sentence of ours.
+      // Optional for commander, so that our own error reports a missing argument.
       for (const { key, description } of args) {
         command.addArgument(new Argument(`[${hyphenated(key)}]`, description));
       }

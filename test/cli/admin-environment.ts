@@ -4,7 +4,7 @@ import { admin } from "../../src/cli/admin/admin.ts";
 import { runProgram } from "../../src/cli/program.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import { objectPath, type Resource } from "../../src/kube/paths.ts";
-import { createWorld, type World as TestEnvironment } from "../api/world.ts";
+import { createTestEnvironment, type TestEnvironment } from "../api/environment.ts";
 import { fakeIo } from "../support/fakes/fake-io.ts";
 
 export interface Ended {
@@ -25,7 +25,7 @@ export class AdminTestEnvironment {
   }
 
   static async create(name: string): Promise<AdminTestEnvironment> {
-    return new AdminTestEnvironment(await createWorld(name));
+    return new AdminTestEnvironment(await createTestEnvironment(name));
   }
 
   /** The flags for the cluster and the namespace of the records. */

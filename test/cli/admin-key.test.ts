@@ -6,7 +6,7 @@ import type { Secret } from "../../src/kube/objects.ts";
 import { SECRETS } from "../../src/kube/paths.ts";
 import { parseApiKey, sha256 } from "../../src/records/api-key.ts";
 import { keyUsageConfigMap } from "../../src/records/key-usage.ts";
-import type { RunningApi } from "../api/world.ts";
+import type { RunningApi } from "../api/environment.ts";
 import { basic, keyRecord } from "../support/fixtures/records.ts";
 import { AdminTestEnvironment } from "./admin-environment.ts";
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { CONFIG_MAPS } from "../../src/kube/paths.ts";
-import { membersRecord } from "../api/members-world.ts";
+import { membersRecord } from "../api/member-records.ts";
 import { AdminTestEnvironment } from "./admin-environment.ts";
 
 let records: AdminTestEnvironment;

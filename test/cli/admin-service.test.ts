@@ -4,7 +4,7 @@ import * as z from "zod";
 import type { ConfigMap } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, objectPath } from "../../src/kube/paths.ts";
 import { recordLabels } from "../../src/records/labels.ts";
-import { PIPE_SCALINGS } from "../api/world.ts";
+import { PIPE_SCALINGS } from "../api/environment.ts";
 import { serviceRecord } from "../support/fixtures/records.ts";
 import { AdminTestEnvironment } from "./admin-environment.ts";
 

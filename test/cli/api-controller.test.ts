@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createWorld, type World as TestEnvironment } from "../api/world.ts";
+import { createTestEnvironment, type TestEnvironment } from "../api/environment.ts";
 import { run, start, WAYS } from "./run-command.ts";
 
 let environment: TestEnvironment;
 beforeAll(async () => {
-  environment = await createWorld("cli-processes");
+  environment = await createTestEnvironment("cli-processes");
 });
 afterAll(() => environment?.remove());
 

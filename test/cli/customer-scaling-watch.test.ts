@@ -1,8 +1,8 @@
 import { reservePorts } from "@pipe-scaling/local-cluster/ports";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { createTestEnvironment, type TestEnvironment } from "../api/environment.ts";
 import { type SpawnedApi, spawnApi } from "../api/spawned-api.ts";
 import { onTheWayTo, refusedAt, reportStatus, scaledTo } from "../api/statuses.ts";
-import { createWorld, type World as TestEnvironment } from "../api/world.ts";
 import type { KeyRecord } from "../support/fixtures/records.ts";
 import type { RunningProgram } from "../support/terminal/program.ts";
 import type { Pty } from "../support/terminal/pty.ts";
@@ -17,7 +17,7 @@ let admin: KeyRecord;
 let service: string;
 
 beforeAll(async () => {
-  environment = await createWorld("cli-watch");
+  environment = await createTestEnvironment("cli-watch");
   organizationId = await environment.addOrganization();
   admin = await environment.addKey({ organizationId });
   // With the default rate limits, which must suffice for a watch.

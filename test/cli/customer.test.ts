@@ -2,10 +2,10 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { addMembers, entriesOf } from "../api/members-world.ts";
+import { createTestEnvironment, type TestEnvironment } from "../api/environment.ts";
+import { addMembers, entriesOf } from "../api/member-records.ts";
 import { type SpawnedApi, spawnApi } from "../api/spawned-api.ts";
 import { refusedAt, reportStatus } from "../api/statuses.ts";
-import { createWorld, type World as TestEnvironment } from "../api/world.ts";
 import type { KeyFields, KeyRecord } from "../support/fixtures/records.ts";
 import { MAIN, runProgram } from "../support/terminal/program.ts";
 import { startInPty } from "../support/terminal/pty.ts";
@@ -22,7 +22,7 @@ let organizationId: string;
 let admin: KeyRecord;
 
 beforeAll(async () => {
-  environment = await createWorld("cli-http");
+  environment = await createTestEnvironment("cli-http");
   organizationId = await environment.addOrganization({ name: "Acme" });
   admin = await environment.addKey({ organizationId, name: "ci" });
   await addMembers(environment, organizationId, { ada: "admin", bob: "developer", "c/d": "developer" });

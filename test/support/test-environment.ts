@@ -20,6 +20,7 @@ import type { ControllerSettings } from "../../src/settings/controller.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { type PipeOptions, pipeDeployment } from "./fixtures/pipe.ts";
 import { accountName, shippedAccount } from "./fixtures/shipped-account.ts";
+import { POLICY } from "./fixtures/snapshot.ts";
 import { PatientClient } from "./patient-client.ts";
 
 const TIERS: Tiers = new Map([
@@ -104,8 +105,7 @@ export class TestEnvironment {
         opsPort: 0,
         identity: randomUUID(),
         tiers: TIERS,
-        maxConcurrentRollouts: 50,
-        rolloutTimeoutMs: 15 * 60_000,
+        ...POLICY,
         ...settings,
       },
       createLogger("info", "controller", { write: (line) => this.#log.push(JSON.parse(line)) }),

@@ -6,9 +6,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { bundle } from "../support/bundle.ts";
 
-const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+const SOURCES = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+
+/** The program as it is shipped. */
+let main: string;
+beforeAll(async () => {
+  const folder = mkdtempSync(join(tmpdir(), "pipe-scaling-entry-"));
+  main = join(folder, "pipe-scaling.mjs");
+  await bundle(main);
+  return () => rmSync(folder, { recursive: true });
+}, 60_000);
 
 /** Tells on standard error which packages a program loads. */
 const SPY = `data:text/javascript,${encodeURIComponent(`
@@ -30,9 +40,16 @@ interface Run {
 
 function start(
   args: readonly string[],
-  { env = {}, node = [] }: { env?: Record<string, string>; node?: string[] } = {},
+  {
+    env = {},
+    node = [],
+    program = main,
+  }: { env?: Record<string, string>; node?: string[]; program?: string } = {},
 ): Run {
-  const child = spawn(process.execPath, [...node, MAIN, ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.execPath, [...node, program, ...args], {
+    env,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   onTestFinished(() => {
     child.kill("SIGKILL");
   });
@@ -99,13 +116,13 @@ describe("pipe-scaling", { timeout: 60_000 }, () => {
     expect(out.includes("  --port <")).toBe(name === "api");
   });
 
-  test("loads the client library and the HTTP server only for the commands that need them", async () => {
-    const help = await run(["admin", "organization", "create", "--help"], { node: ["--import", SPY] });
+  test("loads the client library and the HTTP server only for what needs them", async () => {
+    // A bundle has no packages to load.
+    const spied = { node: ["--import", SPY], program: SOURCES };
+    const help = await run(["admin", "organization", "create", "--help"], spied);
     expect(help.err).toContain("loads commander");
     expect(help.err).not.toMatch(/loads (@kubernetes|express|prom-client|undici)/);
-    const list = await run(["admin", "organization", "list", "--kubeconfig", "/no/such"], {
-      node: ["--import", SPY],
-    });
+    const list = await run(["admin", "organization", "list", "--kubeconfig", "/no/such"], spied);
     expect(list.err).toContain("loads @kubernetes/client-node");
     expect(list.err).not.toContain("loads prom-client");
   });

@@ -74,8 +74,8 @@ export const createKey = defineCommand({
 });
 
 /**
- * Of several that make the last keys at once each counts again with its own: whoever was the last sees all of
- * them, so there are never more than allowed once all have ended. More of them than needed may give way.
+ * If several commands create the last allowed keys concurrently, each counts again after its write. The last one
+ * sees all keys, so the limit holds once all have ended, although more of them than necessary may withdraw their key.
  */
 async function createOrTakeBack(
   records: Records,

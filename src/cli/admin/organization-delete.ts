@@ -67,7 +67,7 @@ interface Belongings {
   readonly keys: readonly Secret[];
   readonly services: readonly ConfigMap[];
   readonly members: readonly ConfigMap[];
-  /** What means nothing without the others. */
+  /** Records that are useless without the organization and its services. */
   readonly others: readonly ConfigMap[];
 }
 

@@ -170,16 +170,16 @@ export class Records {
   }
 
   /**
-   * What is not found may be missing for want of the whole namespace, which the API server does not tell.
+   * Checks that the namespace exists, because the API server reports a missing namespace as a missing object.
    *
-   * @throws CliError with what to do about that
+   * @throws CliError with the remedy
    */
   async requireNamespace(): Promise<void> {
     try {
       await this.#kube.json({ path: `/api/v1/namespaces/${this.namespace}`, signal: this.#signal });
     } catch (error) {
       if (isCode(error, 404)) throw this.#namespaceMissing(error);
-      // Who may not look at namespaces may still look into this one.
+      // A user without permission for namespaces may still have permission inside this one.
       if (!isCode(error, 403)) throw error;
     }
   }

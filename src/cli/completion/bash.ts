@@ -7,7 +7,7 @@ export function bashScript(places: readonly Place[]): string {
 
 _pipe_scaling() {
   local current=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD - 1]}
-  # What bash takes for three words: --flag=value
+  # Bash splits --flag=value into three words.
   if [[ $current == = ]]; then
     current=
   elif [[ $previous == = ]]; then

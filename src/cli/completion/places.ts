@@ -7,7 +7,7 @@ export interface Flag {
   /** `--output` */
   readonly name: string;
   readonly description: string;
-  /** Of a switch `none`. */
+  /** `none` for a switch. */
   readonly value: "none" | "file" | "any" | readonly string[];
 }
 

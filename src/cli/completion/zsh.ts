@@ -57,7 +57,7 @@ function flagSpec({ name, description, value }: Flag): string {
   }
 }
 
-/** What can be the first word: its names with their descriptions. */
+/** Returns the spec of the first word: the names of commands with their descriptions. */
 function wordsSpec(words: readonly Word[]): string {
   const each = words.map(({ name, description }) => `${name}\\:${quoted(description)}`);
   return `1:command:((${each.join(" ")}))`;

@@ -2,7 +2,7 @@ import type { KubeClient } from "../../kube/client.ts";
 import type { KubeObject } from "../../kube/objects.ts";
 import { collectionPath, type Resource } from "../../kube/paths.ts";
 
-/** Which objects of a kind; of all namespaces where none is named. */
+/** Selects objects of a kind, in all namespaces if none is given. */
 export interface Selection {
   readonly resource: Resource;
   readonly namespace?: string | undefined;

@@ -5,6 +5,7 @@ import { checkReachable } from "../../kube/reachable.ts";
 import { serviceIdOf } from "../../records/service.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import type { ControllerSettings } from "../../settings/controller.ts";
+import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
 import { countRolling } from "../decide/rolling.ts";
 import { hasVerticalAutoscalers } from "../observe/autoscaler-view.ts";
 import { type Caches, createCaches, createInformers } from "../observe/caches.ts";
@@ -17,10 +18,8 @@ export interface DryRun {
   readonly pipes: number;
 }
 
-type DryRunSettings = Pick<
-  ControllerSettings,
-  "kubeconfig" | "namespace" | "pipeNamespaces" | "tiers" | "rolloutTimeoutMs" | "maxConcurrentRollouts"
->;
+type DryRunSettings = RolloutPolicy &
+  Pick<ControllerSettings, "kubeconfig" | "namespace" | "pipeNamespaces" | "tiers">;
 
 /** Retry time while the server responds that it is busy, as it does for a new CRD. */
 const PATIENCE_MS = 30_000;

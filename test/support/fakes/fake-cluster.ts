@@ -97,7 +97,7 @@ function bookmark(annotations = {}): object {
   return { type: "BOOKMARK", object: { metadata: { resourceVersion: "1", annotations } } };
 }
 
-/** These events, and then silence until the signal is aborted. */
+/** Sends these events, and then nothing until the signal is aborted. */
 async function* watch(
   events: Iterable<object> | AsyncIterable<object>,
   signal: AbortSignal,

@@ -17,7 +17,7 @@ import { membersConfigMap } from "../../../src/records/members.ts";
 import { createLogger } from "../../../src/telemetry/log.ts";
 import type { Span } from "../../../src/telemetry/span.ts";
 import { type Answer, type Ask, type Client, clientOf, exchangeRaw } from "../../api/client.ts";
-import { membersRecord } from "../../api/members-world.ts";
+import { membersRecord } from "../../api/member-records.ts";
 import { FakeClock, settled } from "../../support/fakes/fake-clock.ts";
 import { FakeCluster, refusal } from "../../support/fakes/fake-cluster.ts";
 import {

@@ -8,11 +8,10 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import { gunzipSync } from "node:zlib";
-import { rolldown } from "rolldown";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import packageJson from "../../../package.json" with { type: "json" };
-import config from "../../../rolldown.config.ts";
 import { DOCS_ASSETS, gzippedAsset } from "../../../src/api/openapi/docs-assets.ts";
+import { bundle } from "../../support/bundle.ts";
 
 const run = promisify(execFile);
 
@@ -24,9 +23,7 @@ describe("the bundle", { timeout: 60_000 }, () => {
   beforeAll(async () => {
     dir = mkdtempSync(join(tmpdir(), "pipe-scaling-bundle-"));
     program = join(dir, "pipe-scaling.js");
-    const build = await rolldown(config);
-    await build.write({ ...config.output, file: program });
-    await build.close();
+    await bundle(program);
   }, 60_000);
   afterAll(() => rmSync(dir, { recursive: true }));
 

@@ -6,6 +6,7 @@ import { BUILT_IN_TIERS } from "../../../src/domain/tier.ts";
 import { apiSettings, toApiSettings } from "../../../src/settings/api.ts";
 import { controllerSettings, toControllerSettings } from "../../../src/settings/controller.ts";
 import { readOptions } from "../../../src/settings/option.ts";
+import { POLICY } from "../../support/fixtures/snapshot.ts";
 
 type Flags = Record<string, string>;
 
@@ -22,7 +23,7 @@ function file(content: string): string {
 }
 
 describe("without a flag or a variable", () => {
-  test("the API listens on loopback, over all namespaces of pipes", () => {
+  test("the API listens on loopback and watches all namespaces", () => {
     expect(api()).toEqual({
       kubeconfig: undefined,
       namespace: "pipe-scaling-records",
@@ -45,7 +46,7 @@ describe("without a flag or a variable", () => {
     });
   });
 
-  test("the controller has the default limits of rollouts, and an identity of its own", () => {
+  test("the controller has the default rollout policy and a random identity", () => {
     const { identity, ...settings } = controller();
     expect(settings).toEqual({
       kubeconfig: undefined,
@@ -54,8 +55,7 @@ describe("without a flag or a variable", () => {
       tiers: BUILT_IN_TIERS,
       host: "127.0.0.1",
       opsPort: 9091,
-      maxConcurrentRollouts: 50,
-      rolloutTimeoutMs: 900_000,
+      ...POLICY,
       dryRun: false,
       logLevel: "info",
     });

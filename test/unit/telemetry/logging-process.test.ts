@@ -1,11 +1,22 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, openSync } from "node:fs";
+import { closeSync, mkdtempSync, openSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
-import { expect, onTestFinished, test } from "vitest";
+import { beforeAll, expect, onTestFinished, test } from "vitest";
+import { bundle } from "../../support/bundle.ts";
 
 const PROGRAM = fileURLToPath(new URL("./logging-process.ts", import.meta.url));
+
+let program: string;
+beforeAll(async () => {
+  const folder = mkdtempSync(join(tmpdir(), "logging-process-"));
+  program = join(folder, "logging-process.mjs");
+  await bundle(program, PROGRAM);
+  return () => rmSync(folder, { recursive: true });
+}, 60_000);
 
 /** More lines than fit into a pipe and the buffer of the process. */
 const TOO_MANY = 20_000;
@@ -13,7 +24,7 @@ const TOO_MANY = 20_000;
 type Ending = "return" | "throw" | "reject" | "wait";
 
 function start(lines: number, ending: Ending) {
-  const child = spawn(process.execPath, [PROGRAM, String(lines), ending], {
+  const child = spawn(process.execPath, [program, String(lines), ending], {
     env: {},
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -106,7 +117,7 @@ test.each<[Ending, number]>([
   ["throw", 1],
 ])("a process that ends by %s ends also if the disk of its log is full", async (ending, code) => {
   const full = openSync("/dev/full", "w");
-  const child = spawn(process.execPath, [PROGRAM, "1000", ending], {
+  const child = spawn(process.execPath, [program, "1000", ending], {
     env: {},
     stdio: ["ignore", full, "ignore"],
   });

@@ -1,4 +1,3 @@
-import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { type Progress, progressOf } from "../../../../src/api/cluster/progress.ts";
 import { REASONS, reasonOf, sentenceOf } from "../../../../src/api/cluster/reasons.ts";
@@ -214,19 +213,5 @@ describe("the reasons", () => {
       expect(sentenceOf(reason)).toMatch(/^[A-Z].*\.$/);
     }
     for (const text of ["", "constructor", "__proto__", "scaled"]) expect(reasonOf(text)).toBe("Failed");
-  });
-
-  it("cover every reason of the controller", () => {
-    const folder = new URL("../../../../src/controller/", import.meta.url);
-    const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) =>
-      name.endsWith(".ts"),
-    );
-    const sources = files.map((name) => readFileSync(new URL(name, folder), "utf8"));
-    const words = sources.flatMap((text) => [
-      ...[...text.matchAll(/reason: "(\w+)"/g)].map(([, word = ""]) => word),
-      ...[...text.matchAll(/^(?:export )?const [A-Z_]+ = "([A-Z][a-z]\w+)";/gm)].map(([, word = ""]) => word),
-    ]);
-    expect(words).toEqual(expect.arrayContaining(["Progressing", "Unschedulable", "FieldConflict"]));
-    expect(words.filter((word) => !REASONS.some((reason) => reason === word))).toEqual([]);
   });
 });

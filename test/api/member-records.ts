@@ -1,7 +1,7 @@
 import type { ConfigMap } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, objectPath } from "../../src/kube/paths.ts";
 import { type Member, membersConfigMap } from "../../src/records/members.ts";
-import type { World } from "./world.ts";
+import type { TestEnvironment } from "./environment.ts";
 
 /** Users and their roles. */
 export type Roles = Readonly<Record<string, string>>;
@@ -14,41 +14,41 @@ export function membersRecord(organizationId: string, roles: Roles) {
   return membersConfigMap(organizationId, members);
 }
 
-/** @param entries of the record as they are */
+/** @param entries raw entries to add to the record */
 export async function addMembers(
-  world: World,
+  environment: TestEnvironment,
   organizationId: string,
   roles: Roles,
   entries: Readonly<Record<string, string>> = {},
 ): Promise<void> {
   const record = membersRecord(organizationId, roles);
-  await world.addRecord({ ...record, ...{ data: { ...record.data, ...entries } } });
+  await environment.addRecord({ ...record, ...{ data: { ...record.data, ...entries } } });
 }
 
-/** Adds to the record that is there, as a person with kubectl would. */
+/** Adds to the existing record as a user does with kubectl. */
 export async function addMember(
-  world: World,
+  environment: TestEnvironment,
   organizationId: string,
   userId: string,
   role: string,
 ): Promise<void> {
   const { data } = membersRecord(organizationId, { [userId]: role });
-  await world.admin.json({
+  await environment.admin.json({
     method: "PATCH",
-    path: membersPath(world, organizationId),
+    path: membersPath(environment, organizationId),
     patchType: "application/merge-patch+json",
     body: { data },
   });
 }
 
-export function membersPath(world: World, organizationId: string): string {
-  return objectPath(CONFIG_MAPS, world.records, `members-${organizationId}`);
+export function membersPath(environment: TestEnvironment, organizationId: string): string {
+  return objectPath(CONFIG_MAPS, environment.records, `members-${organizationId}`);
 }
 
-export function readMembers(world: World, organizationId: string): Promise<ConfigMap> {
-  return world.admin.json<ConfigMap>({ path: membersPath(world, organizationId) });
+export function readMembers(environment: TestEnvironment, organizationId: string): Promise<ConfigMap> {
+  return environment.admin.json<ConfigMap>({ path: membersPath(environment, organizationId) });
 }
 
-export async function entriesOf(world: World, organizationId: string): Promise<string[]> {
-  return Object.keys((await readMembers(world, organizationId)).data ?? {}).sort();
+export async function entriesOf(environment: TestEnvironment, organizationId: string): Promise<string[]> {
+  return Object.keys((await readMembers(environment, organizationId)).data ?? {}).sort();
 }

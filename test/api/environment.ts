@@ -10,11 +10,11 @@ import { runApi } from "../../src/api/setup.ts";
 import { API_VERSION, KIND, PLURAL } from "../../src/crd/names.ts";
 import type { PipeScalingSpec, PipeScalingStatus } from "../../src/crd/pipe-scaling.ts";
 import { describeSize, sizeOfCores } from "../../src/domain/size.ts";
-import { BUILT_IN_TIERS } from "../../src/domain/tier.ts";
 import type { KubeClient } from "../../src/kube/client.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, collectionPath, objectPath } from "../../src/kube/paths.ts";
-import type { ApiSettings } from "../../src/settings/api.ts";
+import { type ApiSettings, apiSettings, toApiSettings } from "../../src/settings/api.ts";
+import { readOptions } from "../../src/settings/option.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import {
   type KeyFields,
@@ -29,7 +29,7 @@ import { type Client, clientOf } from "./client.ts";
 
 export const PIPE_SCALINGS = { apiVersion: API_VERSION, plural: PLURAL };
 
-/** The CRD's own object with what it has of metadata. */
+/** A PipeScaling with its managed fields. */
 export interface PipeScalingObject extends KubeObject {
   readonly spec?: PipeScalingSpec;
   readonly status?: PipeScalingStatus;
@@ -40,24 +40,24 @@ export interface PipeScalingObject extends KubeObject {
 
 type LogLine = Readonly<Record<string, unknown>>;
 
-/** The API as a process would run it, with the rights that are shipped and nothing more. */
+/** The API in this process, with the permissions of the chart. */
 export interface RunningApi {
   readonly url: string;
   readonly opsUrl: string;
   readonly ask: Client;
   readonly log: readonly LogLine[];
-  /** Resolves once the key has reached the API, which sees records by its watch. */
-  admits(authorization: string): Promise<void>;
+  /** Resolves once the API has received the key from its watch. */
+  waitForKey(authorization: string): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Namespaces of a test file's own, on the cluster that all share. */
-export class World {
+/** Namespaces of one test file on the shared cluster. */
+export class TestEnvironment {
   readonly cluster: Cluster;
   readonly admin: KubeClient;
   readonly records: string;
   readonly pipes: string;
-  /** Of the API's ServiceAccount. */
+  /** Path of a kubeconfig for the ServiceAccount of the API. */
   readonly kubeconfig: string;
 
   constructor(
@@ -72,7 +72,7 @@ export class World {
     this.kubeconfig = names.kubeconfig;
   }
 
-  /** Records are made in the namespace of the records. */
+  /** Creates a record in the namespace of the records. */
   async addRecord(record: { readonly kind: string }): Promise<void> {
     const plural = record.kind === "Secret" ? "secrets" : "configmaps";
     const path = collectionPath({ apiVersion: "v1", plural }, this.records);
@@ -102,7 +102,7 @@ export class World {
     return record.metadata.name.slice("service-".length);
   }
 
-  /** A PipeScaling as the controller would have made it. */
+  /** Creates a PipeScaling as the controller does. */
   async addScaling(name: string, spec: PipeScalingSpec, effectiveCores?: number): Promise<PipeScalingObject> {
     const body = { apiVersion: API_VERSION, kind: KIND, metadata: { name }, spec };
     const path = collectionPath(PIPE_SCALINGS, this.pipes);
@@ -110,7 +110,7 @@ export class World {
     return effectiveCores === undefined ? made : await this.report(name, effectiveCores);
   }
 
-  /** Writes the status as the controller would. */
+  /** Writes the effective size into the status, as the controller does. */
   report(name: string, effectiveCores: number): Promise<PipeScalingObject> {
     const size = sizeOfCores(effectiveCores);
     const effective = {
@@ -136,24 +136,14 @@ export class World {
     const ending = new AbortController();
     const running = runApi(
       {
+        ...toApiSettings(readOptions(apiSettings, {}, {})),
         kubeconfig: this.kubeconfig,
         namespace: this.records,
-        pipeNamespaces: [],
-        host: "127.0.0.1",
         port: 0,
         opsPort: 0,
-        plainHttp: false,
-        tlsCert: undefined,
-        tlsKey: undefined,
-        tiers: BUILT_IN_TIERS,
-        // Tests ask faster than people, all with the same keys and from the same address.
+        // Tests send more requests than people, all with the same keys and from the same address.
         rateLimit: 10_000,
         failedLogins: 10_000,
-        rateWindowMs: 10_000,
-        trustedProxies: [],
-        pathAliases: new Map(),
-        maxCacheAgeMs: 5 * 60_000,
-        drainDelayMs: 0,
         ...settings,
       },
       logger,
@@ -166,9 +156,9 @@ export class World {
       opsUrl,
       ask,
       log,
-      async admits(authorization) {
+      async waitForKey(authorization) {
         const known = async () => (await ask({ path: "/v1/none", authorization })).status === 404;
-        await waitFor(known, { what: "the key to be known" });
+        await waitFor(known, { what: "the API to see the key" });
       },
       stop() {
         ending.abort();
@@ -177,7 +167,7 @@ export class World {
     };
   }
 
-  /** The API with its caches filled. */
+  /** Starts the API and waits until its caches are filled. */
   async startReadyApi(settings: Partial<ApiSettings> = {}): Promise<RunningApi> {
     const api = await this.startApi(settings);
     const ready = async () => (await clientOfText(api.opsUrl)("/readyz")).status === 200;
@@ -205,7 +195,7 @@ function endedEarly(): never {
   throw new Error("the API ended before it listened");
 }
 
-/** The operations port answers in plain text. */
+/** A client for the operations port, which responds with plain text. */
 export function clientOfText(baseUrl: string) {
   return async (path: string) => {
     const response = await fetch(`${baseUrl}${path}`);
@@ -214,10 +204,10 @@ export function clientOfText(baseUrl: string) {
 }
 
 /**
- * @param name of the test file, so that a namespace that stays behind tells whose it was
- * @param own a cluster of the test's own, if it is to suffer
+ * @param name of the test file, so that a leftover namespace shows its origin
+ * @param own a separate cluster, for a test that damages it
  */
-export async function createWorld(name: string, own?: Cluster): Promise<World> {
+export async function createTestEnvironment(name: string, own?: Cluster): Promise<TestEnvironment> {
   const cluster = own ?? (await sharedCluster());
   const suffix = randomUUID().slice(0, 8);
   const records = `${name}-records-${suffix}`;
@@ -230,7 +220,7 @@ export async function createWorld(name: string, own?: Cluster): Promise<World> {
   await apply(cluster, [readCrd(), ...namespaces, ...shippedAccount("api", records)]);
   await kubectl(cluster, ["wait", "--for=condition=Established", `crd/${PLURAL}.pipes.clouddb.dev`]);
   const kubeconfig = await serviceAccountKubeconfig(cluster, records, accountName("api"));
-  return new World(cluster, await PatientClient.of(cluster), {
+  return new TestEnvironment(cluster, await PatientClient.of(cluster), {
     records,
     pipes,
     kubeconfig,
