@@ -7,7 +7,7 @@ import { CONTROLLER, FakeApiServer } from "../../support/fakes/fake-api-server.t
 import { writeKubeconfig } from "../../support/fixtures/kubeconfig.ts";
 import { POLICY } from "../../support/fixtures/snapshot.ts";
 
-const NAMESPACES = Array.from({ length: 200 }, (_, index) => `pipes-${index}`);
+const NAMESPACES = Array.from({ length: 500 }, (_, index) => `pipes-${index}`);
 const KINDS = ["pipescalings", "deployments", "pods", "horizontalpodautoscalers"];
 
 /** A controller of these namespaces, and its log. */
@@ -46,7 +46,7 @@ function isClusterWide(path: string): boolean {
   return !path.includes("/namespaces/");
 }
 
-describe("a controller of 200 namespaces", { timeout: 90_000 }, () => {
+describe("a controller of 500 namespaces", { timeout: 90_000 }, () => {
   it("has one watch for each kind if it may watch all namespaces", async () => {
     const server = await FakeApiServer.start();
     const { leads, problems } = startController(server, NAMESPACES);
