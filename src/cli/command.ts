@@ -12,13 +12,16 @@ import { type DeclaredArgument, declaredArguments, readArguments } from "./argum
 import { EXIT_DONE } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
 
-interface CommandSpec<S extends z.ZodObject, A extends z.ZodObject> {
+export interface CommandText {
   readonly name: string;
   readonly summary: string;
   /** What else a reader of its help should know. */
   readonly details?: string;
   /** Words after the program's name. */
   readonly examples: readonly string[];
+}
+
+interface CommandSpec<S extends z.ZodObject, A extends z.ZodObject> extends CommandText {
   /** Each declared by argument(), in the order of the command line. */
   readonly arguments?: A;
   /** Each declared by option(). */

@@ -95,7 +95,7 @@ async function checkTenants(
   pipeNamespaces: readonly string[],
 ): Promise<void> {
   const { report } = reader;
-  const selection = { namespace: records, labelSelector: RESOURCE_LABEL };
+  const selection = { namespace: records, query: { labelSelector: RESOURCE_LABEL } };
   const configMaps = await reader.list<ConfigMap>("records", { resource: CONFIG_MAPS, ...selection });
   const secrets = await reader.list<Secret>("records", { resource: SECRETS, ...selection });
   const { organizations, services, keys, malformed } = readRecords(configMaps ?? [], secrets ?? [], records);
@@ -169,7 +169,7 @@ function stateOf(namespace: KubeObject | undefined): NamespaceState {
 
 async function readPipes(reader: Reader, namespaces: readonly string[]): Promise<readonly DeploymentView[]> {
   const labelSelector = `${TYPE_LABEL}=${DATABASE_TYPE},${SERVICE_LABEL}`;
-  const selection = { resource: DEPLOYMENTS, labelSelector };
+  const selection = { resource: DEPLOYMENTS, query: { labelSelector } };
   const deployments = await reader.listIn<Deployment>("pipes", selection, namespaces);
   return deployments.map(toDeploymentView).filter(({ isBeingDeleted }) => !isBeingDeleted);
 }

@@ -51,7 +51,8 @@ interface ProcessDeployment extends KubeObject {
 
 /** The processes in any namespace; `undefined` without the permission. */
 export async function findInstallations(reader: Reader): Promise<readonly Installation[] | undefined> {
-  const selection = { resource: DEPLOYMENTS, labelSelector: `${COMPONENT} in (api, controller)` };
+  const labelSelector = `${COMPONENT} in (api, controller)`;
+  const selection = { resource: DEPLOYMENTS, query: { labelSelector } };
   const deployments = await reader.list<ProcessDeployment>("installation", selection);
   return deployments?.flatMap((each) => installationOf(each) ?? []);
 }
