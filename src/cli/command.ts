@@ -21,14 +21,18 @@ export interface CommandText {
   readonly examples: readonly string[];
 }
 
-interface CommandSpec<S extends z.ZodObject, A extends z.ZodObject> extends CommandText {
+/** @template Context what `run` gets before the values, such as a connection */
+export interface CommandSpec<S extends z.ZodObject, A extends z.ZodObject, Context extends unknown[] = []>
+  extends CommandText {
   /** Each declared by argument(), in the order of the command line. */
   readonly arguments?: A;
   /** Each declared by option(). */
   readonly options: S;
+  /** Throws UsageError for values that do not fit together. It is called before `run`. */
+  check?(values: z.output<S> & z.output<A>): void;
   /** @returns the exit code, where that is not 0 (exit-codes.ts) */
   // biome-ignore lint/suspicious/noConfusingVoidType: most commands return nothing, which is 0
-  run(values: z.output<S> & z.output<A>, io: Io): Promise<number | void>;
+  run(...args: [...Context, values: z.output<S> & z.output<A>, io: Io]): Promise<number | void>;
 }
 
 /** A command, and all that is declared about it: its help, its completion and its reference come from here. */
@@ -77,7 +81,8 @@ export function allCommands(
 
 export const PROGRAM = "pipe-scaling";
 
-const NONE = z.object({});
+/** For commands without arguments. */
+export const NONE = z.object({});
 
 export function defineCommand<S extends z.ZodObject, A extends z.ZodObject = typeof NONE>(
   spec: CommandSpec<S, A>,
@@ -104,6 +109,7 @@ export function defineCommand(spec: CommandSpec<z.ZodObject, z.ZodObject>): Comm
         .action(async (...given: unknown[]) => {
           const words = given.slice(0, args.length).filter((word) => typeof word === "string");
           const values = readValues(spec, words, flagTexts(command.opts()), io.env);
+          spec.check?.(values);
           ended((await spec.run(values, io)) ?? EXIT_DONE);
         });
     },

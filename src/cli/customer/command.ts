@@ -1,24 +1,13 @@
 import * as z from "zod";
-import { type CommandDefinition, type CommandText, defineCommand } from "../command.ts";
+import { type CommandDefinition, type CommandSpec, defineCommand, type NONE } from "../command.ts";
 import { CliError } from "../failure.ts";
-import type { Io } from "../io.ts";
 import { waitFor } from "../view/poll.ts";
 import { accessOf, accessOptions } from "./access.ts";
 import { ApiClient } from "./client.ts";
 import { ProfileFile } from "./profile-file.ts";
 import { organizations } from "./responses.ts";
 
-interface ApiCommand<S extends z.ZodObject, A extends z.ZodObject> extends CommandText {
-  readonly arguments?: A;
-  readonly options: S;
-  /** Throws UsageError for values that do not fit together, before it connects. */
-  check?(values: z.output<S> & z.output<A>): void;
-  /** @returns the exit code if it is not 0 (exit-codes.ts) */
-  // biome-ignore lint/suspicious/noConfusingVoidType: most commands return nothing, which is 0
-  run(api: ApiClient, values: z.output<S> & z.output<A>, io: Io): Promise<number | void>;
-}
-
-const NONE = z.object({});
+type ApiCommand<S extends z.ZodObject, A extends z.ZodObject> = CommandSpec<S, A, [api: ApiClient]>;
 
 /** Declares a command that calls the API. It also has the options for the address and the key. */
 export function apiCommand<S extends z.ZodObject, A extends z.ZodObject = typeof NONE>(
@@ -29,7 +18,6 @@ export function apiCommand(spec: ApiCommand<z.ZodObject, z.ZodObject>): CommandD
     ...spec,
     options: z.object({ ...spec.options.shape, ...accessOptions }),
     async run(values, io) {
-      spec.check?.(values);
       const access = accessOf(values, () => ProfileFile.of(io.env).read());
       // Loads the HTTP client, which --help does not need.
       const { openTransport } = await import("./transport.ts");
