@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import * as z from "zod";
-import { KubeUnreachableError } from "../../kube/errors.ts";
 import type { Secret } from "../../kube/objects.ts";
 import { SECRETS } from "../../kube/paths.ts";
 import { apiKeySecret, newCredentials } from "../../records/api-key.ts";
@@ -14,6 +13,7 @@ import { recordsCommand } from "./command.ts";
 import { createRecord, KEYS, ORGANIZATIONS, requireRecord } from "./kinds.ts";
 import { organizationOption } from "./options.ts";
 import type { Records } from "./records.ts";
+import { withKnownOutcome } from "./retry.ts";
 
 /** docs/reference/contract.md#limits */
 const MAX_KEYS = 100;
@@ -73,15 +73,10 @@ async function createWithinLimit(
   secret: ReturnType<typeof apiKeySecret>,
 ): Promise<void> {
   const { id } = secret.stringData;
-  try {
-    await createRecord(records, KEYS, id, secret);
-  } catch (error) {
-    if (!(error instanceof KubeUnreachableError)) throw error;
-    throw new CliError(
-      `It is not known whether the key was created, and its secret is lost: if admin key list --organization ${organizationId} lists the id ${id}, delete that key (${error.message}).`,
-      { cause: error },
-    );
-  }
+  await withKnownOutcome(
+    createRecord(records, KEYS, id, secret),
+    `It is not known whether the key was created, and its secret is lost: if admin key list --organization ${organizationId} lists the id ${id}, delete that key`,
+  );
   try {
     await requireRoom(records, organizationId, MAX_KEYS);
   } catch (error) {

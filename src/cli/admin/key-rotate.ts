@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { KubeUnreachableError } from "../../kube/errors.ts";
 import { type ApiKey, formatSecretHashes, newCredentials, sha256 } from "../../records/api-key.ts";
 import { option, UsageError } from "../../settings/option.ts";
 import { onOff } from "../../settings/values.ts";
@@ -12,6 +11,7 @@ import { recordsCommand } from "./command.ts";
 import { ofOrganization } from "./keys.ts";
 import { base64, changeRecord, KEYS, keyArgument, requireRecord } from "./kinds.ts";
 import type { Records } from "./records.ts";
+import { withKnownOutcome } from "./retry.ts";
 
 export const rotateKey = recordsCommand({
   name: "rotate",
@@ -52,22 +52,18 @@ interface Named {
   readonly organization: string | undefined;
 }
 
-async function addSecret(records: Records, key: Named, keySecret: string): Promise<ApiKey> {
+function addSecret(records: Records, key: Named, keySecret: string): Promise<ApiKey> {
   const { id } = key;
-  try {
-    return await changeHashes(records, key, ({ secretHashes: [first, ...others] }) => {
-      if (first !== undefined && others.length === 0) return [first, sha256(keySecret)];
-      throw new CliError(
-        `API key ${id} has two secrets already: end that rotation first, with admin key rotate ${id} --finish, or --cancel.`,
-      );
-    });
-  } catch (error) {
-    if (!(error instanceof KubeUnreachableError)) throw error;
+  const change = changeHashes(records, key, ({ secretHashes: [first, ...others] }) => {
+    if (first !== undefined && others.length === 0) return [first, sha256(keySecret)];
     throw new CliError(
-      `It is not known whether the secret was added, and it is lost: if admin key show ${id} shows two secrets, remove it with admin key rotate ${id} --cancel (${error.message}).`,
-      { cause: error },
+      `API key ${id} has two secrets already: end that rotation first, with admin key rotate ${id} --finish, or --cancel.`,
     );
-  }
+  });
+  return withKnownOutcome(
+    change,
+    `It is not known whether the secret was added, and it is lost: if admin key show ${id} shows two secrets, remove it with admin key rotate ${id} --cancel`,
+  );
 }
 
 async function dropSecret(

@@ -1,4 +1,4 @@
-import { isCode, isReplaced } from "../../kube/errors.ts";
+import { isCode, isReplaced, KubeUnreachableError } from "../../kube/errors.ts";
 import { CliError } from "../failure.ts";
 
 /** Of several writers that conflict one succeeds, so this many may change an object at the same time. */
@@ -36,6 +36,20 @@ export async function deleteUnlessChanged(what: string, act: () => Promise<void>
       `${what} has changed since it was read, and was not deleted: check it, then run the command again.`,
       { cause },
     );
+  }
+}
+
+/**
+ * Waits for a write that a person cannot simply repeat.
+ *
+ * @param sentence what to do if there is no response, so that the outcome is unknown; without the period
+ */
+export async function withKnownOutcome<T>(write: Promise<T>, sentence: string): Promise<T> {
+  try {
+    return await write;
+  } catch (error) {
+    if (!(error instanceof KubeUnreachableError)) throw error;
+    throw new CliError(`${sentence} (${error.message}).`, { cause: error });
   }
 }
 

@@ -14,7 +14,6 @@ import {
   smaller,
 } from "../../domain/size.ts";
 import type { Tier } from "../../domain/tier.ts";
-import { KubeUnreachableError } from "../../kube/errors.ts";
 import type { KubeObject } from "../../kube/objects.ts";
 import type { Service } from "../../records/service.ts";
 import { option } from "../../settings/option.ts";
@@ -28,7 +27,7 @@ import { desiredSize } from "../status/scaling-view.ts";
 import { recordsCommand } from "./command.ts";
 import { organizationOf, requireRecord, SERVICES, serviceArgument } from "./kinds.ts";
 import type { Records } from "./records.ts";
-import { retryOnConflict } from "./retry.ts";
+import { retryOnConflict, withKnownOutcome } from "./retry.ts";
 
 /** How long `--now` lets rollouts start outside the rollout window. */
 const IGNORE_WINDOW_MS = 2 * 3_600_000;
@@ -149,18 +148,13 @@ async function write(
   change: SizeChange,
   now: boolean,
 ): Promise<void> {
+  const { name } = scaling.metadata;
   const until = new Date(Date.now() + IGNORE_WINDOW_MS).toISOString();
   const annotations = { [REQUEST_ANNOTATION]: null, ...(now ? { [IGNORE_WINDOW_ANNOTATION]: until } : {}) };
-  try {
-    await records.change(PIPE_SCALINGS, scaling, { metadata: { annotations }, spec: change });
-  } catch (error) {
-    if (!(error instanceof KubeUnreachableError)) throw error;
-    const { name } = scaling.metadata;
-    throw new CliError(
-      `The write got no response, so the size of service ${name} may have changed: see admin service show ${name} before you run the command again, because a second rollback returns to the size before the first one (${error.message}).`,
-      { cause: error },
-    );
-  }
+  await withKnownOutcome(
+    records.change(PIPE_SCALINGS, scaling, { metadata: { annotations }, spec: change }),
+    `The write got no response, so the size of service ${name} may have changed: see admin service show ${name} before you run the command again, because a second rollback returns to the size before the first one`,
+  );
 }
 
 function sizeNotes(entry: HistoryEntry, change: SizeChange, tier: Tier | undefined): string[] {

@@ -132,10 +132,14 @@ async function readNamespaces(
     const got = await reader.get<KubeObject>("services", "get namespaces", path);
     // The permission is the same for all of them.
     if (!got) return states;
-    const { deletionTimestamp } = got.object?.metadata ?? {};
-    states.set(name, !got.object ? "missing" : deletionTimestamp === undefined ? "active" : "terminating");
+    states.set(name, stateOf(got.object));
   }
   return states;
+}
+
+function stateOf(namespace: KubeObject | undefined): NamespaceState {
+  if (!namespace) return "missing";
+  return namespace.metadata.deletionTimestamp === undefined ? "active" : "terminating";
 }
 
 /** PipeScalings, pipes, and the autoscalers that act on pipes. */

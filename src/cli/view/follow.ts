@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { type Clock, systemClock } from "../../runtime/clock.ts";
 import { EXIT_DONE, EXIT_TIMEOUT, EXIT_UNHEALTHY } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
@@ -45,20 +46,16 @@ export async function follow(
   { timeoutMs, clock = systemClock }: FollowOptions = {},
 ): Promise<number> {
   const display = io.terminal.output ? liveDisplay(io, clock) : plainDisplay(io, clock);
-  const ending = Promise.withResolvers<typeof EXIT_TIMEOUT>();
-  const onAbort = () => ending.reject(io.signal.reason);
-  if (io.signal.aborted) onAbort();
-  io.signal.addEventListener("abort", onAbort);
-  const timer =
-    timeoutMs === undefined ? undefined : setTimeout(() => ending.resolve(EXIT_TIMEOUT), timeoutMs);
-  const over = new AbortController();
+  const timeout = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs);
+  const end = timeout ? AbortSignal.any([io.signal, timeout]) : io.signal;
   let exitCode: number;
   try {
-    exitCode = await Promise.race([showUntilOutcome(source, display, over.signal), ending.promise]);
+    // The source may be waiting for a response when the watch ends.
+    exitCode = await Promise.race([showUntilOutcome(source(end), display, end), rejectionBy(end)]);
+  } catch (error) {
+    if (!timeout?.aborted || io.signal.aborted) throw error;
+    exitCode = EXIT_TIMEOUT;
   } finally {
-    over.abort();
-    clearTimeout(timer);
-    io.signal.removeEventListener("abort", onAbort);
     display.end();
   }
   if (exitCode === EXIT_TIMEOUT && timeoutMs !== undefined) {
@@ -67,13 +64,19 @@ export async function follow(
   return exitCode;
 }
 
+/** Rejects with the reason of the signal once it is aborted. */
+async function rejectionBy(signal: AbortSignal): Promise<never> {
+  if (!signal.aborted) await once(signal, "abort");
+  throw signal.reason;
+}
+
 async function showUntilOutcome(
-  source: (signal: AbortSignal) => AsyncGenerator<Update>,
+  updates: AsyncGenerator<Update>,
   display: Display,
-  over: AbortSignal,
+  end: AbortSignal,
 ): Promise<number> {
-  for await (const update of source(over)) {
-    if (over.aborted) return EXIT_TIMEOUT;
+  for await (const update of updates) {
+    end.throwIfAborted();
     display.show(update);
     const exitCode = "view" in update ? EXIT_CODES.get(update.view.state) : undefined;
     if (exitCode !== undefined) return exitCode;
