@@ -1,39 +1,25 @@
-import * as z from "zod";
-import { hyphenated, parseWritten } from "../settings/option.ts";
-import { choicesOf } from "../settings/values.ts";
+import type * as z from "zod";
+import { declaredOptions, hyphenated, option, parseWritten } from "../settings/option.ts";
 
-export interface ArgumentText {
-  readonly description: string;
+/** Declares an argument: a word of the command line that is known by its position, and has no variable. */
+export function argument<S extends z.ZodType>(schema: S, text: { readonly description: string }): S {
+  return option(schema, text);
 }
 
-interface Declared extends ArgumentText {
-  readonly choices: readonly string[] | undefined;
-}
-
-const texts = z.registry<Declared>();
-
-/** Declares an argument: a word of the command line that is known by its place alone, and has no variable. */
-export function argument<S extends z.ZodType>(schema: S, text: ArgumentText): S {
-  const own = schema.clone();
-  texts.add(own, { ...text, choices: choicesOf(schema) });
-  return own;
-}
-
-export interface DeclaredArgument extends Declared {
+export interface DeclaredArgument {
   readonly key: string;
+  readonly description: string;
+  readonly choices: readonly string[] | undefined;
+  readonly required: boolean;
   /** `<service>`, or `[service]` for one that may be left out. */
   readonly term: string;
-  readonly required: boolean;
 }
 
 /** All arguments of a command, in their order: those that may be left out come last. */
 export function declaredArguments(args: z.ZodObject): DeclaredArgument[] {
-  const declared = Object.entries(args.shape).map(([key, schema]) => {
-    const text = texts.get(schema);
-    if (!text) throw new Error(`${key} is not declared by argument()`);
-    const required = !z.safeParse(schema, undefined).success;
+  const declared = declaredOptions(args).map(({ key, description, choices, required }) => {
     const name = hyphenated(key);
-    return { ...text, key, required, term: required ? `<${name}>` : `[${name}]` };
+    return { key, description, choices, required, term: required ? `<${name}>` : `[${name}]` };
   });
   const afterOptional = declared.find(({ required }, at) => required && declared[at - 1]?.required === false);
   if (afterOptional) throw new Error(`${afterOptional.key} comes after an argument that may be left out`);
@@ -41,9 +27,9 @@ export function declaredArguments(args: z.ZodObject): DeclaredArgument[] {
 }
 
 /**
- * The arguments' values, by their keys.
+ * Reads the values of the arguments.
  *
- * @param words as many as there are arguments, at most
+ * @param words at most as many as there are arguments
  * @throws UsageError with a sentence for each that is wrong or missing
  */
 export function readArguments<A extends z.ZodObject>(args: A, words: readonly string[]): z.output<A> {

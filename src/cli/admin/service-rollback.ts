@@ -86,7 +86,7 @@ export const rollbackService = recordsCommand({
       from: from && describeSize(from),
       to: entry.summary,
     });
-    for (const note of sizeNotes(entry, change, tier)) io.err(`${note}\n`);
+    io.err(sizeNote(entry, change, tier));
     if (scaling.spec.suspend) {
       io.err("The service is suspended: no pipe is resized until it is resumed.\n");
     }
@@ -157,17 +157,14 @@ async function write(
   );
 }
 
-function sizeNotes(entry: HistoryEntry, change: SizeChange, tier: Tier | undefined): string[] {
+/** The size that the pipes will get, if it may not be the size of the entry. */
+function sizeNote(entry: HistoryEntry, change: SizeChange, tier: Tier | undefined): string {
   if (change.replicaCpuMillicores === null) {
-    return [
-      `The size is removed from the PipeScaling, because ${entry.summary} was the default of the organization's tier: the tier decides the size again.`,
-    ];
+    return `The size is removed from the PipeScaling, because ${entry.summary} was the default of the organization's tier: the tier decides the size again.\n`;
   }
   const size = sizeOfEntry(entry);
-  if (!tier || smaller(size, tier.maximumSize) === size) return [];
-  return [
-    `The tier ${tier.name} allows ${describeSize(tier.maximumSize)} at most: the pipes get that size, and the PipeScaling reports TierLimited.`,
-  ];
+  if (!tier || smaller(size, tier.maximumSize) === size) return "";
+  return `The tier ${tier.name} allows ${describeSize(tier.maximumSize)} at most: the pipes get that size, and the PipeScaling reports TierLimited.\n`;
 }
 
 function sizeOfEntry({ replicaCpuMillicores, replicaMemoryGb }: HistoryEntry): Size {

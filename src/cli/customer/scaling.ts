@@ -17,8 +17,7 @@ import { outputOption } from "../common-options.ts";
 import { EXIT_DONE } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { type Format, printData, printList, printOne } from "../output.ts";
-import { exitCodeOf, follow, progressOnStderr } from "../view/follow.ts";
-import { poll } from "../view/poll.ts";
+import { exitCodeOf, watch } from "../view/follow.ts";
 import { requireWatch, watchOptions } from "../view/watch-options.ts";
 import { organizationOption, profileFlag, serviceArgument } from "./access.ts";
 import { apiCommand, servicePath } from "./command.ts";
@@ -39,9 +38,9 @@ const get = apiCommand({
   arguments: serviceArgument,
   options: z.object({ ...watchOptions, ...organizationOption, ...outputOption }),
   check: ({ watch, timeout }) => requireWatch(watch, timeout),
-  async run(api, { service, watch, timeout, organization, output }, io) {
+  async run(api, { service, watch: isWatch, timeout, organization, output }, io) {
     const path = `${await servicePath(api, { service, organization })}/pipesCdcScaling`;
-    if (watch) return await watchScaling(io, { api, path, service, requested: undefined }, output, timeout);
+    if (isWatch) return await watchScaling(io, { api, path, service, requested: undefined }, output, timeout);
     const { result } = await api.request({ method: "GET", path: `${path}/progress` }, progress);
     if (output === "table") printProgress(io, service, result);
     else printData(io, output, { service, ...result });
@@ -86,13 +85,13 @@ const set = apiCommand({
     requireWatch(watch, timeout);
     sizeFrom(cores, memoryGb);
   },
-  async run(api, { service, cores, memoryGb, watch, timeout, organization, output }, io) {
+  async run(api, { service, cores, memoryGb, watch: isWatch, timeout, organization, output }, io) {
     const { cpuMillicores, memoryGib } = sizeFrom(cores, memoryGb);
     const body = { replicaCpuMillicores: cpuMillicores, replicaMemoryGb: memoryGib };
     const path = `${await servicePath(api, { service, organization })}/pipesCdcScaling`;
     const { requestId, result } = await api.request({ method: "PATCH", path, body }, sizeFields);
     const size = toSize(result);
-    if (watch) {
+    if (isWatch) {
       io.err(`Accepted: ${describeSize(size)} (request ${requestId}).\n`);
       return await watchScaling(io, { api, path, service, requested: { size, requestId } }, output, timeout);
     }
@@ -122,7 +121,6 @@ function sizeFrom(cores: number | undefined, memoryGb: number | undefined): Size
   throw new UsageError("No size is given: give --cores or --memory-gb.");
 }
 
-/** With json or yaml the progress goes to standard error, and the outcome to standard output. */
 async function watchScaling(
   io: Io,
   options: ScalingWatchOptions,
@@ -130,15 +128,11 @@ async function watchScaling(
   timeoutMs: number | undefined,
 ): Promise<number> {
   const { api, service, requested } = options;
-  const watch = new ScalingWatch(options);
+  const scaling = new ScalingWatch(options);
   try {
-    return await follow(
-      output === "table" ? io : progressOnStderr(io),
-      (signal) => poll(watch.pollOptions, signal),
-      { timeoutMs },
-    );
+    return await watch(io, output, scaling.pollOptions, timeoutMs);
   } finally {
-    if (output !== "table" && watch.last) printData(io, output, { service, ...watch.last });
+    if (output !== "table" && scaling.last) printData(io, output, { service, ...scaling.last });
     if (io.signal.aborted && requested) {
       io.err(`The rescale goes on. To watch it: ${watchCommand(api, service)}\n`);
     }

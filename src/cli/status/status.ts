@@ -11,8 +11,7 @@ import { outputOption } from "../common-options.ts";
 import { EXIT_DONE, EXIT_UNHEALTHY } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { type Format, printData, printList } from "../output.ts";
-import { exitCodeOf, follow, progressOnStderr } from "../view/follow.ts";
-import { poll } from "../view/poll.ts";
+import { exitCodeOf, watch } from "../view/follow.ts";
 import { requireWatch, watchOptions } from "../view/watch-options.ts";
 import { dataRow, nextSteps, printService, TABLE_COLUMNS, tableRow } from "./print.ts";
 import { findService, readStatus, readStatuses, type ServiceStatus } from "./services.ts";
@@ -42,7 +41,7 @@ export const status = recordsCommand({
     if (watch && service === undefined) throw new UsageError("--watch needs a service: name one.");
     requireWatch(watch, timeout);
   },
-  async run(records, { service: idOrName, watch, timeout: timeoutMs, output }, io) {
+  async run(records, { service: idOrName, watch: isWatch, timeout: timeoutMs, output }, io) {
     const { kube, namespace } = records;
     const objects = await records.list<ConfigMap>(CONFIG_MAPS, "service");
     // doctor reports malformed organizations.
@@ -56,7 +55,7 @@ export const status = recordsCommand({
     const service = findService(records, objects, idOrName);
     const read = () => readStatus(kube, service, organizations, io.signal);
     const first = await read();
-    if (watch) return await watchOne(io, output, read, namespace, timeoutMs);
+    if (isWatch) return await watchOne(io, output, read, namespace, timeoutMs);
     if (output === "table") printService(io, first, namespace);
     else printData(io, output, dataRow(first));
     return exitCodeOf(first.view);
@@ -73,24 +72,20 @@ function showAll(io: Io, output: Format, statuses: readonly ServiceStatus[]): nu
 
 const POLL_MS = 1000;
 
-/** With json or yaml the progress goes to standard error, and the outcome to standard output. */
 async function watchOne(
   io: Io,
   output: Format,
-  read: () => Promise<ServiceStatus>,
+  readStatus: () => Promise<ServiceStatus>,
   namespace: string,
   timeoutMs: number | undefined,
 ): Promise<number> {
   let last: ServiceStatus | undefined;
-  const readView = async () => {
-    last = await read();
+  const read = async () => {
+    last = await readStatus();
     return { view: last.view };
   };
-  const exitCode = await follow(
-    output === "table" ? io : progressOnStderr(io),
-    (signal) => poll({ read: readView, retryAfterMs, intervalMs: POLL_MS, isKnownToWork: true }, signal),
-    { timeoutMs },
-  );
+  const options = { read, retryAfterMs, intervalMs: POLL_MS, isKnownToWork: true };
+  const exitCode = await watch(io, output, options, timeoutMs);
   if (output !== "table" && last) printData(io, output, dataRow(last));
   const steps = exitCode === EXIT_UNHEALTHY && last ? nextSteps(last, namespace) : [];
   for (const step of steps) io.err(`${step}\n`);

@@ -2,8 +2,9 @@ import { once } from "node:events";
 import { type Clock, systemClock } from "../../runtime/clock.ts";
 import { EXIT_DONE, EXIT_TIMEOUT, EXIT_UNHEALTHY } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
+import type { Format } from "../output.ts";
 import { painter } from "../style.ts";
-import type { Update } from "./poll.ts";
+import { type PollOptions, poll, type Update } from "./poll.ts";
 import { frame, plainLines } from "./render.ts";
 import type { RescaleState, RescaleView } from "./rescale-view.ts";
 import { broken, labeled, printable } from "./text.ts";
@@ -23,14 +24,24 @@ const EXIT_CODES: ReadonlyMap<RescaleState, number> = new Map([
 
 type FollowIo = Pick<Io, "out" | "err" | "terminal" | "signal">;
 
-/** Sends the progress to standard error as plain lines, so that standard output has only data for programs. */
-export function progressOnStderr({ err, signal, terminal }: FollowIo): FollowIo {
-  return { out: err, err, signal, terminal: { ...terminal, output: false } };
-}
-
 /** The exit code for a rescale in this state, which need not be its outcome. */
 export function exitCodeOf({ state }: Pick<RescaleView, "state">): number {
   return EXIT_CODES.get(state) ?? EXIT_DONE;
+}
+
+/**
+ * Polls a rescale until its outcome. With json or yaml the progress goes to standard error as plain lines, so that
+ * standard output has only data for programs.
+ */
+export function watch(
+  io: FollowIo,
+  output: Format,
+  options: PollOptions,
+  timeoutMs: number | undefined,
+): Promise<number> {
+  const { err, signal, terminal } = io;
+  const onStderr = { out: err, err, signal, terminal: { ...terminal, output: false } };
+  return follow(output === "table" ? io : onStderr, (end) => poll(options, end), { timeoutMs });
 }
 
 /**
