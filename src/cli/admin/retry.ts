@@ -1,7 +1,7 @@
 import { isCode, isReplaced, KubeUnreachableError } from "../../kube/errors.ts";
 import { CliError } from "../failure.ts";
 
-/** Of several writers that conflict one succeeds, so this many may change an object at the same time. */
+/** One of several conflicting writers succeeds, so this many can change an object at the same time. */
 const MAX_ATTEMPTS = 100;
 
 /**
@@ -23,7 +23,7 @@ export async function retryOnConflict<T>(what: string, attempt: () => Promise<T>
 }
 
 /**
- * Deletes what a person has confirmed: if it has changed since, the person should look again.
+ * Deletes an object that a person has confirmed, unless it has changed since.
  *
  * @param what as in "… has changed"
  */
