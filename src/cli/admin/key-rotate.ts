@@ -1,8 +1,7 @@
 import * as z from "zod";
 import { type ApiKey, formatSecretHashes, newCredentials, sha256 } from "../../records/api-key.ts";
-import { option, UsageError } from "../../settings/option.ts";
-import { onOff } from "../../settings/values.ts";
-import { outputOption, yesOption } from "../common-options.ts";
+import { UsageError } from "../../settings/option.ts";
+import { outputOption, switchOption, yesOption } from "../common-options.ts";
 import { confirm } from "../confirm.ts";
 import { CliError } from "../failure.ts";
 import type { Io } from "../io.ts";
@@ -26,8 +25,8 @@ export const rotateKey = recordsCommand({
   ],
   arguments: z.object(keyArgument),
   options: z.object({
-    finish: option(onOff, { description: "drop the older secret", default: "false" }),
-    cancel: option(onOff, { description: "drop the newer secret", default: "false" }),
+    finish: switchOption("drop the older secret"),
+    cancel: switchOption("drop the newer secret"),
     ...ofOrganization,
     ...yesOption,
     ...outputOption,

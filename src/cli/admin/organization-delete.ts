@@ -2,9 +2,7 @@ import * as z from "zod";
 import type { ConfigMap, Secret } from "../../kube/objects.ts";
 import { CONFIG_MAPS, SECRETS } from "../../kube/paths.ts";
 import type { RecordKind } from "../../records/labels.ts";
-import { option } from "../../settings/option.ts";
-import { onOff } from "../../settings/values.ts";
-import { yesOption } from "../common-options.ts";
+import { switchOption, yesOption } from "../common-options.ts";
 import { confirm } from "../confirm.ts";
 import { CliError } from "../failure.ts";
 import { recordsCommand } from "./command.ts";
@@ -21,10 +19,7 @@ export const deleteOrganization = recordsCommand({
   examples: ["admin organization delete <uuid>", "admin organization delete <uuid> --with-services --yes"],
   arguments: z.object(organizationArgument),
   options: z.object({
-    withServices: option(onOff, {
-      description: "delete the records of its services too, with their backup settings",
-      default: "false",
-    }),
+    withServices: switchOption("delete the records of its services too, with their backup settings"),
     ...yesOption,
   }),
   async run(records, { organization: id, withServices, yes }, io) {

@@ -6,8 +6,8 @@ import { membersConfigMapName } from "../../records/members.ts";
 import { type Organization, organizationConfigMap } from "../../records/organization.ts";
 import { option } from "../../settings/option.ts";
 import { readTiers, tiersFileSetting } from "../../settings/tiers.ts";
-import { nonEmptyText, onOff } from "../../settings/values.ts";
-import { outputOption } from "../common-options.ts";
+import { nonEmptyText } from "../../settings/values.ts";
+import { outputOption, switchOption } from "../common-options.ts";
 import { printList, printOne, type Row } from "../output.ts";
 import { recordsCommand } from "./command.ts";
 import {
@@ -56,10 +56,7 @@ export const createOrganization = recordsCommand({
       description: "its tier, which gives the default and the largest size of its pipes",
     }),
     ...idOption,
-    createNamespace: option(onOff, {
-      description: "create the namespace of the records, too, if it does not exist",
-      default: "false",
-    }),
+    createNamespace: switchOption("create the namespace of the records, too, if it does not exist"),
     ...rolloutWindowOption,
     ...tiersFileSetting,
     ...outputOption,

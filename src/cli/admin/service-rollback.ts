@@ -18,9 +18,9 @@ import type { KubeObject } from "../../kube/objects.ts";
 import type { Service } from "../../records/service.ts";
 import { option } from "../../settings/option.ts";
 import { readTiers, tiersFileSetting } from "../../settings/tiers.ts";
-import { integer, onOff } from "../../settings/values.ts";
+import { integer } from "../../settings/values.ts";
 import { PROGRAM } from "../command.ts";
-import { outputOption, recordsFlag } from "../common-options.ts";
+import { outputOption, recordsFlag, switchOption } from "../common-options.ts";
 import { CliError } from "../failure.ts";
 import { printOne } from "../output.ts";
 import { desiredSize } from "../status/scaling-view.ts";
@@ -51,11 +51,8 @@ export const rollbackService = recordsCommand({
       description: "an older size of the history, by the CPU cores of each replica",
       flagOnly: true,
     }),
-    now: option(onOff, {
-      description: "do not wait for the rollout window, for the next 2 hours",
-      default: "false",
-    }),
-    dryRun: option(onOff, { description: "print the size and write nothing", default: "false" }),
+    now: switchOption("do not wait for the rollout window, for the next 2 hours"),
+    dryRun: switchOption("print the size and write nothing"),
     ...tiersFileSetting,
     ...outputOption,
   }),

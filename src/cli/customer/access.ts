@@ -4,8 +4,9 @@ import * as z from "zod";
 import { canonicalUuid } from "../../domain/identifiers.ts";
 import { isLoopback } from "../../kube/loopback.ts";
 import { option, UsageError } from "../../settings/option.ts";
-import { nonEmptyText, onOff, written } from "../../settings/values.ts";
+import { nonEmptyText, written } from "../../settings/values.ts";
 import { argument } from "../argument.ts";
+import { switchOption } from "../common-options.ts";
 import { CliError } from "../failure.ts";
 import { uuid } from "../values.ts";
 import type { Profile, Profiles } from "./profile-file.ts";
@@ -50,10 +51,9 @@ export const caFileOption = {
 };
 
 export const insecureHttpOption = {
-  insecureHttp: option(onOff, {
-    description: "allow plain HTTP to another machine, although everybody on the way can read the key",
-    default: "false",
-  }),
+  insecureHttp: switchOption(
+    "allow plain HTTP to another machine, although everybody on the way can read the key",
+  ),
 };
 
 /** Options of every command that calls the API. */

@@ -161,7 +161,7 @@ async function checkPipes(
   const autoscalers = await readAutoscalers(reader, namespaces);
   const results = pipes.flatMap((pipe) => checkPipe(pipe, byId, actingOn(pipe, autoscalers)));
   report.add("scalings", [
-    ...scalings.flatMap((each) => checkScaling(each, byId, records)),
+    ...scalings.flatMap((each) => checkScaling(each, byId, records) ?? []),
     ...checkUnscaled(services, scalings, pipes),
   ]);
   if (pipes.length > 0) report.add("pipes", results, `The pipes can be resized: ${pipes.length}.`);

@@ -116,7 +116,7 @@ export function checkInstallations(
         "Install the whole chart: helm upgrade --install",
       ),
     ),
-    ...ours.flatMap((each) => [checkReadiness(each), ...checkVersion(each, ownVersion)]),
+    ...ours.flatMap((each) => [checkReadiness(each), checkVersion(each, ownVersion) ?? []].flat()),
   ];
 }
 
@@ -142,14 +142,12 @@ function checkReadiness({ component, namespace, name, ready, updated, replicas }
   );
 }
 
-function checkVersion({ component, version }: Installation, ownVersion: string): Result[] {
-  if (version === undefined || version === ownVersion) return [];
-  return [
-    warning(
-      `The ${component} has version ${version}, and this program ${ownVersion}, so its checks may not apply.`,
-      `Use pipe-scaling ${version}, or upgrade the installation.`,
-    ),
-  ];
+function checkVersion({ component, version }: Installation, ownVersion: string): Result | undefined {
+  if (version === undefined || version === ownVersion) return undefined;
+  return warning(
+    `The ${component} has version ${version}, and this program ${ownVersion}, so its checks may not apply.`,
+    `Use pipe-scaling ${version}, or upgrade the installation.`,
+  );
 }
 
 /** Names of the tiers of an installed controller; `undefined` if its ConfigMap cannot be read. */

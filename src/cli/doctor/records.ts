@@ -108,12 +108,12 @@ export function checkReferences(references: References, records: string): Result
     ...services.flatMap((service) => {
       const { id, name, organizationId } = service;
       const edit = `kubectl edit configmap ${serviceConfigMapName(id)} --namespace ${records}`;
-      const inNamespace = checkNamespace(service, references, edit);
+      const inNamespace = checkNamespace(service, references, edit) ?? [];
       if (known.has(organizationId)) return inNamespace;
       const message = `The service ${name} (${id}) belongs to the organization ${organizationId}, which has no well-formed record, so its pipes are not resized.`;
       const configMap = organizationConfigMapName(organizationId);
       const remedy = `Create the ConfigMap ${configMap} (${create(organizationId)}), or correct the label: ${edit}`;
-      return [error(message, remedy), ...inNamespace];
+      return [error(message, remedy)].concat(inNamespace);
     }),
     ...keys
       .filter(({ organizationId }) => !known.has(organizationId))
@@ -126,34 +126,29 @@ export function checkReferences(references: References, records: string): Result
   ];
 }
 
+/** Checks the namespace of a service's pipes; `undefined` if it is fine, or cannot be read. */
 function checkNamespace(
   { id, name, namespace }: Service,
   { namespaces, pipeNamespaces }: References,
   edit: string,
-): Result[] {
+): Result | undefined {
   const service = `The service ${name} (${id})`;
   const state = namespaces.get(namespace);
   if (state === "missing") {
-    return [
-      error(
-        `${service} names the namespace ${namespace} for its pipes, which does not exist.`,
-        `kubectl create namespace ${namespace}, or name another one: ${edit}`,
-      ),
-    ];
+    return error(
+      `${service} names the namespace ${namespace} for its pipes, which does not exist.`,
+      `kubectl create namespace ${namespace}, or name another one: ${edit}`,
+    );
   }
   if (state === "terminating") {
-    return [
-      warning(
-        `${service} has its pipes in the namespace ${namespace}, which is being deleted: they are not resized.`,
-        `When its pipes run in another namespace: ${edit}`,
-      ),
-    ];
+    return warning(
+      `${service} has its pipes in the namespace ${namespace}, which is being deleted: they are not resized.`,
+      `When its pipes run in another namespace: ${edit}`,
+    );
   }
-  if (pipeNamespaces.length === 0 || pipeNamespaces.includes(namespace)) return [];
-  return [
-    error(
-      `${service} has its pipes in the namespace ${namespace}, which the controller does not watch.`,
-      "Add it to pipes.namespaces in the values of the chart: helm upgrade.",
-    ),
-  ];
+  if (pipeNamespaces.length === 0 || pipeNamespaces.includes(namespace)) return undefined;
+  return error(
+    `${service} has its pipes in the namespace ${namespace}, which the controller does not watch.`,
+    "Add it to pipes.namespaces in the values of the chart: helm upgrade.",
+  );
 }
