@@ -37,14 +37,12 @@ const envelope = z.object({ requestId: z.string(), status: z.literal(200) });
  * when the API says, a write too; a request without a response is not repeated.
  */
 export class ApiClient {
+  readonly access: Access;
   readonly #options: ApiClientOptions;
 
   constructor(options: ApiClientOptions) {
+    this.access = options.access;
     this.#options = options;
-  }
-
-  get access(): Access {
-    return this.#options.access;
   }
 
   /** @param schema of the result */

@@ -34,11 +34,19 @@ export async function readStatus(
   organizations: Organizations,
   signal: AbortSignal,
 ): Promise<ServiceStatus> {
-  const { id, namespace, name, organizationId } = service;
+  const { id, namespace } = service;
   const selection = { namespace, query: { fieldSelector: `metadata.name=${id}` } };
   const [scaling] = await listScalings(client, selection, signal);
-  const organization = organizations.get(organizationId);
-  return { service, organization, scaling, view: viewOf(name, scaling) };
+  return statusOf(service, organizations, scaling);
+}
+
+function statusOf(
+  service: Service,
+  organizations: Organizations,
+  scaling: PipeScalingView | undefined,
+): ServiceStatus {
+  const organization = organizations.get(service.organizationId);
+  return { service, organization, scaling, view: viewOf(service.name, scaling) };
 }
 
 /** Reads all PipeScalings at once if that is allowed, otherwise namespace by namespace. */
@@ -57,12 +65,11 @@ export async function readStatuses(
   const all = everywhere ?? lists.flatMap((scalings) => scalings ?? []);
   const scalings = new Map(all.map((each) => [`${each.metadata.namespace}/${each.metadata.name}`, each]));
   return services.map((service) => {
-    const { id, name, namespace, organizationId } = service;
-    const scaling = scalings.get(`${namespace}/${id}`);
+    const { id, namespace } = service;
+    const status = statusOf(service, organizations, scalings.get(`${namespace}/${id}`));
+    if (!forbidden.has(namespace)) return status;
     const message = `You may not list the PipeScalings of the namespace ${namespace}.`;
-    const problem = forbidden.has(namespace) ? { reason: "Forbidden", message } : {};
-    const view = { ...viewOf(name, scaling), ...problem };
-    return { service, organization: organizations.get(organizationId), scaling, view };
+    return { ...status, view: { ...status.view, reason: "Forbidden", message } };
   });
 }
 
