@@ -27,7 +27,8 @@ const UNKNOWN_OUTCOME = "It is not known whether the change was made; it is safe
 const CAUSES: readonly (readonly [codes: RegExp, message: string])[] = [
   [/^ECONNREFUSED$/, "{origin} refused the connection: check the address, and that the API runs."],
   [/^(ENOTFOUND|EAI_AGAIN)$/, "The host {host} cannot be resolved: check the address and the network."],
-  [/^CERT_HAS_EXPIRED$/, "The certificate of {origin} has expired: ask the operator to renew it."],
+  [/^(EHOSTUNREACH|ENETUNREACH)$/, "There is no route to {host}: check the address and the network."],
+  [/^CERT_HAS_EXPIRED$/, "The certificate of {origin} has expired, or the clock of this machine is wrong."],
   [
     /^ERR_TLS_CERT_ALTNAME_INVALID$/,
     "The certificate of {origin} is not valid for {host}: check the address.",
