@@ -4,6 +4,7 @@ import type { KubeObject } from "../../kube/objects.ts";
 import { collectionPath, objectPath, type Resource } from "../../kube/paths.ts";
 import { ORGANIZATION_LABEL, RESOURCE_LABEL, type RecordKind } from "../../records/labels.ts";
 import { CliError } from "../failure.ts";
+import { unlessCode } from "../unless-code.ts";
 
 /** Manager of the fields that the command line writes, as managedFields name it. */
 const FIELD_MANAGER = "pipe-scaling-cli";
@@ -45,25 +46,16 @@ export class Records {
   /** Creates the namespace of the records unless it exists. */
   async createNamespace(): Promise<void> {
     const body = { apiVersion: "v1", kind: "Namespace", metadata: { name: this.namespace } };
-    try {
-      await this.#write({ method: "POST", path: "/api/v1/namespaces", body });
-    } catch (error) {
-      if (!isCode(error, 409)) throw error;
-    }
+    await unlessCode(409, this.#write({ method: "POST", path: "/api/v1/namespaces", body }), undefined);
   }
 
-  async get<T extends KubeObject>(
+  get<T extends KubeObject>(
     resource: Resource,
     name: string,
     namespace = this.namespace,
   ): Promise<T | undefined> {
-    try {
-      const path = objectPath(resource, namespace, name);
-      return await this.kube.json<T>({ path, signal: this.#signal });
-    } catch (error) {
-      if (isCode(error, 404)) return undefined;
-      throw error;
-    }
+    const path = objectPath(resource, namespace, name);
+    return unlessCode(404, this.kube.json<T>({ path, signal: this.#signal }), undefined);
   }
 
   async list<T extends KubeObject>(
@@ -110,11 +102,8 @@ export class Records {
   async delete(resource: Resource, { metadata }: KubeObject): Promise<void> {
     const { name, uid, resourceVersion } = metadata;
     const body = { apiVersion: "v1", kind: "DeleteOptions", preconditions: { uid, resourceVersion } };
-    try {
-      await this.#write({ method: "DELETE", path: objectPath(resource, this.namespace, name), body });
-    } catch (error) {
-      if (!isCode(error, 404)) throw error;
-    }
+    const path = objectPath(resource, this.namespace, name);
+    await unlessCode(404, this.#write({ method: "DELETE", path, body }), undefined);
   }
 
   /**
@@ -132,9 +121,9 @@ export class Records {
     }
   }
 
-  #write<T>(request: KubeRequest): Promise<T> {
+  async #write<T>(request: KubeRequest): Promise<T> {
     this.#signal?.throwIfAborted();
-    return this.kube.json<T>({ query: { fieldManager: FIELD_MANAGER }, ...request });
+    return await this.kube.json<T>({ query: { fieldManager: FIELD_MANAGER }, ...request });
   }
 
   #namespaceMissing(cause: Error): CliError {

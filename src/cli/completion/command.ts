@@ -2,7 +2,74 @@ import * as z from "zod";
 import { oneOf } from "../../settings/values.ts";
 import { argument } from "../argument.ts";
 import { defineCommand } from "../command.ts";
-import { SCRIPTS } from "./scripts.ts";
+import { FILES } from "./candidates.ts";
+
+/*
+ * Each script asks `pipe-scaling __complete -- words…` for the candidates (candidates.ts). With the compile cache of
+ * Node.js the response takes half the time.
+ */
+
+const COMPILE_CACHE = `\${XDG_CACHE_HOME:-$HOME/.cache}/pipe-scaling`;
+
+/** For bash 3.2 and newer (macOS has no other), without the package bash-completion. */
+const bash = `# bash completion of pipe-scaling
+
+_pipe_scaling() {
+  local IFS=$'\\n' current=\${COMP_WORDS[COMP_CWORD]} lines
+  [[ $current == = ]] && current=
+  lines=($(NODE_COMPILE_CACHE=${COMPILE_CACHE} pipe-scaling __complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+  if [[ \${lines[0]} == ${FILES} ]]; then
+    compopt -o filenames 2>/dev/null
+    COMPREPLY=($(compgen -f -- "$current"))
+  else
+    COMPREPLY=("\${lines[@]%%$'\\t'*}")
+  fi
+}
+
+complete -F _pipe_scaling pipe-scaling
+`;
+
+/** For a folder of `fpath`, under the name `_pipe-scaling`, or to be sourced after `compinit`. */
+const zsh = `#compdef pipe-scaling
+# zsh completion of pipe-scaling
+
+_pipe_scaling() {
+  local -a lines=("\${(@f)$(NODE_COMPILE_CACHE=${COMPILE_CACHE} pipe-scaling __complete -- "\${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  compset -P '--*='
+  if [[ $lines[1] == ${FILES} ]]; then
+    _files
+  elif [[ -n $lines[1] ]]; then
+    lines=("\${(@)lines//:/\\\\:}")
+    lines=("\${(@)lines/$'\\t'/:}")
+    _describe pipe-scaling lines
+  fi
+}
+
+if [[ $funcstack[1] == _pipe_scaling ]]; then
+  _pipe_scaling "$@"
+else
+  compdef _pipe_scaling pipe-scaling
+fi
+`;
+
+const fish = `# fish completion of pipe-scaling
+
+function __pipe_scaling
+    set -q XDG_CACHE_HOME; or set -l XDG_CACHE_HOME ~/.cache
+    set -lx NODE_COMPILE_CACHE $XDG_CACHE_HOME/pipe-scaling
+    set -l current (commandline -ct)
+    set -l flag (string match -r '^--[^=]+=' -- $current)
+    set -l lines (pipe-scaling __complete -- (commandline -opc)[2..] "$current" 2>/dev/null)
+    if test "$lines" = ${FILES}
+        set lines (__fish_complete_path (string replace -r '^--[^=]+=' '' -- $current))
+    end
+    printf "$flag%s\\n" $lines
+end
+
+complete -c pipe-scaling -f -a '(__pipe_scaling)'
+`;
+
+const SCRIPTS = { bash, zsh, fish };
 
 export const completion = defineCommand({
   name: "completion",

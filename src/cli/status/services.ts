@@ -13,6 +13,7 @@ import { PROGRAM } from "../command.ts";
 import { recordsFlag } from "../common-options.ts";
 import { CliError } from "../failure.ts";
 import { listAll, type Selection } from "../list.ts";
+import { unlessCode } from "../unless-code.ts";
 import type { RescaleView } from "../view/rescale-view.ts";
 import { viewOf } from "./scaling-view.ts";
 
@@ -57,7 +58,7 @@ export async function readStatuses(
   signal: AbortSignal,
 ): Promise<ServiceStatus[]> {
   const list = (namespace: string | undefined) =>
-    unlessForbidden(listScalings(client, { namespace }, signal));
+    unlessCode(403, listScalings(client, { namespace }, signal), undefined);
   const everywhere = await list(undefined);
   const namespaces = everywhere ? [] : [...new Set(services.map(({ namespace }) => namespace))];
   const lists = await Promise.all(namespaces.map(list));
@@ -87,15 +88,6 @@ async function listScalings(
     const message =
       "The cluster has no CRD of PipeScaling: install the operator, or at least its CustomResourceDefinition (crds/).";
     throw new CliError(message, { cause });
-  }
-}
-
-async function unlessForbidden<T>(reading: Promise<T>): Promise<T | undefined> {
-  try {
-    return await reading;
-  } catch (error) {
-    if (isCode(error, 403)) return undefined;
-    throw error;
   }
 }
 
