@@ -31,9 +31,14 @@ export const ofOrganization = {
 };
 
 /** The properties of a key that are shown. The key id and the secrets are not stored. */
-export function shownKey({ secretHashes, ipAccessList, secretName, ...key }: NamedKey) {
+export function shownKey(key: NamedKey) {
+  const { id, organizationId, name, keySuffix, state, roles, createdAt, expireAt, ipAccessList } = key;
   const allowFrom = ipAccessList.map(({ source }) => source);
-  return { ...key, allowFrom, secrets: secretHashes.length, secretName };
+  const secrets = key.secretHashes.length;
+  return {
+    ...{ id, organizationId, name, keySuffix, state, roles, createdAt, expireAt },
+    ...{ allowFrom, secrets, secretName: key.secretName },
+  };
 }
 
 export const listKeys = recordsCommand({
