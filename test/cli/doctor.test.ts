@@ -87,7 +87,6 @@ async function report(args = words()): Promise<Report> {
   const { code, out, err } = await runProgram([...args, "--output", "json"]);
   if (out === "") throw new Error(`no results: ${err}`);
   const { results }: { results: CheckResult[] } = JSON.parse(out);
-  // The response time depends on the machine that runs the tests.
   for (const { severity, message, remedy } of results) {
     if (severity !== "ok") expect(remedy, message).toMatch(/\S/);
   }
