@@ -2,7 +2,7 @@ import type * as z from "zod";
 import packageJson from "../package.json" with { type: "json" };
 import { admin } from "./cli/admin/admin.ts";
 import { defineCommand, section } from "./cli/command.ts";
-import { completionCommand } from "./cli/completion/command.ts";
+import { completion } from "./cli/completion/command.ts";
 import { backup } from "./cli/customer/backup.ts";
 import { profile } from "./cli/customer/profile.ts";
 import { keys, members, organizations, services } from "./cli/customer/records.ts";
@@ -85,6 +85,6 @@ export const COMMANDS: ProgramSpec = {
     ...section(PROCESSES, api, controller),
     ...section(BY_KUBECONFIG, admin, status, doctor),
     ...section(BY_KEY, organizations, services, keys, scaling, backup, members, profile),
-    completionCommand(() => COMMANDS),
+    completion,
   ],
 };

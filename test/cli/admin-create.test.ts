@@ -91,7 +91,7 @@ describe("admin organization create", () => {
       ...["--output", "json"],
     ]);
     expect({ code, out }).toEqual({ code: 1, out: "" });
-    expect(err).toBe(`An organization with the id ${organization} already exists; it was not changed.\n`);
+    expect(err).toBe(`The organization with the id ${organization} already exists; it was not changed.\n`);
     expect(await object("configmap", `organization-${organization}`)).toEqual(before);
   });
 
@@ -182,7 +182,7 @@ describe("admin service create", () => {
     const { id } = await json(made, ...create("--organization", organization));
     const { code, err } = await run(create("--organization", organization, "--id", id));
     expect(code).toBe(1);
-    expect(err).toBe(`A service with the id ${id} already exists; it was not changed.\n`);
+    expect(err).toBe(`The service with the id ${id} already exists; it was not changed.\n`);
   });
 
   test("refuses an unknown organization", async () => {

@@ -100,7 +100,7 @@ describe("admin key show", () => {
     expect(await records.run(`admin key show ${id}`)).toEqual({
       code: 1,
       out: "",
-      err: `There is no API key with the id ${id}: see admin key list --organization <uuid>.\n`,
+      err: `There is no API key with the id ${id} in the namespace ${records.environment.records}: see admin key list --organization <uuid>.\n`,
     });
     const key = await makeKey();
     const elsewhere = await records.run(`admin key show ${key.id} --organization ${id}`);

@@ -87,19 +87,10 @@ async function report(args = words()): Promise<Report> {
   const { code, out, err } = await runProgram([...args, "--output", "json"]);
   if (out === "") throw new Error(`no results: ${err}`);
   const { results }: { results: CheckResult[] } = JSON.parse(out);
-  // The response time depends on the machine that runs the tests.
-  const steady = results.filter(({ message }) => !RESPONSE_TIME.test(message));
-  expect(results).toHaveLength(steady.length + (isReachable(results) ? 1 : 0));
-  for (const { severity, message, remedy } of steady) {
+  for (const { severity, message, remedy } of results) {
     if (severity !== "ok") expect(remedy, message).toMatch(/\S/);
   }
-  return { code, results: steady };
-}
-
-const RESPONSE_TIME = /^The API server (?:responds in|takes) \d+ ms/;
-
-function isReachable(results: readonly CheckResult[]): boolean {
-  return results.some(({ message }) => message.includes(" is reachable and runs "));
+  return { code, results };
 }
 
 /** The results as text, with placeholders for what differs from run to run. */
@@ -196,7 +187,7 @@ describe("doctor, of a healthy installation", () => {
       tiers: undefined,
       ownVersion: packageJson.version,
     });
-    const results = all.filter(({ message }) => !RESPONSE_TIME.test(message));
+    const results = all;
     const wrongClock = expect.stringMatching(
       /^warning: The clock of this machine is 60 min ahead of that of the API server/,
     );
@@ -621,10 +612,6 @@ describe("doctor, of the CRD", () => {
     await kubectl(cluster, ["replace", "-f", "-"], { input: JSON.stringify(manifest) });
   }
 
-  const OLDER =
-    "warning: The CRD of PipeScaling in the cluster is older than this program: it has no spec.suspend.";
-  const NEWER =
-    "warning: The CRD of PipeScaling in the cluster is newer than this program, which does not know spec.color.";
   const OTHER = expect.stringMatching(
     /^warning: The CRD of PipeScaling in the cluster differs from that of this program/,
   );
@@ -640,19 +627,9 @@ describe("doctor, of the CRD", () => {
     "warning: The PipeScaling RECORDS/SERVICE is not in PIPES, the namespace of the pipes of orders: it has no effect.",
   ];
 
-  it("reports one that is older, newer or changed", async () => {
+  it("reports one that differs from that of this program", async () => {
     const older = () => installCrd((properties) => delete properties["suspend"]);
-    await expectChange(older, { added: [OLDER], removed: [SAME_CRD] });
-    const newer = () =>
-      installCrd((properties) => {
-        properties["color"] = { type: "string" };
-      });
-    await expectChange(newer, { added: [NEWER], removed: [OLDER] });
-    const other = () =>
-      installCrd((properties) => {
-        properties["suspend"] = { type: "boolean" };
-      });
-    await expectChange(other, { added: [OTHER], removed: [NEWER] });
+    await expectChange(older, { added: [OTHER], removed: [SAME_CRD] });
   });
 
   it("reports one that does not serve the version", async () => {

@@ -175,23 +175,6 @@ describe("status --watch, during a long rollout", () => {
   });
 });
 
-describe("status --watch, of a rescale by another tier", () => {
-  it("does not end before the controller has observed the tier", async () => {
-    await environment.createPipe({ name: "pipe-a", cores: 2 });
-    const stop = await environment.startController();
-    await environment.waitForCondition("Ready", "True");
-    await stop();
-    await environment.setTier("basic");
-    const watch = startProgram(words());
-    await watch.waitFor("NotObservedYet: No controller has observed the new tier");
-    await environment.startController();
-    expect(await watch.exitCode).toBe(0);
-    expect(watch.out()).toMatch(
-      /scaled after \d:\d\d, 1\/1 pipe: Scaled: The one pipe runs 1 cpu \/ 4 Gi\.\n$/,
-    );
-  });
-});
-
 describe("status --watch, of a failed rescale", () => {
   it("ends with 3, the cause, the time of the next attempt and the next step", async () => {
     await createLimitedPipe("pipe-a");

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { argument, declaredArguments, readArguments } from "../../../src/cli/argument.ts";
-import { UsageError } from "../../../src/settings/option.ts";
+import { argument, declaredArguments } from "../../../src/cli/argument.ts";
+import { readOptions, UsageError } from "../../../src/settings/option.ts";
 import { integer, oneOf } from "../../../src/settings/values.ts";
 
 const args = z.object({
@@ -23,14 +23,10 @@ describe("an argument", () => {
     ]);
   });
 
-  test("is identified by its position", () => {
-    expect(readArguments(args, ["3", "zsh"])).toEqual({ pipeCount: 3, shell: "zsh" });
-    expect(readArguments(args, ["3"])).toEqual({ pipeCount: 3 });
-  });
-
-  test("is refused by name, with all validation errors at once", () => {
-    expect(() => readArguments(args, [])).toThrow(new UsageError("<pipe-count> is missing: how many."));
-    expect(() => readArguments(args, ["ten", "csh"])).toThrow(
+  test("is refused by name, with all that is wrong at once, and has no variable", () => {
+    const env = { PIPE_SCALING_PIPE_COUNT: "3" };
+    expect(() => readOptions(args, {}, env)).toThrow(new UsageError("<pipe-count> is missing: how many."));
+    expect(() => readOptions(args, { pipeCount: "ten", shell: "csh" }, {})).toThrow(
       [
         '<pipe-count> is "ten", but it must be a whole number from 1 to 9.',
         '[shell] is "csh", but it must be bash or zsh.',

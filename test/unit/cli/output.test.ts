@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { formatTable, printData, printDetails, printList, printOne } from "../../../src/cli/output.ts";
+import { formatTable, printData, printList, printOne } from "../../../src/cli/output.ts";
 import { fakeIo } from "../../support/fakes/fake-io.ts";
 
 const rows = [
@@ -80,7 +80,7 @@ test("an object prints its lists after its properties, or within the data", () =
     services: { columns: ["id"], rows: [{ id: "s" }] },
     members: { columns: ["userId"], rows: [] },
   };
-  const details = (output: "table" | "json") => printed((io) => printDetails(io, output, { id: "o" }, lists));
+  const details = (output: "table" | "json") => printed((io) => printOne(io, output, { id: "o" }, lists));
   expect(details("table")).toBe("ID  o\n\nSERVICES\nID\ns\n\nMEMBERS  none\n");
   expect(JSON.parse(details("json"))).toEqual({ id: "o", services: [{ id: "s" }], members: [] });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { oldTierOf, viewOf } from "../../../../src/cli/status/scaling-view.ts";
+import { viewOf } from "../../../../src/cli/status/scaling-view.ts";
 import type { Condition, PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
 import { describeSize, sizeOfCores } from "../../../../src/domain/size.ts";
 import { aScaling, NOW_MS } from "../../../support/fixtures/snapshot.ts";
@@ -69,17 +69,6 @@ describe("the view of a PipeScaling", () => {
     expect(state([], -1)).toEqual(["unknown", "NotObservedYet"]);
     const old = view({ ...IN_PROGRESS, observedGeneration: 0, desired: { ...fields(2), source: "Spec" } });
     expect(old).toMatchObject({ desired: sizeOfCores(4), pending: [] });
-  });
-
-  test("is propagating while it is scaled by a tier that its organization no longer has", () => {
-    const conditions = [condition("Ready", "True", "Scaled")];
-    const scaling = aScaling(4, { status: { ...IN_PROGRESS, conditions, tier: "basic" } });
-    const stateBy = (tier: string) => viewOf("orders", scaling, oldTierOf(scaling, { tier })).state;
-    expect(stateBy("basic")).toBe("scaled");
-    expect(stateBy("scale")).toBe("propagating");
-    expect(oldTierOf(scaling, undefined)).toBeUndefined();
-    const later = aScaling(4, { status: { ...IN_PROGRESS, conditions, tier: "scale" } });
-    expect(viewOf("orders", later, "basic").state).toBe("scaled");
   });
 
   test("has the time of the next attempt after a failure", () => {
