@@ -1,9 +1,13 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
 import { silentProgress } from "@pipe-scaling/local-cluster/progress";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Answer } from "./client.ts";
 import { clientOfText, createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
+
+const run = promisify(execFile);
 
 /** A call to the cluster takes at most 5 s (docs/reference/contract.md#limits); the rest is for busy machines. */
 const ANSWERED_WITHIN_MS = 8000;
@@ -56,6 +60,9 @@ test("while the API server hangs, reads succeed and writes fail in time; afterwa
   const pid = cluster.pid("kube-apiserver");
   process.kill(pid, "SIGSTOP");
   try {
+    // Its threads may run for a moment after the signal.
+    const isStopped = async () => (await run("ps", ["-o", "stat=", "-p", `${pid}`])).stdout.startsWith("T");
+    await waitFor(isStopped, { what: "the API server to hang" });
     await expectReadsOnly();
     expect((await clientOfText(api.opsUrl)("/metrics")).text).toMatch(
       /^pipe_scaling_cluster_request_duration_seconds_count\{verb="patch",resource="pipescalings",code="none"\} 1$/m,
