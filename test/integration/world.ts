@@ -106,6 +106,7 @@ export class World {
         tiers: TIERS,
         maxConcurrentRollouts: 50,
         rolloutTimeoutMs: 15 * 60_000,
+        resizeStrategy: "Rollout",
         ...settings,
       },
       createLogger("info", "controller", { write: (line) => this.#log.push(JSON.parse(line)) }),

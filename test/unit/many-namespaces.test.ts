@@ -24,6 +24,7 @@ function startController(server: FakeApiServer, pipeNamespaces: readonly string[
       tiers: new Map(BUILT_IN_TIERS),
       maxConcurrentRollouts: 50,
       rolloutTimeoutMs: 60_000,
+      resizeStrategy: "Rollout",
     },
     createLogger("info", "controller", { write: (line) => log.push(JSON.parse(line)) }),
     abort.signal,

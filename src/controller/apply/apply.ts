@@ -8,11 +8,12 @@ import { type Caches, PIPE_SELECTOR } from "../observe/caches.ts";
 import { type DeploymentView, toDeploymentView } from "../observe/deployment-view.ts";
 import type { LastRollout } from "../observe/last-rollout.ts";
 import { toPipeScalingView } from "../observe/pipe-scaling-view.ts";
-import { pipePatch, resourcesPatch } from "./pipe-patch.ts";
+import { applyInPlace, type InPlaceApplier } from "./in-place.ts";
+import { commitPatch, pipePatch, resourcesPatch } from "./pipe-patch.ts";
 import { type Validator, validate } from "./validate.ts";
 import { isOutcomeUnknown, writeErrorOf } from "./write-error.ts";
 
-export interface Applier extends Validator {
+export interface Applier extends Validator, Pick<InPlaceApplier, "resizes"> {
   readonly caches: Caches;
   /** Throws when this process may no longer write (runtime/leader.ts). */
   readonly assertMayWrite: () => void;
@@ -30,7 +31,7 @@ export async function apply(applier: Applier, action: Action): Promise<void> {
     case "create-pipe-scaling":
       return createPipeScaling(applier, action);
     case "resize":
-      return writePipe(applier, action, resourcesPatch(action, action.rollout.size));
+      return writePipe(applier, action, sizePatch(action));
     case "roll-back":
       return writePipe(applier, action, resourcesPatch(action, action.size));
     case "adopt":
@@ -41,7 +42,19 @@ export async function apply(applier: Applier, action: Action): Promise<void> {
       return refresh(applier, action.pipe);
     case "confirm-generation":
       return confirmGeneration(applier, action);
+    case "begin-in-place":
+    case "resize-pod":
+    case "delete-replica-set":
+    case "update-replica-set":
+    case "resume":
+    case "fall-back":
+      return applyInPlace(applier, action);
   }
+}
+
+function sizePatch(action: Extract<Action, { type: "resize" }>): object {
+  const { size } = action.rollout;
+  return action.isCommit ? commitPatch(action, size) : resourcesPatch(action, size);
 }
 
 async function createPipeScaling(

@@ -1,12 +1,14 @@
 import type { PipeFailure } from "../../crd/pipe-scaling.ts";
 import type { FailureReason } from "../../crd/reasons.ts";
 import { formatSize, sameSize } from "../../domain/size.ts";
+import type { InPlaceStep } from "../in-place/next-step.ts";
 import { type DeploymentView, isChangedByOwner, isRollingOut } from "../observe/deployment-view.ts";
 import type { WriteError, WriteRecord } from "../observe/write-record.ts";
 import type { AssessContext, Assessment } from "./assessment.ts";
 import { hasComeUp } from "./came-up.ts";
 import { type Cause, failureOf, reportedFailure } from "./failure.ts";
 import { autoscalerConflict, fieldConflict, strippedAnnotation } from "./field-conflict.ts";
+import { inPlaceStep } from "./in-place.ts";
 import { isRefusal, isRetryRequested, retryAtMs, retryDelayMs, writeDelayMs } from "./retry.ts";
 import { rolloutFailure, rolloutRecheckAtMs } from "./rollout-failure.ts";
 import { rolloutPhase } from "./rollout-phase.ts";
@@ -77,9 +79,23 @@ function assessSizable(pipe: DeploymentView, context: AssessContext): Result {
     const failure = writeFailure(pipe, write, write.outcome.error, context);
     return { state: "retrying", phase: "rolling-out", failure };
   }
+  const next = inPlaceStep(pipe, context);
+  if (next) return inPlaceResult(pipe, next, context);
   return sameSize(pipe.size, context.desired)
     ? assessSized(pipe, write, context)
     : assessUnsized(pipe, write, context);
+}
+
+/** A resize in place counts as a rollout until it ends. */
+function inPlaceResult(
+  pipe: DeploymentView,
+  next: InPlaceStep | "begin",
+  { inPlace, nowMs }: AssessContext,
+): Result {
+  const view = inPlace.get(pipe.metadata.uid);
+  const waitMs = next !== "begin" && next.type === "wait" && view ? next.untilMs - view.nowMs : undefined;
+  const recheck = waitMs === undefined ? {} : { recheckAtMs: nowMs + waitMs };
+  return { state: "rolling", phase: "rolling-out", inPlace: next, ...recheck };
 }
 
 /** The template has the desired size. A failed rollout takes precedence, because the pipe may have no pod left. */

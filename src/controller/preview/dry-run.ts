@@ -5,6 +5,7 @@ import { checkReachable } from "../../kube/reachable.ts";
 import { serviceIdOf } from "../../records/service.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import type { ControllerSettings } from "../../settings/controller.ts";
+import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
 import { countRolling } from "../decide/rolling.ts";
 import { hasVerticalAutoscalers } from "../observe/autoscaler-view.ts";
 import { type Caches, createCaches, createInformers } from "../observe/caches.ts";
@@ -17,10 +18,8 @@ export interface DryRun {
   readonly pipes: number;
 }
 
-type DryRunSettings = Pick<
-  ControllerSettings,
-  "kubeconfig" | "namespace" | "pipeNamespaces" | "tiers" | "rolloutTimeoutMs" | "maxConcurrentRollouts"
->;
+type DryRunSettings = Pick<ControllerSettings, "kubeconfig" | "namespace" | "pipeNamespaces" | "tiers"> &
+  RolloutPolicy;
 
 /** Retry time while the server responds that it is busy, as it does for a new CRD. */
 const PATIENCE_MS = 30_000;
@@ -67,10 +66,11 @@ function stepsOf(caches: Caches, settings: DryRunSettings, nowMs: number): Omit<
     writes: new Map(),
     validations: new Map(),
     deletedScalings: { find: () => undefined },
+    inPlace: () => undefined,
   };
   const steps: PreviewedStep[] = [];
   for (const serviceId of services) {
-    const snapshot = observe(sources, settings, serviceId, nowMs);
+    const snapshot = observe(sources, { ...settings, policy: settings }, serviceId, nowMs);
     const first = preview(snapshot, { policy: settings, overallFree, validatesFirst: false });
     overallFree = Math.max(0, overallFree - first.begun);
     steps.push(...first.steps);

@@ -8,6 +8,7 @@ import { toDeploymentView } from "../../../../src/controller/observe/deployment-
 import type { KubeRequest } from "../../../../src/kube/client.ts";
 import type { Deployment } from "../../../../src/kube/objects.ts";
 import { VirtualClock } from "../../../gen/clock.ts";
+import { noResizes } from "../../../gen/no-resizes.ts";
 import { pipeDeployment } from "../../../gen/pipe.ts";
 
 function deployment(resourceVersion: string, type: string): Deployment {
@@ -36,6 +37,7 @@ it("a pipe that was read does not come back to the cache after its owner made it
     {
       ...{ caches, clock, client: { json }, nodes: { list: () => Promise.resolve([]) } },
       ...{ writes: new WriteHistory(caches.pipes), validations: new Validations(caches.pipes) },
+      resizes: noResizes(caches.pipes, clock),
       assertMayWrite: () => undefined,
     },
     { type: "refresh", pipe },

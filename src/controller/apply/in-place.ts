@@ -1,0 +1,223 @@
+import { CONTROLLER_FIELD_MANAGER } from "../../crd/names.ts";
+import { formatSize } from "../../domain/size.ts";
+import type { KubeClient } from "../../kube/client.ts";
+import { isCode, KubeApiError } from "../../kube/errors.ts";
+import type { Deployment, Pod, ReplicaSet } from "../../kube/objects.ts";
+import { collectionPath, DEPLOYMENTS, objectPath, PODS, REPLICA_SETS } from "../../kube/paths.ts";
+import type { Store } from "../../runtime/store.ts";
+import type { InPlaceAction } from "../decide/actions.ts";
+import { type PodView, toPodView } from "../in-place/pod-view.ts";
+import { toReplicaSetView } from "../in-place/replica-set-view.ts";
+import type { InPlaceResizes } from "../in-place/resizes.ts";
+import type { Fallback } from "../in-place/view.ts";
+import { type DeploymentView, toDeploymentView } from "../observe/deployment-view.ts";
+import { commitPatch, pipePatch } from "./pipe-patch.ts";
+import { writeErrorOf } from "./write-error.ts";
+
+export interface InPlaceApplier {
+  readonly client: Pick<KubeClient, "json">;
+  readonly caches: { readonly pipes: Store<DeploymentView> };
+  readonly resizes: InPlaceResizes;
+}
+
+type Of<Type extends InPlaceAction["type"]> = Extract<InPlaceAction, { readonly type: Type }>;
+
+/** Runs one step of a resize in place. What the API server rejects leads to a rollout. */
+export async function applyInPlace(applier: InPlaceApplier, action: InPlaceAction): Promise<void> {
+  switch (action.type) {
+    case "begin-in-place":
+      return begin(applier, action);
+    case "resize-pod":
+      return resizePod(applier, action);
+    case "delete-replica-set":
+      return deleteReplicaSet(applier, action);
+    case "update-replica-set":
+      return updateReplicaSet(applier, action);
+    case "resume":
+      return resume(applier, action);
+    case "fall-back":
+      return fallBack(applier, action);
+  }
+}
+
+/** A Deployment with all of its fields. */
+interface WholeDeployment extends Deployment {
+  readonly spec: Deployment["spec"] & { readonly selector: LabelSelector };
+}
+
+interface LabelSelector {
+  readonly matchLabels?: Readonly<Record<string, string>>;
+  readonly matchExpressions?: readonly {
+    readonly key: string;
+    readonly operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
+    readonly values?: readonly string[];
+  }[];
+}
+
+async function begin({ client, resizes }: InPlaceApplier, action: Of<"begin-in-place">): Promise<void> {
+  const { pipe, rollout } = action;
+  const size = formatSize(rollout.size);
+  const { name, namespace, uid } = pipe.metadata;
+  const { items } = await client.json<{ readonly items: readonly WholeDeployment[] }>({
+    path: collectionPath(DEPLOYMENTS, namespace),
+    query: { fieldSelector: `metadata.name=${name}` },
+  });
+  const current = items.find((item) => item.metadata.uid === uid);
+  if (!current) return;
+  const fallback = pipe.isPausedByUs ? undefined : await templateProblem(client, action, current);
+  if (fallback) return resizes.fellBack(pipe, size, fallback);
+  if (await resizes.begin(pipe, size, selectorText(current.spec.selector))) return;
+  const message = "its pods and ReplicaSets could not be listed in time";
+  resizes.fellBack(pipe, size, { reason: "Forbidden", message });
+}
+
+/** If a webhook changes the template, it would not equal that of the ReplicaSet, and a rollout would start. */
+async function templateProblem(
+  client: InPlaceApplier["client"],
+  { pipe, container, rollout }: Of<"begin-in-place">,
+  current: WholeDeployment,
+): Promise<Fallback | undefined> {
+  const {
+    message: _,
+    query,
+    ...request
+  } = pipePatch(pipe, rollout, commitPatch({ pipe, container }, rollout.size));
+  let committed: WholeDeployment;
+  try {
+    committed = await client.json({ ...request, query: { ...query, dryRun: "All" } });
+  } catch (error) {
+    const problem = writeErrorOf(error);
+    if (!problem) throw error;
+    return { reason: "Refused", message: problem.message };
+  }
+  const text = ({ spec }: WholeDeployment) => JSON.stringify(withoutSize(spec, container));
+  if (text(committed) === text(current)) return undefined;
+  return { reason: "TemplateChanged", message: "something changes the pod template at each write" };
+}
+
+function withoutSize({ paused: _, template, ...spec }: Deployment["spec"], name: string): object {
+  const containers = template.spec.containers.map((container) =>
+    container.name === name ? { ...container, resources: withoutAmounts(container.resources) } : container,
+  );
+  return { ...spec, template: { ...template, spec: { ...template.spec, containers } } };
+}
+
+function withoutAmounts(
+  resources: Deployment["spec"]["template"]["spec"]["containers"][number]["resources"],
+): object {
+  const { cpu: _c, memory: _m, ...requests } = resources?.requests ?? {};
+  const { cpu: _l, memory: _n, ...limits } = resources?.limits ?? {};
+  return { requests, limits };
+}
+
+async function resizePod({ client, resizes }: InPlaceApplier, action: Of<"resize-pod">): Promise<void> {
+  const { pipe, pod, size } = action;
+  const { uid } = pipe.metadata;
+  resizes.resized(uid, pod.metadata.uid);
+  try {
+    resizes.observePod(uid, await patchResources(client, action));
+  } catch (error) {
+    // The pod is gone, or changed meanwhile; its watch shows that.
+    if (isCode(error, 409) || isPodGone(error)) return;
+    const problem = writeErrorOf(error) ?? notSupported(error);
+    if (!problem) throw error;
+    if (problem.reason === "WriteFailed") throw error;
+    const { name } = pod.metadata;
+    const reason = problem.reason === "Forbidden" ? "Forbidden" : "Refused";
+    resizes.fellBack(pipe, size, { reason, message: `pod ${name}: ${problem.message}` });
+  }
+}
+
+function isPodGone(error: unknown): boolean {
+  return isCode(error, 404) && error.message.includes("not found");
+}
+
+function notSupported(error: unknown): { readonly reason: "Refused"; readonly message: string } | undefined {
+  const isMissing = error instanceof KubeApiError && (error.code === 404 || error.code === 405);
+  return isMissing ? { reason: "Refused", message: "the API server cannot resize pods" } : undefined;
+}
+
+async function patchResources(
+  client: InPlaceApplier["client"],
+  { pod, container, resources }: Pick<Of<"resize-pod">, "pod" | "container" | "resources">,
+): Promise<PodView> {
+  const { name, namespace, uid } = pod.metadata;
+  const resized = await client.json<Pod>({
+    method: "PATCH",
+    path: `${objectPath(PODS, namespace, name)}/resize`,
+    query: { fieldManager: CONTROLLER_FIELD_MANAGER },
+    patchType: "application/strategic-merge-patch+json",
+    body: { metadata: { uid }, spec: { containers: [{ name: container, resources }] } },
+    message: PODS.message,
+  });
+  return toPodView(resized);
+}
+
+async function deleteReplicaSet(
+  { client }: InPlaceApplier,
+  { replicaSet: { metadata } }: Of<"delete-replica-set">,
+): Promise<void> {
+  const { name, namespace, uid, resourceVersion } = metadata;
+  await client.json({
+    method: "DELETE",
+    path: objectPath(REPLICA_SETS, namespace, name),
+    body: { apiVersion: "v1", kind: "DeleteOptions", preconditions: { uid, resourceVersion } },
+  });
+}
+
+async function updateReplicaSet(
+  { client, resizes }: InPlaceApplier,
+  { pipe, replicaSet, container, resources }: Of<"update-replica-set">,
+): Promise<void> {
+  const { name, namespace, uid, resourceVersion } = replicaSet.metadata;
+  const updated = await client.json<ReplicaSet>({
+    method: "PATCH",
+    path: objectPath(REPLICA_SETS, namespace, name),
+    query: { fieldManager: CONTROLLER_FIELD_MANAGER },
+    patchType: "application/strategic-merge-patch+json",
+    body: {
+      metadata: { uid, resourceVersion },
+      spec: { template: { spec: { containers: [{ name: container, resources }] } } },
+    },
+  });
+  resizes.observeReplicaSet(pipe.metadata.uid, toReplicaSetView(updated));
+}
+
+async function resume({ client, caches }: InPlaceApplier, { pipe }: Of<"resume">): Promise<void> {
+  const { name, namespace, uid, resourceVersion } = pipe.metadata;
+  const resumed = await client.json<Deployment>({
+    method: "PATCH",
+    path: objectPath(DEPLOYMENTS, namespace, name),
+    query: { fieldManager: CONTROLLER_FIELD_MANAGER },
+    patchType: "application/strategic-merge-patch+json",
+    body: { metadata: { uid, resourceVersion }, spec: { paused: null } },
+    message: DEPLOYMENTS.message,
+  });
+  caches.pipes.observe(toDeploymentView(resumed));
+}
+
+/** A pod that cannot be restored is replaced by the rollout. */
+async function fallBack({ client, resizes }: InPlaceApplier, action: Of<"fall-back">): Promise<void> {
+  const { pipe, container, size, fallback, restore, resources } = action;
+  const restored = await Promise.allSettled(
+    restore.map((pod) => patchResources(client, { pod, container, resources })),
+  );
+  resizes.fellBack(pipe, size, fallback);
+  const failed = restored.find((each) => each.status === "rejected");
+  if (failed) throw failed.reason;
+}
+
+/** As in the query of a list. */
+function selectorText({ matchLabels = {}, matchExpressions = [] }: LabelSelector): string {
+  const labels = Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`);
+  const expressions = matchExpressions.map(({ key, operator, values = [] }) => {
+    const texts = {
+      In: `${key} in (${values.join(",")})`,
+      NotIn: `${key} notin (${values.join(",")})`,
+      Exists: key,
+      DoesNotExist: `!${key}`,
+    };
+    return texts[operator];
+  });
+  return [...labels, ...expressions].join(",");
+}
