@@ -35,6 +35,19 @@ export default defineConfig({
           hookTimeout: 180_000,
           // Most wait most of the time; the cluster's own processes need the machine too.
           maxWorkers: 3,
+          // Projects with different numbers of workers run one after the other.
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "kubelet",
+          include: ["test/cluster/test/kubelet/**/*.test.ts"],
+          testTimeout: 180_000,
+          // The first run builds the kubelet.
+          hookTimeout: 30 * 60_000,
+          sequence: { groupOrder: 2 },
         },
       },
     ],

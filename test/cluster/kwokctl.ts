@@ -18,6 +18,9 @@ export const COMPONENTS = [
 ] as const;
 export type Component = (typeof COMPONENTS)[number];
 
+/** Label of the nodes that kwok leaves to a real kubelet. */
+export const KUBELET_LABEL = "test.pipes.clouddb.dev/kubelet";
+
 export type ComponentArgs = Readonly<Partial<Record<Component, Readonly<Record<string, string>>>>>;
 
 export interface KwokctlOptions extends PodTiming {
@@ -71,6 +74,11 @@ function withDefaults(args: ComponentArgs): ComponentArgs {
     etcd: { "unsafe-no-fsync": "true", ...args.etcd },
     "kube-controller-manager": { ...alone, ...args["kube-controller-manager"] },
     "kube-scheduler": { ...alone, ...args["kube-scheduler"] },
+    "kwok-controller": {
+      "manage-all-nodes": "false",
+      "manage-nodes-with-label-selector": `!${KUBELET_LABEL}`,
+      ...args["kwok-controller"],
+    },
   };
 }
 

@@ -47,17 +47,31 @@ export async function createNodes(
   }
 }
 
-const nodeListSchema = z.object({
-  items: z.array(
-    z.object({
-      metadata: z.object({ name: z.string() }),
-      spec: z.object({ taints: z.array(z.object({ key: z.string() })).optional() }),
-      status: z.object({
-        conditions: z.array(z.object({ type: z.string(), status: z.string() })).optional(),
-      }),
-    }),
-  ),
+const nodeSchema = z.object({
+  metadata: z.object({ name: z.string() }),
+  spec: z.object({ taints: z.array(z.object({ key: z.string() })).optional() }),
+  status: z.object({
+    conditions: z.array(z.object({ type: z.string(), status: z.string() })).optional(),
+  }),
 });
+const nodeListSchema = z.object({ items: z.array(nodeSchema) });
+
+function isUp({ spec, status }: z.infer<typeof nodeSchema>, untainted: boolean): boolean {
+  if (untainted && (spec.taints ?? []).length > 0) return false;
+  return status.conditions?.some(({ type, status: value }) => type === "Ready" && value === "True") ?? false;
+}
+
+/** Waits until a node is there, and pods can run on it. */
+export async function nodeReady(cluster: Target, name: string, waiting: Waiting): Promise<void> {
+  await waitFor(
+    async () => {
+      const answer = await adminCall(cluster, "GET", `/api/v1/nodes/${name}`);
+      if (answer.status !== 200) throw new Error(explain(answer));
+      return isUp(nodeSchema.parse(parseJson(answer.body)), true);
+    },
+    { what: `node ${name} to be ready`, ...waiting },
+  );
+}
 
 /** Waits until every node is Ready and, if asked, until the taints of a new node are gone. */
 export async function nodesReady(
@@ -69,11 +83,7 @@ export async function nodesReady(
     async () => {
       const answer = await adminCall(cluster, "GET", "/api/v1/nodes");
       const { items } = nodeListSchema.parse(parseJson(answer.body));
-      const waitedFor = items.filter(
-        ({ spec, status }) =>
-          (untainted && (spec.taints ?? []).length > 0) ||
-          !status.conditions?.some(({ type, status: value }) => type === "Ready" && value === "True"),
-      );
+      const waitedFor = items.filter((node) => !isUp(node, untainted));
       if (items.length >= count && waitedFor.length === 0) return true;
       throw new Error(
         `not ready of ${items.length}: ${waitedFor.map((node) => node.metadata.name).join(", ")}`,

@@ -1,3 +1,6 @@
+import { resizeStages } from "./resize-stages.ts";
+import { annotation, condition, doesNotExist, exists, isIn, isNotIn, label, stage } from "./stage.ts";
+
 /**
  * The stages by which kwok simulates the kubelets of nodes and pods.
  *
@@ -18,73 +21,52 @@ export interface PodTiming {
   readonly podStartJitterMs: number;
 }
 
-type Expression = { key: string; operator: string; values?: string[] };
-
-const label = (name: string) => `.metadata.labels["${name}"]`;
-const annotation = (name: string) => ({ expressionFrom: `.metadata.annotations["${name}"]` });
-const condition = (type: string) => `.status.conditions.[] | select( .type == "${type}" ) | .status`;
-const isIn = (key: string, ...values: string[]): Expression => ({ key, operator: "In", values });
-const isNotIn = (key: string, ...values: string[]): Expression => ({ key, operator: "NotIn", values });
-
-const ALIVE: Expression = { key: ".metadata.deletionTimestamp", operator: "DoesNotExist" };
-const DELETED: Expression = { key: ".metadata.deletionTimestamp", operator: "Exists" };
-
-function stage(name: string, kind: string, when: Expression[], spec: Record<string, unknown>) {
-  return {
-    apiVersion: "kwok.x-k8s.io/v1alpha1",
-    kind: "Stage",
-    metadata: { name },
-    spec: { resourceRef: { apiGroup: "v1", kind }, selector: { matchExpressions: when }, ...spec },
-  };
-}
+const ALIVE = doesNotExist(".metadata.deletionTimestamp");
+const DELETED = exists(".metadata.deletionTimestamp");
+const RUNNING = isIn(".status.phase", "Running");
+const PENDING_OR_RUNNING = isIn(".status.phase", "Pending", "Running");
+const NOT_HELD_BACK = isNotIn(label(NEVER_READY_LABEL), "true");
+const READY = isIn(condition("Ready"), "True");
+const NOT_READY = isNotIn(condition("Ready"), "True");
 
 /** The Stage objects of a cluster, for kwokctl's configuration. */
 export function stages({ podStartMs, podStartJitterMs }: PodTiming) {
-  const startAfter = annotation(START_AFTER_ANNOTATION);
+  const startAfter = { expressionFrom: annotation(START_AFTER_ANNOTATION) };
   return [
-    stage("node-ready", "Node", [isNotIn(condition("Ready"), "True")], {
+    stage("node-ready", "Node", [NOT_READY], {
       next: { statusTemplate: NODE_READY },
     }),
-    stage(
-      "pod-ready",
-      "Pod",
-      [
-        ALIVE,
-        isIn(".status.phase", "Pending", "Running"),
-        isNotIn(condition("Ready"), "True"),
-        isNotIn(label(NEVER_READY_LABEL), "true"),
-      ],
-      {
-        delay: {
-          durationMilliseconds: podStartMs,
-          durationFrom: startAfter,
-          // kwok's jitter is the upper bound, not what is added.
-          jitterDurationMilliseconds: podStartMs + podStartJitterMs,
-          jitterDurationFrom: startAfter,
-        },
-        next: { statusTemplate: podStatus(true) },
+    stage("pod-ready", "Pod", [ALIVE, PENDING_OR_RUNNING, NOT_READY, NOT_HELD_BACK], {
+      delay: {
+        durationMilliseconds: podStartMs,
+        durationFrom: startAfter,
+        // kwok's jitter is the upper bound, not what is added.
+        jitterDurationMilliseconds: podStartMs + podStartJitterMs,
+        jitterDurationFrom: startAfter,
       },
-    ),
+      next: { statusTemplate: podStatus(true) },
+    }),
     // Also for a pod that is ready already: put the label on it, and it fails.
     stage(
       "pod-not-ready",
       "Pod",
       [
         ALIVE,
-        isIn(".status.phase", "Pending", "Running"),
+        PENDING_OR_RUNNING,
         isIn(label(NEVER_READY_LABEL), "true"),
         isNotIn(condition("ContainersReady"), "False"),
       ],
       { next: { statusTemplate: podStatus(false) } },
     ),
-    stage(
-      "pod-complete",
-      "Pod",
-      [ALIVE, isIn(".status.phase", "Running"), isIn(".metadata.ownerReferences.[].kind", "Job")],
-      { next: { statusTemplate: POD_SUCCEEDED } },
-    ),
-    stage("pod-delete", "Pod", [DELETED, { key: ".metadata.finalizers", operator: "DoesNotExist" }], {
-      delay: { durationMilliseconds: 0, durationFrom: annotation(STOP_AFTER_ANNOTATION) },
+    stage("pod-complete", "Pod", [ALIVE, RUNNING, isIn(".metadata.ownerReferences.[].kind", "Job")], {
+      next: { statusTemplate: POD_SUCCEEDED },
+    }),
+    ...resizeStages([RUNNING, ALIVE, READY, NOT_HELD_BACK]),
+    stage("pod-delete", "Pod", [DELETED, doesNotExist(".metadata.finalizers")], {
+      delay: {
+        durationMilliseconds: 0,
+        durationFrom: { expressionFrom: annotation(STOP_AFTER_ANNOTATION) },
+      },
       next: { delete: true },
     }),
   ];
@@ -115,7 +97,10 @@ nodeInfo:
 phase: Running
 `;
 
-/** Init containers are taken as done at once; a container that is not ready crashes again and again. */
+/**
+ * Init containers are taken as done at once; a container that is not ready crashes again and again. A container that
+ * recovers keeps its resources, and a resize that it missed is not observed, so that the stages of a resize act on it.
+ */
 function podStatus(ready: boolean): string {
   const status = ready ? "True" : "False";
   const state = ready
@@ -124,21 +109,31 @@ function podStatus(ready: boolean): string {
   return `
 {{ $now := Now }}
 phase: Running
+observedGeneration: {{ or .status.observedGeneration .metadata.generation }}
 startTime: {{ or .status.startTime $now | Quote }}
 conditions:
-- { type: Initialized, status: "True", lastTransitionTime: {{ $now | Quote }} }
-- { type: ContainersReady, status: "${status}", lastTransitionTime: {{ $now | Quote }} }
-- { type: Ready, status: "${status}", lastTransitionTime: {{ $now | Quote }} }
+- { type: Initialized, status: "True", observedGeneration: {{ .metadata.generation }}, lastTransitionTime: {{ $now | Quote }} }
+- { type: ContainersReady, status: "${status}", observedGeneration: {{ .metadata.generation }}, lastTransitionTime: {{ $now | Quote }} }
+- { type: Ready, status: "${status}", observedGeneration: {{ .metadata.generation }}, lastTransitionTime: {{ $now | Quote }} }
 {{ range .spec.readinessGates }}
 - { type: {{ .conditionType | Quote }}, status: "True", lastTransitionTime: {{ $now | Quote }} }
 {{ end }}
+{{ $reported := dict }}
+{{ range .status.containerStatuses }}{{ $_ := set $reported .name . }}{{ end }}
 containerStatuses:
 {{ range .spec.containers }}
+{{ $before := get $reported .name | default dict }}
+{{ $restarts := add (or $before.restartCount 0) ${ready ? 0 : 3} }}
+{{ $id := printf "%s/%s/%d" $.metadata.uid .name $restarts | sha256sum }}
 - name: {{ .name | Quote }}
   image: {{ .image | Quote }}
+  imageID: ""
+  containerID: {{ printf "kwok://%s" $id | Quote }}
   ready: ${ready}
   started: ${ready}
-  restartCount: ${ready ? 0 : 3}
+  restartCount: {{ $restarts }}
+  allocatedResources: {{ or $before.allocatedResources .resources.requests dict | toJson }}
+  resources: {{ or $before.resources ( pick .resources "requests" "limits" ) | toJson }}
   state:
     ${state}
 {{ end }}

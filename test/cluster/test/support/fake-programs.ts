@@ -29,13 +29,12 @@ export interface FakeGo {
 
 /**
  * Puts a `go` into a folder which answers `go env GOVERSION`, and whose `go install`
- * notes that it was run (in `<dir>/go.log`) and writes the eight fake programs.
+ * notes that it was run (in `<dir>/go.log`) and writes the eight fake programs, or hollow-kubelet if told to.
  */
 export function writeFakeGo(dir: string, { version = "go1.26.0", before = "" }: FakeGo = {}): void {
   const names = PROGRAMS.map((program) => (program === "etcd" ? "server" : program));
-  const programs = names.map(
-    (name) => `printf '%s' '${fakeProgram(name)}' > "$GOBIN/${name}" && /bin/chmod +x "$GOBIN/${name}"`,
-  );
+  const write = (name: string) =>
+    `printf '%s' '${fakeProgram(name)}' > "$GOBIN/${name}" && /bin/chmod +x "$GOBIN/${name}"`;
   writeProgram(
     dir,
     "go",
@@ -43,7 +42,10 @@ export function writeFakeGo(dir: string, { version = "go1.26.0", before = "" }: 
 if [ "$1" = env ]; then echo ${version}; exit; fi
 echo "$@" >> '${join(dir, "go.log")}'
 ${before}
-${programs.join("\n")}
+case "$*" in
+*./hollow-kubelet) ${write("hollow-kubelet")} ;;
+*) ${names.map(write).join("\n")} ;;
+esac
 `,
   );
 }
