@@ -49,6 +49,13 @@ RBAC rules of the two service accounts. A test removes each rule in turn and exp
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch]
+# Resizes in place: the running pods, and then the ReplicaSet, so that the Deployment keeps them.
+- apiGroups: [""]
+  resources: [pods/resize]
+  verbs: [patch]
+- apiGroups: [apps]
+  resources: [replicasets]
+  verbs: [list, watch, patch, delete]
 # Autoscalers that may conflict with the size of a pipe; the status names them.
 - apiGroups: [autoscaling]
   resources: [horizontalpodautoscalers]
