@@ -12,6 +12,7 @@ export interface PipeOptions {
   readonly containers?: readonly string[];
   readonly annotations?: Readonly<Record<string, string>>;
   readonly podAnnotations?: Readonly<Record<string, string>>;
+  readonly podLabels?: Readonly<Record<string, string>>;
   readonly progressDeadlineSeconds?: number;
 }
 
@@ -47,7 +48,7 @@ export function pipeDeployment(options: PipeOptions) {
         ? {}
         : { progressDeadlineSeconds: options.progressDeadlineSeconds }),
       template: {
-        metadata: { labels: { app: name }, annotations: options.podAnnotations ?? {} },
+        metadata: { labels: { app: name, ...options.podLabels }, annotations: options.podAnnotations ?? {} },
         spec: {
           terminationGracePeriodSeconds: 0,
           containers: containers.map((container) => ({
