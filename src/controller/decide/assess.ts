@@ -21,7 +21,10 @@ export function assess(pipe: DeploymentView, context: AssessContext): Assessment
   const result = unsizable(pipe, context) ?? assessSizable(pipe, context);
   const { abandoned, recheckAtMs = Number.POSITIVE_INFINITY } = abandonedRollout(pipe, context);
   const atMs = Math.min(recheckAtMs, result.recheckAtMs ?? Number.POSITIVE_INFINITY);
-  const remark = horizontalAutoscalerRemark(pipe, context) ?? qosRemark(pipe, context);
+  const remark =
+    restartRemark(pipe, result.state, context) ??
+    horizontalAutoscalerRemark(pipe, context) ??
+    qosRemark(pipe, context);
   return {
     ...{ pipe, phase, ...result },
     ...(abandoned ? { abandoned } : {}),
@@ -229,6 +232,17 @@ function failedRollback(
   const atMs = retryAtMs(write.lastAtMs, delayMs, scaling, nowMs);
   const next = `attempt ${write.attempts}, next at ${new Date(atMs).toISOString()}`;
   return { message: `the rollback failed: ${error.message} (${next})`, retryAtMs: atMs };
+}
+
+/** Only while it matters. */
+function restartRemark(
+  { metadata }: DeploymentView,
+  state: Assessment["state"],
+  { desired, inPlace }: AssessContext,
+): string | undefined {
+  const view = inPlace.get(metadata.uid);
+  if (state === "done" || !view?.fallback || view.size !== formatSize(desired)) return undefined;
+  return `The pods of ${metadata.name} are replaced, because they cannot be resized in place: ${view.fallback.message}.`;
 }
 
 function horizontalAutoscalerRemark(
