@@ -31,6 +31,8 @@ const PIPES: Readonly<Record<string, Partial<PipeOptions>>> = {
   unnamed: { containers: BOTH, annotations: NAMED, podLabels: LABELS },
   unlabeled: {},
   "without-service": { podLabels: { [TYPE_LABEL]: "database" } },
+  guaranteed: { podLabels: LABELS },
+  "with-sidecar": { podLabels: LABELS },
   "other-type": { podLabels: { ...LABELS, [TYPE_LABEL]: "kafka" } },
 };
 
@@ -75,18 +77,17 @@ afterAll(async () => {
 function deployment(name: string, options: Partial<PipeOptions>) {
   const pipe = pipeDeployment({ name, namespace: release.pipes, serviceId: "a", cores: 1, ...options });
   const { spec } = pipe.spec.template;
+  const limits = { cpu: name === "guaranteed" ? "1" : "8", memory: "4Gi" };
+  const resources = { requests: { cpu: "1", memory: "4Gi" }, limits };
   const containers = spec.containers.map((container) => ({
     ...container,
     env: [{ name: "SOURCE", value: "orders" }],
-    resources: {
-      requests: { cpu: "1", memory: "4Gi" },
-      limits: { cpu: "8", memory: "4Gi" },
-    },
+    resources,
   }));
-  return {
-    ...pipe,
-    spec: { ...pipe.spec, template: { ...pipe.spec.template, spec: { ...spec, containers } } },
-  };
+  const sidecar = { name: "proxy", image: "registry.example/proxy:1", restartPolicy: "Always", resources };
+  const initContainers = name === "with-sidecar" ? [sidecar] : [];
+  const template = { ...pipe.spec.template, spec: { ...spec, containers, initContainers } };
+  return { ...pipe, spec: { ...pipe.spec, template } };
 }
 
 async function objectOf(
@@ -168,7 +169,7 @@ describe("with the token of the controller, a resize of a pod", () => {
     ["the only container", "only", sizeOf("pipe")],
     [
       "an existing CPU limit, to the request",
-      "only",
+      "guaranteed",
       sizeOf("pipe", { requests: { cpu: "2" }, limits: { cpu: "2" } }),
     ],
   ])("may change %s", async (_, pipe, body) => {
@@ -187,10 +188,10 @@ describe("with the token of the controller, a resize of a pod", () => {
       "only the resources of one container",
     ],
     [
-      "the resize policy",
-      "only",
-      change("pipe", { resizePolicy: [{ resourceName: "cpu", restartPolicy: "RestartContainer" }] }),
-      "only the resources of one container",
+      "a sidecar",
+      "with-sidecar",
+      { spec: { initContainers: [{ name: "proxy", resources: SIZE }] } },
+      "only the size of a container of a pod",
     ],
     ...FORBIDDEN_RESOURCES.slice(0, 1).map(
       ([what, resources, sentence]): Denial => [what, "only", sizeOf("pipe", resources), sentence],
@@ -204,11 +205,20 @@ describe("with the token of the controller, a resize of a pod", () => {
     ["labels", { metadata: { labels: { a: "b" } } }],
     ["annotations", { metadata: { annotations: { [CONTAINER_ANNOTATION]: "sidecar" } } }],
     ["finalizers", { metadata: { finalizers: ["example.com/a"] } }],
-  ])("cannot change %s, because the API server drops that or a policy rejects it", async (_, body) => {
+    [
+      "the resize policy",
+      change("pipe", { resizePolicy: [{ resourceName: "cpu", restartPolicy: "RestartContainer" }] }),
+    ],
+  ])("cannot change %s, which the API server ignores or rejects", async (_, body) => {
     const path = objectPath(PODS, release.pipes, pods.get("only") ?? "");
-    const before = await admin.json<KubeObject>({ path });
+    const read = async () => {
+      const { metadata, ...pod } = await admin.json<KubeObject>({ path });
+      const { managedFields: _fields, resourceVersion: _version, ...rest } = metadata;
+      return { ...pod, metadata: rest };
+    };
+    const before = await read();
     await outcome(controller, { ...patch(`${path}/resize`, body), query: { dryRun: undefined } });
-    expect(await admin.json({ path })).toEqual(before);
+    expect(await read()).toEqual(before);
   });
 
   it("is denied by the policy only to the controller", async () => {

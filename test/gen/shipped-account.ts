@@ -1,10 +1,14 @@
 import { readFileSync } from "node:fs";
 import { parse } from "yaml";
+import { plainManifests } from "../../deploy/manifests/plain-manifests.ts";
 
 const MANIFESTS = new URL("../../deploy/manifests/install.yaml", import.meta.url);
 
 /** The chart's templates that make accounts and their rights, as the manifests tell where each object is from. */
 const SOURCE = /^# Source: .*\/(serviceaccounts|rbac)\.yaml$/m;
+
+/** The same, and the admission policies that restrict the controller. */
+const FENCED_SOURCE = /^# Source: .*\/(serviceaccounts|rbac|controller-policy|in-place-policies)\.yaml$/m;
 
 export type Component = "api" | "controller";
 
@@ -35,10 +39,20 @@ export function recordsRoleName(component: Component): string {
  * @param namespace of the account, and of the records
  */
 export function shippedAccount(component: Component, namespace: string): object[] {
+  return objectsOf(component, namespace, readFileSync(MANIFESTS, "utf8"), SOURCE);
+}
+
+/** The account of a controller that may resize pods in place, with the admission policies that restrict it. */
+export async function inPlaceAccount(namespace: string): Promise<object[]> {
+  const manifests = await plainManifests("--set", "rbac.inPlaceResize=true");
+  return objectsOf("controller", namespace, manifests, FENCED_SOURCE);
+}
+
+function objectsOf(component: Component, namespace: string, manifests: string, source: RegExp): object[] {
   const label = `app.kubernetes.io/component: ${component}\n`;
-  return readFileSync(MANIFESTS, "utf8")
+  return manifests
     .replaceAll(/pipe-scaling-(?:system|records)/g, namespace)
     .split(/^---\n/m)
-    .filter((document) => SOURCE.test(document) && document.includes(label))
+    .filter((document) => source.test(document) && document.includes(label))
     .map((document): object => parse(document));
 }

@@ -2,7 +2,7 @@ import { CONTROLLER_FIELD_MANAGER } from "../../crd/names.ts";
 import { formatSize } from "../../domain/size.ts";
 import type { KubeClient } from "../../kube/client.ts";
 import { isCode, KubeApiError } from "../../kube/errors.ts";
-import type { Deployment, Pod, ReplicaSet } from "../../kube/objects.ts";
+import type { Deployment, ObjectMeta, Pod, ReplicaSet } from "../../kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath, PODS, REPLICA_SETS } from "../../kube/paths.ts";
 import type { Store } from "../../runtime/store.ts";
 import type { InPlaceAction } from "../decide/actions.ts";
@@ -10,7 +10,9 @@ import { type PodView, toPodView } from "../in-place/pod-view.ts";
 import { toReplicaSetView } from "../in-place/replica-set-view.ts";
 import type { InPlaceResizes } from "../in-place/resizes.ts";
 import type { Fallback } from "../in-place/view.ts";
+import { CONTAINER_ANNOTATION, DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../names.ts";
 import { type DeploymentView, toDeploymentView } from "../observe/deployment-view.ts";
+import type { WriteError } from "../observe/write-record.ts";
 import { commitPatch, pipePatch } from "./pipe-patch.ts";
 import { writeErrorOf } from "./write-error.ts";
 
@@ -42,7 +44,10 @@ export async function applyInPlace(applier: InPlaceApplier, action: InPlaceActio
 
 /** A Deployment with all of its fields. */
 interface WholeDeployment extends Deployment {
-  readonly spec: Deployment["spec"] & { readonly selector: LabelSelector };
+  readonly spec: Deployment["spec"] & {
+    readonly selector: LabelSelector;
+    readonly template: { readonly metadata?: Partial<ObjectMeta> };
+  };
 }
 
 interface LabelSelector {
@@ -64,11 +69,34 @@ async function begin({ client, resizes }: InPlaceApplier, action: Of<"begin-in-p
   });
   const current = items.find((item) => item.metadata.uid === uid);
   if (!current) return;
-  const fallback = pipe.isPausedByUs ? undefined : await templateProblem(client, action, current);
+  const fallback = pipe.isPausedByUs
+    ? undefined
+    : (notRestricted(action, current) ?? (await templateProblem(client, action, current)));
   if (fallback) return resizes.fellBack(pipe, size, fallback);
-  if (await resizes.begin(pipe, size, selectorText(current.spec.selector))) return;
-  const message = "its pods and ReplicaSets could not be listed in time";
-  resizes.fellBack(pipe, size, { reason: "Forbidden", message });
+  await resizes.begin(pipe, size, selectorText(current.spec.selector));
+}
+
+/**
+ * The admission policies of the chart allow a resize only of pods and ReplicaSets that say themselves that they belong
+ * to a pipe, and which container is to be resized.
+ */
+function notRestricted(
+  { pipe, container }: Of<"begin-in-place">,
+  { spec: { template } }: WholeDeployment,
+): Fallback | undefined {
+  const { labels = {}, annotations = {} } = template.metadata ?? {};
+  const required = { [SERVICE_LABEL]: pipe.serviceId, [TYPE_LABEL]: DATABASE_TYPE };
+  const missing = Object.entries(required).filter(([key, value]) => labels[key] !== value);
+  if (missing.length > 0) {
+    const names = missing.map(([key, value]) => `${key}=${value}`).join(" and ");
+    return { reason: "PodsNotLabeled", message: `its pod template does not have the label ${names}` };
+  }
+  const { containers } = template.spec;
+  const named =
+    annotations[CONTAINER_ANNOTATION] ?? (containers.length === 1 ? containers[0]?.name : undefined);
+  if (named === container) return undefined;
+  const message = `its pod template does not have the annotation ${CONTAINER_ANNOTATION}=${container}`;
+  return { reason: "ContainerNotNamed", message };
 }
 
 /** If a webhook changes the template, it would not equal that of the ReplicaSet, and a rollout would start. */
@@ -111,7 +139,7 @@ function withoutAmounts(
 }
 
 async function resizePod({ client, resizes }: InPlaceApplier, action: Of<"resize-pod">): Promise<void> {
-  const { pipe, pod, size } = action;
+  const { pipe, pod } = action;
   const { uid } = pipe.metadata;
   resizes.resized(uid, pod.metadata.uid);
   try {
@@ -119,13 +147,26 @@ async function resizePod({ client, resizes }: InPlaceApplier, action: Of<"resize
   } catch (error) {
     // The pod is gone, or changed meanwhile; its watch shows that.
     if (isCode(error, 409) || isPodGone(error)) return;
-    const problem = writeErrorOf(error) ?? notSupported(error);
-    if (!problem) throw error;
-    if (problem.reason === "WriteFailed") throw error;
-    const { name } = pod.metadata;
-    const reason = problem.reason === "Forbidden" ? "Forbidden" : "Refused";
-    resizes.fellBack(pipe, size, { reason, message: `pod ${name}: ${problem.message}` });
+    const what = `pod ${pod.metadata.name}`;
+    rollOutIf(resizes, action, what, writeErrorOf(error) ?? notSupported(error), error);
   }
+}
+
+/**
+ * The pipe gets a rollout if the API server refuses a write.
+ *
+ * @throws the error if the write can succeed later
+ */
+function rollOutIf(
+  resizes: InPlaceResizes,
+  { pipe, size }: Of<"resize-pod" | "delete-replica-set" | "update-replica-set">,
+  what: string,
+  problem: WriteError | undefined,
+  error: unknown,
+): void {
+  if (!problem || problem.reason === "WriteFailed") throw error;
+  const reason = problem.reason === "Forbidden" ? "Forbidden" : "Refused";
+  resizes.fellBack(pipe, size, { reason, message: `${what}: ${problem.message}` });
 }
 
 function isPodGone(error: unknown): boolean {
@@ -154,33 +195,42 @@ async function patchResources(
 }
 
 async function deleteReplicaSet(
-  { client }: InPlaceApplier,
-  { replicaSet: { metadata } }: Of<"delete-replica-set">,
+  { client, resizes }: InPlaceApplier,
+  action: Of<"delete-replica-set">,
 ): Promise<void> {
-  const { name, namespace, uid, resourceVersion } = metadata;
-  await client.json({
-    method: "DELETE",
-    path: objectPath(REPLICA_SETS, namespace, name),
-    body: { apiVersion: "v1", kind: "DeleteOptions", preconditions: { uid, resourceVersion } },
-  });
+  const { name, namespace, uid, resourceVersion } = action.replicaSet.metadata;
+  try {
+    await client.json({
+      method: "DELETE",
+      path: objectPath(REPLICA_SETS, namespace, name),
+      body: { apiVersion: "v1", kind: "DeleteOptions", preconditions: { uid, resourceVersion } },
+    });
+  } catch (error) {
+    rollOutIf(resizes, action, `ReplicaSet ${name}`, writeErrorOf(error), error);
+  }
 }
 
 async function updateReplicaSet(
   { client, resizes }: InPlaceApplier,
-  { pipe, replicaSet, container, resources }: Of<"update-replica-set">,
+  action: Of<"update-replica-set">,
 ): Promise<void> {
+  const { pipe, replicaSet, container, resources } = action;
   const { name, namespace, uid, resourceVersion } = replicaSet.metadata;
-  const updated = await client.json<ReplicaSet>({
-    method: "PATCH",
-    path: objectPath(REPLICA_SETS, namespace, name),
-    query: { fieldManager: CONTROLLER_FIELD_MANAGER },
-    patchType: "application/strategic-merge-patch+json",
-    body: {
-      metadata: { uid, resourceVersion },
-      spec: { template: { spec: { containers: [{ name: container, resources }] } } },
-    },
-  });
-  resizes.observeReplicaSet(pipe.metadata.uid, toReplicaSetView(updated));
+  try {
+    const updated = await client.json<ReplicaSet>({
+      method: "PATCH",
+      path: objectPath(REPLICA_SETS, namespace, name),
+      query: { fieldManager: CONTROLLER_FIELD_MANAGER },
+      patchType: "application/strategic-merge-patch+json",
+      body: {
+        metadata: { uid, resourceVersion },
+        spec: { template: { spec: { containers: [{ name: container, resources }] } } },
+      },
+    });
+    resizes.observeReplicaSet(pipe.metadata.uid, toReplicaSetView(updated));
+  } catch (error) {
+    rollOutIf(resizes, action, `ReplicaSet ${name}`, writeErrorOf(error), error);
+  }
 }
 
 async function resume({ client, caches }: InPlaceApplier, { pipe }: Of<"resume">): Promise<void> {

@@ -64,6 +64,7 @@ export type InPlaceAction =
       readonly type: "delete-replica-set";
       readonly pipe: DeploymentView;
       readonly replicaSet: ReplicaSetView;
+      readonly size: string;
     }
   | {
       readonly type: "update-replica-set";
@@ -71,6 +72,7 @@ export type InPlaceAction =
       readonly replicaSet: ReplicaSetView;
       readonly container: string;
       readonly resources: Resources;
+      readonly size: string;
     }
   | { readonly type: "resume"; readonly pipe: DeploymentView }
   /** Gives pods their old resources again. A rollout follows. */

@@ -89,7 +89,7 @@ export function inPlaceActions(
     case "resize-pods":
       return next.pods.map((pod) => ({ type: "resize-pod", pipe, pod, container, resources, size }));
     case "delete-replica-set":
-      return [{ type: "delete-replica-set", pipe, replicaSet: next.replicaSet }];
+      return [{ type: "delete-replica-set", pipe, replicaSet: next.replicaSet, size }];
     case "pause": {
       const rollout = newRollout(pipe, step, priorAttempts + 1, lastGoodSize(pipe, step.scaling));
       // No new pod template, so no new revision.
@@ -98,7 +98,7 @@ export function inPlaceActions(
       ];
     }
     case "update-replica-set":
-      return [{ type: "update-replica-set", pipe, replicaSet: next.replicaSet, container, resources }];
+      return [{ type: "update-replica-set", pipe, replicaSet: next.replicaSet, container, resources, size }];
     case "resume":
       return [{ type: "resume", pipe }];
     case "fall-back": {

@@ -1,3 +1,4 @@
+import { isWithoutRight, serverMessage } from "../../kube/errors.ts";
 import type { Pod, ReplicaSet } from "../../kube/objects.ts";
 import { PODS, REPLICA_SETS } from "../../kube/paths.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -80,13 +81,13 @@ export class InPlaceResizes {
   }
 
   /**
-   * Begins to watch the pods of a pipe.
+   * Begins to watch the pods and ReplicaSets of a pipe. If they cannot be listed in time, or if the controller has no
+   * permission to watch them, the pipe gets a rollout.
    *
    * @param selector of the Deployment
-   * @returns false if they could not be listed in time
    */
-  async begin(pipe: DeploymentView, size: string, selector: string): Promise<boolean> {
-    const { client, clock, onProblem, enqueue } = this.#options;
+  async begin(pipe: DeploymentView, size: string, selector: string): Promise<void> {
+    const { client, clock, enqueue } = this.#options;
     const { uid, namespace } = pipe.metadata;
     this.end(uid);
     const resize: Resize = {
@@ -96,6 +97,12 @@ export class InPlaceResizes {
     };
     this.#resizes.set(uid, resize);
     const { pods, replicaSets, watches } = resize;
+    const ended = Promise.withResolvers<void>();
+    const onProblem = (problem: unknown) => {
+      if (!isWithoutRight(problem)) return this.#options.onProblem(problem);
+      this.#endWatches(resize, { reason: "Forbidden", message: serverMessage(problem) });
+      ended.resolve();
+    };
     const common = { client, clock, namespace, labelSelector: selector, onProblem };
     const reflectors = [
       new Reflector<PodView, Pod>({ ...common, resource: PODS, store: pods, project: toPodView }),
@@ -110,14 +117,24 @@ export class InPlaceResizes {
         if (!watches.signal.aborted) onProblem(error);
       });
     }
-    const timeout = Promise.withResolvers<void>();
-    const cancel = clock.after(LIST_TIMEOUT_MS, timeout.resolve);
+    const message = "its pods and ReplicaSets could not be listed in time";
+    const cancel = clock.after(LIST_TIMEOUT_MS, () => {
+      this.#endWatches(resize, { reason: "ListTimeout", message });
+      ended.resolve();
+    });
     const synced = Promise.all(reflectors.map((each) => each.synced)).then(() => {
       resize.isReady = true;
     });
-    await Promise.race([synced, timeout.promise]);
+    await Promise.race([synced, ended.promise]);
     cancel();
-    return resize.isReady;
+  }
+
+  #endWatches(resize: Resize, fallback: Fallback): void {
+    const { pipe, size, watches } = resize;
+    // A later resize of the pipe has watches of its own.
+    if (watches.signal.aborted) return;
+    this.fellBack(pipe, size, fallback);
+    this.#options.enqueue(pipe.serviceId);
   }
 
   resized(uid: string, pod: string): void {

@@ -28,13 +28,16 @@ export interface Fallback {
 
 /** Reasons for a rollout in place of a resize in place; label values of a metric. */
 export const FALLBACK_REASONS = [
+  "ContainerNotNamed",
   "ContainerNotRunning",
   "ContainerRestarts",
   "Deferred",
   "Forbidden",
   "Infeasible",
+  "ListTimeout",
   "NotSupported",
   "NotSettled",
+  "PodsNotLabeled",
   "Refused",
   "ResizeError",
   "ResizeTimeout",
