@@ -145,7 +145,7 @@ const change = (name: string, to: object) => ({ spec: { containers: [{ name, ...
 const sizeOf = (name: string, resources: object = SIZE) => change(name, { resources });
 const template = (pod: object) => ({ spec: { template: pod } });
 
-/** What changes, of which pipe, by which patch, and the rule that rejects it. */
+/** A patch of an object of a pipe, and the rule that rejects it. */
 type Denial = readonly [what: string, pipe: string, body: object, sentence: string];
 
 /** Resources that the controller may not set, and the rule that rejects them. */

@@ -110,6 +110,11 @@ describe("values that are wrong are refused, with the field and the reason:", ()
       /records\.namespace \(acme-pipes\) is one of pipes\.namespaces/,
     ],
     [
+      "resizes in place without permission",
+      ["controller.config.resizeStrategy=InPlaceOrRollout"],
+      /controller\.config\.resizeStrategy is InPlaceOrRollout.*set rbac\.inPlaceResize to true/,
+    ],
+    [
       "TLS without a Secret or a Certificate",
       ["api.tls.secretName="],
       /api\.tls\.enabled requires a certificate/,
@@ -244,6 +249,17 @@ describe("what follows from the values:", () => {
     expect(await names()).toEqual([`ClusterRole ${name}`, `ClusterRoleBinding ${name}`]);
     expect(await names("--set", "rbac.nodes=false")).toEqual([]);
     expect(await names("--set", "rbac.create=false")).toEqual([]);
+  });
+
+  it("resizes in place have permissions and policies only with rbac.inPlaceResize", async () => {
+    const made = async (...args: string[]) => {
+      const objects = JSON.stringify(await rendered(...MINIMAL, ...args));
+      return ["pods/resize", '"replicasets"', "controller-resize", "'paused'"].map((text) =>
+        objects.includes(text),
+      );
+    };
+    expect(await made()).toEqual([false, false, false, false]);
+    expect(await made("--set", "rbac.inPlaceResize=true")).toEqual([true, true, true, true]);
   });
 
   it("no account has a wildcard, and the controller's has no Secret", async () => {

@@ -220,6 +220,23 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     expect(await uids()).toEqual(before);
   });
 
+  it("deletes an empty ReplicaSet that would take the place of the current one", async () => {
+    const end = await world.startController({ resizeStrategy: "Rollout" });
+    await createPipe({ name: "pipe-a", cores: 2 });
+    await world.waitForCondition("Ready", "True");
+    const [first] = await replicaSets();
+    await world.askFor(1);
+    await world.waitForCondition("Ready", "True");
+    await end();
+    await runningPods(1);
+    const before = await uids();
+    await world.startController({ resizeStrategy: "InPlaceOrRollout" });
+    await world.askFor(2);
+    await world.waitForCondition("Ready", "True");
+    expect(await uids()).toEqual(before);
+    expect((await replicaSets()).map(({ metadata }) => metadata.uid)).not.toContain(first?.metadata.uid);
+  });
+
   it.each([
     "watch apps/replicasets",
     "patch pods/resize",

@@ -24,7 +24,7 @@ export interface InPlaceApplier {
 
 type Of<Type extends InPlaceAction["type"]> = Extract<InPlaceAction, { readonly type: Type }>;
 
-/** Runs one step of a resize in place. What the API server rejects leads to a rollout. */
+/** Runs one step of a resize in place. If the API server rejects it, the pipe gets a rollout. */
 export async function applyInPlace(applier: InPlaceApplier, action: InPlaceAction): Promise<void> {
   switch (action.type) {
     case "begin-in-place":
