@@ -179,7 +179,7 @@ export class Reconciler {
 
 /** UIDs of the Deployments whose resize in place has begun or begins. */
 function resizedInPlace({ actions, sizing }: Decision): ReadonlySet<string> {
-  const begun = sizing?.assessments.filter(({ inPlace, state }) => inPlace || state === "waiting") ?? [];
+  const begun = sizing?.assessments.filter(({ inPlace }) => inPlace) ?? [];
   const beginning = actions.flatMap((action) => (action.type === "begin-in-place" ? [action] : []));
   return new Set([...begun, ...beginning].map(({ pipe }) => pipe.metadata.uid));
 }

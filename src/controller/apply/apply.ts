@@ -1,5 +1,6 @@
 import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../crd/names.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
+import { formatSize } from "../../domain/size.ts";
 import { isCode, isReplaced } from "../../kube/errors.ts";
 import type { Deployment, KubeObject } from "../../kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath } from "../../kube/paths.ts";
@@ -70,12 +71,10 @@ async function createPipeScaling(
   caches.scalings.observe(toPipeScalingView(created));
 }
 
-async function writePipe(
-  applier: Applier,
-  { type, pipe, rollout }: PipeAction,
-  spec: object | undefined,
-): Promise<void> {
-  const { writes, clock } = applier;
+async function writePipe(applier: Applier, action: PipeAction, spec: object | undefined): Promise<void> {
+  const { type, pipe, rollout } = action;
+  const isCommit = action.type === "resize" && action.isCommit === true;
+  const { writes, clock, resizes } = applier;
   const { uid, generation } = pipe.metadata;
   const takeBack = writes.begin(uid, type, rollout, clock.now());
   try {
@@ -87,8 +86,14 @@ async function writePipe(
       takeBack();
       throw error;
     }
-    if (isOutcomeUnknown(error)) writes.unknown(uid, problem);
-    else writes.failed(uid, problem, generation, clock.now());
+    if (isOutcomeUnknown(error)) {
+      writes.unknown(uid, problem);
+      return;
+    }
+    writes.failed(uid, problem, generation, clock.now());
+    // The next attempt is a rollout, after the delay of a failed write.
+    if (isCommit)
+      resizes.fellBack(pipe, formatSize(rollout.size), { reason: "Refused", message: problem.message });
   }
 }
 

@@ -141,9 +141,10 @@ function withoutAmounts(
 async function resizePod({ client, resizes }: InPlaceApplier, action: Of<"resize-pod">): Promise<void> {
   const { pipe, pod } = action;
   const { uid } = pipe.metadata;
-  resizes.resized(uid, pod.metadata.uid);
   try {
-    resizes.observePod(uid, await patchResources(client, action));
+    const resized = await patchResources(client, action);
+    resizes.resized(uid, pod.metadata.uid);
+    resizes.observePod(uid, resized);
   } catch (error) {
     // The pod is gone, or changed meanwhile; its watch shows that.
     if (isCode(error, 409) || isPodGone(error)) return;

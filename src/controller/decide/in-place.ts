@@ -1,9 +1,8 @@
 import { formatSize, sameSize } from "../../domain/size.ts";
 import { type InPlaceStep, nextStep } from "../in-place/next-step.ts";
-import { podState } from "../in-place/pod-state.ts";
 import type { InPlaceView } from "../in-place/view.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
-import { type Resources, resourcesFor } from "../observe/resources.ts";
+import { resourcesFor } from "../observe/resources.ts";
 import type { Action, InPlaceAction } from "./actions.ts";
 import type { AssessContext, Assessment } from "./assessment.ts";
 import { lastGoodSize, newRollout } from "./pipe-actions.ts";
@@ -11,26 +10,20 @@ import type { Step } from "./sizing.ts";
 
 type Context = Pick<AssessContext, "desired" | "inPlace">;
 
-/** A resize in place that has begun and not ended: `undefined` if there is none. */
+/** The next step of a resize in place that has begun; `undefined` if there is none. */
 export function inPlaceStep(pipe: DeploymentView, context: Context): InPlaceStep | "begin" | undefined {
   if ("problem" in pipe.container) return undefined;
   const view = viewOf(pipe, context);
-  if (!view?.isReady || view.fallback) return pipe.isPausedByUs ? continueCommit(view) : undefined;
-  const target = targetOf(pipe, context);
-  const { name } = pipe.container;
-  const hasBegun = pipe.isPausedByUs || view.pods.some((pod) => podState(pod, name, target) !== "unchanged");
-  if (!hasBegun) return undefined;
+  // After a crash between two steps of a commit, the pods of the pipe must be listed first.
+  if (!view) return pipe.isPausedByUs ? "begin" : undefined;
+  if (view.fallback) return pipe.isPausedByUs ? { type: "resume" } : undefined;
+  if (!view.isReady) return { type: "wait", untilMs: view.nowMs + LISTING_MS };
   const step = nextStep({
-    ...{ pipe, container: name, target, view },
+    ...{ pipe, container: pipe.container.name, view },
+    target: resourcesFor(context.desired, pipe.cpuLimitFollows),
     isTemplateSized: sameSize(pipe.size, context.desired),
   });
   return step.type === "done" ? undefined : step;
-}
-
-/** After a crash between two steps of a commit, the pods of the pipe must be listed first. */
-function continueCommit(view: InPlaceView | undefined): InPlaceStep | "begin" {
-  if (!view) return "begin";
-  return view.fallback ? { type: "resume" } : { type: "wait", untilMs: view.nowMs + LISTING_MS };
 }
 
 const LISTING_MS = 1000;
@@ -41,28 +34,14 @@ function viewOf({ metadata }: DeploymentView, { desired, inPlace }: Context): In
   return view?.size === formatSize(desired) ? view : undefined;
 }
 
-function targetOf(pipe: DeploymentView, { desired }: Pick<Context, "desired">): Resources {
-  return resourcesFor(desired, pipe.cpuLimitFollows);
-}
-
-/** The first actions of a resize in place; `undefined` if the pipe gets a rollout. */
+/** The first action of a resize in place; `undefined` if the pipe gets a rollout. */
 export function beginInPlace(assessment: Assessment, step: Step): readonly Action[] | undefined {
   const { pipe, phase } = assessment;
   const context = { desired: step.sizing.desired.size, inPlace: step.snapshot.inPlace };
   if (step.snapshot.strategy !== "InPlaceOrRollout" || "problem" in pipe.container) return undefined;
   // A rollout of ours that is in progress restarts the pods anyway.
-  if (!pipe.size || phase !== "settled") return undefined;
-  const view = viewOf(pipe, context);
-  if (view?.fallback) return undefined;
-  if (!view) return beginAction(assessment, step);
-  if (!view.isReady) return [];
-  const target = targetOf(pipe, context);
-  const { name } = pipe.container;
-  return inPlaceActions(
-    nextStep({ pipe, container: name, target, view, isTemplateSized: false }),
-    assessment,
-    step,
-  );
+  if (!pipe.size || phase !== "settled" || viewOf(pipe, context)) return undefined;
+  return beginAction(assessment, step);
 }
 
 function beginAction(assessment: Assessment, step: Step): InPlaceAction[] {
@@ -84,7 +63,7 @@ export function inPlaceActions(
   const { desired } = step.sizing;
   const container = pipe.container.name;
   const size = formatSize(desired.size);
-  const resources = targetOf(pipe, { desired: desired.size });
+  const resources = resourcesFor(desired.size, pipe.cpuLimitFollows);
   switch (next.type) {
     case "resize-pods":
       return next.pods.map((pod) => ({ type: "resize-pod", pipe, pod, container, resources, size }));
@@ -98,7 +77,16 @@ export function inPlaceActions(
       ];
     }
     case "update-replica-set":
-      return [{ type: "update-replica-set", pipe, replicaSet: next.replicaSet, container, resources, size }];
+      return [
+        {
+          type: "update-replica-set",
+          pipe,
+          replicaSet: next.replicaSet,
+          container,
+          resources: next.resources,
+          size,
+        },
+      ];
     case "resume":
       return [{ type: "resume", pipe }];
     case "fall-back": {

@@ -1,5 +1,5 @@
 import type { DeploymentView } from "../observe/deployment-view.ts";
-import type { Resources } from "../observe/resources.ts";
+import { type Resources, resourcesFor } from "../observe/resources.ts";
 import { containerOf, type PodState, podState } from "./pod-state.ts";
 import { hasResources, type PodView } from "./pod-view.ts";
 import type { ReplicaSetView } from "./replica-set-view.ts";
@@ -24,7 +24,12 @@ export type InPlaceStep =
   /** The template gets the size while the Deployment is paused, so that no rollout starts. */
   | { readonly type: "pause" }
   /** The ReplicaSet gets the size, so that it is the one of the new template. */
-  | { readonly type: "update-replica-set"; readonly replicaSet: ReplicaSetView }
+  | {
+      readonly type: "update-replica-set";
+      readonly replicaSet: ReplicaSetView;
+      /** Those of the template. */
+      readonly resources: Resources;
+    }
   | { readonly type: "resume" }
   /** @param restore pods that get their old resources again */
   | ({ readonly type: "fall-back"; readonly restore: readonly PodView[] } & Fallback)
@@ -69,6 +74,11 @@ function resizePods(context: InPlaceContext): InPlaceStep {
   if (Number.isFinite(untilMs)) return { type: "wait", untilMs };
   if (unchanged.length === 0) return { type: "done" };
 
+  const reverted = unchanged.find(({ metadata }) => view.resizedAtMs.has(metadata.uid));
+  if (reverted) {
+    const message = `pod ${reverted.metadata.name}: something gave it its old size again`;
+    return fallBack({ reason: "Reverted", message });
+  }
   const problem =
     (context.isTemplateSized ? undefined : unsettled(context)) ??
     unchanged.map((pod) => notResizable(pod, context)).find((each) => each !== undefined);
@@ -167,18 +177,19 @@ function begin(context: InPlaceContext): InPlaceStep {
   return duplicate ? { type: "delete-replica-set", replicaSet: duplicate } : { type: "pause" };
 }
 
-/** The Deployment is paused by us: its ReplicaSet follows, and then it is resumed. */
-function commit({ pipe, container, target, isTemplateSized, view }: InPlaceContext): InPlaceStep {
+/** The Deployment is paused by us: its ReplicaSet follows its template, and then it is resumed. */
+function commit({ pipe, container, view }: InPlaceContext): InPlaceStep {
   const endsAtMs = (view.pausedAtMs ?? view.nowMs) + COMMIT_MS;
-  const isOverdue = endsAtMs <= view.nowMs;
-  // The size changed meanwhile, or the Deployment controller does not answer: a rollout brings the size.
-  if (!isTemplateSized || isOverdue) return { type: "resume" };
+  // If the Deployment controller does not respond, or the owner changed the template, a rollout brings the size.
+  if (!pipe.size || endsAtMs <= view.nowMs) return { type: "resume" };
   const wait: InPlaceStep = { type: "wait", untilMs: endsAtMs };
   if (!pipe.rollout.isSeen) return wait;
   const [current, ...others] = inUse(view);
   if (!current || others.length > 0) return { type: "resume" };
-  if (!hasResources(current.resources.get(container), target)) {
-    return { type: "update-replica-set", replicaSet: current };
+  // Another size may be desired by now.
+  const resources = resourcesFor(pipe.size, pipe.cpuLimitFollows);
+  if (!hasResources(current.resources.get(container), resources)) {
+    return { type: "update-replica-set", replicaSet: current, resources };
   }
   return pipe.rollout.isUpdated ? { type: "resume" } : wait;
 }

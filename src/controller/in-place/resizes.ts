@@ -55,11 +55,6 @@ export class InPlaceResizes {
     return [...this.#resizes.values()].filter(({ fallback }) => !fallback).length;
   }
 
-  /** The size of the resize of a pipe; `undefined` if there is none. */
-  sizeOf(uid: string): string | undefined {
-    return this.#resizes.get(uid)?.size;
-  }
-
   view(pipe: DeploymentView): InPlaceView | undefined {
     const resize = this.#resizes.get(pipe.metadata.uid);
     if (!resize) return undefined;

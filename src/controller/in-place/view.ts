@@ -41,6 +41,7 @@ export const FALLBACK_REASONS = [
   "Refused",
   "ResizeError",
   "ResizeTimeout",
+  "Reverted",
   "TemplateChanged",
 ] as const;
 

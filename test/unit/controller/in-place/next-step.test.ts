@@ -86,6 +86,15 @@ describe("a resize in place", () => {
     expect(stepOf([pod("a")], { replicaSets })).toMatchObject({ type: "fall-back", reason: "NotSettled" });
   });
 
+  it("falls back if something gives a pod its old size again", () => {
+    const view = { resizedAtMs: new Map([["uid-b", NOW_MS - 1000]]) };
+    expect(stepOf([resized("a"), pod("b")], view)).toMatchObject({
+      type: "fall-back",
+      reason: "Reverted",
+      restore: [{ metadata: { name: "a" } }],
+    });
+  });
+
   it("waits for a pod that is created meanwhile to start", () => {
     const view = { resizedAtMs: new Map([["uid-a", NOW_MS - 1000]]) };
     const starting = pod("b", {}, { isRunning: false });
@@ -148,11 +157,19 @@ describe("the commit of a resize in place", () => {
   });
 
   it.each([
-    ["another size is requested meanwhile", { size: ONE }, {}],
+    ["its owner removes the size from the template", { size: undefined }, {}],
     ["the Deployment controller does not answer", {}, { pausedAtMs: NOW_MS - 30_000 }],
     ["a second ReplicaSet has pods", {}, { replicaSets: [replicaSet("current"), replicaSet("second")] }],
   ])("never leaves the Deployment paused when %s", (_what, changes, view) => {
     expect(stepOf(pods, view, { ...paused, ...changes })).toEqual({ type: "resume" });
+  });
+
+  it("ends with the size of the template, although another one is desired by now", () => {
+    const two = sizeOfCores(2);
+    expect(stepOf(pods, {}, { ...paused, size: two })).toMatchObject({
+      type: "update-replica-set",
+      resources: resourcesFor(two, false),
+    });
   });
 
   it("resizes pods that were created before the ReplicaSet had the size", () => {
