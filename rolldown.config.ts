@@ -1,7 +1,7 @@
 import { defineConfig, type Plugin } from "rolldown";
 import { DOCS_ASSETS, gzippedAsset } from "./src/api/openapi/docs-assets.ts";
 
-/** The module that reads the files of the docs page as one that has them. They are decoded when asked for. */
+/** Replaces the module that reads the files of the docs page with one that contains them. It decodes them on request. */
 const embedDocsAssets: Plugin = {
   name: "embed-docs-assets",
   load: {
@@ -21,8 +21,8 @@ const HTTP = /^(?:node:)?(https?)$/;
 const BUILT_IN = "\0built-in:";
 
 /**
- * To import node:http is to ask for all that it exports, of which some is Node's own copy of undici: memory and
- * time that no process here has a use for. Asked for as an object, it loads what is used.
+ * An import of node:http reads all its exports, which loads Node's own copy of undici and costs memory and time.
+ * As an object, the module loads only the exports that are used.
  */
 const lazyHttp: Plugin = {
   name: "lazy-http",
@@ -48,7 +48,7 @@ const writeFileAtomicPath: Plugin = {
   },
 };
 
-/** What `charset` leaves as it is: authors' names in licenses. */
+/** Escapes license comments, which `charset` does not: they contain names of authors. */
 const escapeLegalComments: Plugin = {
   name: "escape-legal-comments",
   renderChunk: (code) => ({ code: code.replace(/\/\*!.*?\*\//gs, escapeNonAscii), map: null }),
@@ -62,19 +62,18 @@ function escapeNonAscii(text: string): string {
 export default defineConfig({
   input: "src/main.ts",
   platform: "node",
-  // The client library is one module for each kind of Kubernetes, of which kubeconfigs need none; none does
-  // anything when it is loaded.
+  // The client library has a module for each kind, which reading a kubeconfig does not need. None has side effects.
   treeshake: { moduleSideEffects: (id) => !id.includes("/node_modules/@kubernetes/client-node/") },
-  // Else V8 compiles at once, and keeps, what is only run when it is asked for.
+  // Otherwise V8 compiles lazy modules eagerly, and keeps the code.
   optimization: { pifeForModuleWrappers: false },
   plugins: [embedDocsAssets, lazyHttp, writeFileAtomicPath, escapeLegalComments],
   output: {
     file: "dist/pipe-scaling.js",
     format: "esm",
     sourcemap: true,
-    // What is imported lazily still runs lazily; only the file is one.
+    // Modules that are imported lazily still run lazily, in the same file.
     codeSplitting: false,
-    // One character beyond ASCII, be it in a comment, and each process needs 10 MB more for this very text.
+    // With a single non-ASCII character, even in a comment, V8 stores the source in two bytes per character: 10 MB more.
     charset: "ascii",
     comments: { legal: true, jsdoc: false },
     minify: false,

@@ -1,10 +1,13 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
+/** Tests of the chart that only render it, and of the image's files. */
+const WITHOUT_CLUSTER = "test/chart/{alerts,image,values}.test.ts";
+
 export default defineConfig({
   test: {
-    // Ours prints the counts as the very last line, after the cluster is gone.
-    reporters: ["default", "./test/reporter.ts"],
+    // Our reporter prints the counts as the very last line, after the cluster is removed.
+    reporters: ["default", "./test/support/reporter.ts"],
     // Every test has its own mocks.
     restoreMocks: true,
     projects: [
@@ -13,10 +16,20 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/unit/**/*.test.ts", "test/cluster/test/unit/**/*.test.ts"],
-          // The others build it into one file first (test/support/global-setup.ts).
+          // The cluster project builds it into one file first (test/support/global-setup.ts).
           provide: { program: fileURLToPath(new URL("src/main.ts", import.meta.url)) },
-          // Most take milliseconds; some start processes, on machines that may be busy.
+          // Most tests take milliseconds, but some start processes, and the machine may be busy.
           testTimeout: 30_000,
+          maxWorkers: 2,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "chart",
+          include: [WITHOUT_CLUSTER],
+          globalSetup: ["test/support/chart-setup.ts"],
+          testTimeout: 60_000,
           maxWorkers: 2,
         },
       },
@@ -28,26 +41,16 @@ export default defineConfig({
             "test/{api,integration,e2e,chart,cli}/**/*.test.ts",
             "test/cluster/test/cluster/**/*.test.ts",
           ],
-          // One real cluster for all of them, only when one of them is to run.
+          exclude: [WITHOUT_CLUSTER],
+          // Starts one real cluster for all files, only if one of them runs.
           globalSetup: ["test/support/global-setup.ts"],
-          // A test waits for conditions with limits of their own; these are for what hangs beside.
+          // Waits for conditions have shorter timeouts; these end a test that hangs elsewhere.
           testTimeout: 180_000,
           hookTimeout: 180_000,
-          // Most wait most of the time; the cluster's own processes need the machine too.
+          // Tests mostly wait, and the processes of the cluster need CPU too.
           maxWorkers: 3,
           // Projects with different numbers of workers run one after the other.
           sequence: { groupOrder: 1 },
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: "kubelet",
-          include: ["test/cluster/test/kubelet/**/*.test.ts"],
-          testTimeout: 180_000,
-          // The first run builds the kubelet.
-          hookTimeout: 30 * 60_000,
-          sequence: { groupOrder: 2 },
         },
       },
     ],

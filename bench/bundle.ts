@@ -2,12 +2,12 @@ import { basename, join } from "node:path";
 import { rolldown } from "rolldown";
 import config from "../rolldown.config.ts";
 
-/** Builds the program as it is shipped (`npm run build`), into another folder. @returns its path */
+/** Builds the program as `npm run build` does, into another folder. @returns its path */
 export function buildProgram(dir: string): Promise<string> {
   return bundle({}, join(dir, "pipe-scaling.js"));
 }
 
-/** Builds a program of a benchmark in the same way. @param input its path */
+/** Builds a program of a benchmark in the same way. @param input path of its source */
 export function buildLikewise(input: string, dir: string): Promise<string> {
   return bundle({ input }, join(dir, basename(input).replace(/\.ts$/, ".js")));
 }

@@ -5,21 +5,20 @@ import type { Cluster } from "@pipe-scaling/local-cluster";
 import { environment } from "@pipe-scaling/local-cluster/environment";
 
 export interface ChildOptions {
-  /** What it is called among the processes of the cluster. */
+  /** Name among the processes of the cluster. */
   readonly name: string;
   /** Path of the program. */
   readonly file: string;
   readonly args?: readonly string[];
-  /** Of Node itself. */
+  /** Options of Node. */
   readonly nodeArgs?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }
 
 /**
- * A Node process of a benchmark, which can be sent messages. Its two outputs are pipes that must be read.
+ * Starts a Node process of a benchmark, which receives messages. Its two outputs are pipes that must be read.
  *
- * It is started, by name, from the cluster's folder: the removal of the cluster ends it too,
- * however the benchmark ends.
+ * The process belongs to the cluster, so the removal of the cluster ends it too, however the benchmark ends.
  */
 export function startChild(cluster: Cluster, options: ChildOptions): ChildProcess {
   const { name, file, args = [], nodeArgs = [], env = {} } = options;
@@ -30,7 +29,7 @@ export function startChild(cluster: Cluster, options: ChildOptions): ChildProces
   });
 }
 
-/** Nothing in it may name another cluster, or set an option that the benchmark does not. */
+/** Removes variables that name another cluster or set options of Node. */
 function ownEnvironment() {
   return Object.fromEntries(
     Object.entries(environment).filter(
@@ -40,10 +39,10 @@ function ownEnvironment() {
 }
 
 /**
- * What a process says about itself on a stream, once it has said it. From then on the stream is read and
- * thrown away, so that the process never waits for a reader.
+ * Waits until a process has printed something on a stream. Afterwards the stream is read and discarded, so that the
+ * process never waits for a reader.
  *
- * @param find in all that came so far
+ * @param find extracts the result from the text so far
  */
 export function said<T>(stream: Readable | null, find: (text: string) => T | undefined): Promise<T> {
   return new Promise((resolve, reject) => {

@@ -1,4 +1,4 @@
-/** Numbers as the tables of the benchmarks show them. */
+/** Formats numbers for the tables of the benchmarks. */
 
 export function count(value: number): string {
   return Math.round(value).toLocaleString("en");

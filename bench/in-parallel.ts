@@ -1,10 +1,10 @@
-/** Does the work for each item, a bounded number of them at a time, in their order. */
+/** Runs the work for each item in order, a bounded number concurrently. */
 export async function inParallel<T>(
   concurrency: number,
   items: Iterable<T>,
   work: (item: T) => Promise<unknown>,
 ): Promise<void> {
-  // One iterator for all: each takes what is next.
+  // The workers share one iterator; each takes the next item.
   const next = items[Symbol.iterator]();
   const worker = async () => {
     for (let item = next.next(); !item.done; item = next.next()) await work(item.value);

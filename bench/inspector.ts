@@ -8,13 +8,10 @@ const answerSchema = z.object({
 });
 
 /**
- * Evaluates an expression in another process by the protocol of Node's inspector, after a full collection of
- * garbage if that is wanted.
+ * Evaluates an expression in another process through Node's inspector, optionally after a full garbage collection.
+ * It is connected only for the evaluation, between measurements, so the measured process needs no code for benchmarks.
  *
- * It is connected only for so long, between measurements: the process is the one that is shipped, and nothing
- * is in it for the benchmark's sake.
- *
- * @param url of the process's inspector, as it says it on standard error
+ * @param url of the inspector, which the process prints on standard error
  */
 export function evaluate(url: string, expression: string, { collect = false } = {}): Promise<unknown> {
   return new Promise((resolve, reject) => {

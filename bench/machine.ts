@@ -2,7 +2,7 @@ import { availableParallelism, cpus, loadavg, release, totalmem, type } from "no
 
 const GIB = 2 ** 30;
 
-/** What the figures were measured on, in a line, and how busy it was before. */
+/** Describes the machine in a line, with its load before the run. */
 export function describeMachine(): string {
   const [first] = cpus();
   const [load = 0] = loadavg();

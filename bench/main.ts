@@ -10,9 +10,9 @@ import { benchController, type Extent } from "./controller/bench.ts";
 function program(): Command {
   const main = new Command("npm run bench --")
     .description(
-      "Measures the processes as they are shipped, on a local cluster, each against a baseline in the same run, and prints a table.",
+      "Measures the bundled processes on a local cluster, each against a baseline in the same run, and prints a table.",
     )
-    .showHelpAfterError("Ask for --help to see what there is.")
+    .showHelpAfterError("Run with --help for the list of commands.")
     .showSuggestionAfterError()
     .addHelpText("after", HELP);
   main
@@ -20,12 +20,12 @@ function program(): Command {
     .description(
       "requests per second of a cached GET, time of a PATCH, memory after a million requests and during attacks; about 7 minutes",
     )
-    .option("--quick", "fewer and shorter rounds, and fewer requests: to see that it works, not to quote")
+    .option("--quick", "fewer and shorter rounds and fewer requests; the results are too noisy to publish")
     .action(({ quick = false }: { quick?: boolean }) => benchApi({ quick, tell: say }));
   main
     .command("soak")
     .description(
-      "attacks the API in all known ways at once while one client uses it, and measures that client's response times and the memory",
+      "runs all known attacks on the API at once while one client uses it, and measures memory and the client's response times",
     )
     .addOption(new Option("--minutes <number>", "length of the attack").default(10).argParser(minutesOf))
     .action(({ minutes }: { minutes: number }) => soak({ minutes, tell: say }));
@@ -38,7 +38,7 @@ function program(): Command {
       new Option("--quick", "fewer rounds, and less of everything; about 2 minutes").conflicts("full"),
     )
     .option("--full", "start with 60,000 Deployments, and 20 idle minutes")
-    .option("--profile <directory>", "writes a CPU profile of each of the processes that are compared")
+    .option("--profile <directory>", "folder for a CPU profile of each compared process")
     .action(({ quick = false, full = false, profile }: ControllerFlags) =>
       benchController({ extent: extentOf(quick, full), profileDir: profile, tell: say }),
     );
@@ -64,12 +64,12 @@ function extentOf(quick: boolean, full: boolean): Extent {
 }
 
 const HELP = `
-Run it on a machine that does nothing else. A bar that is missed is a result: the exit code is 0 if everything
-could be measured. docs/benchmarks.md says what the figures mean.
+Run it on an idle machine. The exit code is 0 if everything was measured, even if a target is missed.
+docs/benchmarks.md explains the figures.
 
 Environment: as for npm run cluster.`;
 
-/** Progress is for who waits, the table for a file. */
+/** Writes progress to standard error, so that the table can be redirected to a file. */
 function say(text: string): void {
   process.stderr.write(`${text}\n`);
 }
@@ -77,7 +77,7 @@ function say(text: string): void {
 try {
   await program().parseAsync();
 } catch (error) {
-  // What the user can do something about is a sentence; anything else is our fault and shows where.
+  // Errors that the user can fix are a sentence; any other is a bug and gets a stack trace.
   console.error(error instanceof ClusterError ? error.message : (sentenceFor(error) ?? error));
   process.exitCode = 1;
 }

@@ -1,19 +1,19 @@
 import type { Comparison, Spread } from "./statistics.ts";
 import { table } from "./table.ts";
 
-/** What a ratio of ours to the baseline must be. */
+/** Target for a ratio of ours to the baseline. */
 export interface Bar {
   readonly relation: "≥" | "≤";
   readonly ratio: number;
 }
 
-/** One row: something that was measured of ours and of a baseline in the same run. */
+/** A row: a quantity that was measured for ours and for a baseline in the same run. */
 export interface Measure {
   readonly what: string;
   readonly comparison: Comparison;
-  /** None if it is only shown, to explain others. */
+  /** Absent if the row only explains others. */
   readonly bar?: Bar;
-  /** A value with its unit. */
+  /** Formats a value with its unit. */
   readonly format: (value: number) => string;
 }
 
@@ -33,7 +33,7 @@ export function measuresTable(measures: readonly Measure[]): string {
   );
 }
 
-/** By the ratio itself, not by the two digits of it that are shown. */
+/** Compares the exact ratio, not its two displayed digits. */
 export function isMet({ relation, ratio }: Bar, measured: number): boolean {
   return relation === "≥" ? measured >= ratio : measured <= ratio;
 }

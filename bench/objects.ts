@@ -17,7 +17,7 @@ export function serviceRecord(id: string, organizationId: string, namespace: str
   return serviceConfigMap({ id, organizationId, name: "orders", namespace });
 }
 
-/** An API key's Secret, and the Authorization header of its user. */
+/** The Secret of an API key, and the Authorization header for it. */
 export function apiKey(organizationId: string) {
   const credentials = newCredentials();
   const key = {

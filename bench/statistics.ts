@@ -1,21 +1,21 @@
-/** The middle value; of an even number of them, the mean of the two in the middle. */
+/** Returns the median. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const upper = sorted[Math.floor(sorted.length / 2)];
   const lower = sorted[Math.ceil(sorted.length / 2) - 1];
-  if (upper === undefined || lower === undefined) throw new Error("there is no median of nothing");
+  if (upper === undefined || lower === undefined) throw new Error("the median needs at least one value");
   return (lower + upper) / 2;
 }
 
-/** The smallest value that a share of all values, from 0 to 1, does not exceed. */
+/** Returns the smallest value that at least this fraction (0 to 1) of the values does not exceed. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   const value = sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)];
-  if (value === undefined) throw new Error("there is no percentile of nothing");
+  if (value === undefined) throw new Error("the percentile needs at least one value");
   return value;
 }
 
-/** A quantity by rounds: its median, and how far the rounds lay apart. */
+/** A quantity measured in rounds: its median, and the spread of the rounds. */
 export interface Spread {
   readonly median: number;
   readonly least: number;
@@ -26,7 +26,7 @@ export function spread(values: readonly number[]): Spread {
   return { median: median(values), least: Math.min(...values), most: Math.max(...values) };
 }
 
-/** What was measured of ours and of the baseline in the same round, close to each other in time. */
+/** Values of ours and of the baseline in the same round, measured shortly after each other. */
 export interface Pair {
   readonly ours: number;
   readonly baseline: number;
@@ -35,7 +35,7 @@ export interface Pair {
 export interface Comparison {
   readonly ours: Spread;
   readonly baseline: Spread;
-  /** Of each round's own ratio, so that what slows the machine for a while slows both sides of it. */
+  /** The ratio is computed per round, so a temporary slowdown of the machine affects both sides. */
   readonly ratio: Spread;
 }
 

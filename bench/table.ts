@@ -1,4 +1,4 @@
-/** A Markdown table that is also readable as it is: columns are as wide as their widest cell. */
+/** Formats a Markdown table that is readable as plain text: each column has the width of its widest cell. */
 export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = header.map((title, column) =>
     Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)),

@@ -2,7 +2,7 @@ import type * as z from "zod";
 import packageJson from "../package.json" with { type: "json" };
 import { admin } from "./cli/admin/admin.ts";
 import { defineCommand, section } from "./cli/command.ts";
-import { completionCommand } from "./cli/completion/command.ts";
+import { completion } from "./cli/completion/command.ts";
 import { backup } from "./cli/customer/backup.ts";
 import { profile } from "./cli/customer/profile.ts";
 import { keys, members, organizations, services } from "./cli/customer/records.ts";
@@ -17,8 +17,8 @@ import { apiSettings, toApiSettings } from "./settings/api.ts";
 import { controllerSettings, toControllerSettings } from "./settings/controller.ts";
 
 /*
- * Every command there is. What a command needs to do its work is loaded only when it is asked for: one of the
- * administrator should not wait for an HTTP server to be read.
+ * All commands. Each loads its dependencies only when it runs, so that an administrative command does not wait for
+ * the HTTP server to load.
  */
 
 const api = defineCommand({
@@ -41,8 +41,8 @@ const controller = defineCommand({
   name: "controller",
   summary: "run the controller",
   details:
-    "Gives the database pipes of each service the size that its PipeScaling asks for, a few at a time, and\n" +
-    "reports how far they are. Of several that run, one is at work and the others wait to take over.",
+    "Resizes the database pipes of each service to the size that its PipeScaling requests, a few at a time, and\n" +
+    "reports the progress. If several controllers run, one is the leader and the others wait to take over.",
   examples: [
     "controller --kubeconfig ~/.kube/config",
     "controller --pipe-namespaces acme-pipes,globex-pipes --rollout-timeout 30m",
@@ -85,6 +85,6 @@ export const COMMANDS: ProgramSpec = {
     ...section(PROCESSES, api, controller),
     ...section(BY_KUBECONFIG, admin, status, doctor),
     ...section(BY_KEY, organizations, services, keys, scaling, backup, members, profile),
-    completionCommand(() => COMMANDS),
+    completion,
   ],
 };

@@ -4,7 +4,7 @@ import type { Server } from "./server.ts";
 /** Interval at which RSS is read during an attack. */
 const SAMPLE_MS = 250;
 
-/** Longer than anything of the API lives for a client's sake: a window of the default limits, and idle headers. */
+/** Longer than the API keeps any state about a client: a window of the default limits, and the header timeout. */
 const SETTLE_MS = 12_000;
 
 /** RSS of the API around an attack, in bytes. */
@@ -14,7 +14,7 @@ export interface AttackMemory {
   readonly after: number;
 }
 
-/** Reads the memory of the API before, during and after something that attacks it. */
+/** Reads the memory of the API before, during and after an attack. */
 export async function measureAttackMemory<T>(
   api: Server,
   attack: () => Promise<T>,

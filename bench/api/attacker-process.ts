@@ -2,7 +2,7 @@ import type { Cluster } from "@pipe-scaling/local-cluster";
 import type { AttackDone, AttackJob } from "./attacker.ts";
 import { JobProcess } from "./job-process.ts";
 
-/** The process that attacks (attacker.ts): what it costs does not delay the healthy client. */
+/** The process that runs the attacks (attacker.ts), so that its CPU time does not delay the healthy client. */
 export type Attacker = JobProcess<AttackJob, AttackDone>;
 
 export function startAttacker(cluster: Cluster): Attacker {

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type Attack, type AttackName, type AttackTarget, attacksOf, type Blow } from "./attacks.ts";
 
 /*
- * The attacker, a process of its own: it executes jobs, and sends back the number of connections of each attack.
+ * The attacker, a separate process: it executes jobs, and sends back the number of connections of each attack.
  */
 
 export interface AttackJob {
@@ -14,16 +14,16 @@ export interface AttackJob {
 }
 
 export interface AttackDone {
-  /** By the name of the attack. */
+  /** Number of connections by name of the attack. */
   readonly connections: Readonly<Record<string, number>>;
-  /** Responses with another status than an attack must get, by its name and the status. */
+  /** Number of responses with an unexpected status, by name of the attack and status. */
   readonly unexpected: Readonly<Record<string, number>>;
 }
 
-/** Loopback addresses of the attacker; one is that of the healthy client, as behind one NAT. */
+/** Loopback addresses of the attacker. One is also that of the healthy client, as if both were behind one NAT. */
 const SOURCES = ["127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"];
 
-/** Time that a connection stays open if the server does not close it. */
+/** Lifetime of a connection if the server does not close it. */
 const MAX_OPEN_MS = 15_000;
 
 async function run({ url, target, attacks, ms }: AttackJob): Promise<AttackDone> {
@@ -54,7 +54,7 @@ async function run({ url, target, attacks, ms }: AttackJob): Promise<AttackDone>
   return { connections, unexpected };
 }
 
-/** Opens one connection until the server closes it. @returns the status of the response; 0 without one */
+/** Opens a connection and waits until the server closes it. @returns the status of the response, or 0 without one */
 function strike(url: string, localAddress: string, { bytes }: Blow, end: AbortSignal): Promise<number> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve) => {

@@ -6,7 +6,7 @@ export interface AttackTarget {
 
 /** One connection of an attack. */
 export interface Blow {
-  /** Sent at once. */
+  /** Bytes sent as soon as the connection is open. */
   readonly bytes: string;
   /** Statuses that the server may respond with. */
   readonly expected?: readonly number[];
@@ -14,13 +14,13 @@ export interface Blow {
 
 /** Connections that an attacker opens again and again. */
 export interface Attack {
-  /** As counted in the table. */
+  /** Name in the table. */
   readonly name: string;
-  /** Connections at a time. */
+  /** Number of concurrent connections. */
   readonly connections: number;
-  /** Pause of each of them before it is opened again. */
+  /** Pause before a closed connection is opened again. */
   readonly pauseMs: number;
-  /** Time in which the first of them are opened. */
+  /** Time over which the first connections are opened. */
   readonly rampMs: number;
   readonly blows: readonly Blow[];
 }
@@ -88,7 +88,7 @@ export function attacksOf({ path, authorization }: AttackTarget): Record<AttackN
       blows: Array.from({ length: 24 }, (_, at) => ({ bytes: patch(at + 1), expected: [200, 429] })),
     },
     syntax: {
-      name: "requests that bend HTTP",
+      name: "malformed HTTP requests",
       connections: 2,
       pauseMs: 100,
       rampMs: 0,

@@ -41,7 +41,7 @@ const QUICK: Extent = {
 
 export interface BenchOptions {
   readonly quick: boolean;
-  /** Hears what is being done. */
+  /** Reports progress. */
   readonly tell: (text: string) => void;
 }
 
@@ -53,7 +53,7 @@ export async function benchApi({ quick, tell }: BenchOptions): Promise<void> {
     ...(quick ? ["a quick run, not to quote"] : []),
   ];
   const extent = quick ? QUICK : FULL;
-  tell("Starting a cluster with what the API reads");
+  tell("Starting a cluster with records");
   const world = await createApiWorld();
   try {
     const program = await buildProgram(world.cluster.dir);
@@ -64,12 +64,12 @@ export async function benchApi({ quick, tell }: BenchOptions): Promise<void> {
     tell("Measuring a PATCH");
     const patch = await patchTime(world, api, extent);
     await api.stop();
-    tell(`Measuring the memory of a fresh API, for ${count(extent.memory.late)} requests`);
+    tell(`Measuring the memory of a new API process over ${count(extent.memory.late)} requests`);
     const memory = await memoryGrowth(world, await startApi(world, program), load, extent);
     const attacker = startAttacker(world.cluster);
     const attacks: Measure[] = [];
     for (const name of ["chunks", "idle"] as const) {
-      tell(`Measuring the memory of a fresh API during an attack: ${ATTACKS[name]}`);
+      tell(`Measuring the memory of a new API process during an attack: ${ATTACKS[name]}`);
       attacks.push(
         ...(await attackMemory(
           name,
@@ -89,12 +89,12 @@ export async function benchApi({ quick, tell }: BenchOptions): Promise<void> {
       `${measuresTable([...get, ...patch, ...memory, ...attacks, ...starts])}\n\n${about.join("; ")}`,
     );
   } finally {
-    // Takes along what runs beside it (child.ts).
+    // Also ends the processes of the benchmark (child.ts).
     await world.cluster.stop();
   }
 }
 
-/** The GET that clients poll until it shows what they asked for. */
+/** The GET that clients poll until the rescale completes. */
 async function cachedGet(
   world: ApiWorld,
   ours: Server,
@@ -186,7 +186,7 @@ async function apiStart(
   ];
 }
 
-/** How the table calls the attacks whose memory is measured. */
+/** Label in the table for the attacks during which memory is measured. */
 const ATTACKS = {
   chunks: "10 bodies at a time in chunks of one byte",
   idle: "1,250 connections without credentials",

@@ -3,8 +3,8 @@ import { connect, type Socket } from "node:net";
 type OnResponse = (status: number) => void;
 
 /**
- * One keep-alive connection with one request at a time. It does as little as possible for each request, so that the
- * server is the part that is measured: it reads the status of a response and finds its end.
+ * A keep-alive connection with one request at a time. It only reads the status of a response and finds its end, so
+ * that the server dominates the measurement.
  */
 export class Connection {
   readonly #url: URL;
@@ -20,7 +20,7 @@ export class Connection {
     this.#use(socket);
   }
 
-  /** Rejects if it cannot be opened. A failure later ends the process: nothing could be measured. */
+  /** Rejects if the connection cannot be opened. A later failure ends the process, because the result would be invalid. */
   static open(url: string): Promise<Connection> {
     const parsed = new URL(url);
     return new Promise((resolve, reject) => {
@@ -32,7 +32,7 @@ export class Connection {
     });
   }
 
-  /** The next request may be sent as soon as the response has arrived, also by `onResponse` itself. */
+  /** Sends a request. The next one may be sent once the response has arrived, also from `onResponse`. */
   send(request: string | Buffer, onResponse: OnResponse): void {
     this.#onResponse = onResponse;
     if (this.#isClosing) {

@@ -3,19 +3,19 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { AttackTarget } from "./attacks.ts";
 
 export interface HealthyResult {
-  /** Response time of each request, from before its connection is opened. */
+  /** Response time of each request, including the time to open its connection. */
   readonly ms: readonly number[];
-  /** Requests without a response, or with another status than 200, each with the reason. */
+  /** Reasons of requests without a response, or with a status other than 200. */
   readonly failures: readonly string[];
 }
 
-/** Fewer requests than the default rate limit of a key admits. */
+/** Less than the default rate limit of a key. */
 const INTERVAL_MS = 1000;
-/** One request in so many is a PATCH, or opens a connection of its own. */
+/** Every n-th request is a PATCH, or opens a new connection. */
 const PATCH_EACH = 10;
 const NEW_CONNECTION_EACH = 3;
 
-/** Sends one request after the other for some time, as an ordinary client does. */
+/** Sends one request after the other for some time, as a normal client does. */
 export async function runHealthyClient(
   url: string,
   target: AttackTarget,
@@ -39,7 +39,7 @@ export async function runHealthyClient(
   return { ms, failures };
 }
 
-/** @returns the status, or the error */
+/** @returns the status or the error */
 function send(
   url: string,
   { path, authorization }: AttackTarget,

@@ -4,12 +4,12 @@ import { fileURLToPath } from "node:url";
 import type { Cluster } from "@pipe-scaling/local-cluster";
 import { startChild } from "../child.ts";
 
-/** A process of its own that executes jobs, one at a time: it is sent each job, and sends back its result. */
+/** A separate process that executes one job at a time: it receives a job and sends back the result. */
 export class JobProcess<Job extends object, Result> {
   readonly #child: ChildProcess;
   readonly #ended: Promise<never>;
 
-  /** @param module its program, in this folder */
+  /** @param module file of the program in this folder */
   constructor(cluster: Cluster, name: string, module: string) {
     const file = fileURLToPath(new URL(module, import.meta.url));
     this.#child = startChild(cluster, { name, file });
@@ -18,7 +18,7 @@ export class JobProcess<Job extends object, Result> {
     this.#ended = once(this.#child, "exit").then(() => {
       throw new Error(`the process ${name} ended in the middle of a measurement`);
     });
-    // It also ends with the cluster, when no job is in progress.
+    // Without a job in progress, it also ends with the cluster.
     this.#ended.catch(() => undefined);
   }
 

@@ -2,13 +2,13 @@ import { Connection } from "./connection.ts";
 import { type Callers, requestsOf } from "./requests.ts";
 
 /**
- * The load generator, a process of its own: it is sent jobs, and answers each with what came of it.
+ * The load generator, a separate process: it receives jobs, and sends back the result of each.
  */
 
 export interface Job {
   readonly url: string;
   readonly callers: Callers;
-  /** When it is enough: whichever comes first. */
+  /** Limits of the job; it ends with the first that is reached. */
   readonly mostMs?: number;
   readonly mostRequests?: number;
 }
@@ -16,11 +16,11 @@ export interface Job {
 export interface JobDone {
   readonly requests: number;
   readonly seconds: number;
-  /** How often each status came. */
+  /** Number of responses by status. */
   readonly statuses: Readonly<Record<string, number>>;
 }
 
-/** More than enough to keep a server of one thread busy. */
+/** Enough to keep a single-threaded server busy. */
 const CONNECTIONS = 32;
 
 async function run({ url, callers, mostMs = Infinity, mostRequests = Infinity }: Job): Promise<JobDone> {
@@ -30,7 +30,7 @@ async function run({ url, callers, mostMs = Infinity, mostRequests = Infinity }:
   const connections = await Promise.all(Array.from({ length: CONNECTIONS }, () => Connection.open(url)));
   const startedAt = performance.now();
 
-  /** Request after request, until it is enough. */
+  /** Sends one request after the other until a limit is reached. */
   const ask = (connection: Connection, onEnd: () => void): void => {
     if (requests >= mostRequests || performance.now() - startedAt >= mostMs) {
       connection.close();

@@ -3,7 +3,7 @@ import type { LoadGenerator } from "./load-generator.ts";
 import type { Callers } from "./requests.ts";
 import type { Memory, Server } from "./server.ts";
 
-/** Longer than anything of the API lives for a client's sake: two windows of its limits. */
+/** Longer than the API keeps any state about a client: two windows of its limits. */
 const SETTLE_MS = 3000;
 
 export interface MemoryOptions {
@@ -11,7 +11,7 @@ export interface MemoryOptions {
   readonly late: number;
 }
 
-/** How much memory a fresh API has after so many requests, and after so many. */
+/** Measures the memory of a new API process after each of these numbers of requests. */
 export async function measureMemory(
   api: Server,
   callers: Callers,

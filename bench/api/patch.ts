@@ -10,14 +10,14 @@ import type { ApiWorld, BenchService } from "./world.ts";
 
 export interface PatchOptions {
   readonly rounds: number;
-  /** Of either kind, in a round. */
+  /** Number of calls of each kind per round. */
   readonly calls: number;
 }
 
 /**
- * p50 of each round, in milliseconds, of a PATCH of the API, and of the server-side apply that it makes, made
- * without the API: by the same code, with the same account, to an object like the other. One call at a time,
- * in turns; the first round only warms up.
+ * Measures the p50 of each round, in milliseconds, of a PATCH of the API and of the same server-side apply without
+ * the API: by the same code, with the same account, to a similar object. Sends one call at a time, in turns. The first
+ * round is a warm-up.
  */
 export async function measurePatch(
   { services: [ours, baseline], kubeconfig, authorizations: [authorization = ""] }: ApiWorld,
@@ -32,7 +32,7 @@ export async function measurePatch(
       const oursMs: number[] = [];
       const baselineMs: number[] = [];
       for (let call = 0; call < calls; call += 1) {
-        // Another size each time: an apply that changes nothing is cheaper.
+        // The size changes each time, because an apply without a change is cheaper.
         const size = sizeOfCores(1 + (call % 2));
         oursMs.push(await timeOf(() => patch(connection, ours, authorization, size)));
         baselineMs.push(await timeOf(() => apply(client, baseline, size)));
@@ -46,7 +46,7 @@ export async function measurePatch(
   }
 }
 
-/** By a client that keeps its connection. */
+/** Sends a PATCH over a keep-alive connection. */
 async function patch(
   connection: Connection,
   { path }: BenchService,

@@ -1,14 +1,14 @@
-/** Who asks for what. */
+/** Requests that a load sends. */
 export interface Callers {
-  /** Whole headers, in turn, so that no key comes near its rate limit. */
+  /** Authorization headers, used in turn so that no key reaches its rate limit. */
   readonly authorizations: readonly string[];
-  /** In turn. */
+  /** Paths, used in turn. */
   readonly paths: readonly string[];
-  /** Each so many-th request is a stranger's; 0 for none. */
+  /** Every n-th request has invalid credentials; 0 for none. */
   readonly strangerEach: number;
 }
 
-/** An endless supply of requests: the same ones in turn, and among them strangers, no two of whom are alike. */
+/** Generates requests without end: the same ones in turn, and among them requests with unique invalid credentials. */
 export function requestsOf({ authorizations, paths, strangerEach }: Callers): () => string | Buffer {
   const known = authorizations.flatMap((authorization) =>
     paths.map((path) => Buffer.from(get(path, { Authorization: authorization }))),
@@ -22,7 +22,7 @@ export function requestsOf({ authorizations, paths, strangerEach }: Callers): ()
   };
 }
 
-/** Wrong credentials that nobody has sent before, from a network (an IPv6 /64) that seldom comes again. */
+/** Returns new invalid credentials, from a random network (an IPv6 /64). */
 function stranger(path: string, number: number): string {
   const credentials = Buffer.from(`stranger-${number}:${number}`).toString("base64");
   return get(path, {

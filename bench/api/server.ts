@@ -12,10 +12,10 @@ import { type ApiWorld, PIPES } from "./world.ts";
 
 const run = promisify(execFile);
 
-/** Everything on: authentication, limits, metrics, a log line at info for each request, to a pipe. */
+/** Everything is on: authentication, limits, metrics, and a log line for each request, written to a pipe. */
 const EVERYTHING_ON = ["--port", "0", "--ops-port", "0", "--log-level", "info"];
 
-/** How the API and its Node are started. */
+/** Options of the API and of Node. */
 interface Start {
   readonly flags: readonly string[];
   readonly nodeArgs: readonly string[];
@@ -23,44 +23,44 @@ interface Start {
 
 const HIGHEST_LIMITS: Start = {
   flags: [
-    // The highest limit that there is, so that it counts but does not refuse.
+    // The maximum, so that the API counts requests but rejects none.
     ...["--rate-limit", "10000", "--rate-window", "1s"],
-    // Strangers come from many networks.
+    // The requests with invalid credentials come from many networks.
     ...["--trusted-proxies", "127.0.0.1"],
   ],
   nodeArgs: [],
 };
 
-/** For attacks: every limit at its default, and the heap that V8 gives a container of 256 MiB. */
+/** For attacks: default limits, and the heap size that V8 chooses in a container of 256 MiB. */
 export const DEFAULT_LIMITS: Start = {
   flags: [],
   nodeArgs: ["--max-old-space-size=256", "--max-semi-space-size=1"],
 };
 
-/** An HTTP server that is measured, in a process of its own. */
+/** The measured HTTP server, a separate process. */
 export interface Server {
   readonly url: string;
-  /** CPU time that it has used so far. */
+  /** CPU time used so far. */
   cpuSeconds(): Promise<number>;
-  /** The least that is seen in several full collections of garbage. */
+  /** Minimum over several full garbage collections. */
   memory(): Promise<Memory>;
-  /** RSS as it is, by the operating system. */
+  /** RSS as the operating system reports it. */
   rssBytes(): Promise<number>;
   stop(): Promise<void>;
 }
 
 export interface Memory {
   readonly rssBytes: number;
-  /** What is alive of the heap. */
+  /** Size of the live objects on the heap. */
   readonly heapBytes: number;
 }
 
 export interface Api extends Server {
-  /** The value of a metric, summed over its labels; 0 if there is none. */
+  /** Returns the value of a metric, summed over its labels; 0 if it has no series. */
   metric(name: string): Promise<number>;
 }
 
-/** The API as it is shipped. Resolves once it is ready. */
+/** Starts the bundled API. Resolves once it is ready. */
 export async function startApi(
   { cluster, kubeconfig }: ApiWorld,
   program: string,
@@ -84,7 +84,7 @@ export async function startApi(
   };
 }
 
-/** Naked express (baseline.ts). */
+/** Starts the baseline: express without middleware (baseline.ts). */
 export async function startBaseline({ cluster }: ApiWorld, path: string, constant: string): Promise<Server> {
   const file = fileURLToPath(new URL("baseline.ts", import.meta.url));
   const { server } = await serve(cluster, { name: "baseline", file, args: [path, constant] });
@@ -92,7 +92,7 @@ export async function startBaseline({ cluster }: ApiWorld, path: string, constan
 }
 
 async function serve(cluster: Cluster, options: ChildOptions) {
-  // The inspector costs nothing as long as nobody is connected to it.
+  // The inspector costs nothing until a client connects.
   const nodeArgs = [...(options.nodeArgs ?? []), "--inspect=127.0.0.1:0"];
   const child = startChild(cluster, { ...options, nodeArgs });
   const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
@@ -121,7 +121,7 @@ function sumOfMetric(text: string, name: string): number {
   return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0);
 }
 
-/** One collection can leave what a later one finds to be dead: tens of MiB, and not the same each time. */
+/** One garbage collection can leave tens of MiB that a later one frees, and the amount varies. */
 async function leastMemory(inspector: string): Promise<Memory> {
   const seen: Memory[] = [];
   for (let collection = 0; collection < COLLECTIONS; collection += 1) {
@@ -145,7 +145,7 @@ const memorySchema = z.object({ rssBytes: z.number(), heapBytes: z.number() });
 
 const listeningSchema = z.object({ msg: z.literal("listening"), url: z.url(), opsUrl: z.url().optional() });
 
-/** Both servers say it in a line of JSON. */
+/** Both servers log their address as a line of JSON. */
 function listeningIn(text: string) {
   const line = text.split("\n").find((each) => each.includes('"listening"') && each.endsWith("}"));
   return line === undefined ? undefined : listeningSchema.parse(JSON.parse(line));

@@ -20,14 +20,14 @@ export interface SoakOptions {
 const MAX_SLOWEST_MS = 250;
 const MAX_RSS_RATIO = 1.2;
 /**
- * Shows how busy the machine is without the attack, and that the process has served requests before its memory is read.
+ * A run without the attack, which measures how busy the machine is and warms up the process before its memory is read.
  */
 const WARM_UP_MS = 30_000;
 
-/** Attacks the API in all ways at once while a healthy client uses it, and prints a table. */
+/** Runs all attacks at once while a healthy client uses the API, and prints a table. */
 export async function soak({ minutes, tell }: SoakOptions): Promise<void> {
   const about = [describeMachine(), new Date().toISOString(), `${minutes} minutes`];
-  tell("Starting a cluster with what the API reads");
+  tell("Starting a cluster with records");
   const world = await createApiWorld();
   try {
     const program = await buildProgram(world.cluster.dir);
@@ -54,7 +54,7 @@ export async function soak({ minutes, tell }: SoakOptions): Promise<void> {
     const [client, attack] = result;
     console.log(`${soakTable(quiet, client, memory, drops, attack)}\n\n${about.join("; ")}`);
   } finally {
-    // Ends the processes beside it as well (child.ts).
+    // Also ends the processes of the benchmark (child.ts).
     await world.cluster.stop();
   }
 }

@@ -22,7 +22,7 @@ const RECORDS_PER_ORGANIZATION = 100;
 /** The API has no work after its start; its RSS is read when it has been idle for this long. */
 const SETTLE_MS = 3000;
 
-/** What the API lists (src/api/cluster/cluster-cache.ts). */
+/** Collections that the API lists (src/api/cluster/cluster-cache.ts). */
 const LISTS: readonly Listing[] = [
   { path: collectionPath(SECRETS, RECORDS_NAMESPACE), fieldSelector: `type=${API_KEY_SECRET_TYPE}` },
   {
@@ -38,7 +38,7 @@ export interface ApiStarts {
   readonly rssBytes: readonly number[];
 }
 
-/** Creates so many keys, and as many services with a PipeScaling. */
+/** Creates this number of keys, and of services with a PipeScaling. */
 export async function seedRecords({ cluster }: ApiWorld, count: number): Promise<void> {
   const admin = new KubeClient(await connect(cluster.kubeconfig));
   const add = (of: Resource, namespace: string, body: object) =>
@@ -78,7 +78,7 @@ export async function measureApiStart(
     readonly baseline: number;
   }[] = [];
   for (let round = 0; round <= rounds; round += 1) {
-    // Who comes first changes, so that what grows or shrinks with time is nobody's advantage.
+    // The order alternates, so that a drift over time favors neither.
     const before = round % 2 === 0 ? undefined : await listAll(world, programs.lists);
     const ours = await start(world, programs.api);
     const baseline = before ?? (await listAll(world, programs.lists));

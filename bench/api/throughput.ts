@@ -8,13 +8,13 @@ export interface ThroughputOptions {
   readonly roundMs: number;
 }
 
-/** Of each round. */
+/** Results by round. */
 export interface Throughput {
   readonly requestsPerSecond: readonly Pair[];
   readonly cpuSecondsPerRequest: readonly Pair[];
 }
 
-/** Both servers are asked the same, turn by turn, as fast as they answer; the first round only warms them up. */
+/** Sends the same requests to both servers in turns, as fast as they respond. The first round is a warm-up. */
 export async function measureThroughput(
   servers: { readonly ours: Server; readonly baseline: Server },
   callers: Callers,
@@ -30,7 +30,7 @@ export async function measureThroughput(
   const requestsPerSecond: Pair[] = [];
   const cpuSecondsPerRequest: Pair[] = [];
   for (let round = 0; round <= rounds; round += 1) {
-    // Who comes first changes, so that what grows or shrinks with time is nobody's advantage.
+    // The order alternates, so that a drift over time favors neither.
     const oursFirst = round % 2 === 0;
     const first = await ask(oursFirst ? servers.ours : servers.baseline);
     const second = await ask(oursFirst ? servers.baseline : servers.ours);

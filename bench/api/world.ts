@@ -16,27 +16,27 @@ import { apiKey, organizationRecord, serviceRecord } from "../objects.ts";
 /** Namespace of the pipes. */
 export const PIPES = "bench-pipes";
 
-/** The rate limit is on, at its highest, 10,000 a second; so many keys share the load that none is refused. */
+/** The rate limit has its maximum of 10,000 requests per second; this many keys share the load, so none is limited. */
 const KEYS = 16;
 
 export interface BenchService {
   readonly scaling: PipeScalingView;
-  /** Of its size, on the API. */
+  /** Path of the service's size in the API. */
   readonly path: string;
 }
 
-/** A cluster with what the API reads: an organization with its keys and two services that have a size. */
+/** A cluster with the objects that the API reads: an organization with its keys and two services with a size. */
 export interface ApiWorld {
   readonly cluster: Cluster;
-  /** Of the API's own ServiceAccount. */
+  /** Path of a kubeconfig for the ServiceAccount of the API. */
   readonly kubeconfig: string;
   readonly authorizations: readonly string[];
   readonly services: readonly [BenchService, BenchService];
-  /** The GETs, which are all answered from the caches. */
+  /** GET requests, which the API serves from its caches. */
   readonly paths: readonly string[];
 }
 
-/** The cluster goes when this process ends. Nothing rolls out on it: no pipe is needed to measure the API. */
+/** The cluster is removed when this process ends. It has no pipes, because the API needs none. */
 export async function createApiWorld(): Promise<ApiWorld> {
   const cluster = await startCluster({ controllerManager: false, nodes: 0 });
   await install(cluster, [PIPES]);
@@ -77,7 +77,7 @@ async function seed(admin: KubeClient) {
   };
 }
 
-/** As the controller would have made it, with one core reached. */
+/** Returns a PipeScaling as the controller creates it, with an effective size of one core. */
 async function addScaling(admin: KubeClient, name: string): Promise<PipeScalingView> {
   const size = sizeOfCores(1);
   const spec = { replicaCpuMillicores: size.cpuMillicores, replicaMemoryGb: size.memoryGib };

@@ -35,23 +35,23 @@ const STANDARD: Amounts = {
 const FULL: Amounts = {
   ...STANDARD,
   start: { deployments: 60_000, rounds: 3 },
-  // No watch lives longer (src/runtime/reflector.ts), so each is seen to start again.
+  // Longer than any watch lives (src/runtime/reflector.ts), so the measurement includes a restart of each.
   idleMinutes: 20,
 };
 
 const EXTENTS = { quick: QUICK, standard: STANDARD, full: FULL };
 
-/** How much is measured. */
+/** Size of the measurement. */
 export type Extent = keyof typeof EXTENTS;
 
-/** With pacing on each pipe is a rollout of its own, so fewer are enough to count its writes. */
+/** With pacing, each pipe is a separate rollout, so fewer are enough to count its writes. */
 const PACED_SERVICES = 100;
 
 export interface BenchOptions {
   readonly extent: Extent;
-  /** Where each measured process writes its CPU profile when it ends; absent: none. A profiled process is slower. */
+  /** Folder for the CPU profile of each measured process; none are written if it is absent. Profiling slows a process. */
   readonly profileDir?: string | undefined;
-  /** Hears what is being done. */
+  /** Reports progress. */
   readonly tell: (text: string) => void;
 }
 
@@ -69,7 +69,7 @@ export async function benchController({ extent: name, profileDir, tell }: BenchO
       lists: await buildLikewise(besideThis("../lists.ts"), dir),
     };
     const { services, rounds } = amounts.rescale;
-    tell(`Making ${count(services)} services of ${PIPES_PER_SERVICE} pipes, and as many for the baseline`);
+    tell(`Creating ${count(services)} services of ${PIPES_PER_SERVICE} pipes, and as many for the baseline`);
     const idlePipes = { services, replicas: 0 };
     const rescaled = await seedServices(world, idlePipes);
     await seedBaseline(world, idlePipes);
@@ -89,13 +89,13 @@ export async function benchController({ extent: name, profileDir, tell }: BenchO
       bursts.push(await measureBurst(world, controller, single.serviceIds[0] ?? ""));
 
     const { deployments } = amounts.start;
-    tell(`Making more, up to ${count(deployments)} Deployments`);
+    tell(`Creating more, up to ${count(deployments)} Deployments`);
     const made = [rescaled, paced, single].reduce((sum, { pipes }) => sum + pipes, 0);
     const more = Math.ceil((deployments - made) / PIPES_PER_SERVICE);
     const added = await seedServices(world, { services: more, replicas: 1 });
     await quiet(world);
     await controller.stop();
-    tell(`Starting the controller where it has nothing to do, ${amounts.start.rounds + 1} times`);
+    tell(`Starting the controller with nothing to resize, ${amounts.start.rounds + 1} times`);
     const starts = await measureStart(world, programs, amounts.start.rounds);
     tell(`Leaving it idle for ${amounts.idleMinutes} minutes`);
     const last = await RunningController.start(world, programs.controller);
@@ -116,7 +116,7 @@ export async function benchController({ extent: name, profileDir, tell }: BenchO
     console.log(`\n${machine}; ${new Date().toISOString()}`);
   } finally {
     await world.admin.close();
-    // Takes along what runs beside it (child.ts).
+    // Also ends the processes of the benchmark (child.ts).
     await world.cluster.stop();
   }
 }

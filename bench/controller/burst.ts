@@ -13,21 +13,21 @@ import { type ControllerWorld, PIPES, quiet } from "./world.ts";
 
 const PATCHES = 1000;
 const BURST_MS = 10_000;
-/** They are asked for in turn; the last one is asked for only once, as the last. */
+/** Sizes in turn; the last one is requested only once, at the end. */
 const SIZES = [2, 3, 4, 5, 6, 7].map(sizeOfCores);
 const LAST = sizeOfCores(8);
 
 export interface Burst {
-  /** From the first PATCH to the first size given. */
+  /** Time from the first PATCH until the first resize. */
   readonly firstMs: number;
-  /** How long it took to send them all. */
+  /** Time to send all PATCHes. */
   readonly seconds: number;
-  /** What the API server answered, the PATCHes themselves included. */
+  /** Requests to the API server, including the PATCHes. */
   readonly counts: RequestCounts;
   readonly lastWon: boolean;
 }
 
-/** Sends 1,000 PATCHes of one service, as the API does, one after the other and evenly over 10 seconds. */
+/** Sends 1,000 PATCHes for one service as the API does, one after the other, evenly over 10 seconds. */
 export async function measureBurst(
   world: ControllerWorld,
   controller: RunningController,

@@ -1,13 +1,13 @@
 import { table } from "../table.ts";
 import { describeCounts, type RequestCounts } from "./request-counts.ts";
 
-/** One row: how often the API server was asked for something, and how often at most it may be. */
+/** A row: the number of requests of a kind, and its maximum. */
 export interface Count {
   readonly what: string;
   readonly measured: number;
-  /** None if it is only shown, to explain others. */
+  /** Absent if the row only explains others. */
   readonly most?: number;
-  /** What it consists of. */
+  /** Breakdown of the count. */
   readonly counts: RequestCounts;
 }
 

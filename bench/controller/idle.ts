@@ -3,21 +3,21 @@ import { countsBetween, type RequestCounts, requestsOf, sumOf } from "./request-
 import type { RunningController } from "./running-controller.ts";
 import { type ControllerWorld, quiet, requestCounts } from "./world.ts";
 
-/** A watch of each of them but the first, of which there are two: organizations and services. */
+/** One watch of each resource, and two of the first: organizations and services. */
 const WATCHED = ["configmaps", "deployments", "pipescalings", "pods"];
 const WATCHES = WATCHED.length + 1;
 
 export interface Idle {
   readonly minutes: number;
   readonly counts: RequestCounts;
-  /** Reads and watches of what the controller watches, by whomever. */
+  /** Reads and watches, by any client, of the resources that the controller watches. */
   readonly watching: RequestCounts;
   readonly callsPerHourAndWatch: number;
   /** CPU time of the controller as a share of one core, from 0 to 1. */
   readonly cpuShare: number;
 }
 
-/** The requests and the CPU time of a controller that has nothing to do. */
+/** Measures the requests and the CPU time of an idle controller. */
 export async function measureIdle(
   world: ControllerWorld,
   { process }: RunningController,

@@ -14,28 +14,28 @@ const run = promisify(execFile);
 const POD_MEMORY_MIB = 512;
 const HEAP_PERCENTAGE = /^--max-old-space-size-percentage=(\d+)$/;
 
-/** What is kept of its standard error. */
+/** Maximum length of standard error to keep. */
 const MOST_ERRORS = 4000;
 
 /**
- * A process that says in lines of JSON what it has done, and when; what it costs is asked of its inspector. Node is
- * started as for the controller.
+ * A process that logs its steps with their times as lines of JSON. Its costs are read through the inspector. Node has
+ * the same options as for the controller.
  */
 export class MeasuredProcess {
-  /** In milliseconds since 1970. */
+  /** Start, in milliseconds since 1970. */
   readonly spawnedAtMs = Date.now();
   readonly #child: ChildProcess;
   readonly #inspector: Promise<string>;
   readonly #ended: Promise<unknown>;
   readonly #gone = new AbortController();
 
-  /** @param onLine hears each line of its standard output */
+  /** @param onLine receives each line of standard output */
   constructor(
     { cluster, profileDir }: Pick<ControllerWorld, "cluster" | "profileDir">,
     options: ChildOptions,
     onLine: (line: string) => void,
   ) {
-    // The inspector costs nothing as long as nobody is connected to it.
+    // The inspector costs nothing until a client connects.
     const { env } = NODE.controller;
     const args = NODE.controller.args.map((arg) => arg.replace(HEAP_PERCENTAGE, heapOfPod));
     const profiling = profileDir
@@ -58,7 +58,7 @@ export class MeasuredProcess {
     if (this.#child.stdout) createInterface(this.#child.stdout).on("line", onLine);
   }
 
-  /** Aborted when it ends, for who waits for it to say something. */
+  /** Aborted when the process ends, to stop waits for its output. */
   get signal(): AbortSignal {
     return this.#gone.signal;
   }
@@ -67,18 +67,18 @@ export class MeasuredProcess {
     this.#child.send(message);
   }
 
-  /** CPU time that it has used so far. */
+  /** CPU time used so far. */
   async cpuSeconds(): Promise<number> {
     return z.number().parse(await evaluate(await this.#inspector, CPU_SECONDS));
   }
 
-  /** As the operating system has it: the inspector, once in use, would add some megabytes. */
+  /** RSS as the operating system reports it; the inspector would add some megabytes. */
   async rssBytes(): Promise<number> {
     const { stdout } = await run("ps", ["-o", "rss=", "-p", String(this.#child.pid)]);
     return Number(stdout) * 1024;
   }
 
-  /** As a pod is told to end. */
+  /** Sends SIGTERM, as Kubernetes does. */
   async stop(): Promise<void> {
     this.#child.kill("SIGTERM");
     await this.#ended;

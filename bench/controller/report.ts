@@ -9,19 +9,19 @@ import { PIPES_PER_SERVICE } from "./seed.ts";
 import type { Starts } from "./start.ts";
 
 export interface Results {
-  /** Rescaled at once, with pacing off. */
+  /** Services that are rescaled at once, without pacing. */
   readonly services: number;
   readonly rescale: RescaleRounds;
-  /** With pacing on. */
+  /** Services that are rescaled with pacing. */
   readonly paced: { readonly services: number; readonly counts: RequestCounts };
   readonly bursts: readonly Burst[];
-  /** Watched at the starts. */
+  /** Deployments that the controller watches in the measurements of its start. */
   readonly deployments: number;
   readonly starts: Starts;
   readonly idle: Idle;
 }
 
-/** Two tables: ratios to the baselines, and counts of requests. */
+/** Formats two tables: ratios to the baselines, and counts of requests. */
 export function describeResults(results: Results): string {
   return [
     measuresTable(measuresOf(results)),
@@ -83,10 +83,10 @@ function per1000Writes({ cpuSeconds, ours, baseline }: RescaleRounds): Pair[] {
   }));
 }
 
-/** Where there were several rounds, the one with the most. */
+/** Returns the rows of the counts. With several rounds, the one with the most requests counts. */
 function countsOf({ services, rescale, paced, bursts, starts, idle }: Results): Count[] {
   const ours = most(rescale.ours);
-  // The tier's change is ours.
+  // The benchmark itself changes the tier.
   const single = (counts: RequestCounts) => requestsOf(writesOf(counts), CONTROLLERS);
   const burst = single(most(bursts.map(({ counts }) => counts)));
   const burstWrites = new Map([...burst].filter(([request]) => request !== "APPLY pipescalings"));

@@ -1,16 +1,16 @@
 /**
- * Requests that an API server has ended: by `VERB resource`, with the subresource if there is one. Dry runs, which
- * write nothing, have verbs of their own: `DRY-RUN-PATCH deployments`.
+ * Completed requests by `VERB resource`, with the subresource if there is one. Dry runs, which write nothing, have
+ * separate verbs: `DRY-RUN-PATCH deployments`.
  */
 export type RequestCounts = ReadonlyMap<string, number>;
 
-/** They change something, or would have: a request that was refused counts as well. */
+/** Verbs of writes; a rejected write counts as well. */
 const WRITE_VERBS = ["POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"];
 
 const SAMPLE = /^apiserver_request_total\{(.*)\} (\S+)$/gm;
 const LABEL = /(\w+)="([^"]*)"/g;
 
-/** From the text of an API server's own metrics. Of what is no resource, such as /metrics, nothing is kept. */
+/** Parses the metrics of an API server. Paths that are not resources, such as /metrics, are left out. */
 export function parseRequestCounts(metrics: string): RequestCounts {
   const counts = new Map<string, number>();
   for (const [, text = "", value] of metrics.matchAll(SAMPLE)) {
@@ -26,7 +26,7 @@ export function parseRequestCounts(metrics: string): RequestCounts {
   return counts;
 }
 
-/** What came between two looks. */
+/** Subtracts two counts. */
 export function countsBetween(before: RequestCounts, after: RequestCounts): RequestCounts {
   const growths = [...after].map(
     ([request, count]) => [request, count - (before.get(request) ?? 0)] as const,
@@ -34,12 +34,12 @@ export function countsBetween(before: RequestCounts, after: RequestCounts): Requ
   return new Map(growths.filter(([, growth]) => growth > 0));
 }
 
-/** Without the Leases, by which controllers and the API server itself say that they live. */
+/** Selects writes, except those to Leases, which controllers and the API server renew all the time. */
 export function writesOf(counts: RequestCounts): RequestCounts {
   return new Map([...counts].filter(([request]) => isWrite(request) && !isOf(request, ["leases"])));
 }
 
-/** Requests for these resources, of whatever verb. */
+/** Selects requests for these resources, with any verb. */
 export function requestsOf(counts: RequestCounts, resources: readonly string[]): RequestCounts {
   return new Map([...counts].filter(([request]) => isOf(request, resources)));
 }
@@ -48,7 +48,7 @@ export function sumOf(counts: RequestCounts): number {
   return [...counts.values()].reduce((sum, count) => sum + count, 0);
 }
 
-/** For people, most first: `3,000 PATCH deployments, 1,000 PATCH pipescalings/status`. */
+/** Formats counts, largest first: `3,000 PATCH deployments, 1,000 PATCH pipescalings/status`. */
 export function describeCounts(counts: RequestCounts): string {
   const descending = [...counts].sort(([, a], [, b]) => b - a);
   return (

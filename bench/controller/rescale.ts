@@ -5,18 +5,18 @@ import { type Seeded, setTier } from "./seed.ts";
 import { type ControllerWorld, quiet } from "./world.ts";
 import type { WritingLoop } from "./writing-loop.ts";
 
-/** Sizes in turn, by the tiers' defaults: 2 cores, 1 core. */
+/** Tiers in turn, with default sizes of 2 cores and 1 core. */
 const TURNS = [
   { tier: "scale", cores: 2 },
   { tier: "basic", cores: 1 },
 ] as const;
 
 export interface Rescaled {
-  /** Until the last Deployment had its size. */
+  /** Time until the last Deployment had its size. */
   readonly seconds: number;
-  /** Of the process, until nothing was left to do. */
+  /** CPU time of the process until it was idle again. */
   readonly cpuSeconds: number;
-  /** What the API server answered meanwhile. */
+  /** Requests to the API server meanwhile. */
   readonly counts: RequestCounts;
 }
 
@@ -27,7 +27,7 @@ export interface RescaleRounds {
   readonly baseline: readonly RequestCounts[];
 }
 
-/** All services are rescaled by the controller, and as many others by the loop, in turns; the first round only warms up. */
+/** The controller and the baseline rescale the same number of services, in turns. The first round is a warm-up. */
 export async function measureRescale(
   world: ControllerWorld,
   seeded: Seeded,
@@ -39,7 +39,7 @@ export async function measureRescale(
     const turn = TURNS[round % 2] ?? TURNS[0];
     const byController = () => rescaleByTier(world, seeded, controller, turn.tier);
     const byLoop = () => rescaleByLoop(world, loop, turn.cores);
-    // Who comes first changes, so that what grows or shrinks with time is nobody's advantage.
+    // The order alternates, so that a drift over time favors neither.
     const oursFirst = round % 2 === 0;
     const first = await (oursFirst ? byController : byLoop)();
     const second = await (oursFirst ? byLoop : byController)();
@@ -56,7 +56,7 @@ export async function measureRescale(
   };
 }
 
-/** One write changes them all at once: their organization gets another tier. */
+/** Changes the size of all services with one write: the tier of their organization. */
 export async function rescaleByTier(
   world: ControllerWorld,
   seeded: Seeded,

@@ -4,23 +4,23 @@ import { RECORDS_NAMESPACE } from "../../deploy/chart/install.ts";
 import { MeasuredProcess } from "./measured-process.ts";
 import { type ControllerWorld, PIPES } from "./world.ts";
 
-/** Everything on: metrics, a log line at info for each step, to a pipe. */
+/** Everything is on: metrics, and a log line for each step, written to a pipe. */
 const ARGS = [
   ...["controller", "--ops-port", "0", "--log-level", "info"],
   ...["--namespace", RECORDS_NAMESPACE, "--pipe-namespaces", PIPES],
-  // Rollouts that never complete are not to fail while something is measured.
+  // Rollouts that never complete must not fail during a measurement.
   ...["--rollout-timeout", "24h"],
 ];
 
 const TIMEOUT_MS = 120_000;
 
-/** A line of its log that says when it was done with something. */
+/** A log line with the time at which a step ended. */
 const lineSchema = z.object({ msg: z.enum(["leading", "resize"]), time: z.iso.datetime() });
 
-/** The controller as it is shipped, in a process of its own. */
+/** The bundled controller in a separate process. */
 export class RunningController {
   readonly process: MeasuredProcess;
-  /** When each pipe was given a size, in milliseconds since 1970, by the controller's own log. */
+  /** Time of each resize according to the controller's log, in milliseconds since 1970. */
   readonly #givenAtMs: number[] = [];
   #ledAtMs: number | undefined;
 
@@ -29,29 +29,29 @@ export class RunningController {
     this.process = new MeasuredProcess(world, options, (line) => this.#read(line));
   }
 
-  /** Resolves once it has filled its caches and taken the lease. */
+  /** Resolves once the caches are filled and the lease is acquired. */
   static async start(world: ControllerWorld, program: string): Promise<RunningController> {
     const controller = new RunningController(world, program);
     await controller.#wait(() => controller.#ledAtMs, "lead");
     return controller;
   }
 
-  /** From spawn until it had filled its caches and taken the lease. */
+  /** Time from spawn until the caches were filled and the lease was acquired. */
   get startMs(): number {
     return (this.#ledAtMs ?? Number.NaN) - this.process.spawnedAtMs;
   }
 
-  /** How many sizes it has given. */
+  /** Number of resizes so far. */
   get given(): number {
     return this.#givenAtMs.length;
   }
 
-  /** When it had given so many; waits for that. */
+  /** Waits for this number of resizes and returns the time of the last. */
   givenAtMs(count: number): Promise<number> {
-    return this.#wait(() => this.#givenAtMs[count - 1], `have given ${count} sizes`);
+    return this.#wait(() => this.#givenAtMs[count - 1], `resize ${count} pipes`);
   }
 
-  /** It gives its lease back. */
+  /** Ends the process, which releases its lease. */
   stop(): Promise<void> {
     return this.process.stop();
   }

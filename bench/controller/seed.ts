@@ -12,11 +12,11 @@ const CONCURRENCY = 32;
 
 export interface SeedOptions {
   readonly services: number;
-  /** Of each pipe. One without any is sized at once, whatever the pace. */
+  /** Replicas of each pipe. Pipes without replicas are resized immediately, without pacing. */
   readonly replicas: number;
   /**
-   * Rollouts complete as they begin: the Deployments' status says that it has seen whatever will come.
-   * Otherwise they say only that the first one was completed, and later ones never are.
+   * If true, every rollout completes immediately, because the status of the Deployments reports a later generation.
+   * If false, only the first rollout is reported as complete, and later ones never complete.
    */
   readonly completeAtOnce?: boolean;
 }
@@ -25,11 +25,11 @@ export interface Seeded {
   /** Name of the organization's ConfigMap. */
   readonly organization: string;
   readonly serviceIds: readonly string[];
-  /** How many there are of all of them. */
+  /** Total number of pipes. */
   readonly pipes: number;
 }
 
-/** An organization of the tier basic whose services have three pipes each, of that tier's size. */
+/** Creates an organization of the tier basic whose services have three pipes each, with the size of the tier. */
 export async function seedServices(world: ControllerWorld, options: SeedOptions): Promise<Seeded> {
   const organizationId = randomUUID();
   const organization = organizationRecord(organizationId, "basic");
@@ -46,7 +46,7 @@ export async function seedServices(world: ControllerWorld, options: SeedOptions)
   };
 }
 
-/** The like of them for the baseline: nobody looks after these but who is told to. */
+/** Creates the same number of Deployments for the baseline. The controller does not manage them. */
 export async function seedBaseline(world: ControllerWorld, options: SeedOptions): Promise<void> {
   const ids = Array.from({ length: options.services }, () => randomUUID());
   await inParallel(CONCURRENCY, ids, async (name) => {
@@ -61,7 +61,7 @@ export async function seedBaseline(world: ControllerWorld, options: SeedOptions)
   });
 }
 
-/** Each of its services with no size of its own gets the tier's. */
+/** Changes the tier of the organization, and so the size of each service without a requested size. */
 export async function setTier(
   { admin }: ControllerWorld,
   { organization }: Seeded,
@@ -94,7 +94,7 @@ async function createPipes(
   }
 }
 
-/** As the Deployment controller reports a rollout that is completed. */
+/** The status that the Deployment controller reports after a rollout. */
 function statusOf(name: string, replicas: number, observedGeneration: number) {
   const at = new Date().toISOString().replace(/\.\d+/, "");
   const since = { lastUpdateTime: at, lastTransitionTime: at };
@@ -128,7 +128,7 @@ function statusOf(name: string, replicas: number, observedGeneration: number) {
 
 const AT = "2026-01-01T00:00:00Z";
 
-/** As the controller reports a service whose pipes have the size of the tier basic. */
+/** The status that the controller reports for a service whose pipes have the size of the tier basic. */
 const SCALED: PipeScalingStatus = {
   observedGeneration: 1,
   conditions: [

@@ -14,11 +14,11 @@ import { RunningController } from "./running-controller.ts";
 import { type ControllerWorld, PIPES, quiet } from "./world.ts";
 
 export interface Starts {
-  /** Milliseconds from spawn until everything was listed. */
+  /** Milliseconds from spawn until all lists were complete. */
   readonly ms: readonly Pair[];
-  /** Of the controller, by rounds: the most of when it had listed everything and when it had looked at it all. */
+  /** RSS of the controller by round: the maximum after all lists and after all reconciliations. */
   readonly rssBytes: readonly number[];
-  /** What the API server answered the controller, by rounds. */
+  /** Requests of the controller to the API server, by round. */
   readonly counts: readonly RequestCounts[];
 }
 
@@ -27,7 +27,7 @@ export interface StartPrograms {
   readonly lists: string;
 }
 
-/** The controller where there is nothing to do, and the process that only makes its lists, in turns; the first round only warms up. */
+/** Starts the controller, with nothing to resize, and the baseline that only lists, in turns. The first round is a warm-up. */
 export async function measureStart(
   world: ControllerWorld,
   programs: StartPrograms,
@@ -35,7 +35,7 @@ export async function measureStart(
 ): Promise<Starts> {
   const started: (Awaited<ReturnType<typeof startController>> & { readonly pair: Pair })[] = [];
   for (let round = 0; round <= rounds; round += 1) {
-    // Who comes first changes, so that what grows or shrinks with time is nobody's advantage.
+    // The order alternates, so that a drift over time favors neither.
     const oursFirst = round % 2 === 0;
     const before = oursFirst ? undefined : await runLists(world, programs.lists);
     const ours = await startController(world, programs.controller);
@@ -63,7 +63,7 @@ async function startController(world: ControllerWorld, program: string) {
   };
 }
 
-/** What the controller lists (src/controller/observe/caches.ts). */
+/** Collections that the controller lists (src/controller/observe/caches.ts). */
 const LISTS: readonly Listing[] = [
   { path: collectionPath(CONFIG_MAPS, RECORDS_NAMESPACE), labelSelector: `${RESOURCE_LABEL}=organization` },
   { path: collectionPath(CONFIG_MAPS, RECORDS_NAMESPACE), labelSelector: `${RESOURCE_LABEL}=service` },

@@ -5,37 +5,37 @@ import { KubeClient } from "../../src/kube/client.ts";
 import { connect } from "../../src/kube/connection.ts";
 import { parseRequestCounts, type RequestCounts, sumOf, writesOf } from "./request-counts.ts";
 
-/** Where the pipes of the controller are. */
+/** Namespace of the pipes of the controller. */
 export const PIPES = "bench-pipes";
-/** Where those of the baseline are, which the controller does not look at. */
+/** Namespace of the pipes of the baseline, which the controller does not watch. */
 export const BASELINE_PIPES = "bench-baseline-pipes";
 
-/** After so long without a write there is nothing left to write: a reconciliation is due within a tenth of it. */
+/** After this time without a write, none is left: a reconciliation starts within a tenth of it. */
 const QUIET_MS = 1500;
 const LOOK_MS = 500;
 
-/** A cluster on which Deployments are only stored: no rollout ever begins, and nobody else writes. */
+/** A cluster that only stores Deployments: no rollout starts, and there are no other writers. */
 export interface ControllerWorld {
   readonly cluster: Cluster;
   readonly admin: KubeClient;
-  /** Path of one for the controller's own service account. */
+  /** Path of a kubeconfig for the ServiceAccount of the controller. */
   readonly kubeconfig: string;
-  /** Where measured processes write their CPU profiles; absent: nowhere. */
+  /** Folder for the CPU profiles of measured processes; none are written if it is absent. */
   readonly profileDir: string | undefined;
 }
 
-/** The cluster goes when this process ends. */
+/** The cluster is removed when this process ends. */
 export async function createControllerWorld(profileDir?: string): Promise<ControllerWorld> {
   const cluster = await startCluster({ controllerManager: false, nodes: 0 });
   await install(cluster, [PIPES, BASELINE_PIPES]);
   const { controller: kubeconfig } = await accounts(cluster);
-  // They have nothing to do here, and would only add their own calls to those that are counted.
+  // These processes have no work here, and their calls would be counted too.
   await cluster.kill("kube-scheduler");
   await cluster.kill("kwok-controller");
   return { cluster, kubeconfig, profileDir, admin: new KubeClient(await connect(cluster.kubeconfig)) };
 }
 
-/** From the API server's own metrics: what it has answered so far, to whomever. */
+/** Reads the number of requests so far, of all clients, from the metrics of the API server. */
 export async function requestCounts({ admin }: ControllerWorld): Promise<RequestCounts> {
   const body = await admin.stream({ path: "/metrics", signal: new AbortController().signal });
   const chunks: Buffer[] = [];
@@ -43,7 +43,7 @@ export async function requestCounts({ admin }: ControllerWorld): Promise<Request
   return parseRequestCounts(Buffer.concat(chunks).toString());
 }
 
-/** Waits until nobody has written for a while. @returns what has been answered until then */
+/** Waits until no write has arrived for a while. @returns the requests until then */
 export async function quiet(world: ControllerWorld): Promise<RequestCounts> {
   let writes = -1;
   for (let since = performance.now(); ; await delay(LOOK_MS)) {

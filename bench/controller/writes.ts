@@ -12,9 +12,9 @@ import { collectionPath, DEPLOYMENTS, objectPath, type Resource } from "../../sr
 import { inParallel } from "../in-parallel.ts";
 
 /**
- * The baseline of a rescale, a process of its own: a loop that only makes the writes that the controller makes,
- * byte for byte alike, by the same client and as many at a time, and decides and watches nothing. It lists
- * what is there once, says that it is ready, and rescales everything each time that it is told a size.
+ * The baseline of a rescale, a separate process: a loop that makes the same writes as the controller, byte for byte,
+ * with the same client and concurrency, but decides and watches nothing. It lists the objects once, reports that it is
+ * ready, and rescales everything for each size that it receives.
  */
 const [kubeconfig, namespace = ""] = process.argv.slice(2);
 
@@ -22,7 +22,7 @@ export interface Rescale {
   readonly cores: number;
 }
 
-/** As many services at a time as the controller has workers (src/controller/setup.ts). */
+/** Concurrency: the number of workers of the controller (src/controller/setup.ts). */
 const CONCURRENCY = 16;
 const LIST_TIMEOUT_MS = 60_000;
 
@@ -34,7 +34,7 @@ interface Service {
 
 const client = new KubeClient(await connect(kubeconfig));
 const services = await list();
-// It ends as it would by itself, so that Node writes the profile that was asked for.
+// Ends regularly, so that Node writes the profile.
 process.once("SIGTERM", () => process.exit());
 say("ready");
 for await (const [order] of on(process, "message")) {

@@ -8,7 +8,7 @@ const lineSchema = z.object({ msg: z.enum(["ready", "sized", "rescaled"]), time:
 
 const TIMEOUT_MS = 120_000;
 
-/** The process that only makes the controller's writes (writes.ts). */
+/** The process that makes only the writes of the controller (writes.ts). */
 export class WritingLoop {
   readonly process: MeasuredProcess;
   readonly #said = new Map<string, number>();
@@ -27,7 +27,7 @@ export class WritingLoop {
     return loop;
   }
 
-  /** @returns when the last pipe had its size, in milliseconds since 1970 */
+  /** @returns the time at which the last pipe had its size, in milliseconds since 1970 */
   async rescale(cores: number): Promise<number> {
     this.#said.clear();
     const order: Rescale = { cores };

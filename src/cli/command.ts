@@ -3,29 +3,35 @@ import * as z from "zod";
 import {
   type DeclaredOption,
   declaredOptions,
-  type Environment,
   hyphenated,
   readOptions,
-  UsageError,
+  withoutUnit,
 } from "../settings/option.ts";
-import { type DeclaredArgument, declaredArguments, readArguments } from "./argument.ts";
+import { type DeclaredArgument, declaredArguments } from "./argument.ts";
 import { EXIT_DONE } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
 
-interface CommandSpec<S extends z.ZodObject, A extends z.ZodObject> {
+export interface CommandText {
   readonly name: string;
   readonly summary: string;
-  /** What else a reader of its help should know. */
+  /** More text for the help. */
   readonly details?: string;
   /** Words after the program's name. */
   readonly examples: readonly string[];
+}
+
+/** @template Context what `run` gets before the values, such as a connection */
+export interface CommandSpec<S extends z.ZodObject, A extends z.ZodObject, Context extends unknown[] = []>
+  extends CommandText {
   /** Each declared by argument(), in the order of the command line. */
   readonly arguments?: A;
   /** Each declared by option(). */
   readonly options: S;
+  /** Throws UsageError for values that do not fit together. It is called before `run`. */
+  check?(values: z.output<S> & z.output<A>): void;
   /** @returns the exit code, where that is not 0 (exit-codes.ts) */
   // biome-ignore lint/suspicious/noConfusingVoidType: most commands return nothing, which is 0
-  run(values: z.output<S> & z.output<A>, io: Io): Promise<number | void>;
+  run(...args: [...Context, values: z.output<S> & z.output<A>, io: Io]): Promise<number | void>;
 }
 
 /** A command, and all that is declared about it: its help, its completion and its reference come from here. */
@@ -74,7 +80,8 @@ export function allCommands(
 
 export const PROGRAM = "pipe-scaling";
 
-const NONE = z.object({});
+/** For commands without arguments. */
+export const NONE = z.object({});
 
 export function defineCommand<S extends z.ZodObject, A extends z.ZodObject = typeof NONE>(
   spec: CommandSpec<S, A>,
@@ -82,13 +89,14 @@ export function defineCommand<S extends z.ZodObject, A extends z.ZodObject = typ
 export function defineCommand(spec: CommandSpec<z.ZodObject, z.ZodObject>): CommandDefinition {
   const args = declaredArguments(spec.arguments ?? NONE);
   const options = declaredOptions(spec.options);
+  const schema = z.object({ ...spec.arguments?.shape, ...spec.options.shape });
   const { name, summary, details, examples } = spec;
   return {
     ...{ name, summary, details, examples, arguments: args, options },
     addTo(parent, io, ended) {
       const command = parent.command(name).summary(summary).description(describe(spec));
       command.showHelpAfterError(`See ${fullName(command)} --help.`);
-      // To commander each of them may be left out: what is missing is told by a sentence of ours.
+      // Optional for commander, so that our own error reports a missing argument.
       for (const { key, description } of args) {
         command.addArgument(new Argument(`[${hyphenated(key)}]`, description));
       }
@@ -99,36 +107,13 @@ export function defineCommand(spec: CommandSpec<z.ZodObject, z.ZodObject>): Comm
       return command
         .addHelpText("after", variables(options) + examplesText(examples))
         .action(async (...given: unknown[]) => {
-          const words = given.slice(0, args.length).filter((word) => typeof word === "string");
-          const values = readValues(spec, words, flagTexts(command.opts()), io.env);
+          const words = Object.fromEntries(args.map(({ key }, at) => [withoutUnit(key), given[at]]));
+          const values = readOptions(schema, textsOf({ ...words, ...command.opts() }), io.env);
+          spec.check?.(values);
           ended((await spec.run(values, io)) ?? EXIT_DONE);
         });
     },
   };
-}
-
-/** @throws UsageError with a sentence for each argument and option that is wrong or missing */
-function readValues(
-  spec: CommandSpec<z.ZodObject, z.ZodObject>,
-  words: readonly string[],
-  flags: Readonly<Record<string, string>>,
-  env: Environment,
-): Record<string, unknown> {
-  const [values, wrong]: [Record<string, unknown>, string[]] = [{}, []];
-  const readings = [
-    () => readArguments(spec.arguments ?? NONE, words),
-    () => readOptions(spec.options, flags, env),
-  ];
-  for (const read of readings) {
-    try {
-      Object.assign(values, read());
-    } catch (error) {
-      if (!(error instanceof UsageError)) throw error;
-      wrong.push(error.message);
-    }
-  }
-  if (wrong.length > 0) throw new UsageError(wrong.join("\n"));
-  return values;
 }
 
 export function fullName(command: Command): string {
@@ -179,6 +164,7 @@ function helpText({ description, list, required, variable, ...option }: Declared
   return notes.length === 0 ? description : `${description} (${notes.join("; ")})`;
 }
 
-function flagTexts(flags: Readonly<Record<string, unknown>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(flags).map(([key, value]) => [key, String(value)]));
+function textsOf(values: Readonly<Record<string, unknown>>): Record<string, string> {
+  const given = Object.entries(values).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given.map(([key, value]) => [key, String(value)]));
 }

@@ -16,9 +16,14 @@ export const outputOption = {
   }),
 };
 
+/** An option without a value, off by default. */
+export function switchOption(description: string) {
+  return option(onOff, { description, default: "false" });
+}
+
 /** For commands that ask before they act; see confirm(). */
 export const yesOption = {
-  yes: option(onOff, { description: "do not ask for confirmation", default: "false" }),
+  yes: switchOption("do not ask for confirmation"),
 };
 
 export const ROLES = ["admin", "developer"] as const;

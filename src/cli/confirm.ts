@@ -7,7 +7,7 @@ import { printable } from "./view/text.ts";
  * Lets a command that takes something away go on: `--yes` was given, or somebody at a terminal agrees.
  *
  * @param sentence as in "Delete API key ci?"; it says all that would be gone
- * @throws CliError when the answer is no, UsageError when there is nobody to ask
+ * @throws CliError if the answer is no, UsageError if standard input is not a terminal
  */
 export async function confirm(io: Io, yes: boolean, sentence: string): Promise<void> {
   if (yes) return;

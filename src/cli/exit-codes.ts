@@ -9,7 +9,7 @@ export const EXIT_INTERRUPTED = 130;
 export const EXIT_BROKEN_PIPE = 141;
 export const EXIT_TERMINATED = 143;
 
-/** What each of them means, in the words of the help. */
+/** Meaning of each exit code, as shown in the help. */
 export const EXIT_CODES: readonly (readonly [code: number, meaning: string])[] = [
   [EXIT_DONE, "done"],
   [EXIT_FAILURE, "failed; standard error has the reason"],

@@ -3,9 +3,9 @@ import type { Environment } from "../settings/option.ts";
 /** The world of a command; the process's own (process-io.ts), or a test's. */
 export interface Io {
   readonly env: Environment;
-  /** What was asked for, and nothing else: programs read it. */
+  /** Writes the result, and nothing else, because programs read it. */
   readonly out: (text: string) => void;
-  /** What people should know beside it. */
+  /** Writes messages for people. */
   readonly err: (text: string) => void;
   readonly terminal: Terminal;
   /** A line from standard input, after the question on standard error; `undefined` at its end. */

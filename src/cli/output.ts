@@ -3,8 +3,8 @@ import type { Io } from "./io.ts";
 import { painter } from "./style.ts";
 import { escaped, padded, printable, widest } from "./view/text.ts";
 
-/** The properties of an object, by the names that the table, the JSON and the YAML show. */
-export type Row = Readonly<Record<string, unknown>>;
+/** Its properties have the names that the table, the JSON and the YAML show. */
+export type Row = object;
 
 export const FORMATS = ["table", "json", "yaml"] as const;
 export type Format = (typeof FORMATS)[number];
@@ -36,7 +36,8 @@ export function printList(io: Io, output: Format, columns: readonly string[], ro
     return;
   }
   const paint = painter(io);
-  const table = [columns.map(heading), ...rows.map((row) => columns.map((name) => cell(row[name])))];
+  const cells = (row: Readonly<Record<string, unknown>>) => columns.map((name) => cell(row[name]));
+  const table = [columns.map(heading), ...rows.map((row) => cells({ ...row }))];
   io.out(formatTable(table, (text, row) => (row === 0 ? paint("bold", text) : text)));
 }
 
@@ -45,35 +46,26 @@ interface Table {
   readonly rows: readonly Row[];
 }
 
-/** An object with lists: arrays in JSON and YAML, tables of their own below it otherwise. */
-export function printDetails(
+/** One object: in the table a line for each property, and its lists as tables below it. */
+export function printOne(
   io: Io,
   output: Format,
   thing: Row,
-  lists: Readonly<Record<string, Table>>,
+  lists: Readonly<Record<string, Table>> = {},
 ): void {
-  const of = Object.entries(lists);
+  const tables = Object.entries(lists);
   if (output !== "table") {
-    printData(io, output, { ...thing, ...Object.fromEntries(of.map(([name, { rows }]) => [name, rows])) });
-    return;
-  }
-  const paint = painter(io);
-  printOne(io, output, thing);
-  for (const [name, { columns, rows }] of of) {
-    io.out(`\n${paint("bold", heading(name))}${rows.length === 0 ? "  none" : ""}\n`);
-    if (rows.length > 0) printList(io, output, columns, rows);
-  }
-}
-
-/** One object; in the table one line for each property. */
-export function printOne(io: Io, output: Format, thing: Row): void {
-  if (output !== "table") {
-    printData(io, output, thing);
+    const arrays = Object.fromEntries(tables.map(([name, { rows }]) => [name, rows]));
+    printData(io, output, { ...thing, ...arrays });
     return;
   }
   const paint = painter(io);
   const table = Object.entries(thing).map(([key, value]) => [heading(key), cell(value)]);
   io.out(formatTable(table, (text, _row, column) => (column === 0 ? paint("bold", text) : text)));
+  for (const [name, { columns, rows }] of tables) {
+    io.out(`\n${paint("bold", heading(name))}${rows.length === 0 ? "  none" : ""}\n`);
+    if (rows.length > 0) printList(io, output, columns, rows);
+  }
 }
 
 /**

@@ -1,6 +1,7 @@
 import { Command, CommanderError } from "commander";
 import { UsageError } from "../settings/option.ts";
 import { type CommandNode, capitalized, fullName, isGroup, PROGRAM } from "./command.ts";
+import { candidateLines } from "./completion/candidates.ts";
 import { EXIT_CODES, EXIT_DONE, EXIT_FAILURE, EXIT_USAGE } from "./exit-codes.ts";
 import { sentenceFor } from "./failure.ts";
 import { Interruption, type Io } from "./io.ts";
@@ -9,6 +10,9 @@ export interface ProgramSpec {
   readonly version: string;
   readonly commands: readonly CommandNode[];
 }
+
+/** Hidden command of the completion scripts, followed by `--` and the words of the command line. */
+const COMPLETE = "__complete";
 
 /** Heading of commands that have none of their own. */
 const OTHERS = "Commands:";
@@ -23,6 +27,10 @@ ${EXIT_CODES.map(([code, meaning]) => `  ${String(code).padStart(3)}  ${meaning}
 /** Runs the command that the words name, and returns the exit code. */
 export async function runProgram(spec: ProgramSpec, words: readonly string[], io: Io): Promise<number> {
   let exitCode = EXIT_DONE;
+  if (words[0] === COMPLETE) {
+    for (const line of candidateLines(spec.commands, words.slice(2))) io.out(`${line}\n`);
+    return EXIT_DONE;
+  }
   try {
     requireKnownPlace(spec, words);
     const root = program(spec, io, (code) => {

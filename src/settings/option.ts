@@ -17,6 +17,8 @@ export interface OptionText {
   readonly secret?: true;
   /** Only a flag, no variable: a value exported for one command must not change the effect of another. */
   readonly flagOnly?: true;
+  /** A word that is known by its position on the command line, so it has neither a flag nor a variable. */
+  readonly argument?: true;
   /** The default in the chart (chart.ts) if it differs, or `false` if the setting is not a chart value. */
   readonly chart?: false | { readonly default: unknown };
 }
@@ -43,9 +45,9 @@ export function option<S extends z.ZodType>(schema: S, text: OptionText): S {
 
 export interface DeclaredOption extends Declared {
   readonly key: string;
-  /** `--ops-port`; a secret has none. */
+  /** `--ops-port`; a secret and an argument have none. */
   readonly flag: string | undefined;
-  /** `PIPE_SCALING_OPS_PORT`; a flag-only option has none. */
+  /** `PIPE_SCALING_OPS_PORT`; a flag-only option and an argument have none. */
   readonly variable: string | undefined;
   readonly required: boolean;
 }
@@ -56,10 +58,15 @@ export function declaredOptions(options: z.ZodObject): DeclaredOption[] {
     const text = texts.get(schema);
     if (!text) throw new Error(`${key} is not declared by option()`);
     const required = text.default === undefined && !z.safeParse(schema, undefined).success;
-    const flag = text.secret ? undefined : flagOf(key);
-    const variable = text.flagOnly ? undefined : variableOf(key);
+    const flag = text.secret || text.argument ? undefined : flagOf(key);
+    const variable = text.flagOnly || text.argument ? undefined : variableOf(key);
     return { ...text, key, flag, variable, required };
   });
+}
+
+/** The name of an argument in the help: `<service>`, or `[service]` for one that may be left out. */
+export function argumentTerm({ key, required }: Pick<DeclaredOption, "key" | "required">): string {
+  return required ? `<${hyphenated(key)}>` : `[${hyphenated(key)}]`;
 }
 
 /** Removes the unit from a key, because people write it with the value: `drainDelayMs` becomes `drainDelay`. */
@@ -86,9 +93,9 @@ export class UsageError extends Error {
 }
 
 /**
- * Reads the values of the options: the flag, else the variable unless it is empty, else the default.
+ * Reads the values of options and arguments: the flag, else the variable unless it is empty, else the default.
  *
- * @param flags values from the command line, by key without the unit
+ * @param flags values from the command line, by key without the unit; those of arguments, too
  * @throws UsageError with a sentence for each invalid or missing value
  */
 export function readOptions<S extends z.ZodObject>(
@@ -104,30 +111,18 @@ export function readOptions<S extends z.ZodObject>(
       return value === undefined ? [] : [[key, value]];
     }),
   );
-  return parseWritten(options, written, (key, rule) => {
-    const about = declared.find((each) => each.key === key);
-    return about && sentence(about, written[about.key], rule);
-  });
-}
-
-/**
- * @param sentence returns the error for a key and the rule that its value breaks; if undefined, the rule is the error
- * @throws UsageError with a sentence for each invalid or missing value
- */
-export function parseWritten<S extends z.ZodObject>(
-  schema: S,
-  written: Readonly<Record<string, string | undefined>>,
-  sentence: (key: PropertyKey | undefined, rule: string) => string | undefined,
-): z.output<S> {
-  const result = schema.safeParse(written);
+  const result = options.safeParse(written);
   if (result.success) return result.data;
-  const sentences = result.error.issues.map(({ path, message }) => sentence(path[0], message) ?? message);
+  const sentences = result.error.issues.map(({ path: [key], message }) => {
+    const about = declared.find((each) => each.key === key);
+    return about ? sentence(about, written[about.key], message) : message;
+  });
   throw new UsageError(sentences.join("\n"));
 }
 
 function sentence(about: DeclaredOption, value: string | undefined, rule: string): string {
   const { flag, variable, description, secret } = about;
-  const named = flag && variable ? `${flag} (or ${variable})` : (flag ?? variable);
+  const named = flag && variable ? `${flag} (or ${variable})` : (flag ?? variable ?? argumentTerm(about));
   if (value === undefined) return `${named} is missing: ${description}.`;
   return secret ? `${named} is invalid: ${rule}.` : `${named} is ${JSON.stringify(value)}, but ${rule}.`;
 }

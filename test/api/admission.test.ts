@@ -8,59 +8,64 @@ import * as z from "zod";
 import { GROUP, PLURAL } from "../../src/crd/names.ts";
 import { KubeApiError } from "../../src/kube/errors.ts";
 import { objectPath } from "../../src/kube/paths.ts";
-import { type CertificatePair, certificatePair } from "../gen/certificate.ts";
+import { type CertificatePair, certificatePair } from "../support/fixtures/certificate.ts";
 import type { Answer } from "./client.ts";
-import { createWorld, PIPE_SCALINGS, type RunningApi, type World } from "./world.ts";
+import {
+  createTestEnvironment,
+  PIPE_SCALINGS,
+  type RunningApi,
+  type TestEnvironment,
+} from "./environment.ts";
 
-/** What the webhook adds to its no; the API server completes it. */
+/** The response of the webhook when it denies a request; the API server adds the rest. */
 type Verdict = { readonly code?: number; readonly message?: string };
 
-let world: World;
+let environment: TestEnvironment;
 let api: RunningApi;
 let webhook: Server;
 let service: string;
 let path: string;
 let authorization: string;
-let verdict: Verdict = {};
+let denial: Verdict = {};
 
 const review = z.object({ request: z.object({ uid: z.string() }) });
 
 beforeAll(async () => {
-  world = await createWorld("admission");
-  const organizationId = await world.addOrganization();
-  service = await world.addService(organizationId);
-  ({ authorization } = await world.addKey({ organizationId }));
-  await world.addScaling(service, {}, 2);
+  environment = await createTestEnvironment("admission");
+  const organizationId = await environment.addOrganization();
+  service = await environment.addService(organizationId);
+  ({ authorization } = await environment.addKey({ organizationId }));
+  await environment.addScaling(service, {}, 2);
   path = `/v1/organizations/${organizationId}/services/${service}/pipesCdcScaling`;
-  api = await world.startReadyApi();
+  api = await environment.startReadyApi();
   await waitFor(async () => (await api.ask({ path, authorization })).status === 200, {
-    what: "the service to be known",
+    what: "the API to see the service",
   });
   const pair = certificatePair("webhook");
   webhook = await startWebhook(pair);
-  await apply(world.cluster, [configuration(pair, webhook)]);
-  await waitFor(async () => !(await isAllowed()), { what: "the webhook to be asked" });
+  await apply(environment.cluster, [configuration(pair, webhook)]);
+  await waitFor(async () => !(await isAllowed()), { what: "the webhook to be called" });
 });
 
 afterAll(async () => {
   await api?.stop();
   webhook?.close();
-  if (world) {
-    await kubectl(world.cluster, [
+  if (environment) {
+    await kubectl(environment.cluster, [
       "delete",
       "validatingwebhookconfiguration",
-      world.pipes,
+      environment.pipes,
       "--ignore-not-found",
     ]);
-    await world.remove();
+    await environment.remove();
   }
 });
 
-/** Somebody's admission webhook, that allows nothing. */
+/** An admission webhook of a user, which denies everything. */
 async function startWebhook({ cert, key }: CertificatePair): Promise<Server> {
   const server = createServer({ cert, key }, async (request, response) => {
     const { uid } = review.parse(await json(request)).request;
-    const answer = { uid, allowed: false, status: verdict };
+    const answer = { uid, allowed: false, status: denial };
     response.setHeader("Content-Type", "application/json");
     response.end(
       JSON.stringify({ apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", response: answer }),
@@ -77,7 +82,7 @@ function configuration({ cert }: CertificatePair, server: Server): object {
   return {
     apiVersion: "admissionregistration.k8s.io/v1",
     kind: "ValidatingWebhookConfiguration",
-    metadata: { name: world.pipes },
+    metadata: { name: environment.pipes },
     webhooks: [
       {
         name: "sizes.example.com",
@@ -85,7 +90,7 @@ function configuration({ cert }: CertificatePair, server: Server): object {
           url: `https://127.0.0.1:${port}`,
           caBundle: Buffer.from(cert).toString("base64"),
         },
-        namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": world.pipes } },
+        namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": environment.pipes } },
         rules: [{ apiGroups: [GROUP], apiVersions: ["*"], operations: ["UPDATE"], resources: [PLURAL] }],
         admissionReviewVersions: ["v1"],
         sideEffects: "None",
@@ -94,12 +99,12 @@ function configuration({ cert }: CertificatePair, server: Server): object {
   };
 }
 
-/** Whether a change would be let through. */
+/** Returns true if the webhook allows a change. */
 async function isAllowed(): Promise<boolean> {
   try {
-    await world.admin.json({
+    await environment.admin.json({
       method: "PATCH",
-      path: objectPath(PIPE_SCALINGS, world.pipes, service),
+      path: objectPath(PIPE_SCALINGS, environment.pipes, service),
       query: { dryRun: "All" },
       patchType: "application/merge-patch+json",
       body: { metadata: { annotations: { asked: "yes" } } },
@@ -117,23 +122,23 @@ function patch(): Promise<Answer> {
 }
 
 test.each([
-  ["with no more than that", {}],
+  ["without a reason", {}],
   ["with a reason", { message: "sizes are frozen" }],
   ["as forbidden", { code: 403, message: "sizes are frozen" }],
   ["as invalid", { code: 422, message: "sizes are frozen" }],
 ])(
-  "answers 400 to a size that an admission webhook denies %s, and keeps the reason inside",
+  "returns 400 for a size that an admission webhook denies %s, and does not reveal its reason",
   async (_how, said) => {
-    verdict = said;
+    denial = said;
     const answer = await patch();
     expect(answer).toMatchObject({ status: 400, body: { status: 400 } });
     expect(answer.text).not.toContain("frozen");
-    expect((await world.scaling(service)).spec).toEqual({});
+    expect((await environment.scaling(service)).spec).toEqual({});
   },
 );
 
-test("answers 503 while the webhook fails, because nobody knows what it would say", async () => {
-  verdict = { code: 503, message: "sizes are frozen" };
+test("returns 503 while the webhook fails", async () => {
+  denial = { code: 503, message: "sizes are frozen" };
   expect((await patch()).status).toBe(503);
   webhook.closeAllConnections();
   webhook.close();

@@ -1,36 +1,38 @@
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Ask } from "./client.ts";
-import { clientOfText, createWorld, type RunningApi, type World } from "./world.ts";
+import { clientOfText, createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
 
 const TEMPLATE = "/v1/organizations/{organizationId}/services/{serviceId}/pipesCdcScaling";
 
-let world: World;
+let environment: TestEnvironment;
 let api: RunningApi;
 let service: string;
 let authorization: string;
 let developer: string;
 
 beforeAll(async () => {
-  world = await createWorld("aliases");
-  api = await world.startReadyApi({ pathAliases: new Map([["clickpipesCdcScaling", "pipesCdcScaling"]]) });
-  const organizationId = await world.addOrganization();
-  service = `/v1/organizations/${organizationId}/services/${await world.addService(organizationId)}`;
-  ({ authorization } = await world.addKey({ organizationId }));
-  ({ authorization: developer } = await world.addKey({ organizationId, roles: ["developer"] }));
-  await world.addScaling(service.slice(service.lastIndexOf("/") + 1), {}, 2);
-  await api.admits(developer);
+  environment = await createTestEnvironment("aliases");
+  api = await environment.startReadyApi({
+    pathAliases: new Map([["clickpipesCdcScaling", "pipesCdcScaling"]]),
+  });
+  const organizationId = await environment.addOrganization();
+  service = `/v1/organizations/${organizationId}/services/${await environment.addService(organizationId)}`;
+  ({ authorization } = await environment.addKey({ organizationId }));
+  ({ authorization: developer } = await environment.addKey({ organizationId, roles: ["developer"] }));
+  await environment.addScaling(service.slice(service.lastIndexOf("/") + 1), {}, 2);
+  await api.waitForKey(developer);
   const isSeen = async () =>
     (await api.ask({ path: `${service}/pipesCdcScaling`, authorization })).status === 200;
-  await waitFor(isSeen, { what: "the service to be known" });
+  await waitFor(isSeen, { what: "the API to see the service" });
 });
 
 afterAll(async () => {
   await api?.stop();
-  await world?.remove();
+  await environment?.remove();
 });
 
-/** Without what no two answers have in common. */
+/** Removes the headers that differ between responses. */
 async function answerOf(ask: Ask) {
   const { status, body, headers } = await api.ask(ask);
   const { allow, "www-authenticate": challenge, "accept-patch": acceptPatch } = headers;
@@ -53,7 +55,7 @@ describe("a path alias", () => {
       () => ({ authorization, method: "PATCH", headers: json, body: '{"replicaMemoryGb":16}' }),
     ],
     [400, "a size that is none", () => ({ authorization, method: "PATCH", headers: json, body: "{}" })],
-    [401, "nobody", () => ({})],
+    [401, "a request without a key", () => ({})],
     [403, "a key that may not", () => ({ authorization: developer, method: "PATCH" })],
     [405, "another method", () => ({ authorization, method: "DELETE" })],
     [
@@ -61,19 +63,19 @@ describe("a path alias", () => {
       "a form",
       () => ({ authorization, method: "PATCH", headers: { "Content-Type": "text/plain" }, body: "a" }),
     ],
-  ])("answers %i to %s, as the path itself does", async (status, _what, ask) => {
+  ])("returns %i for %s, like the path itself", async (status, _what, ask) => {
     const direct = await answerOf({ path: `${service}/pipesCdcScaling`, ...ask() });
     expect(direct.status).toBe(status);
     expect(await answerOf({ path: `${service}/clickpipesCdcScaling`, ...ask() })).toEqual(direct);
   });
 
-  it("is a segment, and none that belongs to another place", async () => {
+  it("replaces one segment, and only in its own path", async () => {
     for (const path of [`${service}/clickpipescdcscaling`, `/v1/clickpipesCdcScaling`]) {
       expect((await api.ask({ path, authorization })).status).toBe(404);
     }
   });
 
-  it("is in no log line, metric or document: they have the path that it stands for", async () => {
+  it("is absent from logs, metrics and the document, which have the original path", async () => {
     const { headers } = await api.ask({ path: `${service}/clickpipesCdcScaling`, authorization });
     const line = api.log.find(({ requestId }) => requestId === headers["x-request-id"]);
     expect(line).toMatchObject({ route: TEMPLATE });
@@ -81,8 +83,10 @@ describe("a path alias", () => {
     expect((await api.ask({ path: "/openapi.json" })).text).not.toContain("clickpipes");
   });
 
-  it("that stands for nothing ends the start with a sentence", async () => {
-    await expect(world.startApi({ pathAliases: new Map([["scaling", "pipesScaling"]]) })).rejects.toThrow(
+  it("stops the start with an error if its path does not exist", async () => {
+    await expect(
+      environment.startApi({ pathAliases: new Map([["scaling", "pipesScaling"]]) }),
+    ).rejects.toThrow(
       'The path alias "scaling" cannot stand for "pipesScaling", which is not a segment of any path; the segments are organizations, keys, services, members, backupConfiguration, pipesCdcScaling, progress.',
     );
   });

@@ -5,17 +5,17 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vites
 import { REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
 import { describeSize, sizeOfCores } from "../../src/domain/size.ts";
 import { type Answer, type Ask, openRaw, parseRaw } from "./client.ts";
+import { clientOfText, createTestEnvironment, type TestEnvironment } from "./environment.ts";
 import { type SpawnedApi, spawnApi } from "./spawned-api.ts";
-import { clientOfText, createWorld, type World } from "./world.ts";
 
 const MIB = 2 ** 20;
 
-let world: World;
+let environment: TestEnvironment;
 let api: SpawnedApi;
 let attacker: Tenant;
 let other: Tenant;
 
-/** An organization with one service, whose pipes have 2 cores, and a key of it. */
+/** An organization with a key and one service, whose pipes have 2 cores. */
 interface Tenant {
   readonly service: string;
   readonly path: string;
@@ -23,9 +23,9 @@ interface Tenant {
 }
 
 beforeAll(async () => {
-  world = await createWorld("attacks");
+  environment = await createTestEnvironment("attacks");
   [attacker, other] = [await addTenant(), await addTenant()];
-  api = await spawnApi(world, {
+  api = await spawnApi(environment, {
     nodeArgs: ["--max-old-space-size=256"],
     flags: ["--rate-limit", "0", "--failed-logins", "0"],
   });
@@ -33,14 +33,14 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await api?.stop();
-  await world?.remove();
+  await environment?.remove();
 });
 
 async function addTenant(): Promise<Tenant> {
-  const organizationId = await world.addOrganization();
-  const service = await world.addService(organizationId);
-  await world.addScaling(service, {}, 2);
-  const { authorization } = await world.addKey({ organizationId });
+  const organizationId = await environment.addOrganization();
+  const service = await environment.addService(organizationId);
+  await environment.addScaling(service, {}, 2);
+  const { authorization } = await environment.addKey({ organizationId });
   const path = `/v1/organizations/${organizationId}/services/${service}/pipesCdcScaling`;
   return { service, path, authorization };
 }
@@ -51,7 +51,7 @@ function patchOf({ path, authorization }: Tenant, cores: number): Ask {
   return { method: "PATCH", path, authorization, headers, body };
 }
 
-/** The value of a metric, summed over its labels. */
+/** Returns the value of a metric, summed over its labels. */
 async function metric(name: string): Promise<number> {
   const { text } = await clientOfText(api.opsUrl)("/metrics");
   const lines = text.split("\n").filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`));
@@ -75,7 +75,7 @@ describe("a body in 64,000 chunks of one byte", () => {
     ["never ends", CHUNKS],
     ["ends", `${CHUNKS}0\r\n\r\n`],
   ])(
-    "gets 413 and little memory, while another tenant is served: 10 of them, each of which %s",
+    "gets 413 and uses little memory while another tenant is served: 10 concurrent bodies, each of which %s",
     async (_what, body) => {
       const before = await metric("process_resident_memory_bytes");
       const attacks = Promise.all(Array.from({ length: 10 }, () => attack(body)));
@@ -95,7 +95,7 @@ describe("a body in 64,000 chunks of one byte", () => {
 });
 
 describe("connections without credentials", () => {
-  /** Enough to occupy all connections of the process, of which one source gets a quarter; the first is the client's. */
+  /** Enough sources to occupy all connections of the process, since one source gets a quarter; the first is the client. */
   const SOURCES = ["127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"];
 
   async function openFrom(localAddress: string): Promise<Socket> {
@@ -109,7 +109,7 @@ describe("connections without credentials", () => {
     return socket;
   }
 
-  it("end with their 401, so that 1,000 of them occupy nothing", async () => {
+  it("close after their 401, so that 1,000 of them occupy no connections", async () => {
     const answered = Array.from({ length: 1000 }, async (_, at) => {
       const socket = await openFrom(SOURCES[at % SOURCES.length] ?? "");
       const chunks: Buffer[] = [];
@@ -126,11 +126,11 @@ describe("connections without credentials", () => {
     expect(new Set(statuses.map(String))).toEqual(new Set(["401,close"]));
   });
 
-  it("make room for a client with a key while they are refilled, are counted as dropped, and are logged", async () => {
+  it("are dropped, counted and logged to make room for a client with a key", async () => {
     const dropped = await metric("pipe_scaling_connections_dropped_total");
     let opened = 0;
     let closed = 0;
-    /** Every second one sends half a request; each is replaced when the server closes it. */
+    /** Every second connection sends half a request; each is replaced when the server closes it. */
     const occupy = async (source: string): Promise<void> => {
       opened += 1;
       const socket = await openFrom(source);
@@ -143,7 +143,7 @@ describe("connections without credentials", () => {
     const occupying = SOURCES.flatMap((source) => Array.from({ length: 250 }, () => occupy(source)));
     for (let times = 0; times < 50; times += 1) expect((await api.ask(other)).status).toBe(200);
     await Promise.all(occupying);
-    // More than one source may have: each new connection closes an older one.
+    // Above the limit of one source, each new connection closes an older one.
     await Promise.all(Array.from({ length: 100 }, () => occupy("127.0.0.2")));
     for (let times = 0; times < 50; times += 1) expect((await api.ask(other)).status).toBe(200);
 
@@ -164,7 +164,7 @@ describe("connections without credentials", () => {
 });
 
 describe("200 concurrent PATCHes of one service", () => {
-  it("are all accepted, the last one is the size in the cluster, and another tenant's is accepted meanwhile", async () => {
+  it("are all accepted; the cluster has the last size, and another tenant's PATCH succeeds meanwhile", async () => {
     const cores = Array.from({ length: 200 }, (_, at) => 1 + ((at * 7) % 24));
     const answers = Promise.all(cores.map((each) => api.ask(patchOf(attacker, each))));
     const meanwhile = await api.ask(patchOf(other, 5));
@@ -184,8 +184,8 @@ describe("200 concurrent PATCHes of one service", () => {
       },
       { what: "the audit lines" },
     );
-    // Writes are made one after the other, so the last line is of the last one.
-    const { spec, metadata } = await world.scaling(attacker.service);
+    // Writes are sequential, so the last line belongs to the last one.
+    const { spec, metadata } = await environment.scaling(attacker.service);
     const last = accepted.at(-1);
     expect(describeSize(sizeOfCores((spec?.replicaCpuMillicores ?? 0) / 1000))).toBe(last?.["to"]);
     expect(metadata.annotations?.[REQUEST_ANNOTATION]).toContain(last?.["requestId"]);

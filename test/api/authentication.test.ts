@@ -1,46 +1,46 @@
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { objectPath, SECRETS } from "../../src/kube/paths.ts";
-import { basic, type KeyFields, type KeyRecord, keyRecord } from "../gen/records.ts";
+import { basic, type KeyFields, type KeyRecord, keyRecord } from "../support/fixtures/records.ts";
 import { type Answer, exchangeRaw, parseRaw } from "./client.ts";
-import { createWorld, type RunningApi, type World } from "./world.ts";
+import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
 
-let world: World;
+let environment: TestEnvironment;
 let api: RunningApi;
 let organizationId: string;
 let admin: KeyRecord;
 
 beforeAll(async () => {
-  world = await createWorld("authentication");
-  api = await world.startReadyApi();
-  organizationId = await world.addOrganization();
+  environment = await createTestEnvironment("authentication");
+  api = await environment.startReadyApi();
+  organizationId = await environment.addOrganization();
   admin = await addKey({});
-  await api.admits(admin.authorization);
+  await api.waitForKey(admin.authorization);
 });
 
 afterAll(async () => {
   await api?.stop();
-  await world?.remove();
+  await environment?.remove();
 });
 
 function addKey(fields: Partial<KeyFields>): Promise<KeyRecord> {
-  return world.addKey({ organizationId, ...fields });
+  return environment.addKey({ organizationId, ...fields });
 }
 
-/** Keys reach the API in the order in which they were made. */
+/** Keys reach the API in the order of their creation. */
 async function afterAllKeys(): Promise<void> {
-  await api.admits((await addKey({})).authorization);
+  await api.waitForKey((await addKey({})).authorization);
 }
 
 function list(authorization?: string): Promise<Answer> {
   return api.ask({ path: "/v1/organizations", authorization });
 }
 
-/** Changes a key's Secret as a person would by kubectl. */
+/** Changes the Secret of a key as a user does with kubectl. */
 async function edit(key: KeyRecord, stringData: Record<string, string | null>): Promise<void> {
-  await world.admin.json({
+  await environment.admin.json({
     method: "PATCH",
-    path: objectPath(SECRETS, world.records, key.record.metadata.name),
+    path: objectPath(SECRETS, environment.records, key.record.metadata.name),
     patchType: "application/merge-patch+json",
     body: { stringData },
   });
@@ -57,13 +57,13 @@ describe("credentials", () => {
     ["none", undefined],
     ["an empty header", ""],
     ["another scheme", "Bearer abc"],
-    ["the scheme alone", "Basic"],
+    ["the scheme without credentials", "Basic"],
     ["something that is not base64", "Basic ***"],
-    ["no colon", `Basic ${Buffer.from("abc").toString("base64")}`],
+    ["credentials without a colon", `Basic ${Buffer.from("abc").toString("base64")}`],
     ["an empty user name", basic("", "secret")],
     ["an unknown key", basic("A".repeat(20), "secret")],
-    ["the name of a property of every object", basic("constructor", "secret")],
-  ])("answers 401 to %s", async (_what, authorization) => {
+    ["the name of a property of Object.prototype", basic("constructor", "secret")],
+  ])("returns 401 for %s", async (_what, authorization) => {
     const answer = await list(authorization);
     expect(answer).toMatchObject({ status: 401, body: DENIED });
     expect(answer.headers["www-authenticate"]).toBe('Basic realm="pipe-scaling", charset="UTF-8"');
@@ -72,16 +72,16 @@ describe("credentials", () => {
   it.each([
     ["a wrong secret", () => basic(admin.keyId, "wrong")],
     ["no secret", () => basic(admin.keyId, "")],
-    ["the resource id in the place of the key id", () => basic(admin.id, admin.keySecret)],
+    ["the resource ID in place of the key ID", () => basic(admin.id, admin.keySecret)],
     ["NUL in the user name", () => basic(`${admin.keyId}\0`, admin.keySecret)],
-    ["a line end in the secret", () => basic(admin.keyId, `${admin.keySecret}\r\n`)],
+    ["a line break in the secret", () => basic(admin.keyId, `${admin.keySecret}\r\n`)],
     ["a tab as separator", () => admin.authorization.replace(" ", "\t")],
-    ["something behind the credentials", () => `${admin.authorization} x`],
-  ])("answers 401 to %s, though the key exists", async (_what, authorization) => {
+    ["text after the credentials", () => `${admin.authorization} x`],
+  ])("returns 401 for %s, though the key exists", async (_what, authorization) => {
     expect(await list(authorization())).toMatchObject({ status: 401, body: DENIED });
   });
 
-  it("answers 401 to two Authorization headers, even if they are the same", async () => {
+  it("returns 401 for two Authorization headers, even if they are the same", async () => {
     const header = `Authorization: ${admin.authorization}\r\n`;
     const text = await exchangeRaw(
       api.url,
@@ -97,14 +97,14 @@ describe("credentials", () => {
     expect((await list(authorization())).status).toBe(200);
   });
 
-  it("accepts a secret with colons and letters of any language", async () => {
+  it("accepts a secret with colons and non-ASCII letters", async () => {
     const { authorization } = await addKey({ keySecret: "a:b:ключ" });
     await until("the key to be known", 200, authorization);
   });
 });
 
 describe("the state of a key", () => {
-  it("answers 401 to one that is disabled, and 200 once it is enabled", async () => {
+  it("causes 401 while it is disabled, and 200 once it is enabled", async () => {
     const key = await addKey({ state: "disabled" });
     await afterAllKeys();
     expect(await list(key.authorization)).toMatchObject({ status: 401, body: DENIED });
@@ -112,7 +112,7 @@ describe("the state of a key", () => {
     await until("the key to be enabled", 200, key.authorization);
   });
 
-  it("answers 401 to one that has expired, and 200 to one that will", async () => {
+  it("causes 401 once it has expired, and 200 before", async () => {
     const expired = await addKey({ expireAt: new Date(Date.now() - 1000) });
     const valid = await addKey({ expireAt: new Date(Date.now() + 3_600_000) });
     await until("the later key to be known", 200, valid.authorization);
@@ -123,23 +123,23 @@ describe("the state of a key", () => {
     ["disabled", { state: "disabled" }],
     ["expired", { expireAt: "2026-01-01T00:00:00Z" }],
     ["unreadable", { createdAt: "yesterday" }],
-    ["given another secret", { secretHash: `sha256:${"0".repeat(64)}` }],
-  ])("stops to accept one that is %s after it was used", async (what, data) => {
+    ["changed to another secret", { secretHash: `sha256:${"0".repeat(64)}` }],
+  ])("stops authenticating a key that is %s after it was used", async (what, data) => {
     const key = await addKey({});
     await until("the key to be known", 200, key.authorization);
     await edit(key, data);
     await until(`the key to be ${what}`, 401, key.authorization);
   });
 
-  it("stops to accept one that is deleted after it was used", async () => {
+  it("stops authenticating a key that is deleted after it was used", async () => {
     const key = await addKey({});
     await until("the key to be known", 200, key.authorization);
-    const path = objectPath(SECRETS, world.records, key.record.metadata.name);
-    await world.admin.json({ method: "DELETE", path });
+    const path = objectPath(SECRETS, environment.records, key.record.metadata.name);
+    await environment.admin.json({ method: "DELETE", path });
     await until("the key to be gone", 401, key.authorization);
   });
 
-  it("accepts either of two secrets while they are rotated", async () => {
+  it("accepts both secrets during a rotation", async () => {
     const key = await addKey({});
     await until("the key to be known", 200, key.authorization);
     const next = keyRecord({ organizationId, keyId: key.keyId });
@@ -154,15 +154,15 @@ describe("the state of a key", () => {
     expect((await list(next.authorization)).status).toBe(200);
   });
 
-  it("ignores a Secret of the right name and another type", async () => {
+  it("ignores a Secret with the right name and another type", async () => {
     const key = keyRecord({ organizationId });
-    await world.addRecord({ ...key.record, ...{ type: "Opaque" } });
+    await environment.addRecord({ ...key.record, ...{ type: "Opaque" } });
     await afterAllKeys();
     expect((await list(key.authorization)).status).toBe(401);
   });
 });
 
-describe("the address", () => {
+describe("the IP access list", () => {
   const entries = (...sources: string[]) => sources.map((source) => ({ description: "", source }));
 
   it.each([
@@ -174,13 +174,13 @@ describe("the address", () => {
     ["127.0.0.1/", 403],
     ["127.000.0.1", 403],
     ["anywhere", 403],
-  ])("of this machine against the entry %s: %i", async (source, status) => {
+  ])("checks the address of this machine against the entry %s: %i", async (source, status) => {
     const key = await addKey({ ipAccessList: entries("192.0.2.1", source) });
     await afterAllKeys();
     expect(await list(key.authorization)).toMatchObject({ status, body: { status } });
   });
 
-  it("denies everything by one malformed entry, beside one that would allow", async () => {
+  it("denies all requests if one entry is malformed, even if another matches", async () => {
     const key = await addKey({ ipAccessList: entries("127.0.0.1", "127.0.0.1/33") });
     await afterAllKeys();
     expect((await list(key.authorization)).status).toBe(403);
@@ -188,14 +188,14 @@ describe("the address", () => {
     expect(told).toMatchObject([{ level: "warn", problem: expect.stringContaining("ipAccessList") }]);
   });
 
-  it("is asked about after the secret, and before the path", async () => {
+  it("is checked after the secret and before the path", async () => {
     const key = await addKey({ ipAccessList: entries("192.0.2.1") });
     await afterAllKeys();
     expect((await list(basic(key.keyId, "wrong"))).status).toBe(401);
     expect((await api.ask({ path: "/v1/none", authorization: key.authorization })).status).toBe(403);
   });
 
-  it("is the connection's, whatever a header says", async () => {
+  it("uses the address of the connection, not of a header", async () => {
     const key = await addKey({ ipAccessList: entries("192.0.2.1") });
     await afterAllKeys();
     const answer = await api.ask({
@@ -207,9 +207,9 @@ describe("the address", () => {
   });
 });
 
-describe("what comes after authentication", () => {
+describe("a request after authentication", () => {
   it.each(["/v1/", "/v1/none", "/v1/organizations/", "/v1//organizations", "/v1/Organizations", "/v1/%zz"])(
-    "answers 401 at %s without a key, and 404 with one",
+    "returns 401 for %s without a key, and 404 with one",
     async (path) => {
       expect(await api.ask({ path })).toMatchObject({ status: 401, body: DENIED });
       expect(await api.ask({ path, authorization: admin.authorization })).toMatchObject({
@@ -220,14 +220,14 @@ describe("what comes after authentication", () => {
   );
 
   it.each(["/", "/V1/organizations", "//v1/organizations", "/v1organizations", "/%76%31/organizations"])(
-    "answers 404 at %s, which is not under /v1",
+    "returns 404 for %s, which is not under /v1",
     async (path) => {
       expect(await api.ask({ path })).toMatchObject({ status: 404, body: { status: 404 } });
     },
   );
 
   it.each(["OPTIONS", "TRACE", "POST", "PUT", "DELETE", "PATCH"])(
-    "answers 401 to %s, and 405 with a key",
+    "gets 401 for %s without a key, and 405 with one",
     async (method) => {
       const path = "/v1/organizations";
       expect(await api.ask({ method, path })).toMatchObject({ status: 401, body: DENIED });
@@ -236,7 +236,7 @@ describe("what comes after authentication", () => {
     },
   );
 
-  it("names every method that a path allows", async () => {
+  it("gets every allowed method of the path in a 405", async () => {
     const path = "/v1/organizations/a/services/b/pipesCdcScaling";
     const answer = await api.ask({ method: "DELETE", path, authorization: admin.authorization });
     expect(answer).toMatchObject({ status: 405, headers: { allow: "GET, HEAD, PATCH" } });
@@ -249,15 +249,15 @@ describe("what comes after authentication", () => {
     [["viewer"], 403],
     [["Admin"], 403],
     [[], 403],
-  ])("lets the roles %j read: %i", async (roles, status) => {
+  ])("returns for reads with the roles %j the status %i", async (roles, status) => {
     const key = await addKey({ roles });
     await afterAllKeys();
     expect(await list(key.authorization)).toMatchObject({ status, body: { status } });
   });
 });
 
-describe("every answer", () => {
-  it("has the headers of security, and a request id that is not the client's", async () => {
+describe("every response", () => {
+  it("has the security headers, and a request ID of the server", async () => {
     const headers = { "X-Request-Id": "11111111-1111-4111-8111-111111111111" };
     const answers = [
       await api.ask({ path: "/v1/organizations", authorization: admin.authorization, headers }),
@@ -281,7 +281,7 @@ describe("every answer", () => {
     }
   });
 
-  it("is one line in the log, without anything secret", async () => {
+  it("has one log line without secrets", async () => {
     const before = api.log.length;
     const answer = await list(admin.authorization);
     await list(basic(admin.keyId, "wrong"));

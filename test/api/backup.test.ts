@@ -8,9 +8,9 @@ import type { ConfigMap } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, objectPath } from "../../src/kube/paths.ts";
 import { recordLabels } from "../../src/records/labels.ts";
 import type { Answer } from "./client.ts";
-import { createWorld, type RunningApi, type World } from "./world.ts";
+import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
 
-let world: World;
+let environment: TestEnvironment;
 let api: RunningApi;
 let other: RunningApi;
 let organizationId: string;
@@ -18,23 +18,25 @@ let admin: string;
 let adminKeyId: string;
 let developer: string;
 let stranger: string;
-let nobody: string;
+let withoutRole: string;
 
 beforeAll(async () => {
-  world = await createWorld("backup");
-  [api, other] = await Promise.all([world.startReadyApi(), world.startReadyApi()]);
-  organizationId = await world.addOrganization();
-  ({ authorization: admin, id: adminKeyId } = await world.addKey({ organizationId }));
-  ({ authorization: developer } = await world.addKey({ organizationId, roles: ["developer"] }));
-  ({ authorization: stranger } = await world.addKey({ organizationId: await world.addOrganization() }));
-  ({ authorization: nobody } = await world.addKey({ organizationId, roles: ["billing"] }));
-  for (const key of [admin, developer, stranger, nobody]) await api.admits(key);
-  await other.admits(nobody);
+  environment = await createTestEnvironment("backup");
+  [api, other] = await Promise.all([environment.startReadyApi(), environment.startReadyApi()]);
+  organizationId = await environment.addOrganization();
+  ({ authorization: admin, id: adminKeyId } = await environment.addKey({ organizationId }));
+  ({ authorization: developer } = await environment.addKey({ organizationId, roles: ["developer"] }));
+  ({ authorization: stranger } = await environment.addKey({
+    organizationId: await environment.addOrganization(),
+  }));
+  ({ authorization: withoutRole } = await environment.addKey({ organizationId, roles: ["billing"] }));
+  for (const key of [admin, developer, stranger, withoutRole]) await api.waitForKey(key);
+  await other.waitForKey(withoutRole);
 });
 
 afterAll(async () => {
   await Promise.all([api?.stop(), other?.stop()]);
-  await world?.remove();
+  await environment?.remove();
 });
 
 interface How {
@@ -69,24 +71,24 @@ function resultOf({ body }: Answer): unknown {
   return successEnvelope(backupConfiguration).parse(body).result;
 }
 
-/** A service that both processes know. */
+/** Creates a service and waits until both processes see it. */
 async function addService(): Promise<string> {
-  const service = await world.addService(organizationId);
+  const service = await environment.addService(organizationId);
   for (const of of [api, other]) {
     await waitFor(async () => (await get(service, { of })).status === 200, {
-      what: "the service to be known",
+      what: "the API to see the service",
     });
   }
   return service;
 }
 
 function recordPath(service: string): string {
-  return objectPath(CONFIG_MAPS, world.records, `backup-${service}`);
+  return objectPath(CONFIG_MAPS, environment.records, `backup-${service}`);
 }
 
 async function record(service: string): Promise<ConfigMap | undefined> {
   try {
-    return await world.admin.json<ConfigMap>({ path: recordPath(service) });
+    return await environment.admin.json<ConfigMap>({ path: recordPath(service) });
   } catch (error) {
     if (isCode(error, 404)) return undefined;
     throw error;
@@ -98,13 +100,13 @@ function addBackup(service: string, data: Record<string, string>, labels = true)
     name: `backup-${service}`,
     ...(labels ? { labels: recordLabels("backup", organizationId) } : {}),
   };
-  return world.addRecord({ kind: "ConfigMap", ...{ metadata, data } });
+  return environment.addRecord({ kind: "ConfigMap", ...{ metadata, data } });
 }
 
 const DEFAULTS = { backupPeriodInHours: 24, backupRetentionPeriodInHours: 24 };
 
 describe("GET backupConfiguration", () => {
-  it("answers the defaults, without a start time, where nobody has said otherwise", async () => {
+  it("returns the defaults, without a start time, for a service without a record", async () => {
     const service = await addService();
     for (const authorization of [admin, developer]) {
       const answer = await get(service, { authorization });
@@ -114,7 +116,7 @@ describe("GET backupConfiguration", () => {
     expect(await record(service)).toBeUndefined();
   });
 
-  it("answers what a record says, and the defaults for the rest", async () => {
+  it("returns the values of the record, and defaults for the others", async () => {
     const service = await addService();
     await addBackup(service, { backupStartTime: "7:00" });
     const answer = await waitFor(
@@ -122,25 +124,25 @@ describe("GET backupConfiguration", () => {
         const seen = await get(service);
         return seen.text.includes("backupStartTime") && seen;
       },
-      { what: "the record to be known" },
+      { what: "the API to see the record" },
     );
     expect(resultOf(answer)).toEqual({ ...DEFAULTS, backupStartTime: "7:00" });
   });
 
-  it("fails a malformed record alone, for reading and for writing, and tells it once in the log", async () => {
+  it("fails reads and writes of only the malformed record, and logs it once", async () => {
     const service = await addService();
     const sound = await addService();
     await addBackup(service, { backupPeriodInHours: "daily" });
-    await waitFor(async () => (await get(service)).status === 500, { what: "the record to be known" });
+    await waitFor(async () => (await get(service)).status === 500, { what: "the API to see the record" });
     expect((await patch(service, { backupPeriodInHours: 12 })).status).toBe(500);
     expect((await get(sound)).status).toBe(200);
-    const told = api.log.filter((line) => line["record"] === `${world.records}/backup-${service}`);
+    const told = api.log.filter((line) => line["record"] === `${environment.records}/backup-${service}`);
     expect(told).toMatchObject([{ problem: expect.stringContaining("backupPeriodInHours") }]);
   });
 });
 
 describe("PATCH backupConfiguration", () => {
-  it("writes just what differs from the defaults, and shows it in the next read", async () => {
+  it("stores only values that differ from the defaults, and returns them in the next read", async () => {
     const service = await addService();
 
     const answer = await patch(service, { backupPeriodInHours: 48, backupStartTime: "05:00" });
@@ -160,7 +162,7 @@ describe("PATCH backupConfiguration", () => {
     });
   });
 
-  it("keeps what is absent, and resets what is null", async () => {
+  it("keeps fields that are absent, and resets fields that are null", async () => {
     const service = await addService();
     await patch(service, { backupRetentionPeriodInHours: 48, backupStartTime: "5:00" });
     expect(resultOf(await patch(service, { backupRetentionPeriodInHours: 1080 }))).toEqual({
@@ -196,7 +198,7 @@ describe("PATCH backupConfiguration", () => {
     });
   });
 
-  it("refuses a start time beside any other period, and changes nothing", async () => {
+  it("rejects a start time with any other period, and changes nothing", async () => {
     const service = await addService();
     const rule = { status: 400, body: { error: expect.stringMatching(/backupStartTime .* 24 or 48/) } };
     expect(await patch(service, { backupPeriodInHours: 36, backupStartTime: "3:00" })).toMatchObject(rule);
@@ -227,7 +229,7 @@ describe("PATCH backupConfiguration", () => {
     [{}, "must have backupPeriodInHours"],
     [[], "must be a JSON object"],
     [null, "must be a JSON object"],
-  ])("refuses %j", async (body, error) => {
+  ])("rejects %j", async (body, error) => {
     const service = await addService();
     const answer = await patch(service, body);
     expect(answer).toMatchObject({
@@ -237,7 +239,7 @@ describe("PATCH backupConfiguration", () => {
     expect(await record(service)).toBeUndefined();
   });
 
-  it("loses none of what two processes change at once", async () => {
+  it("keeps concurrent changes of two processes", async () => {
     for (let round = 0; round < 5; round += 1) {
       const service = await addService();
       const answers = await Promise.all([
@@ -254,16 +256,16 @@ describe("PATCH backupConfiguration", () => {
     }
   });
 
-  it("decides on what is there, not on what it has last seen", async () => {
+  it("decides on the stored record, not on a stale cache", async () => {
     const service = await addService();
     await patch(service, { backupStartTime: "3:00" });
-    // One process may not have seen the other's write yet: whichever way, it must not undo it.
+    // One process may not have seen the write of the other yet, and must not undo it.
     await patch(service, { backupPeriodInHours: 12, backupStartTime: null }, { of: other });
     const answer = await patch(service, { backupRetentionPeriodInHours: 48 });
     expect(resultOf(answer)).toEqual({ backupPeriodInHours: 12, backupRetentionPeriodInHours: 48 });
   });
 
-  it("adopts a record without labels, which its watch does not see", async () => {
+  it("updates a record without labels, which its watch does not see", async () => {
     const service = await addService();
     await addBackup(service, { backupPeriodInHours: "12" }, false);
     const answer = await patch(service, { backupRetentionPeriodInHours: 48 });
@@ -271,19 +273,19 @@ describe("PATCH backupConfiguration", () => {
     expect((await record(service))?.metadata.labels).toEqual(recordLabels("backup", organizationId));
   });
 
-  it("makes a record anew that was removed meanwhile", async () => {
+  it("creates the record again if it was deleted meanwhile", async () => {
     const service = await addService();
     for (let round = 0; round < 5; round += 1) {
       await patch(service, { backupPeriodInHours: 12 });
-      await world.admin.json({ method: "DELETE", path: recordPath(service) });
+      await environment.admin.json({ method: "DELETE", path: recordPath(service) });
       expect((await patch(service, { backupRetentionPeriodInHours: 48 })).status).toBe(200);
       expect((await record(service))?.data).toEqual({ backupRetentionPeriodInHours: "48" });
     }
   });
 });
 
-describe("whose backup configuration it is", () => {
-  it("answers the same for a service that is absent and for another's, to reading and to writing", async () => {
+describe("the backup configuration of another tenant", () => {
+  it("gets the same responses as an absent one, for reads and writes", async () => {
     const service = await addService();
     const answers: Answer[] = [];
     for (const path of [service, randomUUID()]) {
@@ -300,17 +302,17 @@ describe("whose backup configuration it is", () => {
     expect(await record(service)).toBeUndefined();
   });
 
-  it("lets a developer read and not write, and any other role neither", async () => {
+  it("can be read but not written by a developer of the same organization, and neither by other roles", async () => {
     const service = await addService();
     const change = { backupPeriodInHours: 12 };
     expect((await get(service, { authorization: developer })).status).toBe(200);
     expect((await patch(service, change, { authorization: developer })).status).toBe(403);
-    expect((await get(service, { authorization: nobody })).status).toBe(403);
-    expect((await patch(service, change, { authorization: nobody })).status).toBe(403);
+    expect((await get(service, { authorization: withoutRole })).status).toBe(403);
+    expect((await patch(service, change, { authorization: withoutRole })).status).toBe(403);
     expect(await record(service)).toBeUndefined();
   });
 
-  it("answers 400 for ids that are none", async () => {
+  it("returns 400 for malformed IDs", async () => {
     expect((await get("nothing")).status).toBe(400);
     expect((await get(randomUUID(), { organization: "%zz" })).status).toBe(400);
   });

@@ -2,30 +2,30 @@ import { gzipSync } from "node:zlib";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Answer, type Ask, exchangeRaw, openRaw, parseRaw } from "./client.ts";
-import { createWorld, type RunningApi, type World } from "./world.ts";
+import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
 
-let world: World;
+let environment: TestEnvironment;
 let api: RunningApi;
 let authorization: string;
 let path: string;
 let service: string;
 
 beforeAll(async () => {
-  world = await createWorld("bodies");
-  api = await world.startReadyApi();
-  const organizationId = await world.addOrganization();
-  service = await world.addService(organizationId);
+  environment = await createTestEnvironment("bodies");
+  api = await environment.startReadyApi();
+  const organizationId = await environment.addOrganization();
+  service = await environment.addService(organizationId);
   path = `/v1/organizations/${organizationId}/services/${service}/pipesCdcScaling`;
-  ({ authorization } = await world.addKey({ organizationId }));
-  await world.addScaling(service, {}, 2);
+  ({ authorization } = await environment.addKey({ organizationId }));
+  await environment.addScaling(service, {}, 2);
   await waitFor(async () => (await api.ask({ path, authorization })).status === 200, {
-    what: "the service to be known",
+    what: "the API to see the service",
   });
 });
 
 afterAll(async () => {
   await api?.stop();
-  await world?.remove();
+  await environment?.remove();
 });
 
 const JSON_TYPE = { "Content-Type": "application/json" };
@@ -35,10 +35,10 @@ function patch(body: string | Buffer | undefined, ask: Partial<Ask> = {}): Promi
 }
 
 async function resourceVersion(): Promise<string> {
-  return (await world.scaling(service)).metadata.resourceVersion;
+  return (await environment.scaling(service)).metadata.resourceVersion;
 }
 
-/** A refusal changes nothing, and says why in few words. */
+/** Checks that a rejected body changes nothing and gets a short error. */
 async function expectRefusal(status: number, ask: () => Promise<Answer>, text = ""): Promise<Answer> {
   const before = await resourceVersion();
   const answer = await ask();
@@ -79,13 +79,13 @@ describe("numbers", () => {
     "500",
     "25000",
     "-4000",
-  ])("refuses %s by the rule for the field", async (number) => {
+  ])("rejects %s with the rule of the field", async (number) => {
     await expectRefusal(400, () => patch(`{"replicaCpuMillicores": ${number}}`), CPU_RULE);
     await expectRefusal(400, () => patch(`{"replicaMemoryGb": ${number}}`), MEMORY_RULE);
   });
 
   it.each(["NaN", "Infinity", "0x10", "04000", "+4000", "4000.", ".5", "4_000", "4000n", "1e", "-"])(
-    "refuses %s as no JSON",
+    "rejects %s as invalid JSON",
     async (number) => {
       await expectRefusal(400, () => patch(`{"replicaCpuMillicores": ${number}}`), "not JSON");
     },
@@ -101,9 +101,9 @@ describe("numbers", () => {
 
 describe("objects", () => {
   it.each([
-    ["nothing in it", "{}", "must have replicaCpuMillicores, replicaMemoryGb or both"],
+    ["no fields", "{}", "must have replicaCpuMillicores, replicaMemoryGb or both"],
     [
-      "both fields that disagree",
+      "two fields that contradict each other",
       '{"replicaCpuMillicores":4000,"replicaMemoryGb":8}',
       "replicaMemoryGb must be exactly 4 times the number of cores: 16 for",
     ],
@@ -115,12 +115,12 @@ describe("objects", () => {
       '"__proto__" is not a field',
     ],
     [
-      "keys that differ",
+      "duplicate keys with different values",
       '{"replicaCpuMillicores":4000,"replicaCpuMillicores":8000}',
       'the key "replicaCpuMillicores" occurs twice',
     ],
     [
-      "keys that differ, one in disguise",
+      "duplicate keys, one of them escaped",
       '{"replicaCpuMillicores":4000,"replic\\u0061CpuMillicores":8000}',
       "occurs twice",
     ],
@@ -129,9 +129,9 @@ describe("objects", () => {
     ["a string", '"x"', "must be a JSON object"],
     ["a number", "4000", "must be a JSON object"],
     ["a comment", '{"replicaCpuMillicores":4000/* four */}', "not JSON"],
-    ["junk behind it", '{"replicaCpuMillicores":4000}x', "not JSON"],
+    ["text after the object", '{"replicaCpuMillicores":4000}x', "not JSON"],
     ["a second document", '{"replicaCpuMillicores":4000}{}', "not JSON"],
-    ["a comma too many", '{"replicaCpuMillicores":4000,}', "not JSON"],
+    ["a trailing comma", '{"replicaCpuMillicores":4000,}', "not JSON"],
     ["single quotes", "{'replicaCpuMillicores':4000}", "not JSON"],
     ["only spaces", "   ", "not JSON"],
     ["a byte order mark", '\ufeff{"replicaCpuMillicores":4000}', "not JSON"],
@@ -143,7 +143,7 @@ describe("objects", () => {
       `{"${"a".repeat(30_000)}":1,"${"a".repeat(30_000)}":2}`,
       "occurs twice",
     ],
-  ])("refuses %s", async (_what, body, text) => {
+  ])("rejects %s", async (_what, body, text) => {
     await expectRefusal(400, () => patch(body), text);
   });
 
@@ -151,18 +151,18 @@ describe("objects", () => {
     expect((await patch('{"replicaMemoryGb":16,"replicaMemoryGb":16.0}')).status).toBe(200);
   });
 
-  it("tells five findings of a thousand", async () => {
+  it("reports five of a thousand validation errors", async () => {
     const fields = Object.fromEntries(Array.from({ length: 1000 }, (_, at) => [`field${at}`, at]));
     const { body } = await expectRefusal(400, () => patch(JSON.stringify(fields)), "and 996 more");
     expect(JSON.stringify(body).match(/is not a field/g)).toHaveLength(5);
   });
 
-  it("tells of a field once, however many rules it breaks", async () => {
+  it("reports a field once, even if it breaks several rules", async () => {
     const { text } = await expectRefusal(400, () => patch('{"replicaCpuMillicores":25500}'), CPU_RULE);
     expect(text.match(/replicaCpuMillicores/g)).toHaveLength(1);
   });
 
-  it("tells of both fields at once", async () => {
+  it("reports both fields at once", async () => {
     const answer = await expectRefusal(
       400,
       () => patch('{"replicaCpuMillicores":1,"replicaMemoryGb":"a"}'),
@@ -171,7 +171,7 @@ describe("objects", () => {
     expect(answer.text).toContain(MEMORY_RULE);
   });
 
-  it("refuses bytes that are not UTF-8", async () => {
+  it("rejects bytes that are not UTF-8", async () => {
     const body = Buffer.concat([Buffer.from('{"a'), Buffer.from([0xc3, 0x28]), Buffer.from('":1}')]);
     await expectRefusal(400, () => patch(body), "not UTF-8");
   });
@@ -180,12 +180,12 @@ describe("objects", () => {
     ["with a type", JSON_TYPE],
     ["without one", {}],
     ["of length 0", { ...JSON_TYPE, "Content-Length": 0 }],
-  ])("refuses no body %s", async (_what, headers) => {
+  ])("rejects a missing body %s", async (_what, headers) => {
     await expectRefusal(400, () => patch(undefined, { headers }), "must have a body");
   });
 });
 
-describe("the type", () => {
+describe("the Content-Type", () => {
   const body = '{"replicaCpuMillicores":4000}';
 
   it.each([
@@ -212,12 +212,12 @@ describe("the type", () => {
     { "Content-Type": 'application/json; charset=""' },
     { ...JSON_TYPE, "Content-Encoding": "gzip" },
     { ...JSON_TYPE, "Content-Encoding": "identity, gzip" },
-  ])("may not be that of %j", async (headers) => {
+  ])("must not be %j", async (headers) => {
     const answer = await expectRefusal(415, () => patch(body, { headers }));
     expect(answer.headers["accept-patch"]).toBe("application/json, application/merge-patch+json");
   });
 
-  it("may not come twice", async () => {
+  it("must not occur twice", async () => {
     const type = "Content-Type: application/json\r\n";
     const text = await exchangeRaw(
       api.url,
@@ -226,17 +226,17 @@ describe("the type", () => {
     expect(parseRaw(text).status).toBe(415);
   });
 
-  it("does not let a compressed body in, whatever is in it", async () => {
+  it("does not allow a compressed body", async () => {
     const headers = { ...JSON_TYPE, "Content-Encoding": "gzip" };
     await expectRefusal(415, () => patch(gzipSync(body), { headers }));
   });
 
-  it("may be encoded by identity, which is no encoding", async () => {
+  it("allows the Content-Encoding identity", async () => {
     const headers = { ...JSON_TYPE, "Content-Encoding": "identity" };
     expect((await patch(body, { headers })).status).toBe(200);
   });
 
-  it("of what is accepted does not matter", async () => {
+  it("is independent of the Accept header", async () => {
     const headers = { ...JSON_TYPE, Accept: "text/html", "Accept-Encoding": "br" };
     const answer = await patch(body, { headers });
     expect(answer).toMatchObject({ status: 200, headers: { "content-type": "application/json" } });
@@ -257,7 +257,7 @@ describe("Expect: 100-continue", () => {
     [415, () => headOf(body.length).replace("application/json", "text/plain")],
     [404, () => headOf(body.length).replace(service, "11111111-1111-4111-8111-111111111111")],
   ])(
-    "gets %i in place of 100 when the body is not wanted, and the connection closes",
+    "gets %i in place of 100 if the request is rejected, and the connection closes",
     async (status, head) => {
       const text = await exchangeRaw(api.url, head());
       expect(text).not.toContain("100 Continue");
@@ -278,7 +278,7 @@ describe("Expect: 100-continue", () => {
   });
 });
 
-describe("the length", () => {
+describe("the length of a body", () => {
   const padded = (bytes: number) => '{"replicaCpuMillicores":4000}'.padEnd(bytes, " ");
 
   it.each([false, true])("may be 65,536 bytes, chunked: %s", async (chunked) => {
@@ -290,11 +290,11 @@ describe("the length", () => {
     [65_537, true],
     [10_000_000, false],
     [10_000_000, true],
-  ])("may not be %i bytes, chunked: %s", async (bytes, chunked) => {
+  ])("must not be %i bytes, chunked: %s", async (bytes, chunked) => {
     await expectRefusal(413, () => patch(padded(bytes), { chunked }));
   });
 
-  it("is refused before the body comes, where it is announced", async () => {
+  it("is rejected before the body arrives, if Content-Length announces it", async () => {
     const connection = await openRaw(api.url);
     connection.write(
       `PATCH ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 65537\r\n\r\n`,
@@ -302,7 +302,7 @@ describe("the length", () => {
     await connection.received("HTTP/1.1 413");
   });
 
-  it("is looked at after the type and before the content", async () => {
+  it("is checked after the type and before the content", async () => {
     await expectRefusal(415, () => patch(padded(70_000), { headers: { "Content-Type": "text/plain" } }));
     await expectRefusal(413, () => patch("x".repeat(70_000)));
   });

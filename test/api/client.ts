@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type OutgoingHttpHeaders, request } from "node:http";
 import { connect } from "node:net";
 
-/** An answer as it was on the wire. */
+/** A response as it was sent. */
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -16,13 +16,13 @@ export interface Ask {
   readonly authorization?: string | undefined;
   readonly headers?: OutgoingHttpHeaders;
   readonly body?: string | Buffer | undefined;
-  /** Send the body in chunks, without saying how long it will be. */
+  /** Send the body in chunks, without a Content-Length. */
   readonly chunked?: boolean;
 }
 
 export type Client = (ask: Ask) => Promise<Answer>;
 
-/** Requests by node:http, which neither rewrites paths nor adds headers as fetch does. */
+/** Sends requests with node:http, which does not rewrite paths or add headers as fetch does. */
 export function clientOf(baseUrl: string): Client {
   return ({ method = "GET", path, authorization, headers = {}, body, chunked = false }) =>
     new Promise((resolve, reject) => {
@@ -61,11 +61,11 @@ export function clientOf(baseUrl: string): Client {
     });
 }
 
-/** A connection on which a test says byte by byte what is sent. */
+/** A raw connection, on which a test sends bytes. */
 export interface RawConnection {
   write(bytes: string): void;
   text(): string;
-  /** Resolves once this text has come. */
+  /** Resolves once this text has arrived. */
   received(text: string): Promise<void>;
   /** Resolves when the server has closed the connection. */
   readonly closed: Promise<unknown>;
@@ -90,7 +90,7 @@ export async function openRaw(baseUrl: string): Promise<RawConnection> {
   };
 }
 
-/** Sends bytes as they are and reads to the end of the connection, which the server must close. */
+/** Sends raw bytes and reads until the server closes the connection. */
 export async function exchangeRaw(baseUrl: string, bytes: string): Promise<string> {
   const connection = await openRaw(baseUrl);
   connection.write(bytes);
@@ -98,7 +98,7 @@ export async function exchangeRaw(baseUrl: string, bytes: string): Promise<strin
   return connection.text();
 }
 
-/** The parts of one raw answer. */
+/** Parses a raw response. */
 export function parseRaw(text: string): Answer {
   const [head = "", body = ""] = text.split("\r\n\r\n", 2);
   const [statusLine = "", ...lines] = head.split("\r\n");

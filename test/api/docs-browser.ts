@@ -10,20 +10,20 @@ import { vi } from "vitest";
 
 const run = promisify(execFile);
 
-/** What a distribution installs, where the one from npm has not all the libraries that it needs. */
+/** The browser of the distribution, in case the one from npm lacks libraries. */
 const INSTALLED = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
 export interface RunningBrowser {
   readonly browser: Browser;
-  /** Ends it, and leaves no file of it behind. */
+  /** Ends the browser and removes its files. */
   stop(): Promise<void>;
 }
 
-/** A headless browser, or why none can be run here. */
+/** A headless browser, or the reason why none can run. */
 export async function startBrowser(): Promise<RunningBrowser | string> {
   const dir = await mkdtemp(join(tmpdir(), "pipe-scaling-browser-"));
   const clean = () => rm(dir, { recursive: true, maxRetries: 5 });
-  // The package unpacks itself there, and the browser has its profile there.
+  // The package unpacks itself into this folder, and the browser keeps its profile in it.
   vi.stubEnv("TMPDIR", dir);
   try {
     const found = await findExecutable();
@@ -33,7 +33,7 @@ export async function startBrowser(): Promise<RunningBrowser | string> {
     }
     const browser = await chromium.launch({
       ...found,
-      // Root has no sandbox.
+      // Chromium cannot use its sandbox as root.
       chromiumSandbox: process.getuid?.() !== 0,
       args: [
         "--disable-background-networking",

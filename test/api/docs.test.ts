@@ -3,15 +3,15 @@ import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { OPERATIONS } from "../../src/api/resources/operations.ts";
 import { type RunningBrowser, startBrowser } from "./docs-browser.ts";
-import { createWorld, type RunningApi, type World } from "./world.ts";
+import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
 
-let world: World;
+let environment: TestEnvironment;
 let api: RunningApi;
 let started: RunningBrowser | string;
 
 beforeAll(async () => {
-  world = await createWorld("docs");
-  api = await world.startReadyApi();
+  environment = await createTestEnvironment("docs");
+  api = await environment.startReadyApi();
   started = await startBrowser();
   if (typeof started === "string") console.log(started);
 }, 120_000);
@@ -19,12 +19,12 @@ beforeAll(async () => {
 afterAll(async () => {
   if (typeof started === "object") await started.stop();
   await api?.stop();
-  await world?.remove();
+  await environment?.remove();
 });
 
 interface Visit {
   readonly page: Page;
-  /** What the browser had to say that it would not about a page in order. */
+  /** Warnings and errors of the browser. */
   readonly complaints: readonly string[];
   readonly requests: readonly string[];
 }
@@ -47,7 +47,7 @@ async function visit(
   return { page, complaints, requests };
 }
 
-/** Of the page's own text, so that spaces that it puts in for line breaks do not count. */
+/** Normalizes spaces, because the page inserts some for line breaks. */
 async function operationsOn(page: Page): Promise<string[][]> {
   return await page
     .locator(".opblock-tag-section")
@@ -65,7 +65,7 @@ async function operationsOn(page: Page): Promise<string[][]> {
 }
 
 describe("/docs in a browser", () => {
-  it("shows the operations, complains of nothing and asks no other host", async (context) => {
+  it("shows the operations without errors or requests to other hosts", async (context) => {
     if (typeof started === "string") return context.skip(started);
     const { page, complaints, requests } = await visit(started, { width: 1280, height: 900 });
 
@@ -82,11 +82,11 @@ describe("/docs in a browser", () => {
 
   it("calls the API with a key", async (context) => {
     if (typeof started === "string") return context.skip(started);
-    const organizationId = await world.addOrganization({ name: "Acme of the docs" });
-    const { keyId, keySecret, authorization } = await world.addKey({ organizationId });
+    const organizationId = await environment.addOrganization({ name: "Acme of the docs" });
+    const { keyId, keySecret, authorization } = await environment.addKey({ organizationId });
     const isSeen = async () =>
       (await api.ask({ path: "/v1/organizations", authorization })).text.includes("Acme of the docs");
-    await waitFor(isSeen, { what: "the organization to be known" });
+    await waitFor(isSeen, { what: "the API to see the organization" });
     const { page, complaints } = await visit(started, { width: 1280, height: 900 });
 
     await page.locator(".btn.authorize").first().click();
@@ -106,7 +106,7 @@ describe("/docs in a browser", () => {
     expect(complaints).toEqual([]);
   });
 
-  it("fits a phone", async (context) => {
+  it("fits the screen of a phone", async (context) => {
     if (typeof started === "string") return context.skip(started);
     const { page } = await visit(started, { width: 360, height: 740 });
     const width = await page.evaluate("document.documentElement.scrollWidth");

@@ -6,26 +6,26 @@ import { TcpProxy } from "@pipe-scaling/local-cluster/tcp-proxy";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from "vitest";
 import { clientOf, openRaw, parseRaw } from "./client.ts";
-import { clientOfText, createWorld, type World } from "./world.ts";
+import { clientOfText, createTestEnvironment, type TestEnvironment } from "./environment.ts";
 
 const MAIN = inject("program");
 
-let world: World;
+let environment: TestEnvironment;
 
 beforeAll(async () => {
-  world = await createWorld("draining");
+  environment = await createTestEnvironment("draining");
 });
 
 afterAll(async () => {
-  await world?.remove();
+  await environment?.remove();
 });
 
-/** A service whose pipes can be scaled, and the key to do it. */
+/** A service that can be scaled, and a key for it. */
 async function scalable(): Promise<{ path: string; authorization: string; service: string }> {
-  const organizationId = await world.addOrganization();
-  const service = await world.addService(organizationId);
-  const { authorization } = await world.addKey({ organizationId });
-  await world.addScaling(service, {}, 2);
+  const organizationId = await environment.addOrganization();
+  const service = await environment.addService(organizationId);
+  const { authorization } = await environment.addKey({ organizationId });
+  await environment.addScaling(service, {}, 2);
   const path = `/v1/organizations/${organizationId}/services/${service}/pipesCdcScaling`;
   return { path, authorization, service };
 }
@@ -37,8 +37,8 @@ function portOf(server: Server): number {
 }
 
 /** The API as a process of its own, as it is shipped. */
-async function startProcess(flags: readonly string[] = [], kubeconfig = world.kubeconfig) {
-  const args = ["api", "--kubeconfig", kubeconfig, "--namespace", world.records];
+async function startProcess(flags: readonly string[] = [], kubeconfig = environment.kubeconfig) {
+  const args = ["api", "--kubeconfig", kubeconfig, "--namespace", environment.records];
   const child = spawn(process.execPath, [MAIN, ...args, "--port", "0", "--ops-port", "0", ...flags], {
     env: {},
     stdio: ["ignore", "pipe", "inherit"],
@@ -62,11 +62,11 @@ async function startProcess(flags: readonly string[] = [], kubeconfig = world.ku
   return { child, lines, url, ask: clientOf(url), ops: clientOfText(opsUrl) };
 }
 
-test("SIGTERM lets the request under way end, closes the rest, and ends the process with 0", async () => {
+test("SIGTERM completes the request in progress, closes other connections, and ends the process with 0", async () => {
   const { path, authorization, service } = await scalable();
   const { child, lines, url, ask, ops } = await startProcess();
   await waitFor(async () => (await ask({ path, authorization })).status === 200, {
-    what: "the service to be known",
+    what: "the API to see the service",
   });
   const unused = await openRaw(url);
   const idle = await openRaw(url);
@@ -90,15 +90,15 @@ test("SIGTERM lets the request under way end, closes the rest, and ends the proc
 
   const answer = parseRaw(busy.text().replace("HTTP/1.1 100 Continue\r\n\r\n", ""));
   expect(answer).toMatchObject({ status: 200, headers: { connection: "close" } });
-  expect((await world.scaling(service)).spec).toMatchObject({ replicaCpuMillicores: 4000 });
+  expect((await environment.scaling(service)).spec).toMatchObject({ replicaCpuMillicores: 4000 });
   expect(child.exitCode).toBe(0);
   expect(lines().map(({ msg }) => msg)).toEqual(expect.arrayContaining(["stopping", "draining"]));
   expect(lines().at(-1)).toMatchObject({ msg: "stopped" });
 });
 
-test("SIGTERM ends the process within the 30 s of a Pod, whatever hangs", async () => {
+test("SIGTERM ends the process within the 30 s grace period of a Pod, even if calls hang", async () => {
   const { path, authorization } = await scalable();
-  const cluster = await TcpProxy.listen(Number(new URL(world.cluster.server).port));
+  const cluster = await TcpProxy.listen(Number(new URL(environment.cluster.server).port));
   const collector = createServer().listen(0, "127.0.0.1");
   onTestFinished(() => {
     cluster.close();
@@ -106,16 +106,16 @@ test("SIGTERM ends the process within the 30 s of a Pod, whatever hangs", async 
   });
   await once(collector, "listening");
   const exported = once(collector, "connection");
-  const kubeconfig = `${world.kubeconfig}.proxied`;
-  const direct = readFileSync(world.kubeconfig, "utf8");
-  writeFileSync(kubeconfig, direct.replace(world.cluster.server, `https://127.0.0.1:${cluster.port}`), {
+  const kubeconfig = `${environment.kubeconfig}.proxied`;
+  const direct = readFileSync(environment.kubeconfig, "utf8");
+  writeFileSync(kubeconfig, direct.replace(environment.cluster.server, `https://127.0.0.1:${cluster.port}`), {
     mode: 0o600,
   });
   // As in the chart.
   const flags = ["--otlp-endpoint", `http://127.0.0.1:${portOf(collector)}`, "--drain-delay", "5s"];
   const { child, lines, url, ask } = await startProcess(flags, kubeconfig);
   await waitFor(async () => (await ask({ path, authorization })).status === 200, {
-    what: "the service to be known",
+    what: "the API to see the service",
   });
 
   // The collector accepts the span of this request, and does not respond.
@@ -143,11 +143,11 @@ test("SIGTERM ends the process within the 30 s of a Pod, whatever hangs", async 
   expect(lines().at(-1)).toMatchObject({ msg: "stopped" });
 });
 
-test("with a delay it still takes connections while load balancers see that it is not ready", async () => {
+test("with a drain delay, the process still accepts connections while it reports that it is not ready", async () => {
   const { path, authorization } = await scalable();
-  const api = await world.startReadyApi({ drainDelayMs: 3000 });
+  const api = await environment.startReadyApi({ drainDelayMs: 3000 });
   await waitFor(async () => (await api.ask({ path, authorization })).status === 200, {
-    what: "the service to be known",
+    what: "the API to see the service",
   });
 
   const stopped = api.stop();

@@ -8,13 +8,18 @@ import type { KubeObject } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, collectionPath } from "../../src/kube/paths.ts";
 import { RESOURCE_LABEL } from "../../src/records/labels.ts";
 import { membersConfigMapName } from "../../src/records/members.ts";
-import { type JsonSchema, jsonSchema, Schemas } from "../gen/json-schema.ts";
+import { type JsonSchema, jsonSchema, Schemas } from "../support/json-schema.ts";
 import type { Answer, Ask } from "./client.ts";
-import { createWorld, PIPE_SCALINGS, type RunningApi, type World } from "./world.ts";
+import {
+  createTestEnvironment,
+  PIPE_SCALINGS,
+  type RunningApi,
+  type TestEnvironment,
+} from "./environment.ts";
 
 /*
- * Requests made from the OpenAPI document, and from its negation. Of every answer it is asked that the
- * document knows it, that it is no 5xx, and that a refusal has changed nothing.
+ * Generates valid and invalid requests from the OpenAPI document. Every response must match the document and must not
+ * be a 5xx, and a rejected request must change nothing.
  */
 
 const answerSchema = z.object({
@@ -41,7 +46,7 @@ interface Operation extends z.infer<typeof operationSchema> {
   readonly mediaTypes: readonly string[];
 }
 
-let world: World;
+let environment: TestEnvironment;
 let api: RunningApi;
 let authorization: string;
 let organizationId: string;
@@ -51,20 +56,20 @@ let schemas: Schemas;
 let answers: z.infer<typeof documentSchema>["components"]["responses"];
 
 beforeAll(async () => {
-  world = await createWorld("generated");
-  api = await world.startReadyApi();
-  organizationId = await world.addOrganization();
-  serviceId = await world.addService(organizationId);
-  ({ authorization } = await world.addKey({ organizationId }));
+  environment = await createTestEnvironment("generated");
+  api = await environment.startReadyApi();
+  organizationId = await environment.addOrganization();
+  serviceId = await environment.addService(organizationId);
+  ({ authorization } = await environment.addKey({ organizationId }));
   const { replicaCpuMillicores, replicaMemoryGb } = { replicaCpuMillicores: 2000, replicaMemoryGb: 8 };
-  await world.addScaling(serviceId, { replicaCpuMillicores, replicaMemoryGb }, 2);
-  await world.addRecord({
+  await environment.addScaling(serviceId, { replicaCpuMillicores, replicaMemoryGb }, 2);
+  await environment.addRecord({
     kind: "ConfigMap",
     ...{ metadata: { name: membersConfigMapName(organizationId) }, data: {} },
   });
   const path = `/v1/organizations/${organizationId}/services/${serviceId}/pipesCdcScaling`;
   const isSeen = async () => (await api.ask({ path, authorization })).status === 200;
-  await waitFor(isSeen, { what: "the service to be known" });
+  await waitFor(isSeen, { what: "the API to see the service" });
 
   const { paths, components } = documentSchema.parse((await api.ask({ path: "/openapi.json" })).body);
   answers = components.responses;
@@ -86,14 +91,14 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await api?.stop();
-  await world?.remove();
+  await environment?.remove();
 });
 
-/** Ids that there are, in any case, by the parameter's name; and of the right form, but naming nothing. */
+/** Generates existing IDs, in upper or lower case, for each path parameter. */
 function ownParameters({ parameters }: Operation): fc.Arbitrary<Record<string, string>> {
   const own: Record<string, string> = { organizationId, serviceId };
   const anyCase = (text: string) => fc.constantFrom(text, text.toUpperCase());
-  return fc.record(Object.fromEntries(parameters.map(({ name }) => [name, anyCase(own[name] ?? "nobody")])));
+  return fc.record(Object.fromEntries(parameters.map(({ name }) => [name, anyCase(own[name] ?? "unknown")])));
 }
 
 function validParameters({ parameters }: Operation): fc.Arbitrary<Record<string, string>> {
@@ -125,12 +130,12 @@ async function send({ method }: Operation, ask: Omit<Ask, "method">, type?: stri
   return api.ask({ method, authorization, headers, ...ask });
 }
 
-/** What the document says of an answer with this status. */
+/** Returns the documented schema of a response with this status. */
 function documented({ responses }: Operation, status: number): JsonSchema {
   const found = responses[status] ?? responses["default"];
   const answer =
     found && "$ref" in found ? answers[found.$ref.replace("#/components/responses/", "")] : found;
-  if (!answer) throw new Error(`the document has no answer ${status}`);
+  if (!answer) throw new Error(`the document has no response ${status}`);
   return answer.content["application/json"].schema;
 }
 
@@ -148,14 +153,16 @@ function expectRefused(operation: Operation, answer: Answer, statuses: readonly 
   expect(statuses, `${operation.operationId}: ${answer.status} ${answer.text}`).toContain(answer.status);
 }
 
-/** Every object that the API could write, by its version; when keys were used is written whenever it likes. */
+/** Returns the version of every object that the API can write, except key usage, which it writes at any time. */
 async function versions(): Promise<string[]> {
   const lists = await Promise.all([
-    world.admin.json<{ items: KubeObject[] }>({
-      path: collectionPath(CONFIG_MAPS, world.records),
+    environment.admin.json<{ items: KubeObject[] }>({
+      path: collectionPath(CONFIG_MAPS, environment.records),
       query: { labelSelector: RESOURCE_LABEL },
     }),
-    world.admin.json<{ items: KubeObject[] }>({ path: collectionPath(PIPE_SCALINGS, world.pipes) }),
+    environment.admin.json<{ items: KubeObject[] }>({
+      path: collectionPath(PIPE_SCALINGS, environment.pipes),
+    }),
   ]);
   return lists
     .flatMap(({ items }) => items)
@@ -173,8 +180,8 @@ function withBody(): readonly (Operation & { readonly body: JsonSchema })[] {
   return operations.flatMap((each) => (each.body ? [{ ...each, body: each.body }] : []));
 }
 
-describe("requests that the OpenAPI document allows", () => {
-  it("are accepted, and answered as it says", async () => {
+describe("a request that the OpenAPI document allows", () => {
+  it("is accepted with a documented response", async () => {
     for (const operation of withBody()) {
       const bodies = schemas.valid(operation.body);
       const types = fc.constantFrom(...operation.mediaTypes);
@@ -192,7 +199,7 @@ describe("requests that the OpenAPI document allows", () => {
     }
   });
 
-  it("of things that there are not find nothing, and change nothing", async () => {
+  it("returns 404 for absent objects and changes nothing", async () => {
     await changingNothing(async () => {
       for (const operation of operations.filter(({ parameters }) => parameters.length > 0)) {
         const bodies = operation.body
@@ -214,8 +221,8 @@ describe("requests that the OpenAPI document allows", () => {
   });
 });
 
-describe("requests that it does not allow are refused, and change nothing", () => {
-  it("for their body", async () => {
+describe("a request that the OpenAPI document does not allow", () => {
+  it("is rejected for its body", async () => {
     await changingNothing(async () => {
       for (const operation of withBody()) {
         const bodies = schemas.invalid(operation.body).map((each) => JSON.stringify(each));
@@ -230,7 +237,7 @@ describe("requests that it does not allow are refused, and change nothing", () =
     });
   });
 
-  it("for a body that is no JSON, or not all of it", async () => {
+  it("is rejected for a body that is invalid or truncated JSON", async () => {
     const isJson = (text: string) => {
       try {
         JSON.parse(text);
@@ -268,7 +275,7 @@ describe("requests that it does not allow are refused, and change nothing", () =
     });
   });
 
-  it("for their media type", async () => {
+  it("is rejected for its media type", async () => {
     await changingNothing(async () => {
       for (const operation of withBody()) {
         const types = fc
@@ -295,12 +302,12 @@ describe("requests that it does not allow are refused, and change nothing", () =
     });
   });
 
-  it("for what their path names", async () => {
+  it("is rejected for its path parameters", async () => {
     await changingNothing(async () => {
       for (const operation of operations.filter(({ parameters }) => parameters.length > 0)) {
         await fc.assert(
           fc.asyncProperty(invalidParameters(operation), async (parameters) => {
-            // One that is empty makes another path.
+            // An empty parameter results in another path.
             const isEmpty = Object.values(parameters).includes("");
             const answer = await send(operation, { path: pathOf(operation, parameters) });
             expectRefused(operation, answer, [isEmpty ? 404 : 400]);
@@ -311,7 +318,7 @@ describe("requests that it does not allow are refused, and change nothing", () =
     });
   });
 
-  it("for their method", async () => {
+  it("is rejected for its method", async () => {
     const allowed = (path: string) =>
       operations.filter((each) => each.path === path).map(({ method }) => method);
     await changingNothing(async () => {
@@ -330,7 +337,7 @@ describe("requests that it does not allow are refused, and change nothing", () =
   });
 });
 
-describe("the document", () => {
+describe("the OpenAPI document", () => {
   it("has every operation of the contract", () => {
     expect(operations.map(({ operationId }) => operationId).toSorted()).toEqual(
       OPERATIONS.map(({ id }) => id).toSorted(),

@@ -1,22 +1,22 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { errorEnvelope } from "../../src/api/resources/envelopes.ts";
 import { type Answer, exchangeRaw, parseRaw } from "./client.ts";
-import { createWorld, type RunningApi, type World } from "./world.ts";
+import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
 
-let world: World;
+let environment: TestEnvironment;
 let api: RunningApi;
 let authorization: string;
 
 beforeAll(async () => {
-  world = await createWorld("http-syntax");
-  api = await world.startReadyApi();
-  ({ authorization } = await world.addKey({ organizationId: await world.addOrganization() }));
-  await api.admits(authorization);
+  environment = await createTestEnvironment("http-syntax");
+  api = await environment.startReadyApi();
+  ({ authorization } = await environment.addKey({ organizationId: await environment.addOrganization() }));
+  await api.waitForKey(authorization);
 });
 
 afterAll(async () => {
   await api?.stop();
-  await world?.remove();
+  await environment?.remove();
 });
 
 function expectRefusal(answer: Answer, status: number): void {
@@ -34,7 +34,7 @@ function expectRefusal(answer: Answer, status: number): void {
 const PATCH_PATH =
   "/v1/organizations/11111111-1111-4111-8111-111111111111/services/11111111-1111-4111-8111-111111111111/pipesCdcScaling";
 
-describe("what is not valid HTTP", () => {
+describe("invalid HTTP", () => {
   it.each([
     [
       "Content-Length with Transfer-Encoding",
@@ -46,8 +46,8 @@ describe("what is not valid HTTP", () => {
     ["a bare line feed", "X-Bare: a\nX-More: b\r\n\r\n"],
     ["a header without a name", ": a\r\n\r\n"],
     ["a header with NUL", "X-Nul: a\0b\r\n\r\n"],
-    ["a chunk whose length is no number", "Transfer-Encoding: chunked\r\n\r\nzz\r\n\r\n"],
-  ])("answers 400 to %s and closes", async (_what, rest) => {
+    ["a chunk whose length is not a number", "Transfer-Encoding: chunked\r\n\r\nzz\r\n\r\n"],
+  ])("returns 400 for %s and closes", async (_what, rest) => {
     const head = `PATCH ${PATCH_PATH} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\n`;
     const answer = parseRaw(await exchangeRaw(api.url, head + rest));
     expectRefusal(answer, 400);
@@ -71,13 +71,13 @@ describe("what is not valid HTTP", () => {
       "another Transfer-Encoding inside chunked",
       "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
     ],
-  ])("answers 400 to %s and closes", async (_what, request) => {
+  ])("returns 400 for %s and closes", async (_what, request) => {
     const answer = parseRaw(await exchangeRaw(api.url, request));
     expectRefusal(answer, 400);
     expect(answer.headers["connection"]).toBe("close");
   });
 
-  it("answers 431 to 17 KB of headers and closes", async () => {
+  it("returns 431 for 17 KB of headers and closes", async () => {
     const request = `GET / HTTP/1.1\r\nHost: a\r\nX-Long: ${"a".repeat(17_000)}\r\n\r\n`;
     expectRefusal(parseRaw(await exchangeRaw(api.url, request)), 431);
   });
@@ -85,7 +85,7 @@ describe("what is not valid HTTP", () => {
   it.each([
     ["short headers", "a: b\r\n".repeat(6700)],
     ["headers without a value", "a:\r\n".repeat(10_000)],
-  ])("answers 431 to 40 KB of %s, with or without a key, and closes", async (_what, headers) => {
+  ])("returns 431 for 40 KB of %s, with or without a key, and closes", async (_what, headers) => {
     for (const given of ["", `Authorization: ${authorization}\r\n`]) {
       const request = `GET /v1/organizations HTTP/1.1\r\nHost: a\r\n${given}${headers}\r\n`;
       const answer = parseRaw(await exchangeRaw(api.url, request));
@@ -94,18 +94,18 @@ describe("what is not valid HTTP", () => {
     }
   });
 
-  it("answers 417 to an expectation that it does not know, and closes", async () => {
+  it("returns 417 for an unknown expectation, and closes", async () => {
     const request = `GET /v1/organizations HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nExpect: tea\r\n\r\n`;
     expectRefusal(parseRaw(await exchangeRaw(api.url, request)), 417);
   });
 
-  it("finds a second Authorization behind 2000 other headers", async () => {
+  it("with a second Authorization after 2000 other headers is rejected", async () => {
     const padding = "a:\r\n".repeat(2100);
     const request = `GET /v1/organizations HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n${padding}Authorization: ${authorization}\r\nConnection: close\r\n\r\n`;
     expectRefusal(parseRaw(await exchangeRaw(api.url, request)), 401);
   });
 
-  it("logs what it refused with the id that the answer carries", async () => {
+  it("is logged with the request ID of the response", async () => {
     const answer = parseRaw(await exchangeRaw(api.url, "FOO / HTTP/1.1\r\n\r\n"));
     expect(api.log.filter(({ requestId }) => requestId === answer.headers["x-request-id"])).toMatchObject([
       { status: 400 },
@@ -113,10 +113,10 @@ describe("what is not valid HTTP", () => {
   });
 });
 
-describe("what is valid HTTP, if rare", () => {
+describe("valid but rare HTTP", () => {
   const close = "Connection: close\r\n\r\n";
 
-  it("takes the absolute form of a target", async () => {
+  it("may have a target in absolute form", async () => {
     const request = `GET http://elsewhere:1/v1/organizations?x HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n${close}`;
     expect(parseRaw(await exchangeRaw(api.url, request)).status).toBe(200);
   });
@@ -127,22 +127,22 @@ describe("what is valid HTTP, if rare", () => {
     ["http://[::1", 404],
     ["foo://bar/v1/organizations", 404],
     ["foo://[::1/v1/organizations", 404],
-  ])("answers the target %s in JSON", async (target, status) => {
+  ])("gets a JSON response for the target %s", async (target, status) => {
     const text = await exchangeRaw(api.url, `OPTIONS ${target} HTTP/1.1\r\nHost: a\r\n${close}`);
     expectRefusal(parseRaw(text), status);
   });
 
-  it("answers a HTTP/1.0 request", async () => {
+  it("may be an HTTP/1.0 request", async () => {
     const request = `GET /v1/organizations HTTP/1.0\r\nHost: a\r\nAuthorization: ${authorization}\r\n\r\n`;
     expect(parseRaw(await exchangeRaw(api.url, request)).status).toBe(200);
   });
 
-  it("takes chunked in whatever case, and blanks around it", async () => {
+  it("may have the word chunked in any case, with spaces around it", async () => {
     const request = `GET /v1/organizations HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nTransfer-Encoding: \t Chunked \t\r\nConnection: close\r\n\r\n0\r\n\r\n`;
     expect(parseRaw(await exchangeRaw(api.url, request)).status).toBe(200);
   });
 
-  it("answers a request to upgrade once and closes, so that no client waits for what followed it", async () => {
+  it("gets one response to an upgrade request, and the connection closes", async () => {
     const head = `GET /v1/organizations HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n`;
     const upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
     const text = await exchangeRaw(api.url, `${head}${upgrade}${head}\r\n`);
@@ -150,7 +150,7 @@ describe("what is valid HTTP, if rare", () => {
     expect(parseRaw(text).headers["connection"]).toBe("close");
   });
 
-  it("reads the body of a request to upgrade", async () => {
+  it("may have a body in an upgrade request", async () => {
     const body = "{}";
     const text = await exchangeRaw(
       api.url,
@@ -160,7 +160,7 @@ describe("what is valid HTTP, if rare", () => {
     expect(text.match(/HTTP\/1\.1 \d+/g)).toHaveLength(1);
   });
 
-  it("does not switch to another protocol", async () => {
+  it("never switches to another protocol", async () => {
     const request = `GET /v1/organizations HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nConnection: close, Upgrade\r\nUpgrade: websocket\r\n\r\n`;
     expect(parseRaw(await exchangeRaw(api.url, request)).status).toBe(200);
   });

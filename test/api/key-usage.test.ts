@@ -10,48 +10,48 @@ import { connect } from "../../src/kube/connection.ts";
 import type { ConfigMap } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, objectPath } from "../../src/kube/paths.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
-import { VirtualClock } from "../gen/clock.ts";
-import { createWorld, type RunningApi, type World } from "./world.ts";
+import { FakeClock } from "../support/fakes/fake-clock.ts";
+import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
 
 const MINUTE = 60_000;
 
 const envelope = successEnvelope(z.array(apiKey));
 
-let world: World;
+let environment: TestEnvironment;
 
 beforeAll(async () => {
-  world = await createWorld("key-usage");
+  environment = await createTestEnvironment("key-usage");
 });
 
 afterAll(async () => {
-  await world?.remove();
+  await environment?.remove();
 });
 
 function record(organizationId: string): Promise<ConfigMap> {
-  const path = objectPath(CONFIG_MAPS, world.records, `key-usage-${organizationId}`);
-  return world.admin.json<ConfigMap>({ path });
+  const path = objectPath(CONFIG_MAPS, environment.records, `key-usage-${organizationId}`);
+  return environment.admin.json<ConfigMap>({ path });
 }
 
-/** When a key was last used, as that API answers it to another key. */
+/** Returns the last use of a key, as this API reports it to another key. */
 async function usedAt(api: RunningApi, organizationId: string, id: string, reader: string) {
   const path = `/v1/organizations/${organizationId}/keys`;
   const { body } = await api.ask({ path, authorization: reader });
   return envelope.parse(body).result.find((key) => key.id === id)?.usedAt;
 }
 
-describe("the use of a key", () => {
-  it("is written down by a process that ends, and told by every other, and by its successor", async () => {
-    const organizationId = await world.addOrganization();
-    const key = await world.addKey({ organizationId });
-    const reader = await world.addKey({ organizationId });
-    const other = await world.startReadyApi();
+describe("the last use of a key", () => {
+  it("is stored when a process ends, and returned by all other processes and its successor", async () => {
+    const organizationId = await environment.addOrganization();
+    const key = await environment.addKey({ organizationId });
+    const reader = await environment.addKey({ organizationId });
+    const other = await environment.startReadyApi();
     onTestFinished(() => other.stop());
-    await other.admits(reader.authorization);
+    await other.waitForKey(reader.authorization);
     expect(await usedAt(other, organizationId, key.id, reader.authorization)).toBeUndefined();
 
-    const first = await world.startReadyApi();
+    const first = await environment.startReadyApi();
     const before = Date.now();
-    await first.admits(key.authorization);
+    await first.waitForKey(key.authorization);
     await first.stop();
     const after = Date.now();
 
@@ -61,15 +61,15 @@ describe("the use of a key", () => {
     expect(Date.parse(time)).toBeGreaterThan(before - MINUTE);
     expect(Date.parse(time)).toBeLessThanOrEqual(after);
     const isTold = async () => (await usedAt(other, organizationId, key.id, reader.authorization)) === time;
-    await waitFor(isTold, { what: "the other process to tell the use" });
-    const successor = await world.startReadyApi();
+    await waitFor(isTold, { what: "the other process to return the use" });
+    const successor = await environment.startReadyApi();
     onTestFinished(() => successor.stop());
     expect(await usedAt(successor, organizationId, key.id, reader.authorization)).toBe(time);
   });
 
-  it("is written at most once a minute, however many processes see it", async () => {
-    const organizationId = await world.addOrganization();
-    const { id } = await world.addKey({ organizationId });
+  it("is written at most once a minute, for any number of processes", async () => {
+    const organizationId = await environment.addOrganization();
+    const { id } = await environment.addKey({ organizationId });
     const processes = [await startWriter(), await startWriter()];
 
     for (let round = 0; round < 5; round += 1) {
@@ -80,7 +80,7 @@ describe("the use of a key", () => {
       const pass = (ms: number) => Promise.all(processes.map(({ clock }) => clock.advance(ms)));
       await pass(MINUTE);
       const isWritten = async () => {
-        // A round that waited for the cluster all that time has its next one later.
+        // A round that waited for the cluster delays the next one.
         await pass(MINUTE / 60);
         return (await record(organizationId)).data?.[id] === new Date(Math.max(...used)).toISOString();
       };
@@ -92,9 +92,9 @@ describe("the use of a key", () => {
   });
 });
 
-/** What of a process writes down the use of keys, with the rights of the API, and its writes that were made. */
+/** The key-usage writer of a process, with the permissions of the API, and its completed writes. */
 async function startWriter() {
-  const client = new KubeClient(await connect(world.kubeconfig));
+  const client = new KubeClient(await connect(environment.kubeconfig));
   const writes: KubeRequest[] = [];
   const counting = {
     async json<T>(request: KubeRequest): Promise<T> {
@@ -104,9 +104,9 @@ async function startWriter() {
     },
     stream: (request: KubeRequest & { readonly signal: AbortSignal }) => client.stream(request),
   };
-  const clock = new VirtualClock();
+  const clock = new FakeClock();
   const log = createLogger("silent", "api");
-  const common = { client: counting, namespace: world.records, clock, log };
+  const common = { client: counting, namespace: environment.records, clock, log };
   const caches = new ClusterCache({ ...common, pipeNamespaces: [], maxAgeMs: 5 * 60_000 });
   const ending = new AbortController();
   const running = Promise.all([

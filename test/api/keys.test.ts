@@ -5,21 +5,21 @@ import * as z from "zod";
 import { successEnvelope } from "../../src/api/resources/envelopes.ts";
 import { apiKey } from "../../src/api/resources/keys/schema.ts";
 import { recordLabels } from "../../src/records/labels.ts";
-import { type KeyFields, type KeyRecord, keyRecord } from "../gen/records.ts";
+import { type KeyFields, type KeyRecord, keyRecord } from "../support/fixtures/records.ts";
 import type { Answer } from "./client.ts";
-import { createWorld, type RunningApi, type World } from "./world.ts";
+import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
 
-let world: World;
+let environment: TestEnvironment;
 let api: RunningApi;
 
 beforeAll(async () => {
-  world = await createWorld("keys");
-  api = await world.startReadyApi();
+  environment = await createTestEnvironment("keys");
+  api = await environment.startReadyApi();
 });
 
 afterAll(async () => {
   await api?.stop();
-  await world?.remove();
+  await environment?.remove();
 });
 
 const envelope = successEnvelope(z.array(apiKey));
@@ -28,7 +28,7 @@ function list(organization: string, authorization: string): Promise<Answer> {
   return api.ask({ path: `/v1/organizations/${organization}/keys`, authorization });
 }
 
-/** The keys once there are so many of them. */
+/** Returns the keys once the API lists this many. */
 async function keys(organization: string, authorization: string, count: number) {
   return await waitFor(
     async () => {
@@ -43,13 +43,13 @@ async function keys(organization: string, authorization: string, count: number) 
 
 async function addKey({ data = {}, ...fields }: KeyFields & { data?: object }): Promise<KeyRecord> {
   const key = keyRecord(fields);
-  await world.addRecord({ ...key.record, ...{ stringData: { ...key.record.stringData, ...data } } });
+  await environment.addRecord({ ...key.record, ...{ stringData: { ...key.record.stringData, ...data } } });
   return key;
 }
 
 describe("GET keys", () => {
-  it("answers every key of the organization with the fields of the contract, the secrets never", async () => {
-    const organizationId = await world.addOrganization();
+  it("returns every key of the organization with the fields of the contract, and never a secret", async () => {
+    const organizationId = await environment.addOrganization();
     const developer = await addKey({
       organizationId,
       roles: ["developer"],
@@ -63,7 +63,7 @@ describe("GET keys", () => {
       ipAccessList: [{ description: "office", source: "10.0.0.0/8" }],
       data: { name: "old", createdAt: "2026-02-01T00:00:00Z" },
     });
-    await world.addRecord({
+    await environment.addRecord({
       kind: "ConfigMap",
       ...{
         metadata: {
@@ -73,16 +73,16 @@ describe("GET keys", () => {
         data: { [used.id]: "2026-04-05T06:07:00Z", [developer.id]: "yesterday" },
       },
     });
-    // Not one of those that are compared: its own use is written down behind its back.
+    // A separate key, because each request updates the last use of its own key.
     const { id, authorization } = await addKey({ organizationId });
-    await api.admits(authorization);
+    await api.waitForKey(authorization);
 
     const answer = await waitFor(
       async () => {
         const seen = await list(organizationId, authorization);
         return seen.text.includes("usedAt") && seen;
       },
-      { what: "the use of a key to be known" },
+      { what: "the API to see the use of a key" },
     );
 
     expect(envelope.parse(answer.body).result.filter((key) => key.id !== id)).toEqual([
@@ -114,8 +114,8 @@ describe("GET keys", () => {
     }
   });
 
-  it("keeps one order: by creation, then by id", async () => {
-    const organizationId = await world.addOrganization();
+  it("sorts by creation, then by ID", async () => {
+    const organizationId = await environment.addOrganization();
     const made: KeyRecord[] = [];
     for (let count = 0; count < 5; count += 1) made.push(await addKey({ organizationId }));
     const first = await addKey({ organizationId, data: { createdAt: "2025-12-31T23:59:59.999Z" } });
@@ -125,45 +125,45 @@ describe("GET keys", () => {
     expect(listed.map(({ id }) => id)).toEqual([first.id, ...made.map(({ id }) => id).sort()]);
   });
 
-  it("leaves out a key that cannot be read, and the keys of others", async () => {
-    const organizationId = await world.addOrganization();
+  it("omits malformed keys and the keys of other organizations", async () => {
+    const organizationId = await environment.addOrganization();
     await addKey({ organizationId, data: { createdAt: "once upon a time" } });
-    await addKey({ organizationId: await world.addOrganization() });
+    await addKey({ organizationId: await environment.addOrganization() });
     const own = await addKey({ organizationId });
     const listed = await keys(organizationId, own.authorization, 1);
     expect(listed.map(({ id }) => id)).toEqual([own.id]);
   });
 
-  it("follows a key that is removed", async () => {
-    const organizationId = await world.addOrganization();
+  it("omits a key once it is deleted", async () => {
+    const organizationId = await environment.addOrganization();
     const own = await addKey({ organizationId });
     const other = await addKey({ organizationId });
     await keys(organizationId, own.authorization, 2);
-    await world.admin.json({
+    await environment.admin.json({
       method: "DELETE",
-      path: `/api/v1/namespaces/${world.records}/secrets/${other.record.metadata.name}`,
+      path: `/api/v1/namespaces/${environment.records}/secrets/${other.record.metadata.name}`,
     });
     await keys(organizationId, own.authorization, 1);
   });
 
-  it("lists every key that can authenticate, also beyond the hundredth", async () => {
-    const organizationId = await world.addOrganization();
+  it("lists every key that can authenticate, even more than a hundred", async () => {
+    const organizationId = await environment.addOrganization();
     const own = await addKey({ organizationId, data: { createdAt: "2025-01-01T00:00:00Z" } });
     for (let tens = 0; tens < 10; tens++)
       await Promise.all(Array.from({ length: 10 }, () => addKey({ organizationId })));
     const last = await addKey({ organizationId, data: { createdAt: "2027-01-01T00:00:00Z" } });
-    // The last one was made after all others, so with it they are all known.
-    await api.admits(last.authorization);
+    // Keys arrive in order, so all are known once the last one is.
+    await api.waitForKey(last.authorization);
     const listed = await keys(organizationId, own.authorization, 102);
     expect(listed[0]?.id).toBe(own.id);
     expect(listed.at(-1)?.id).toBe(last.id);
   });
 });
 
-describe("whose keys they are", () => {
-  it("answers the same for an organization that is absent and for another's", async () => {
-    const others = await world.addOrganization();
-    const organizationId = await world.addOrganization();
+describe("access to keys", () => {
+  it("gets the same response for an absent organization and for another tenant's", async () => {
+    const others = await environment.addOrganization();
+    const organizationId = await environment.addOrganization();
     const { authorization } = await addKey({ organizationId });
     await keys(organizationId, authorization, 1);
 
@@ -172,30 +172,30 @@ describe("whose keys they are", () => {
 
     expect(foreign).toMatchObject({ status: 404, body: { status: 404 } });
     expect(absent).toMatchObject({ status: 404, text: foreign.text });
-    expect((await list("nobody", authorization)).status).toBe(400);
+    expect((await list("unknown", authorization)).status).toBe(400);
     expect((await list(organizationId.toUpperCase(), authorization)).status).toBe(200);
   });
 
-  it("answers 404 for a key whose own organization has no record", async () => {
+  it("returns 404 for a key whose own organization has no record", async () => {
     const organizationId = randomUUID();
     const { authorization } = await addKey({ organizationId });
-    await api.admits(authorization);
+    await api.waitForKey(authorization);
     expect((await list(organizationId, authorization)).status).toBe(404);
   });
 
-  it("answers 403 to any role but admin and developer, before it looks at the path", async () => {
-    const organizationId = await world.addOrganization();
+  it("returns 403 for any role but admin and developer, before it checks the path", async () => {
+    const organizationId = await environment.addOrganization();
     const { authorization } = await addKey({ organizationId, roles: ["billing"] });
-    await api.admits(authorization);
+    await api.waitForKey(authorization);
     for (const organization of [organizationId, randomUUID(), "%zz"]) {
       expect((await list(organization, authorization)).status).toBe(403);
     }
   });
 
-  it("answers 405 to whatever would change keys", async () => {
-    const organizationId = await world.addOrganization();
+  it("returns 405 for every method that could change keys", async () => {
+    const organizationId = await environment.addOrganization();
     const { authorization } = await addKey({ organizationId });
-    await api.admits(authorization);
+    await api.waitForKey(authorization);
     for (const method of ["POST", "DELETE", "PATCH", "PUT"]) {
       const answer = await api.ask({
         method,

@@ -1,27 +1,27 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ApiSettings } from "../../src/settings/api.ts";
-import { basic, type KeyRecord } from "../gen/records.ts";
+import { basic, type KeyRecord } from "../support/fixtures/records.ts";
 import { type Answer, exchangeRaw, parseRaw } from "./client.ts";
-import { createWorld, type RunningApi, type World } from "./world.ts";
+import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
 
-/** Long enough that nothing comes back in the time that a test takes. */
+/** Longer than a test takes, so that no tokens are added back meanwhile. */
 const SLOW = { rateWindowMs: 55_000 };
 
-let world: World;
+let environment: TestEnvironment;
 let organizationId: string;
-/** No test uses another's. */
+/** Each test has its own key. */
 let keys: KeyRecord[];
 let viewer: KeyRecord;
 let elsewhere: KeyRecord;
 const running: RunningApi[] = [];
 
 beforeAll(async () => {
-  world = await createWorld("limits");
-  organizationId = await world.addOrganization();
-  // Before the API starts, so that it knows them from the first request on.
-  keys = await Promise.all(Array.from({ length: 8 }, () => world.addKey({ organizationId })));
-  viewer = await world.addKey({ organizationId, roles: ["viewer"] });
-  elsewhere = await world.addKey({
+  environment = await createTestEnvironment("limits");
+  organizationId = await environment.addOrganization();
+  // Created before the API starts, so that it knows them from the first request.
+  keys = await Promise.all(Array.from({ length: 8 }, () => environment.addKey({ organizationId })));
+  viewer = await environment.addKey({ organizationId, roles: ["viewer"] });
+  elsewhere = await environment.addKey({
     organizationId,
     ipAccessList: [{ description: "", source: "192.0.2.1" }],
   });
@@ -29,11 +29,11 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await Promise.all(running.map((api) => api.stop()));
-  await world?.remove();
+  await environment?.remove();
 });
 
 async function start(settings: Partial<ApiSettings>): Promise<RunningApi> {
-  const api = await world.startReadyApi(settings);
+  const api = await environment.startReadyApi(settings);
   running.push(api);
   return api;
 }
@@ -48,8 +48,8 @@ function list(api: RunningApi, authorization: string): Promise<Answer> {
   return api.ask({ path: "/v1/organizations", authorization });
 }
 
-describe("by default", () => {
-  it("a key may send 10 requests at once and one a second, and others are not affected", async () => {
+describe("the default limits", () => {
+  it("allow 10 requests at once and one per second for a key, without effect on others", async () => {
     const api = await start({ rateLimit: 10, failedLogins: 10 });
     const [key, other] = [freshKey(), freshKey()];
     const before = performance.now();
@@ -80,7 +80,7 @@ describe("by default", () => {
     });
   });
 
-  it("10 authentications of one source may fail at once, and valid ones are not affected", async () => {
+  it("allow 10 failed authentications at once from a source, without effect on valid ones", async () => {
     const api = await start({ rateLimit: 10, failedLogins: 10 });
     const key = freshKey();
     const wrong = basic(key.keyId, "wrong");
@@ -101,8 +101,8 @@ describe("by default", () => {
   });
 });
 
-describe("every answer", () => {
-  it("to a key says what it has left, whatever the status", async () => {
+describe("every response", () => {
+  it("to a key has the remaining requests, for any status", async () => {
     const api = await start({ ...SLOW, rateLimit: 5 });
     const { authorization } = freshKey();
     const service = `/v1/organizations/${organizationId}/services/none/pipesCdcScaling`;
@@ -132,7 +132,7 @@ describe("every answer", () => {
     });
   });
 
-  it("that nobody's bucket is charged for says so", async () => {
+  it("that counts against no key has the full limit", async () => {
     const api = await start({ ...SLOW, rateLimit: 20 });
     const answers = [
       [401, await api.ask({ path: "/v1/organizations" })],
@@ -153,7 +153,7 @@ describe("every answer", () => {
     }
   });
 
-  it("is without a word of limits where there are none", async () => {
+  it("has no rate-limit headers if the limits are off", async () => {
     const api = await start({ rateLimit: 0, failedLogins: 0 });
     const { authorization } = freshKey();
     const answers = await Promise.all([
@@ -165,8 +165,8 @@ describe("every answer", () => {
   });
 });
 
-describe("a key that has none left", () => {
-  it("is refused before its path, its method and its role are looked at", async () => {
+describe("a key without remaining requests", () => {
+  it("gets 429 before its path, method and role are checked", async () => {
     const api = await start({ ...SLOW, rateLimit: 1 });
     const { authorization } = freshKey();
     expect((await list(api, authorization)).status).toBe(200);
@@ -178,7 +178,7 @@ describe("a key that has none left", () => {
     expect((await list(api, viewer.authorization)).status).toBe(429);
   });
 
-  it("is told 401 for a wrong secret all the same", async () => {
+  it("still gets 401 for a wrong secret", async () => {
     const api = await start({ ...SLOW, rateLimit: 1 });
     const key = freshKey();
     await list(api, key.authorization);

@@ -1,27 +1,33 @@
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CONFIG_MAPS, collectionPath, EVENTS } from "../../src/kube/paths.ts";
-import { certificatePair } from "../gen/certificate.ts";
-import { mountedPair } from "../gen/mounted-pair.ts";
-import { basic, type KeyRecord, keyRecord } from "../gen/records.ts";
+import { certificatePair } from "../support/fixtures/certificate.ts";
+import { mountedPair } from "../support/fixtures/mounted-pair.ts";
+import { basic, type KeyRecord, keyRecord } from "../support/fixtures/records.ts";
 import { type Ask, exchangeRaw } from "./client.ts";
-import { addMembers } from "./members-world.ts";
-import { clientOfText, createWorld, PIPE_SCALINGS, type RunningApi, type World } from "./world.ts";
+import {
+  clientOfText,
+  createTestEnvironment,
+  PIPE_SCALINGS,
+  type RunningApi,
+  type TestEnvironment,
+} from "./environment.ts";
+import { addMembers } from "./member-records.ts";
 
-let world: World;
+let environment: TestEnvironment;
 let api: RunningApi;
 
 beforeAll(async () => {
-  world = await createWorld("log-secrets");
-  api = await world.startReadyApi();
+  environment = await createTestEnvironment("log-secrets");
+  api = await environment.startReadyApi();
 });
 
 afterAll(async () => {
   await api?.stop();
-  await world?.remove();
+  await environment?.remove();
 });
 
-/** What of a key must come out nowhere. */
+/** Returns the parts of a key that must not appear anywhere. */
 function hiddenOf({ keyId, keySecret, authorization, record }: KeyRecord): string[] {
   const encoded = [authorization, basic(keySecret, keyId)].map((header) => header.slice("Basic ".length));
   return [keyId, keySecret, ...encoded, record.stringData.secretHash.slice("sha256:".length)];
@@ -31,15 +37,15 @@ function expectNone(text: string, hidden: readonly string[]): void {
   for (const each of hidden) expect(text).not.toContain(each);
 }
 
-/** Events, and what the API can write: its own annotations and statuses included. */
+/** Reads Events and all objects that the API can write. */
 async function inCluster(): Promise<string> {
   const collections = [
-    collectionPath(CONFIG_MAPS, world.records),
-    collectionPath(EVENTS, world.records),
-    collectionPath(EVENTS, world.pipes),
-    collectionPath(PIPE_SCALINGS, world.pipes),
+    collectionPath(CONFIG_MAPS, environment.records),
+    collectionPath(EVENTS, environment.records),
+    collectionPath(EVENTS, environment.pipes),
+    collectionPath(PIPE_SCALINGS, environment.pipes),
   ];
-  const lists = await Promise.all(collections.map((path) => world.admin.json({ path })));
+  const lists = await Promise.all(collections.map((path) => environment.admin.json({ path })));
   return JSON.stringify(lists);
 }
 
@@ -49,25 +55,25 @@ async function metricsOf({ opsUrl }: RunningApi): Promise<string> {
 
 const JSON_TYPE = { "Content-Type": "application/json" };
 
-test("credentials come out nowhere, wherever a client puts them", async () => {
-  const organizationId = await world.addOrganization();
-  const service = await world.addService(organizationId);
-  const suspended = await world.addService(organizationId);
-  const key = await world.addKey({ organizationId });
+test("credentials appear nowhere, wherever a client puts them", async () => {
+  const organizationId = await environment.addOrganization();
+  const service = await environment.addService(organizationId);
+  const suspended = await environment.addService(organizationId);
+  const key = await environment.addKey({ organizationId });
   const { keyId, keySecret, authorization } = key;
-  const broken = await world.addKey({
-    organizationId: await world.addOrganization({}, { createdAt: "once" }),
+  const broken = await environment.addKey({
+    organizationId: await environment.addOrganization({}, { createdAt: "once" }),
   });
-  const elsewhere = await world.addKey({
+  const elsewhere = await environment.addKey({
     organizationId,
     ipAccessList: [{ description: "", source: "192.0.2.1" }],
   });
-  await addMembers(world, organizationId, { ada: "admin", bob: "developer" });
-  await world.addScaling(service, {}, 2);
-  await world.addScaling(suspended, { suspend: true }, 2);
-  // Caches that were filled when everything was there, and limits that are soon reached.
-  const late = await world.startReadyApi({ trustedProxies: ["127.0.0.1"] });
-  const strict = await world.startReadyApi({ rateLimit: 1, failedLogins: 1 });
+  await addMembers(environment, organizationId, { ada: "admin", bob: "developer" });
+  await environment.addScaling(service, {}, 2);
+  await environment.addScaling(suspended, { suspend: true }, 2);
+  // Starts after the records exist, with limits that are soon reached.
+  const late = await environment.startReadyApi({ trustedProxies: ["127.0.0.1"] });
+  const strict = await environment.startReadyApi({ rateLimit: 1, failedLogins: 1 });
   const root = `/v1/organizations/${organizationId}`;
   const path = `${root}/services/${service}/pipesCdcScaling`;
   const backup = `${root}/services/${service}/backupConfiguration`;
@@ -120,7 +126,7 @@ test("credentials come out nowhere, wherever a client puts them", async () => {
     ...["Cookie", "Proxy-Authorization", "User-Agent", "X-Api-Key", "X-Forwarded-For", "X-Request-Id"].map(
       (name) => ({ path, authorization, headers: { [name]: `${pair} ${authorization}` } }),
     ),
-    // Written as an address, or beside one.
+    // In place of an address, or next to one.
     ...[keySecret, `${keySecret}, 203.0.113.7`, `203.0.113.7, ${keyId}`, `fe80::1%${keySecret}`].map(
       (from) => ({
         ...{ path, authorization, headers: { "X-Forwarded-For": from } },
@@ -149,7 +155,7 @@ test("credentials come out nowhere, wherever a client puts them", async () => {
   for (const credentials of [authorization, authorization, ...refused]) {
     said.push(JSON.stringify(await strict.ask({ path, authorization: credentials })));
   }
-  // The name of a field comes back to who sent it, in the 400 that says that it is none.
+  // The 400 for an unknown field returns its name to the caller.
   expect((await late.ask({ ...patch, path, body: `{"${keySecret}":1,"${keyId}":1}` })).status).toBe(400);
 
   const apis = [api, late, strict];
@@ -160,11 +166,11 @@ test("credentials come out nowhere, wherever a client puts them", async () => {
   expectNone(said.join("\n"), [key, broken, elsewhere].flatMap(hiddenOf));
 });
 
-test("credentials sent in plain HTTP to a port that speaks TLS come out nowhere", async () => {
-  const key = await world.addKey({ organizationId: await world.addOrganization() });
+test("credentials sent in plain HTTP to a TLS port appear nowhere", async () => {
+  const key = await environment.addKey({ organizationId: await environment.addOrganization() });
   const mounted = mountedPair();
   mounted.mount(certificatePair("localhost"));
-  const secure = await world.startReadyApi({ tlsCert: mounted.cert, tlsKey: mounted.key });
+  const secure = await environment.startReadyApi({ tlsCert: mounted.cert, tlsKey: mounted.key });
   const sent = `GET /v1/${key.keySecret} HTTP/1.1\r\nHost: a\r\nAuthorization: ${key.authorization}\r\n\r\n`;
   const said = await exchangeRaw(secure.url, sent);
   const metrics = await metricsOf(secure);
@@ -172,8 +178,8 @@ test("credentials sent in plain HTTP to a port that speaks TLS come out nowhere"
   expectNone(`${said}\n${metrics}\n${JSON.stringify(secure.log)}`, hiddenOf(key));
 });
 
-test("what a key's own Secret says comes out nowhere, when it is malformed and that is told", async () => {
-  const organizationId = await world.addOrganization();
+test("the content of a malformed key Secret appears nowhere, not even in the log line about it", async () => {
+  const organizationId = await environment.addOrganization();
   const yaml = (text: string) => [
     `|${text}`,
     `!${text}!a b`,
@@ -196,12 +202,12 @@ test("what a key's own Secret says comes out nowhere, when it is malformed and t
   for (const [field, value] of malformed) {
     const key = keyRecord({ organizationId, keySecret });
     const stringData = { ...key.record.stringData, [field]: value };
-    await world.addRecord({ ...key.record, ...{ stringData } });
+    await environment.addRecord({ ...key.record, ...{ stringData } });
     keys.push(key);
   }
-  const names = keys.map(({ record }) => `${world.records}/${record.metadata.name}`);
+  const names = keys.map(({ record }) => `${environment.records}/${record.metadata.name}`);
   const told = () => api.log.filter(({ record }) => names.includes(String(record)));
-  await waitFor(() => told().length === names.length, { what: "each malformed key to be told" });
+  await waitFor(() => told().length === names.length, { what: "a log line for each malformed key" });
   const answers = await Promise.all(
     keys.map(({ authorization }) => api.ask({ path: "/v1/organizations", authorization })),
   );

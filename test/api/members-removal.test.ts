@@ -11,36 +11,36 @@ import { KubeApiError, KubeUnreachableError } from "../../src/kube/errors.ts";
 import { parseOrganization } from "../../src/records/organization.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
-import { organizationRecord } from "../gen/records.ts";
-import { addMember, addMembers, entriesOf, membersPath, type Roles, readMembers } from "./members-world.ts";
-import { createWorld, type World } from "./world.ts";
+import { organizationRecord } from "../support/fixtures/records.ts";
+import { createTestEnvironment, type TestEnvironment } from "./environment.ts";
+import { addMember, addMembers, entriesOf, membersPath, type Roles, readMembers } from "./member-records.ts";
 
-let world: World;
-/** With the rights of the API. */
+let environment: TestEnvironment;
+/** A client with the permissions of the API. */
 let client: KubeClient;
 
 beforeAll(async () => {
-  world = await createWorld("members-removal");
-  client = new KubeClient(await connect(world.kubeconfig));
+  environment = await createTestEnvironment("members-removal");
+  client = new KubeClient(await connect(environment.kubeconfig));
 });
 
 afterAll(async () => {
   await client?.close();
-  await world?.remove();
+  await environment?.remove();
 });
 
 /** @returns its id */
 async function addOrganization(roles: Roles): Promise<string> {
   const id = randomUUID();
-  await addMembers(world, id, roles);
+  await addMembers(environment, id, roles);
   return id;
 }
 
-/** One process as far as a removal is concerned: what it has cached, and its calls to the cluster. */
+/** The parts of a process that a removal uses: its cache, and its calls to the cluster. */
 class Process {
   readonly calls: KubeRequest[] = [];
   cached: MembersView | undefined;
-  /** Makes of a call and its answer what the process sees. */
+  /** Changes the result of a call that the process sees. */
   link: (call: () => Promise<unknown>, request: KubeRequest) => Promise<unknown> = (call) => call();
 
   readonly #deps: MembersServiceDeps;
@@ -56,14 +56,14 @@ class Process {
     };
     this.#deps = {
       cache: { members: () => this.cached, observeRecord: () => undefined },
-      recordWriter: new RecordWriter(linked, world.records),
+      recordWriter: new RecordWriter(linked, environment.records),
       memberWrites: new WriteQueue(systemClock),
       log: createLogger("silent", "api"),
     };
   }
 
   async sees(organizationId: string): Promise<this> {
-    this.cached = toMembersView(await readMembers(world, organizationId));
+    this.cached = toMembersView(await readMembers(environment, organizationId));
     return this;
   }
 
@@ -79,7 +79,7 @@ class Process {
 const lost = () => new KubeUnreachableError("PATCH: no answer: reset");
 
 describe("a removal", () => {
-  it("is one call, bound to the version that the cache has", async () => {
+  it("is one call with the version in the cache", async () => {
     const organization = await addOrganization({ ada: "admin", bob: "developer" });
     const process = await new Process().sees(organization);
     await process.remove(organization, "bob");
@@ -93,37 +93,37 @@ describe("a removal", () => {
     ]);
   });
 
-  it("decided on an old version is decided again: the other admin has gone meanwhile", async () => {
+  it("decided on a stale version is decided again: the other admin was removed meanwhile", async () => {
     const organization = await addOrganization({ ada: "admin", bob: "admin" });
     const first = await new Process().sees(organization);
     const second = await new Process().sees(organization);
     await first.remove(organization, "ada");
     await expect(second.remove(organization, "bob")).rejects.toBeInstanceOf(InvalidRequestError);
     expect(second.calls.map(({ method = "GET" }) => method)).toEqual(["PATCH", "GET"]);
-    expect(await entriesOf(world, organization)).toEqual(["bob"]);
+    expect(await entriesOf(environment, organization)).toEqual(["bob"]);
   });
 
-  it("is not refused on an old version: another admin has come meanwhile", async () => {
+  it("is not rejected on a stale version: another admin was added meanwhile", async () => {
     const organization = await addOrganization({ ada: "admin" });
     const process = await new Process().sees(organization);
-    await addMember(world, organization, "bob", "admin");
+    await addMember(environment, organization, "bob", "admin");
     await process.remove(organization, "ada");
-    expect(await entriesOf(world, organization)).toEqual(["bob"]);
+    expect(await entriesOf(environment, organization)).toEqual(["bob"]);
   });
 
-  it("goes to the record that has taken the name of another", async () => {
+  it("applies to a record that was deleted and created again", async () => {
     const organization = await addOrganization({ ada: "admin", bob: "developer" });
     const process = await new Process().sees(organization);
-    await world.admin.json({ method: "DELETE", path: membersPath(world, organization) });
-    await addMembers(world, organization, { eve: "admin", bob: "developer" });
+    await environment.admin.json({ method: "DELETE", path: membersPath(environment, organization) });
+    await addMembers(environment, organization, { eve: "admin", bob: "developer" });
     await process.remove(organization, "bob");
-    expect(await entriesOf(world, organization)).toEqual(["eve"]);
+    expect(await entriesOf(environment, organization)).toEqual(["eve"]);
   });
 
   it.each([
     ["lost", lost()],
     ["a timeout", new KubeApiError("PATCH", 504, "{}")],
-  ])("that was made, but whose answer was %s, has been made", async (_what, error) => {
+  ])("that succeeded, but whose response was %s, counts as done", async (_what, error) => {
     const organization = await addOrganization({ ada: "admin", bob: "developer" });
     const process = await new Process().sees(organization);
     process.link = async (call, { method }) => {
@@ -132,18 +132,18 @@ describe("a removal", () => {
       return answer;
     };
     await process.remove(organization, "bob");
-    expect(await entriesOf(world, organization)).toEqual(["ada"]);
+    expect(await entriesOf(environment, organization)).toEqual(["ada"]);
   });
 
-  it("that never arrived answers 503 and has changed nothing", async () => {
+  it("whose call never arrived returns 503 and changes nothing", async () => {
     const organization = await addOrganization({ ada: "admin", bob: "developer" });
     const process = await new Process().sees(organization);
     process.link = (call, { method }) => (method === "PATCH" ? Promise.reject(lost()) : call());
     await expect(process.remove(organization, "bob")).rejects.toBeInstanceOf(UnavailableError);
-    expect(await entriesOf(world, organization)).toEqual(["ada", "bob"]);
+    expect(await entriesOf(environment, organization)).toEqual(["ada", "bob"]);
   });
 
-  it("after which nothing can be reached answers 503", async () => {
+  it("returns 503 if the cluster becomes unreachable after the call", async () => {
     const organization = await addOrganization({ ada: "admin", bob: "developer" });
     const process = await new Process().sees(organization);
     process.link = async (call, { method }) => {
@@ -153,7 +153,7 @@ describe("a removal", () => {
     await expect(process.remove(organization, "bob")).rejects.toBeInstanceOf(UnavailableError);
   });
 
-  it("of somebody who was gone before answers 404, lost answers or not", async () => {
+  it("of a member who was already removed returns 404, with or without lost responses", async () => {
     const organization = await addOrganization({ ada: "admin", bob: "developer" });
     const process = await new Process().sees(organization);
     await (await new Process().sees(organization)).remove(organization, "bob");

@@ -3,21 +3,21 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { memberKey } from "../../src/records/members.ts";
 import { type Answer, exchangeRaw, parseRaw } from "./client.ts";
-import { addMember, addMembers, entriesOf, membersRecord, type Roles } from "./members-world.ts";
-import { createWorld, type RunningApi, type World } from "./world.ts";
+import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
+import { addMember, addMembers, entriesOf, membersRecord, type Roles } from "./member-records.ts";
 
-let world: World;
+let environment: TestEnvironment;
 let api: RunningApi;
 let other: RunningApi;
 
 beforeAll(async () => {
-  world = await createWorld("members");
-  [api, other] = await Promise.all([world.startReadyApi(), world.startReadyApi()]);
+  environment = await createTestEnvironment("members");
+  [api, other] = await Promise.all([environment.startReadyApi(), environment.startReadyApi()]);
 });
 
 afterAll(async () => {
   await Promise.all([api?.stop(), other?.stop()]);
-  await world?.remove();
+  await environment?.remove();
 });
 
 interface Place {
@@ -25,20 +25,20 @@ interface Place {
   readonly admin: string;
 }
 
-/** An organization with these members and a key of it that both processes admit. */
+/** Creates an organization with these members and a key that both processes accept. */
 async function organizationOf(roles: Roles, entries: Record<string, string> = {}): Promise<Place> {
-  const organizationId = await world.addOrganization();
-  await addMembers(world, organizationId, roles, entries);
-  const { authorization } = await world.addKey({ organizationId });
+  const organizationId = await environment.addOrganization();
+  await addMembers(environment, organizationId, roles, entries);
+  const { authorization } = await environment.addKey({ organizationId });
   await Promise.all([api, other].map((each) => knows(each, organizationId, authorization)));
   return { organizationId, admin: authorization };
 }
 
-/** The members themselves need not have been seen: nobody is refused on an old view of them. */
+/** The members need not be in the caches, because a request is never rejected on a stale view. */
 async function knows({ ask }: RunningApi, organizationId: string, authorization: string): Promise<void> {
   const path = `/v1/organizations/${organizationId}/keys`;
   await waitFor(async () => (await ask({ path, authorization })).status === 200, {
-    what: "the organization to be known",
+    what: "the API to see the organization",
   });
 }
 
@@ -57,14 +57,14 @@ const NO_MEMBER = {
 const LAST_ADMIN = { status: 400, body: { error: expect.stringContaining("last admin"), status: 400 } };
 
 describe("DELETE members", () => {
-  it("takes out one member and leaves the rest, and has no result", async () => {
+  it("removes one member and keeps the others, and returns no result", async () => {
     const place = await organizationOf({ ada: "admin", bob: "developer", "cy@example.com": "developer" });
 
     const answer = await remove(place, "cy%40example.com");
 
     expect(answer).toMatchObject({ status: 200 });
     expect(answer.body).toEqual({ requestId: answer.headers["x-request-id"], status: 200 });
-    expect(await entriesOf(world, place.organizationId)).toEqual(["ada", "bob"]);
+    expect(await entriesOf(environment, place.organizationId)).toEqual(["ada", "bob"]);
     const audit = api.log.find((line) => line["audit"] === "members" && line["user"] === "cy@example.com");
     expect(audit).toMatchObject({
       requestId: answer.headers["x-request-id"],
@@ -72,30 +72,30 @@ describe("DELETE members", () => {
     });
   });
 
-  it("answers 404 the second time, from whichever process", async () => {
+  it("returns 404 the second time, from either process", async () => {
     const place = await organizationOf({ ada: "admin", bob: "developer" });
     expect((await remove(place, "bob")).status).toBe(200);
     expect(await remove(place, "bob")).toMatchObject(NO_MEMBER);
     expect(await remove(place, "bob", other)).toMatchObject(NO_MEMBER);
-    expect(await entriesOf(world, place.organizationId)).toEqual(["ada"]);
+    expect(await entriesOf(environment, place.organizationId)).toEqual(["ada"]);
   });
 
-  it("finds a member that was added this very moment", async () => {
+  it("finds a member that was just added", async () => {
     const place = await organizationOf({ ada: "admin" });
-    await addMember(world, place.organizationId, "new", "admin");
+    await addMember(environment, place.organizationId, "new", "admin");
     expect((await remove(place, "new")).status).toBe(200);
   });
 
-  it("never takes out the last admin", async () => {
+  it("never removes the last admin", async () => {
     const place = await organizationOf({ ada: "admin", bob: "admin", cy: "developer" });
     expect((await remove(place, "ada")).status).toBe(200);
     expect(await remove(place, "bob")).toMatchObject(LAST_ADMIN);
     expect((await remove(place, "cy")).status).toBe(200);
     expect(await remove(place, "bob", other)).toMatchObject(LAST_ADMIN);
-    expect(await entriesOf(world, place.organizationId)).toEqual(["bob"]);
+    expect(await entriesOf(environment, place.organizationId)).toEqual(["bob"]);
   });
 
-  it("fails a malformed entry alone, and does not count it as an admin", async () => {
+  it("fails only for a malformed entry, and does not count it as an admin", async () => {
     const broken = { eve: "userId: eve\nname: Eve\nemail: e@example.com\nrole: admin\njoinedAt: once\n" };
     const place = await organizationOf(
       { ada: "admin", bob: "developer" },
@@ -105,28 +105,28 @@ describe("DELETE members", () => {
     expect((await remove(place, "fay")).status).toBe(500);
     expect(await remove(place, "ada")).toMatchObject(LAST_ADMIN);
     expect((await remove(place, "bob")).status).toBe(200);
-    expect(await entriesOf(world, place.organizationId)).toEqual(["ada", "eve", "fay"]);
+    expect(await entriesOf(environment, place.organizationId)).toEqual(["ada", "eve", "fay"]);
   });
 
-  it("answers 404 where there is no record of members at all", async () => {
-    const organizationId = await world.addOrganization();
-    const { authorization: admin } = await world.addKey({ organizationId });
+  it("returns 404 for an organization without a members record", async () => {
+    const organizationId = await environment.addOrganization();
+    const { authorization: admin } = await environment.addKey({ organizationId });
     await knows(api, organizationId, admin);
     expect(await remove({ organizationId, admin }, "ada")).toMatchObject(NO_MEMBER);
   });
 
   it("finds a record without labels, which its watch does not see", async () => {
-    const organizationId = await world.addOrganization();
+    const organizationId = await environment.addOrganization();
     const { data, metadata, kind } = membersRecord(organizationId, { ada: "admin", bob: "developer" });
-    await world.addRecord({ kind, ...{ metadata: { name: metadata.name }, data } });
-    const { authorization: admin } = await world.addKey({ organizationId });
+    await environment.addRecord({ kind, ...{ metadata: { name: metadata.name }, data } });
+    const { authorization: admin } = await environment.addKey({ organizationId });
     await knows(api, organizationId, admin);
     expect((await remove({ organizationId, admin }, "bob")).status).toBe(200);
     expect((await remove({ organizationId, admin }, "ada")).status).toBe(400);
   });
 });
 
-describe("ids of users", () => {
+describe("a user ID", () => {
   it.each([
     "constructor",
     "__proto__",
@@ -139,14 +139,14 @@ describe("ids of users", () => {
     "%25zz",
     "x".repeat(300),
     "%F0%9F%98%80",
-  ])("that nobody has are absent: %s", async (userId) => {
+  ])("that no member has returns 404: %s", async (userId) => {
     const place = await organizationOf({ ada: "admin" });
     expect(await remove(place, userId)).toMatchObject(NO_MEMBER);
-    expect(await entriesOf(world, place.organizationId)).toEqual(["ada"]);
+    expect(await entriesOf(environment, place.organizationId)).toEqual(["ada"]);
   });
 
   it.each(["%zz", "%", "%c0%af", "%ff", "%ed%a0%80", "a%2"])(
-    "that are not UTF-8 are invalid: %s",
+    "that is not UTF-8 is invalid: %s",
     async (userId) => {
       const place = await organizationOf({ ada: "admin" });
       expect(await remove(place, userId)).toMatchObject({
@@ -156,26 +156,26 @@ describe("ids of users", () => {
     },
   );
 
-  it("that are not even encoded are invalid", async () => {
+  it("that is not percent-encoded is invalid", async () => {
     const { organizationId, admin } = await organizationOf({ ada: "admin", ü: "developer" });
     const path = `/v1/organizations/${organizationId}/members/ü`;
     const head = `DELETE ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: ${admin}\r\nConnection: close\r\n\r\n`;
     expect(parseRaw(await exchangeRaw(api.url, head))).toMatchObject({ status: 400, body: { status: 400 } });
-    expect(await entriesOf(world, organizationId)).toHaveLength(2);
+    expect(await entriesOf(environment, organizationId)).toHaveLength(2);
   });
 
-  it("of any kind name just the member that has them", async () => {
+  it("with any characters identifies exactly one member", async () => {
     const users = ["constructor", "__proto__", "a/b", "x/../", "a_2Fb", "%zz", "ü 😀", "A", "a", "\u0000"];
     const roles = Object.fromEntries(users.map((userId) => [userId, "developer"]));
     const place = await organizationOf({ ada: "admin", ...roles });
     for (const userId of Object.keys(roles)) {
       expect((await remove(place, encodeURIComponent(userId))).status).toBe(200);
-      expect(await entriesOf(world, place.organizationId)).not.toContain(memberKey(userId));
+      expect(await entriesOf(environment, place.organizationId)).not.toContain(memberKey(userId));
     }
-    expect(await entriesOf(world, place.organizationId)).toEqual(["ada"]);
+    expect(await entriesOf(environment, place.organizationId)).toEqual(["ada"]);
   });
 
-  it("are looked at last: an empty one is no path at all", async () => {
+  it("is checked last, and an empty one is an unknown path", async () => {
     const place = await organizationOf({ ada: "admin" });
     expect(await remove(place, "")).toMatchObject({
       status: 404,
@@ -184,8 +184,8 @@ describe("ids of users", () => {
   });
 });
 
-describe("whose members they are", () => {
-  it("answers the same for an organization that is absent and for another's", async () => {
+describe("access to members", () => {
+  it("gets the same response for an absent organization and for another tenant's", async () => {
     const own = await organizationOf({ ada: "admin", bob: "developer" });
     const { admin } = await organizationOf({ eve: "admin" });
     const foreign = await remove({ ...own, admin }, "bob");
@@ -193,20 +193,20 @@ describe("whose members they are", () => {
     expect(foreign.status).toBe(404);
     expect(absent).toMatchObject({ status: 404, text: foreign.text });
     expect((await remove({ organizationId: "x", admin }, "bob")).status).toBe(400);
-    expect(await entriesOf(world, own.organizationId)).toEqual(["ada", "bob"]);
+    expect(await entriesOf(environment, own.organizationId)).toEqual(["ada", "bob"]);
   });
 
-  it.each(["developer", "billing"])("answers 403 to a %s, whatever the path names", async (role) => {
+  it.each(["developer", "billing"])("returns 403 for a %s with any path", async (role) => {
     const { organizationId } = await organizationOf({ ada: "admin", bob: "developer" });
-    const { authorization: admin } = await world.addKey({ organizationId, roles: [role] });
-    await api.admits(admin);
-    for (const userId of ["bob", "nobody", "%zz"]) {
+    const { authorization: admin } = await environment.addKey({ organizationId, roles: [role] });
+    await api.waitForKey(admin);
+    for (const userId of ["bob", "unknown", "%zz"]) {
       expect((await remove({ organizationId, admin }, userId)).status).toBe(403);
     }
-    expect(await entriesOf(world, organizationId)).toEqual(["ada", "bob"]);
+    expect(await entriesOf(environment, organizationId)).toEqual(["ada", "bob"]);
   });
 
-  it("answers 405 to any other method, with what is allowed", async () => {
+  it("returns 405 for any other method, with the allowed ones", async () => {
     const { organizationId, admin } = await organizationOf({ ada: "admin" });
     const path = `/v1/organizations/${organizationId}/members/ada`;
     for (const method of ["GET", "PATCH", "POST"]) {
@@ -216,17 +216,17 @@ describe("whose members they are", () => {
   });
 });
 
-describe("two processes at once", () => {
-  it("never take out both of two last admins", async () => {
+describe("two concurrent processes", () => {
+  it("never remove both of the last two admins", async () => {
     for (let round = 0; round < 8; round += 1) {
       const place = await organizationOf({ ada: "admin", bob: "admin" });
       const answers = await Promise.all([remove(place, "ada"), remove(place, "bob", other)]);
       expect(answers.map(({ status }) => status).sort()).toEqual([200, 400]);
-      expect(await entriesOf(world, place.organizationId)).toHaveLength(1);
+      expect(await entriesOf(environment, place.organizationId)).toHaveLength(1);
     }
   });
 
-  it("take out one member once", async () => {
+  it("remove one member once", async () => {
     for (let round = 0; round < 4; round += 1) {
       const place = await organizationOf({ ada: "admin", bob: "developer" });
       const answers = await Promise.all([remove(place, "bob"), remove(place, "bob", other)]);
@@ -234,7 +234,7 @@ describe("two processes at once", () => {
     }
   });
 
-  it("lose no removal of several", async () => {
+  it("complete several removals", async () => {
     const users = ["b", "c", "d", "e", "f", "g"];
     const place = await organizationOf({
       a: "admin",
@@ -242,6 +242,6 @@ describe("two processes at once", () => {
     });
     const answers = await Promise.all(users.map((user, at) => remove(place, user, at % 2 ? api : other)));
     expect(answers.map(({ status }) => status)).toEqual(users.map(() => 200));
-    expect(await entriesOf(world, place.organizationId)).toEqual(["a"]);
+    expect(await entriesOf(environment, place.organizationId)).toEqual(["a"]);
   });
 });

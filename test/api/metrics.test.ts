@@ -1,22 +1,22 @@
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { exchangeRaw } from "./client.ts";
-import { clientOfText, createWorld, type RunningApi, type World } from "./world.ts";
+import { clientOfText, createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
 
-let world: World;
+let environment: TestEnvironment;
 let api: RunningApi;
 
 beforeAll(async () => {
-  world = await createWorld("metrics");
-  api = await world.startReadyApi();
+  environment = await createTestEnvironment("metrics");
+  api = await environment.startReadyApi();
 });
 
 afterAll(async () => {
   await api?.stop();
-  await world?.remove();
+  await environment?.remove();
 });
 
-/** The samples by name and labels, as they are written. */
+/** Returns the samples by name and labels. */
 async function scrape(of = api): Promise<{ text: string; value: (series: string) => number | undefined }> {
   const { text } = await clientOfText(of.opsUrl)("/metrics");
   const samples = new Map(
@@ -30,15 +30,15 @@ async function scrape(of = api): Promise<{ text: string; value: (series: string)
 
 const SCALING = "/v1/organizations/{organizationId}/services/{serviceId}/pipesCdcScaling";
 
-test("requests, credentials, caches and calls to the cluster are told, under labels of our own", async () => {
-  const organizationId = await world.addOrganization();
-  const service = await world.addService(organizationId);
-  const key = await world.addKey({ organizationId });
+test("the metrics count requests, authentications, caches and calls to the cluster, with bounded labels", async () => {
+  const organizationId = await environment.addOrganization();
+  const service = await environment.addService(organizationId);
+  const key = await environment.addKey({ organizationId });
   const { authorization } = key;
-  await world.addScaling(service, {}, 2);
+  await environment.addScaling(service, {}, 2);
   const path = SCALING.replace("{organizationId}", organizationId).replace("{serviceId}", service);
   await waitFor(async () => (await api.ask({ path, authorization })).status === 200, {
-    what: "the service to be known",
+    what: "the API to see the service",
   });
   const before = await scrape();
 
@@ -85,8 +85,8 @@ test("requests, credentials, caches and calls to the cluster are told, under lab
   const calls = `pipe_scaling_cluster_request_duration_seconds_count{verb="watch",resource="secrets",code="200"}`;
   expect(after.value(calls)).toBe(1);
   for (const of of [
-    `resource="secrets",namespace="${world.records}"`,
-    `resource="configmaps",namespace="${world.records}"`,
+    `resource="secrets",namespace="${environment.records}"`,
+    `resource="configmaps",namespace="${environment.records}"`,
     'resource="pipescalings",namespace=""',
   ]) {
     expect(after.value(`pipe_scaling_cache_synced{${of}}`)).toBe(1);
@@ -107,9 +107,9 @@ test("requests, credentials, caches and calls to the cluster are told, under lab
   }
 });
 
-test("limits that were hit are told by whose they are", async () => {
-  const { authorization } = await world.addKey({ organizationId: await world.addOrganization() });
-  const strict = await world.startReadyApi({ rateLimit: 1, failedLogins: 1 });
+test("the metrics count limited requests by the kind of limit", async () => {
+  const { authorization } = await environment.addKey({ organizationId: await environment.addOrganization() });
+  const strict = await environment.startReadyApi({ rateLimit: 1, failedLogins: 1 });
   const path = "/v1/organizations";
   const statuses: number[] = [];
   for (const credentials of [

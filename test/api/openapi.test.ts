@@ -3,41 +3,41 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { OPERATIONS } from "../../src/api/resources/operations.ts";
 import type { Answer } from "./client.ts";
-import { clientOfText, createWorld, type RunningApi, type World } from "./world.ts";
+import { clientOfText, createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
 
-let world: World;
+let environment: TestEnvironment;
 let api: RunningApi;
 let authorization: string;
 let organization: string;
 let service: string;
 
 beforeAll(async () => {
-  world = await createWorld("openapi");
-  api = await world.startReadyApi();
-  const organizationId = await world.addOrganization();
-  const serviceId = await world.addService(organizationId);
+  environment = await createTestEnvironment("openapi");
+  api = await environment.startReadyApi();
+  const organizationId = await environment.addOrganization();
+  const serviceId = await environment.addService(organizationId);
   organization = `/v1/organizations/${organizationId}`;
   service = `${organization}/services/${serviceId}`;
-  ({ authorization } = await world.addKey({ organizationId }));
-  await world.addScaling(serviceId, {}, 2);
+  ({ authorization } = await environment.addKey({ organizationId }));
+  await environment.addScaling(serviceId, {}, 2);
   const isSeen = async () =>
     (await api.ask({ path: `${service}/pipesCdcScaling`, authorization })).status === 200;
-  await waitFor(isSeen, { what: "the service to be known" });
+  await waitFor(isSeen, { what: "the API to see the service" });
 });
 
 afterAll(async () => {
   await api?.stop();
-  await world?.remove();
+  await environment?.remove();
 });
 
-/** `ask` reads all bodies as JSON, and this one follows no compression. */
+/** Unlike `ask`, does not parse the body as JSON. */
 async function get(path: string, headers: Record<string, string> = {}) {
   const answer = await fetch(`${api.url}${path}`, { headers: { "Accept-Encoding": "identity", ...headers } });
   return { status: answer.status, headers: answer.headers, text: await answer.text() };
 }
 
 describe("the OpenAPI document", () => {
-  it.each(["/openapi.json", "/v1"])("is at %s, for anybody", async (path) => {
+  it.each(["/openapi.json", "/v1"])("is at %s, without authentication", async (path) => {
     const answer = await api.ask({ path: `${path}?a` });
     expect(answer).toMatchObject({
       status: 200,
@@ -60,7 +60,7 @@ describe("the OpenAPI document", () => {
     expect(head.headers["content-length"]).toBe(answer.headers["content-length"]);
   });
 
-  it("has the operations that the router has, and no other path is one", async () => {
+  it("has the operations of the router, and other paths do not exist", async () => {
     const { paths } = z
       .object({
         paths: z.record(z.string(), z.record(z.string(), z.looseObject({ operationId: z.string() }))),
@@ -98,7 +98,7 @@ describe("the OpenAPI document", () => {
       () => `${service}/pipesCdcScaling`,
       { replicaMemoryGb: 16 },
     ],
-  ])("describes what %s %s answers", async (template, method, path, body) => {
+  ])("describes the response of %s %s", async (template, method, path, body) => {
     const headers = { "Content-Type": "application/merge-patch+json" };
     const text = body && JSON.stringify(body);
     const done = await api.ask({
@@ -115,7 +115,7 @@ describe("the OpenAPI document", () => {
     expect(schemaOf(document, template, method, refused).parse(refused.body)).toEqual(refused.body);
   });
 
-  it("names the media types that a body may have", async () => {
+  it("has the allowed media types of a body", async () => {
     const path = `${service}/pipesCdcScaling`;
     const { headers } = await api.ask({ method: "PATCH", path, authorization, body: "{}" });
     const { text } = await api.ask({ path: "/openapi.json" });
@@ -123,7 +123,7 @@ describe("the OpenAPI document", () => {
     expect(Object.keys(JSON.parse(content)).join(", ")).toBe(headers["accept-patch"]);
   });
 
-  it("allows no other method, which under /v1 is told only to those who come in", async () => {
+  it("allows no other method; under /v1 only authenticated callers get 405", async () => {
     for (const path of ["/openapi.json", "/docs", "/docs/start.js"]) {
       const answer = await api.ask({ method: "POST", path });
       expect(answer).toMatchObject({ status: 405, headers: { allow: "GET, HEAD" }, body: { status: 405 } });
@@ -135,7 +135,7 @@ describe("the OpenAPI document", () => {
   });
 });
 
-/** The schema of an answer, with what it refers to. */
+/** Returns the schema of a response with its references. */
 function schemaOf(document: unknown, path: string, method: string, { status }: Answer): z.ZodType {
   const { paths, components } = Object(document);
   const described = paths[path][method].responses[status];
@@ -154,34 +154,40 @@ describe("/docs", () => {
     ["/docs/swagger-ui-bundle.js", "text/javascript; charset=utf-8", "/docs/{asset}"],
   ] as const;
 
-  it.each(types)("serves %s as %s, to anybody, under a strict policy", async (path, type, route) => {
-    const { status, headers } = await get(path);
-    expect(status).toBe(200);
-    expect(Object.fromEntries(headers)).toMatchObject({
-      "content-type": type,
-      "cache-control": "no-store",
-      "x-content-type-options": "nosniff",
-      "x-ratelimit-reset": "0",
-      "content-security-policy":
-        "default-src 'none';script-src 'self';style-src 'self';img-src 'self' data:;connect-src 'self';base-uri 'none';form-action 'none';frame-ancestors 'none'",
-    });
-    const line = api.log.find(({ requestId }) => requestId === headers.get("x-request-id"));
-    expect(line).toMatchObject({ status: 200, route });
-    expect((await clientOfText(api.opsUrl)("/metrics")).text).toContain(`route="${route}",code="200"`);
-  });
+  it.each(types)(
+    "serves %s as %s, without authentication, with a strict Content-Security-Policy",
+    async (path, type, route) => {
+      const { status, headers } = await get(path);
+      expect(status).toBe(200);
+      expect(Object.fromEntries(headers)).toMatchObject({
+        "content-type": type,
+        "cache-control": "no-store",
+        "x-content-type-options": "nosniff",
+        "x-ratelimit-reset": "0",
+        "content-security-policy":
+          "default-src 'none';script-src 'self';style-src 'self';img-src 'self' data:;connect-src 'self';base-uri 'none';form-action 'none';frame-ancestors 'none'",
+      });
+      const line = api.log.find(({ requestId }) => requestId === headers.get("x-request-id"));
+      expect(line).toMatchObject({ status: 200, route });
+      expect((await clientOfText(api.opsUrl)("/metrics")).text).toContain(`route="${route}",code="200"`);
+    },
+  );
 
-  it.each(["gzip", "br, GZIP;q=0.5", "deflate,gzip"])("is compressed for who takes %j", async (encodings) => {
-    const path = "/docs/swagger-ui.css";
-    const plain = await get(path);
-    const answer = await fetch(`${api.url}${path}`, { headers: { "Accept-Encoding": encodings } });
-    expect(answer.headers.get("content-encoding")).toBe("gzip");
-    expect(Number(answer.headers.get("content-length"))).toBeLessThan(plain.text.length / 4);
-    // fetch has undone it.
-    expect(await answer.text()).toBe(plain.text);
-  });
+  it.each(["gzip", "br, GZIP;q=0.5", "deflate,gzip"])(
+    "is compressed for the Accept-Encoding %j",
+    async (encodings) => {
+      const path = "/docs/swagger-ui.css";
+      const plain = await get(path);
+      const answer = await fetch(`${api.url}${path}`, { headers: { "Accept-Encoding": encodings } });
+      expect(answer.headers.get("content-encoding")).toBe("gzip");
+      expect(Number(answer.headers.get("content-length"))).toBeLessThan(plain.text.length / 4);
+      // fetch has decompressed the body.
+      expect(await answer.text()).toBe(plain.text);
+    },
+  );
 
   it.each(["", "br", "gzip;q=0", "gzip;q=0.000", "gzipped", "*"])(
-    "is not for who takes %j",
+    "is not compressed for the Accept-Encoding %j",
     async (encodings) => {
       const { headers, text } = await get("/docs", { "Accept-Encoding": encodings });
       expect(headers.get("content-encoding")).toBeNull();
@@ -191,7 +197,7 @@ describe("/docs", () => {
   );
 
   it.each(["/docs/", "/docs/index.html", "/docs/none.js", "/docs/../docs", "/Docs", "/docs/__proto__"])(
-    "is not at %s",
+    "returns 404 for %s",
     async (path) => {
       expect(await api.ask({ path })).toMatchObject({ status: 404, body: { status: 404 } });
     },

@@ -5,20 +5,20 @@ import { successEnvelope } from "../../src/api/resources/envelopes.ts";
 import { organization } from "../../src/api/resources/organizations/schema.ts";
 import { ORGANIZATION_LABEL } from "../../src/records/labels.ts";
 import { organizationConfigMapName } from "../../src/records/organization.ts";
-import { keyRecord } from "../gen/records.ts";
-import { createWorld, type RunningApi, type World } from "./world.ts";
+import { keyRecord } from "../support/fixtures/records.ts";
+import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
 
-let world: World;
+let environment: TestEnvironment;
 let api: RunningApi;
 
 beforeAll(async () => {
-  world = await createWorld("organizations");
-  api = await world.startReadyApi();
+  environment = await createTestEnvironment("organizations");
+  api = await environment.startReadyApi();
 });
 
 afterAll(async () => {
   await api?.stop();
-  await world?.remove();
+  await environment?.remove();
 });
 
 async function seesOrganization(authorization: string): Promise<unknown> {
@@ -27,22 +27,22 @@ async function seesOrganization(authorization: string): Promise<unknown> {
       const { status, body } = await api.ask({ path: "/v1/organizations", authorization });
       return status === 200 && z.object({ result: z.array(z.unknown()).length(1) }).parse(body).result[0];
     },
-    { what: "the organization to be known" },
+    { what: "the API to see the organization" },
   );
 }
 
 describe("GET /v1/organizations", () => {
-  it("answers the key's own organization in the envelope of the contract", async () => {
-    const id = await world.addOrganization(
+  it("returns the organization of the key in the envelope of the contract", async () => {
+    const id = await environment.addOrganization(
       { name: "Acme", createdAt: new Date("2026-01-31T13:00:00+01:00") },
       {
         byocConfig: "- {accountName: main, id: '007'}",
         privateEndpoints: "- {description: 'to the office', id: vpce-1}",
       },
     );
-    await world.addOrganization({ name: "Another" });
-    const { authorization } = await world.addKey({ organizationId: id, roles: ["developer"] });
-    await api.admits(authorization);
+    await environment.addOrganization({ name: "Another" });
+    const { authorization } = await environment.addKey({ organizationId: id, roles: ["developer"] });
+    await api.waitForKey(authorization);
     await seesOrganization(authorization);
 
     const { status, headers, body } = await api.ask({ path: "/v1/organizations?x=%zz", authorization });
@@ -62,9 +62,11 @@ describe("GET /v1/organizations", () => {
     expect(headers["content-type"]).toBe("application/json");
   });
 
-  it("answers HEAD as GET, without the body", async () => {
-    const { authorization } = await world.addKey({ organizationId: await world.addOrganization() });
-    await api.admits(authorization);
+  it("responds to HEAD like GET, without the body", async () => {
+    const { authorization } = await environment.addKey({
+      organizationId: await environment.addOrganization(),
+    });
+    await api.waitForKey(authorization);
     await seesOrganization(authorization);
 
     const get = await api.ask({ path: "/v1/organizations", authorization });
@@ -74,9 +76,11 @@ describe("GET /v1/organizations", () => {
     expect(head.headers["content-length"]).toBe(get.headers["content-length"]);
   });
 
-  it("never answers 304", async () => {
-    const { authorization } = await world.addKey({ organizationId: await world.addOrganization() });
-    await api.admits(authorization);
+  it("never returns 304", async () => {
+    const { authorization } = await environment.addKey({
+      organizationId: await environment.addOrganization(),
+    });
+    await api.waitForKey(authorization);
 
     const answer = await api.ask({
       path: "/v1/organizations",
@@ -87,21 +91,21 @@ describe("GET /v1/organizations", () => {
     expect(answer.status).toBe(200);
   });
 
-  it("answers nothing, rather than another's, to a key whose organization has no record", async () => {
-    const { authorization } = await world.addKey({ organizationId: crypto.randomUUID() });
-    await api.admits(authorization);
+  it("returns an empty list for a key whose organization has no record", async () => {
+    const { authorization } = await environment.addKey({ organizationId: crypto.randomUUID() });
+    await api.waitForKey(authorization);
 
     const { status, body } = await api.ask({ path: "/v1/organizations", authorization });
 
     expect({ status, body }).toMatchObject({ status: 200, body: { result: [] } });
   });
 
-  it("fails a malformed organization alone, and logs each of its versions once", async () => {
-    const broken = await world.addOrganization({}, { createdAt: "yesterday" });
-    const { authorization } = await world.addKey({ organizationId: broken });
-    const sound = await world.addKey({ organizationId: await world.addOrganization() });
-    await api.admits(authorization);
-    await api.admits(sound.authorization);
+  it("fails only for the malformed organization, and logs each of its versions once", async () => {
+    const broken = await environment.addOrganization({}, { createdAt: "yesterday" });
+    const { authorization } = await environment.addKey({ organizationId: broken });
+    const sound = await environment.addKey({ organizationId: await environment.addOrganization() });
+    await api.waitForKey(authorization);
+    await api.waitForKey(sound.authorization);
     await seesOrganization(sound.authorization);
 
     const answer = await api.ask({ path: "/v1/organizations", authorization });
@@ -123,11 +127,11 @@ describe("GET /v1/organizations", () => {
     });
   });
 
-  it("denies a malformed key", async () => {
-    const organizationId = await world.addOrganization();
+  it("rejects a malformed key", async () => {
+    const organizationId = await environment.addOrganization();
     const key = keyRecord({ organizationId });
     const labels = { ...key.record.metadata.labels, [ORGANIZATION_LABEL]: "not-an-id" };
-    await world.addRecord({ ...key.record, ...{ metadata: { ...key.record.metadata, labels } } });
+    await environment.addRecord({ ...key.record, ...{ metadata: { ...key.record.metadata, labels } } });
     await waitFor(() => api.log.some(({ record }) => String(record).endsWith(key.record.metadata.name)), {
       what: "the malformed key to be logged",
     });

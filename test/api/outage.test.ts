@@ -3,13 +3,13 @@ import { silentProgress } from "@pipe-scaling/local-cluster/progress";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Answer } from "./client.ts";
-import { clientOfText, createWorld, type RunningApi, type World } from "./world.ts";
+import { clientOfText, createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
 
 /** A call to the cluster takes at most 5 s (docs/reference/contract.md#limits); the rest is for busy machines. */
 const ANSWERED_WITHIN_MS = 8000;
 
 let cluster: Cluster;
-let world: World;
+let environment: TestEnvironment;
 let api: RunningApi;
 let path: string;
 let authorization: string;
@@ -17,14 +17,14 @@ let service: string;
 
 beforeAll(async () => {
   cluster = await startCluster({ controllerManager: false, progress: silentProgress });
-  world = await createWorld("outage", cluster);
-  const organizationId = await world.addOrganization();
-  service = await world.addService(organizationId);
-  ({ authorization } = await world.addKey({ organizationId }));
-  await world.addScaling(service, {}, 2);
+  environment = await createTestEnvironment("outage", cluster);
+  const organizationId = await environment.addOrganization();
+  service = await environment.addService(organizationId);
+  ({ authorization } = await environment.addKey({ organizationId }));
+  await environment.addScaling(service, {}, 2);
   path = `/v1/organizations/${organizationId}/services/${service}/pipesCdcScaling`;
-  api = await world.startReadyApi();
-  await waitFor(async () => (await read()).status === 200, { what: "the service to be known" });
+  api = await environment.startReadyApi();
+  await waitFor(async () => (await read()).status === 200, { what: "the API to see the service" });
 });
 
 afterAll(async () => {
@@ -52,7 +52,7 @@ async function expectReadsOnly(): Promise<void> {
   expect((await clientOfText(api.opsUrl)("/readyz")).status).toBe(200);
 }
 
-test("an API server that no longer answers: reads go on, writes are refused in time, and all is well after", async () => {
+test("while the API server hangs, reads succeed and writes fail in time; afterwards both succeed", async () => {
   const pid = cluster.pid("kube-apiserver");
   process.kill(pid, "SIGSTOP");
   try {
@@ -63,20 +63,21 @@ test("an API server that no longer answers: reads go on, writes are refused in t
   } finally {
     process.kill(pid, "SIGCONT");
   }
-  // The one that was given up may still be made: the API server had it in its socket.
+  // The write that timed out may still happen, because it was in the socket of the API server.
   const isAccepted = async () =>
-    (await patch(3)).status === 200 && (await world.scaling(service)).spec?.replicaCpuMillicores === 3000;
+    (await patch(3)).status === 200 &&
+    (await environment.scaling(service)).spec?.replicaCpuMillicores === 3000;
   await waitFor(isAccepted, { what: "a write to be accepted" });
 });
 
-test("an API server that is dead, and comes back: the same, and what changes then is seen", async () => {
+test("while the API server is down, reads succeed and writes fail; afterwards the watches see changes", async () => {
   await cluster.kill("kube-apiserver");
   await expectReadsOnly();
   await cluster.revive();
   await waitFor(async () => (await patch(4)).status === 200, { what: "a write to be accepted" });
-  await world.report(service, 4);
+  await environment.report(service, 4);
   await waitFor(async () => (await read()).text.includes("4000"), {
-    what: "the watch to go on",
+    what: "the watch to resume",
     timeoutMs: 60_000,
   });
 });

@@ -10,15 +10,20 @@ import { REQUEST_ANNOTATION, scalingRequestFor } from "../../src/crd/scaling-req
 import { sizeOfCores } from "../../src/domain/size.ts";
 import type { Tiers } from "../../src/domain/tier.ts";
 import { objectPath } from "../../src/kube/paths.ts";
-import { serviceRecord } from "../gen/records.ts";
+import { serviceRecord } from "../support/fixtures/records.ts";
 import type { Answer } from "./client.ts";
-import { createWorld, PIPE_SCALINGS, type RunningApi, type World } from "./world.ts";
+import {
+  createTestEnvironment,
+  PIPE_SCALINGS,
+  type RunningApi,
+  type TestEnvironment,
+} from "./environment.ts";
 
 const TIERS: Tiers = new Map([
   ["scale", { name: "scale", defaultSize: sizeOfCores(2), maximumSize: sizeOfCores(8) }],
 ]);
 
-let world: World;
+let environment: TestEnvironment;
 let api: RunningApi;
 let organizationId: string;
 let admin: string;
@@ -27,18 +32,20 @@ let developer: string;
 let stranger: string;
 
 beforeAll(async () => {
-  world = await createWorld("pipe-scaling");
-  api = await world.startReadyApi({ tiers: TIERS });
-  organizationId = await world.addOrganization();
-  ({ authorization: admin, id: adminKeyId } = await world.addKey({ organizationId }));
-  ({ authorization: developer } = await world.addKey({ organizationId, roles: ["developer"] }));
-  ({ authorization: stranger } = await world.addKey({ organizationId: await world.addOrganization() }));
-  for (const key of [admin, developer, stranger]) await api.admits(key);
+  environment = await createTestEnvironment("pipe-scaling");
+  api = await environment.startReadyApi({ tiers: TIERS });
+  organizationId = await environment.addOrganization();
+  ({ authorization: admin, id: adminKeyId } = await environment.addKey({ organizationId }));
+  ({ authorization: developer } = await environment.addKey({ organizationId, roles: ["developer"] }));
+  ({ authorization: stranger } = await environment.addKey({
+    organizationId: await environment.addOrganization(),
+  }));
+  for (const key of [admin, developer, stranger]) await api.waitForKey(key);
 });
 
 afterAll(async () => {
   await api?.stop();
-  await world?.remove();
+  await environment?.remove();
 });
 
 function pathOf(service: string, organization = organizationId): string {
@@ -69,10 +76,10 @@ async function until(what: string, ask: () => Promise<Answer>, status: number): 
   );
 }
 
-/** A service whose pipes all have this size, known to the API. */
+/** Creates a service whose pipes all have this size, and waits until the API sees it. */
 async function serviceOf(cores: number): Promise<string> {
-  const service = await world.addService(organizationId);
-  await world.addScaling(service, {}, cores);
+  const service = await environment.addService(organizationId);
+  await environment.addScaling(service, {}, cores);
   await until("the size to be known", () => get(service), 200);
   return service;
 }
@@ -80,18 +87,18 @@ async function serviceOf(cores: number): Promise<string> {
 const FOUR_CORES = { replicaCpuMillicores: 4000, replicaMemoryGb: 16 };
 
 describe("GET pipesCdcScaling", () => {
-  it("answers the size that all pipes have reached, not the one that was asked for", async () => {
+  it("returns the size that all pipes run, not the requested one", async () => {
     const service = await serviceOf(2);
     expect((await patch(service, FOUR_CORES)).status).toBe(200);
 
     const before = await get(service, developer);
-    await world.report(service, 4);
+    await environment.report(service, 4);
     const after = await waitFor(
       async () => {
         const { text, body } = await get(service);
         return text.includes("4000") && body;
       },
-      { what: "the new size to be reported" },
+      { what: "the API to see the new size" },
     );
 
     expect(successEnvelope(pipeScaling).parse(before.body).result).toEqual({
@@ -101,45 +108,45 @@ describe("GET pipesCdcScaling", () => {
     expect(successEnvelope(pipeScaling).parse(after).result).toEqual(FOUR_CORES);
   });
 
-  it("answers 400 where no pipe was ever provisioned", async () => {
-    const service = await world.addService(organizationId);
+  it("returns 400 for a service without pipes", async () => {
+    const service = await environment.addService(organizationId);
     const answer = await until("the service to be known", () => get(service), 400);
     expect(answer.body).toMatchObject({
       error: expect.stringContaining("No database pipe has been provisioned"),
     });
   });
 
-  it("answers 503 with Retry-After as long as no size was reported", async () => {
-    const service = await world.addService(organizationId);
-    await world.addScaling(service, {});
+  it("returns 503 with Retry-After until a size is reported", async () => {
+    const service = await environment.addService(organizationId);
+    await environment.addScaling(service, {});
     const answer = await until("the resource to be known", () => get(service), 503);
     expect(answer.headers["retry-after"]).toMatch(/^[1-9]\d*$/);
   });
 
-  it("does not see a resource of that name in another namespace", async () => {
-    const service = await world.addService(organizationId);
-    const elsewhere = { ...PIPE_SCALINGS, namespace: world.records };
-    await world.admin.json({
+  it("ignores a PipeScaling of the same name in another namespace", async () => {
+    const service = await environment.addService(organizationId);
+    const elsewhere = { ...PIPE_SCALINGS, namespace: environment.records };
+    await environment.admin.json({
       method: "POST",
       path: objectPath(PIPE_SCALINGS, elsewhere.namespace, "").slice(0, -1),
       body: { apiVersion: "pipes.clouddb.dev/v1beta1", kind: "PipeScaling", metadata: { name: service } },
     });
-    // A resource made later, in the right namespace, proves that the earlier one has been seen.
+    // A later object in the right namespace shows that the API has seen the earlier one.
     await serviceOf(2);
     expect((await get(service)).status).toBe(400);
   });
 });
 
 describe("PATCH pipesCdcScaling", () => {
-  it("answers the accepted size and applies it, with the request, under its own name", async () => {
+  it("returns the accepted size and applies it with the request, under its own field manager", async () => {
     const service = await serviceOf(2);
-    const created = await world.scaling(service);
+    const created = await environment.scaling(service);
 
     const answer = await patch(service, FOUR_CORES);
 
     const envelope = successEnvelope(pipeScaling).parse(answer.body);
     expect(envelope.result).toEqual(FOUR_CORES);
-    const written = await world.scaling(service);
+    const written = await environment.scaling(service);
     expect(written.spec).toEqual(FOUR_CORES);
     expect(written.metadata.uid).toBe(created.metadata.uid);
     const request = scalingRequestFor(sizeOfCores(4), written.metadata.annotations?.[REQUEST_ANNOTATION]);
@@ -154,13 +161,13 @@ describe("PATCH pipesCdcScaling", () => {
     });
   });
 
-  it("takes the fields over from whoever had set them", async () => {
-    const service = await world.addService(organizationId);
-    await world.addScaling(service, { replicaCpuMillicores: 1000, replicaMemoryGb: 4 }, 1);
+  it("takes over the fields from other field managers", async () => {
+    const service = await environment.addService(organizationId);
+    await environment.addScaling(service, { replicaCpuMillicores: 1000, replicaMemoryGb: 4 }, 1);
     await until("the size to be known", () => get(service), 200);
 
     expect((await patch(service, FOUR_CORES)).status).toBe(200);
-    expect((await world.scaling(service)).spec).toEqual(FOUR_CORES);
+    expect((await environment.scaling(service)).spec).toEqual(FOUR_CORES);
   });
 
   it.each([
@@ -173,10 +180,13 @@ describe("PATCH pipesCdcScaling", () => {
       status: 200,
       body: { result: { replicaCpuMillicores: 8000, replicaMemoryGb: 32 } },
     });
-    expect((await world.scaling(service)).spec).toEqual({ replicaCpuMillicores: 8000, replicaMemoryGb: 32 });
+    expect((await environment.scaling(service)).spec).toEqual({
+      replicaCpuMillicores: 8000,
+      replicaMemoryGb: 32,
+    });
   });
 
-  it("takes ids in upper case, and names them in lower case in its logs", async () => {
+  it("accepts IDs in upper case, and logs them in lower case", async () => {
     const service = await serviceOf(2);
     const path = pathOf(service.toUpperCase(), organizationId.toUpperCase());
     const answer = await api.ask({
@@ -198,46 +208,50 @@ describe("PATCH pipesCdcScaling", () => {
     });
   });
 
-  it("answers 400 above the tier's maximum, and changes nothing", async () => {
+  it("returns 400 above the tier's maximum, and changes nothing", async () => {
     const service = await serviceOf(2);
-    const before = await world.scaling(service);
+    const before = await environment.scaling(service);
     const answer = await patch(service, { replicaCpuMillicores: 9000 });
     expect(answer).toMatchObject({
       status: 400,
       body: { error: expect.stringMatching(/tier.*replicaCpuMillicores at most 8000/) },
     });
-    expect((await world.scaling(service)).metadata.resourceVersion).toBe(before.metadata.resourceVersion);
+    expect((await environment.scaling(service)).metadata.resourceVersion).toBe(
+      before.metadata.resourceVersion,
+    );
   });
 
-  it("answers 409 while scaling is suspended, and changes nothing", async () => {
-    const service = await world.addService(organizationId);
-    const before = await world.addScaling(service, { suspend: true }, 2);
+  it("returns 409 while scaling is suspended, and changes nothing", async () => {
+    const service = await environment.addService(organizationId);
+    const before = await environment.addScaling(service, { suspend: true }, 2);
     await until("the resource to be known", () => get(service), 200);
     expect((await patch(service, FOUR_CORES)).status).toBe(409);
-    expect((await world.scaling(service)).metadata.resourceVersion).toBe(before.metadata.resourceVersion);
+    expect((await environment.scaling(service)).metadata.resourceVersion).toBe(
+      before.metadata.resourceVersion,
+    );
   });
 
-  it("answers 400 where no pipe was ever provisioned, and makes nothing", async () => {
-    const service = await world.addService(organizationId);
+  it("returns 400 for a service without pipes, and creates nothing", async () => {
+    const service = await environment.addService(organizationId);
     const answer = await until("the service to be known", () => patch(service, FOUR_CORES), 400);
     expect(answer.body).toMatchObject({
       error: expect.stringContaining("No database pipe has been provisioned"),
     });
-    await expect(world.scaling(service)).rejects.toMatchObject({ code: 404 });
+    await expect(environment.scaling(service)).rejects.toMatchObject({ code: 404 });
   });
 
-  it("answers 503 for a resource on its way out", async () => {
+  it("returns 503 for a PipeScaling that is being deleted", async () => {
     const service = await serviceOf(2);
-    const path = objectPath(PIPE_SCALINGS, world.pipes, service);
+    const path = objectPath(PIPE_SCALINGS, environment.pipes, service);
     const finalizers = (names: readonly string[]) =>
-      world.admin.json({
+      environment.admin.json({
         method: "PATCH",
         path,
         patchType: "application/merge-patch+json",
         body: { metadata: { finalizers: names } },
       });
     await finalizers(["test.pipes.clouddb.dev/hold"]);
-    await world.admin.json({ method: "DELETE", path });
+    await environment.admin.json({ method: "DELETE", path });
 
     const answer = await until("the deletion to be known", () => patch(service, FOUR_CORES), 503);
 
@@ -245,22 +259,25 @@ describe("PATCH pipesCdcScaling", () => {
     expect(answer.headers["retry-after"]).toBeDefined();
   });
 
-  it("goes to the object that has taken the name of another", async () => {
+  it("applies to an object that was deleted and created again", async () => {
     const service = await serviceOf(2);
-    // Ten times, to be faster than the watch at least once: the object of the answer is the new one either way.
+    // Ten times, to be faster than the watch at least once; either way, the response is about the new object.
     for (let round = 0; round < 10; round += 1) {
-      await world.admin.json({ method: "DELETE", path: objectPath(PIPE_SCALINGS, world.pipes, service) });
-      const { metadata } = await world.addScaling(service, {});
-      // 400 as long as the API knows of the deletion and not yet of the creation.
+      await environment.admin.json({
+        method: "DELETE",
+        path: objectPath(PIPE_SCALINGS, environment.pipes, service),
+      });
+      const { metadata } = await environment.addScaling(service, {});
+      // 400 while the API has seen the deletion but not the creation.
       await until("the size to be accepted", () => patch(service, FOUR_CORES), 200);
-      expect(await world.scaling(service)).toMatchObject({
+      expect(await environment.scaling(service)).toMatchObject({
         metadata: { uid: metadata.uid },
         spec: FOUR_CORES,
       });
     }
   });
 
-  it("goes on when a client leaves in the middle of its body", async () => {
+  it("survives a client that disconnects in the middle of its body", async () => {
     const service = await serviceOf(2);
     const before = api.log.length;
     const socket = connect(Number(new URL(api.url).port), "127.0.0.1");
@@ -272,20 +289,20 @@ describe("PATCH pipesCdcScaling", () => {
     await waitFor(
       () => api.log.slice(before).some(({ method, status }) => method === "PATCH" && status === 400),
       {
-        what: "the request to be given up",
+        what: "the request to be aborted",
       },
     );
     expect((await get(service)).status).toBe(200);
-    expect((await world.scaling(service)).spec).toEqual({});
+    expect((await environment.scaling(service)).spec).toEqual({});
   });
 });
 
-describe("whose service it is", () => {
-  it("answers the same for what is absent and for what is another's", async () => {
+describe("access to a service", () => {
+  it("gets the same response for an absent service and for another tenant's", async () => {
     const service = await serviceOf(2);
     const absent = randomUUID();
     const paths = [
-      // From its own organization's path, from the owner's, and from nowhere.
+      // Through the path of its own organization, of the owner, and of none.
       pathOf(service),
       pathOf(absent),
       pathOf(service, randomUUID()),
@@ -306,23 +323,23 @@ describe("whose service it is", () => {
     }
   });
 
-  it("answers the same, within one's own organization, for a service that is absent and for another's", async () => {
+  it("gets the same response within its own organization for an absent service and for another tenant's", async () => {
     const service = await serviceOf(2);
     const own = (await api.ask({ path: "/v1/organizations", authorization: stranger })).text;
     const strangers = /"id":"([^"]+)"/.exec(own)?.[1] ?? "";
     const others = await api.ask({ path: pathOf(service, strangers), authorization: stranger });
     const absent = await api.ask({ path: pathOf(randomUUID(), strangers), authorization: stranger });
     expect(others).toMatchObject({ status: 404, text: absent.text });
-    expect((await world.scaling(service)).spec).toEqual({});
+    expect((await environment.scaling(service)).spec).toEqual({});
   });
 
-  it("does not find one's own service under another organization", async () => {
+  it("does not find its own service under another organization", async () => {
     const service = await serviceOf(2);
     const path = pathOf(service, randomUUID());
     expect((await api.ask({ path, authorization: admin })).status).toBe(404);
   });
 
-  it("answers the same 403 to a developer's PATCH, on its own organization and on another's", async () => {
+  it("gets the same 403 for a developer's PATCH in its own organization and in another", async () => {
     const service = await serviceOf(2);
     const own = await patch(service, FOUR_CORES, developer);
     const foreign = await api.ask({
@@ -335,27 +352,27 @@ describe("whose service it is", () => {
     expect(foreign.text).toBe(own.text);
   });
 
-  it("follows a service to another organization", async () => {
+  it("changes when a service moves to another organization", async () => {
     const service = await serviceOf(2);
-    const moved = serviceRecord({ id: service, organizationId: randomUUID(), namespace: world.pipes });
-    await world.admin.json({
+    const moved = serviceRecord({ id: service, organizationId: randomUUID(), namespace: environment.pipes });
+    await environment.admin.json({
       method: "PUT",
-      path: objectPath({ apiVersion: "v1", plural: "configmaps" }, world.records, moved.metadata.name),
+      path: objectPath({ apiVersion: "v1", plural: "configmaps" }, environment.records, moved.metadata.name),
       body: moved,
     });
     await until("the move to be known", () => get(service), 404);
   });
 
-  it("fails a malformed service alone, and only for its own organization", async () => {
+  it("fails only for the malformed service, and only in its own organization", async () => {
     const record = serviceRecord({ organizationId, namespace: "Not a namespace" });
-    await world.addRecord(record);
+    await environment.addRecord(record);
     const service = record.metadata.name.slice("service-".length);
     await until("the service to be known", () => get(service), 500);
     expect((await api.ask({ path: pathOf(service), authorization: stranger })).status).toBe(404);
   });
 });
 
-describe("ids in the path", () => {
+describe("an ID in the path", () => {
   it.each([
     ["00000000-0000-0000-0000-000000000000", 404],
     ["01890a5d-ac96-c74b-bcce-b302099a8057", 404],
@@ -367,7 +384,7 @@ describe("ids in the path", () => {
     ["%c0%af", 400],
     ["constructor", 400],
     ["__proto__", 400],
-  ])("answers %s with %i, as organization and as service", async (id, status) => {
+  ])("with the value %s gets %i, as organization and as service", async (id, status) => {
     for (const path of [pathOf(id), pathOf(randomUUID(), id)]) {
       expect(await api.ask({ path, authorization: admin })).toMatchObject({ status, body: { status } });
     }

@@ -7,24 +7,24 @@ import { connect as connectTls } from "node:tls";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { exchangeRaw, openRaw, parseRaw } from "./client.ts";
-import { clientOfText, createWorld, type World } from "./world.ts";
+import { clientOfText, createTestEnvironment, type TestEnvironment } from "./environment.ts";
 
-let world: World;
+let environment: TestEnvironment;
 
 beforeAll(async () => {
-  world = await createWorld("process");
+  environment = await createTestEnvironment("process");
 });
 
 afterAll(async () => {
-  await world?.remove();
+  await environment?.remove();
 });
 
-describe("where the API may listen", () => {
-  it("is not the open network in plain HTTP, unless told that TLS ends upstream", async () => {
-    await expect(world.startApi({ host: "0.0.0.0" })).rejects.toThrow(
+describe("the listener of the API", () => {
+  it("rejects plain HTTP on a public address, unless TLS terminates upstream", async () => {
+    await expect(environment.startApi({ host: "0.0.0.0" })).rejects.toThrow(
       /Plain HTTP on 0\.0\.0\.0 .* set a TLS certificate and key, or enable .* TLS is terminated upstream/,
     );
-    const api = await world.startApi({ host: "0.0.0.0", plainHttp: true });
+    const api = await environment.startApi({ host: "0.0.0.0", plainHttp: true });
     await api.stop();
   });
 
@@ -32,32 +32,32 @@ describe("where the API may listen", () => {
     ["127.0.0.1", /^http:\/\/127\.0\.0\.1:\d+$/],
     ["127.0.0.2", /^http:\/\/127\.0\.0\.2:\d+$/],
     ["localhost", /^http:\/\/(127\.0\.0\.1|\[::1\]):\d+$/],
-  ])("is %s in plain HTTP, and the log has the bound address", async (host, url) => {
-    const api = await world.startApi({ host });
+  ])("accepts plain HTTP on %s, and logs the bound address", async (host, url) => {
+    const api = await environment.startApi({ host });
     expect(api.url).toMatch(url);
     expect((await api.ask({ path: "/" })).status).toBe(404);
     await api.stop();
   });
 
-  it("is not a port in use", async () => {
+  it("fails if the port is in use", async () => {
     const other = createServer().listen(0, "127.0.0.1");
     await once(other, "listening");
     const address = other.address();
     const port = typeof address === "object" && address ? address.port : 0;
-    await expect(world.startApi({ port })).rejects.toThrow(`127.0.0.1 port ${port} is in use`);
-    await expect(world.startApi({ opsPort: port })).rejects.toThrow(`127.0.0.1 port ${port} is in use`);
+    await expect(environment.startApi({ port })).rejects.toThrow(`127.0.0.1 port ${port} is in use`);
+    await expect(environment.startApi({ opsPort: port })).rejects.toThrow(`127.0.0.1 port ${port} is in use`);
     other.close();
   });
 });
 
 describe("TLS", () => {
   const files = () => ({
-    tlsCert: join(world.cluster.dir, "pki", "admin.crt"),
-    tlsKey: join(world.cluster.dir, "pki", "admin.key"),
+    tlsCert: join(environment.cluster.dir, "pki", "admin.crt"),
+    tlsKey: join(environment.cluster.dir, "pki", "admin.key"),
   });
 
-  it("is served with a certificate and its key, on any address", async () => {
-    const api = await world.startApi({ host: "0.0.0.0", ...files() });
+  it("works on any address with a certificate and its key", async () => {
+    const api = await environment.startApi({ host: "0.0.0.0", ...files() });
     const { port } = new URL(api.url);
     expect(api.url).toMatch("https://");
     const call = request({ port, path: "/", rejectUnauthorized: false, agent: false }).end();
@@ -67,8 +67,8 @@ describe("TLS", () => {
     await api.stop();
   });
 
-  it("closes on plain HTTP without a word, and stays up", async () => {
-    const api = await world.startApi(files());
+  it("closes plain HTTP connections without a response, and stays up", async () => {
+    const api = await environment.startApi(files());
     expect(await exchangeRaw(api.url, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")).not.toContain("HTTP/1.1");
     const socket = connectTls({ port: Number(new URL(api.url).port), rejectUnauthorized: false });
     await once(socket, "secureConnect");
@@ -78,37 +78,37 @@ describe("TLS", () => {
     await api.stop();
   });
 
-  it("needs both files, and files that are one", async () => {
+  it("requires both files, with a matching certificate and key", async () => {
     const { tlsCert, tlsKey } = files();
-    await expect(world.startApi({ tlsCert })).rejects.toThrow("TLS requires both");
-    await expect(world.startApi({ tlsCert, tlsKey: "/nowhere/tls.key" })).rejects.toThrow(
+    await expect(environment.startApi({ tlsCert })).rejects.toThrow("TLS requires both");
+    await expect(environment.startApi({ tlsCert, tlsKey: "/nowhere/tls.key" })).rejects.toThrow(
       "The TLS file /nowhere/tls.key cannot be read",
     );
-    await expect(world.startApi({ tlsCert: tlsKey, tlsKey: tlsCert })).rejects.toThrow(
+    await expect(environment.startApi({ tlsCert: tlsKey, tlsKey: tlsCert })).rejects.toThrow(
       "The TLS certificate and key are unusable",
     );
   });
 });
 
-describe("what it needs to start", () => {
-  it("is a kubeconfig that can be read", async () => {
-    await expect(world.startApi({ kubeconfig: "/nowhere/kubeconfig" })).rejects.toThrow(
+describe("the start of the API", () => {
+  it("requires a readable kubeconfig", async () => {
+    await expect(environment.startApi({ kubeconfig: "/nowhere/kubeconfig" })).rejects.toThrow(
       "The kubeconfig /nowhere/kubeconfig does not exist",
     );
   });
 
-  it("is a cluster that can be reached", async () => {
-    const kubeconfig = join(world.cluster.dir, "nowhere.kubeconfig");
+  it("requires a reachable cluster", async () => {
+    const kubeconfig = join(environment.cluster.dir, "nowhere.kubeconfig");
     writeFileSync(kubeconfig, UNREACHABLE);
-    await expect(world.startApi({ kubeconfig })).rejects.toThrow(
+    await expect(environment.startApi({ kubeconfig })).rejects.toThrow(
       /The cluster cannot be reached .*check that it is running/,
     );
   });
 });
 
 describe("the operations port", () => {
-  it("tells of health, readiness and the process's metrics", async () => {
-    const api = await world.startReadyApi();
+  it("serves liveness, readiness and metrics", async () => {
+    const api = await environment.startReadyApi();
     const ops = clientOfText(api.opsUrl);
     expect(await ops("/healthz")).toEqual({ status: 200, text: "ok\n" });
     expect((await ops("/metrics")).text).toContain("process_cpu_seconds_total");
@@ -117,23 +117,23 @@ describe("the operations port", () => {
   });
 });
 
-describe("the end", () => {
-  it("lets a request in flight finish, and closes what is idle", async () => {
-    const api = await world.startReadyApi();
-    const organizationId = await world.addOrganization();
-    const service = await world.addService(organizationId);
+describe("graceful shutdown", () => {
+  it("completes a request in progress, and closes idle connections", async () => {
+    const api = await environment.startReadyApi();
+    const organizationId = await environment.addOrganization();
+    const service = await environment.addService(organizationId);
     const path = `/v1/organizations/${organizationId}/services/${service}/pipesCdcScaling`;
-    const { authorization } = await world.addKey({ organizationId });
-    await world.addScaling(service, {}, 2);
+    const { authorization } = await environment.addKey({ organizationId });
+    await environment.addScaling(service, {}, 2);
     await waitFor(async () => (await api.ask({ path, authorization })).status === 200, {
-      what: "the service to be known",
+      what: "the API to see the service",
     });
     const body = '{"replicaCpuMillicores":4000}';
     const idle = await openRaw(api.url);
     const busy = await openRaw(api.url);
     const head = `PATCH ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nExpect: 100-continue\r\n\r\n`;
     busy.write(head);
-    // The server has begun with the request once it asks for the body.
+    // The server is processing the request once it sends 100 Continue.
     await busy.received("100 Continue");
     idle.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     await idle.received("404");
@@ -148,7 +148,7 @@ describe("the end", () => {
 
     const answer = parseRaw(busy.text().replace("HTTP/1.1 100 Continue\r\n\r\n", ""));
     expect(answer).toMatchObject({ status: 200, headers: { connection: "close" } });
-    expect((await world.scaling(service)).spec).toMatchObject({ replicaCpuMillicores: 4000 });
+    expect((await environment.scaling(service)).spec).toMatchObject({ replicaCpuMillicores: 4000 });
     await expect(fetch(api.opsUrl)).rejects.toThrow();
     expect(api.log.at(-1)).toMatchObject({ msg: "stopped" });
   });

@@ -4,32 +4,32 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CONFIG_MAPS, objectPath, type Resource, SECRETS } from "../../src/kube/paths.ts";
 import { recordLabels } from "../../src/records/labels.ts";
-import type { KeyRecord } from "../gen/records.ts";
+import type { KeyRecord } from "../support/fixtures/records.ts";
 import type { Answer, Ask } from "./client.ts";
-import { addMembers } from "./members-world.ts";
+import { createTestEnvironment, PIPE_SCALINGS, type TestEnvironment } from "./environment.ts";
+import { addMembers } from "./member-records.ts";
 import { type SpawnedApi, spawnApi } from "./spawned-api.ts";
-import { createWorld, PIPE_SCALINGS, type World } from "./world.ts";
 
 /*
- * Two processes of the API share nothing but the cluster. What changes, by one of them or by a person, both
- * soon respond alike: within a second; machines on which this is tested may be slower.
+ * Two processes of the API share only the cluster. After a change, by one of them or by a user, both soon return the
+ * same responses: within a second, or more on a slow test machine.
  */
 
-let world: World;
+let environment: TestEnvironment;
 let one: SpawnedApi;
 let two: SpawnedApi;
 
 beforeAll(async () => {
-  world = await createWorld("processes");
-  [one, two] = await Promise.all([spawnApi(world), spawnApi(world)]);
+  environment = await createTestEnvironment("processes");
+  [one, two] = await Promise.all([spawnApi(environment), spawnApi(environment)]);
 });
 
 afterAll(async () => {
   await Promise.all([one?.stop(), two?.stop()]);
-  await world?.remove();
+  await environment?.remove();
 });
 
-/** An organization with one service, whose pipes have 2 cores, and a key of it. */
+/** An organization with a key and one service, whose pipes have 2 cores. */
 class Tenant {
   readonly organizationId: string;
   readonly service: string;
@@ -73,15 +73,15 @@ class Tenant {
 }
 
 async function addTenant(): Promise<Tenant> {
-  const organizationId = await world.addOrganization();
-  const service = await world.addService(organizationId);
-  await world.addScaling(service, {}, 2);
-  const tenant = new Tenant(organizationId, service, await world.addKey({ organizationId }));
+  const organizationId = await environment.addOrganization();
+  const service = await environment.addService(organizationId);
+  await environment.addScaling(service, {}, 2);
+  const tenant = new Tenant(organizationId, service, await environment.addKey({ organizationId }));
   await both(tenant.scaling(), 200, "2000");
   return tenant;
 }
 
-/** Both processes come to answer with this status and text, and alike. */
+/** Waits until both processes return the same response with this status and text. */
 async function both(ask: Ask, status: number, text = ""): Promise<void> {
   await waitFor(
     async () => {
@@ -90,19 +90,24 @@ async function both(ask: Ask, status: number, text = ""): Promise<void> {
       const [first, second] = answers.map(told);
       return (expected && isDeepStrictEqual(first, second)) || Promise.reject(new Error(inspect(answers)));
     },
-    { what: `both to answer ${ask.method ?? "GET"} ${ask.path} with ${status} ${text}`, intervalMs: 5 },
+    { what: `both to respond to ${ask.method ?? "GET"} ${ask.path} with ${status} ${text}`, intervalMs: 5 },
   );
 }
 
-/** What a client is told, apart from the id of its request. */
+/** Returns the response without the request ID. */
 function told({ status, body }: Answer): unknown {
   const { requestId: _id, ...rest } = Object(body);
   return { status, ...rest };
 }
 
-/** Changes an object as a person with kubectl would. */
-function edit(resource: Resource, name: string, body: object, namespace = world.records): Promise<unknown> {
-  return world.admin.json({
+/** Changes an object as a user does with kubectl. */
+function edit(
+  resource: Resource,
+  name: string,
+  body: object,
+  namespace = environment.records,
+): Promise<unknown> {
+  return environment.admin.json({
     method: "PATCH",
     path: objectPath(resource, namespace, name),
     patchType: "application/merge-patch+json",
@@ -110,21 +115,21 @@ function edit(resource: Resource, name: string, body: object, namespace = world.
   });
 }
 
-function remove(resource: Resource, name: string, namespace = world.records): Promise<unknown> {
-  return world.admin.json({ method: "DELETE", path: objectPath(resource, namespace, name) });
+function remove(resource: Resource, name: string, namespace = environment.records): Promise<unknown> {
+  return environment.admin.json({ method: "DELETE", path: objectPath(resource, namespace, name) });
 }
 
 const EIGHT_CORES = { replicaCpuMillicores: 8000, replicaMemoryGb: 32 };
 
-describe("what one process has changed, both tell", () => {
-  it("a size, once all pipes have it", async () => {
+describe("a change by one process", () => {
+  it("shows in both: a size that all pipes run", async () => {
     const tenant = await addTenant();
     expect((await one.ask(tenant.scaling(EIGHT_CORES))).status).toBe(200);
-    await world.report(tenant.service, 8);
+    await environment.report(tenant.service, 8);
     await both(tenant.scaling(), 200, "8000");
   });
 
-  it("a backup configuration, and the change that the other makes of it", async () => {
+  it("shows in both: a backup configuration, also after a change by the other", async () => {
     const tenant = await addTenant();
     expect((await one.ask(tenant.backup({ backupPeriodInHours: 12 }))).status).toBe(200);
     await both(tenant.backup(), 200, '"backupPeriodInHours":12');
@@ -135,17 +140,17 @@ describe("what one process has changed, both tell", () => {
     await both(tenant.backup(), 200, '"backupRetentionPeriodInHours":48');
   });
 
-  it("a member that is gone", async () => {
+  it("shows in both: a removed member", async () => {
     const tenant = await addTenant();
-    await addMembers(world, tenant.organizationId, { ada: "admin", bob: "developer" });
+    await addMembers(environment, tenant.organizationId, { ada: "admin", bob: "developer" });
     expect((await one.ask(tenant.removal("bob"))).status).toBe(200);
     expect((await two.ask(tenant.removal("bob"))).status).toBe(404);
     expect((await one.ask(tenant.removal("bob"))).status).toBe(404);
   });
 });
 
-describe("what a person has changed, both tell", () => {
-  it("a key that is disabled, enabled, and deleted", async () => {
+describe("a change by a user", () => {
+  it("shows in both: a key that is disabled, enabled and deleted", async () => {
     const tenant = await addTenant();
     const { name } = tenant.key.record.metadata;
     await edit(SECRETS, name, { stringData: { state: "disabled" } });
@@ -156,7 +161,7 @@ describe("what a person has changed, both tell", () => {
     await both(tenant.organizations(), 401);
   });
 
-  it("the roles and addresses of a key", async () => {
+  it("shows in both: roles and addresses of a key", async () => {
     const tenant = await addTenant();
     const { name } = tenant.key.record.metadata;
     await edit(SECRETS, name, { stringData: { roles: "[developer]" } });
@@ -166,50 +171,50 @@ describe("what a person has changed, both tell", () => {
     await both(tenant.scaling(), 403, "address");
   });
 
-  it("another key, and when it was used", async () => {
+  it("shows in both: a new key and its last use", async () => {
     const tenant = await addTenant();
     const { organizationId } = tenant;
-    const { id } = await world.addKey({ organizationId });
+    const { id } = await environment.addKey({ organizationId });
     await both(tenant.keys(), 200, id);
     const name = `key-usage-${organizationId}`;
-    // The processes write it too: the record may be there.
+    // The processes write this record too, so it may exist.
     const labels = recordLabels("key-usage", organizationId);
-    await apply(world.cluster, [
+    await apply(environment.cluster, [
       {
         apiVersion: "v1",
         kind: "ConfigMap",
-        metadata: { name, namespace: world.records, labels },
+        metadata: { name, namespace: environment.records, labels },
         data: { [id]: "2026-04-05T06:07:00Z" },
       },
     ]);
     await both(tenant.keys(), 200, "2026-04-05T06:07:00.000Z");
   });
 
-  it("the name of an organization", async () => {
+  it("shows in both: the name of an organization", async () => {
     const tenant = await addTenant();
     await edit(CONFIG_MAPS, `organization-${tenant.organizationId}`, { data: { name: "Renamed" } });
     await both(tenant.organizations(), 200, "Renamed");
   });
 
-  it("a service that is made, moved to another namespace, and deleted", async () => {
+  it("shows in both: a service that is created, moved to another namespace and deleted", async () => {
     const tenant = await addTenant();
-    const service = await world.addService(tenant.organizationId);
+    const service = await environment.addService(tenant.organizationId);
     await both(tenant.scaling(undefined, service), 400, "No database pipe");
-    await world.addScaling(service, {}, 3);
+    await environment.addScaling(service, {}, 3);
     await both(tenant.scaling(undefined, service), 200, "3000");
-    await edit(CONFIG_MAPS, `service-${service}`, { data: { namespace: world.records } });
+    await edit(CONFIG_MAPS, `service-${service}`, { data: { namespace: environment.records } });
     await both(tenant.scaling(undefined, service), 400, "No database pipe");
     await remove(CONFIG_MAPS, `service-${service}`);
     await both(tenant.scaling(undefined, service), 404);
   });
 
-  it("a scaling that is suspended, resumed, and deleted", async () => {
+  it("shows in both: a PipeScaling that is suspended, resumed and deleted", async () => {
     const tenant = await addTenant();
-    await edit(PIPE_SCALINGS, tenant.service, { spec: { suspend: true } }, world.pipes);
+    await edit(PIPE_SCALINGS, tenant.service, { spec: { suspend: true } }, environment.pipes);
     await both(tenant.scaling(EIGHT_CORES), 409);
-    await edit(PIPE_SCALINGS, tenant.service, { spec: { suspend: null } }, world.pipes);
+    await edit(PIPE_SCALINGS, tenant.service, { spec: { suspend: null } }, environment.pipes);
     await both(tenant.scaling(EIGHT_CORES), 200, "8000");
-    await remove(PIPE_SCALINGS, tenant.service, world.pipes);
+    await remove(PIPE_SCALINGS, tenant.service, environment.pipes);
     await both(tenant.scaling(), 400, "No database pipe");
   });
 });

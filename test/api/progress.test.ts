@@ -9,12 +9,17 @@ import type { PipeScalingSpec, PipeScalingStatus } from "../../src/crd/pipe-scal
 import { sizeOfCores } from "../../src/domain/size.ts";
 import { objectPath } from "../../src/kube/paths.ts";
 import type { Answer, Ask } from "./client.ts";
+import {
+  createTestEnvironment,
+  PIPE_SCALINGS,
+  type RunningApi,
+  type TestEnvironment,
+} from "./environment.ts";
 import { fieldsOf, onTheWayTo, refusedAt, reportStatus, scaledTo } from "./statuses.ts";
-import { createWorld, PIPE_SCALINGS, type RunningApi, type World } from "./world.ts";
 
 const TEMPLATE = "/v1/organizations/{organizationId}/services/{serviceId}/pipesCdcScaling/progress";
 
-let world: World;
+let environment: TestEnvironment;
 let api: RunningApi;
 let organizationId: string;
 let admin: string;
@@ -22,18 +27,22 @@ let developer: string;
 let stranger: string;
 
 beforeAll(async () => {
-  world = await createWorld("progress");
-  api = await world.startReadyApi({ pathAliases: new Map([["clickpipesCdcScaling", "pipesCdcScaling"]]) });
-  organizationId = await world.addOrganization();
-  ({ authorization: admin } = await world.addKey({ organizationId }));
-  ({ authorization: developer } = await world.addKey({ organizationId, roles: ["developer"] }));
-  ({ authorization: stranger } = await world.addKey({ organizationId: await world.addOrganization() }));
-  for (const key of [admin, developer, stranger]) await api.admits(key);
+  environment = await createTestEnvironment("progress");
+  api = await environment.startReadyApi({
+    pathAliases: new Map([["clickpipesCdcScaling", "pipesCdcScaling"]]),
+  });
+  organizationId = await environment.addOrganization();
+  ({ authorization: admin } = await environment.addKey({ organizationId }));
+  ({ authorization: developer } = await environment.addKey({ organizationId, roles: ["developer"] }));
+  ({ authorization: stranger } = await environment.addKey({
+    organizationId: await environment.addOrganization(),
+  }));
+  for (const key of [admin, developer, stranger]) await api.waitForKey(key);
 });
 
 afterAll(async () => {
   await api?.stop();
-  await world?.remove();
+  await environment?.remove();
 });
 
 function pathOf(service: string, segment = "pipesCdcScaling"): string {
@@ -56,7 +65,7 @@ async function patch(service: string, cores: number) {
   return answer.headers["x-request-id"];
 }
 
-/** What is told once the API has seen what the test waits for. */
+/** Waits for a progress that satisfies the condition, and returns it. */
 async function progressOnce(
   service: string,
   seen: (progress: PipeScalingProgressObject) => boolean,
@@ -67,21 +76,21 @@ async function progressOnce(
       const progress = status === 200 && successEnvelope(pipeScalingProgress).parse(body).result;
       return progress && seen(progress) && progress;
     },
-    { what: "the progress to be told" },
+    { what: "the API to see the progress" },
   );
 }
 
-/** A service with a PipeScaling, known to the API. */
+/** Creates a service with a PipeScaling, and waits until the API sees it. */
 async function serviceWith(spec: PipeScalingSpec, status?: PipeScalingStatus): Promise<string> {
-  const service = await world.addService(organizationId);
-  await world.addScaling(service, spec);
-  if (status) await reportStatus(world, service, status);
+  const service = await environment.addService(organizationId);
+  await environment.addScaling(service, spec);
+  if (status) await reportStatus(environment, service, status);
   await progressOnce(service, ({ reason }) => !status || reason !== "Pending");
   return service;
 }
 
 describe("GET pipesCdcScaling/progress", () => {
-  it("tells of the caller's own request at once, and then what the controller says of it", async () => {
+  it("returns the caller's own request at once, and then the state that the controller reports", async () => {
     const service = await serviceWith({}, scaledTo(1));
     const requestId = await patch(service, 4);
 
@@ -97,7 +106,7 @@ describe("GET pipesCdcScaling/progress", () => {
       requestId,
     });
 
-    await reportStatus(world, service, onTheWayTo(4, 1, requestId));
+    await reportStatus(environment, service, onTheWayTo(4, 1, requestId));
     expect(await progressOnce(service, ({ reason }) => reason === "Progressing")).toMatchObject({
       state: "propagating",
       pipes: { total: 3, updated: 1 },
@@ -105,7 +114,7 @@ describe("GET pipesCdcScaling/progress", () => {
       startedAt: "2026-01-31T12:00:00.000Z",
     });
 
-    await reportStatus(world, service, scaledTo(4, requestId));
+    await reportStatus(environment, service, scaledTo(4, requestId));
     expect(await progressOnce(service, ({ state }) => state === "scaled")).toMatchObject({
       effective: { replicaCpuMillicores: 4000, replicaMemoryGb: 16 },
       pipes: { total: 3, updated: 3 },
@@ -113,14 +122,14 @@ describe("GET pipesCdcScaling/progress", () => {
     });
   });
 
-  it("tells which request has taken the place of the caller's, and of a size that came by none", async () => {
+  it("returns the request that replaced the caller's, and a size without a request", async () => {
     const service = await serviceWith({}, scaledTo(1));
     await patch(service, 2);
     const second = await patch(service, 4);
     expect((await ask(service)).text).toContain(`"requestId":"${second}"`);
-    await world.admin.json({
+    await environment.admin.json({
       method: "PATCH",
-      path: objectPath(PIPE_SCALINGS, world.pipes, service),
+      path: objectPath(PIPE_SCALINGS, environment.pipes, service),
       patchType: "application/merge-patch+json",
       body: { spec: fieldsOf(sizeOfCores(8)) },
     });
@@ -129,19 +138,19 @@ describe("GET pipesCdcScaling/progress", () => {
     expect(edited).not.toHaveProperty("requestId");
   });
 
-  it("is suspended, and goes on", async () => {
+  it("reports suspended, and continues after a resume", async () => {
     const service = await serviceWith({ suspend: true });
     expect(await progressOnce(service, () => true)).toMatchObject({
       state: "suspended",
       reason: "Suspended",
     });
-    const path = objectPath(PIPE_SCALINGS, world.pipes, service);
+    const path = objectPath(PIPE_SCALINGS, environment.pipes, service);
     const patchType = "application/merge-patch+json";
-    await world.admin.json({ method: "PATCH", path, patchType, body: { spec: { suspend: null } } });
+    await environment.admin.json({ method: "PATCH", path, patchType, body: { spec: { suspend: null } } });
     await progressOnce(service, ({ state }) => state === "propagating");
   });
 
-  it("names the pipes that failed, and none of the cluster's words about them", async () => {
+  it("names the failed pipes without messages of the cluster", async () => {
     const service = await serviceWith(fieldsOf(sizeOfCores(4)), refusedAt(4, 1));
     const { text, body } = await ask(service, { authorization: developer });
     const { result } = successEnvelope(pipeScalingProgress).parse(body);
@@ -153,26 +162,26 @@ describe("GET pipesCdcScaling/progress", () => {
     expect(text).not.toMatch(/worker-7|tenant|quota/);
   });
 
-  it("is told where no size has been reached yet", async () => {
+  it("is available before any size is reached", async () => {
     const service = await serviceWith({});
     expect((await ask(service)).body).toMatchObject({
       result: { state: "propagating", reason: "Pending", failures: [] },
     });
   });
 
-  it("answers 400 where no pipe was ever provisioned", async () => {
-    const service = await world.addService(organizationId);
+  it("returns 400 for a service without pipes", async () => {
+    const service = await environment.addService(organizationId);
     const answer = await waitFor(
       async () => {
         const asked = await ask(service);
         return asked.status === 400 && asked;
       },
-      { what: "the service to be known" },
+      { what: "the API to see the service" },
     );
     expect(answer.text).toContain("No database pipe has been provisioned");
   });
 
-  it("answers by an alias of its path, and HEAD as GET without a body", async () => {
+  it("responds under an alias of its path, and to HEAD like GET without a body", async () => {
     const service = await serviceWith({}, scaledTo(2));
     const direct = await ask(service);
     const { requestId } = successEnvelope(pipeScalingProgress).parse(direct.body);
@@ -186,7 +195,7 @@ describe("GET pipesCdcScaling/progress", () => {
     expect(line).toMatchObject({ route: TEMPLATE });
   });
 
-  it("answers the same for another's service as for what is absent, and takes no other method", async () => {
+  it("gets the same response for another tenant's service as for an absent one, and allows no other method", async () => {
     const service = await serviceWith({}, scaledTo(2));
     const path = pathOf(service);
     const foreign = await api.ask({ path, authorization: stranger });

@@ -1,32 +1,32 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { basic, type KeyRecord } from "../gen/records.ts";
+import { basic, type KeyRecord } from "../support/fixtures/records.ts";
 import { type Answer, type Ask, exchangeRaw } from "./client.ts";
-import { createWorld, type RunningApi, type World } from "./world.ts";
+import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
 
 const SLOW = { rateWindowMs: 55_000, failedLogins: 2 };
 
-let world: World;
+let environment: TestEnvironment;
 let trusting: RunningApi;
 let direct: RunningApi;
 let key: KeyRecord;
 
 beforeAll(async () => {
-  world = await createWorld("proxies");
-  const organizationId = await world.addOrganization();
-  key = await world.addKey({
+  environment = await createTestEnvironment("proxies");
+  const organizationId = await environment.addOrganization();
+  key = await environment.addKey({
     organizationId,
     ipAccessList: [
       { description: "office", source: "203.0.113.0/24" },
       { description: "laboratory", source: "2001:db8:1::/48" },
     ],
   });
-  trusting = await world.startReadyApi({ ...SLOW, trustedProxies: ["127.0.0.1", "10.0.0.0/8"] });
-  direct = await world.startReadyApi(SLOW);
+  trusting = await environment.startReadyApi({ ...SLOW, trustedProxies: ["127.0.0.1", "10.0.0.0/8"] });
+  direct = await environment.startReadyApi(SLOW);
 });
 
 afterAll(async () => {
   await Promise.all([trusting?.stop(), direct?.stop()]);
-  await world?.remove();
+  await environment?.remove();
 });
 
 type Forwarded = string | string[] | undefined;
@@ -36,7 +36,7 @@ function list(api: RunningApi, authorization: string, forwarded: Forwarded, more
   return api.ask({ path: "/v1/organizations", authorization, headers });
 }
 
-describe("behind a proxy that is trusted", () => {
+describe("behind a trusted proxy", () => {
   const given: readonly (readonly [Forwarded, number])[] = [
     ["203.0.113.7", 200],
     ["2001:db8:1::7", 200],
@@ -63,7 +63,7 @@ describe("behind a proxy that is trusted", () => {
     },
   );
 
-  it("no other header is believed", async () => {
+  it("no other header determines the address", async () => {
     const more = {
       Forwarded: "for=203.0.113.7",
       "X-Real-IP": "203.0.113.7",
@@ -89,32 +89,32 @@ describe("behind a proxy that is trusted", () => {
   });
 });
 
-describe("the log", () => {
+describe("a log line", () => {
   const lineOf = (api: RunningApi, requestId: unknown) =>
     api.log.find((line) => line["requestId"] === requestId && line["msg"] === "request");
 
   const asked: readonly (readonly [what: string, Ask, status: number])[] = [
-    ["an admitted request", { path: "/v1/organizations" }, 200],
-    ["a guess", { path: "/v1/organizations", authorization: basic("A".repeat(20), "wrong") }, 401],
+    ["an authorized request", { path: "/v1/organizations" }, 200],
+    ["a wrong secret", { path: "/v1/organizations", authorization: basic("A".repeat(20), "wrong") }, 401],
     ["a request without credentials", { path: "/v1/organizations", authorization: undefined }, 401],
-    ["a page", { path: "/openapi.json" }, 200],
-    ["a path of nothing", { path: "/nothing" }, 404],
-    ["an expectation", { path: "/v1/organizations", headers: { Expect: "a miracle" } }, 417],
+    ["a public page", { path: "/openapi.json" }, 200],
+    ["an unknown path", { path: "/nothing" }, 404],
+    ["an unknown expectation", { path: "/v1/organizations", headers: { Expect: "a miracle" } }, 417],
   ];
-  it.each(asked)("has the address that %s comes from, as it is believed", async (_, ask, status) => {
+  it.each(asked)("has the client address of %s", async (_, ask, status) => {
     const headers = { ...ask.headers, "X-Forwarded-For": "198.51.100.1, 203.0.113.9" };
     const answer = await trusting.ask({ authorization: key.authorization, ...ask, headers });
     const line = lineOf(trusting, answer.headers["x-request-id"]);
     expect(line).toMatchObject({ client: "203.0.113.9", status });
   });
 
-  it("has the connection's address where nobody else is believed", async () => {
+  it("has the address of the connection without a trusted proxy", async () => {
     const answer = await list(direct, key.authorization, "203.0.113.9");
     const line = lineOf(direct, answer.headers["x-request-id"]);
     expect(line).toMatchObject({ client: "127.0.0.1", apiKey: key.id, status: 403 });
   });
 
-  it("has the connection's address of what is no request", async () => {
+  it("has the address of the connection for malformed HTTP", async () => {
     const answer = await exchangeRaw(trusting.url, "FOO / HTTP/1.1\r\nX-Forwarded-For: 203.0.113.9\r\n\r\n");
     const [, requestId] = /^x-request-id: (.*)\r$/im.exec(answer) ?? [];
     expect(lineOf(trusting, requestId)).toMatchObject({ client: "127.0.0.1", status: 400 });
@@ -122,11 +122,11 @@ describe("the log", () => {
 });
 
 describe("without a trusted proxy", () => {
-  it("X-Forwarded-For does not open what the access list closes", async () => {
+  it("X-Forwarded-For does not bypass the access list", async () => {
     expect((await list(direct, key.authorization, "203.0.113.7")).status).toBe(403);
   });
 
-  it("X-Forwarded-For does not make another source of one", async () => {
+  it("X-Forwarded-For does not change the source of the limits", async () => {
     const wrong = basic(key.keyId, "wrong");
     const seen: number[] = [];
     for (const last of [1, 2, 3]) seen.push((await list(direct, wrong, `203.0.113.${last}`)).status);
@@ -134,11 +134,11 @@ describe("without a trusted proxy", () => {
   });
 });
 
-describe("a proxy that cannot be understood", () => {
+describe("an invalid trusted proxy", () => {
   it.each(["10.0.0.0/33", "proxy.example.org", "010.0.0.1"])(
-    "keeps the API from starting: %s",
+    "prevents the start of the API: %s",
     async (proxy) => {
-      await expect(world.startApi({ trustedProxies: [proxy] })).rejects.toThrow(
+      await expect(environment.startApi({ trustedProxies: [proxy] })).rejects.toThrow(
         `The trusted proxy "${proxy}" is neither an IP address nor a CIDR, such as 10.0.0.0/8 or 2001:db8::1.`,
       );
     },

@@ -5,32 +5,38 @@ import { errorEnvelope } from "../../src/api/resources/envelopes.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, collectionPath, objectPath, SECRETS } from "../../src/kube/paths.ts";
 import { ORGANIZATION_LABEL, RESOURCE_LABEL, recordLabels } from "../../src/records/labels.ts";
-import { type KeyRecord, keyRecord, organizationRecord, serviceRecord } from "../gen/records.ts";
+import { type KeyRecord, keyRecord, organizationRecord, serviceRecord } from "../support/fixtures/records.ts";
 import type { Answer, Ask } from "./client.ts";
-import { membersRecord } from "./members-world.ts";
-import { clientOfText, createWorld, PIPE_SCALINGS, type RunningApi, type World } from "./world.ts";
+import {
+  clientOfText,
+  createTestEnvironment,
+  PIPE_SCALINGS,
+  type RunningApi,
+  type TestEnvironment,
+} from "./environment.ts";
+import { membersRecord } from "./member-records.ts";
 
 /*
- * People edit records. One that cannot be read fails what it is about, with an answer of the contract and one
- * line in the log, and nothing else.
+ * Users edit records. A malformed record fails only the requests that depend on it, with a documented response and
+ * one log line.
  */
 
-let world: World;
+let environment: TestEnvironment;
 let api: RunningApi;
 let sound: Tenant;
 const tenants = new Map<string, Tenant>();
 
 beforeAll(async () => {
-  world = await createWorld("records");
+  environment = await createTestEnvironment("records");
   sound = await addTenant();
   for (const [what, malformed] of TABLE) tenants.set(what, await addTenant(malformed));
-  // With everything there before, it has seen everything once it is ready.
-  api = await world.startReadyApi();
+  // The API starts last, so its caches have all records once it is ready.
+  api = await environment.startReadyApi();
 });
 
 afterAll(async () => {
   await api?.stop();
-  await world?.remove();
+  await environment?.remove();
 });
 
 interface Tenant {
@@ -55,11 +61,11 @@ function withData<T extends { readonly data: object }>(record: T, data: Data = {
   return { ...record, data: { ...record.data, ...data } };
 }
 
-/** An organization with everything, some of which may be malformed. */
+/** An organization with records of every kind, some of which may be malformed. */
 async function addTenant(malformed: Malformed = {}): Promise<Tenant> {
   const organization = organizationRecord({}, malformed.organization);
   const organizationId = organization.metadata.name.slice("organization-".length);
-  const made = serviceRecord({ organizationId, namespace: world.pipes });
+  const made = serviceRecord({ organizationId, namespace: environment.pipes });
   const service = made.metadata.name.slice("service-".length);
   const labels = { ...made.metadata.labels, ...malformed.serviceLabels };
   const key = keyRecord({ organizationId });
@@ -68,7 +74,7 @@ async function addTenant(malformed: Malformed = {}): Promise<Tenant> {
     metadata: { name, labels: recordLabels(kind, organizationId) },
     data,
   });
-  await world.addScaling(service, {}, 2);
+  await environment.addScaling(service, {}, 2);
   const records = [
     organization,
     withData({ ...made, metadata: { ...made.metadata, labels } }, malformed.service),
@@ -77,13 +83,13 @@ async function addTenant(malformed: Malformed = {}): Promise<Tenant> {
     configMap(`key-usage-${organizationId}`, "key-usage", malformed.usage),
     { ...key.record, stringData: { ...key.record.stringData, ...malformed.key } },
   ];
-  for (const record of records) await world.addRecord(record);
+  for (const record of records) await environment.addRecord(record);
   return { organizationId, service, key };
 }
 
 const PATCH = { method: "PATCH", headers: { "Content-Type": "application/json" } };
 
-/** The operations by the names that the table below has for them. */
+/** Operations by their names in the table below. */
 function operationsOf({ organizationId, service }: Tenant): Readonly<Record<string, Ask>> {
   const root = `/v1/organizations/${organizationId}`;
   const scaling = `${root}/services/${service}/pipesCdcScaling`;
@@ -100,7 +106,7 @@ function operationsOf({ organizationId, service }: Tenant): Readonly<Record<stri
   };
 }
 
-/** In a tenant without fault; ada is the only admin. */
+/** Statuses for a tenant with valid records, in which ada is the only admin. */
 const SOUND: Readonly<Record<string, number>> = {
   organizations: 200,
   keys: 200,
@@ -123,7 +129,7 @@ const ofService = (status: number) => ({
 const ofBackup = { backup: 500, "set backup": 500 };
 const ofBob = { "remove bob": 500 };
 
-/** Ten levels of ten: a few hundred bytes that would be as many gigabytes. */
+/** Aliases in ten levels of ten: a few hundred bytes that expand to gigabytes. */
 const BOMB = `a0: &a0 x\n${Array.from({ length: 10 }, (_, at) => {
   const aliases = Array.from({ length: 10 }, () => `*a${at}`);
   return `a${at + 1}: &a${at + 1} [${aliases.join(", ")}]\n`;
@@ -133,70 +139,90 @@ const BOB = "name: Bob\nemail: b@example.com\nrole: developer\njoinedAt: 2026-02
 
 type Row = readonly [what: string, malformed: Malformed, answers: Readonly<Record<string, number>>];
 
-/** What is malformed, and what is answered otherwise than without fault. */
+/** Malformed records, with the statuses that differ from a tenant with valid records. */
 const TABLE: readonly Row[] = [
   ["an organization without a name", { organization: { name: "" } }, all(500)],
   ["an organization without a tier", { organization: { tier: "" } }, all(500)],
-  ["an organization made at no time", { organization: { createdAt: "2026-13-01T00:00:00Z" } }, all(500)],
-  ["an organization whose YAML is none", { organization: { byocConfig: "[" } }, all(500)],
-  ["an organization whose YAML is something else", { organization: { byocConfig: "name: x" } }, all(500)],
+  [
+    "an organization with an invalid creation time",
+    { organization: { createdAt: "2026-13-01T00:00:00Z" } },
+    all(500),
+  ],
+  ["an organization with invalid YAML", { organization: { byocConfig: "[" } }, all(500)],
+  ["an organization with YAML of another type", { organization: { byocConfig: "name: x" } }, all(500)],
   ["an organization with an alias bomb", { organization: { privateEndpoints: BOMB } }, all(500)],
-  ["a tier that nobody has defined", { organization: { tier: "platinum" } }, { scale: 500 }],
-  ["a service in no namespace", { service: { namespace: "" } }, ofService(500)],
-  ["a service in what cannot be a namespace", { service: { namespace: "../kube-system" } }, ofService(500)],
+  ["an undefined tier", { organization: { tier: "platinum" } }, { scale: 500 }],
+  ["a service without a namespace", { service: { namespace: "" } }, ofService(500)],
+  ["a service with an invalid namespace", { service: { namespace: "../kube-system" } }, ofService(500)],
   ["a service without a name", { service: { name: "" } }, ofService(500)],
-  ["a service of nobody", { serviceLabels: { [ORGANIZATION_LABEL]: "" } }, ofService(404)],
-  ["a service of somebody", { serviceLabels: { [ORGANIZATION_LABEL]: "acme" } }, ofService(404)],
-  ["a service of another", { serviceLabels: { [ORGANIZATION_LABEL]: randomUUID() } }, ofService(404)],
-  ["a member whose YAML is none", { members: { bob: "userId: [" } }, ofBob],
+  [
+    "a service with an empty organization label",
+    { serviceLabels: { [ORGANIZATION_LABEL]: "" } },
+    ofService(404),
+  ],
+  [
+    "a service with an invalid organization label",
+    { serviceLabels: { [ORGANIZATION_LABEL]: "acme" } },
+    ofService(404),
+  ],
+  [
+    "a service of another organization",
+    { serviceLabels: { [ORGANIZATION_LABEL]: randomUUID() } },
+    ofService(404),
+  ],
+  ["a member with invalid YAML", { members: { bob: "userId: [" } }, ofBob],
   ["a member with an alias bomb", { members: { bob: BOMB } }, ofBob],
   ["a member that is a list", { members: { bob: "- userId: bob" } }, ofBob],
   ["a member without a role", { members: { bob: "userId: bob\n" } }, ofBob],
-  ["a member that is another user", { members: { bob: `userId: eve\n${BOB}` } }, ofBob],
-  ["a member that is there twice", { members: { bob2: `userId: bob\n${BOB}` } }, {}],
-  ["a member with a field twice", { members: { bob: `userId: bob\nrole: admin\n${BOB}` } }, ofBob],
-  ["the only admin", { members: { ada: "userId: ada\nrole: admin" } }, { "remove ada": 500 }],
-  ["a backup period of no number", { backup: { backupPeriodInHours: "daily" } }, ofBackup],
-  ["a backup period that does not exist", { backup: { backupPeriodInHours: "7" } }, ofBackup],
-  ["a backup retention of half a day", { backup: { backupRetentionPeriodInHours: "12" } }, ofBackup],
-  ["a backup at no full hour", { backup: { backupStartTime: "5:30" } }, ofBackup],
+  ["a member with the ID of another user", { members: { bob: `userId: eve\n${BOB}` } }, ofBob],
+  ["a member with two entries", { members: { bob2: `userId: bob\n${BOB}` } }, {}],
+  ["a member with a duplicate field", { members: { bob: `userId: bob\nrole: admin\n${BOB}` } }, ofBob],
   [
-    "a start time beside its period",
+    "the only admin as a malformed member",
+    { members: { ada: "userId: ada\nrole: admin" } },
+    { "remove ada": 500 },
+  ],
+  ["a backup period that is not a number", { backup: { backupPeriodInHours: "daily" } }, ofBackup],
+  ["a backup period that is not allowed", { backup: { backupPeriodInHours: "7" } }, ofBackup],
+  ["a backup retention of half a day", { backup: { backupRetentionPeriodInHours: "12" } }, ofBackup],
+  ["a backup that starts within an hour", { backup: { backupStartTime: "5:30" } }, ofBackup],
+  [
+    "a start time with a period that does not allow it",
     { backup: { backupPeriodInHours: "12", backupStartTime: "5:00" } },
     ofBackup,
   ],
-  ["a use of a key at no time", { usage: { [randomUUID()]: "yesterday" } }, {}],
-  ["a key with an id that is none", { key: { id: "1" } }, all(401)],
+  ["a key usage with an invalid time", { usage: { [randomUUID()]: "yesterday" } }, {}],
+  ["a key with an invalid ID", { key: { id: "1" } }, all(401)],
   ["a key without a name", { key: { name: "" } }, all(401)],
   ["a key with a short suffix", { key: { keySuffix: "abc" } }, all(401)],
   ["a key without a hash", { key: { secretHash: "" } }, all(401)],
   ["a key with a hash of another kind", { key: { secretHash: `sha1:${"0".repeat(40)}` } }, all(401)],
-  ["a key in no known state", { key: { state: "Enabled" } }, all(401)],
-  ["a key whose roles are no list", { key: { roles: "admin" } }, all(401)],
-  ["a key whose roles are a bomb", { key: { roles: BOMB } }, all(401)],
-  ["a key made at no time", { key: { createdAt: "yesterday" } }, all(401)],
-  ["a key that expires at no time", { key: { expireAt: "never" } }, all(401)],
-  ["a key with addresses that are no list", { key: { ipAccessList: "10.0.0.0/8" } }, all(401)],
-  ["a key with an address that is none", { key: { ipAccessList: "- source: office" } }, all(403)],
+  ["a key with an unknown state", { key: { state: "Enabled" } }, all(401)],
+  ["a key whose roles are not a list", { key: { roles: "admin" } }, all(401)],
+  ["a key with an alias bomb as roles", { key: { roles: BOMB } }, all(401)],
+  ["a key with an invalid creation time", { key: { createdAt: "yesterday" } }, all(401)],
+  ["a key with an invalid expiry time", { key: { expireAt: "never" } }, all(401)],
+  ["a key whose addresses are not a list", { key: { ipAccessList: "10.0.0.0/8" } }, all(401)],
+  ["a key with an invalid address", { key: { ipAccessList: "- source: office" } }, all(403)],
 ];
 
-/** These can be read: what they name is not there. */
-const READABLE = new Set(["a tier that nobody has defined", "a service of another"]);
+/** These records are well-formed, but refer to something that does not exist. */
+const READABLE = new Set(["an undefined tier", "a service of another organization"]);
 
-/** The version of each object that there is. When a key was last used is written at another time. */
+/** Returns the version of each object, except key usage, which the API writes at any time. */
 async function inventory(): Promise<string[]> {
   const labelSelector = `${RESOURCE_LABEL},${RESOURCE_LABEL}!=key-usage`;
   const collections = [
-    { path: collectionPath(CONFIG_MAPS, world.records), query: { labelSelector } },
-    { path: collectionPath(SECRETS, world.records), query: { labelSelector } },
-    { path: collectionPath(PIPE_SCALINGS, world.pipes) },
+    { path: collectionPath(CONFIG_MAPS, environment.records), query: { labelSelector } },
+    { path: collectionPath(SECRETS, environment.records), query: { labelSelector } },
+    { path: collectionPath(PIPE_SCALINGS, environment.pipes) },
   ];
-  const lists = collections.map((request) => world.admin.json<{ items: KubeObject[] }>(request));
+  const lists = collections.map((request) => environment.admin.json<{ items: KubeObject[] }>(request));
   const found = (await Promise.all(lists)).flatMap(({ items }) => items);
   return found.map(({ metadata }) => `${metadata.uid} ${metadata.resourceVersion}`);
 }
 
-/** The versions of a tenant's records that the log has told of. */
+/** Returns the versions of a tenant's records in the log. */
 function versionsTold({ organizationId, service, key }: Tenant): unknown[] {
   const names = [organizationId, service, key.record.metadata.name];
   return api.log
@@ -212,7 +238,7 @@ function ask({ key }: Tenant, request: Ask): Promise<Answer> {
 
 const OUR_FAULT = "Something went wrong on our side. Quote the request id when you report it.";
 
-describe("a malformed record fails what it is about, changes nothing, and is told once a version", () => {
+describe("a malformed record fails only dependent requests, changes nothing, and is logged once per version", () => {
   it.each(TABLE)("%s", async (what, _malformed, answers) => {
     const tenant = tenants.get(what);
     if (!tenant) throw new Error(`there is no tenant with ${what}`);
@@ -239,7 +265,7 @@ describe("a malformed record fails what it is about, changes nothing, and is tol
     expect(versions).toEqual([...new Set(versions)]);
   });
 
-  it("and no other tenant", async () => {
+  it("does not affect other tenants", async () => {
     for (const [name, request] of Object.entries(operationsOf(sound))) {
       expect({ name, status: (await ask(sound, request)).status }).toEqual({ name, status: SOUND[name] });
     }
@@ -247,12 +273,12 @@ describe("a malformed record fails what it is about, changes nothing, and is tol
   });
 });
 
-describe("a record that a person edits", () => {
-  it("is told for each version that is malformed, and answers again once it is none", async () => {
+describe("a record that a user edits", () => {
+  it("is logged for each malformed version, and works again once it is valid", async () => {
     const tenant = await addTenant();
-    const path = objectPath(CONFIG_MAPS, world.records, `organization-${tenant.organizationId}`);
+    const path = objectPath(CONFIG_MAPS, environment.records, `organization-${tenant.organizationId}`);
     const edit = (name: string) =>
-      world.admin.json({
+      environment.admin.json({
         method: "PATCH",
         path,
         patchType: "application/merge-patch+json",
@@ -260,7 +286,7 @@ describe("a record that a person edits", () => {
       });
     const until = (status: number) =>
       waitFor(async () => (await ask(tenant, { path: "/v1/organizations" })).status === status, {
-        what: `the organization to be answered with ${status}`,
+        what: `the status ${status} for the organization`,
       });
     const malformed = async () => {
       const { text } = await clientOfText(api.opsUrl)("/metrics");
@@ -282,14 +308,16 @@ describe("a record that a person edits", () => {
   });
 });
 
-describe("a PipeScaling whose status says no size", () => {
-  it("is answered 503 to reading, and takes a size all the same", async () => {
+describe("a PipeScaling without a size in its status", () => {
+  it("returns 503 for reads, and accepts a new size", async () => {
     const tenant = await addTenant();
     const { scaling = { path: "" }, scale = { path: "" } } = operationsOf(tenant);
-    await waitFor(async () => (await ask(tenant, scaling)).status === 200, { what: "the size to be known" });
-    await world.admin.json({
+    await waitFor(async () => (await ask(tenant, scaling)).status === 200, {
+      what: "the API to see the size",
+    });
+    await environment.admin.json({
       method: "PATCH",
-      path: `${objectPath(PIPE_SCALINGS, world.pipes, tenant.service)}/status`,
+      path: `${objectPath(PIPE_SCALINGS, environment.pipes, tenant.service)}/status`,
       patchType: "application/merge-patch+json",
       body: { status: { observedGeneration: 1, effective: null } },
     });
@@ -298,7 +326,7 @@ describe("a PipeScaling whose status says no size", () => {
         const seen = await ask(tenant, scaling);
         return seen.status === 503 && seen;
       },
-      { what: "the status to be known" },
+      { what: "the API to see the status" },
     );
     errorEnvelope.parse(answer.body);
     expect((await ask(tenant, scale)).status).toBe(200);

@@ -3,30 +3,32 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { successEnvelope } from "../../src/api/resources/envelopes.ts";
 import { listServices } from "../../src/api/resources/services/routes.ts";
-import { serviceRecord } from "../gen/records.ts";
-import { createWorld, type RunningApi, type World } from "./world.ts";
+import { serviceRecord } from "../support/fixtures/records.ts";
+import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
 
-let world: World;
+let environment: TestEnvironment;
 let api: RunningApi;
 let organizationId: string;
 let authorization: string;
 
 beforeAll(async () => {
-  world = await createWorld("services");
-  api = await world.startReadyApi();
-  organizationId = await world.addOrganization();
-  ({ authorization } = await world.addKey({ organizationId }));
-  await api.admits(authorization);
+  environment = await createTestEnvironment("services");
+  api = await environment.startReadyApi();
+  organizationId = await environment.addOrganization();
+  ({ authorization } = await environment.addKey({ organizationId }));
+  await api.waitForKey(authorization);
 });
 
 afterAll(async () => {
   await api?.stop();
-  await world?.remove();
+  await environment?.remove();
 });
 
 async function addService(name: string, organization = organizationId): Promise<string> {
   const id = randomUUID();
-  await world.addRecord(serviceRecord({ id, name, organizationId: organization, namespace: world.pipes }));
+  await environment.addRecord(
+    serviceRecord({ id, name, organizationId: organization, namespace: environment.pipes }),
+  );
   return id;
 }
 
@@ -37,12 +39,12 @@ async function list() {
 }
 
 describe("GET services", () => {
-  it("lists id and name of every service of the organization, by name and then by id", async () => {
+  it("lists the ID and name of every service of the organization, sorted by name and then by ID", async () => {
     expect(await list()).toEqual([]);
     const ids = await Promise.all(["orders", "Billing", "orders", "ünits"].map((name) => addService(name)));
     const [orders = "", billing = "", alsoOrders = "", units = ""] = ids;
-    await addService("another's", await world.addOrganization());
-    await waitFor(async () => (await list()).length === ids.length, { what: "the services to be known" });
+    await addService("another's", await environment.addOrganization());
+    await waitFor(async () => (await list()).length === ids.length, { what: "the API to see the services" });
     const [first = "", second = ""] = [orders, alsoOrders].sort();
     expect(await list()).toEqual([
       { id: billing, name: "Billing" },
@@ -52,17 +54,17 @@ describe("GET services", () => {
     ]);
   });
 
-  it("leaves out a service whose record is malformed, and lists it again once it is repaired", async () => {
+  it("omits a service with a malformed record, and lists it again once the record is repaired", async () => {
     const before = (await list()).length;
-    const record = serviceRecord({ organizationId, namespace: world.pipes, name: "malformed" });
+    const record = serviceRecord({ organizationId, namespace: environment.pipes, name: "malformed" });
     const malformed = { ...record, data: { ...record.data, namespace: "Not A Namespace" } };
-    await world.addRecord(malformed);
+    await environment.addRecord(malformed);
     const known = await addService("known");
-    await waitFor(async () => (await list()).some(({ id }) => id === known), { what: "both to be known" });
+    await waitFor(async () => (await list()).some(({ id }) => id === known), { what: "the API to see both" });
     expect(await list()).toHaveLength(before + 1);
-    await world.replaceRecord(record);
+    await environment.replaceRecord(record);
     await waitFor(async () => (await list()).length === before + 2, {
-      what: "the repaired record to be known",
+      what: "the API to see the repaired record",
     });
   });
 });

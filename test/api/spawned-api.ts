@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { inject } from "vitest";
 import { type Client, clientOf } from "./client.ts";
-import { clientOfText, type World } from "./world.ts";
+import { clientOfText, type TestEnvironment } from "./environment.ts";
 
 const MAIN = inject("program");
 
@@ -11,7 +11,7 @@ export interface SpawnedApi {
   readonly url: string;
   readonly opsUrl: string;
   readonly ask: Client;
-  /** The lines of its log so far. */
+  /** Log lines so far. */
   log(): Readonly<Record<string, unknown>>[];
   stop(): Promise<void>;
 }
@@ -19,18 +19,18 @@ export interface SpawnedApi {
 export interface SpawnOptions {
   readonly port?: number;
   readonly flags?: readonly string[];
-  /** Options of Node itself. */
+  /** Options of Node. */
   readonly nodeArgs?: readonly string[];
 }
 
 const UNLIMITED = ["--rate-limit", "0", "--failed-logins", "0"];
 
-/** The API as a process of its own, as it is shipped, with its caches filled. */
+/** Starts the bundled API as a separate process, and waits until its caches are filled. */
 export async function spawnApi(
-  world: Pick<World, "kubeconfig" | "records">,
+  environment: Pick<TestEnvironment, "kubeconfig" | "records">,
   { port = 0, flags = UNLIMITED, nodeArgs = [] }: SpawnOptions = {},
 ): Promise<SpawnedApi> {
-  const where = ["--kubeconfig", world.kubeconfig, "--namespace", world.records];
+  const where = ["--kubeconfig", environment.kubeconfig, "--namespace", environment.records];
   const ports = ["--port", String(port), "--ops-port", "0"];
   const child = spawn(process.execPath, [...nodeArgs, MAIN, "api", ...where, ...ports, ...flags], {
     env: {},

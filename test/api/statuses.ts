@@ -1,13 +1,13 @@
 import type { Condition, PipeScalingStatus } from "../../src/crd/pipe-scaling.ts";
 import { describeSize, type Size, sizeOfCores } from "../../src/domain/size.ts";
 import { objectPath } from "../../src/kube/paths.ts";
-import { PIPE_SCALINGS, type World } from "./world.ts";
+import { PIPE_SCALINGS, type TestEnvironment } from "./environment.ts";
 
-/** What the controller says of a service's pipes, written by a test in its place. */
+/** The status of a service, written by a test in place of the controller. */
 
 export const STARTED = "2026-01-31T12:00:00Z";
 
-/** Of the cluster, which are nobody's to read but the operator's. */
+/** Messages of the cluster, which callers of the API must not see. */
 export const CLUSTERS_WORDS = "exceeded quota: tenant-b, node worker-7";
 
 export function fieldsOf(size: Size) {
@@ -29,7 +29,7 @@ export function conditions(of: Readonly<Record<string, Condition["status"]>>, re
   }));
 }
 
-/** All of three pipes have it. */
+/** All three pipes have the size. */
 export function scaledTo(cores: number, requestId?: string): PipeScalingStatus {
   return {
     conditions: conditions({ Ready: "True" }, "Scaled"),
@@ -45,7 +45,7 @@ export function scaledTo(cores: number, requestId?: string): PipeScalingStatus {
   };
 }
 
-/** One of three pipes has it, and the others had another size until now. */
+/** One of three pipes has the size; the others still have the previous one. */
 export function onTheWayTo(cores: number, from: number, requestId?: string): PipeScalingStatus {
   return {
     ...scaledTo(cores, requestId),
@@ -55,7 +55,7 @@ export function onTheWayTo(cores: number, from: number, requestId?: string): Pip
   };
 }
 
-/** The pipe `orders` may not have it. */
+/** The pipe `orders` was rejected with the size. */
 export function refusedAt(cores: number, from: number, requestId?: string): PipeScalingStatus {
   return {
     ...onTheWayTo(cores, from, requestId),
@@ -73,12 +73,16 @@ export function refusedAt(cores: number, from: number, requestId?: string): Pipe
   };
 }
 
-/** Writes a status about the generation that there is now. */
-export async function reportStatus(world: World, service: string, status: PipeScalingStatus): Promise<void> {
-  const { metadata } = await world.scaling(service);
-  await world.admin.json({
+/** Writes a status for the current generation. */
+export async function reportStatus(
+  environment: TestEnvironment,
+  service: string,
+  status: PipeScalingStatus,
+): Promise<void> {
+  const { metadata } = await environment.scaling(service);
+  await environment.admin.json({
     method: "PATCH",
-    path: `${objectPath(PIPE_SCALINGS, world.pipes, service)}/status`,
+    path: `${objectPath(PIPE_SCALINGS, environment.pipes, service)}/status`,
     patchType: "application/merge-patch+json",
     body: { status: { observedGeneration: metadata.generation, ...status } },
   });

@@ -9,25 +9,31 @@ import { CONFIG_MAPS, collectionPath, type Resource, SECRETS } from "../../src/k
 import { backupConfigMap } from "../../src/records/backup.ts";
 import { RESOURCE_LABEL } from "../../src/records/labels.ts";
 import { type Member, membersConfigMap } from "../../src/records/members.ts";
-import { type KeyFields, type KeyRecord, serviceRecord } from "../gen/records.ts";
+import { type KeyFields, type KeyRecord, serviceRecord } from "../support/fixtures/records.ts";
 import type { Answer, Ask } from "./client.ts";
-import { createWorld, PIPE_SCALINGS, type RunningApi, type World } from "./world.ts";
+import {
+  createTestEnvironment,
+  PIPE_SCALINGS,
+  type RunningApi,
+  type TestEnvironment,
+} from "./environment.ts";
+import { type Ids, type TenantOperation, tenantOperations } from "./tenancy.ts";
 
 /*
- * Every operation, with every kind of key, on every kind of path. The two tables are the specification: what
- * a key is told about its own, and which paths lead anywhere else.
+ * Crosses every operation with every kind of key and every kind of path. The tables are the specification: KEYS has
+ * the status that each key gets for its own organization, and WHOSE the other tenants that a path can name.
  */
 
 type Status = 200 | 401 | 403 | 404;
 
 interface KeyCase {
   readonly key: Omit<KeyFields, "organizationId">;
-  /** What it is told: its organizations, by a GET of its own things, by a change of its own things. */
+  /** Statuses for the list of organizations, and for a read and a write of something of its own. */
   readonly lists: Status;
   readonly reads: Status;
   readonly writes: Status;
-  /** Whether the organization that the key belongs to has a record. */
-  readonly homeless?: true;
+  /** The organization that the key belongs to has no record. */
+  readonly hasNoOrganization?: true;
 }
 
 const sources = (source: string) => ({ ipAccessList: [{ description: "", source }] });
@@ -62,103 +68,53 @@ const KEYS: Readonly<Record<string, KeyCase>> = {
   },
   "admin of an organization without a record": {
     key: {},
-    homeless: true,
+    hasNoOrganization: true,
     lists: 200,
     reads: 404,
     writes: 404,
   },
 };
 
-/** Whose the ids in a path are. */
+/** Owners of the IDs in a path. */
 const WHOSE = ["own", "another's", "absent"] as const;
 type Whose = (typeof WHOSE)[number];
 
-interface Ids {
-  readonly organization: string;
-  readonly service: string;
-  readonly member: string;
-}
-
-/** A write, by the id of its operation. */
-interface Write {
-  readonly body?: string;
-  /** The one object that it changes, as `inventory` names it. */
-  readonly changes: (own: Ids) => string;
-}
-
-const WRITES_BY_ID: Readonly<Record<string, Write>> = {
-  updateBackupConfiguration: {
-    body: '{"backupPeriodInHours":12}',
-    changes: ({ service }) => `configmaps/backup-${service}`,
-  },
-  updatePipeScaling: {
-    body: '{"replicaCpuMillicores":4000}',
-    changes: ({ service }) => `pipescalings/${service}`,
-  },
-  removeMember: { changes: ({ organization: id }) => `configmaps/members-${id}` },
-};
-
-interface Operation extends Partial<Write> {
-  readonly method: "GET" | "PATCH" | "DELETE";
-  /** The path with the organization that it names, and with what is inside of it. */
-  readonly path: (organization: string, inside: Ids) => string;
-  /** True if the path names something inside of the organization. */
-  readonly deep: boolean;
-}
-
-/** Every operation on an organization, so that a new one cannot be forgotten here. */
-const OPERATIONS_ON_TENANTS: readonly Operation[] = OPERATIONS.filter(({ path }) =>
-  path.includes("{organizationId}"),
-).map(({ id, method, path }) => {
-  const write = WRITES_BY_ID[id];
-  if (method !== "GET" && !write) throw new Error(`the write ${id} has no row in WRITES_BY_ID`);
-  return {
-    method,
-    path: (organizationId, { service, member }) =>
-      path
-        .replace("{organizationId}", organizationId)
-        .replace("{serviceId}", service)
-        .replace("{userId}", member),
-    deep: path.includes("{serviceId}") || path.includes("{userId}"),
-    ...write,
-  };
-});
-
+const OPERATIONS_ON_TENANTS = tenantOperations(OPERATIONS);
 const READS = OPERATIONS_ON_TENANTS.filter(({ method }) => method === "GET");
 const WRITES = OPERATIONS_ON_TENANTS.filter(({ method }) => method !== "GET");
 
-let world: World;
+let environment: TestEnvironment;
 let api: RunningApi;
 let anothers: Ids;
-/** Whatever the other tenant's records say. */
+/** Texts of the other tenant's records, which no response may contain. */
 let canaries: readonly string[];
 const tenants = new Map<string, { own: Ids; key: KeyRecord }>();
 
 beforeAll(async () => {
-  world = await createWorld("tenants");
+  environment = await createTestEnvironment("tenants");
   await addOther();
-  const organizationId = await world.addOrganization();
-  const homeless = randomUUID();
+  const organizationId = await environment.addOrganization();
+  const withoutRecord = randomUUID();
   const members = new Map<string, string[]>([
     [organizationId, ["ada"]],
-    [homeless, ["ada"]],
+    [withoutRecord, ["ada"]],
   ]);
-  // A service and a member for each key, so that each change is seen to be one.
-  for (const [name, { key, homeless: without }] of Object.entries(KEYS)) {
-    const organization = without ? homeless : organizationId;
-    const own = { organization, service: await world.addService(organization), member: randomUUID() };
+  // Each key gets a service and a member of its own, so that each write changes something.
+  for (const [name, { key, hasNoOrganization }] of Object.entries(KEYS)) {
+    const organization = hasNoOrganization ? withoutRecord : organizationId;
+    const own = { organization, service: await environment.addService(organization), member: randomUUID() };
     members.get(organization)?.push(own.member);
-    await world.addScaling(own.service, {}, 2);
-    tenants.set(name, { own, key: await world.addKey({ ...key, organizationId: organization }) });
+    await environment.addScaling(own.service, {}, 2);
+    tenants.set(name, { own, key: await environment.addKey({ ...key, organizationId: organization }) });
   }
-  for (const [id, users] of members) await world.addRecord(membersConfigMap(id, users.map(memberOf)));
-  // With everything there before, it has seen everything once it is ready.
-  api = await world.startReadyApi();
+  for (const [id, users] of members) await environment.addRecord(membersConfigMap(id, users.map(memberOf)));
+  // The API starts last, so its caches have all records once it is ready.
+  api = await environment.startReadyApi();
 });
 
 afterAll(async () => {
   await api?.stop();
-  await world?.remove();
+  await environment?.remove();
 });
 
 function memberOf(userId: string): Member {
@@ -171,10 +127,10 @@ function memberOf(userId: string): Member {
   };
 }
 
-/** The other tenant: as much of everything as can be, each with a text that nobody else has. */
+/** Creates the other tenant: records of every kind, each with a unique text. */
 async function addOther(): Promise<void> {
   const text = (what: string) => `canary-${what}`;
-  const id = await world.addOrganization(
+  const id = await environment.addOrganization(
     { name: text("organization") },
     {
       byocConfig: `- {accountName: ${text("account")}, id: ${text("account-id")}}`,
@@ -183,18 +139,18 @@ async function addOther(): Promise<void> {
   );
   const service = serviceRecord({
     organizationId: id,
-    namespace: world.pipes,
+    namespace: environment.pipes,
     name: text("service"),
   });
-  await world.addRecord(service);
+  await environment.addRecord(service);
   const serviceId = service.metadata.name.slice("service-".length);
-  await world.addScaling(serviceId, { replicaCpuMillicores: 9000, replicaMemoryGb: 36 }, 9);
-  await world.addRecord(
+  await environment.addScaling(serviceId, { replicaCpuMillicores: 9000, replicaMemoryGb: 36 }, 9);
+  await environment.addRecord(
     backupConfigMap(serviceId, id, { periodInHours: 48, retentionPeriodInHours: 1080, startTime: "23:00" }),
   );
   const member = { ...memberOf(text("user")), name: text("name"), email: `${text("mail")}@example.com` };
-  await world.addRecord(membersConfigMap(id, [memberOf("ada"), member]));
-  const key = await world.addKey({
+  await environment.addRecord(membersConfigMap(id, [memberOf("ada"), member]));
+  const key = await environment.addKey({
     organizationId: id,
     name: text("key"),
     ipAccessList: [{ description: text("office"), source: "127.0.0.1" }],
@@ -215,15 +171,15 @@ async function addOther(): Promise<void> {
 const absent: Ids = { organization: randomUUID(), service: randomUUID(), member: randomUUID() };
 
 interface Cell {
-  readonly operation: Operation;
+  readonly operation: TenantOperation;
   readonly organization: Whose;
   readonly inside: Whose;
 }
 
-/** Every way in which a path can be one's own, another's, absent, or a mixture of them. */
-function cellsOf(operation: Operation): Cell[] {
+/** Combines the owners of the organization and of what is inside it. */
+function cellsOf(operation: TenantOperation): Cell[] {
   return WHOSE.flatMap((of) =>
-    operation.deep
+    operation.isDeep
       ? WHOSE.map((inside) => ({ operation, organization: of, inside }))
       : [{ operation, organization: of, inside: of }],
   );
@@ -233,12 +189,12 @@ function isOwn({ organization: of, inside }: Cell): boolean {
   return of === "own" && inside === "own";
 }
 
-/** The answer to a cell, which says nothing of the other tenant. */
-function ask(name: string, cell: Cell, sent: Pick<Ask, "headers" | "body"> = {}): Promise<Answer> {
+/** Sends the request of a cell and checks that the response reveals nothing of the other tenant. */
+function askCell(name: string, cell: Cell, sent: Pick<Ask, "headers" | "body"> = {}): Promise<Answer> {
   const { own, key } = tenantOf(name);
   const { method, path, body } = cell.operation;
   const ids = { own, "another's": anothers, absent };
-  return tell({
+  return ask({
     method,
     path: path(ids[cell.organization].organization, ids[cell.inside]),
     authorization: key.authorization,
@@ -247,20 +203,20 @@ function ask(name: string, cell: Cell, sent: Pick<Ask, "headers" | "body"> = {})
   });
 }
 
-async function tell(request: Ask): Promise<Answer> {
+async function ask(request: Ask): Promise<Answer> {
   const answer = await api.ask(request);
-  const said = `${JSON.stringify(answer.headers)} ${answer.text}`;
-  for (const canary of canaries) expect(said).not.toContain(canary);
+  const response = `${JSON.stringify(answer.headers)} ${answer.text}`;
+  for (const canary of canaries) expect(response).not.toContain(canary);
   return answer;
 }
 
 function tenantOf(name: string): { own: Ids; key: KeyRecord } {
   const tenant = tenants.get(name);
-  if (!tenant) throw new Error(`there is no ${name}`);
+  if (!tenant) throw new Error(`no key is named ${name}`);
   return tenant;
 }
 
-/** An answer without what differs from one request to the next. */
+/** Removes the parts of a response that differ between requests. */
 function comparable({ status, headers, text }: Answer): object {
   const { date: _date, "x-request-id": _id, ...rest } = headers;
   const constant = Object.entries(rest).filter(([header]) => !header.includes("ratelimit"));
@@ -272,17 +228,17 @@ function expectRefusal(answer: Answer, status: Status): void {
   expect(errorEnvelope.parse(answer.body).status).toBe(status);
 }
 
-/** The version of each object that there is. When a key was last used is written at another time. */
+/** Returns the version of each object, except the record of key usage, which the API writes at any time. */
 async function inventory(): Promise<ReadonlyMap<string, string>> {
   const labelSelector = `${RESOURCE_LABEL},${RESOURCE_LABEL}!=key-usage`;
   const kinds: [Resource, string, object][] = [
-    [CONFIG_MAPS, world.records, { labelSelector }],
-    [SECRETS, world.records, { labelSelector }],
-    [PIPE_SCALINGS, world.pipes, {}],
+    [CONFIG_MAPS, environment.records, { labelSelector }],
+    [SECRETS, environment.records, { labelSelector }],
+    [PIPE_SCALINGS, environment.pipes, {}],
   ];
   const lists = kinds.map(async ([resource, namespace, query]) => {
     const path = collectionPath(resource, namespace);
-    const { items } = await world.admin.json<{ items: KubeObject[] }>({ path, query: { ...query } });
+    const { items } = await environment.admin.json<{ items: KubeObject[] }>({ path, query: { ...query } });
     return items.map(({ metadata }): [string, string] => [
       `${resource.plural}/${metadata.name}`,
       metadata.resourceVersion,
@@ -300,35 +256,35 @@ async function changedBy(act: () => Promise<unknown>): Promise<string[]> {
   );
 }
 
-describe.each(Object.entries(KEYS))("a key: %s", (name, { lists, reads, writes, homeless }) => {
+describe.each(Object.entries(KEYS))("a key: %s", (name, { lists, reads, writes, hasNoOrganization }) => {
   const operations = [
     ...READS.map((operation) => ({ operation, status: reads })),
     ...WRITES.map((operation) => ({ operation, status: writes })),
   ];
 
-  it(`lists just its own organization: ${lists}`, async () => {
+  it(`lists only its own organization: ${lists}`, async () => {
     const { own, key } = tenantOf(name);
-    const answer = await tell({ path: "/v1/organizations", authorization: key.authorization });
+    const answer = await ask({ path: "/v1/organizations", authorization: key.authorization });
     if (lists !== 200) return expectRefusal(answer, lists);
     const { result } = successEnvelope(z.array(organization)).parse(answer.body);
-    expect(result.map(({ id }) => id)).toEqual(homeless ? [] : [own.organization]);
+    expect(result.map(({ id }) => id)).toEqual(hasNoOrganization ? [] : [own.organization]);
   });
 
-  it("is told of another's just what it is told of what is absent, and changes nothing", async () => {
+  it("gets the same response for another's things as for absent ones, and changes nothing", async () => {
     const changed = await changedBy(async () => {
       for (const { operation, status } of operations) {
         const alike = new Map<string, object>();
         for (const cell of cellsOf(operation).filter((each) => !isOwn(each))) {
-          const answer = await ask(name, cell);
+          const answer = await askCell(name, cell);
           expectRefusal(answer, status === 200 ? 404 : status);
-          // Where the path is looked at, which part of it leads nowhere may show; where it is not, nothing may.
-          const looked = answer.status === 404 ? `${cell.organization} ${cell.inside}` : "";
-          const group = looked.replaceAll("another's", "absent");
+          // A 404 may reveal which part of the path is absent; other statuses may reveal nothing about the path.
+          const lookup = answer.status === 404 ? `${cell.organization} ${cell.inside}` : "";
+          const group = lookup.replaceAll("another's", "absent");
           expect(comparable(answer)).toEqual(alike.get(group) ?? comparable(answer));
           alike.set(group, comparable(answer));
           if (operation.body === undefined) continue;
-          // A path that leads nowhere is told before the body is looked at.
-          const nonsense = await ask(name, cell, { headers: {}, body: "canary" });
+          // The path is checked before the body.
+          const nonsense = await askCell(name, cell, { headers: {}, body: "canary" });
           expect(comparable(nonsense)).toEqual(comparable(answer));
         }
       }
@@ -336,10 +292,10 @@ describe.each(Object.entries(KEYS))("a key: %s", (name, { lists, reads, writes, 
     expect(changed).toEqual([]);
   });
 
-  it(`reads its own: ${reads}, and changes nothing`, async () => {
+  it(`gets ${reads} for reads of its own things, which change nothing`, async () => {
     const changed = await changedBy(async () => {
       for (const operation of READS) {
-        const answer = await ask(name, { operation, organization: "own", inside: "own" });
+        const answer = await askCell(name, { operation, organization: "own", inside: "own" });
         if (reads === 200) expect(answer.status).toBe(200);
         else expectRefusal(answer, reads);
       }
@@ -347,10 +303,10 @@ describe.each(Object.entries(KEYS))("a key: %s", (name, { lists, reads, writes, 
     expect(changed).toEqual([]);
   });
 
-  it(`changes its own: ${writes}, and nothing else`, async () => {
+  it(`gets ${writes} for writes of its own things, which change nothing else`, async () => {
     for (const operation of WRITES) {
       const changed = await changedBy(async () => {
-        const answer = await ask(name, { operation, organization: "own", inside: "own" });
+        const answer = await askCell(name, { operation, organization: "own", inside: "own" });
         if (writes === 200) expect(answer.status).toBe(200);
         else expectRefusal(answer, writes);
       });
@@ -358,14 +314,14 @@ describe.each(Object.entries(KEYS))("a key: %s", (name, { lists, reads, writes, 
     }
   });
 
-  it("is told of an id that is none only if it may do what it asks", async () => {
+  it("gets 400 for malformed IDs only if it is authorized for the operation", async () => {
     const { key } = tenantOf(name);
     const none = { organization: "none", service: "none", member: "%zz" };
     for (const { operation, status } of operations) {
       const path = operation.path(none.organization, none);
-      const answer = await tell({ method: operation.method, path, authorization: key.authorization });
-      const admitted = status === 200 || status === 404;
-      expect(answer.status).toBe(admitted ? 400 : status);
+      const answer = await ask({ method: operation.method, path, authorization: key.authorization });
+      const isAuthorized = status === 200 || status === 404;
+      expect(answer.status).toBe(isAuthorized ? 400 : status);
       errorEnvelope.parse(answer.body);
     }
   });

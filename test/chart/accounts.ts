@@ -7,10 +7,10 @@ import { CHART } from "../../deploy/chart/path.ts";
 import { KubeClient } from "../../src/kube/client.ts";
 import { connect } from "../../src/kube/connection.ts";
 
-/** A release of the chart in namespaces of its own, and its two accounts. */
+/** A release of the chart in separate namespaces, with its two accounts. */
 export interface Release {
   readonly name: string;
-  /** Of the processes. */
+  /** Namespace of the processes. */
   readonly namespace: string;
   readonly records: string;
   readonly pipes: string;
@@ -20,19 +20,19 @@ function namespace(name: string, labels: Readonly<Record<string, string>> = {}) 
   return { apiVersion: "v1", kind: "Namespace", metadata: { name, labels } };
 }
 
-/** A release that is still to be installed: its namespaces are there, and its certificate. */
+/** Creates the namespaces and the certificate of a release, but does not install it. */
 export async function prepareRelease(cluster: Cluster): Promise<Release> {
   const name = `r-${randomUUID().slice(0, 8)}`;
   const release = { name, namespace: `${name}-system`, records: `${name}-records`, pipes: `${name}-pipes` };
   await apply(cluster, [
-    // What a cluster that is strict asks of all pods.
+    // The strictest Pod Security Standard.
     namespace(release.namespace, { "pod-security.kubernetes.io/enforce": "restricted" }),
     namespace(release.pipes),
   ]);
   return release;
 }
 
-/** What differs from the defaults for such a release. */
+/** Returns the values of such a release that differ from the defaults. */
 export function settings({ records, pipes }: Release): string[] {
   return [
     "--set",
@@ -62,7 +62,7 @@ export function accountOf({ name }: Release, component: Component): string {
   return `${name}-pipe-scaling-operator-${component}`;
 }
 
-/** The cluster as a process of the release sees it. */
+/** Returns a client with the permissions of a process of the release. */
 export async function clientOf(
   cluster: Cluster,
   release: Release,

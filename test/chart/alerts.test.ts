@@ -5,7 +5,7 @@ import { alerts, dashboardQueries } from "./queries.ts";
 
 const RUNBOOKS = new URL("../../docs/runbooks/", import.meta.url);
 
-/** Names of all series that the two processes have; that they have them is for metrics.test.ts to see. */
+/** Names of all documented series of the two processes; metrics.test.ts checks that they exist. */
 const OWN = new Set(Object.values(allMetrics()).flat().flatMap(seriesOf));
 
 function seriesIn(expr: string): string[] {
@@ -13,14 +13,14 @@ function seriesIn(expr: string): string[] {
 }
 
 describe("the alerts", () => {
-  it("have a runbook each, and no runbook is without an alert", async () => {
+  it("have one runbook each, and every runbook has an alert", async () => {
     const names = (await alerts()).map(({ alert }) => alert);
     expect(readdirSync(RUNBOOKS).sort()).toEqual(names.map((name) => `${name}.md`).sort());
     for (const { alert, annotations } of await alerts())
       expect(annotations["runbook_url"]).toBe(`https://example.com/runbooks/${alert}.md`);
   });
 
-  it("are about this release alone, and say which it is", async () => {
+  it("select only this release, and have its labels", async () => {
     for (const { expr, labels } of await alerts()) {
       expect(labels).toMatchObject({ namespace: "pipe-scaling-system", release: "release" });
       const selectors = [...expr.matchAll(/\{([^}]*)\}/g)].map(([, selector]) => selector);
@@ -29,14 +29,14 @@ describe("the alerts", () => {
     }
   });
 
-  it("and the dashboard and the runbooks ask for series that there are", async () => {
+  it("use only existing series, like the dashboard and the runbooks", async () => {
     const asked = [
       ...(await alerts()).map(({ expr }) => expr),
       ...dashboardQueries().map(({ expr }) => expr),
       ...readdirSync(RUNBOOKS).map((name) => readFileSync(new URL(name, RUNBOOKS), "utf8")),
     ].flatMap(seriesIn);
     expect(asked.length).toBeGreaterThan(30);
-    // `up` is Prometheus' own.
+    // `up` comes from Prometheus.
     expect(asked.filter((name) => name !== "up" && !OWN.has(name))).toEqual([]);
   });
 });

@@ -17,9 +17,9 @@ const event = z.object({
   annotations: z.record(z.string(), z.string()).default({}),
 });
 
-/** A call about a resource that an account made. */
+/** A call of an account for a resource. */
 export interface AuditedCall {
-  /** Empty for a call over all namespaces. */
+  /** Empty for a call for all namespaces. */
   readonly namespace: string;
   readonly verb: string;
   /** With the subresource, if there is one. */
@@ -27,13 +27,13 @@ export interface AuditedCall {
   readonly isAllowed: boolean;
 }
 
-/** What the API server writes down of all calls, for a cluster that is started with its arguments. */
+/** The audit log of an API server, for a cluster that is started with its arguments. */
 export class AuditLog implements Disposable {
   readonly #dir = mkdtempSync(join(tmpdir(), "pipe-scaling-audit-"));
 
   get apiServerArgs(): Readonly<Record<string, string>> {
     const policy = join(this.#dir, "policy.yaml");
-    // Before a call is received nobody has decided about it.
+    // At this stage a call is not authorized yet.
     const rules = [{ level: "Metadata", omitStages: ["RequestReceived"] }];
     writeFileSync(policy, stringify({ apiVersion: "audit.k8s.io/v1", kind: "Policy", rules }));
     return { "audit-policy-file": policy, "audit-log-path": join(this.#dir, "audit.log") };

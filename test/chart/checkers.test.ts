@@ -14,19 +14,19 @@ import { checkers } from "./checkers/build.ts";
 import { linters } from "./checkers/linters.ts";
 import { RELEASE, rendered, VALUE_SETS, valuesFile } from "./tools.ts";
 
-/** Where they must be built first. */
+/** Timeout if the checkers must be built first. */
 const BUILD_MS = 15 * 60_000;
 
-/** Of add-ons: their definitions are not the cluster's. */
+/** Kinds of add-ons, whose CRDs the cluster does not have. */
 const ADD_ONS = ["Certificate", "HTTPRoute", "ServiceMonitor", "PrometheusRule"];
 
-/** What kube-score would have otherwise, and why we do not. */
+/** Checks of kube-score that we skip, with the reason. */
 const SCORE_EXCEPTIONS = [
-  // A tag is never moved, and a digest cannot be: to ask the registry each time only makes it one more thing to fail.
+  // Our tags never move and a digest cannot, so asking the registry at each start only adds a way to fail.
   "container-image-pull-policy",
-  // Nothing is written but logs, which the node rotates by its own settings: a limit would evict pods for them.
+  // The pods write only logs, which the node rotates. A limit would evict pods because of them.
   "container-ephemeral-storage-request-and-limit",
-  // Topology spread constraints do the same, over zones too.
+  // Topology spread constraints do the same, also across zones.
   "deployment-has-host-podantiaffinity",
 ];
 
@@ -67,24 +67,24 @@ describe("kubeconform", () => {
     );
   };
 
-  it.each(VALUE_SETS)("finds that all is as Kubernetes has it, with the %s values", async (set) => {
+  it.each(VALUE_SETS)("accepts all objects with the %s values", async (set) => {
     const { code, said } = await conform(await manifests(set));
     expect(said).toMatch(/Invalid: 0, Errors: 0/);
     expect(code).toBe(0);
   });
 
-  it("would find a field that there is not", async () => {
+  it("reports an unknown field", async () => {
     const { said } = await conform((await manifests("minimal")).replaceAll("replicas:", "replica:"));
     expect(said).toMatch(/additional properties 'replica' not allowed/);
   });
 });
 
-// Of the bare values it would say what they are for: one pod of each, no NetworkPolicy.
+// The bare values fail on purpose: they have one replica and no NetworkPolicy.
 describe("kube-score", () => {
   it.each(["minimal", "everything", "all-namespaces"] as const)(
-    "finds nothing with the %s values",
+    "reports nothing with the %s values",
     async (set) => {
-      // No limit of CPU: it slows down answers, and protects nobody that requests do not protect already.
+      // No CPU limit, because it slows down responses, and the requests of other pods already protect them.
       const flags = ["--ignore-container-cpu-limit", "--ignore-test", SCORE_EXCEPTIONS.join()];
       const { code, said } = await check(
         "kube-score",
@@ -99,7 +99,7 @@ describe("kube-score", () => {
 });
 
 describe("promtool", () => {
-  it("takes the rules, and each alert fires when it should and not before", async () => {
+  it("accepts the rules, and each alert fires when it should and not before", async () => {
     const [rule] = await rendered(
       ...["--values", valuesFile("everything"), "--show-only", "templates/prometheusrule.yaml"],
     );
@@ -113,7 +113,7 @@ describe("promtool", () => {
   });
 });
 
-describe("the linter of", () => {
+describe("the linter", () => {
   const ROOT = fileURLToPath(new URL("../../", import.meta.url));
   let linter: Awaited<ReturnType<typeof linters>>;
   beforeAll(async () => {
@@ -127,14 +127,14 @@ describe("the linter of", () => {
   }
 
   const CLEAN = { code: 0, stdout: "" };
-  // Of where the base images come from too.
+  // Also checks the registries of the base images.
   const HADOLINT = ["--no-color", "--trusted-registry", "docker.io", "--trusted-registry", "gcr.io"];
 
-  it("Dockerfiles finds nothing in ours", async () => {
+  it("of Dockerfiles reports nothing in ours", async () => {
     expect(await lint("hadolint", [...HADOLINT, "deploy/Dockerfile"])).toEqual(CLEAN);
   });
 
-  it("Dockerfiles would find what it is there for, also in the shell's lines", async () => {
+  it("of Dockerfiles reports errors, also in shell commands", async () => {
     const bad = "FROM node\nFROM quay.io/x:1\nRUN cd /a && cat $B\n";
     const { code, stdout } = await lint("hadolint", [...HADOLINT, "-"], bad);
     expect(code).toBe(1);
@@ -143,7 +143,7 @@ describe("the linter of", () => {
 
   const SCRIPTS = globSync(["**/*.sh", ".ci/*"], { cwd: ROOT, exclude: ["node_modules"] });
 
-  it("shell scripts finds nothing in ours", async (context) => {
+  it("of shell scripts reports nothing in ours", async (context) => {
     expect(SCRIPTS).toEqual(expect.arrayContaining([".ci/run", "deploy/image/build.sh"]));
     context.skip(!existsSync(linter("shellcheck")), "there is no build of it for this platform");
     expect(await lint("shellcheck", SCRIPTS)).toEqual(CLEAN);
@@ -156,7 +156,7 @@ const prometheusRule = z.object({ spec: z.object({ groups: z.array(z.looseObject
 const openApi = z.object({ definitions: z.record(z.string(), z.looseObject({})) });
 const kinds = z.array(z.object({ group: z.string(), version: z.string(), kind: z.string() }));
 
-/** The API server's own schemas as kubeconform wants them: a file for each kind, and no field but the known ones. */
+/** Writes the schemas of the API server for kubeconform: one file per kind, without additional properties. */
 function writeSchemas(folder: string, definitions: z.output<typeof openApi>["definitions"]): void {
   const scalars = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": { type: ["string", "number"] },

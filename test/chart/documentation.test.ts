@@ -7,23 +7,23 @@ import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { run } from "@pipe-scaling/local-cluster/run";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { certificatePair } from "../gen/certificate.ts";
-import { temporaryFolder } from "../gen/kubeconfig.ts";
+import { certificatePair } from "../support/fixtures/certificate.ts";
+import { temporaryFolder } from "../support/fixtures/kubeconfig.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-/** Of all namespaces that the reader is told must be there. */
+/** Namespaces that the page requires. */
 const NAMESPACES_OF_PIPES = ["acme-pipes", "globex-pipes"];
-/** There is no container engine here, and pods run nothing; what is in both is tested beside this. */
+/** Commands that need a container engine or running pods, which other tests cover. */
 const NOT_HERE = /^(docker|helm test) /;
 const SERVED = { what: "PipeScalings to be served" };
 const WITHOUT_HELM = /deploy\/manifests|--selector/;
 
-/** Blocks of code of docs/install.md, in their order. */
+/** Code blocks of docs/install.md, in order. */
 const blocks = [
   ...readFileSync(join(ROOT, "docs", "install.md"), "utf8").matchAll(/^```(sh|yaml)\n(.*?)^```$/gms),
 ].map(([, language = "", text = ""]) => ({ language, text }));
 
-/** The files that the reader is told to write: their first line is a comment with the name. */
+/** Files that the page tells the reader to create; their first line is a comment with the name. */
 const files = blocks.flatMap(({ language, text }) => {
   const [, name] = /^# (\S+\.yaml)\n/.exec(text) ?? [];
   return language === "yaml" && name !== undefined ? [{ name, text }] : [];
@@ -31,10 +31,10 @@ const files = blocks.flatMap(({ language, text }) => {
 const commands = blocks
   .filter(({ language, text }) => language === "sh" && !NOT_HERE.test(text))
   .map(({ text }) => text);
-/** That which both ways end with. */
+/** The last steps, which both ways share. */
 const last = commands.slice(-1);
 
-/** A checkout, as the reader has it, and a cluster that is not made ready in any way. */
+/** A checkout as the reader has it, and an empty cluster. */
 async function desk(): Promise<{ cluster: Cluster; type: (command: string) => Promise<string> }> {
   const dir = temporaryFolder();
   const cluster = await startCluster();
@@ -66,11 +66,11 @@ describe("docs/install.md", { timeout: 180_000 }, () => {
   it.each([
     ["with Helm", commands.filter((command) => !WITHOUT_HELM.test(command)), 10],
     ["without Helm", [...commands.filter((command) => WITHOUT_HELM.test(command)), ...last], 3],
-  ])("leads from nothing to nothing, %s", async (_, story, count) => {
+  ])("installs and removes the operator %s", async (_, story, count) => {
     expect(story).toHaveLength(count);
     const { cluster, type } = await desk();
     for (const command of story) {
-      // For a moment after it has changed a definition is not served: less than a person needs to type.
+      // After a change, a CRD is not served for a moment, which is shorter than the time to type a command.
       if (/^pipe-scaling /m.test(command))
         await waitFor(() => kubectl(cluster, ["get", "psc", "-A"]), SERVED);
       expect(await type(command)).toBe("");

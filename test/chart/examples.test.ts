@@ -10,12 +10,12 @@ import { parse, parseAllDocuments, stringify } from "yaml";
 import * as z from "zod";
 import { CHART } from "../../deploy/chart/path.ts";
 import { API_VERSION, GROUP, KIND } from "../../src/crd/names.ts";
-import { temporaryFolder } from "../gen/kubeconfig.ts";
-import { Simulation } from "../gen/simulation.ts";
+import { temporaryFolder } from "../support/fixtures/kubeconfig.ts";
+import { Simulation } from "../support/simulation/simulation.ts";
 import { type GitOps, gitOps } from "./checkers/gitops.ts";
 import type { Manifest } from "./tools.ts";
 
-/** Where what they go by must be made first. */
+/** Timeout if the checkers must be built first. */
 const BUILD_MS = 10 * 60_000;
 const MINUTE_MS = 60_000;
 
@@ -27,7 +27,7 @@ function objects(text: string): readonly Manifest[] {
   return parseAllDocuments(text).map((document): Manifest => document.toJS());
 }
 
-/** The one object of this kind. */
+/** Returns the only object of this kind. */
 function only<T>(kind: string, text: string, shape: z.ZodType<T>): T {
   return shape.parse(objects(text).find((each) => each.kind === kind));
 }
@@ -54,7 +54,7 @@ const helmRelease = z.object({
 });
 const argoSettings = z.object({ data: z.record(z.string(), z.string()) });
 
-/** What an example installs, in the words of helm. */
+/** Returns the arguments of helm that are equivalent to an example. */
 function installed(name: "argo-cd" | "flux") {
   const text = example(name);
   if (name === "argo-cd") {
@@ -76,7 +76,7 @@ beforeAll(async () => {
 describe("the examples", () => {
   let cluster: Cluster;
   beforeAll(async () => {
-    // Not the one that all share: their definitions are for nobody else.
+    // A separate cluster, because other tests must not see these CRDs.
     cluster = await startCluster({ controllerManager: false, nodes: 0 });
     await kubectl(cluster, ["apply", "--server-side", "-f", tools.definitions]);
     await kubectl(cluster, ["wait", "--for=condition=Established", "crd", "--all"]);
@@ -85,17 +85,17 @@ describe("the examples", () => {
       ["argocd", "flux-system"].map((name) => ({ apiVersion: "v1", kind: "Namespace", metadata: { name } })),
     );
     for (const name of ["argo-cd", "flux"] as const)
-      await waitFor(() => take(example(name)), { what: `the definitions of ${name} to be served` });
+      await waitFor(() => take(example(name)), { what: `the CRDs of ${name} to be served` });
   });
   afterAll(() => cluster?.stop());
 
-  /** Changes nothing. */
+  /** Applies as a dry run. */
   function take(input: string): Promise<string> {
     const strictly = ["--server-side", "--dry-run=server", "--validate=strict", "--warnings-as-errors"];
     return kubectl(cluster, ["apply", ...strictly, "-f", "-"], { input });
   }
 
-  it.each(["argo-cd", "flux"] as const)("for %s is taken by its own definitions", async (name) => {
+  it.each(["argo-cd", "flux"] as const)("for %s are accepted by its CRDs", async (name) => {
     const said = await take(example(name));
     expect(said.trimEnd().split("\n")).toHaveLength(objects(example(name)).length);
   });
@@ -109,19 +109,19 @@ describe("the examples", () => {
     await expect(take(example(name).replace(right, wrong))).rejects.toThrow(reason);
   });
 
-  it.each(["argo-cd", "flux"] as const)("for %s installs the chart of this version", async (name) => {
+  it.each(["argo-cd", "flux"] as const)("for %s install the chart of this version", async (name) => {
     const { tag, path, release, namespace, values } = installed(name);
     const file = join(temporaryFolder(), "values.yaml");
     writeFileSync(file, stringify(values));
     const chart = fileURLToPath(new URL(`../../${path}`, import.meta.url));
     const manifests = await helm(["template", release, chart, "--namespace", namespace, "--values", file]);
-    // As the rest of the documentation calls them.
+    // The names in the rest of the documentation.
     expect(manifests).toContain("\n  name: pipe-scaling-operator-api\n  namespace: pipe-scaling-system\n");
     expect(tag).toBe(`v${parse(readFileSync(`${CHART}/Chart.yaml`, "utf8")).version}`);
   });
 });
 
-describe("the health of a PipeScaling, by Argo CD's check and by Flux", () => {
+describe("the health of a PipeScaling in Argo CD and Flux", () => {
   const PIPES = ["a", "b", "c"];
 
   function check(): string {
@@ -129,7 +129,7 @@ describe("the health of a PipeScaling, by Argo CD's check and by Flux", () => {
     return data[`resource.customizations.health.${GROUP}_${KIND}`] ?? "";
   }
 
-  /** A controller that has settled over one service. */
+  /** A controller with one service, after its last rollout. */
   async function settled(): Promise<Simulation> {
     const simulation = new Simulation();
     simulation.addService(1);
@@ -143,7 +143,7 @@ describe("the health of a PipeScaling, by Argo CD's check and by Flux", () => {
     return tools.judge({ apiVersion: API_VERSION, kind: KIND, ...object }, check());
   }
 
-  /** Long enough for the controller to have done what it can. */
+  /** Long enough for the controller to finish. */
   const aMinute = (simulation: Simulation) => simulation.run(MINUTE_MS);
 
   it.each<[string, string, string, RegExp, (simulation: Simulation) => void | Promise<void>]>([
@@ -159,7 +159,7 @@ describe("the health of a PipeScaling, by Argo CD's check and by Flux", () => {
       },
     ],
     [
-      "under way",
+      "in progress",
       "Progressing",
       "InProgress",
       /^0 of 3 pipes run 2 cpu/,
@@ -200,7 +200,7 @@ describe("the health of a PipeScaling, by Argo CD's check and by Flux", () => {
       },
     ],
     [
-      "not seen yet since it was changed",
+      "not observed since a change",
       "Progressing",
       "InProgress",
       /has not seen it yet/,
@@ -220,8 +220,8 @@ describe("the health of a PipeScaling, by Argo CD's check and by Flux", () => {
     simulation.stop();
   });
 
-  it("is not ready for either as it is made", async () => {
-    // As the API server makes it, by the default of its definition.
+  it("is not ready in either right after its creation", async () => {
+    // The status that the API server sets as the default of the CRD.
     const metadata = { name: "new", generation: 1 };
     const { argo, flux } = await judged({ metadata, spec: {}, status: { observedGeneration: -1 } });
     expect(argo).toMatchObject({ status: "Progressing" });

@@ -1,18 +1,18 @@
-/** A series as a process exposes it. */
+/** A series of a process. */
 interface Sample {
   readonly name: string;
-  /** As they are written, escapes included. */
+  /** Raw label values, with escapes. */
   readonly labels: ReadonlyMap<string, string>;
   readonly value: string;
 }
 
 export interface Exposition {
-  /** Of each metric, whether or not it has a series. */
+  /** Type of each metric, also of metrics without series. */
   readonly types: ReadonlyMap<string, string>;
   readonly samples: readonly Sample[];
 }
 
-/** Prometheus' text format. */
+/** Parses the text format of Prometheus. */
 export function expositionOf(text: string): Exposition {
   const types = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(
     ([, name = "", type = ""]) => [name, type] as const,
@@ -30,8 +30,8 @@ function labelsIn(text: string): ReadonlyMap<string, string> {
 }
 
 /**
- * As promtool takes them: with the labels that Prometheus adds for where it found them, and a process's own of
- * such a name set aside, as Prometheus does. Counters have risen from 0.
+ * Formats series for promtool with the target labels that Prometheus adds. It renames conflicting labels of a process
+ * as Prometheus does. Counters have risen from 0.
  */
 export function seriesInPrometheus(component: string, { types, samples }: Exposition) {
   const target = new Map([

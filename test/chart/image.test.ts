@@ -23,26 +23,23 @@ describe("the image", { timeout: 60_000 }, () => {
     expect(readdirSync(image.folder).sort()).toEqual(["LICENSE", "pipe-scaling.mjs"]);
   });
 
-  it("runs by its entry point, without a word of warning, as a user that may write nowhere", async () => {
+  it("runs its entry point without warnings, as a user without write permission", async () => {
     expect(await said(["--version"])).toEqual({ out: `${packageJson.version}\n`, err: "", code: 0 });
   });
 
-  it.each(["api", "controller"])(
-    "has the %s, which says what it lacks where there is no cluster",
-    async (name) => {
-      const { err, code } = await said([name], { PIPE_SCALING_KUBECONFIG: "/none" });
-      expect(err).toMatch(/^The kubeconfig \/none does not exist/);
-      expect(code).toBe(1);
-    },
-  );
+  it.each(["api", "controller"])("runs the %s, which reports a missing kubeconfig", async (name) => {
+    const { err, code } = await said([name], { PIPE_SCALING_KUBECONFIG: "/none" });
+    expect(err).toMatch(/^The kubeconfig \/none does not exist/);
+    expect(code).toBe(1);
+  });
 
-  it("is built with the Node that the tests run with", () => {
+  it("is built with the Node.js version of the tests", () => {
     const node = packageJson.devDependencies.node;
     expect(dockerfile()).toContain(`FROM --platform=$BUILDPLATFORM node:${node}-`);
     expect(dockerfile()).toContain(`/nodejs${node.split(".")[0]}-`);
   });
 
-  it("has the version of the chart, and is run by the user that the chart names", () => {
+  it("has the version and the user of the chart", () => {
     const chart = readFileSync(`${CHART}/Chart.yaml`, "utf8");
     expect(chart).toContain(`appVersion: ${packageJson.version}\n`);
     const [, user] = /^USER (\d+):\1$/m.exec(dockerfile()) ?? [];

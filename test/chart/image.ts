@@ -18,15 +18,15 @@ export function entrypoint(): readonly [node: string, program: string] {
   return z.tuple([z.string(), z.string()]).parse(JSON.parse(json));
 }
 
-/** Whom the image runs as; only root can become somebody else, and nobody else needs to. */
+/** User and group of the image. They are used only if the tests run as root, because only root can change users. */
 const { uid, gid } = (() => {
   const [, user, group] = /^USER (\d+):(\d+)$/m.exec(dockerfile()) ?? [];
   return process.getuid?.() === 0 ? { uid: Number(user), gid: Number(group) } : {};
 })();
 
 /**
- * What the image would hold, for machines that cannot run one: Node and the folder that the Dockerfile's own step
- * makes, in a folder that nobody may write to, far from any package.
+ * The content of the image, for machines without a container engine: Node and the output of the Dockerfile's build
+ * step, in a read-only folder outside of any package.
  */
 export class UnpackedImage implements Disposable {
   readonly #dir: string;
@@ -52,14 +52,14 @@ export class UnpackedImage implements Disposable {
     return join(this.#dir, "app");
   }
 
-  /** A folder whose files only the image's user can read, as a pod's mounts are. */
+  /** Creates a folder whose files only the user of the image can read, like the mounts of a pod. */
   makeMount(): string {
     const mount = mkdtempSync(join(tmpdir(), "pipe-scaling-mount-"));
     if (uid !== undefined && gid !== undefined) chownSync(mount, uid, gid);
     return mount;
   }
 
-  /** Starts a container's process: `args` after `command`, or after the image's own entry point. */
+  /** Starts the process of a container: `args` after `command`, or after the entry point of the image. */
   start(
     {
       command = entrypoint(),

@@ -16,7 +16,7 @@ import {
   REPLICA_SETS,
   type Resource,
 } from "../../src/kube/paths.ts";
-import { type PipeOptions, pipeDeployment } from "../gen/pipe.ts";
+import { type PipeOptions, pipeDeployment } from "../support/fixtures/pipe.ts";
 import { PatientClient } from "../support/patient-client.ts";
 import { clientOf, install, prepareRelease, type Release, remove } from "./accounts.ts";
 

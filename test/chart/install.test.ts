@@ -18,8 +18,8 @@ import {
   type Resource,
   SECRETS,
 } from "../../src/kube/paths.ts";
-import { shippedAccount } from "../gen/shipped-account.ts";
-import { VERTICAL_CRD } from "../gen/vertical-autoscaler.ts";
+import { shippedAccount } from "../support/fixtures/shipped-account.ts";
+import { VERTICAL_CRD } from "../support/fixtures/vertical-autoscaler.ts";
 import { PatientClient } from "../support/patient-client.ts";
 import { accountOf, install, prepareRelease, type Release, settings } from "./accounts.ts";
 import { type AuditedCall, AuditLog } from "./audit.ts";
@@ -28,10 +28,10 @@ import { OperatedRelease, type Service } from "./operated-release.ts";
 import { mayDo, namesOfRights, type Role } from "./rights.ts";
 import { rendered } from "./tools.ts";
 
-/** Long enough for a rollout to have a middle. */
+/** Long enough to act in the middle of a rollout. */
 const POD_START_MS = 1000;
 
-/** For callers who ask faster than people, and wait for nothing. */
+/** For tests, which send requests faster than people. */
 const QUICK = ["--set", "api.config.rateLimit=0,api.config.drainDelay=0s"] as const;
 
 const COMPONENTS = ["api", "controller"] as const;
@@ -39,7 +39,7 @@ const COMPONENTS = ["api", "controller"] as const;
 const READING = ["get", "list", "watch"];
 const WRITING = ["create", "update", "patch", "delete", "deletecollection"];
 
-/** A platform team's year with the chart, step by step: each step builds on those before it. */
+/** The life of a release. Each test builds on those before it. */
 describe("a release", { timeout: 120_000 }, () => {
   const audit = new AuditLog();
   let cluster: Cluster;
@@ -67,7 +67,7 @@ describe("a release", { timeout: 120_000 }, () => {
     audit[Symbol.dispose]();
   });
 
-  /** What the processes of a release have asked for. None of it may have been refused. */
+  /** Returns the calls of the processes of a release. None may have been denied. */
   function callsOf(of: Release): readonly AuditedCall[] {
     const accounts = COMPONENTS.map((component) => accountOf(of, component));
     const calls = accounts.flatMap((account) => audit.callsOf(of.namespace, account));
@@ -75,7 +75,7 @@ describe("a release", { timeout: 120_000 }, () => {
     return calls;
   }
 
-  /** What tells whether anybody has touched the objects that a release must leave alone. */
+  /** Returns a fingerprint of the objects that a release must not change. */
   async function untouched(): Promise<unknown> {
     const identities = async (resource: Resource, namespace: string) => {
       const path = collectionPath(resource, namespace);
@@ -90,16 +90,16 @@ describe("a release", { timeout: 120_000 }, () => {
     };
   }
 
-  it("is installed, and its pods are what a restricted namespace takes", async () => {
+  it("installs, and a restricted namespace accepts its pods", async () => {
     await install(cluster, release, ...QUICK, "--wait", "--timeout", "60s");
     await kubectl(cluster, ["wait", "--for=condition=Established", "crd/pipescalings.pipes.clouddb.dev"]);
   });
 
-  it("resizes pipes by a call, with processes that run as their pods say", async () => {
+  it("resizes pipes after a request, with processes that run as in their pods", async () => {
     service = await operated.addService();
     await operated.start();
     await operated.addPipes(service);
-    await waitFor(() => operated.scaling(service), { what: "the controller to make the PipeScaling" });
+    await waitFor(() => operated.scaling(service), { what: "the controller to create the PipeScaling" });
     await operated.readyFor("Scaled", service);
     expect(await operated.askFor(2, service)).toBe(200);
     await operated.readyFor("Scaled", service);
@@ -118,20 +118,25 @@ describe("a release", { timeout: 120_000 }, () => {
     expect(await err).toBe("");
   });
 
-  // rights.test.ts takes each of them away.
-  it.each(COMPONENTS)("gives the %s the same rights in few namespaces as in all", async (component) => {
-    const label = `app.kubernetes.io/component=${component}`;
-    const { items } = JSON.parse(
-      await kubectl(cluster, ["get", "roles,clusterroles", "-A", "-l", label, "-o", "json"]),
-    );
-    expect(namesOfRights(items)).toEqual(namesOfRights(shippedAccount(component, "records").filter(isRole)));
-  });
+  // rights.test.ts removes each of them.
+  it.each(COMPONENTS)(
+    "gives the %s the same permissions in listed namespaces as in all",
+    async (component) => {
+      const label = `app.kubernetes.io/component=${component}`;
+      const { items } = JSON.parse(
+        await kubectl(cluster, ["get", "roles,clusterroles", "-A", "-l", label, "-o", "json"]),
+      );
+      expect(namesOfRights(items)).toEqual(
+        namesOfRights(shippedAccount(component, "records").filter(isRole)),
+      );
+    },
+  );
 
   it.each([
     ["view", READING],
     ["edit", [...READING, ...WRITING]],
     ["admin", [...READING, ...WRITING]],
-  ])("lets people with the role %s do just that to PipeScalings", async (role, verbs) => {
+  ])("allows users with the role %s exactly its verbs on PipeScalings", async (role, verbs) => {
     const { apiGroup, user } = { apiGroup: "rbac.authorization.k8s.io", user: `who-has-${role}` };
     await apply(cluster, [
       {
@@ -148,7 +153,7 @@ describe("a release", { timeout: 120_000 }, () => {
     for (const verb of others) expect([verb, await may(verb)]).toEqual([verb, false]);
   });
 
-  it("takes an upgrade with other tiers in the middle of a rollout", async () => {
+  it("survives an upgrade with other tiers in the middle of a rollout", async () => {
     expect(await operated.askFor(8, service)).toBe(200);
     await waitFor(async () => (await operated.scaling(service)).status?.pipes?.summary === "1/3", {
       what: "the middle of the rollout",
@@ -160,25 +165,25 @@ describe("a release", { timeout: 120_000 }, () => {
     expect(await operated.askFor(8, service)).toBe(400);
   });
 
-  it("runs beside another one of its name, and neither is in the other's namespaces", async () => {
+  it("coexists with another release of the same name, each in its own namespaces", async () => {
     const beside = { ...(await prepareRelease(cluster)), name: release.name };
     await install(cluster, beside, ...QUICK, "--set", "crds.enabled=false");
     other = new OperatedRelease(cluster, admin, image, beside);
     const its = await other.addService();
-    // By its records the pipes of one are where the other's are.
-    const stray = await operated.addService(beside.pipes);
+    // This service's record names the namespace of the other release's pipes.
+    const unmanaged = await operated.addService(beside.pipes);
     await other.start();
-    await other.addPipes(stray);
+    await other.addPipes(unmanaged);
     await other.addPipes(its);
-    await waitFor(() => other?.scaling(its), { what: "the other controller to make its PipeScaling" });
+    await waitFor(() => other?.scaling(its), { what: "the other controller to create its PipeScaling" });
     expect(await other.askFor(2, its)).toBe(200);
     expect(await operated.askFor(3, service)).toBe(200);
     await other.readyFor("Scaled", its);
     await operated.readyFor("Scaled", service);
     expect(await other.cpuOfPipes(its)).toEqual(["2", "2", "2"]);
     expect(await operated.cpuOfPipes(service)).toEqual(["3", "3", "3"]);
-    expect(await operated.cpuOfPipes(stray)).toEqual(["1", "1", "1"]);
-    await expect(operated.scaling(stray)).rejects.toSatisfy((error) => isCode(error, 404));
+    expect(await operated.cpuOfPipes(unmanaged)).toEqual(["1", "1", "1"]);
+    await expect(operated.scaling(unmanaged)).rejects.toSatisfy((error) => isCode(error, 404));
 
     const { authorization } = service;
     expect(await other.askFor(4, service)).toBe(401);
@@ -198,7 +203,7 @@ describe("a release", { timeout: 120_000 }, () => {
     await helm(["uninstall", beside.name, "--namespace", beside.namespace], cluster);
   });
 
-  it("leaves pipes, sizes, records and keys untouched when it is uninstalled, and takes them up again", async () => {
+  it("keeps pipes, sizes, records and keys when it is uninstalled, and manages them again afterwards", async () => {
     const before = await untouched();
     await operated.stop();
     await helm(["uninstall", release.name, "--namespace", release.namespace, "--wait"], cluster);
@@ -215,14 +220,14 @@ describe("a release", { timeout: 120_000 }, () => {
     expect(await untouched()).toEqual(before);
   });
 
-  it("is opened to all namespaces by an upgrade, also to those that are made later", async () => {
+  it("manages all namespaces after an upgrade, including later ones", async () => {
     const anywhere = "pipes.allNamespaces=true,pipes.namespaces=null";
     await install(cluster, release, ...QUICK, "--set", anywhere);
     await operated.start();
     const later = await operated.addService(`${release.name}-later`);
     await apply(cluster, [{ apiVersion: "v1", kind: "Namespace", metadata: { name: later.namespace } }]);
     await operated.addPipes(later);
-    await waitFor(() => operated.scaling(later), { what: "the controller to make the PipeScaling" });
+    await waitFor(() => operated.scaling(later), { what: "the controller to create the PipeScaling" });
     expect(await operated.askFor(2, later)).toBe(200);
     await operated.readyFor("Scaled", later);
     expect(await operated.cpuOfPipes(later)).toEqual(["2", "2", "2"]);

@@ -9,42 +9,42 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { stringify } from "yaml";
 import { allMetrics } from "../../docs/reference/generator/metrics.ts";
-import { clientOfText, type RunningApi, World } from "../api/world.ts";
-import { basic } from "../gen/records.ts";
-import { accountName, shippedAccount } from "../gen/shipped-account.ts";
-import { World as ControllerWorld } from "../integration/world.ts";
+import { clientOfText, type RunningApi, TestEnvironment } from "../api/environment.ts";
+import { basic } from "../support/fixtures/records.ts";
+import { accountName, shippedAccount } from "../support/fixtures/shipped-account.ts";
 import { PatientClient } from "../support/patient-client.ts";
+import { TestEnvironment as ControllerTestEnvironment } from "../support/test-environment.ts";
 import { checkers } from "./checkers/build.ts";
 import { type Exposition, expositionOf, seriesInPrometheus } from "./exposition.ts";
 import { alerts, dashboardQueries } from "./queries.ts";
 
-/** Where promtool must be built first. */
+/** Timeout if promtool must be built first. */
 const BUILD_MS = 15 * 60_000;
 
-let controlled: ControllerWorld;
-let world: World;
+let controlled: ControllerTestEnvironment;
+let apiEnvironment: TestEnvironment;
 let api: RunningApi;
 let folder: string;
-/** What the two processes expose after a run in which a bit of everything has happened. */
+/** Metrics of the two processes after a run with every kind of event. */
 let exposed: Readonly<Record<"api" | "controller", Exposition>>;
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "pipe-scaling-metrics-"));
-  controlled = await ControllerWorld.create();
+  controlled = await ControllerTestEnvironment.create();
   const { cluster, records, pipes, organizationId, serviceId } = controlled;
   await apply(cluster, shippedAccount("api", records));
   const kubeconfig = await serviceAccountKubeconfig(cluster, records, accountName("api"));
   const admin = await PatientClient.of(cluster);
-  world = new World(cluster, admin, { records, pipes, kubeconfig });
-  api = await world.startReadyApi();
+  apiEnvironment = new TestEnvironment(cluster, admin, { records, pipes, kubeconfig });
+  api = await apiEnvironment.startReadyApi();
   await controlled.startController();
 
-  const { authorization } = await world.addKey({ organizationId });
+  const { authorization } = await apiEnvironment.addKey({ organizationId });
   const path = `/v1/organizations/${organizationId}/services/${serviceId}/pipesCdcScaling`;
   await controlled.createPipe({ name: "orders", cores: 1 });
   await controlled.waitForCondition("Ready", "True", "Scaled");
   await waitFor(async () => (await api.ask({ path, authorization })).status === 200, {
-    what: "the service to be known",
+    what: "the API to see the service",
   });
   const headers = { "Content-Type": "application/json" };
   const body = '{"replicaCpuMillicores":2000}';
@@ -52,7 +52,7 @@ beforeAll(async () => {
   expect(status).toBe(200);
   await controlled.waitForCondition("Ready", "True", "Scaled");
   await api.ask({ path, authorization: basic("A".repeat(20), "wrong") });
-  const broken = await world.addService(organizationId);
+  const broken = await apiEnvironment.addService(organizationId);
   await controlled.createPipe({ name: "unclear", serviceId: broken, containers: ["one", "other"] });
   await waitFor(
     async () =>
@@ -69,21 +69,24 @@ beforeAll(async () => {
 afterAll(async () => {
   await api?.stop();
   await controlled?.end();
-  await world?.admin.close();
+  await apiEnvironment?.admin.close();
   rmSync(folder, { recursive: true, force: true });
 });
 
-describe("what the processes tell Prometheus", () => {
+describe("the metrics of the processes", () => {
   const { api: ofApi, controller: ofController, both, node } = allMetrics();
   const documented = { api: [...ofApi, ...both, ...node], controller: [...ofController, ...both, ...node] };
 
-  it.each(["api", "controller"] as const)("is what docs/reference/metrics.md has of the %s", (component) => {
-    const { types } = exposed[component];
-    expect([...types].sort()).toEqual(documented[component].map(({ name, type }) => [name, type]).sort());
-  });
+  it.each(["api", "controller"] as const)(
+    "are those of docs/reference/metrics.md for the %s",
+    (component) => {
+      const { types } = exposed[component];
+      expect([...types].sort()).toEqual(documented[component].map(({ name, type }) => [name, type]).sort());
+    },
+  );
 
   it.each(["api", "controller"] as const)(
-    "has, of each metric of the %s, series with just these labels",
+    "have series with exactly the documented labels for each metric of the %s",
     (component) => {
       const { samples } = exposed[component];
       const own = documented[component].filter((each) => !node.includes(each));
@@ -98,13 +101,13 @@ describe("what the processes tell Prometheus", () => {
   );
 });
 
-describe("Prometheus, with what it has scraped of them,", () => {
+describe("Prometheus with the scraped metrics", () => {
   let promtool: string;
   beforeAll(async () => {
     promtool = (await checkers())("promtool");
   }, BUILD_MS);
 
-  /** By its own engine: that each expression has a value. */
+  /** Checks with the engine of Prometheus that each expression has a value. */
   async function evaluate(expressions: readonly string[]): Promise<string> {
     const up = ["api", "controller"].map((container) => ({
       series: `up{namespace="pipe-scaling-system", job="release", container="${container}"}`,
@@ -132,7 +135,7 @@ describe("Prometheus, with what it has scraped of them,", () => {
 
   const SUCCESS = /^SUCCESS$/;
 
-  it("has something to show in every panel of the dashboard", async () => {
+  it("has data for every panel of the dashboard", async () => {
     const queries = dashboardQueries().map(({ expr }) =>
       expr
         .replaceAll("$namespace", "pipe-scaling-system")
@@ -143,13 +146,13 @@ describe("Prometheus, with what it has scraped of them,", () => {
     expect(await evaluate(queries)).toMatch(SUCCESS);
   });
 
-  it("has every series that an alert looks at, whatever the answers were", async () => {
+  it("has every series of the alerts, whatever the responses were", async () => {
     const selectors = (await alerts()).flatMap(({ expr }) => expr.match(/[a-z_]+\{[^}]*\}/g) ?? []);
     expect(selectors.length).toBeGreaterThan(12);
     expect(await evaluate(selectors.map((each) => each.replaceAll(/=~"[^"]*"/g, '=~".+"')))).toMatch(SUCCESS);
   });
 
-  it("would miss a metric, and a label", async () => {
+  it("detects a missing metric and a missing label", async () => {
     const said = await evaluate(["pipe_scaling_pipe", 'pipe_scaling_pipes{status="done"}']);
     expect(said.match(/got: *nil/g)).toHaveLength(2);
   });

@@ -8,8 +8,8 @@ import type { KubeClient } from "../../src/kube/client.ts";
 import type { Deployment, KubeObject } from "../../src/kube/objects.ts";
 import { DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
 import { pipeScaling } from "../e2e/demo/processes.ts";
-import { pipeDeployment } from "../gen/pipe.ts";
-import { basic } from "../gen/records.ts";
+import { pipeDeployment } from "../support/fixtures/pipe.ts";
+import { basic } from "../support/fixtures/records.ts";
 import type { Release } from "./accounts.ts";
 import type { UnpackedImage } from "./image.ts";
 import { PodProcess } from "./pod-process.ts";
@@ -17,12 +17,12 @@ import { PodProcess } from "./pod-process.ts";
 const made = z.object({ id: z.guid() });
 const madeKey = z.object({ keyId: z.string(), keySecret: z.string() });
 
-/** A service of an organization of its own, and three pipes. */
+/** A service with three pipes, in an organization of its own. */
 export interface Service {
   readonly id: string;
-  /** Path of what the API has of it. */
+  /** Path of the service's size in the API. */
   readonly path: string;
-  /** Where its pipes run. */
+  /** Namespace of the pipes. */
   readonly namespace: string;
   /** The Authorization header of a key of its organization. */
   readonly authorization: string;
@@ -33,7 +33,7 @@ function pipesOf({ id }: Service): readonly string[] {
   return ["a", "b", "c"].map((name) => `${name}-${id}`);
 }
 
-/** An installed release whose processes run, as its platform team and its callers see it. */
+/** An installed release with running processes, for the platform team and for callers. */
 export class OperatedRelease {
   readonly #cluster: Cluster;
   readonly #admin: KubeClient;
@@ -49,12 +49,12 @@ export class OperatedRelease {
     this.#release = release;
   }
 
-  /** Of the API. */
+  /** URL of the API. */
   get url(): string {
     return this.#url;
   }
 
-  /** Those of the release as it is now, in the place of those before. */
+  /** Replaces the processes by those of the current release. */
   async start(): Promise<void> {
     await this.stop();
     const start = (component: "api" | "controller") =>
@@ -69,7 +69,7 @@ export class OperatedRelease {
     await Promise.all(this.#running.splice(0).map((each) => each.stop()));
   }
 
-  /** Records of a service whose pipes are to run in that namespace; it has none yet. */
+  /** Creates the records of a service with pipes in this namespace, but no pipes. */
   async addService(namespace = this.#release.pipes): Promise<Service> {
     const { id: organization } = made.parse(
       await this.#command("admin", "organization", "create", "--name", "Acme", "--tier", "basic"),
@@ -94,14 +94,14 @@ export class OperatedRelease {
     return { id, path, namespace, authorization: basic(key.keyId, key.keySecret) };
   }
 
-  /** Of one core each. */
+  /** Adds pipes of one core each. */
   async addPipes(service: Service): Promise<void> {
     const { id: serviceId, namespace } = service;
     const pipes = pipesOf(service).map((name) => pipeDeployment({ name, namespace, serviceId, cores: 1 }));
     await apply(this.#cluster, pipes);
   }
 
-  /** @returns the status of the API's answer */
+  /** @returns the status of the response */
   async askFor(cores: number, { path, authorization }: Service): Promise<number> {
     const { status } = await fetch(`${this.#url}${path}/pipesCdcScaling`, {
       method: "PATCH",
@@ -115,7 +115,7 @@ export class OperatedRelease {
     return this.#admin.json({ path: objectPath(PIPE_SCALINGS, namespace, id) });
   }
 
-  /** Resolves when the newest spec of a service has led to that. */
+  /** Waits until the newest spec of a service has this reason. */
   async readyFor(reason: string, service: Service): Promise<void> {
     await waitFor(
       async () => {
@@ -136,7 +136,7 @@ export class OperatedRelease {
     );
   }
 
-  /** Runs `pipe-scaling …`, as the platform team does it. */
+  /** Runs `pipe-scaling …` as the platform team does. */
   #command(...args: readonly string[]): Promise<unknown> {
     const { signal } = new AbortController();
     return pipeScaling(this.#cluster, [...args, "--namespace", this.#release.records], signal);

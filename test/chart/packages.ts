@@ -5,7 +5,7 @@ import { parse, stringify } from "yaml";
 import * as z from "zod";
 import { CHART } from "../../deploy/chart/path.ts";
 
-/** A packaged chart, as a registry of charts has it. */
+/** A packaged chart. */
 export interface Package {
   readonly path: string;
   readonly version: string;
@@ -31,14 +31,13 @@ const definition = z.looseObject({
   }),
 });
 
-/** The chart as it is. */
+/** Packages the current chart. */
 export function packagePresent(dir: string): Promise<Package> {
   return packaged(CHART, dir);
 }
 
 /**
- * A version before the first one: the chart as it is, but for its version, the image's, and a definition that does
- * not yet know which tier a service has.
+ * Packages a chart with an older version of the chart and the image, and a CRD without the tier of a service.
  */
 export function packagePrevious(dir: string): Promise<Package> {
   const copy = join(dir, "previous");

@@ -33,14 +33,14 @@ const content = z.object({ data: z.record(z.string(), z.string()) });
 const listening = z.object({ msg: z.literal("listening"), url: z.url().optional(), opsUrl: z.url() });
 
 /**
- * A process of the release beside the cluster, whose pods run nothing: from what its image holds, with the
- * arguments, the environment and the files of its pod. A kubeconfig has the token of its service account, because
- * this process cannot have the pod's own mount. The addresses that it listens on differ, too.
+ * A process of the release outside of the cluster, because simulated pods run nothing. It has the files of the image,
+ * and the arguments, environment and mounted files of its pod. It differs from a pod in its addresses, and in the
+ * kubeconfig with the token of its service account, because it has no token mount.
  */
 export class PodProcess {
-  /** The API's address; the controller has none. */
+  /** URL of the API; absent for the controller. */
   url = "";
-  /** Brings its files up to date, as the kubelet does some time after a ConfigMap or a Secret has changed. */
+  /** Updates the mounted files, as the kubelet does some time after a change of a ConfigMap or Secret. */
   readonly remount: () => Promise<void>;
   readonly #child: ChildProcess;
   readonly #files: string;
@@ -59,7 +59,7 @@ export class PodProcess {
     }
   }
 
-  /** Resolves when it is ready, as its readiness probe would find it. */
+  /** Waits until the readiness probe succeeds. */
   static async start(
     image: UnpackedImage,
     cluster: Cluster,
@@ -92,7 +92,7 @@ export class PodProcess {
     const inFiles = (value: string) => (mounts.includes(dirname(value)) ? join(files, value) : value);
     const account = accountOf(release, component);
     const kubeconfig = join(files, "kubeconfig");
-    // Written by the test's user for the image's user, who may not read the folder of the cluster.
+    // A copy, because the user of the image cannot read the folder of the cluster.
     writeFileSync(
       kubeconfig,
       readFileSync(await serviceAccountKubeconfig(cluster, release.namespace, account)),
@@ -118,8 +118,11 @@ export class PodProcess {
     const ended = new AbortController();
     this.#child.once("close", () => ended.abort(new Error("it has ended")));
     const { signal } = ended;
-    const { url, opsUrl } = await waitFor(() => this.#saysWhere(), { what: "it to listen", signal });
-    await waitFor(async () => (await fetch(`${opsUrl}/readyz`)).ok, { what: "it to be ready", signal });
+    const { url, opsUrl } = await waitFor(() => this.#saysWhere(), { what: "the process to listen", signal });
+    await waitFor(async () => (await fetch(`${opsUrl}/readyz`)).ok, {
+      what: "the process to be ready",
+      signal,
+    });
     this.url = url ?? "";
   }
 
@@ -128,7 +131,7 @@ export class PodProcess {
     return lines.map((line) => listening.safeParse(JSON.parse(line)).data).find((said) => said !== undefined);
   }
 
-  /** As the kubelet does, and returns its exit code. */
+  /** Ends the process as the kubelet does, and returns its exit code. */
   async stop(): Promise<number | null> {
     this.#child.kill("SIGTERM");
     const code = await this.#closed;

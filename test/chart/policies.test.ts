@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { KubeClient } from "../../src/kube/client.ts";
 import { KubeApiError } from "../../src/kube/errors.ts";
 import { CONFIG_MAPS, collectionPath, DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
-import { pipeDeployment } from "../gen/pipe.ts";
+import { pipeDeployment } from "../support/fixtures/pipe.ts";
 import { PatientClient } from "../support/patient-client.ts";
 import { clientOf, install, prepareRelease, type Release, remove } from "./accounts.ts";
 
@@ -18,7 +18,7 @@ let api: KubeClient;
 beforeAll(async () => {
   cluster = await sharedCluster();
   release = await prepareRelease(cluster);
-  // Its definition is what other tests have applied, or will.
+  // Other tests apply the same CRD.
   await install(cluster, release, "--set", "crds.enabled=false");
   controller = await clientOf(cluster, release, "controller");
   api = await clientOf(cluster, release, "api");
@@ -27,13 +27,13 @@ beforeAll(async () => {
     lonePipe(),
     { ...pipe(), metadata: { ...pipe().metadata, name: "other", labels: {} } },
   ]);
-  // A new policy is in force within a second or so, and a new right too.
+  // New policies and permissions take effect after about a second.
   const isHeld = (said: string) => said.includes("ValidatingAdmissionPolicy");
   await waitFor(async () => isHeld(await patchedAs(controller, { spec: { replicas: 2 } })), {
-    what: "the controller's policy to be in force",
+    what: "the controller's policy to take effect",
   });
   await waitFor(async () => isHeld(await writeRecord(api, "organization-a", "organization")), {
-    what: "the API's policy to be in force",
+    what: "the API's policy to take effect",
   });
 });
 afterAll(async () => {
@@ -42,7 +42,7 @@ afterAll(async () => {
   if (release) await remove(cluster, release);
 });
 
-/** With one of everything, so that there is something to be changed. */
+/** A Deployment with one of each field, so that each can be changed. */
 function pipe() {
   const options = {
     name: "pipe",
@@ -80,12 +80,12 @@ function pipe() {
   };
 }
 
-/** Whose only container needs no naming, and has no resources yet. */
+/** A pipe with a single container, which needs no annotation and has no resources yet. */
 function lonePipe() {
   return pipeDeployment({ name: "lone", namespace: release.pipes, serviceId: "a" });
 }
 
-/** What comes of a patch that the API server does not keep. */
+/** Returns the outcome of a dry-run patch. */
 function patchedAs(client: KubeClient, body: object, name = "pipe"): Promise<string> {
   return outcome(
     client.json({
@@ -147,7 +147,7 @@ describe("with the controller's token", () => {
       "only the resources of one container",
     ],
     [
-      "what is kept from a container",
+      "the security context of a container",
       container({ securityContext: { privileged: true } }),
       "only the resources of one container",
     ],
@@ -162,49 +162,45 @@ describe("with the controller's token", () => {
       "only the resources of one container",
     ],
     [
-      "how many containers there are",
+      "the number of containers",
       container({ image: "registry.example/evil:1" }, "evil"),
       "only the resources of one container",
     ],
+    ["a CPU limit", container({ resources: { limits: { cpu: "4" } } }), "only the cpu and memory requests"],
     [
-      "a limit of CPU",
-      container({ resources: { limits: { cpu: "4" } } }),
-      "only the cpu and memory requests",
-    ],
-    [
-      "a limit of CPU where there was none",
+      "a CPU limit on a container without one",
       container({ resources: { requests: { cpu: "4" }, limits: { cpu: "4" } } }, "sidecar"),
       "only",
     ],
     [
-      "a request of disk",
+      "a disk request",
       container({ resources: { requests: { "ephemeral-storage": "2Gi" } } }),
       "only the cpu and memory requests",
     ],
     [
-      "a limit of CPU, to none",
+      "the removal of a CPU limit",
       container({ resources: { limits: { cpu: null } } }),
       "only the cpu and memory requests",
     ],
     [
-      "a request of disk, to none",
+      "the removal of a disk request",
       container({ resources: { requests: { "ephemeral-storage": null } } }),
       "only the cpu and memory requests",
     ],
     [
-      "a claim",
+      "a resource claim",
       container({ resources: { claims: [{ name: "network" }] } }),
       "only the cpu and memory requests",
     ],
-    ["a claim, to none", container({ resources: { claims: null } }), "only the cpu and memory requests"],
-    ["the environment, to none", container({ env: null }), "only the resources of one container"],
-    ["the init containers, to none", pod({ initContainers: null }), "only the size of a container"],
     [
-      "how long a pod must be ready, to none",
-      { spec: { minReadySeconds: null } },
-      "only the size of a container",
+      "the removal of a resource claim",
+      container({ resources: { claims: null } }),
+      "only the cpu and memory requests",
     ],
-    ["the labels, to none", { metadata: { labels: null } }, "only its own annotations"],
+    ["the removal of the environment", container({ env: null }), "only the resources of one container"],
+    ["the removal of init containers", pod({ initContainers: null }), "only the size of a container"],
+    ["the removal of minReadySeconds", { spec: { minReadySeconds: null } }, "only the size of a container"],
+    ["the removal of labels", { metadata: { labels: null } }, "only its own annotations"],
     [
       "a device",
       container({ resources: { limits: { "example.com/gpu": "1" } } }),
@@ -215,9 +211,9 @@ describe("with the controller's token", () => {
       pod({ initContainers: [{ name: "wait", image: "registry.example/evil:1" }] }),
       "only the size of a container",
     ],
-    ["whom the pods act as", pod({ serviceAccountName: "other" }), "only the size of a container"],
+    ["the service account of the pods", pod({ serviceAccountName: "other" }), "only the size of a container"],
     [
-      "what the pods mount",
+      "the volumes of the pods",
       pod({ volumes: [{ name: "v", hostPath: { path: "/" } }] }),
       "only the size of a container",
     ],
@@ -238,22 +234,22 @@ describe("with the controller's token", () => {
     ["the deadline", { spec: { progressDeadlineSeconds: 10 } }, "only the size of a container"],
     ["labels", { metadata: { labels: { a: "b" } } }, "only its own annotations"],
     [
-      "which service the pipe is of",
+      "the service of the pipe",
       { metadata: { labels: { "pipes.clouddb.dev/service": "b" } } },
       "only its own annotations",
     ],
     [
-      "another's annotation",
+      "an annotation of another writer",
       { metadata: { annotations: { "example.com/team": "other" } } },
       "only its own annotations",
     ],
     [
-      "another's annotation, to none",
+      "the removal of an annotation of another writer",
       { metadata: { annotations: { "example.com/team": null } } },
       "only its own annotations",
     ],
     [
-      "which container is the pipe",
+      "the annotation that names the pipe container",
       { metadata: { annotations: { "pipes.clouddb.dev/container": "sidecar" } } },
       "only its own annotations",
     ],
@@ -269,7 +265,7 @@ describe("with the controller's token", () => {
     expect(said).toContain(sentence);
   });
 
-  it("the containers' order cannot be changed, nor one of them replaced by another of its name", async () => {
+  it("the order of containers and the content of a container cannot be changed", async () => {
     const [first, second] = pipe().spec.template.spec.containers;
     const replacedBy = (...containers: readonly unknown[]) =>
       pod({ containers: [{ $patch: "replace" }, ...containers] });
@@ -280,13 +276,13 @@ describe("with the controller's token", () => {
     expect(await patchedAs(controller, replacedBy(first))).toContain(sentence);
   });
 
-  it("a Deployment that is no pipe cannot be changed", async () => {
+  it("a Deployment that is not a pipe cannot be changed", async () => {
     expect(await patchedAs(controller, container({ resources: size }), "other")).toContain(
       "only Deployments with the labels of a database pipe of a service",
     );
   });
 
-  it("only the policy refuses these writes, and only those of the controller", async () => {
+  it("only the policy denies these writes, and only for the controller", async () => {
     const admin = await PatientClient.of(cluster);
     expect(await patchedAs(admin, container({ image: "registry.example/pipe:2" }))).toBe("accepted");
     await admin.close();
@@ -295,7 +291,7 @@ describe("with the controller's token", () => {
       const policy = await kubectl(cluster, ["get", "validatingadmissionpolicy", name, "-o", "json"]);
       return JSON.parse(policy).status?.typeChecking;
     };
-    expect(await waitFor(checked, { what: "the types in the policy to be checked" })).toEqual({});
+    expect(await waitFor(checked, { what: "the type check of the policy" })).toEqual({});
   });
 });
 
@@ -322,16 +318,16 @@ describe("with the API's token", () => {
   it.each([
     ["an organization", "organization-a", "organization"],
     ["a service", "service-a", "service"],
-    ["an organization by the name of members", "members-a", "organization"],
-    ["members by the name of an organization", "organization-a", "members"],
-    ["something else", "members-a", ""],
-  ])("%s cannot", async (_, name, kind) => {
+    ["an organization with the name of a members record", "members-a", "organization"],
+    ["members with the name of an organization record", "organization-a", "members"],
+    ["an object without the label", "members-a", ""],
+  ])("%s cannot be written", async (_, name, kind) => {
     expect(await writeRecord(api, name, kind)).toMatch(
       /^422 .*only records of members, backup settings and key usage/s,
     );
   });
 
-  it("an organization that is there cannot be patched, nor be made something else", async () => {
+  it("an existing organization cannot be patched or turned into another record", async () => {
     const metadata = {
       name: "organization-b",
       namespace: release.records,

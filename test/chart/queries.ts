@@ -29,14 +29,14 @@ const dashboard = z.object({
 
 export type Alert = z.output<typeof rules>["spec"]["groups"][0]["rules"][number];
 
-/** Of a release named "release" in pipe-scaling-system. */
+/** Returns the alerts of a release named "release" in pipe-scaling-system. */
 export async function alerts(): Promise<readonly Alert[]> {
   const template = ["--show-only", "templates/prometheusrule.yaml"];
   const [rule] = await rendered("--values", valuesFile("everything"), ...template);
   return rules.parse(rule).spec.groups[0].rules;
 }
 
-/** What the panels and the variables of the dashboard ask Prometheus, and for what. */
+/** Returns the queries of the panels and variables of the dashboard, with their titles. */
 export function dashboardQueries(): readonly { readonly title: string; readonly expr: string }[] {
   const { panels, templating } = dashboard.parse(
     JSON.parse(readFileSync(`${CHART}/files/dashboard.json`, "utf8")),

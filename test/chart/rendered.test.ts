@@ -7,10 +7,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { stringify } from "yaml";
 import { rendered, VALUE_SETS, valuesFile } from "./tools.ts";
 
-/** Of add-ons that the local cluster has not. */
+/** API groups of add-ons that the local cluster does not have. */
 const ADD_ONS = ["cert-manager.io", "gateway.networking.k8s.io", "monitoring.coreos.com"];
 
-describe("what the chart makes", () => {
+describe("the rendered chart", () => {
   const id = randomUUID().slice(0, 8);
   const namespaces = {
     records: `s-${id}-records`,
@@ -31,13 +31,13 @@ describe("what the chart makes", () => {
       })),
     );
     const account = ["get", "serviceaccount", "default", "--namespace", namespaces.own];
-    await waitFor(() => kubectl(cluster, account), { what: "the account of pods without one" });
+    await waitFor(() => kubectl(cluster, account), { what: "the default service account" });
   });
   afterAll(async () => {
     await kubectl(cluster, ["delete", "namespace", ...Object.values(namespaces), "--wait=false"]);
   });
 
-  /** In namespaces that are there. */
+  /** Replaces the namespaces by existing ones. */
   function placed(text: string): string {
     return text
       .replaceAll("pipe-scaling-records", namespaces.records)
@@ -47,7 +47,7 @@ describe("what the chart makes", () => {
   }
 
   it.each(VALUE_SETS)(
-    "with the %s values is taken by the API server, each field, without a warning",
+    "is accepted by the API server with the %s values, without unknown fields or warnings",
     async (set) => {
       const objects = (await rendered("--values", valuesFile(set))).filter(
         ({ apiVersion }) => !ADD_ONS.some((group) => apiVersion.startsWith(`${group}/`)),

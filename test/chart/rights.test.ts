@@ -9,17 +9,22 @@ import { CONTROLLER_FIELD_MANAGER, PIPE_SCALINGS } from "../../src/crd/names.ts"
 import type { KubeObject, Lease } from "../../src/kube/objects.ts";
 import { collectionPath, EVENTS, LEASES, objectPath, type Resource } from "../../src/kube/paths.ts";
 import { membersConfigMap } from "../../src/records/members.ts";
-import { type World as ApiWorld, clientOfText, createWorld, type RunningApi } from "../api/world.ts";
-import type { KeyRecord } from "../gen/records.ts";
-import { VERTICAL_CRD } from "../gen/vertical-autoscaler.ts";
-import { World as ControllerWorld, resourcesOf } from "../integration/world.ts";
+import {
+  clientOfText,
+  createTestEnvironment,
+  type RunningApi,
+  type TestEnvironment,
+} from "../api/environment.ts";
+import type { KeyRecord } from "../support/fixtures/records.ts";
+import { VERTICAL_CRD } from "../support/fixtures/vertical-autoscaler.ts";
+import { TestEnvironment as ControllerTestEnvironment, resourcesOf } from "../support/test-environment.ts";
 import { Rights, told } from "./rights.ts";
 
-// Each right that the chart gives is taken away, missed, and given back: so none is superfluous, and whoever gives
-// one back need not restart anything.
+// Removes each permission of the chart, waits until the process reports it missing, and restores it. This shows that
+// every permission is needed, and that the process recovers without a restart.
 let cluster: Cluster;
 beforeAll(async () => {
-  // Without lists as streams, which older versions have not: so the right to list is needed too.
+  // Without streaming lists, as in older versions, so that the verb list is needed too.
   const gates = { "feature-gates": "WatchList=false,WatchListClient=false" };
   cluster = await startCluster({
     progress: silentProgress,
@@ -29,34 +34,34 @@ beforeAll(async () => {
 });
 afterAll(() => cluster?.stop());
 
-/** What only reading needs: without it the process never becomes ready. */
+/** Permissions for reading; without one of them the process never becomes ready. */
 const reading = (...resources: readonly string[]) =>
   resources.flatMap((resource) => [`list ${resource}`, `watch ${resource}`]);
 
-describe("of the API's rights", () => {
-  let world: ApiWorld;
+describe("a permission of the API", () => {
+  let environment: TestEnvironment;
   let rights: Rights;
   let key: KeyRecord;
   let organization: string;
   let api: RunningApi;
   beforeAll(async () => {
-    world = await createWorld("rights", cluster);
-    rights = await Rights.of("api", world);
-    organization = await world.addOrganization();
-    key = await world.addKey({ organizationId: organization });
-    api = await world.startReadyApi();
+    environment = await createTestEnvironment("rights", cluster);
+    rights = await Rights.of("api", environment);
+    organization = await environment.addOrganization();
+    key = await environment.addKey({ organizationId: organization });
+    api = await environment.startReadyApi();
   });
   afterAll(async () => {
     await api?.stop();
     await rights?.close();
-    await world?.remove();
+    await environment?.remove();
   });
 
   const READING = reading("secrets", "configmaps", "pipes.clouddb.dev/pipescalings");
 
-  it.each(READING)("%s is what it needs to become ready", async (right) => {
+  it.each(READING)("%s is required to become ready", async (right) => {
     const readiness = await rights.without(right, async (refusal) => {
-      const { log, opsUrl, stop } = await world.startApi();
+      const { log, opsUrl, stop } = await environment.startApi();
       onTestFinished(stop);
       await told(log, refusal);
       const readiness = async () => (await clientOfText(opsUrl)("/readyz")).status;
@@ -78,12 +83,12 @@ describe("of the API's rights", () => {
     return (await api.ask({ method, path: base + path, authorization: key.authorization, ...text })).status;
   }
 
-  /** A service that the API has seen. */
+  /** Creates a service and waits until the API sees it. */
   async function service(spec: object = {}): Promise<string> {
-    const id = await world.addService(organization);
-    await world.addScaling(id, spec);
+    const id = await environment.addService(organization);
+    await environment.addScaling(id, spec);
     const path = `/v1/organizations/${organization}/services/${id}/pipesCdcScaling`;
-    // Of a service whose pipes nobody has sized the size is not known.
+    // 503, because the service has no size yet.
     await waitFor(async () => (await api.ask({ path, authorization: key.authorization })).status === 503, {
       what: "the API to see the service",
     });
@@ -101,13 +106,13 @@ describe("of the API's rights", () => {
     body: { replicaCpuMillicores: 2000 },
   });
 
-  /** Requests that are answered 503 without a right, and what with it. */
+  /** Requests that get 503 without the permission, with their status with it. */
   const ACTING: Readonly<Record<string, () => Promise<readonly [Request, number]>>> = {
-    // Nobody is refused on the word of a cache, which may be a moment behind.
+    // The process reads the record from the API server before it rejects a request, because a cache may be stale.
     "get configmaps": async () => {
       const joinedAt = new Date("2026-01-01T00:00:00Z");
       const ada = { userId: "ada", name: "Ada", email: "ada@example.com", role: "admin", joinedAt };
-      await world.addRecord(membersConfigMap(organization, [ada]));
+      await environment.addRecord(membersConfigMap(organization, [ada]));
       const request = { method: "DELETE", path: "/members/ada" } as const;
       await waitFor(async () => (await ask(request)) === 400, { what: "the API to see the members" });
       return [request, 400];
@@ -122,7 +127,7 @@ describe("of the API's rights", () => {
     "patch pipes.clouddb.dev/pipescalings": async () => [size(await service()), 200],
   };
 
-  it.each(Object.entries(ACTING))("%s is what it needs for a request", async (right, prepare) => {
+  it.each(Object.entries(ACTING))("%s is required for a request", async (right, prepare) => {
     const [request, status] = await prepare();
     await rights.without(right, async (refusal) => {
       expect(await ask(request)).toBe(503);
@@ -131,16 +136,16 @@ describe("of the API's rights", () => {
     expect(await ask(request)).toBe(status);
   });
 
-  it("there are no others", () => {
+  it("is in one of these tests", () => {
     expect(rights.names).toEqual([...READING, ...Object.keys(ACTING)].toSorted());
   });
 });
 
-describe("of the controller's rights", () => {
-  let world: ControllerWorld;
+describe("a permission of the controller", () => {
+  let world: ControllerTestEnvironment;
   let rights: Rights;
   beforeAll(async () => {
-    world = await ControllerWorld.create("basic", cluster);
+    world = await ControllerTestEnvironment.create("basic", cluster);
     rights = await Rights.of("controller", world);
     await world.createPipe({ name: "pipe-a", cores: 1 });
   });
@@ -164,9 +169,9 @@ describe("of the controller's rights", () => {
   }
 
   /**
-   * A controller for the rest of the test.
+   * Starts a controller for the rest of the test.
    *
-   * @returns what tells whether it is ready
+   * @returns a function that returns true while it is ready
    */
   async function start(identity = randomUUID()): Promise<() => Promise<boolean>> {
     const before = world.log.length;
@@ -176,7 +181,7 @@ describe("of the controller's rights", () => {
     return async () => (await fetch(`${opsUrl}/readyz`)).ok;
   }
 
-  it.each(READING)("%s is what it needs to become ready", async (right) => {
+  it.each(READING)("%s is required to become ready", async (right) => {
     const isReady = await rights.without(right, async (refusal) => {
       const isReady = await start();
       await told(world.log, refusal);
@@ -186,14 +191,14 @@ describe("of the controller's rights", () => {
     await waitFor(isReady, { what: "the controller to be ready" });
   });
 
-  /** Each from another state of the Lease. */
+  /** Permissions for the Lease, each with the state of the Lease that requires it. */
   const LEADING: Readonly<Record<string, object | undefined>> = {
     "create coordination.k8s.io/leases": undefined,
     "get coordination.k8s.io/leases": undefined,
     "update coordination.k8s.io/leases": { holderIdentity: "" },
   };
 
-  it.each(Object.entries(LEADING))("%s is what it needs to lead", async (right, spec) => {
+  it.each(Object.entries(LEADING))("%s is required to lead", async (right, spec) => {
     const name = "pipe-scaling-controller";
     const identity = randomUUID();
     const leads = async () => {
@@ -212,12 +217,12 @@ describe("of the controller's rights", () => {
 
   const NODES = "list nodes";
 
-  it(`${NODES} is what it needs to know that no node is large enough, and not to resize pipes`, async () => {
+  it(`${NODES} is required to detect that no node is large enough, but not to resize pipes`, async () => {
     const name = "pipe-b";
     const containers = ["pipe", "helper"];
     const annotations = { [CONTAINER_ANNOTATION]: "pipe" };
     await world.createPipe({ name, cores: 1, strategy: "Recreate", containers, annotations });
-    // With it, 2 cores fit the node of 256, and 8 do not.
+    // With the permission, 2 cores fit the node of 256, and 8 do not.
     const helper = { name: "helper", resources: { requests: { cpu: "250" } } };
     await world.patchPipe(name, { spec: { template: { spec: { containers: [helper] } } } });
     const cpu = async () => resourcesOf(await world.pipe(name)).split(" ")[0];
@@ -241,7 +246,7 @@ describe("of the controller's rights", () => {
     await stop();
   });
 
-  describe("while it runs", () => {
+  describe("at run time", () => {
     beforeAll(async () => {
       await world.startController();
       await world.waitForCondition("Ready", "True");
@@ -264,14 +269,14 @@ describe("of the controller's rights", () => {
       readonly isDone: () => Promise<boolean>;
     }
 
-    /** What it does as soon as it may. */
+    /** Writes that the controller makes as soon as it has the permission. */
     const TASKS: Readonly<Record<string, Task>> = {
       "patch pipes.clouddb.dev/pipescalings/status": { give: () => world.askFor(2), isDone: isReported },
       "patch apps/deployments": {
         give: () => world.askFor(3),
         isDone: async () => resourcesOf(await world.pipe("pipe-a")) === "3 12Gi 12Gi",
       },
-      // As after an etcd restore: the annotation of the pipe has a later generation than the PipeScaling.
+      // Simulates an etcd restore: the annotation of the pipe has a later generation than the PipeScaling.
       "get pipes.clouddb.dev/pipescalings": {
         async give() {
           const later = JSON.stringify({ ...(await attempt()), scalingGeneration: 1_000_000 });
@@ -286,13 +291,13 @@ describe("of the controller's rights", () => {
       },
     };
 
-    it.each(Object.entries(TASKS))("%s is what it needs for a task", async (right, { give, isDone }) => {
+    it.each(Object.entries(TASKS))("%s is required for a write", async (right, { give, isDone }) => {
       await rights.without(right, async (refusal) => {
         await give();
         await told(world.log, refusal);
         expect(await isDone()).toBe(false);
       });
-      await waitFor(isDone, { what: "the task to be done" });
+      await waitFor(isDone, { what: "the write" });
       await world.waitForCondition("Ready", "True");
     });
 
@@ -303,36 +308,36 @@ describe("of the controller's rights", () => {
       await world.waitForCondition("Stalled", "True", "UnknownTier");
     }
 
-    /** How often the Event about the tier has been told. */
-    async function timesTold(): Promise<number> {
+    /** Returns the count of the Event about the tier. */
+    async function eventCount(): Promise<number> {
       const events = await list<Event>(EVENTS, world.pipes);
       const event = events.find(({ reason }) => reason === "UnknownTier");
       return event ? (event.series?.count ?? 1) : 0;
     }
 
-    /** With how often the Event has been told before. */
-    const TELLING = [
+    /** Permissions for Events, with the count of the Event before. */
+    const RECORDING = [
       ["create events.k8s.io/events", 0],
       ["patch events.k8s.io/events", 1],
     ] as const;
 
-    it.each(TELLING)("%s is what it needs to tell an Event", async (right, before) => {
+    it.each(RECORDING)("%s is required to record an Event", async (right, before) => {
       await rights.without(right, async (refusal) => {
         await obstruct();
         await told(world.log, refusal);
-        expect(await timesTold()).toBe(before);
+        expect(await eventCount()).toBe(before);
       });
       await obstruct();
-      await waitFor(async () => (await timesTold()) > before, { what: "the Event to be told" });
+      await waitFor(async () => (await eventCount()) > before, { what: "the Event to be recorded" });
     });
 
-    it("there are no others", () => {
+    it("is in one of these tests", () => {
       const known = [
         ...READING,
         ...Object.keys(LEADING),
         NODES,
         ...Object.keys(TASKS),
-        ...TELLING.map(([right]) => right),
+        ...RECORDING.map(([right]) => right),
       ];
       expect(rights.names).toEqual(known.toSorted());
     });

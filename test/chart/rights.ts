@@ -9,7 +9,7 @@ import {
   clusterRoleName,
   nodesRoleName,
   recordsRoleName,
-} from "../gen/shipped-account.ts";
+} from "../support/fixtures/shipped-account.ts";
 import { PatientClient } from "../support/patient-client.ts";
 
 const RBAC = "rbac.authorization.k8s.io/v1";
@@ -23,7 +23,7 @@ export interface Right {
   readonly group: string;
   /** With the subresource, if there is one. */
   readonly resource: string;
-  /** Of the only object that it is about, if so. */
+  /** Name of the object, if the permission is limited to one. */
   readonly name?: string | undefined;
 }
 
@@ -57,12 +57,12 @@ function nameOf({ verb, group, resource }: Right): string {
   return `${verb} ${group === "" ? "" : `${group}/`}${resource}`;
 }
 
-/** All that some roles together allow, in order. */
+/** Returns all permissions of the roles, sorted. */
 export function namesOfRights(roles: readonly Role[]): readonly string[] {
   return roles.flatMap(({ rules }) => rules.flatMap(rightsIn).map(nameOf)).toSorted();
 }
 
-/** Whether the API server lets a user do that. */
+/** Returns true if the user has the permission. */
 export async function mayDo(
   admin: KubeClient,
   user: string,
@@ -82,29 +82,29 @@ export async function mayDo(
   return status.allowed;
 }
 
-/** What the API server says to who has not the right. */
+/** Returns the error of the API server for a missing permission. */
 function refusalOf({ verb, group, resource }: Right): string {
   return `cannot ${verb} resource "${resource}" in API group "${group}"`;
 }
 
-/** Resolves when a log tells of a refusal. */
+/** Waits until the log contains a denied call. */
 export async function told(log: readonly object[], refusal: string): Promise<void> {
   const text = JSON.stringify(refusal).slice(1, -1);
-  await waitFor(() => JSON.stringify(log).includes(text), { what: `the log to say: ${refusal}` });
+  await waitFor(() => JSON.stringify(log).includes(text), { what: `the log to contain: ${refusal}` });
 }
 
-/** Of a test's own: its cluster, and the namespace of its records and accounts. */
+/** The cluster of a test, and the namespace of its records and accounts. */
 interface Place {
   readonly cluster: Cluster;
   readonly records: string;
 }
 
-/** The rights of an account of test/gen/shipped-account.ts, each of which can be taken away for a while. */
+/** The permissions of an account of test/support/fixtures/shipped-account.ts, each of which can be removed temporarily. */
 export class Rights {
   readonly #admin: KubeClient;
   readonly #namespace: string;
   readonly #user: string;
-  /** By their paths. */
+  /** Roles by their paths. */
   readonly #roles: ReadonlyMap<string, Role>;
 
   private constructor(admin: KubeClient, namespace: string, user: string, roles: ReadonlyMap<string, Role>) {
@@ -136,9 +136,9 @@ export class Rights {
   }
 
   /**
-   * Does something while one right is missing.
+   * Runs a function while one permission is missing.
    *
-   * @param act is told what the API server says to who has not the right
+   * @param act receives the error of the API server for the missing permission
    */
   async without<T>(name: string, act: (refusal: string) => Promise<T>): Promise<T> {
     for (const [path, { rules }] of this.#roles) {
@@ -155,7 +155,7 @@ export class Rights {
         await this.#isSeen(missing, true);
       }
     }
-    throw new Error(`there is no right to ${name}`);
+    throw new Error(`no role has the permission ${name}`);
   }
 
   close(): Promise<void> {
@@ -167,10 +167,10 @@ export class Rights {
     await this.#admin.json({ method: "PATCH", path, patchType, body: { rules } });
   }
 
-  /** The API server takes a moment to see that a role has changed. */
+  /** Waits until a change of a role takes effect in the API server. */
   async #isSeen(right: Right, isAllowed: boolean): Promise<void> {
     await waitFor(async () => (await mayDo(this.#admin, this.#user, this.#namespace, right)) === isAllowed, {
-      what: `the right to ${nameOf(right)} to be ${isAllowed ? "there" : "gone"}`,
+      what: `the permission ${nameOf(right)} to be ${isAllowed ? "granted" : "removed"}`,
       intervalMs: 10,
     });
   }

@@ -8,7 +8,7 @@ import { Agent, request } from "undici";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import * as z from "zod";
-import { type CertificatePair, certificatePair } from "../gen/certificate.ts";
+import { type CertificatePair, certificatePair } from "../support/fixtures/certificate.ts";
 import { install, prepareRelease, type Release, remove, settings } from "./accounts.ts";
 import { UnpackedImage } from "./image.ts";
 import { PodProcess } from "./pod-process.ts";
@@ -48,7 +48,7 @@ describe("a release with a certificate in a Secret", () => {
     };
   }
 
-  /** Status of the answer to a client that trusts this certificate alone. */
+  /** Returns the status of a request by a client that trusts only this certificate. */
   async function ask(url: string, ca: string): Promise<number> {
     const dispatcher = new Agent({ connect: { ca } });
     try {
@@ -60,7 +60,7 @@ describe("a release with a certificate in a Secret", () => {
     }
   }
 
-  it("speaks HTTPS with it, and nothing else", async () => {
+  it("serves only HTTPS with it", async () => {
     expect(await ask(api.url, first.cert)).toBe(401);
     await expect(ask(api.url, certificatePair("other").cert)).rejects.toThrow(/certificate/);
     await expect(ask(api.url.replace("https:", "http:"), first.cert)).rejects.toThrow(/other side closed/);
@@ -77,7 +77,7 @@ describe("a release with a certificate in a Secret", () => {
     );
   });
 
-  it("serves the next one soon after the Secret has it, without a restart", async () => {
+  it("serves a renewed certificate without a restart", async () => {
     const second = certificatePair("second");
     await apply(cluster, [secret(second)]);
     await api.remount();

@@ -2,7 +2,7 @@ import { helm } from "@pipe-scaling/local-cluster/helm";
 import { parseAllDocuments } from "yaml";
 import { CHART } from "../../deploy/chart/path.ts";
 
-/** Sets of values that together switch each part of the chart on and off, in its folder ci. */
+/** Value files in the folder ci of the chart, which together enable and disable each part of it. */
 export const VALUE_SETS = ["minimal", "everything", "all-namespaces", "bare"] as const;
 
 export function valuesFile(set: (typeof VALUE_SETS)[number]): string {
@@ -21,7 +21,7 @@ export interface Manifest {
 
 export const RELEASE = ["release", CHART, "--namespace", "pipe-scaling-system"] as const;
 
-/** The objects of a release. */
+/** Returns the rendered objects of a release. */
 export async function rendered(...args: readonly string[]): Promise<readonly Manifest[]> {
   return parseAllDocuments(await helm(["template", ...RELEASE, ...args]))
     .map((document): Manifest | null => document.toJS())

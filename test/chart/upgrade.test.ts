@@ -7,8 +7,8 @@ import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
-import { pipeDeployment } from "../gen/pipe.ts";
-import { organizationRecord, serviceRecord } from "../gen/records.ts";
+import { pipeDeployment } from "../support/fixtures/pipe.ts";
+import { organizationRecord, serviceRecord } from "../support/fixtures/records.ts";
 import { prepareRelease, type Release, settings } from "./accounts.ts";
 import { UnpackedImage } from "./image.ts";
 import { type Package, packagePresent, packagePrevious } from "./packages.ts";
@@ -35,15 +35,15 @@ const scaling = z.object({
   }),
 });
 
-/** Years of upgrades, and what becomes of the definition of PipeScaling and of what people have, step by step. */
-describe("from one version of the chart to another", { timeout: 120_000 }, () => {
+/** Upgrades of a release, with their effect on the CRD and on objects of users. Each test builds on those before it. */
+describe("an upgrade of the chart", { timeout: 120_000 }, () => {
   let dir: string;
   let previous: Package;
   let present: Package;
   let cluster: Cluster;
   let image: UnpackedImage;
   let release: Release;
-  /** Of another name, in another namespace, for the same pipes. */
+  /** A second release in another namespace, for the same pipes. */
   let other: Release;
   let controller: PodProcess | undefined;
   let untouched: Awaited<ReturnType<typeof whatPeopleHave>>;
@@ -86,13 +86,13 @@ describe("from one version of the chart to another", { timeout: 120_000 }, () =>
     controller = undefined;
   }
 
-  /** The controller of the release as it is now, in the place of the one before. */
+  /** Replaces the controller by that of the current release. */
   async function operate(of: Release): Promise<void> {
     await stop();
     controller = await PodProcess.start(image, cluster, of, "controller");
   }
 
-  /** Until all pipes have their size and the status tells this tier. */
+  /** Waits until all pipes have their size and the status has this tier. */
   function settled(tier: string | undefined) {
     return waitFor(
       async () => {
@@ -101,11 +101,11 @@ describe("from one version of the chart to another", { timeout: 120_000 }, () =>
         const isReady = status.conditions.some((each) => each.type === "Ready" && each.status === "True");
         return isReady && status.tier === tier;
       },
-      { what: `the pipes to have their size, and the status to tell the tier ${tier}` },
+      { what: `the pipes to have their size, and the status to have the tier ${tier}` },
     );
   }
 
-  /** All that a release must leave alone: what people have made, and each ReplicaSet that a pipe ever had. */
+  /** Returns everything that a release must not change: objects of users, and every ReplicaSet of the pipes. */
   async function whatPeopleHave() {
     const kinds = [DEFINITION, "deployments", "replicasets", "configmaps"].join();
     const found = [release.pipes, release.records].map(async (namespace) =>
@@ -114,7 +114,7 @@ describe("from one version of the chart to another", { timeout: 120_000 }, () =>
     return (await Promise.all(found)).flatMap(({ items }) => items);
   }
 
-  /** What the definition of PipeScaling is by now. */
+  /** Returns the version of the CRD in the cluster. */
   async function definition() {
     const part = (path: string) => kubectl(cluster, ["get", "crd", DEFINITION, "-o", `jsonpath={${path}}`]);
     const version = ".spec.versions[0]";
@@ -139,7 +139,7 @@ describe("from one version of the chart to another", { timeout: 120_000 }, () =>
     owner,
   });
 
-  it("is at work in the older one", async () => {
+  it("starts from a running older version", async () => {
     await run("install", release, previous);
     expect(await definition()).toEqual(olderDefinition());
     const { records, pipes } = release;
@@ -154,11 +154,11 @@ describe("from one version of the chart to another", { timeout: 120_000 }, () =>
     await operate(release);
     await settled(undefined);
     untouched = await whatPeopleHave();
-    // A size each that the pipe came with, and one that it was given.
+    // One ReplicaSet for the original size of each pipe, and one for the new size.
     expect(untouched.filter(({ kind }) => kind === "ReplicaSet")).toHaveLength(4);
   });
 
-  it("upgrades the definition too, and restarts no pipe", async () => {
+  it("also upgrades the CRD, and restarts no pipe", async () => {
     await run("upgrade", release, present);
     expect(await definition()).toEqual(presentDefinition());
     await operate(release);
@@ -166,7 +166,7 @@ describe("from one version of the chart to another", { timeout: 120_000 }, () =>
     expect(await whatPeopleHave()).toEqual(untouched);
   });
 
-  it("goes back as well", async () => {
+  it("can be rolled back", async () => {
     await helm(["rollback", release.name, "--namespace", release.namespace, "--wait"], cluster);
     expect(await definition()).toEqual(olderDefinition());
     await operate(release);
@@ -175,14 +175,14 @@ describe("from one version of the chart to another", { timeout: 120_000 }, () =>
     await run("upgrade", release, present);
   });
 
-  it("keeps the definition when it is no longer to look after it", async () => {
+  it("keeps the CRD if crds.enabled becomes false", async () => {
     await run("upgrade", release, present, "crds.enabled=false");
     expect(await definition()).toEqual(presentDefinition());
     expect(await whatPeopleHave()).toEqual(untouched);
     await run("upgrade", release, present);
   });
 
-  it("keeps definition, sizes and records when it is removed, for one of its name to take up again", async () => {
+  it("keeps the CRD, sizes and records after an uninstall, and a release of the same name adopts them", async () => {
     await uninstall(release);
     expect(await definition()).toEqual(presentDefinition());
     expect(await whatPeopleHave()).toEqual(untouched);
@@ -195,7 +195,7 @@ describe("from one version of the chart to another", { timeout: 120_000 }, () =>
     await uninstall(release);
   });
 
-  it("says whose they are to one of another name, which can take them over", async () => {
+  it("names the owner to a release of another name, which can take the objects over", async () => {
     const { code, stderr } = await tryHelm(command("install", other, present), cluster);
     expect(code).toBe(1);
     expect(stderr).toMatch(/invalid ownership metadata/);
@@ -207,7 +207,7 @@ describe("from one version of the chart to another", { timeout: 120_000 }, () =>
     expect(await whatPeopleHave()).toEqual(untouched);
   });
 
-  it("leaves them to somebody else where that is said", async () => {
+  it("does not manage the CRD and the records if the values exclude them", async () => {
     await uninstall(other);
     await run("install", release, present, "crds.enabled=false", "records.createNamespace=false");
     expect(await definition()).toEqual(presentDefinition(other.name));
@@ -215,7 +215,7 @@ describe("from one version of the chart to another", { timeout: 120_000 }, () =>
     await uninstall(release);
   });
 
-  it("takes the definition and all sizes with it only where that is said, and still restarts no pipe", async () => {
+  it("deletes the CRD and all sizes only with crds.keep=false, and restarts no pipe", async () => {
     await run("install", other, present, "crds.keep=false");
     await uninstall(other);
     expect(await kubectl(cluster, ["get", "crd", "-o", "name"])).toBe("");

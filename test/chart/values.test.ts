@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { helm, tryHelm } from "@pipe-scaling/local-cluster/helm";
-import { describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { generated, type ValueSchema, valuesSchema } from "../../deploy/chart/generated.ts";
 import { CHART } from "../../deploy/chart/path.ts";
@@ -10,25 +10,25 @@ import { apiSettings } from "../../src/settings/api.ts";
 import { controllerSettings } from "../../src/settings/controller.ts";
 import { declaredOptions } from "../../src/settings/option.ts";
 import { entrypoint } from "./image.ts";
-import { RELEASE, rendered, VALUE_SETS, valuesFile } from "./tools.ts";
+import { type Manifest, RELEASE, rendered, VALUE_SETS, valuesFile } from "./tools.ts";
 
 const MINIMAL = ["--values", valuesFile("minimal")] as const;
 
-describe("what is generated of the chart", () => {
-  it.each([...generated()])("%s is up to date", (path, text) => {
+describe("a generated file of the chart", () => {
+  it.each([...generated()])("is what `npm run generate` writes: %s", (path, text) => {
     expect(readFileSync(`${CHART}/../${path}`, "utf8")).toBe(text);
   });
 });
 
 describe("the plain manifests", () => {
-  it("are what the chart makes", async () => {
+  it("are what `npm run generate` writes", async () => {
     expect(readFileSync(new URL("../../deploy/manifests/install.yaml", import.meta.url), "utf8")).toBe(
       await plainManifests(),
     );
   });
 });
 
-describe("the schema of the values", () => {
+describe("the schema of the chart values", () => {
   const fields = [...everyField(valuesSchema(), "values")];
 
   it("describes every field", () => {
@@ -37,7 +37,7 @@ describe("the schema of the values", () => {
     ).toEqual([]);
   });
 
-  it("refuses unknown keys wherever it knows the known ones", () => {
+  it("rejects unknown keys in every object with declared keys", () => {
     const open = fields.filter(([, { properties, additionalProperties }]) => {
       return Object.keys(properties ?? {}).length > 0 && additionalProperties !== false;
     });
@@ -45,46 +45,54 @@ describe("the schema of the values", () => {
   });
 });
 
-describe.each(VALUE_SETS)("with the %s values", (set) => {
-  it("helm lint finds nothing", async () => {
+describe.each(VALUE_SETS)("the chart with the %s values", (set) => {
+  it("passes helm lint", async () => {
     expect(await helm(["lint", "--strict", CHART, "--values", valuesFile(set)])).toMatch(
       /0 chart\(s\) failed/,
     );
   });
 
-  it("everything that is made has the release's labels", async () => {
+  it("labels every object with the release", async () => {
     const objects = await rendered("--values", valuesFile(set));
-    const strangers = objects.filter(({ metadata: { labels } }) => {
+    const unlabeled = objects.filter(({ metadata: { labels } }) => {
       return labels?.["app.kubernetes.io/instance"] !== "release" || !labels["helm.sh/chart"];
     });
-    expect(strangers).toEqual([]);
+    expect(unlabeled).toEqual([]);
   });
 });
 
-describe("values that are wrong are refused, with the field and the reason:", () => {
+describe("the chart rejects with the field and the reason", () => {
   it.each([
     ["a key with a typo", ["controler.replicas=2"], /additional properties 'controler' not allowed/],
     [
-      "a key with a typo below",
+      "a nested key with a typo",
       ["api.config.rateLimitt=2"],
       /'\/api\/config'.*additional properties 'rateLimitt' not allowed/,
     ],
     ["a wrong type", ["api.replicas=two"], /'\/api\/replicas'.*got string, want integer/],
     [
-      "too many",
+      "a number above the maximum",
       ["api.config.rateLimit=10001"],
       /'\/api\/config\/rateLimit'.*maximum: got 10,001, want 10,000/,
     ],
-    ["no duration", ["controller.config.rolloutTimeout=15"], /'\/controller\/config\/rolloutTimeout'/],
-    ["no namespace", ["pipes.namespaces={Acme_Pipes}"], /'\/pipes\/namespaces\/0'/],
-    ["a namespace twice", ["pipes.namespaces={a,a}"], /'\/pipes\/namespaces'.*items at 0 and 1 are equal/],
     [
-      "a tier off the steps",
+      "a number in place of a duration",
+      ["controller.config.rolloutTimeout=15"],
+      /'\/controller\/config\/rolloutTimeout'/,
+    ],
+    ["an invalid namespace", ["pipes.namespaces={Acme_Pipes}"], /'\/pipes\/namespaces\/0'/],
+    [
+      "a duplicate namespace",
+      ["pipes.namespaces={a,a}"],
+      /'\/pipes\/namespaces'.*items at 0 and 1 are equal/,
+    ],
+    [
+      "a tier between two steps",
       ["tiers.gold.defaultCpuMillicores=1500,tiers.gold.maximumCpuMillicores=2000"],
       /'\/tiers\/gold\/defaultCpuMillicores'.*1,?500/,
     ],
     [
-      "half a tier",
+      "a tier without a maximum",
       ["tiers.gold.defaultCpuMillicores=1000"],
       /'\/tiers\/gold'.*missing property 'maximumCpuMillicores'/,
     ],
@@ -93,19 +101,23 @@ describe("values that are wrong are refused, with the field and the reason:", ()
       ["tiers.gold.defaultCpuMillicores=4000,tiers.gold.maximumCpuMillicores=2000"],
       /tiers\.gold: defaultCpuMillicores \(4000\) is greater than maximumCpuMillicores \(2000\)/,
     ],
-    ["pipes nowhere", ["pipes.namespaces=null"], /pipes\.namespaces is empty: list the namespaces/],
     [
-      "pipes both here and everywhere",
+      "values without a namespace of pipes",
+      ["pipes.namespaces=null"],
+      /pipes\.namespaces is empty: list the namespaces/,
+    ],
+    [
+      "a list of namespaces together with all namespaces",
       ["pipes.allNamespaces=true"],
       /pipes\.namespaces and pipes\.allNamespaces are mutually exclusive/,
     ],
     [
-      "records beside Helm's Secrets",
+      "records in the namespace of the release",
       ["records.namespace=pipe-scaling-system"],
       /records\.namespace is the namespace of the release \(pipe-scaling-system\)/,
     ],
     [
-      "records beside pipes",
+      "records in a namespace of pipes",
       ["records.namespace=acme-pipes"],
       /records\.namespace \(acme-pipes\) is one of pipes\.namespaces/,
     ],
@@ -125,30 +137,34 @@ describe("values that are wrong are refused, with the field and the reason:", ()
       /api\.tls\.certificate\.issuerRef\.name is empty/,
     ],
     [
-      "a Certificate that nothing uses",
+      "a Certificate with TLS disabled",
       ["api.tls.enabled=false,api.tls.certificate.enabled=true,api.tls.certificate.issuerRef.name=x"],
       /so the certificate would be unused/,
     ],
     [
-      "an autoscaler without requests",
+      "an autoscaler without CPU requests",
       ["api.autoscaling.enabled=true,api.resources.requests.cpu=null"],
       /api\.autoscaling\.enabled requires api\.resources\.requests\.cpu/,
     ],
     [
-      "an autoscaler with its ends crossed",
+      "an autoscaler with more minimum than maximum replicas",
       ["api.autoscaling.enabled=true,api.autoscaling.minReplicas=9"],
       /minReplicas \(9\) is greater than maxReplicas \(6\)/,
     ],
     ["an Ingress without a host", ["api.ingress.enabled=true"], /api\.ingress\.host is empty/],
-    ["a collector that is no URL", ["tracing.otlpEndpoint=collector:4318"], /'\/tracing\/otlpEndpoint'/],
-    ["a collector without a host", ["tracing.otlpEndpoint=http://:4318"], /'\/tracing\/otlpEndpoint'/],
     [
-      "a collector with the path that is added to it",
+      "a collector address that is not a URL",
+      ["tracing.otlpEndpoint=collector:4318"],
+      /'\/tracing\/otlpEndpoint'/,
+    ],
+    ["a collector URL without a host", ["tracing.otlpEndpoint=http://:4318"], /'\/tracing\/otlpEndpoint'/],
+    [
+      "a collector URL with the path that the process appends",
       ["tracing.otlpEndpoint=http://collector:4318/v1/traces"],
       /tracing\.otlpEndpoint \(http:\/\/collector:4318\/v1\/traces\) ends with \/v1\/traces/,
     ],
     [
-      "a way to no collector",
+      "credentials for the collector without its URL",
       ["tracing.headersSecretName=otel"],
       /tracing\.otlpEndpoint is empty: set it to the URL of the collector/,
     ],
@@ -164,12 +180,12 @@ describe("values that are wrong are refused, with the field and the reason:", ()
     expect(code).toBe(1);
   });
 
-  it("nothing at all: both things that must be said", async () => {
+  it("values without the two required settings, naming both", async () => {
     const { stderr } = await tryHelm(["template", ...RELEASE]);
     expect(stderr).toMatch(/pipes\.namespaces is empty.*\n.*api\.tls\.enabled requires a certificate/s);
   });
 
-  it("a Kubernetes that is too old", async () => {
+  it("a Kubernetes version that is too old", async () => {
     const { stderr } = await tryHelm(["template", ...RELEASE, ...MINIMAL, "--kube-version", "1.29.9"]);
     expect(stderr).toMatch(
       /requires kubeVersion: >=1\.30\.0-0 which is incompatible with Kubernetes v1\.29\.9/,
@@ -177,8 +193,8 @@ describe("values that are wrong are refused, with the field and the reason:", ()
   });
 });
 
-describe("what follows from the values:", () => {
-  it("a change of tiers restarts both processes, and nothing else does", async () => {
+describe("the rendered chart", () => {
+  it("restarts both processes when the tiers change, but not when labels change", async () => {
     const checksums = async (...args: string[]) =>
       JSON.stringify(await rendered(...MINIMAL, ...args)).match(/"checksum\/tiers":"\w+"/g);
     const before = await checksums();
@@ -189,7 +205,7 @@ describe("what follows from the values:", () => {
     expect(after?.[1]).toBe(after?.[0]);
   });
 
-  it("the definition and the records are kept on uninstall, unless the definition is not wanted", async () => {
+  it("keeps the CRD and the namespace of the records on uninstall, unless crds.keep is false", async () => {
     const kept = async (...args: string[]) =>
       (await rendered(...MINIMAL, ...args))
         .filter((object) => JSON.stringify(object).includes('"helm.sh/resource-policy":"keep"'))
@@ -199,11 +215,12 @@ describe("what follows from the values:", () => {
   });
 
   it.each(["api", "controller"] as const)(
-    "the %s starts Node as the benchmarks have measured it",
+    "starts Node for the %s with the options of the benchmarks",
     async (component) => {
       const template = `templates/${component}-deployment.yaml`;
       const [deployment] = await rendered(...MINIMAL, "--show-only", template);
-      const [container] = started.parse(deployment).spec.template.spec.containers;
+      if (!deployment) throw new Error(`${template} renders no Deployment`);
+      const container = containerOf(deployment);
       const [node, program] = entrypoint();
       const { args, env } = NODE[component];
       expect(container.command ?? entrypoint()).toEqual([node, ...args, program]);
@@ -213,21 +230,12 @@ describe("what follows from the values:", () => {
     },
   );
 
-  it("each option of the processes can be set, but those that a pod decides itself", async () => {
-    const set = JSON.stringify(
-      await Promise.all(VALUE_SETS.map((each) => rendered("--values", valuesFile(each)))),
-    );
-    const variables = [apiSettings, controllerSettings].flatMap((options) => declaredOptions(options));
-    const missing = variables.filter(({ variable }) => !set.includes(`"${variable}"`)).map(({ key }) => key);
-    expect([...new Set(missing)].sort()).toEqual(["dryRun", "identity", "kubeconfig"]);
-  });
-
   it.each([
     ["http://collector:4318", 4318],
     ["https://collector.example.com/otel", 443],
     ["http://[2001:db8::1]", 80],
   ])(
-    "both processes may reach the collector %s, and DNS, and by default nothing of both",
+    "allows both processes egress to the collector %s and DNS, and by default to neither",
     async (url, port) => {
       const egress = async (...args: string[]) => {
         const template = "templates/networkpolicies.yaml";
@@ -240,7 +248,7 @@ describe("what follows from the values:", () => {
     },
   );
 
-  it("the controller's only right outside of the listed namespaces is to list nodes, and rbac.nodes takes it away", async () => {
+  it("gives the controller no cluster-wide permission but to list nodes, and none with rbac.nodes=false", async () => {
     const names = async (...args: string[]) =>
       (await rendered(...MINIMAL, "--set", "rbac.aggregate=false", ...args))
         .filter(({ kind }) => /^ClusterRole/.test(kind))
@@ -251,7 +259,7 @@ describe("what follows from the values:", () => {
     expect(await names("--set", "rbac.create=false")).toEqual([]);
   });
 
-  it("resizes in place have permissions and policies only with rbac.inPlaceResize", async () => {
+  it("grants permissions for resizes in place, and limits them, only with rbac.inPlaceResize", async () => {
     const made = async (...args: string[]) => {
       const objects = JSON.stringify(await rendered(...MINIMAL, ...args));
       return ["pods/resize", '"replicasets"', "controller-resize", "'paused'"].map((text) =>
@@ -262,7 +270,7 @@ describe("what follows from the values:", () => {
     expect(await made("--set", "rbac.inPlaceResize=true")).toEqual([true, true, true, true]);
   });
 
-  it("no account has a wildcard, and the controller's has no Secret", async () => {
+  it("grants no account a wildcard, and the controller no access to Secrets", async () => {
     for (const set of VALUE_SETS) {
       const rules = (await rendered("--values", valuesFile(set))).filter(({ kind }) => /Role$/.test(kind));
       expect(JSON.stringify(rules)).not.toContain('"*"');
@@ -272,17 +280,49 @@ describe("what follows from the values:", () => {
   });
 });
 
+/** Settings that a pod leaves to the process: it uses its ServiceAccount and its host name, and never a dry run. */
+const NOT_IN_PODS = ["kubeconfig", "identity", "dryRun"];
+
+describe.each([
+  ["api", apiSettings],
+  ["controller", controllerSettings],
+] as const)("the pod of the %s", (component, settings) => {
+  /** Names of the variables that the pod has with at least one of the value sets. */
+  let variables: ReadonlySet<string>;
+  beforeAll(async () => {
+    const template = `templates/${component}-deployment.yaml`;
+    const sets = VALUE_SETS.map((set) => rendered("--values", valuesFile(set), "--show-only", template));
+    const deployments = (await Promise.all(sets)).flat();
+    variables = new Set(deployments.flatMap((each) => containerOf(each).env.map(({ name }) => name)));
+  });
+
+  it.each(
+    declaredOptions(settings)
+      .filter(({ key }) => !NOT_IN_PODS.includes(key))
+      .map(({ key, variable }) => [key, variable]),
+  )("gets the setting %s in %s", (_, variable) => {
+    expect(variables).toContain(variable);
+  });
+});
+
 const started = z.object({
   spec: z.object({
     template: z.object({
       spec: z.object({
         containers: z.tuple([
-          z.object({ command: z.array(z.string()).optional(), env: z.array(z.looseObject({})) }),
+          z.object({
+            command: z.array(z.string()).optional(),
+            env: z.array(z.looseObject({ name: z.string() })),
+          }),
         ]),
       }),
     }),
   }),
 });
+
+function containerOf(deployment: Manifest) {
+  return started.parse(deployment).spec.template.spec.containers[0];
+}
 
 const networkPolicy = z.object({ spec: z.object({ egress: z.array(z.unknown()) }) });
 

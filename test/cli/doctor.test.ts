@@ -22,142 +22,179 @@ import { backupConfigMap } from "../../src/records/backup.ts";
 import { keyUsageConfigMap } from "../../src/records/key-usage.ts";
 import { membersConfigMap } from "../../src/records/members.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { keyRecord, organizationRecord, serviceRecord } from "../gen/records.ts";
-import { accountName, nodesRoleName, recordsRoleName, shippedAccount } from "../gen/shipped-account.ts";
-import { VERTICAL_CRD } from "../gen/vertical-autoscaler.ts";
-import { World } from "../integration/world.ts";
-import { knownPipeScalings } from "./held-pipes.ts";
-import { MAIN, runProgram } from "./program.ts";
-import { startInPty, widest } from "./pty.ts";
+import { keyRecord, organizationRecord, serviceRecord } from "../support/fixtures/records.ts";
+import {
+  accountName,
+  nodesRoleName,
+  recordsRoleName,
+  shippedAccount,
+} from "../support/fixtures/shipped-account.ts";
+import { VERTICAL_CRD } from "../support/fixtures/vertical-autoscaler.ts";
+import { MAIN, runProgram } from "../support/terminal/program.ts";
+import { startInPty, widest } from "../support/terminal/pty.ts";
+import { TestEnvironment } from "../support/test-environment.ts";
+import { waitForPipeScalings } from "./held-pipes.ts";
 import { shippedDeployments } from "./shipped-deployments.ts";
 
 /*
- * Each finding is provoked once, on a cluster of its own: its definition is taken away in the end. The tests go
- * on from each other: the first finds nothing wrong, and each leaves behind what it has found.
+ * The file has a cluster of its own, because it deletes the CRD in the end. Each test compares all results before and
+ * after what it breaks, and leaves it broken for the tests after it.
  */
 
 const VERSION_LABEL = "app.kubernetes.io/version";
 
 let cluster: Cluster;
-let world: World;
+let environment: TestEnvironment;
 let stopController: () => Promise<void>;
 
 beforeAll(async () => {
   cluster = await startCluster();
   await apply(cluster, [VERTICAL_CRD]);
-  world = await World.create("basic", cluster);
-  await knownPipeScalings(world);
-  await apply(cluster, [...shippedAccount("api", world.records), ...shippedDeployments(world.records)]);
-  stopController = await world.startController({ pipeNamespaces: [] });
-  await world.createPipe({ name: "pipe-a", cores: 1 });
-  await world.waitForCondition("Ready", "True");
+  environment = await TestEnvironment.create("basic", cluster);
+  await waitForPipeScalings(environment);
+  await apply(cluster, [
+    ...shippedAccount("api", environment.records),
+    ...shippedDeployments(environment.records),
+  ]);
+  stopController = await environment.startController({ pipeNamespaces: [] });
+  await environment.createPipe({ name: "pipe-a", cores: 1 });
+  await environment.waitForCondition("Ready", "True");
   await kubectl(cluster, [
     "wait",
     "--for=condition=Available",
     "deployment",
     "--all",
     "-n",
-    world.records,
+    environment.records,
     "--timeout=60s",
   ]);
 });
 afterAll(async () => {
-  await world?.end();
+  await environment?.end();
   await cluster?.stop();
 });
 
 function words(...flags: string[]): string[] {
-  return ["doctor", "--kubeconfig", cluster.kubeconfig, "--namespace", world.records, ...flags];
+  return ["doctor", "--kubeconfig", cluster.kubeconfig, "--namespace", environment.records, ...flags];
 }
 
-interface Examined {
+interface Report {
   readonly code: number | null;
   readonly results: readonly CheckResult[];
 }
 
-async function examined(args = words()): Promise<Examined> {
+async function report(args = words()): Promise<Report> {
   const { code, out, err } = await runProgram([...args, "--output", "json"]);
   if (out === "") throw new Error(`no results: ${err}`);
-  return { code, results: JSON.parse(out).results };
+  const { results }: { results: CheckResult[] } = JSON.parse(out);
+  for (const { severity, message, remedy } of results) {
+    if (severity !== "ok") expect(remedy, message).toMatch(/\S/);
+  }
+  return { code, results };
 }
 
-/** The one that matches; the test fails with all of them if there is none. */
-function expectResult(
-  { results }: Examined,
-  severity: CheckResult["severity"],
-  message: RegExp,
-): CheckResult {
-  const found = results.find((each) => message.test(each.message));
-  expect(found ?? results).toMatchObject({ severity });
-  if (!found) throw new Error("no such result");
-  if (severity !== "ok") expect(found.remedy).toMatch(/\S/);
-  return found;
-}
-
-/** Of the machine that runs the tests, not of what is installed on it. */
-const SLOW = /^The API server takes \d+ ms/;
-
-function ill({ results }: Examined): readonly CheckResult[] {
-  return results.filter(
-    ({ severity, message }) => (severity === "error" || severity === "warning") && !SLOW.test(message),
+/** The results as text, with placeholders for what differs from run to run. */
+function textOf({ results }: Pick<Report, "results">): string[] {
+  const { records, pipes, serviceId, organizationId } = environment;
+  return results.map(({ severity, message }) =>
+    `${severity}: ${message}`
+      .replaceAll(cluster.server, "SERVER")
+      .replace(/\bKubernetes v1\.\d+\.\d+/, "Kubernetes v1.N")
+      .replaceAll(records, "RECORDS")
+      .replaceAll(pipes, "PIPES")
+      .replaceAll(serviceId, "SERVICE")
+      .replaceAll(organizationId, "ORGANIZATION")
+      .replaceAll(/\b[0-9a-f]{8}-[0-9a-f-]{27}\b/g, "ID")
+      .replaceAll(/\b[0-9a-f]{64}\b/g, "HASH")
+      .replaceAll(/\b\d{4}-\d\d-\d\dT[\d:]+Z/g, "TIME")
+      .replaceAll(/\b\d+ (?=(?:s|min|h|d) ago)/g, "N "),
   );
 }
 
-/** Once the status of what is looked at has come to that. */
-function examinedUntil(message: RegExp): Promise<Examined> {
-  return waitFor(
-    async () => {
-      const seen = await examined();
-      return seen.results.some((each) => message.test(each.message)) && seen;
-    },
-    { what: `${message} among the results` },
-  );
+function difference(before: readonly string[], after: readonly string[]) {
+  return {
+    added: after.filter((each) => !before.includes(each)),
+    removed: before.filter((each) => !after.includes(each)),
+  };
+}
+
+type Messages = readonly unknown[];
+
+/** Breaks something, and waits until exactly these results are added and removed. */
+async function expectChange(
+  act: () => Promise<unknown>,
+  { added = [], removed = [] }: { readonly added?: Messages; readonly removed?: Messages },
+): Promise<Report> {
+  const before = textOf(await report());
+  await act();
+  let last: Report | undefined;
+  await expect
+    .poll(
+      async () => {
+        last = await report();
+        return difference(before, textOf(last));
+      },
+      { timeout: 60_000, interval: 500 },
+    )
+    .toEqual({ added, removed });
+  if (!last) throw new Error("no report");
+  return last;
+}
+
+function remedyOf({ results }: Report, message: RegExp): string | undefined {
+  return results.find((each) => message.test(each.message))?.remedy;
 }
 
 async function settledController(): Promise<void> {
-  await waitFor(async () => (await world.scaling()).status?.observedGeneration !== undefined, {
+  await waitFor(async () => (await environment.scaling()).status?.observedGeneration !== undefined, {
     what: "the controller",
   });
 }
 
-describe("a healthy installation", () => {
-  it("has nothing wrong, which is told with what was looked at", async () => {
-    const all = await examined();
-    expect(ill(all)).toEqual([]);
+const account = (component: "api" | "controller") =>
+  `The account of the ${component}, system:serviceaccount:RECORDS:pipe-scaling-operator-${component},`;
+const READY = {
+  api: "ok: The api is ready: 2 of 2 pods of RECORDS/pipe-scaling-operator-api.",
+  controller: "ok: The controller is ready: 2 of 2 pods of RECORDS/pipe-scaling-operator-controller.",
+};
+const REACHABLE = "ok: SERVER is reachable and runs Kubernetes v1.N.";
+const SAME_CLOCKS = "ok: The clocks of this machine and of the API server agree.";
+const SAME_CRD = "ok: The CRD of PipeScaling is that of this release (v1beta1).";
+const LEADER = "ok: The controller ID is the leader; it renewed its lease N s ago.";
+const RESIZABLE = "ok: The pipes can be resized: 1.";
+const HEALTHY = [
+  ...[REACHABLE, SAME_CLOCKS, SAME_CRD, READY.api, READY.controller],
+  `ok: ${account("api")} has all permissions that it needs.`,
+  `ok: ${account("controller")} has all permissions that it needs.`,
+  ...[LEADER, "ok: The records are well-formed: organizations 1, services 1, keys 0.", RESIZABLE],
+];
+const UNTIERED =
+  'error: The organization Untiered has the unknown tier "golden", so its pipes are not resized; the tiers are basic, enterprise, scale.';
+
+describe("doctor, of a healthy installation", () => {
+  it("reports every check as ok", async () => {
+    const all = await report();
+    expect(textOf(all)).toEqual(HEALTHY);
     expect(all.code).toBe(0);
-    expectResult(all, "ok", /is reachable and runs Kubernetes v1\.\d+/);
-    expect(all.results.map(({ message }) => message)).toContainEqual(
-      expect.stringMatching(/^The API server (responds in|takes) \d+ ms/),
-    );
-    expectResult(all, "ok", /clocks .* agree/);
-    expectResult(all, "ok", /CRD of PipeScaling is that of this release/);
-    for (const component of ["api", "controller"]) {
-      expectResult(all, "ok", new RegExp(`^The ${component} is ready: 2 of 2 pods`));
-      expectResult(all, "ok", new RegExp(`^The account of the ${component}, .* has all permissions`));
-    }
-    expectResult(all, "ok", /^The controller .* is the leader/);
-    expectResult(all, "ok", /^The records are well-formed: organizations 1, services 1, keys 0\.$/);
-    expectResult(all, "ok", /^The pipes can be resized: 1\.$/);
-    expect(all.results.filter(({ severity }) => severity === "note")).toEqual([]);
   });
 
-  it("is told beside a clock of this machine that is wrong", async () => {
-    const report = await runChecks({
-      client: world.client,
+  it("reports a wrong clock of this machine, and evaluates the Lease by the server's clock", async () => {
+    const { all } = await runChecks({
+      client: environment.client,
       clock: { ...systemClock, now: () => Date.now() + 3_600_000 },
       signal: new AbortController().signal,
-      records: world.records,
+      records: environment.records,
       tiers: undefined,
       ownVersion: packageJson.version,
     });
-    const all = { code: null, results: report.all };
-    expectResult(all, "warning", /^The clock of this machine is 60 min ahead of that of the API server/);
-    // The lease is not held against that clock.
-    expectResult(all, "ok", /^The controller .* is the leader; it renewed its lease \d s ago/);
-    expect(ill(all)).toHaveLength(1);
+    const results = all;
+    const wrongClock = expect.stringMatching(
+      /^warning: The clock of this machine is 60 min ahead of that of the API server/,
+    );
+    expect(textOf({ results })).toEqual([wrongClock, ...HEALTHY.filter((each) => each !== SAME_CLOCKS)]);
   });
 
-  it("is told to people in a terminal, in its width", async () => {
+  it("prints a table in the width of a terminal", async () => {
     const doctor = startInPty(process.execPath, [MAIN, ...words()], { columns: 60 });
     expect(await doctor.exitCode).toBe(0);
     const { lines } = doctor.screen();
@@ -167,21 +204,21 @@ describe("a healthy installation", () => {
     expect(widest(doctor)).toBeLessThanOrEqual(60);
   });
 
-  it("is told in a pipe as YAML too", async () => {
+  it("prints YAML on request", async () => {
     const { code, out, err } = await runProgram(words("--output", "yaml"));
     expect({ code, err }).toEqual({ code: 0, err: "" });
     expect(out).toMatch(/^results:\n {2}- severity: ok\n/);
   });
 });
 
-describe("records", () => {
-  it("that are malformed are named, each with what is wrong and how to edit it", async () => {
+describe("doctor, of the records", () => {
+  it("reports each malformed record, with the reason and the command to edit it", async () => {
     const id = randomUUID();
-    const add = (record: object) => world.create(CONFIG_MAPS, world.records, record);
+    const add = (record: object) => environment.create(CONFIG_MAPS, environment.records, record);
     const organization = organizationRecord({ id: randomUUID() }, { createdAt: "yesterday" });
-    const service = serviceRecord({ organizationId: world.organizationId, namespace: "Not_One" });
+    const service = serviceRecord({ organizationId: environment.organizationId, namespace: "Not_One" });
     const members = membersConfigMap(id, []);
-    const backup = backupConfigMap(id, world.organizationId, {
+    const backup = backupConfigMap(id, environment.organizationId, {
       periodInHours: 24,
       retentionPeriodInHours: 24,
       startTime: undefined,
@@ -191,260 +228,363 @@ describe("records", () => {
       ...members,
       metadata: { name: "odd", labels: { ...members.metadata.labels, "pipes.clouddb.dev/resource": "pipe" } },
     };
-    await add(organization);
-    await add(service);
-    await add({ ...members, data: { "u-1": "{}" } });
-    await add({ ...backup, data: { backupPeriodInHours: "7" } });
-    await add({ ...usage, data: { [id]: "never" } });
-    await add(odd);
-    const { record } = keyRecord({ organizationId: world.organizationId });
-    await world.create(SECRETS, world.records, {
-      ...record,
-      stringData: { ...record.stringData, state: "on" },
-    });
-    const all = await examined();
-    expect(all.code).toBe(3);
-    const edits = (kind: string, name: string, problem: RegExp) => {
-      const found = expectResult(
-        all,
-        "error",
-        new RegExp(`^The ${kind} ${name} is malformed: .*${problem.source}`),
-      );
-      expect(found.remedy).toBe(`kubectl edit ${kind} ${name} --namespace ${world.records}`);
-    };
-    edits("configmap", organization.metadata.name, /createdAt: must be a date/);
-    edits("configmap", service.metadata.name, /namespace: must be a namespace name/);
-    edits("configmap", members.metadata.name, /u-1: /);
-    edits("configmap", backup.metadata.name, /backupPeriodInHours: must be one of/);
-    edits("configmap", usage.metadata.name, /must be a date/);
-    edits("configmap", "odd", /"pipe", which is no kind of record/);
-    edits("secret", record.metadata.name, /state: must be enabled or disabled/);
-  });
-
-  it("that speak of what there is not are named", async () => {
-    const { organizationId } = world;
-    const add = (record: object) => world.create(CONFIG_MAPS, world.records, record);
-    await add(organizationRecord({ name: "Untiered", tier: "golden" }));
-    await add(serviceRecord({ name: "orphan", organizationId: randomUUID(), namespace: world.pipes }));
-    await add(serviceRecord({ name: "nowhere", organizationId, namespace: `${world.pipes}-none` }));
-    const ending = `${world.pipes}-ending`;
-    await add(serviceRecord({ name: "ending", organizationId, namespace: ending }));
-    await apply(cluster, [
-      { apiVersion: "v1", kind: "Namespace", metadata: { name: ending } },
-      {
-        apiVersion: "v1",
-        kind: "ConfigMap",
-        metadata: { name: "stays", namespace: ending, finalizers: ["test.pipes.clouddb.dev/stay"] },
+    const { record } = keyRecord({ organizationId: environment.organizationId });
+    const all = await expectChange(
+      async () => {
+        await add(organization);
+        await add(service);
+        await add({ ...members, data: { "u-1": "{}" } });
+        await add({ ...backup, data: { backupPeriodInHours: "7" } });
+        await add({ ...usage, data: { [id]: "never" } });
+        await add(odd);
+        await environment.create(SECRETS, environment.records, {
+          ...record,
+          stringData: { ...record.stringData, state: "on" },
+        });
       },
+      {
+        added: [
+          expect.stringMatching(
+            /^error: The configmap backup-ID is malformed: backupPeriodInHours: must be one of/,
+          ),
+          expect.stringMatching(/^error: The configmap key-usage-ID is malformed: ID: must be a date/),
+          expect.stringMatching(/^error: The configmap members-ID is malformed: u-1: /),
+          'error: The configmap odd is malformed: the label pipes.clouddb.dev/resource is "pipe", which is no kind of record.',
+          expect.stringMatching(
+            /^error: The configmap organization-ID is malformed: createdAt: must be a date/,
+          ),
+          expect.stringMatching(
+            /^error: The configmap service-ID is malformed: namespace: must be a namespace name/,
+          ),
+          "error: The secret api-key-HASH is malformed: state: must be enabled or disabled.",
+        ],
+        removed: ["ok: The records are well-formed: organizations 1, services 1, keys 0."],
+      },
+    );
+    expect(all.code).toBe(3);
+    const malformed = all.results.filter(({ message }) => message.includes(" is malformed: "));
+    const names = [backup, usage, members, odd, organization, service].map(({ metadata }) => metadata.name);
+    expect(malformed.map(({ remedy }) => remedy)).toEqual([
+      ...names.map((name) => `kubectl edit configmap ${name} --namespace ${environment.records}`),
+      `kubectl edit secret ${record.metadata.name} --namespace ${environment.records}`,
     ]);
-    await kubectl(cluster, ["delete", "namespace", ending, "--wait=false"]);
-    await world.create(
-      SECRETS,
-      world.records,
-      keyRecord({ name: "unowned", organizationId: randomUUID() }).record,
-    );
-    const all = await examined();
-    expectResult(all, "error", /^The organization Untiered has the unknown tier "golden".* basic, /);
-    expectResult(all, "error", /^The service orphan .* which has no well-formed record/);
-    expectResult(
-      all,
-      "error",
-      /^The service nowhere .* the namespace .*-none for its pipes, which does not exist/,
-    );
-    expectResult(all, "warning", /^The service ending .*-ending, which is being deleted/);
-    expectResult(all, "warning", /^The API key unowned .* has no well-formed record/);
   });
 
-  it("are held against the tiers of a file in place of the installed ones", async () => {
+  it("reports references to objects that do not exist", async () => {
+    const { organizationId } = environment;
+    const add = (record: object) => environment.create(CONFIG_MAPS, environment.records, record);
+    const ending = `${environment.pipes}-ending`;
+    // The results are in the order of the ids.
+    const [first, second] = [randomUUID(), randomUUID()].toSorted();
+    if (!first || !second) throw new Error("two ids");
+    const nowhere = `${environment.pipes}-none`;
+    await expectChange(
+      async () => {
+        await add(organizationRecord({ name: "Untiered", tier: "golden" }));
+        await add(serviceRecord({ id: first, name: "nowhere", organizationId, namespace: nowhere }));
+        await add(
+          serviceRecord({
+            id: second,
+            name: "orphan",
+            organizationId: randomUUID(),
+            namespace: environment.pipes,
+          }),
+        );
+        await add(serviceRecord({ name: "ending", organizationId, namespace: ending }));
+        await apply(cluster, [
+          { apiVersion: "v1", kind: "Namespace", metadata: { name: ending } },
+          {
+            apiVersion: "v1",
+            kind: "ConfigMap",
+            metadata: { name: "stays", namespace: ending, finalizers: ["test.pipes.clouddb.dev/stay"] },
+          },
+        ]);
+        await kubectl(cluster, ["delete", "namespace", ending, "--wait=false"]);
+        const unowned = keyRecord({ name: "unowned", organizationId: randomUUID() });
+        await environment.create(SECRETS, environment.records, unowned.record);
+      },
+      {
+        added: [
+          UNTIERED,
+          "error: The service nowhere (ID) names the namespace PIPES-none for its pipes, which does not exist.",
+          "error: The service orphan (ID) belongs to the organization ID, which has no well-formed record, so its pipes are not resized.",
+          "warning: The service ending (ID) has its pipes in the namespace PIPES-ending, which is being deleted: they are not resized.",
+          "warning: The API key unowned (ID) belongs to the organization ID, which has no well-formed record, so it cannot be used.",
+        ],
+      },
+    );
+  });
+
+  it("compares the organizations with the tiers of --tiers-file instead of the installed ones", async () => {
     const file = join(cluster.dir, "tiers.yaml");
     const tier = { defaultCpuMillicores: 1000, maximumCpuMillicores: 2000 };
     writeFileSync(file, JSON.stringify({ golden: tier }));
-    const all = await examined(words("--tiers-file", file));
-    expectResult(all, "error", /^The organization ACME has the unknown tier "basic".* golden\.$/);
-    expect(all.results.filter(({ message }) => message.includes("Untiered"))).toEqual([]);
+    const installed = textOf(await report());
+    const other = textOf(await report(words("--tiers-file", file)));
+    expect(difference(installed, other)).toEqual({
+      added: [
+        'error: The organization ACME has the unknown tier "basic", so its pipes are not resized; the tiers are golden.',
+      ],
+      removed: [UNTIERED],
+    });
   });
 });
 
-describe("PipeScalings and pipes", () => {
+describe("doctor, of PipeScalings and pipes", () => {
   const scaling = (name: string) => ({ apiVersion: API_VERSION, kind: KIND, metadata: { name } });
   const target = { apiVersion: "apps/v1", kind: "Deployment", name: "pipe-a" };
+  const failed = expect.stringMatching(/^error: The rescale of orders failed \(FieldConflict\): /);
 
-  it("that are nobody's, or cannot be resized, are named", async () => {
+  it("reports the ones without a service, and the pipes that cannot be resized", async () => {
     const unknown = randomUUID();
-    await world.create(PIPE_SCALINGS, world.pipes, scaling(unknown));
-    await world.create(PIPE_SCALINGS, world.records, scaling(world.serviceId));
-    await world.createPipe({ name: "pipe-lost", cores: 1, serviceId: unknown });
-    await world.createPipe({ name: "pipe-double", cores: 1, containers: ["pipe", "sidecar"] });
-    await world.createPipe({ name: "pipe-paused", cores: 1 });
-    await world.patchPipe("pipe-paused", { spec: { paused: true } });
-    await world.create(HORIZONTAL_AUTOSCALERS, world.pipes, {
-      apiVersion: HORIZONTAL_AUTOSCALERS.apiVersion,
-      kind: "HorizontalPodAutoscaler",
-      metadata: { name: "more" },
-      spec: {
-        scaleTargetRef: target,
-        maxReplicas: 3,
-        metrics: [
-          {
-            type: "Resource",
-            resource: { name: "cpu", target: { type: "Utilization", averageUtilization: 80 } },
+    const all = await expectChange(
+      async () => {
+        await environment.create(PIPE_SCALINGS, environment.pipes, scaling(unknown));
+        await environment.create(PIPE_SCALINGS, environment.records, scaling(environment.serviceId));
+        await environment.createPipe({ name: "pipe-lost", cores: 1, serviceId: unknown });
+        await environment.createPipe({ name: "pipe-double", cores: 1, containers: ["pipe", "sidecar"] });
+        await environment.createPipe({ name: "pipe-paused", cores: 1 });
+        await environment.patchPipe("pipe-paused", { spec: { paused: true } });
+        await environment.create(HORIZONTAL_AUTOSCALERS, environment.pipes, {
+          apiVersion: HORIZONTAL_AUTOSCALERS.apiVersion,
+          kind: "HorizontalPodAutoscaler",
+          metadata: { name: "more" },
+          spec: {
+            scaleTargetRef: target,
+            maxReplicas: 3,
+            metrics: [
+              {
+                type: "Resource",
+                resource: { name: "cpu", target: { type: "Utilization", averageUtilization: 80 } },
+              },
+            ],
           },
-        ],
+        });
+        await environment.create(VERTICAL_AUTOSCALERS, environment.pipes, {
+          apiVersion: VERTICAL_AUTOSCALERS.apiVersion,
+          kind: "VerticalPodAutoscaler",
+          metadata: { name: "bigger" },
+          spec: { targetRef: target },
+        });
+        await environment.waitForCondition("Stalled", "True", "FieldConflict");
       },
-    });
-    await world.create(VERTICAL_AUTOSCALERS, world.pipes, {
-      apiVersion: VERTICAL_AUTOSCALERS.apiVersion,
-      kind: "VerticalPodAutoscaler",
-      metadata: { name: "bigger" },
-      spec: { targetRef: target },
-    });
-    await world.waitForCondition("Stalled", "True");
-    const all = await examined();
+      {
+        added: [
+          failed,
+          "error: The pipe PIPES/pipe-a is also resized by the VerticalPodAutoscaler bigger, so the controller does not resize it.",
+          "error: The pipe PIPES/pipe-double cannot be resized: it has the containers pipe, sidecar: set the annotation pipes.clouddb.dev/container to the container to resize.",
+          "warning: The PipeScaling PIPES/ID belongs to a service without a well-formed record: it has no effect.",
+          "warning: The PipeScaling RECORDS/SERVICE is not in PIPES, the namespace of the pipes of orders: it has no effect.",
+          "warning: The pipe PIPES/pipe-lost has the label pipes.clouddb.dev/service=ID, but this service has no well-formed record: it is not resized.",
+          "note: The pipe PIPES/pipe-a gets its replicas from the HorizontalPodAutoscaler more, which measures by its requests: another size may change the number of replicas.",
+          "note: The pipe PIPES/pipe-paused is paused by its owner: a new size does not reach its pods.",
+        ],
+        removed: [RESIZABLE],
+      },
+    );
     expect(all.code).toBe(3);
-    expectResult(
-      all,
-      "warning",
-      new RegExp(`^The PipeScaling ${world.pipes}/${unknown} belongs to a service without`),
+    expect(remedyOf(all, /pipe-double cannot be resized/)).toContain(
+      "kubectl annotate deployment pipe-double",
     );
-    expectResult(
-      all,
-      "warning",
-      new RegExp(`^The PipeScaling ${world.records}/${world.serviceId} is not in ${world.pipes}`),
-    );
-    expectResult(all, "error", /^The rescale of orders failed/);
-    expectResult(all, "warning", /pipe-lost has the label .* but this service has no well-formed record/);
-    const double = expectResult(
-      all,
-      "error",
-      /pipe-double cannot be resized: it has the containers pipe, sidecar/,
-    );
-    expect(double.remedy).toContain("kubectl annotate deployment pipe-double");
-    expectResult(all, "note", /pipe-paused is paused by its owner/);
-    expectResult(all, "note", /pipe-a gets its replicas from the HorizontalPodAutoscaler more/);
-    expectResult(all, "error", /pipe-a is also resized by the VerticalPodAutoscaler bigger/);
   });
 
-  it("that are suspended are noted", async () => {
-    await world.patchScaling({ suspend: true });
-    await world.waitForCondition("Ready", "Unknown", "Suspended");
-    expectResult(await examined(), "note", /^The pipes of orders are suspended since /);
+  it("notes a suspended service", async () => {
+    await expectChange(
+      async () => {
+        await environment.patchScaling({ suspend: true });
+        await environment.waitForCondition("Ready", "Unknown", "Suspended");
+      },
+      { added: ["note: The pipes of orders are suspended since TIME."], removed: [failed] },
+    );
   });
 });
 
-describe("the two processes", () => {
+describe("doctor, of the two processes", () => {
   const deployment = (component: "api" | "controller") => [
     "deployment",
     accountName(component),
     "-n",
-    world.records,
+    environment.records,
   ];
+  const SCALED_TO_ZERO =
+    "error: The api is scaled to zero (RECORDS/pipe-scaling-operator-api), so no size can be requested by HTTP.";
+  const ROLLOUT =
+    "note: A rollout of the controller is in progress: 1 of 2 pods of RECORDS/pipe-scaling-operator-controller are updated.";
+  const NOT_READY =
+    "error: The controller is not ready: 0 of 2 pods of RECORDS/pipe-scaling-operator-controller.";
+  const OTHER_VERSION = `warning: The controller has version 9.9.9, and this program ${packageJson.version}, so its checks may not apply.`;
+  const LACKS_SECRETS = `error: ${account("api")} may not list, watch secrets in RECORDS, so no key is known and every request is rejected.`;
+  const LACKS_CONFIG_MAPS = `error: ${account("api")} may not get, list, watch, create, patch configmaps in RECORDS, so organizations, services, members and backup settings cannot be read or changed.`;
+  const LACKS_NODES = `note: ${account("controller")} may not list nodes in all namespaces, so a size that fits no node is known only when a pipe whose rollout stops old pods first has lost its pod.`;
+  const NO_API = "error: The api is not installed, so no size can be requested by HTTP.";
 
-  it("that are scaled to nothing, being rolled out, or of another version, are named", async () => {
-    await kubectl(cluster, ["scale", ...deployment("api"), "--replicas", "0"]);
-    const unready = { spec: { template: { metadata: { labels: { [NEVER_READY_LABEL]: "true" } } } } };
-    await kubectl(cluster, ["patch", ...deployment("controller"), "-p", JSON.stringify(unready)]);
-    await kubectl(cluster, ["label", ...deployment("controller"), "--overwrite", `${VERSION_LABEL}=9.9.9`]);
-    const all = await examinedUntil(/^A rollout of the controller is in progress: 1 of 2 pods/);
-    expectResult(all, "note", /^A rollout of the controller is in progress/);
-    expectResult(all, "error", /^The api is scaled to zero/);
-    expectResult(all, "warning", /^The controller has version 9\.9\.9, and this program /);
+  it("reports a process that is scaled to zero, rolled out or of another version", async () => {
+    await expectChange(
+      async () => {
+        await kubectl(cluster, ["scale", ...deployment("api"), "--replicas", "0"]);
+        const unready = { spec: { template: { metadata: { labels: { [NEVER_READY_LABEL]: "true" } } } } };
+        await kubectl(cluster, ["patch", ...deployment("controller"), "-p", JSON.stringify(unready)]);
+        const version = `${VERSION_LABEL}=9.9.9`;
+        await kubectl(cluster, ["label", ...deployment("controller"), "--overwrite", version]);
+      },
+      { added: [SCALED_TO_ZERO, OTHER_VERSION, ROLLOUT], removed: [READY.api, READY.controller] },
+    );
   });
 
-  it("that are not ready are named, with where to look", async () => {
-    const pods = ["pods", "-n", world.records, "--selector", "app.kubernetes.io/component=controller"];
-    await kubectl(cluster, ["label", ...pods, "--overwrite", `${NEVER_READY_LABEL}=true`]);
-    const all = await examinedUntil(/^The controller is not ready: 0 of 2 pods/);
-    expect(expectResult(all, "error", /is not ready/).remedy).toContain("kubectl logs deployment/");
+  it("reports a process that is not ready, with the command for its log", async () => {
+    const pods = ["pods", "-n", environment.records, "--selector", "app.kubernetes.io/component=controller"];
+    const all = await expectChange(
+      () => kubectl(cluster, ["label", ...pods, "--overwrite", `${NEVER_READY_LABEL}=true`]),
+      { added: [NOT_READY], removed: [ROLLOUT] },
+    );
+    expect(remedyOf(all, /is not ready/)).toContain("kubectl logs deployment/");
   });
 
-  it("that lack a right are named with what does not work without it", async () => {
-    await kubectl(cluster, ["delete", "rolebinding", recordsRoleName("api"), "-n", world.records]);
-    const lacking = /^The account of the api, .* may not list, watch secrets in .*, so no key is known/;
-    const found = expectResult(await examinedUntil(lacking), "error", lacking);
-    expect(found.remedy).toContain("helm upgrade");
+  it("reports missing permissions with their consequences", async () => {
+    const all = await expectChange(
+      () => kubectl(cluster, ["delete", "rolebinding", recordsRoleName("api"), "-n", environment.records]),
+      {
+        added: [LACKS_SECRETS, LACKS_CONFIG_MAPS],
+        removed: [`ok: ${account("api")} has all permissions that it needs.`],
+      },
+    );
+    expect(remedyOf(all, /may not list, watch secrets/)).toContain("helm upgrade");
   });
 
-  it("that lack a right that they can do without are only noted, with the value that gives it", async () => {
-    await kubectl(cluster, ["delete", "clusterrolebinding", nodesRoleName(world.records)]);
-    const lacking =
-      /^The account of the controller, .* may not list nodes in all namespaces, so a size that fits/;
-    const found = expectResult(await examinedUntil(lacking), "note", lacking);
-    expect(found.remedy).toContain("rbac.nodes=true");
+  it("notes missing optional permissions, with the value of the chart that grants them", async () => {
+    const all = await expectChange(
+      () => kubectl(cluster, ["delete", "clusterrolebinding", nodesRoleName(environment.records)]),
+      { added: [LACKS_NODES] },
+    );
+    expect(remedyOf(all, /may not list nodes/)).toContain("rbac.nodes=true");
   });
 
-  it("that are not there, or work by other records, are named", async () => {
-    await kubectl(cluster, ["delete", ...deployment("api")]);
-    expectResult(await examined(), "error", /^The api is not installed, so no size can be requested/);
-    const elsewhere = ["doctor", "--kubeconfig", cluster.kubeconfig, "--namespace", "default"];
-    const all = await examined(elsewhere);
-    expectResult(all, "error", new RegExp(`uses the records of the namespace ${world.records}, not those`));
-    expectResult(all, "note", /^The namespace default has no records yet\.$/);
-    const nowhere = ["doctor", "--kubeconfig", cluster.kubeconfig, "--namespace", "none"];
-    expectResult(await examined(nowhere), "error", /^The namespace none of the records does not exist\.$/);
-    await kubectl(cluster, ["delete", ...deployment("controller")]);
-    expectResult(await examined(), "note", /^No Deployment has the labels of the chart/);
+  it("reports a process that is not installed", async () => {
+    await expectChange(() => kubectl(cluster, ["delete", ...deployment("api")]), {
+      added: [NO_API],
+      removed: [SCALED_TO_ZERO, LACKS_SECRETS, LACKS_CONFIG_MAPS],
+    });
+  });
+
+  it("reports an installation that uses the records of another namespace", async () => {
+    const inNamespace = (name: string) => ["doctor", "--kubeconfig", cluster.kubeconfig, "--namespace", name];
+    const without = (name: string, records: string) => [
+      `error: An installation uses the records of the namespace RECORDS, not those of ${name}.`,
+      `error: There is no Lease in ${name}: no controller has run with these records yet, and nothing is resized.`,
+      ...(records.startsWith("error") ? [records] : []),
+      "warning: The PipeScaling PIPES/ID belongs to a service without a well-formed record: it has no effect.",
+      "warning: The PipeScaling PIPES/SERVICE belongs to a service without a well-formed record: it has no effect.",
+      "warning: The PipeScaling RECORDS/SERVICE belongs to a service without a well-formed record: it has no effect.",
+      ...["a", "double", "lost", "paused"].map(
+        (pipe) =>
+          `warning: The pipe PIPES/pipe-${pipe} has the label pipes.clouddb.dev/service=${pipe === "lost" ? "ID" : "SERVICE"}, but this service has no well-formed record: it is not resized.`,
+      ),
+      ...(records.startsWith("note") ? [records] : []),
+      "note: Not checked: whether the tier of each organization exists, because the tiers cannot be read.",
+      ...[REACHABLE, SAME_CLOCKS, SAME_CRD],
+    ];
+    expect(textOf(await report(inNamespace("default"))).toSorted()).toEqual(
+      without("default", "note: The namespace default has no records yet.").toSorted(),
+    );
+    expect(textOf(await report(inNamespace("none"))).toSorted()).toEqual(
+      without("none", "error: The namespace none of the records does not exist.").toSorted(),
+    );
+  });
+
+  it("notes that it finds no installation by the labels of the chart", async () => {
+    await expectChange(() => kubectl(cluster, ["delete", ...deployment("controller")]), {
+      added: [
+        "note: No Deployment has the labels of the chart (app.kubernetes.io/part-of=pipe-scaling-operator): pods and permissions were not checked.",
+        "note: Not checked: whether the tier of each organization exists, because the tiers cannot be read.",
+      ],
+      removed: [
+        ...[NO_API, NOT_READY, UNTIERED, OTHER_VERSION, LACKS_NODES],
+        `ok: ${account("controller")} has all permissions that it needs.`,
+      ],
+    });
   });
 });
 
-describe("the lease", () => {
-  it("that nobody holds is named, with what nobody looks at meanwhile", async () => {
+describe("doctor, of the Lease", () => {
+  const RELEASED =
+    "error: No controller holds the Lease pipe-scaling-controller: the last one released it N s ago, and nothing is resized.";
+  const UNOBSERVED = "warning: orders: No controller has observed the newest change yet.";
+  const EXPIRED =
+    "error: The controller sleeper holds the Lease pipe-scaling-controller but last renewed it N d ago, so nothing is resized.";
+
+  it("reports that no controller holds it, and the changes that no controller has observed", async () => {
     await settledController();
-    await stopController();
-    await world.patchScaling({ suspend: false });
-    const all = await examined();
-    expectResult(
-      all,
-      "error",
-      /^No controller holds the Lease pipe-scaling-controller: the last one released it \d+ s ago/,
+    await expectChange(
+      async () => {
+        await stopController();
+        await environment.patchScaling({ suspend: false });
+      },
+      {
+        added: [RELEASED, UNOBSERVED],
+        removed: ["note: The pipes of orders are suspended since TIME.", LEADER],
+      },
     );
-    expectResult(all, "warning", /^orders: No controller has observed the newest change yet\.$/);
-    await world.client.json({
-      method: "DELETE",
-      path: objectPath(PIPE_SCALINGS, world.pipes, world.serviceId),
-    });
-    expectResult(await examined(), "warning", /^The service orders .* has pipes in .*, but no PipeScaling/);
   });
 
-  it("that is not renewed any more is named with who holds it", async () => {
-    await world.client.json({
+  it("reports a service whose PipeScaling no controller creates", async () => {
+    const path = objectPath(PIPE_SCALINGS, environment.pipes, environment.serviceId);
+    await expectChange(() => environment.client.json({ method: "DELETE", path }), {
+      added: [
+        "warning: The service orders (SERVICE) has pipes in PIPES, but no PipeScaling: no size can be requested.",
+      ],
+      removed: [UNOBSERVED],
+    });
+  });
+
+  it("reports the holder that no longer renews it", async () => {
+    const stale = {
       method: "PATCH",
-      path: objectPath(LEASES, world.records, LEASE_NAME),
+      path: objectPath(LEASES, environment.records, LEASE_NAME),
       patchType: "application/merge-patch+json",
       body: { spec: { holderIdentity: "sleeper", renewTime: "2026-01-01T00:00:00.000000Z" } },
-    });
-    expectResult(
-      await examined(),
-      "error",
-      /^The controller sleeper holds the Lease .* last renewed it \d+ d ago/,
-    );
+    } as const;
+    await expectChange(() => environment.client.json(stale), { added: [EXPIRED], removed: [RELEASED] });
   });
 
-  it("that was never there is named", async () => {
-    await world.client.json({ method: "DELETE", path: objectPath(LEASES, world.records, LEASE_NAME) });
-    expectResult(await examined(), "error", /^There is no Lease in /);
+  it("reports that there is none", async () => {
+    const path = objectPath(LEASES, environment.records, LEASE_NAME);
+    await expectChange(() => environment.client.json({ method: "DELETE", path }), {
+      added: [
+        "error: There is no Lease in RECORDS: no controller has run with these records yet, and nothing is resized.",
+      ],
+      removed: [EXPIRED],
+    });
   });
 });
 
-describe("who may see little", () => {
-  it("is told what was not looked at", async () => {
-    await kubectl(cluster, ["create", "serviceaccount", "stranger", "-n", world.records]);
-    const kubeconfig = await serviceAccountKubeconfig(cluster, world.records, "stranger");
-    const all = await examined(["doctor", "--kubeconfig", kubeconfig, "--namespace", world.records]);
+describe("doctor, with few permissions", () => {
+  it("notes each check that it could not do", async () => {
+    await kubectl(cluster, ["create", "serviceaccount", "stranger", "-n", environment.records]);
+    const kubeconfig = await serviceAccountKubeconfig(cluster, environment.records, "stranger");
+    const all = await report(["doctor", "--kubeconfig", kubeconfig, "--namespace", environment.records]);
     expect(all.code).toBe(0);
-    expect(ill(all)).toEqual([]);
-    const unseen = all.results.filter(({ message }) => message.startsWith("Not checked: you may not "));
-    expect(unseen.map(({ check }) => check)).toEqual(["crd", "installation", "lease", "records", "records"]);
+    expect(textOf(all)).toEqual([
+      "note: Not checked: you may not get customresourcedefinitions.",
+      "note: Not checked: you may not list deployments in all namespaces.",
+      "note: Not checked: you may not get leases in RECORDS.",
+      "note: Not checked: you may not list configmaps in RECORDS.",
+      "note: Not checked: you may not list secrets in RECORDS.",
+      REACHABLE,
+      SAME_CLOCKS,
+    ]);
   });
 
-  it("or nothing at all, is told why", async () => {
-    const kubeconfig = await serviceAccountKubeconfig(cluster, world.records, "stranger");
+  it("reports why it cannot check anything", async () => {
+    const kubeconfig = await serviceAccountKubeconfig(cluster, environment.records, "stranger");
     const text = readFileSync(kubeconfig, "utf8");
     writeFileSync(kubeconfig, text.replace(cluster.server, "https://127.0.0.1:1"));
-    const unreached = await examined(["doctor", "--kubeconfig", kubeconfig]);
-    expectResult(unreached, "error", /^https:\/\/127\.0\.0\.1:1 cannot be reached: /);
+    const unreached = await report(["doctor", "--kubeconfig", kubeconfig]);
+    expect(textOf(unreached)).toEqual([
+      expect.stringMatching(/^error: https:\/\/127\.0\.0\.1:1 cannot be reached: /),
+    ]);
     writeFileSync(kubeconfig, text.replace(/token: .*/, "token: none"));
-    const refused = await examined(["doctor", "--kubeconfig", kubeconfig]);
-    expectResult(refused, "error", /does not accept the credentials of the kubeconfig\.$/);
+    const refused = await report(["doctor", "--kubeconfig", kubeconfig]);
+    expect(textOf(refused)).toEqual(["error: SERVER does not accept the credentials of the kubeconfig."]);
     expect([unreached.code, refused.code]).toEqual([3, 3]);
     const { code, err } = await runProgram(["doctor", "--kubeconfig", `${kubeconfig}.none`]);
     expect(code).toBe(1);
@@ -452,7 +592,7 @@ describe("who may see little", () => {
   });
 });
 
-describe("the definition", () => {
+describe("doctor, of the CRD", () => {
   type Manifest = {
     spec: {
       versions: {
@@ -461,66 +601,81 @@ describe("the definition", () => {
       }[];
     };
   };
-  const manifest = (): Manifest => JSON.parse(JSON.stringify(crdManifest()));
+  type Version = Manifest["spec"]["versions"][0];
 
-  async function define(
-    change: (properties: Record<string, object>, version: Manifest["spec"]["versions"][0]) => void,
-  ) {
-    const changed = manifest();
-    const [version] = changed.spec.versions;
+  async function installCrd(change: (properties: Record<string, object>, version: Version) => void) {
+    const manifest: Manifest = JSON.parse(JSON.stringify(crdManifest()));
+    const [version] = manifest.spec.versions;
     const properties = version?.schema.openAPIV3Schema.properties["spec"]?.properties;
-    if (!version || !properties) throw new Error("the definition has a version with a spec");
+    if (!version || !properties) throw new Error("the CRD has a version with a spec");
     change(properties, version);
-    await kubectl(cluster, ["replace", "-f", "-"], { input: JSON.stringify(changed) });
-    return await examined();
+    await kubectl(cluster, ["replace", "-f", "-"], { input: JSON.stringify(manifest) });
   }
 
-  it("that is older, newer or another is named", async () => {
-    const older = await define((properties) => {
-      delete properties["suspend"];
-    });
-    expectResult(older, "warning", /is older than this program: it has no spec\.suspend\.$/);
-    const newer = await define((properties) => {
-      properties["color"] = { type: "string" };
-    });
-    expectResult(newer, "warning", /is newer than this program, which does not know spec\.color\.$/);
-    const other = await define((properties) => {
-      properties["suspend"] = { type: "boolean" };
-    });
-    expectResult(other, "warning", /differs from that of this program/);
+  const OTHER = expect.stringMatching(
+    /^warning: The CRD of PipeScaling in the cluster differs from that of this program/,
+  );
+  const UNSERVED = expect.stringMatching(/^error: The CustomResourceDefinition \S+ does not serve v1beta1/);
+  const DELETED = expect.stringMatching(
+    /^error: The CustomResourceDefinition \S+ is being deleted with every PipeScaling/,
+  );
+  const ABSENT = expect.stringMatching(
+    /^error: There is no CustomResourceDefinition pipescalings\.pipes\.clouddb\.dev: nothing is resized/,
+  );
+  const FOREIGN = [
+    "warning: The PipeScaling PIPES/ID belongs to a service without a well-formed record: it has no effect.",
+    "warning: The PipeScaling RECORDS/SERVICE is not in PIPES, the namespace of the pipes of orders: it has no effect.",
+  ];
+
+  it("reports one that differs from that of this program", async () => {
+    const older = () => installCrd((properties) => delete properties["suspend"]);
+    await expectChange(older, { added: [OTHER], removed: [SAME_CRD] });
   });
 
-  it("that does not serve the version, is being deleted, or is not there, is named", async () => {
-    const unserved = await define((_, version) => {
-      version.served = false;
+  it("reports one that does not serve the version", async () => {
+    const unserved = () =>
+      installCrd((_, version) => {
+        version.served = false;
+      });
+    await expectChange(unserved, { added: [UNSERVED], removed: [OTHER, ...FOREIGN] });
+    await expectChange(() => installCrd(() => undefined), {
+      added: [...FOREIGN, SAME_CRD],
+      removed: [UNSERVED],
     });
-    expectResult(unserved, "error", /does not serve v1beta1/);
-    await define(() => undefined);
-    await world.create(PIPE_SCALINGS, world.pipes, {
-      apiVersion: API_VERSION,
-      kind: KIND,
-      metadata: { name: "stays", finalizers: ["test.pipes.clouddb.dev/stay"] },
-    });
-    await kubectl(cluster, ["delete", "crd", PIPE_SCALINGS_CRD, "--wait=false"]);
-    expectResult(await examined(), "error", /is being deleted with every PipeScaling/);
-    await kubectl(cluster, [
-      "patch",
-      "psc",
-      "stays",
-      "-n",
-      world.pipes,
-      "--type=merge",
-      "-p",
-      '{"metadata":{"finalizers":null}}',
-    ]);
-    await kubectl(cluster, ["wait", "--for=delete", `crd/${PIPE_SCALINGS_CRD}`, "--timeout=60s"]);
-    const all = await examined();
-    expect(all.code).toBe(3);
-    expectResult(
-      all,
-      "error",
-      /^There is no CustomResourceDefinition pipescalings\.pipes\.clouddb\.dev: nothing is resized/,
+  });
+
+  it("reports one that is being deleted, and then that there is none", async () => {
+    const stays =
+      "warning: The PipeScaling PIPES/stays belongs to a service without a well-formed record: it has no effect.";
+    await expectChange(
+      async () => {
+        await environment.create(PIPE_SCALINGS, environment.pipes, {
+          apiVersion: API_VERSION,
+          kind: KIND,
+          metadata: { name: "stays", finalizers: ["test.pipes.clouddb.dev/stay"] },
+        });
+        await kubectl(cluster, ["delete", "crd", PIPE_SCALINGS_CRD, "--wait=false"]);
+      },
+      { added: [DELETED, stays], removed: [...FOREIGN, SAME_CRD] },
     );
+    const all = await expectChange(
+      async () => {
+        const patch = '{"metadata":{"finalizers":null}}';
+        await kubectl(cluster, [
+          "patch",
+          "psc",
+          "stays",
+          "-n",
+          environment.pipes,
+          "--type=merge",
+          "-p",
+          patch,
+        ]);
+        await kubectl(cluster, ["wait", "--for=delete", `crd/${PIPE_SCALINGS_CRD}`, "--timeout=60s"]);
+      },
+      { added: [ABSENT], removed: [DELETED, stays] },
+    );
+    expect(all.code).toBe(3);
   });
 });
 

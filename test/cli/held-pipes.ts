@@ -4,48 +4,53 @@ import { PIPE_SCALINGS } from "../../src/crd/names.ts";
 import { isCode } from "../../src/kube/errors.ts";
 import type { Pod } from "../../src/kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath, PODS } from "../../src/kube/paths.ts";
-import { pipeDeployment } from "../gen/pipe.ts";
-import type { World } from "../integration/world.ts";
+import { pipeDeployment } from "../support/fixtures/pipe.ts";
+import type { TestEnvironment } from "../support/test-environment.ts";
 
-/** A pipe whose pods come up when the test lets them, so that a rollout lasts as long as it is looked at. */
-export async function createHeldPipe(world: World, name: string, cores = 1): Promise<void> {
-  const deployment = pipeDeployment({ name, cores, namespace: world.pipes, serviceId: world.serviceId });
+/** A pipe whose pods become ready only when the test releases them, so that a rollout lasts as long as the test needs. */
+export async function createHeldPipe(environment: TestEnvironment, name: string, cores = 1): Promise<void> {
+  const deployment = pipeDeployment({
+    name,
+    cores,
+    namespace: environment.pipes,
+    serviceId: environment.serviceId,
+  });
   const { template } = deployment.spec;
   const labels = { ...template.metadata.labels, [NEVER_READY_LABEL]: "true" };
   const held = { ...template, metadata: { ...template.metadata, labels } };
-  await world.create(DEPLOYMENTS, world.pipes, {
+  await environment.create(DEPLOYMENTS, environment.pipes, {
     ...deployment,
     spec: { ...deployment.spec, template: held },
   });
 }
 
-/** Lets the pods of a pipe come up that are there now, and waits for one to be there. */
-export async function release(world: World, name: string): Promise<void> {
-  const path = collectionPath(PODS, world.pipes);
+/** Waits until the pipe has a pod, and releases all its pods. */
+export async function release(environment: TestEnvironment, name: string): Promise<void> {
+  const path = collectionPath(PODS, environment.pipes);
   const query = { labelSelector: `app=${name},${NEVER_READY_LABEL}=true` };
   const { items } = await waitFor(
     async () => {
-      const list = await world.client.json<{ readonly items: readonly Pod[] }>({ path, query });
+      const list = await environment.client.json<{ readonly items: readonly Pod[] }>({ path, query });
       return list.items.length > 0 && list;
     },
     { what: `pods of ${name}` },
   );
   for (const { metadata } of items) {
-    const released = world.client.json({
+    const released = environment.client.json({
       method: "PATCH",
-      path: objectPath(PODS, world.pipes, metadata.name),
+      path: objectPath(PODS, environment.pipes, metadata.name),
       patchType: "application/merge-patch+json",
       body: { metadata: { labels: { [NEVER_READY_LABEL]: null } } },
     });
-    // One of the size before goes as soon as another has come up.
+    // A pod of the old size is deleted as soon as a new one is ready.
     await released.catch((error: unknown) => {
       if (!isCode(error, 404)) throw error;
     });
   }
 }
 
-/** Waits until the cluster answers for PipeScalings: their definition may have come just now. */
-export async function knownPipeScalings({ client, pipes }: World): Promise<void> {
+/** Waits until the API server serves PipeScalings, because their CRD may be new. */
+export async function waitForPipeScalings({ client, pipes }: TestEnvironment): Promise<void> {
   await waitFor(() => client.json({ path: collectionPath(PIPE_SCALINGS, pipes) }), {
     what: "PipeScalings to be known",
   });

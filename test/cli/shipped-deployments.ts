@@ -4,7 +4,7 @@ import { parse } from "yaml";
 const MANIFESTS = new URL("../../deploy/manifests/install.yaml", import.meta.url);
 const SOURCE = /^# Source: .*\/(?:(?:api|controller)-deployment|tiers)\.yaml$/m;
 
-/** The Deployments of both processes and the tiers that they read, as they are shipped, in a namespace of the test. */
+/** The shipped Deployments of both processes and their tiers, in a namespace of the test. */
 export function shippedDeployments(namespace: string): object[] {
   return readFileSync(MANIFESTS, "utf8")
     .replaceAll(/pipe-scaling-(?:system|records)/g, namespace)

@@ -4,34 +4,45 @@ import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-ac
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { CONFIG_MAPS } from "../../src/kube/paths.ts";
-import { serviceRecord } from "../gen/records.ts";
-import { World } from "../integration/world.ts";
-import { createHeldPipe, knownPipeScalings, release } from "./held-pipes.ts";
-import { MAIN, runProgram } from "./program.ts";
-import { startInPty, widest } from "./pty.ts";
+import { serviceRecord } from "../support/fixtures/records.ts";
+import { MAIN, runProgram } from "../support/terminal/program.ts";
+import { startInPty, widest } from "../support/terminal/pty.ts";
+import { TestEnvironment } from "../support/test-environment.ts";
+import { createHeldPipe, release, waitForPipeScalings } from "./held-pipes.ts";
 
-let world: World;
+let environment: TestEnvironment;
 /** Another service, which has no pipe. */
 let empty: string;
 beforeAll(async () => {
-  world = await World.create("scale");
-  await knownPipeScalings(world);
+  environment = await TestEnvironment.create("scale");
+  await waitForPipeScalings(environment);
   empty = await addService("customers");
-  await world.createPipe({ name: "pipe-a", cores: 2 });
-  await world.createPipe({ name: "pipe-b", cores: 2, replicas: 2 });
-  await world.startController();
-  await world.waitForCondition("Ready", "True");
+  await environment.createPipe({ name: "pipe-a", cores: 2 });
+  await environment.createPipe({ name: "pipe-b", cores: 2, replicas: 2 });
+  await environment.startController();
+  await environment.waitForCondition("Ready", "True");
 });
-afterAll(() => world.end());
+afterAll(() => environment.end());
 
 async function addService(name: string): Promise<string> {
-  const record = serviceRecord({ name, organizationId: world.organizationId, namespace: world.pipes });
-  await world.create(CONFIG_MAPS, world.records, record);
+  const record = serviceRecord({
+    name,
+    organizationId: environment.organizationId,
+    namespace: environment.pipes,
+  });
+  await environment.create(CONFIG_MAPS, environment.records, record);
   return record.metadata.name.slice("service-".length);
 }
 
 function words(...flags: string[]): string[] {
-  return ["status", "--kubeconfig", world.cluster.kubeconfig, "--namespace", world.records, ...flags];
+  return [
+    "status",
+    "--kubeconfig",
+    environment.cluster.kubeconfig,
+    "--namespace",
+    environment.records,
+    ...flags,
+  ];
 }
 
 /** The cells of a table's lines. */
@@ -42,8 +53,8 @@ function cells(table: string): string[][] {
     .map((line) => line.split(/ {2,}/));
 }
 
-describe("all services", () => {
-  it("are a table, with how long each is as it is", async () => {
+describe("status of all services", () => {
+  it("is a table with the time since the last change", async () => {
     const { code, out, err } = await runProgram(words());
     expect({ code, err }).toEqual({ code: 0, err: "" });
     const [head, ...rows] = cells(out);
@@ -64,21 +75,21 @@ describe("all services", () => {
     ]);
   });
 
-  it("are a table on a terminal too, with its head in bold", async () => {
+  it("is a table with bold headings on a terminal", async () => {
     const status = startInPty(process.execPath, [MAIN, ...words()], { columns: 120 });
     expect(await status.exitCode).toBe(0);
     expect(status.output()).toContain("\u001b[1mNAME");
     expect(status.screen().text).toMatch(/^orders +ACME .* scaled /m);
   });
 
-  it("are data for programs, sizes as the API has them", async () => {
+  it("is data for programs, with sizes in the format of the API", async () => {
     const { out } = await runProgram(words("--output", "json"));
     const size = { replicaCpuMillicores: 2000, replicaMemoryGb: 8 };
     expect(JSON.parse(out)).toContainEqual({
-      id: world.serviceId,
+      id: environment.serviceId,
       name: "orders",
-      namespace: world.pipes,
-      organizationId: world.organizationId,
+      namespace: environment.pipes,
+      organizationId: environment.organizationId,
       organization: "ACME",
       tier: "scale",
       state: "scaled",
@@ -97,19 +108,22 @@ describe("all services", () => {
     });
   });
 
-  it("of which one cannot be read leave that out, and say so", async () => {
+  it("leaves out a malformed service, and reports it", async () => {
     const name = `service-${randomUUID()}`;
-    const record = serviceRecord({ organizationId: world.organizationId, namespace: "Not_One" });
-    await world.create(CONFIG_MAPS, world.records, { ...record, metadata: { ...record.metadata, name } });
+    const record = serviceRecord({ organizationId: environment.organizationId, namespace: "Not_One" });
+    await environment.create(CONFIG_MAPS, environment.records, {
+      ...record,
+      metadata: { ...record.metadata, name },
+    });
     const { code, out, err } = await runProgram(words());
-    await kubectl(world.cluster, ["delete", "configmap", name, "-n", world.records]);
+    await kubectl(environment.cluster, ["delete", "configmap", name, "-n", environment.records]);
     expect(err).toMatch(new RegExp(`^The record ${name} is malformed and was skipped: namespace: must be`));
     expect({ code, lines: cells(out).length }).toEqual({ code: 0, lines: 3 });
   });
 });
 
-describe("one service", () => {
-  it("by its name is shown with each pipe and what is known of it", async () => {
+describe("status of one service", () => {
+  it("shows each pipe with its state, by the name of the service", async () => {
     const { code, out, err } = await runProgram(words("orders"));
     expect({ code, err }).toEqual({ code: 0, err: "" });
     expect(out.split("\n").slice(0, 7)).toEqual([
@@ -117,14 +131,14 @@ describe("one service", () => {
       expect.stringMatching(/^█{30} {2}2\/2 pipes {2}\d:\d\d$/),
       "All 2 pipes run 2 cpu / 8 Gi.",
       "",
-      `SERVICE       ${world.serviceId}`,
-      `ORGANIZATION  ACME (${world.organizationId}), tier scale`,
-      `NAMESPACE     ${world.pipes}`,
+      `SERVICE       ${environment.serviceId}`,
+      `ORGANIZATION  ACME (${environment.organizationId}), tier scale`,
+      `NAMESPACE     ${environment.pipes}`,
     ]);
     expect(out).toContain("\nCONDITIONS    Ready=True (Scaled)\n");
   });
 
-  it("on a terminal keeps to its width", async () => {
+  it("fits into the width of the terminal", async () => {
     const status = startInPty(process.execPath, [MAIN, ...words("orders")], { columns: 50 });
     expect(await status.exitCode).toBe(0);
     const { lines } = status.screen();
@@ -133,13 +147,16 @@ describe("one service", () => {
     expect(widest(status)).toBeLessThanOrEqual(50);
   });
 
-  it("by its id, in capitals too, is data for programs", async () => {
-    const { code, out } = await runProgram(words(world.serviceId.toUpperCase(), "--output", "yaml"));
+  it("is data for programs, by an id in lower or upper case", async () => {
+    const { code, out } = await runProgram(words(environment.serviceId.toUpperCase(), "--output", "yaml"));
     expect(code).toBe(0);
-    expect(parse(out)).toMatchObject({ id: world.serviceId, pipes: { total: 2, updated: 2, pending: [] } });
+    expect(parse(out)).toMatchObject({
+      id: environment.serviceId,
+      pipes: { total: 2, updated: 2, pending: [] },
+    });
   });
 
-  it("without a pipe says when there will be something to see", async () => {
+  it("says what is missing if the service has no pipe", async () => {
     const { code, out } = await runProgram(words("customers"));
     expect(code).toBe(0);
     expect(out).toMatch(/^customers\n/);
@@ -148,17 +165,17 @@ describe("one service", () => {
     );
   });
 
-  it("that there is not is told, with where to find all", async () => {
+  it("fails for an unknown service, and names the command that lists all", async () => {
     for (const named of ["invoices", randomUUID()]) {
       const { code, out, err } = await runProgram(words(named));
       expect({ code, out }).toEqual({ code: 1, out: "" });
       expect(err).toBe(
-        `There is no service "${named}" in the namespace ${world.records}: pipe-scaling admin service list --namespace ${world.records} lists all services.\n`,
+        `There is no service "${named}" in the namespace ${environment.records}: pipe-scaling admin service list --namespace ${environment.records} lists all services.\n`,
       );
     }
   });
 
-  it("of whose name there are two is told with the ids of both", async () => {
+  it("fails if two services have the name, and prints both ids", async () => {
     const ids = [await addService("twins"), await addService("twins")].sort();
     const { code, err } = await runProgram(words("twins"));
     expect(code).toBe(1);
@@ -168,22 +185,22 @@ describe("one service", () => {
   });
 });
 
-describe("flags that do not go together", () => {
+describe("incompatible flags", () => {
   it.each([
     [["--watch"], "--watch needs a service: name one."],
     [["orders", "--timeout", "5m"], "--timeout goes with --watch."],
     [["orders", "--watch", "--timeout", "soon"], '--timeout is "soon", but it must be a duration'],
-  ])("%j are told", async (flags, sentence) => {
+  ])("are refused with the reason: %j", async (flags, sentence) => {
     const { code, err } = await runProgram(words(...flags));
     expect(code).toBe(2);
     expect(err).toContain(sentence);
   });
 });
 
-describe("who may see little", () => {
+describe("status with few permissions", () => {
   /** An account with one Role in each of the two namespaces. */
   async function account(name: string, inPipes: object[]): Promise<string> {
-    const { cluster, records, pipes } = world;
+    const { cluster, records, pipes } = environment;
     const rbac = "rbac.authorization.k8s.io";
     const role = (namespace: string, rules: object[]) => [
       { apiVersion: `${rbac}/v1`, kind: "Role", metadata: { name, namespace }, rules },
@@ -206,7 +223,7 @@ describe("who may see little", () => {
   const scalings = { apiGroups: ["pipes.clouddb.dev"], resources: ["pipescalings"], ...reading };
 
   const asks = (kubeconfig: string, ...flags: string[]) =>
-    runProgram(["status", "--kubeconfig", kubeconfig, "--namespace", world.records, ...flags]);
+    runProgram(["status", "--kubeconfig", kubeconfig, "--namespace", environment.records, ...flags]);
 
   it("needs permission to list PipeScalings in the namespace of the pipes, and no more", async () => {
     const kubeconfig = await account("reader", [scalings]);
@@ -216,7 +233,7 @@ describe("who may see little", () => {
     expect(await asks(kubeconfig, "orders", "--watch")).toMatchObject({ code: 0, err: "" });
   });
 
-  it("is told what is not known, where PipeScalings may not be listed", async () => {
+  it("says what is unknown if PipeScalings may not be listed", async () => {
     const kubeconfig = await account("stranger", []);
     const table = await asks(kubeconfig);
     expect(table.code).toBe(0);
@@ -229,24 +246,24 @@ describe("who may see little", () => {
   });
 });
 
-// The last: it leaves the service ill.
-describe("a service that is not well", () => {
-  it("under way is told with what its pipes do", async () => {
-    await createHeldPipe(world, "pipe-c");
-    await world.waitForCondition("Reconciling", "True");
+// These tests are last, because they leave the service failed.
+describe("status of a service that is not ready", () => {
+  it("shows the state of each pipe during a rescale", async () => {
+    await createHeldPipe(environment, "pipe-c");
+    await environment.waitForCondition("Reconciling", "True");
     const { code, out } = await runProgram(words("orders"));
     expect(code).toBe(0);
     expect(out).toMatch(/^ {2}▸ pipe-c {2}Rolling/m);
     expect(out).toMatch(/^CONDITIONS {4}Ready=False \(Progressing\), Reconciling=True \(Progressing\)$/m);
-    expect(out).toContain(`status ${world.serviceId} --watch --namespace ${world.records}`);
-    await release(world, "pipe-c");
-    await kubectl(world.cluster, ["delete", "deployment", "pipe-c", "-n", world.pipes]);
-    await world.waitForCondition("Ready", "True");
+    expect(out).toContain(`status ${environment.serviceId} --watch --namespace ${environment.records}`);
+    await release(environment, "pipe-c");
+    await kubectl(environment.cluster, ["delete", "deployment", "pipe-c", "-n", environment.pipes]);
+    await environment.waitForCondition("Ready", "True");
   });
 
-  it("ends with 3, telling why, how often and what to do", async () => {
-    await world.createPipe({ name: "pipe-d", cores: 1, containers: ["pipe", "sidecar"] });
-    await world.waitForCondition("Stalled", "True");
+  it("ends with 3, the cause, the number of attempts and the next step after a failure", async () => {
+    await environment.createPipe({ name: "pipe-d", cores: 1, containers: ["pipe", "sidecar"] });
+    await environment.waitForCondition("Stalled", "True");
     const { code, out } = await runProgram(words("orders"));
     expect(code).toBe(3);
     expect(out).toMatch(/^ {2}✗ pipe-d .*it has the containers pipe, sidecar: set the annotation/m);

@@ -9,10 +9,10 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { describe, expect, onTestFinished, test } from "vitest";
 
 const DEMO = fileURLToPath(new URL("demo.ts", import.meta.url));
-/** It takes 40 s on a machine that has nothing else to do. */
+/** The demo takes 40 s on an idle machine. */
 const TIMEOUT_MS = 400_000;
 
-/** The demo as a person runs it, but with a kubeconfig at hand that would break whoever read it. */
+/** Starts the demo as a user does, with a broken kubeconfig in the environment, which it must ignore. */
 function startDemo(...args: string[]) {
   const child = spawn(process.execPath, [DEMO, ...args], {
     env: { ...environment, KUBECONFIG: "/no/such/kubeconfig", PIPE_SCALING_NAMESPACE: "Not A Namespace" },
@@ -71,7 +71,7 @@ const STORY = [
 
 describe("npm run demo", () => {
   test(
-    "tells the whole story, ends with 0 and leaves nothing behind",
+    "runs all steps, ends with 0 and leaves nothing behind",
     async () => {
       const demo = startDemo();
       const code = await demo.exitCode;
@@ -89,11 +89,11 @@ describe("npm run demo", () => {
   );
 
   test(
-    "interrupted in the middle of a rollout, says so and leaves nothing behind",
+    "reports an interruption in the middle of a rollout and leaves nothing behind",
     async () => {
       const demo = startDemo();
       await waitFor(() => demo.output().includes("of 3 pipes done"), {
-        what: "the rollout to begin",
+        what: "the rollout to start",
         timeoutMs: TIMEOUT_MS / 2,
       });
       expect(demo.processes()).toEqual(
@@ -109,7 +109,7 @@ describe("npm run demo", () => {
     TIMEOUT_MS,
   );
 
-  test("refuses what it does not know, and says in its help that it touches no other cluster", async () => {
+  test("rejects unknown arguments, and its help says that it touches no other cluster", async () => {
     const unknown = startDemo("--kubeconfig", "x");
     expect(await unknown.exitCode).not.toBe(0);
     expect(unknown.output()).toContain("unknown option '--kubeconfig'");

@@ -5,7 +5,7 @@ import { sentenceFor } from "../../src/cli/failure.ts";
 import { Narration } from "./demo/narration.ts";
 import { runDemo } from "./demo/story.ts";
 
-/** `npm run demo`: the whole of it, on a real Kubernetes, in less than a minute. */
+/** `npm run demo`: runs the operator on a real Kubernetes, in less than a minute. */
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
@@ -40,7 +40,7 @@ async function demo(keep: boolean): Promise<void> {
   let stoppedBy: NodeJS.Signals | undefined;
   for (const signal of SIGNALS) {
     process.on(signal, () => {
-      // The second time somebody means it: exit at once, with the clean-up that is done at every exit.
+      // A second signal exits immediately; the clean-up at exit still runs.
       if (stoppedBy) process.exit(128 + constants.signals[signal]);
       stoppedBy = signal;
       stopping.abort(new Error(`stopped by ${signal}`));
@@ -52,7 +52,7 @@ async function demo(keep: boolean): Promise<void> {
     console.error(`\n${stoppedBy ? "Stopped; everything that was started is gone again." : failure(error)}`);
     process.exitCode = stoppedBy ? 128 + constants.signals[stoppedBy] : 1;
   }
-  // Handlers of signals, and a process that is kept, would hold this one.
+  // Signal handlers and kept processes would keep this process alive.
   process.exit();
 }
 

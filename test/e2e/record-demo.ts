@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { environment } from "@pipe-scaling/local-cluster/environment";
 import { type RecordedLine, recording } from "./demo/recording.ts";
 
-/** `npm run demo:record`: runs the demo, and makes the picture of it that the README shows. */
+/** `npm run demo:record`: runs the demo, and records the picture in the README. */
 
 const DEMO = fileURLToPath(new URL("demo.ts", import.meta.url));
 const PICTURE = fileURLToPath(new URL("../../docs/demo.svg", import.meta.url));
@@ -22,6 +22,6 @@ for await (const text of createInterface({ input: demo.stdout })) {
   lines.push({ text, atMs: Math.round(performance.now() - start) });
 }
 const code = await ended;
-if (code === 0) writeFileSync(PICTURE, recording("What npm run demo prints, in its own time", lines));
-else console.error("The demo did not end well, so the picture is left as it was.");
+if (code === 0) writeFileSync(PICTURE, recording("Output of npm run demo, in real time", lines));
+else console.error("The demo failed, so the picture is unchanged.");
 process.exitCode = code ?? 1;

@@ -6,9 +6,9 @@ import { expect, it, onTestFinished } from "vitest";
 import { desk, type Step, stepsOf, typeAll, withoutChance } from "./tutorial.ts";
 
 const DOCS = fileURLToPath(new URL("../../docs/", import.meta.url));
-/** As the tutorial has them; somebody else may listen there. */
+/** Ports of the tutorial, which another program may use. */
 const PORTS = ["8080", "9090", "9091"];
-/** The how-to pages, in an order in which none is in the way of the next. */
+/** The how-to pages, in an order in which each can run after the previous ones. */
 const HOW_TO = [
   "dry-run",
   "roll-back",
@@ -23,7 +23,7 @@ const HOW_TO = [
   "behind-a-proxy",
   "change-limits-and-tiers",
 ];
-/** What is between a backup and its restoration: nothing is left, and nobody at work. */
+/** Commands between a backup and its restoration: they stop the controller and delete the records. */
 const LOSS = `kill "$controller"
 wait "$controller"
 kubectl delete configmaps,secrets --namespace pipe-scaling-records --selector pipes.clouddb.dev/resource
@@ -39,15 +39,15 @@ function page(path: string): string {
   return readFileSync(DOCS + path, "utf8");
 }
 
-/** A step that no page shows the output of. */
+/** A step without output in a page. */
 function own(commands: string): Step {
   return { commands, shown: undefined };
 }
 
-/** Types all steps at a new desk, and compares what is printed with what their pages show. */
+/** Runs all steps in a new checkout, and compares the output with the pages. */
 async function follow(steps: readonly Step[]): Promise<void> {
   const { binaries } = await sharedCluster();
-  // Of those that no test beside this one can get while the page comes to its processes.
+  // Reserves ports, so that no concurrent test takes them before the page starts its processes.
   const { ports, release } = await reservePorts();
   onTestFinished(release);
   const free = Object.values(ports);
@@ -65,13 +65,13 @@ async function follow(steps: readonly Step[]): Promise<void> {
   }
 }
 
-it("docs/tutorial.md leads from nothing to a rescale and back, and shows what is printed", {
+it("docs/tutorial.md works from an empty cluster to the clean-up, and shows the actual output", {
   timeout: TIMEOUT_MS,
 }, async () => {
   await follow(stepsOf(page("tutorial.md")));
 });
 
-it("docs/how-to: every page works where the tutorial has led to, and shows what is printed", {
+it("docs/how-to: every page works after the tutorial, and shows the actual output", {
   timeout: TIMEOUT_MS,
 }, async () => {
   expect(readdirSync(`${DOCS}how-to`).toSorted()).toEqual(HOW_TO.map((name) => `${name}.md`).toSorted());

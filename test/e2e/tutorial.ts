@@ -4,21 +4,21 @@ import { fileURLToPath } from "node:url";
 import { environment } from "@pipe-scaling/local-cluster/environment";
 import { run } from "@pipe-scaling/local-cluster/run";
 import { onTestFinished } from "vitest";
-import { startInPty } from "../cli/pty.ts";
-import { temporaryFolder } from "../gen/kubeconfig.ts";
+import { temporaryFolder } from "../support/fixtures/kubeconfig.ts";
+import { startInPty } from "../support/terminal/pty.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-/** All of a checkout that the reader of a page uses. */
+/** Parts of a checkout that the pages use. */
 const CHECKOUT = ["package.json", "node_modules", "src", "test", "crds"];
 const COLUMNS = 110;
 
-/** Commands of a page that are typed together, and what the page shows beneath them, if anything. */
+/** A block of commands in a page, with the output that the page shows, if any. */
 export interface Step {
   readonly commands: string;
   readonly shown: string | undefined;
 }
 
-/** The `sh` blocks of a page, in lists too, each with the `text` block that follows at once. */
+/** Returns the `sh` blocks of a page, including those in lists, each with the `text` block right after it. */
 export function stepsOf(page: string): Step[] {
   const blocks = page.matchAll(/^( *)```sh\n(.*?)^ *```$(?:\n\n *```text\n(.*?)^ *```$)?/gms);
   return [...blocks].map(([, indent = "", commands = "", shown]) => ({
@@ -27,7 +27,7 @@ export function stepsOf(page: string): Step[] {
   }));
 }
 
-/** What differs from one run to the next becomes a word that says what it was. */
+/** Replaces text that differs between runs with a placeholder. */
 export function withoutChance(text: string): string {
   return unwrapped(text)
     .replaceAll(/\b[\da-f]{64}\b/g, "<hash>")
@@ -41,18 +41,18 @@ export function withoutChance(text: string): string {
     .trim();
 }
 
-/** The terminal breaks a line that is too long, wherever that is. */
+/** Joins lines that the terminal wrapped. */
 function unwrapped(text: string): string {
   return text.replaceAll(new RegExp(`^(.{${COLUMNS}})\n`, "gm"), "$1");
 }
 
-/** A desk where nothing has been done yet: a checkout, and a home without any settings. */
+/** A new checkout, and a home folder without settings. */
 export interface Desk {
   readonly dir: string;
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** @param programs the folder of the cluster's programs, which are not fetched again */
+/** @param programs folder with the programs of the cluster */
 export function desk(programs: string): Desk {
   const dir = temporaryFolder();
   const home = join(dir, "home");
@@ -74,11 +74,11 @@ export function desk(programs: string): Desk {
 
 export interface Typed {
   readonly code: number | null;
-  /** What was to be read on the terminal after each step that was come to. */
+  /** Terminal output after each step that ran. */
   readonly printed: readonly string[];
 }
 
-/** Types the commands of all steps into one shell on a terminal, up to the first that fails. */
+/** Types the commands of all steps into one shell on a terminal, until one fails. */
 export async function typeAll({ dir, env }: Desk, steps: readonly string[]): Promise<Typed> {
   const script = join(dir, "typed.sh");
   const mark = (index: number) => `---- step ${index} ----`;

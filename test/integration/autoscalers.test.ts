@@ -7,88 +7,88 @@ import {
   VERTICAL_AUTOSCALERS,
 } from "../../src/controller/observe/autoscaler-view.ts";
 import { objectPath } from "../../src/kube/paths.ts";
-import { VERTICAL_CRD } from "../gen/vertical-autoscaler.ts";
-import { conditionOf, resourcesOf, World } from "./world.ts";
+import { VERTICAL_CRD } from "../support/fixtures/vertical-autoscaler.ts";
+import { conditionOf, resourcesOf, TestEnvironment } from "../support/test-environment.ts";
 
 const target = { apiVersion: "apps/v1", kind: "Deployment", name: "pipe-a" };
 
-describe("a pipe that an autoscaler acts on too", () => {
+describe("a pipe with an autoscaler", () => {
   let cluster: Cluster;
-  let world: World;
+  let environment: TestEnvironment;
 
   beforeAll(async () => {
     cluster = await startCluster();
     await apply(cluster, [VERTICAL_CRD]);
     await kubectl(cluster, ["wait", "--for=condition=Established", `crd/${VERTICAL_CRD.metadata.name}`]);
-    world = await World.create("basic", cluster);
-    await world.startController();
-    await world.createPipe({ name: "pipe-a", cores: 1 });
-    await world.waitForCondition("Ready", "True");
+    environment = await TestEnvironment.create("basic", cluster);
+    await environment.startController();
+    await environment.createPipe({ name: "pipe-a", cores: 1 });
+    await environment.waitForCondition("Ready", "True");
   });
   afterAll(async () => {
-    await world?.end();
+    await environment?.end();
     await cluster?.stop();
   });
 
-  it("is left alone, and the vertical one is named, until it is gone", async () => {
-    const { metadata } = await world.create(VERTICAL_AUTOSCALERS, world.pipes, {
+  it("is left alone while a VerticalPodAutoscaler targets it, which the status names", async () => {
+    const { metadata } = await environment.create(VERTICAL_AUTOSCALERS, environment.pipes, {
       apiVersion: VERTICAL_AUTOSCALERS.apiVersion,
       kind: "VerticalPodAutoscaler",
       metadata: { name: "recommender" },
       spec: { targetRef: target },
     });
-    const stalled = await world.waitForCondition("Stalled", "True", "FieldConflict");
+    const stalled = await environment.waitForCondition("Stalled", "True", "FieldConflict");
     expect(conditionOf(stalled, "Stalled")?.message).toContain(
       'the VerticalPodAutoscaler "recommender" also sets',
     );
-    await world.askFor(4);
-    await world.waitForCondition("Stalled", "True", "FieldConflict");
-    expect((await world.pipe("pipe-a")).metadata.generation).toBe(1);
-    await world.client.json({
+    await environment.askFor(4);
+    await environment.waitForCondition("Stalled", "True", "FieldConflict");
+    expect((await environment.pipe("pipe-a")).metadata.generation).toBe(1);
+    await environment.client.json({
       method: "DELETE",
-      path: objectPath(VERTICAL_AUTOSCALERS, world.pipes, metadata.name),
+      path: objectPath(VERTICAL_AUTOSCALERS, environment.pipes, metadata.name),
     });
-    await world.waitForCondition("Ready", "True");
-    expect(resourcesOf(await world.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
+    await environment.waitForCondition("Ready", "True");
+    expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
   });
 
   it("is resized while the policies of a VerticalPodAutoscaler leave its container alone", async () => {
     const vertical = (containerPolicies: readonly object[]) => ({
       apiVersion: VERTICAL_AUTOSCALERS.apiVersion,
       kind: "VerticalPodAutoscaler",
-      metadata: { name: "other-containers", namespace: world.pipes },
+      metadata: { name: "other-containers", namespace: environment.pipes },
       spec: { targetRef: target, resourcePolicy: { containerPolicies } },
     });
     await apply(cluster, [vertical([{ containerName: "*", mode: "Off" }])]);
-    await world.askFor(3);
-    await world.waitForCondition("Ready", "True");
-    expect(resourcesOf(await world.pipe("pipe-a"))).toBe("3 12Gi 12Gi");
+    await environment.askFor(3);
+    await environment.waitForCondition("Ready", "True");
+    expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("3 12Gi 12Gi");
     await apply(cluster, [vertical([{ containerName: "*", controlledResources: ["memory"] }])]);
-    const stalled = await world.waitForCondition("Stalled", "True", "FieldConflict");
+    const stalled = await environment.waitForCondition("Stalled", "True", "FieldConflict");
     expect(conditionOf(stalled, "Stalled")?.message).toContain(
       'the VerticalPodAutoscaler "other-containers"',
     );
     await apply(cluster, [vertical([{ containerName: "*", controlledResources: [] }])]);
-    await world.waitForCondition("Ready", "True");
+    await environment.waitForCondition("Ready", "True");
   });
 
-  it("is sized, and the horizontal one is named", async () => {
+  it("is resized with a HorizontalPodAutoscaler, which the status names", async () => {
     const metrics = [
       {
         type: "Resource",
         resource: { name: "cpu", target: { type: "Utilization", averageUtilization: 80 } },
       },
     ];
-    await world.create(HORIZONTAL_AUTOSCALERS, world.pipes, {
+    await environment.create(HORIZONTAL_AUTOSCALERS, environment.pipes, {
       apiVersion: HORIZONTAL_AUTOSCALERS.apiVersion,
       kind: "HorizontalPodAutoscaler",
       metadata: { name: "by-cpu" },
       spec: { scaleTargetRef: target, minReplicas: 1, maxReplicas: 3, metrics },
     });
-    await world.askFor(2);
+    await environment.askFor(2);
     const told = await waitFor(
       async () => {
-        const scaling = await world.scaling();
+        const scaling = await environment.scaling();
         const ready = conditionOf(scaling, "Ready");
         const isSeen = scaling.status?.observedGeneration === scaling.metadata.generation;
         return isSeen && ready?.status === "True" && ready.message.includes("by-cpu") ? ready : undefined;

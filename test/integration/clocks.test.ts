@@ -1,16 +1,16 @@
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, expect, it } from "vitest";
 import { type Clock, systemClock } from "../../src/runtime/clock.ts";
+import { resourcesOf, TestEnvironment } from "../support/test-environment.ts";
 import { Invariants } from "./faults/invariants.ts";
-import { resourcesOf, World } from "./world.ts";
 
 const HOUR_MS = 3_600_000;
 /** Times in the status have whole seconds, and the clock follows the server's `Date` header, which has them too. */
 const FEW_SECONDS_MS = 5000;
 
-const worlds: World[] = [];
+const environments: TestEnvironment[] = [];
 afterEach(async () => {
-  for (const world of worlds.splice(0)) await world.end();
+  for (const environment of environments.splice(0)) await environment.end();
 });
 
 function clockOffBy(ms: number): Clock {
@@ -18,8 +18,8 @@ function clockOffBy(ms: number): Clock {
 }
 
 /** Writes of the controller so far, those to its Lease excepted, by verb and resource. */
-async function writesOf(world: World): Promise<Readonly<Record<string, number>>> {
-  const calls = (await world.scrape()).matchAll(
+async function writesOf(environment: TestEnvironment): Promise<Readonly<Record<string, number>>> {
+  const calls = (await environment.scrape()).matchAll(
     /^pipe_scaling_cluster_request_duration_seconds_count\{verb="(create|update|patch|delete)",resource="([^"]+)"[^}]*\} (\d+)$/gm,
   );
   const writes = new Map<string, number>();
@@ -33,32 +33,32 @@ async function writesOf(world: World): Promise<Readonly<Record<string, number>>>
 /** Gives three pipes their first size and then another one, with a controller whose clock is wrong. */
 async function rescale(clockErrorMs: number) {
   const startedAt = Date.now();
-  const world = await World.create();
-  worlds.push(world);
-  for (const name of ["pipe-a", "pipe-b", "pipe-c"]) await world.createPipe({ name, cores: 1 });
-  await world.startController({}, { clock: clockOffBy(clockErrorMs) });
-  await world.waitForCondition("Ready", "True");
-  const invariants = await Invariants.observe(world);
+  const environment = await TestEnvironment.create();
+  environments.push(environment);
+  for (const name of ["pipe-a", "pipe-b", "pipe-c"]) await environment.createPipe({ name, cores: 1 });
+  await environment.startController({}, { clock: clockOffBy(clockErrorMs) });
+  await environment.waitForCondition("Ready", "True");
+  const invariants = await Invariants.observe(environment);
   invariants.accept(2);
-  await world.askFor(2);
+  await environment.askFor(2);
   await invariants.settled(2);
   await invariants.end();
-  const { status } = await world.waitForCondition("Ready", "True");
+  const { status } = await environment.waitForCondition("Ready", "True");
   const times = [
     ...(status?.conditions ?? []).map(({ lastTransitionTime }) => lastTransitionTime),
     status?.propagation?.startedAt,
     status?.propagation?.completedAt,
   ].map((time) => Date.parse(time ?? ""));
-  return { world, startedAt, endedAt: Date.now(), times, writes: await writesOf(world) };
+  return { environment, startedAt, endedAt: Date.now(), times, writes: await writesOf(environment) };
 }
 
 it.each([
   ["behind", -HOUR_MS],
   ["ahead", HOUR_MS],
-])("a controller whose clock is an hour %s does the same as one whose clock is right", async (_, errorMs) => {
+])("a controller whose clock is an hour %s does the same as one with a correct clock", async (_, errorMs) => {
   const right = await rescale(0);
   const wrong = await rescale(errorMs);
-  expect(resourcesOf(await wrong.world.pipe("pipe-a"))).toBe("2 8Gi 8Gi");
+  expect(resourcesOf(await wrong.environment.pipe("pipe-a"))).toBe("2 8Gi 8Gi");
   expect(wrong.times.length).toBeGreaterThanOrEqual(3);
   for (const time of wrong.times) {
     expect(time).toBeGreaterThan(wrong.startedAt - FEW_SECONDS_MS);
@@ -70,7 +70,7 @@ it.each([
   // Rollouts that complete at the same time can share a status write.
   expect(statuses).toBeLessThanOrEqual(rightStatuses + 2);
   const said = await waitFor(
-    () => wrong.world.log.filter(({ msg }) => String(msg).startsWith("this machine's clock is wrong")),
+    () => wrong.environment.log.filter(({ msg }) => String(msg).startsWith("this machine's clock is wrong")),
     { what: "the log line" },
   );
   expect(said).toHaveLength(1);

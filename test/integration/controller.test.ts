@@ -8,8 +8,8 @@ import type { PipeScaling } from "../../src/crd/pipe-scaling.ts";
 import { formatScalingRequest, REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
 import type { Deployment } from "../../src/kube/objects.ts";
 import { DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
-import { pipeDeployment } from "../gen/pipe.ts";
-import { conditionOf, resourcesOf, World } from "./world.ts";
+import { pipeDeployment } from "../support/fixtures/pipe.ts";
+import { conditionOf, resourcesOf, TestEnvironment } from "../support/test-environment.ts";
 
 interface Managed {
   readonly metadata: {
@@ -28,16 +28,16 @@ function scalingObject(name: string): object {
 }
 
 describe("the controller", () => {
-  let world: World;
+  let environment: TestEnvironment;
   beforeEach(async () => {
-    world = await World.create();
+    environment = await TestEnvironment.create();
   });
-  afterEach(() => world.end());
+  afterEach(() => environment.end());
 
-  it("makes a service's PipeScaling with its first pipe, and leaves a pipe of the tier's size alone", async () => {
-    await world.startController();
-    await world.createPipe({ name: "pipe-a", cores: 1 });
-    const scaling = await world.waitForCondition("Ready", "True", "Scaled");
+  it("creates a service's PipeScaling with its first pipe, and leaves a pipe with the tier's size alone", async () => {
+    await environment.startController();
+    await environment.createPipe({ name: "pipe-a", cores: 1 });
+    const scaling = await environment.waitForCondition("Ready", "True", "Scaled");
     expect(scaling.spec).toEqual({});
     expect(scaling.status).toMatchObject({
       desired: {
@@ -51,17 +51,17 @@ describe("the controller", () => {
       computeUnits: 0.5,
       tier: "basic",
     });
-    expect((await world.pipe("pipe-a")).metadata.generation).toBe(1);
+    expect((await environment.pipe("pipe-a")).metadata.generation).toBe(1);
   });
 
-  it("gives all pipes the size that is asked for, and nothing else", async () => {
-    await world.startController();
+  it("resizes all pipes to the requested size, and changes nothing else", async () => {
+    await environment.startController();
     for (const name of ["pipe-a", "pipe-b", "pipe-c"])
-      await world.createPipe({ name, cores: 1, replicas: 2 });
-    await world.createPipe({ name: "other", cores: 1, type: "object-storage" });
-    await world.waitForCondition("Ready", "True");
-    await world.askFor(4);
-    const scaling = await world.waitForCondition("Ready", "True");
+      await environment.createPipe({ name, cores: 1, replicas: 2 });
+    await environment.createPipe({ name: "other", cores: 1, type: "object-storage" });
+    await environment.waitForCondition("Ready", "True");
+    await environment.askFor(4);
+    const scaling = await environment.waitForCondition("Ready", "True");
     expect(scaling.status).toMatchObject({
       effective: { summary: "4 cpu / 16 Gi" },
       pipes: { summary: "3/3" },
@@ -70,33 +70,33 @@ describe("the controller", () => {
     });
     expect(conditionOf(scaling, "Reconciling")).toBeUndefined();
     for (const name of ["pipe-a", "pipe-b", "pipe-c"]) {
-      const pipe = await world.pipe(name);
+      const pipe = await environment.pipe(name);
       expect(resourcesOf(pipe)).toBe("4 16Gi 16Gi");
       expect(pipe.status?.updatedReplicas).toBe(2);
     }
-    expect((await world.pipe("other")).metadata.generation).toBe(1);
+    expect((await environment.pipe("other")).metadata.generation).toBe(1);
   });
 });
 
-describe("a rescale under way", () => {
-  let world: World;
+describe("a rescale in progress", () => {
+  let environment: TestEnvironment;
   beforeEach(async () => {
-    world = await World.create();
+    environment = await TestEnvironment.create();
   });
-  afterEach(() => world.end());
+  afterEach(() => environment.end());
 
   const names = ["pipe-a", "pipe-b", "pipe-c"];
 
-  it("touches one pipe first, and the others only when that one has proven the size", async () => {
-    await world.startController();
+  it("resizes one pipe first, and the others only after that one runs the size", async () => {
+    await environment.startController();
     // The new pods of the canary take their time: whatever else is touched now is touched too early.
     for (const name of names)
-      await world.createPipe({ name, cores: 1, podAnnotations: { [START_AFTER_ANNOTATION]: "3s" } });
-    await world.waitForCondition("Ready", "True");
-    await world.askFor(2);
+      await environment.createPipe({ name, cores: 1, podAnnotations: { [START_AFTER_ANNOTATION]: "3s" } });
+    await environment.waitForCondition("Ready", "True");
+    await environment.askFor(2);
     const scaling = await waitFor(
       async () => {
-        const now = await world.scaling();
+        const now = await environment.scaling();
         return now.status?.desired?.replicaCpuMillicores === 2000 ? now : undefined;
       },
       { what: "the new size to be desired" },
@@ -105,7 +105,7 @@ describe("a rescale under way", () => {
     expect(conditionOf(scaling, "Reconciling")?.status).toBe("True");
     const given = await waitFor(
       async () => {
-        const sizes = await Promise.all(names.map(async (name) => resourcesOf(await world.pipe(name))));
+        const sizes = await Promise.all(names.map(async (name) => resourcesOf(await environment.pipe(name))));
         const those = sizes.filter((size) => size === "2 8Gi 8Gi");
         return those.length > 0 && those;
       },
@@ -115,18 +115,18 @@ describe("a rescale under way", () => {
     expect(scaling.status?.effective?.summary).toBe("1 cpu / 4 Gi");
   });
 
-  it("goes straight to the newest size with the pipes that are not touched yet", async () => {
-    await world.startController();
+  it("goes straight to the newest size with the pipes that still wait", async () => {
+    await environment.startController();
     for (const name of names)
-      await world.createPipe({ name, cores: 1, podAnnotations: { [START_AFTER_ANNOTATION]: "2s" } });
-    await world.waitForCondition("Ready", "True");
-    await world.askFor(2);
-    await world.askFor(8);
-    await world.waitForCondition("Ready", "True");
+      await environment.createPipe({ name, cores: 1, podAnnotations: { [START_AFTER_ANNOTATION]: "2s" } });
+    await environment.waitForCondition("Ready", "True");
+    await environment.askFor(2);
+    await environment.askFor(8);
+    await environment.waitForCondition("Ready", "True");
     const sets = JSON.parse(
-      await kubectl(world.cluster, ["get", "replicasets", "-n", world.pipes, "-o", "json"]),
+      await kubectl(environment.cluster, ["get", "replicasets", "-n", environment.pipes, "-o", "json"]),
     );
-    expect(await Promise.all(names.map(async (name) => resourcesOf(await world.pipe(name))))).toEqual([
+    expect(await Promise.all(names.map(async (name) => resourcesOf(await environment.pipe(name))))).toEqual([
       "8 32Gi 32Gi",
       "8 32Gi 32Gi",
       "8 32Gi 32Gi",
@@ -135,24 +135,24 @@ describe("a rescale under way", () => {
     expect(sets.items.length).toBeLessThanOrEqual(3 * 2 + 1);
   });
 
-  it("is finished by the next controller when the first one ends in the middle", async () => {
-    const stop = await world.startController();
-    for (const name of names) await world.createPipe({ name, cores: 1 });
-    await world.waitForCondition("Ready", "True");
-    await world.askFor(4);
-    await waitFor(async () => (await world.scaling()).status?.desired?.summary === "4 cpu / 16 Gi", {
+  it("is completed by the next controller if the first one ends in the middle", async () => {
+    const stop = await environment.startController();
+    for (const name of names) await environment.createPipe({ name, cores: 1 });
+    await environment.waitForCondition("Ready", "True");
+    await environment.askFor(4);
+    await waitFor(async () => (await environment.scaling()).status?.desired?.summary === "4 cpu / 16 Gi", {
       what: "the rescale to begin",
     });
     await stop();
-    await world.startController();
-    const scaling = await world.waitForCondition("Ready", "True");
+    await environment.startController();
+    const scaling = await environment.waitForCondition("Ready", "True");
     expect(scaling.status?.effective?.summary).toBe("4 cpu / 16 Gi");
   });
 
-  it("credits the API request that its size came with, and none for another size", async () => {
-    await world.startController();
-    await world.createPipe({ name: "pipe-a", cores: 1 });
-    await world.waitForCondition("Ready", "True");
+  it("is attributed to the API request with its size, and to none for another size", async () => {
+    await environment.startController();
+    await environment.createPipe({ name: "pipe-a", cores: 1 });
+    await environment.waitForCondition("Ready", "True");
     const request = {
       requestId: "8e9fb9a8-0000-4000-8000-000000000000",
       apiKey: "k",
@@ -160,36 +160,36 @@ describe("a rescale under way", () => {
       replicaCpuMillicores: 2000,
       replicaMemoryGb: 8,
     };
-    await world.patchScaling(
+    await environment.patchScaling(
       { replicaCpuMillicores: 2000, replicaMemoryGb: 8 },
       { [REQUEST_ANNOTATION]: formatScalingRequest(request) },
     );
-    const credited = await world.waitForCondition("Ready", "True");
+    const credited = await environment.waitForCondition("Ready", "True");
     expect(credited.status?.propagation).toMatchObject({
       requestId: request.requestId,
       startedAt: expect.any(String),
       completedAt: expect.any(String),
     });
-    const attempt = (await world.pipe("pipe-a")).metadata.annotations?.[LAST_ROLLOUT_ANNOTATION];
+    const attempt = (await environment.pipe("pipe-a")).metadata.annotations?.[LAST_ROLLOUT_ANNOTATION];
     expect(JSON.parse(attempt ?? "")).toMatchObject({ size: "2000m/8Gi", requestId: request.requestId });
-    await world.askFor(3);
-    const edited = await world.waitForCondition("Ready", "True");
+    await environment.askFor(3);
+    const edited = await environment.waitForCondition("Ready", "True");
     expect(edited.status?.propagation?.requestId).toBeUndefined();
   });
 });
 
 describe("the controller's metrics", () => {
-  it("have controller-runtime's names for the runtime, and ours for the pipes", async () => {
-    const world = await World.create();
+  it("have controller-runtime's names for the runtime, and their own names for the pipes", async () => {
+    const environment = await TestEnvironment.create();
     try {
-      await world.startController();
-      await world.createPipe({ name: "pipe-a", cores: 1 });
-      await world.waitForCondition("Ready", "True");
-      await world.askFor(2);
-      await world.waitForCondition("Ready", "True");
+      await environment.startController();
+      await environment.createPipe({ name: "pipe-a", cores: 1 });
+      await environment.waitForCondition("Ready", "True");
+      await environment.askFor(2);
+      await environment.waitForCondition("Ready", "True");
       const text = await waitFor(
         async () => {
-          const now = await world.scrape();
+          const now = await environment.scrape();
           return now.includes("pipe_scaling_propagation_seconds_count 2") ? now : undefined;
         },
         { what: "both changes of size to be timed" },
@@ -198,7 +198,7 @@ describe("the controller's metrics", () => {
         'leader_election_master_status{name="pipescaling"} 1',
         'workqueue_depth{name="pipescaling"} 0',
         'controller_runtime_max_concurrent_reconciles{controller="pipescaling"} 16',
-        `pipe_scaling_compute_units{service="${world.serviceId}"} 1`,
+        `pipe_scaling_compute_units{service="${environment.serviceId}"} 1`,
         'pipe_scaling_pipes{state="done"} 1',
         "pipe_scaling_pipes_out_of_size 0",
         'pipe_scaling_services{condition="Ready"} 1',
@@ -209,77 +209,77 @@ describe("the controller's metrics", () => {
         'workqueue_queue_duration_seconds_count{name="pipescaling"}',
         'workqueue_work_duration_seconds_count{name="pipescaling"}',
         'controller_runtime_reconcile_total{controller="pipescaling",result="success"}',
-        `rest_client_requests_total{code="200",method="PATCH",host="${new URL(world.cluster.server).host}"}`,
+        `rest_client_requests_total{code="200",method="PATCH",host="${new URL(environment.cluster.server).host}"}`,
       ])
         expect(text.split("\n").find((line) => line.startsWith(counter))).toMatch(/ [1-9]\d*$/);
     } finally {
-      await world.end();
+      await environment.end();
     }
   });
 });
 
 describe("tiers", () => {
-  let world: World;
+  let environment: TestEnvironment;
   beforeEach(async () => {
-    world = await World.create();
+    environment = await TestEnvironment.create();
   });
-  afterEach(() => world.end());
+  afterEach(() => environment.end());
 
-  it("rescale the pipes whose size is left to them when they change", async () => {
-    await world.startController();
-    await world.createPipe({ name: "pipe-a", cores: 1 });
-    await world.waitForCondition("Ready", "True");
-    await world.setTier("scale");
+  it("resize the pipes without a requested size when they change", async () => {
+    await environment.startController();
+    await environment.createPipe({ name: "pipe-a", cores: 1 });
+    await environment.waitForCondition("Ready", "True");
+    await environment.setTier("scale");
     const scaling = await waitFor(
       async () => {
-        const now = await world.scaling();
+        const now = await environment.scaling();
         return now.status?.tier === "scale" && conditionOf(now, "Ready")?.status === "True" ? now : undefined;
       },
       { what: "the tier's default to be reached" },
     );
     expect(scaling.status?.effective?.summary).toBe("2 cpu / 8 Gi");
-    expect(resourcesOf(await world.pipe("pipe-a"))).toBe("2 8Gi 8Gi");
+    expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("2 8Gi 8Gi");
   });
 
-  it("cap what is asked for, and say so", async () => {
-    await world.setTier("small");
-    await world.startController();
-    await world.createPipe({ name: "pipe-a", cores: 1 });
-    await world.waitForCondition("Ready", "True");
-    await world.askFor(4);
-    const scaling = await world.waitForCondition("Ready", "True", "TierLimited");
+  it("cap the requested size, and report it", async () => {
+    await environment.setTier("small");
+    await environment.startController();
+    await environment.createPipe({ name: "pipe-a", cores: 1 });
+    await environment.waitForCondition("Ready", "True");
+    await environment.askFor(4);
+    const scaling = await environment.waitForCondition("Ready", "True", "TierLimited");
     expect(scaling.status?.desired).toMatchObject({ replicaCpuMillicores: 2000, source: "TierLimit" });
-    expect(resourcesOf(await world.pipe("pipe-a"))).toBe("2 8Gi 8Gi");
+    expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("2 8Gi 8Gi");
   });
 
-  it("that nobody knows stop everything, and name those that are known", async () => {
-    await world.startController();
-    await world.createPipe({ name: "pipe-a", cores: 1 });
-    await world.waitForCondition("Ready", "True");
-    await world.setTier("gold");
-    const scaling = await world.waitForCondition("Stalled", "True", "UnknownTier");
+  it("stop every rescale if they are unknown, and the status lists the known ones", async () => {
+    await environment.startController();
+    await environment.createPipe({ name: "pipe-a", cores: 1 });
+    await environment.waitForCondition("Ready", "True");
+    await environment.setTier("gold");
+    const scaling = await environment.waitForCondition("Stalled", "True", "UnknownTier");
     expect(conditionOf(scaling, "Stalled")?.message).toContain("basic, scale, enterprise, small");
     expect(conditionOf(scaling, "Reconciling")).toBeUndefined();
-    await world.setTier("basic");
-    await world.waitForCondition("Ready", "True");
+    await environment.setTier("basic");
+    await environment.waitForCondition("Ready", "True");
   });
 });
 
-describe("what the controller leaves alone", () => {
-  let world: World;
+describe("objects that the controller leaves alone", () => {
+  let environment: TestEnvironment;
   beforeEach(async () => {
-    world = await World.create();
+    environment = await TestEnvironment.create();
   });
-  afterEach(() => world.end());
+  afterEach(() => environment.end());
 
-  it("changes only its own fields of a Deployment", async () => {
-    await world.startController();
-    await world.createPipe({ name: "pipe-a", cores: 1 });
-    await world.waitForCondition("Ready", "True");
-    const before = await world.pipe("pipe-a");
-    await world.askFor(4);
-    await world.waitForCondition("Ready", "True");
-    const after = await world.pipe("pipe-a");
+  it("include all fields of a Deployment except its own", async () => {
+    await environment.startController();
+    await environment.createPipe({ name: "pipe-a", cores: 1 });
+    await environment.waitForCondition("Ready", "True");
+    const before = await environment.pipe("pipe-a");
+    await environment.askFor(4);
+    await environment.waitForCondition("Ready", "True");
+    const after = await environment.pipe("pipe-a");
     const container = after.spec.template.spec.containers[0];
     expect(after.spec).toEqual({
       ...before.spec,
@@ -288,8 +288,8 @@ describe("what the controller leaves alone", () => {
         spec: { ...before.spec.template.spec, containers: [{ ...container, resources: expect.anything() }] },
       },
     });
-    const { metadata } = await world.client.json<Managed>({
-      path: objectPath(DEPLOYMENTS, world.pipes, "pipe-a"),
+    const { metadata } = await environment.client.json<Managed>({
+      path: objectPath(DEPLOYMENTS, environment.pipes, "pipe-a"),
     });
     const ours = metadata.managedFields.filter((each) => each.manager === CONTROLLER_FIELD_MANAGER);
     expect(ours.map((each) => each.fieldsV1)).toEqual([
@@ -317,31 +317,31 @@ describe("what the controller leaves alone", () => {
     ]);
   });
 
-  it("writes nothing while suspended, then goes on", async () => {
-    await world.startController();
-    await world.createPipe({ name: "pipe-a", cores: 1 });
-    await world.waitForCondition("Ready", "True");
-    await world.patchScaling({ suspend: true });
-    await world.waitForCondition("Ready", "Unknown", "Suspended");
-    await world.askFor(4);
-    await world.waitForCondition("Ready", "Unknown", "Suspended");
-    expect((await world.pipe("pipe-a")).metadata.generation).toBe(1);
-    await world.patchScaling({ suspend: null });
-    await world.waitForCondition("Ready", "True");
-    expect(resourcesOf(await world.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
+  it("include everything while the service is suspended", async () => {
+    await environment.startController();
+    await environment.createPipe({ name: "pipe-a", cores: 1 });
+    await environment.waitForCondition("Ready", "True");
+    await environment.patchScaling({ suspend: true });
+    await environment.waitForCondition("Ready", "Unknown", "Suspended");
+    await environment.askFor(4);
+    await environment.waitForCondition("Ready", "Unknown", "Suspended");
+    expect((await environment.pipe("pipe-a")).metadata.generation).toBe(1);
+    await environment.patchScaling({ suspend: null });
+    await environment.waitForCondition("Ready", "True");
+    expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
   });
 
-  it("resizes nothing when the PipeScaling is deleted: it comes back with the size its pipes have", async () => {
-    await world.startController();
-    await world.createPipe({ name: "pipe-a", cores: 1 });
-    await world.waitForCondition("Ready", "True");
-    await world.askFor(4);
-    const before = await world.waitForCondition("Ready", "True");
-    const generation = (await world.pipe("pipe-a")).metadata.generation;
-    await kubectl(world.cluster, ["delete", "psc", world.serviceId, "-n", world.pipes]);
+  it("include the pipes of a deleted PipeScaling, which is created again with their size", async () => {
+    await environment.startController();
+    await environment.createPipe({ name: "pipe-a", cores: 1 });
+    await environment.waitForCondition("Ready", "True");
+    await environment.askFor(4);
+    const before = await environment.waitForCondition("Ready", "True");
+    const generation = (await environment.pipe("pipe-a")).metadata.generation;
+    await kubectl(environment.cluster, ["delete", "psc", environment.serviceId, "-n", environment.pipes]);
     const after = await waitFor(
       async () => {
-        const now = await world.scaling();
+        const now = await environment.scaling();
         return now.metadata.uid === before.metadata.uid || conditionOf(now, "Ready")?.status !== "True"
           ? undefined
           : now;
@@ -349,98 +349,100 @@ describe("what the controller leaves alone", () => {
       { what: "the PipeScaling to come back" },
     );
     expect(after.spec).toEqual({ replicaCpuMillicores: 4000, replicaMemoryGb: 16 });
-    expect((await world.pipe("pipe-a")).metadata.generation).toBe(generation);
+    expect((await environment.pipe("pipe-a")).metadata.generation).toBe(generation);
   });
 
-  it("a PipeScaling of no known service says so", async () => {
-    await world.startController();
+  it("include a PipeScaling of an unknown service, whose status reports it", async () => {
+    await environment.startController();
     const name = "11111111-1111-1111-1111-111111111111";
-    await world.create(PIPE_SCALINGS, world.pipes, scalingObject(name));
-    const seen = await waitFor(async () => conditionOf(await world.scaling(name), "Stalled"), {
+    await environment.create(PIPE_SCALINGS, environment.pipes, scalingObject(name));
+    const seen = await waitFor(async () => conditionOf(await environment.scaling(name), "Stalled"), {
       what: "a word on it",
     });
     expect(seen).toMatchObject({ status: "True", reason: "UnknownService" });
     expect(seen.message).toContain(`service-${name}`);
   });
 
-  it("a PipeScaling in the wrong namespace says so, and pipes there keep their size", async () => {
-    await world.startController({ pipeNamespaces: [world.pipes, world.records] });
-    await world.create(PIPE_SCALINGS, world.records, scalingObject(world.serviceId));
+  it("include a PipeScaling in the wrong namespace, whose status reports it, and the pipes there", async () => {
+    await environment.startController({ pipeNamespaces: [environment.pipes, environment.records] });
+    await environment.create(PIPE_SCALINGS, environment.records, scalingObject(environment.serviceId));
     const foreign = pipeDeployment({
       name: "foreign",
-      namespace: world.records,
-      serviceId: world.serviceId,
+      namespace: environment.records,
+      serviceId: environment.serviceId,
       cores: 3,
     });
-    await world.create(DEPLOYMENTS, world.records, foreign);
-    await world.createPipe({ name: "pipe-a", cores: 3 });
-    await world.waitForCondition("Ready", "True");
+    await environment.create(DEPLOYMENTS, environment.records, foreign);
+    await environment.createPipe({ name: "pipe-a", cores: 3 });
+    await environment.waitForCondition("Ready", "True");
     const seen = await waitFor(
       async () => {
-        const path = objectPath(PIPE_SCALINGS, world.records, world.serviceId);
-        return conditionOf(await world.client.json<PipeScaling>({ path }), "Stalled");
+        const path = objectPath(PIPE_SCALINGS, environment.records, environment.serviceId);
+        return conditionOf(await environment.client.json<PipeScaling>({ path }), "Stalled");
       },
       { what: "a word on it" },
     );
     expect(seen).toMatchObject({ reason: "WrongNamespace" });
-    const path = objectPath(DEPLOYMENTS, world.records, "foreign");
-    expect(resourcesOf(await world.client.json<Deployment>({ path }))).toBe("3 12Gi 12Gi");
+    const path = objectPath(DEPLOYMENTS, environment.records, "foreign");
+    expect(resourcesOf(await environment.client.json<Deployment>({ path }))).toBe("3 12Gi 12Gi");
   });
 
-  it("a pipe with several containers is named until one is chosen", async () => {
-    await world.startController();
-    await world.createPipe({ name: "pipe-a", cores: 2, containers: ["pipe", "sidecar"] });
-    const stalled = await world.waitForCondition("Stalled", "True", "ContainerUnclear");
+  it("include a pipe with several containers until an annotation selects one", async () => {
+    await environment.startController();
+    await environment.createPipe({ name: "pipe-a", cores: 2, containers: ["pipe", "sidecar"] });
+    const stalled = await environment.waitForCondition("Stalled", "True", "ContainerUnclear");
     expect(conditionOf(stalled, "Stalled")?.message).toContain(CONTAINER_ANNOTATION);
-    await world.patchPipe("pipe-a", { metadata: { annotations: { [CONTAINER_ANNOTATION]: "sidecar" } } });
-    await world.waitForCondition("Ready", "True");
-    const [pipe, sidecar] = (await world.pipe("pipe-a")).spec.template.spec.containers;
+    await environment.patchPipe("pipe-a", {
+      metadata: { annotations: { [CONTAINER_ANNOTATION]: "sidecar" } },
+    });
+    await environment.waitForCondition("Ready", "True");
+    const [pipe, sidecar] = (await environment.pipe("pipe-a")).spec.template.spec.containers;
     expect(pipe?.resources?.requests?.["cpu"]).toBe("2");
     expect(sidecar?.resources?.requests?.["cpu"]).toBe("1");
   });
 });
 
-describe("a size that a pipe cannot take", () => {
-  let world: World;
+describe("a size that a pipe cannot run", () => {
+  let environment: TestEnvironment;
   beforeEach(async () => {
-    world = await World.create();
+    environment = await TestEnvironment.create();
   });
-  afterEach(() => world.end());
+  afterEach(() => environment.end());
 
-  it("that never rolls out is rolled back and reported, and the other pipes are not restarted", async () => {
-    await world.startController({ rolloutTimeoutMs: 2000 });
-    for (const name of ["pipe-a", "pipe-b"]) await world.createPipe({ name, cores: 1 });
-    await world.waitForCondition("Ready", "True");
-    await kubectl(world.cluster, [
+  it("is rolled back and reported if its rollout never completes, and the other pipes are not restarted", async () => {
+    await environment.startController({ rolloutTimeoutMs: 2000 });
+    for (const name of ["pipe-a", "pipe-b"]) await environment.createPipe({ name, cores: 1 });
+    await environment.waitForCondition("Ready", "True");
+    await kubectl(environment.cluster, [
       "create",
       "quota",
       "small",
       "--hard=requests.memory=10Gi",
       "-n",
-      world.pipes,
+      environment.pipes,
     ]);
-    await world.askFor(24);
-    const stalled = await world.waitForCondition("Stalled", "True");
+    await environment.askFor(24);
+    const stalled = await environment.waitForCondition("Stalled", "True");
     expect(stalled.status?.failures).toMatchObject([{ size: "24000m/96Gi", attempts: 1 }]);
     await waitFor(
       async () => {
         const sizes = await Promise.all(
-          ["pipe-a", "pipe-b"].map(async (name) => resourcesOf(await world.pipe(name))),
+          ["pipe-a", "pipe-b"].map(async (name) => resourcesOf(await environment.pipe(name))),
         );
         return sizes.every((size) => size === "1 4Gi 4Gi");
       },
       { what: "both pipes at the old size" },
     );
-    const after = await world.scaling();
+    const after = await environment.scaling();
     expect(after.spec?.replicaCpuMillicores).toBe(24_000);
     expect(after.status?.effective?.summary).toBe("1 cpu / 4 Gi");
   });
 
-  it("and one that all have, are told as events with the request that asked for it", async () => {
-    await world.startController();
-    await world.createPipe({ name: "pipe-a", cores: 1 });
-    await world.waitForCondition("Ready", "True");
-    await world.patchPipe("pipe-a", {
+  it("is reported in events with its request, and so is one that all pipes run", async () => {
+    await environment.startController();
+    await environment.createPipe({ name: "pipe-a", cores: 1 });
+    await environment.waitForCondition("Ready", "True");
+    await environment.patchPipe("pipe-a", {
       spec: { template: { spec: { containers: [{ name: "pipe", resources: { limits: { cpu: "2" } } }] } } },
     });
     for (const cores of [2, 4]) {
@@ -452,20 +454,20 @@ describe("a size that a pipe cannot take", () => {
         replicaMemoryGb: cores * 4,
       };
       const annotations = { [REQUEST_ANNOTATION]: formatScalingRequest(request) };
-      await world.patchScaling(
+      await environment.patchScaling(
         { replicaCpuMillicores: cores * 1000, replicaMemoryGb: cores * 4 },
         annotations,
       );
-      if (cores === 2) await world.waitForCondition("Ready", "True");
-      else await world.waitForCondition("Stalled", "True", "CpuLimitTooLow");
+      if (cores === 2) await environment.waitForCondition("Ready", "True");
+      else await environment.waitForCondition("Stalled", "True", "CpuLimitTooLow");
     }
     const told = await waitFor(
       async () => {
-        const args = ["get", "events.events.k8s.io", "-n", world.pipes, "-o", "json"];
+        const args = ["get", "events.events.k8s.io", "-n", environment.pipes, "-o", "json"];
         const {
           items,
         }: { items: { type: string; reason: string; note: string; regarding: { kind: string } }[] } =
-          JSON.parse(await kubectl(world.cluster, args));
+          JSON.parse(await kubectl(environment.cluster, args));
         const ours = items.filter((each) => each.regarding.kind === KIND);
         return ours.length >= 3 ? ours.map((each) => `${each.type} ${each.reason}: ${each.note}`) : undefined;
       },
@@ -483,39 +485,43 @@ describe("a size that a pipe cannot take", () => {
     );
   });
 
-  it("because of its CPU limit is named with the remedy, and takes the size once the limit is raised", async () => {
-    await world.startController();
-    await world.createPipe({ name: "pipe-a", cores: 1 });
-    await world.waitForCondition("Ready", "True");
-    await world.patchPipe("pipe-a", {
+  it("is reported with the remedy if the CPU limit is too low, and applied once the limit is raised", async () => {
+    await environment.startController();
+    await environment.createPipe({ name: "pipe-a", cores: 1 });
+    await environment.waitForCondition("Ready", "True");
+    await environment.patchPipe("pipe-a", {
       spec: { template: { spec: { containers: [{ name: "pipe", resources: { limits: { cpu: "2" } } }] } } },
     });
-    await world.askFor(4);
-    const stalled = await world.waitForCondition("Stalled", "True", "CpuLimitTooLow");
+    await environment.askFor(4);
+    const stalled = await environment.waitForCondition("Stalled", "True", "CpuLimitTooLow");
     expect(conditionOf(stalled, "Stalled")?.message).toContain(
       'the container "pipe" has a CPU limit of 2000m, which is below the 4000m of the size: remove limits.cpu',
     );
-    await world.patchPipe("pipe-a", {
+    await environment.patchPipe("pipe-a", {
       spec: { template: { spec: { containers: [{ name: "pipe", resources: { limits: { cpu: "8" } } }] } } },
     });
-    const scaling = await world.waitForCondition("Ready", "True");
+    const scaling = await environment.waitForCondition("Ready", "True");
     expect(scaling.status?.failures).toBeUndefined();
-    expect(resourcesOf(await world.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
+    expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
   });
 
-  it("of the QoS class Guaranteed keeps that class: its CPU limit follows the size", async () => {
-    await world.startController();
+  it("leaves a pipe in the QoS class Guaranteed, because its CPU limit follows the size", async () => {
+    await environment.startController();
     const amounts = { cpu: "1", memory: "4Gi" };
-    const made = pipeDeployment({ name: "pipe-a", namespace: world.pipes, serviceId: world.serviceId });
+    const made = pipeDeployment({
+      name: "pipe-a",
+      namespace: environment.pipes,
+      serviceId: environment.serviceId,
+    });
     const [container] = made.spec.template.spec.containers;
     const containers = [{ ...container, resources: { requests: amounts, limits: amounts } }];
     const template = { ...made.spec.template, spec: { ...made.spec.template.spec, containers } };
-    await world.create(DEPLOYMENTS, world.pipes, { ...made, spec: { ...made.spec, template } });
-    await world.waitForCondition("Ready", "True");
+    await environment.create(DEPLOYMENTS, environment.pipes, { ...made, spec: { ...made.spec, template } });
+    await environment.waitForCondition("Ready", "True");
     for (const cores of [4, 2]) {
-      await world.askFor(cores);
-      await world.waitForCondition("Ready", "True");
-      const { spec } = await world.pipe("pipe-a");
+      await environment.askFor(cores);
+      await environment.waitForCondition("Ready", "True");
+      const { spec } = await environment.pipe("pipe-a");
       expect(spec.template.spec.containers[0]?.resources?.limits).toEqual({
         cpu: `${cores}`,
         memory: `${cores * 4}Gi`,
@@ -523,19 +529,21 @@ describe("a size that a pipe cannot take", () => {
     }
   });
 
-  it("that another writer overwrites is applied again a few times, not for ever", async () => {
-    await world.startController();
-    await world.createPipe({ name: "pipe-a", cores: 1 });
-    await world.waitForCondition("Ready", "True");
-    await world.askFor(4);
-    await world.waitForCondition("Ready", "True");
+  it("is applied again a few times if another writer overwrites it, and then no more", async () => {
+    await environment.startController();
+    await environment.createPipe({ name: "pipe-a", cores: 1 });
+    await environment.waitForCondition("Ready", "True");
+    await environment.askFor(4);
+    await environment.waitForCondition("Ready", "True");
     const takeBack = {
       spec: { template: { spec: { containers: [{ name: "pipe", resources: { requests: { cpu: "1" } } }] } } },
     };
-    await world.patchPipe("pipe-a", takeBack);
-    await waitFor(async () => resourcesOf(await world.pipe("pipe-a")) === "4 16Gi 16Gi", { what: "it back" });
-    await world.patchPipe("pipe-a", takeBack);
-    const stalled = await world.waitForCondition("Stalled", "True", "FieldConflict");
+    await environment.patchPipe("pipe-a", takeBack);
+    await waitFor(async () => resourcesOf(await environment.pipe("pipe-a")) === "4 16Gi 16Gi", {
+      what: "it back",
+    });
+    await environment.patchPipe("pipe-a", takeBack);
+    const stalled = await environment.waitForCondition("Stalled", "True", "FieldConflict");
     expect(conditionOf(stalled, "Stalled")?.message).toContain(
       'another writer, "somebody", has changed the container\'s resources: omit requests.cpu',
     );

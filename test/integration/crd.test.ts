@@ -1,11 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
 import type { Cluster } from "@pipe-scaling/local-cluster";
 import { KubectlError, kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { API_VERSION, KIND } from "../../src/crd/names.ts";
-import { crdYaml } from "../../src/crd/yaml.ts";
 
 const FILE = "crds/pipes.clouddb.dev_pipescalings.yaml";
 
@@ -33,11 +31,7 @@ describe("the CRD of PipeScaling", () => {
     return error instanceof KubectlError ? error.stderr : "it was accepted";
   };
 
-  it("in crds/ is what the schema generates", () => {
-    expect(readFileSync(FILE, "utf8")).toBe(crdYaml());
-  });
-
-  it("is accepted by the API server without a word of warning", async () => {
+  it("is accepted by the API server without a warning", async () => {
     const crd = JSON.parse(
       await kubectl(cluster, ["get", "crd", "pipescalings.pipes.clouddb.dev", "-o", "json"]),
     );
@@ -53,7 +47,7 @@ describe("the CRD of PipeScaling", () => {
     ["the least", { replicaCpuMillicores: 1000, replicaMemoryGb: 4 }],
     ["the most", { replicaCpuMillicores: 24_000, replicaMemoryGb: 96 }],
     ["a pause", { suspend: true }],
-  ])("takes %s", async (_, spec) => {
+  ])("accepts %s", async (_, spec) => {
     expect(await kubectlApply(manifest(spec))).toContain("created");
   });
 
@@ -73,11 +67,11 @@ describe("the CRD of PipeScaling", () => {
     ["another ratio", { replicaCpuMillicores: 4000, replicaMemoryGb: 8 }, "must be exactly 4 for each core"],
     ["text", { replicaCpuMillicores: "4000", replicaMemoryGb: 16 }, "must be of type integer"],
     ["an unknown field", { replicaCpu: 4000 }, 'unknown field "spec.replicaCpu"'],
-  ])("refuses %s with a sentence", async (_, spec, sentence) => {
+  ])("refuses %s with a message", async (_, spec, sentence) => {
     expect(await refusalOf(manifest(spec))).toContain(sentence);
   });
 
-  it("refuses a bad change, and leaves the resource as it was", async () => {
+  it("refuses an invalid change, and leaves the resource unchanged", async () => {
     const name = randomUUID();
     await kubectlApply(manifest({ replicaCpuMillicores: 2000, replicaMemoryGb: 8 }, name));
     expect(await refusalOf(manifest({ replicaCpuMillicores: 2000, replicaMemoryGb: 16 }, name))).toContain(
@@ -87,7 +81,7 @@ describe("the CRD of PipeScaling", () => {
     expect(JSON.parse(spec)).toEqual({ replicaCpuMillicores: 2000, replicaMemoryGb: 8 });
   });
 
-  it("says of a resource that no controller has seen that it is not ready (kstatus)", async () => {
+  it("makes a resource not ready (kstatus) before a controller has observed it", async () => {
     const name = randomUUID();
     await kubectlApply(manifest({}, name));
     const status = await kubectl(cluster, ["get", "psc", name, "-n", namespace, "-o", "jsonpath={.status}"]);
@@ -133,7 +127,7 @@ describe("the CRD of PipeScaling", () => {
     expect(wide).toMatch(/7.5 +scale +2 of 5\./);
   });
 
-  it("explains itself", async () => {
+  it("has descriptions for kubectl explain", async () => {
     const explain = async (path: string) =>
       (await kubectl(cluster, ["explain", path])).replaceAll(/\s+/g, " ");
     expect(await explain("psc.spec.replicaCpuMillicores")).toContain("1000 to 24000 in steps of 1000");

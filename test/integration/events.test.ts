@@ -4,18 +4,18 @@ import type { KubeObject } from "../../src/kube/objects.ts";
 import { collectionPath, EVENTS } from "../../src/kube/paths.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { EventRecorder } from "../../src/runtime/event-recorder.ts";
-import { World } from "./world.ts";
+import { TestEnvironment } from "../support/test-environment.ts";
 
-let world: World;
+let environment: TestEnvironment;
 beforeAll(async () => {
-  world = await World.create();
+  environment = await TestEnvironment.create();
 });
-afterAll(() => world.end());
+afterAll(() => environment.end());
 
 it("writes an Event with the longest note that the API server accepts, and with its whole suffix", async () => {
   const lost: unknown[] = [];
   const recorder = new EventRecorder({
-    client: world.client,
+    client: environment.client,
     clock: systemClock,
     controller: "pipes.clouddb.dev/test",
     instance: "test",
@@ -23,23 +23,25 @@ it("writes an Event with the longest note that the API server accepts, and with 
     onLost: (_, problem) => lost.push(problem),
   });
   recorder.record({
-    regarding: { apiVersion: "v1", kind: "Namespace", namespace: world.pipes, name: "pipe", uid: "1" },
+    regarding: { apiVersion: "v1", kind: "Namespace", namespace: environment.pipes, name: "pipe", uid: "1" },
     type: "Warning",
     reason: "Refused",
     action: "Rescale",
     note: "Nicht genügend Speicher für größere Rohre. ".repeat(50),
-    suffix: ` (request ${world.serviceId})`,
+    suffix: ` (request ${environment.serviceId})`,
   });
   const written = await waitFor(
     async () => {
       expect(lost).toEqual([]);
-      const list = await world.client.json<{ readonly items: (KubeObject & { readonly note?: string })[] }>({
-        path: collectionPath(EVENTS, world.pipes),
+      const list = await environment.client.json<{
+        readonly items: (KubeObject & { readonly note?: string })[];
+      }>({
+        path: collectionPath(EVENTS, environment.pipes),
       });
       return list.items.find(({ note }) => note?.startsWith("Nicht"))?.note;
     },
     { what: "the Event" },
   );
   expect(Buffer.byteLength(written)).toBeGreaterThan(1020);
-  expect(written.endsWith(`… (request ${world.serviceId})`)).toBe(true);
+  expect(written.endsWith(`… (request ${environment.serviceId})`)).toBe(true);
 });

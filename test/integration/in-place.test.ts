@@ -12,50 +12,52 @@ import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
 import type { Pod, ReplicaSet } from "../../src/kube/objects.ts";
 import { collectionPath, objectPath, PODS, REPLICA_SETS } from "../../src/kube/paths.ts";
 import { mayDo, Rights } from "../chart/rights.ts";
-import type { PipeOptions } from "../gen/pipe.ts";
-import { accountName, inPlaceAccount } from "../gen/shipped-account.ts";
-import { conditionOf, resourcesOf, World } from "./world.ts";
+import type { PipeOptions } from "../support/fixtures/pipe.ts";
+import { accountName, inPlaceAccount } from "../support/fixtures/shipped-account.ts";
+import { conditionOf, resourcesOf, TestEnvironment } from "../support/test-environment.ts";
 
 describe("with the strategy InPlaceOrRollout, the controller", () => {
-  let world: World;
+  let environment: TestEnvironment;
   let rights: Rights;
   beforeEach(async () => {
-    world = await World.create();
-    await apply(world.cluster, await inPlaceAccount(world.records));
-    rights = await Rights.of("controller", world);
-    const user = `system:serviceaccount:${world.records}:${accountName("controller")}`;
+    environment = await TestEnvironment.create();
+    await apply(environment.cluster, await inPlaceAccount(environment.records));
+    rights = await Rights.of("controller", environment);
+    const user = `system:serviceaccount:${environment.records}:${accountName("controller")}`;
     const right = { verb: "patch", group: "", resource: "pods/resize" };
-    await waitFor(() => mayDo(world.client, user, world.pipes, right), { what: "permission to resize pods" });
+    await waitFor(() => mayDo(environment.client, user, environment.pipes, right), {
+      what: "permission to resize pods",
+    });
   });
   afterEach(async () => {
-    await world.end();
+    await environment.end();
     await rights.close();
   });
 
-  function createPipe(options: Parameters<World["createPipe"]>[0]): Promise<unknown> {
-    const podLabels = { [SERVICE_LABEL]: world.serviceId, [TYPE_LABEL]: DATABASE_TYPE };
-    return world.createPipe({ podLabels, ...options });
+  function createPipe(options: Parameters<TestEnvironment["createPipe"]>[0]): Promise<unknown> {
+    const podLabels = { [SERVICE_LABEL]: environment.serviceId, [TYPE_LABEL]: DATABASE_TYPE };
+    return environment.createPipe({ podLabels, ...options });
   }
 
   /** Waits until the status says why a pipe is not resized in place. */
   function fallbackMessage(): Promise<string> {
     const read = async () => {
-      const message = conditionOf(await world.scaling(), "Ready")?.message ?? "";
+      const message = conditionOf(await environment.scaling(), "Ready")?.message ?? "";
       return message.includes("in place") ? message : undefined;
     };
     return waitFor(read, { what: "the reason for the rollout in the status", intervalMs: 20 });
   }
 
   async function pods(): Promise<readonly Pod[]> {
-    const { items } = await world.client.json<{ readonly items: readonly Pod[] }>({
-      path: collectionPath(PODS, world.pipes),
+    const { items } = await environment.client.json<{ readonly items: readonly Pod[] }>({
+      path: collectionPath(PODS, environment.pipes),
     });
     return items;
   }
 
   async function replicaSets(): Promise<readonly ReplicaSet[]> {
-    const { items } = await world.client.json<{ readonly items: readonly ReplicaSet[] }>({
-      path: collectionPath(REPLICA_SETS, world.pipes),
+    const { items } = await environment.client.json<{ readonly items: readonly ReplicaSet[] }>({
+      path: collectionPath(REPLICA_SETS, environment.pipes),
     });
     return items;
   }
@@ -75,25 +77,25 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
   /** As the controller does it. */
   async function resize(pod: string): Promise<void> {
     const resources = { requests: { cpu: "4", memory: "16Gi" }, limits: { memory: "16Gi" } };
-    await world.client.json({
+    await environment.client.json({
       method: "PATCH",
-      path: `${objectPath(PODS, world.pipes, pod)}/resize`,
+      path: `${objectPath(PODS, environment.pipes, pod)}/resize`,
       patchType: "application/strategic-merge-patch+json",
       body: { spec: { containers: [{ name: "pipe", resources }] } },
     });
   }
 
   it("resizes every pod without a restart, and the Deployment keeps its ReplicaSet", async () => {
-    await world.startController({ resizeStrategy: "InPlaceOrRollout" });
+    await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
     for (const name of ["pipe-a", "pipe-b"]) await createPipe({ name, cores: 1, replicas: 2 });
-    await world.waitForCondition("Ready", "True");
+    await environment.waitForCondition("Ready", "True");
     await runningPods(4);
     const before = await uids();
-    await world.askFor(4);
-    await world.waitForCondition("Ready", "True");
+    await environment.askFor(4);
+    await environment.waitForCondition("Ready", "True");
     expect(await uids()).toEqual(before);
     for (const name of ["pipe-a", "pipe-b"]) {
-      const pipe = await world.pipe(name);
+      const pipe = await environment.pipe(name);
       expect(resourcesOf(pipe)).toBe("4 16Gi 16Gi");
       expect(pipe.spec.paused).toBeUndefined();
     }
@@ -106,68 +108,68 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
   });
 
   it("replaces the pods of a pipe whose node can never give the size, and says why", async () => {
-    await world.startController({ resizeStrategy: "InPlaceOrRollout" });
+    await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
     await createPipe({
       name: "pipe-a",
       cores: 1,
       podAnnotations: { [RESIZE_OUTCOME_ANNOTATION]: "Infeasible" },
     });
-    await world.waitForCondition("Ready", "True");
+    await environment.waitForCondition("Ready", "True");
     await runningPods(1);
     const [before] = await pods();
-    await world.askFor(4);
+    await environment.askFor(4);
     expect(await fallbackMessage()).toContain(
       "The pods of pipe-a are replaced, because they cannot be resized in place: pod pipe-a-",
     );
-    await world.waitForCondition("Ready", "True");
-    expect(resourcesOf(await world.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
+    await environment.waitForCondition("Ready", "True");
+    expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
     expect((await pods()).map(({ metadata }) => metadata.uid)).not.toContain(before?.metadata.uid);
   });
 
   it("finishes a commit that its predecessor began, without a restart", async () => {
-    const end = await world.startController({ resizeStrategy: "InPlaceOrRollout" });
+    const end = await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
     await createPipe({ name: "pipe-a", cores: 1, replicas: 2 });
-    await world.waitForCondition("Ready", "True");
+    await environment.waitForCondition("Ready", "True");
     await runningPods(2);
     const before = await uids();
     await end();
     for (const { metadata } of await pods()) await resize(metadata.name);
     const resources = { requests: { cpu: "4", memory: "16Gi" }, limits: { memory: "16Gi" } };
-    await world.patchPipe(
+    await environment.patchPipe(
       "pipe-a",
       { spec: { paused: true, template: { spec: { containers: [{ name: "pipe", resources }] } } } },
       CONTROLLER_FIELD_MANAGER,
     );
-    await world.askFor(4);
-    await world.startController({ resizeStrategy: "InPlaceOrRollout" });
-    await world.waitForCondition("Ready", "True");
-    expect((await world.pipe("pipe-a")).spec.paused).toBeUndefined();
+    await environment.askFor(4);
+    await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
+    await environment.waitForCondition("Ready", "True");
+    expect((await environment.pipe("pipe-a")).spec.paused).toBeUndefined();
     expect(await uids()).toEqual(before);
     expect(await replicaSets()).toHaveLength(1);
   });
 
   it("resumes a Deployment that it paused, although the service is suspended", async () => {
-    await world.startController({ resizeStrategy: "InPlaceOrRollout" });
+    await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
     await createPipe({ name: "pipe-a", cores: 1 });
-    await world.waitForCondition("Ready", "True");
-    await world.patchScaling({ suspend: true });
-    await world.waitForCondition("Ready", "Unknown");
-    await world.patchPipe("pipe-a", { spec: { paused: true } }, CONTROLLER_FIELD_MANAGER);
-    await waitFor(async () => (await world.pipe("pipe-a")).spec.paused === undefined, {
+    await environment.waitForCondition("Ready", "True");
+    await environment.patchScaling({ suspend: true });
+    await environment.waitForCondition("Ready", "Unknown");
+    await environment.patchPipe("pipe-a", { spec: { paused: true } }, CONTROLLER_FIELD_MANAGER);
+    await waitFor(async () => (await environment.pipe("pipe-a")).spec.paused === undefined, {
       what: "the Deployment to be resumed",
     });
   });
 
   it("never resumes a Deployment that its owner paused", async () => {
-    await world.startController({ resizeStrategy: "InPlaceOrRollout" });
+    await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
     await createPipe({ name: "pipe-a", cores: 1 });
-    await world.waitForCondition("Ready", "True");
-    await world.patchPipe("pipe-a", { spec: { paused: true } }, "kubectl");
-    await world.askFor(4);
-    await waitFor(async () => (await world.scaling()).status?.pipes?.pending?.[0]?.state === "Paused", {
+    await environment.waitForCondition("Ready", "True");
+    await environment.patchPipe("pipe-a", { spec: { paused: true } }, "kubectl");
+    await environment.askFor(4);
+    await waitFor(async () => (await environment.scaling()).status?.pipes?.pending?.[0]?.state === "Paused", {
       what: "the pipe to be reported as paused",
     });
-    expect((await world.pipe("pipe-a")).spec.paused).toBe(true);
+    expect((await environment.pipe("pipe-a")).spec.paused).toBe(true);
   });
 
   const LABELS = [SERVICE_LABEL, TYPE_LABEL];
@@ -194,45 +196,45 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
       `does not have the annotation ${CONTAINER_ANNOTATION}=pipe`,
     ],
   ])("replaces the pods of a pipe whose pod template %s", async (_, options, message) => {
-    await world.startController({ resizeStrategy: "InPlaceOrRollout" });
+    await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
     await createPipe({ name: "pipe-a", cores: 1, ...options });
-    await world.waitForCondition("Ready", "True");
+    await environment.waitForCondition("Ready", "True");
     await runningPods(1);
     const [before] = await pods();
-    await world.askFor(2);
+    await environment.askFor(2);
     expect(await fallbackMessage()).toContain(message);
-    await world.waitForCondition("Ready", "True");
-    expect(resourcesOf(await world.pipe("pipe-a"))).toBe("2 8Gi 8Gi");
+    await environment.waitForCondition("Ready", "True");
+    expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("2 8Gi 8Gi");
     expect((await pods()).map(({ metadata }) => metadata.uid)).not.toContain(before?.metadata.uid);
   });
 
   it("resizes the container that the annotations of the Deployment and its pod template name", async () => {
-    await world.startController({ resizeStrategy: "InPlaceOrRollout" });
+    await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
     const annotations = { [CONTAINER_ANNOTATION]: "pipe" };
     const containers = ["pipe", "helper"];
     await createPipe({ name: "pipe-a", cores: 1, containers, annotations, podAnnotations: annotations });
-    await world.waitForCondition("Ready", "True");
+    await environment.waitForCondition("Ready", "True");
     await runningPods(1);
     const before = await uids();
-    await world.askFor(2);
-    await world.waitForCondition("Ready", "True");
-    expect(resourcesOf(await world.pipe("pipe-a"))).toBe("2 8Gi 8Gi");
+    await environment.askFor(2);
+    await environment.waitForCondition("Ready", "True");
+    expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("2 8Gi 8Gi");
     expect(await uids()).toEqual(before);
   });
 
   it("deletes an empty ReplicaSet that would take the place of the current one", async () => {
-    const end = await world.startController({ resizeStrategy: "Rollout" });
+    const end = await environment.startController({ resizeStrategy: "Rollout" });
     await createPipe({ name: "pipe-a", cores: 2 });
-    await world.waitForCondition("Ready", "True");
+    await environment.waitForCondition("Ready", "True");
     const [first] = await replicaSets();
-    await world.askFor(1);
-    await world.waitForCondition("Ready", "True");
+    await environment.askFor(1);
+    await environment.waitForCondition("Ready", "True");
     await end();
     await runningPods(1);
     const before = await uids();
-    await world.startController({ resizeStrategy: "InPlaceOrRollout" });
-    await world.askFor(2);
-    await world.waitForCondition("Ready", "True");
+    await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
+    await environment.askFor(2);
+    await environment.waitForCondition("Ready", "True");
     expect(await uids()).toEqual(before);
     expect((await replicaSets()).map(({ metadata }) => metadata.uid)).not.toContain(first?.metadata.uid);
   });
@@ -243,24 +245,24 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     "patch apps/replicasets",
     "delete apps/replicasets",
   ])("replaces the pods within seconds without permission to %s", async (right) => {
-    const end = await world.startController({ resizeStrategy: "Rollout" });
+    const end = await environment.startController({ resizeStrategy: "Rollout" });
     await createPipe({ name: "pipe-a", cores: 2 });
-    await world.waitForCondition("Ready", "True");
+    await environment.waitForCondition("Ready", "True");
     // The ReplicaSet of the first size is empty, and would take the place of the current one.
-    await world.askFor(1);
-    await world.waitForCondition("Ready", "True");
+    await environment.askFor(1);
+    await environment.waitForCondition("Ready", "True");
     await end();
     await runningPods(1);
     const [before] = await pods();
-    await world.startController({ resizeStrategy: "InPlaceOrRollout" });
+    await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
     await rights.without(right, async (refusal) => {
       const startedAt = performance.now();
-      await world.askFor(2);
+      await environment.askFor(2);
       expect(await fallbackMessage()).toContain(refusal);
       expect(performance.now() - startedAt).toBeLessThan(8000);
-      await world.waitForCondition("Ready", "True");
+      await environment.waitForCondition("Ready", "True");
     });
-    const pipe = await world.pipe("pipe-a");
+    const pipe = await environment.pipe("pipe-a");
     expect(resourcesOf(pipe)).toBe("2 8Gi 8Gi");
     expect(pipe.spec.paused).toBeUndefined();
     if (before) expect(await uids()).not.toContain(before.metadata.uid);

@@ -1,13 +1,13 @@
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { TestEnvironment } from "../support/test-environment.ts";
 import { Invariants } from "./faults/invariants.ts";
-import { World } from "./world.ts";
 
-let owner: World;
-let other: World;
+let owner: TestEnvironment;
+let other: TestEnvironment;
 let invariants: Invariants;
 beforeEach(async () => {
-  [owner, other] = await Promise.all([World.create(), World.create()]);
+  [owner, other] = await Promise.all([TestEnvironment.create(), TestEnvironment.create()]);
   invariants = await Invariants.observe(owner);
 });
 afterEach(async () => {
@@ -15,7 +15,7 @@ afterEach(async () => {
   await Promise.all([owner.end(), other.end()]);
 });
 
-it("two controllers with a namespace in common: the one that does not know the service reports once", async () => {
+it("a controller that shares a namespace and does not manage the service reports it once", async () => {
   invariants.accept(1);
   await owner.startController();
   await owner.createPipe({ name: "pipe-a", cores: 1 });

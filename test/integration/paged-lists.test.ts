@@ -1,10 +1,10 @@
 import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
 import { silentProgress } from "@pipe-scaling/local-cluster/progress";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { World } from "./world.ts";
+import { TestEnvironment } from "../support/test-environment.ts";
 
 let cluster: Cluster;
-let world: World;
+let environment: TestEnvironment;
 beforeAll(async () => {
   // WatchListClient would have Kubernetes' own components ask for what they are then refused.
   const gates = { "feature-gates": "WatchList=false,WatchListClient=false" };
@@ -12,20 +12,20 @@ beforeAll(async () => {
     progress: silentProgress,
     componentArgs: { "kube-apiserver": gates, "kube-controller-manager": gates, "kube-scheduler": gates },
   });
-  world = await World.create("basic", cluster);
+  environment = await TestEnvironment.create("basic", cluster);
 });
 afterAll(async () => {
-  await world?.end();
+  await environment?.end();
   await cluster?.stop();
 });
 
-it("an API server that cannot tell lists as events is asked for pages", async () => {
-  await world.createPipe({ name: "pipe-a", cores: 1 });
-  await world.startController();
-  await world.waitForCondition("Ready", "True");
-  await world.askFor(4);
-  await world.waitForCondition("Ready", "True");
+it("an API server without streamed lists is asked for pages", async () => {
+  await environment.createPipe({ name: "pipe-a", cores: 1 });
+  await environment.startController();
+  await environment.waitForCondition("Ready", "True");
+  await environment.askFor(4);
+  await environment.waitForCondition("Ready", "True");
   const refused = /^rest_client_requests_total\{(?=.*method="GET")(?=.*code="422").*\} [1-9]/m;
-  expect(await world.scrape()).toMatch(refused);
-  expect(world.errors).toEqual([]);
+  expect(await environment.scrape()).toMatch(refused);
+  expect(environment.errors).toEqual([]);
 });

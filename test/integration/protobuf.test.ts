@@ -25,14 +25,14 @@ import {
 } from "../../src/kube/paths.ts";
 import { type List, listOf } from "../../src/kube/protobuf/envelope.ts";
 import { watchEvents } from "../../src/runtime/watch-stream.ts";
-import { World } from "./world.ts";
+import { TestEnvironment } from "../support/test-environment.ts";
 
 const OBJECTS = 40;
 
 describe("an object that is read as protobuf", () => {
-  let world: World;
+  let environment: TestEnvironment;
   beforeAll(async () => {
-    world = await World.create();
+    environment = await TestEnvironment.create();
     await Promise.all(
       fc.sample(deploymentSpec, OBJECTS).map((spec, at) =>
         create(DEPLOYMENTS, `pipe-${at}`, {
@@ -64,20 +64,24 @@ describe("an object that is read as protobuf", () => {
       { what: "the conditions of all Deployments" },
     );
   });
-  afterAll(() => world.end());
+  afterAll(() => environment.end());
 
   function create(resource: Resource, name: string, object: object): Promise<unknown> {
     const body = {
       ...object,
       metadata: { ...("metadata" in object ? (object.metadata as object) : {}), name },
     };
-    return world.client.json({ method: "POST", path: collectionPath(resource, world.pipes), body });
+    return environment.client.json({
+      method: "POST",
+      path: collectionPath(resource, environment.pipes),
+      body,
+    });
   }
 
   async function list<Raw>(resource: Resource<Raw>, format: "json" | "protobuf"): Promise<readonly Raw[]> {
-    const path = collectionPath(resource, resource.plural === "nodes" ? undefined : world.pipes);
+    const path = collectionPath(resource, resource.plural === "nodes" ? undefined : environment.pipes);
     const message = format === "protobuf" && resource.message ? listOf(resource.message) : undefined;
-    const { items = [] } = await world.client.json<List<Raw>>({ path, message });
+    const { items = [] } = await environment.client.json<List<Raw>>({ path, message });
     return items;
   }
 
@@ -128,11 +132,11 @@ describe("an object that is read as protobuf", () => {
     );
   });
 
-  it("comes by a watch as by a list, up to the bookmark that ends the initial events", async () => {
+  it("is the same from a watch and from a list, up to the bookmark that ends the initial events", async () => {
     const { protobuf } = await bothWays(DEPLOYMENTS);
     const abort = new AbortController();
-    const stream = await world.client.stream({
-      path: collectionPath(DEPLOYMENTS, world.pipes),
+    const stream = await environment.client.stream({
+      path: collectionPath(DEPLOYMENTS, environment.pipes),
       query: {
         ...{ watch: true, allowWatchBookmarks: true, sendInitialEvents: true },
         resourceVersionMatch: "NotOlderThan",
@@ -155,12 +159,12 @@ describe("an object that is read as protobuf", () => {
     expect(watched).toEqual(expect.arrayContaining([...protobuf]));
   });
 
-  it("that does not exist is the same error as in JSON", async () => {
-    const path = objectPath(DEPLOYMENTS, world.pipes, "missing");
+  it("leads to the same error as in JSON if it does not exist", async () => {
+    const path = objectPath(DEPLOYMENTS, environment.pipes, "missing");
     const { message } = DEPLOYMENTS;
     const [json, protobuf] = await Promise.all([
-      world.client.json({ path }).catch((error: unknown) => error),
-      world.client.json({ path, message }).catch((error: unknown) => error),
+      environment.client.json({ path }).catch((error: unknown) => error),
+      environment.client.json({ path, message }).catch((error: unknown) => error),
     ]);
     expect(protobuf).toBeInstanceOf(KubeApiError);
     expect(protobuf).toEqual(json);

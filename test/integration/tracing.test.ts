@@ -3,31 +3,31 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
 import { SECRETS } from "../../src/kube/paths.ts";
 import { type SpawnedApi, spawnApi } from "../api/spawned-api.ts";
-import { startCollector } from "../gen/collector.ts";
-import { keyRecord } from "../gen/records.ts";
-import { resourcesOf, World } from "./world.ts";
+import { startFakeCollector } from "../support/fakes/fake-collector.ts";
+import { keyRecord } from "../support/fixtures/records.ts";
+import { resourcesOf, TestEnvironment } from "../support/test-environment.ts";
 
 const pipes = ["pipe-a", "pipe-b", "pipe-c"];
 
-let world: World;
+let environment: TestEnvironment;
 let api: SpawnedApi | undefined;
 beforeEach(async () => {
-  world = await World.create("basic");
+  environment = await TestEnvironment.create("basic");
 });
 afterEach(async () => {
   await api?.stop();
   api = undefined;
-  await world.end();
+  await environment.end();
 });
 
 /** Starts both processes and a service with running pipes. Returns a function that requests a size and returns the request id. */
 async function start(otlpEndpoint: string): Promise<(cores: number) => Promise<string>> {
-  await world.startController({ otlpEndpoint });
-  for (const name of pipes) await world.createPipe({ name, cores: 1 });
-  await world.waitForCondition("Ready", "True");
-  const { organizationId, serviceId, records, cluster } = world;
+  await environment.startController({ otlpEndpoint });
+  for (const name of pipes) await environment.createPipe({ name, cores: 1 });
+  await environment.waitForCondition("Ready", "True");
+  const { organizationId, serviceId, records, cluster } = environment;
   const { record, authorization } = keyRecord({ organizationId });
-  await world.create(SECRETS, records, record);
+  await environment.create(SECRETS, records, record);
   const flags = ["--rate-limit", "0", "--failed-logins", "0", "--otlp-endpoint", otlpEndpoint];
   api = await spawnApi({ records, kubeconfig: cluster.kubeconfig }, { flags });
   const { ask } = api;
@@ -50,10 +50,10 @@ async function start(otlpEndpoint: string): Promise<(cores: number) => Promise<s
 }
 
 it("records a rescale as one trace, from the request to the last pipe, with the request id as its id", async () => {
-  const collector = await startCollector();
+  const collector = await startFakeCollector();
   const ask = await start(collector.url);
   const requestId = await ask(4);
-  await world.waitForCondition("Ready", "True");
+  await environment.waitForCondition("Ready", "True");
   const spans = await waitFor(() => collector.spans.length >= 5 && collector.spans, {
     what: "the spans to arrive",
   });
@@ -67,13 +67,13 @@ it("records a rescale as one trace, from the request to the last pipe, with the 
   expect(request?.parentSpanId).toBeUndefined();
   expect(request?.attributes).toMatchObject({
     "http.response.status_code": 200,
-    "pipe_scaling.organization": world.organizationId,
+    "pipe_scaling.organization": environment.organizationId,
     "pipe_scaling.request_id": requestId,
   });
   expect(rescale).toMatchObject({ service: "pipe-scaling-controller", parentSpanId: request?.spanId });
   expect(rescale?.attributes).toMatchObject({
     "pipe_scaling.outcome": "completed",
-    "pipe_scaling.service": world.serviceId,
+    "pipe_scaling.service": environment.serviceId,
     "pipe_scaling.size": "4 cpu / 16 Gi",
   });
   expect(rollouts.map(({ parentSpanId }) => parentSpanId)).toEqual(pipes.map(() => rescale?.spanId));
@@ -84,8 +84,8 @@ it("records a rescale as one trace, from the request to the last pipe, with the 
   expect(rescale?.endMs).toBeGreaterThanOrEqual(Math.max(...rollouts.map(({ endMs }) => endMs)));
 
   // A size that was not requested through the API is in no trace.
-  await world.askFor(2);
-  await world.waitForCondition("Ready", "True");
+  await environment.askFor(2);
+  await environment.waitForCondition("Ready", "True");
   const nextId = await ask(3);
   await waitFor(() => collector.spans.some((span) => span.traceId === nextId.replaceAll("-", "")), {
     what: "the next trace",
@@ -102,6 +102,6 @@ it("rescales and ends without delay if the collector accepts connections and nev
   const address = silent.address();
   const ask = await start(`http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`);
   await ask(4);
-  await world.waitForCondition("Ready", "True");
-  for (const name of pipes) expect(resourcesOf(await world.pipe(name))).toBe("4 16Gi 16Gi");
+  await environment.waitForCondition("Ready", "True");
+  for (const name of pipes) expect(resourcesOf(await environment.pipe(name))).toBe("4 16Gi 16Gi");
 });

@@ -10,21 +10,18 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
 declare module "vitest" {
   export interface ProvidedContext {
-    /** Path of the program in one file, as it is shipped: it starts in half the time. */
+    /** Path of the program. In the cluster project it is the bundle, which starts faster than the sources. */
     program: string;
   }
 }
 
 let cluster: Cluster | undefined;
 
-/**
- * Starts the cluster that all test files share. It is gone when the tests end, in
- * whatever way: by teardown, or else by the clean-up at exit of the local cluster.
- */
+/** Starts the cluster that all test files share. If the teardown does not run, the local cluster removes it at exit. */
 export async function setup(project: TestProject): Promise<void> {
   cluster = await startCluster({
     name: `test-${process.pid}`,
-    // No test clears its pods away.
+    // Tests do not delete their pods.
     nodeSize: ROOMY_NODE,
     componentArgs: WITHOUT_CLIENT_LIMITS,
   });
@@ -32,12 +29,13 @@ export async function setup(project: TestProject): Promise<void> {
   project.provide("program", await buildProgram(cluster.dir));
 }
 
-/** Where the cluster is, so that it goes with it. */
+/** Builds the program in the folder of the cluster, which is removed with it. */
 async function buildProgram(dir: string): Promise<string> {
   const file = join(dir, "pipe-scaling.mjs");
+  // The configuration needs import.meta.resolve, which the module runner of global setups does not support.
   const words = ["exec", "--", "rolldown", "-c", "rolldown.config.ts", "--file", file];
   const { code, stderr } = await run("npm", words, { cwd: ROOT, env: environment });
-  if (code !== 0) throw new Error(`the program could not be built: ${tail(stderr)}`);
+  if (code !== 0) throw new Error(`building the program failed: ${tail(stderr)}`);
   return file;
 }
 

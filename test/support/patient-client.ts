@@ -4,8 +4,8 @@ import { connect } from "../../src/kube/connection.ts";
 const PATIENCE_MS = 20_000;
 
 /**
- * The eyes and hands of a test. The program gives a call 5 s; but one small machine runs the whole cluster, and
- * maybe starts another one just now: that its API server is slow for once is nothing that a test should fail of.
+ * The client of the tests. The program gives a call 5 s, but here one small machine runs the whole cluster, and
+ * a test should not fail because the API server is slow once.
  */
 export class PatientClient extends KubeClient {
   static async of({ kubeconfig }: { readonly kubeconfig: string }): Promise<PatientClient> {

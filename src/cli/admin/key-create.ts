@@ -1,26 +1,24 @@
 import { randomUUID } from "node:crypto";
 import * as z from "zod";
-import { KubeUnreachableError } from "../../kube/errors.ts";
 import type { Secret } from "../../kube/objects.ts";
 import { SECRETS } from "../../kube/paths.ts";
 import { apiKeySecret, newCredentials } from "../../records/api-key.ts";
-import { clusterSettings } from "../../settings/cluster.ts";
 import { option } from "../../settings/option.ts";
 import { addressOrCidr, listOf, nonEmptyText } from "../../settings/values.ts";
-import { defineCommand } from "../command.ts";
 import { outputOption, roles } from "../common-options.ts";
 import { CliError } from "../failure.ts";
 import { printOne } from "../output.ts";
 import { futureInstant } from "../values.ts";
-import { withRecords } from "./connection.ts";
-import { findOrganization } from "./find.ts";
+import { recordsCommand } from "./command.ts";
+import { createRecord, KEYS, ORGANIZATIONS, requireRecord } from "./kinds.ts";
 import { organizationOption } from "./options.ts";
 import type { Records } from "./records.ts";
+import { withKnownOutcome } from "./retry.ts";
 
 /** docs/reference/contract.md#limits */
-const MOST_KEYS = 100;
+const MAX_KEYS = 100;
 
-export const createKey = defineCommand({
+export const createKey = recordsCommand({
   name: "create",
   summary: "create an API key of an organization",
   details:
@@ -48,64 +46,51 @@ export const createKey = defineCommand({
       list: true,
     }),
     ...outputOption,
-    ...clusterSettings,
   }),
-  async run({ organization, name, role, expireAt, allowFrom = [], output, ...cluster }, io) {
-    const key = {
+  async run(records, { organization, name, role, expireAt, allowFrom = [], output }, io) {
+    const shown = {
       id: randomUUID(),
-      organizationId: organization,
-      name,
-      roles: [...new Set(role)],
-      createdAt: new Date(),
-      expireAt,
-      ipAccessList: allowFrom.map((source) => ({ description: "", source })),
+      ...{ organizationId: organization, name, roles: [...new Set(role)], createdAt: new Date(), expireAt },
     };
     const credentials = newCredentials();
-    await withRecords(cluster, io, async (records) => {
-      await findOrganization(records, organization);
-      await requireRoom(records, organization, MOST_KEYS - 1);
-      await createOrTakeBack(records.uninterrupted(), organization, apiKeySecret(key, credentials));
-    });
-    const { id, roles, createdAt } = key;
-    const shown = { id, organizationId: organization, name, roles, createdAt, expireAt, allowFrom };
-    printOne(io, output, { ...credentials, ...shown });
+    const ipAccessList = allowFrom.map((source) => ({ description: "", source }));
+    await requireRecord(records, ORGANIZATIONS, organization);
+    await requireRoom(records, organization, MAX_KEYS - 1);
+    const secret = apiKeySecret({ ...shown, ipAccessList }, credentials);
+    await createWithinLimit(records.uninterrupted(), organization, secret);
+    printOne(io, output, { ...credentials, ...shown, allowFrom });
     if (output === "table") io.err("Keep the key secret now: it is not shown again.\n");
   },
 });
 
 /**
- * Of several that make the last keys at once each counts again with its own: whoever was the last sees all of
- * them, so there are never more than allowed once all have ended. More of them than needed may give way.
+ * If several commands create the last allowed keys concurrently, each counts again after its write. The last one
+ * sees all keys, so the limit holds once all have ended, although more of them than necessary may withdraw their key.
  */
-async function createOrTakeBack(
+async function createWithinLimit(
   records: Records,
   organizationId: string,
   secret: ReturnType<typeof apiKeySecret>,
 ): Promise<void> {
+  const { id } = secret.stringData;
+  await withKnownOutcome(
+    createRecord(records, KEYS, id, secret),
+    `It is not known whether the key was created, and its secret is lost: if admin key list --organization ${organizationId} lists the id ${id}, delete that key`,
+  );
   try {
-    await records.create(SECRETS, secret, "A key with the same random id is there already; try again.");
+    await requireRoom(records, organizationId, MAX_KEYS);
   } catch (error) {
-    if (!(error instanceof KubeUnreachableError)) throw error;
-    throw new CliError(
-      `It is not known whether the key was created, and its secret is lost: if admin key list --organization ${organizationId} lists the id ${secret.stringData.id}, delete that key (${error.message}).`,
-      { cause: error },
-    );
-  }
-  try {
-    await requireRoom(records, organizationId, MOST_KEYS);
-  } catch (error) {
-    const { name } = secret.metadata;
-    const own = await records.get<Secret>(SECRETS, name);
+    const own = await records.get<Secret>(SECRETS, secret.metadata.name);
     if (own) await records.delete(SECRETS, own);
     throw error;
   }
 }
 
-/** @param most how many there may be */
-async function requireRoom(records: Records, organizationId: string, most: number): Promise<void> {
+/** @throws CliError if there are more keys than `limit` */
+async function requireRoom(records: Records, organizationId: string, limit: number): Promise<void> {
   const { length } = await records.list<Secret>(SECRETS, "api-key", organizationId);
-  if (length <= most) return;
+  if (length <= limit) return;
   throw new CliError(
-    `Organization ${organizationId} has ${Math.min(length, MOST_KEYS)} API keys, and ${MOST_KEYS} is the most: delete one first (admin key list --organization ${organizationId}, admin key delete <key>).`,
+    `Organization ${organizationId} has ${Math.min(length, MAX_KEYS)} API keys, and ${MAX_KEYS} is the most: delete one first (admin key list --organization ${organizationId}, admin key delete <key>).`,
   );
 }

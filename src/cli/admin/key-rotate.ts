@@ -1,22 +1,18 @@
 import * as z from "zod";
-import { KubeUnreachableError } from "../../kube/errors.ts";
-import { SECRETS } from "../../kube/paths.ts";
 import { type ApiKey, formatSecretHashes, newCredentials, sha256 } from "../../records/api-key.ts";
-import { clusterSettings } from "../../settings/cluster.ts";
-import { option, UsageError } from "../../settings/option.ts";
-import { onOff } from "../../settings/values.ts";
-import { defineCommand } from "../command.ts";
-import { outputOption, yesOption } from "../common-options.ts";
+import { UsageError } from "../../settings/option.ts";
+import { outputOption, switchOption, yesOption } from "../common-options.ts";
 import { confirm } from "../confirm.ts";
 import { CliError } from "../failure.ts";
 import type { Io } from "../io.ts";
 import { printOne } from "../output.ts";
-import { withRecords } from "./connection.ts";
-import { encoded, findKeySecret, keyArgument, ofOrganization, readKey } from "./keys.ts";
+import { recordsCommand } from "./command.ts";
+import { ofOrganization } from "./keys.ts";
+import { base64, changeRecord, KEYS, keyArgument, requireRecord } from "./kinds.ts";
 import type { Records } from "./records.ts";
-import { untilUndisturbed } from "./retry.ts";
+import { withKnownOutcome } from "./retry.ts";
 
-export const rotateKey = defineCommand({
+export const rotateKey = recordsCommand({
   name: "rotate",
   summary: "rotate the secret of an API key without downtime",
   details:
@@ -29,69 +25,67 @@ export const rotateKey = defineCommand({
   ],
   arguments: z.object(keyArgument),
   options: z.object({
-    finish: option(onOff, { description: "drop the older secret", default: "false" }),
-    cancel: option(onOff, { description: "drop the newer secret", default: "false" }),
+    finish: switchOption("drop the older secret"),
+    cancel: switchOption("drop the newer secret"),
     ...ofOrganization,
     ...yesOption,
     ...outputOption,
-    ...clusterSettings,
   }),
-  async run({ key: id, organization, finish, cancel, yes, output, ...cluster }, io) {
+  check({ finish, cancel }) {
     if (finish && cancel) throw new UsageError("--finish and --cancel exclude each other: give one.");
-    await withRecords(cluster, io, async (records) => {
-      const place = { records, id, organization };
-      if (finish) return await dropSecret(place, "older", io, yes);
-      if (cancel) return await dropSecret(place, "newer", io, yes);
-      const { keySecret } = newCredentials();
-      const { name, keySuffix } = await addSecret(place, keySecret);
-      printOne(io, output, { keySecret, id, name, keySuffix });
-      io.err(
-        `Keep the key secret now: it is not shown again. Both secrets work until admin key rotate ${id} --finish.\n`,
-      );
-    });
+  },
+  async run(records, { key: id, organization, finish, cancel, yes, output }, io) {
+    const key = { id, organization };
+    if (finish || cancel) return await dropSecret(records, key, finish ? "older" : "newer", io, yes);
+    const { keySecret } = newCredentials();
+    const { name, keySuffix } = await addSecret(records, key, keySecret);
+    printOne(io, output, { keySecret, id, name, keySuffix });
+    io.err(
+      `Keep the key secret now: it is not shown again. Both secrets work until admin key rotate ${id} --finish.\n`,
+    );
   },
 });
 
-interface Place {
-  readonly records: Records;
+interface Named {
   readonly id: string;
   readonly organization: string | undefined;
 }
 
-async function addSecret(place: Place, keySecret: string): Promise<ApiKey> {
-  const { id } = place;
-  try {
-    return await changeHashes(place, ({ secretHashes: [first, ...others] }) => {
-      if (first !== undefined && others.length === 0) return [first, sha256(keySecret)];
-      throw new CliError(
-        `API key ${id} has two secrets already: end that rotation first, with admin key rotate ${id} --finish, or --cancel.`,
-      );
-    });
-  } catch (error) {
-    if (!(error instanceof KubeUnreachableError)) throw error;
+function addSecret(records: Records, key: Named, keySecret: string): Promise<ApiKey> {
+  const { id } = key;
+  const change = changeHashes(records, key, ({ secretHashes: [first, ...others] }) => {
+    if (first !== undefined && others.length === 0) return [first, sha256(keySecret)];
     throw new CliError(
-      `It is not known whether the secret was added, and it is lost: if admin key show ${id} shows two secrets, remove it with admin key rotate ${id} --cancel (${error.message}).`,
-      { cause: error },
+      `API key ${id} has two secrets already: end that rotation first, with admin key rotate ${id} --finish, or --cancel.`,
     );
-  }
+  });
+  return withKnownOutcome(
+    change,
+    `It is not known whether the secret was added, and it is lost: if admin key show ${id} shows two secrets, remove it with admin key rotate ${id} --cancel`,
+  );
 }
 
-async function dropSecret(place: Place, which: "older" | "newer", io: Io, yes: boolean): Promise<void> {
-  const { records, id, organization } = place;
-  const kept = (key: ApiKey): Buffer => {
-    // The order in which they were added is that of the record.
-    const [older, newer] = key.secretHashes;
+async function dropSecret(
+  records: Records,
+  key: Named,
+  which: "older" | "newer",
+  io: Io,
+  yes: boolean,
+): Promise<void> {
+  const { id, organization } = key;
+  // The record has the secrets in the order in which they were added.
+  const kept = ({ secretHashes: [older, newer] }: ApiKey): Buffer => {
     if (older !== undefined && newer !== undefined) return which === "older" ? newer : older;
     throw new CliError(
       `API key ${id} has one secret only, and it was left: admin key rotate ${id} adds another.`,
     );
   };
-  const shown = readKey(await findKeySecret(records, id, organization), records);
-  const stays = kept(shown);
-  const what = `the ${which} secret of API key ${shown.name} (${id})`;
+  const { record } = await requireRecord(records, KEYS, id, organization);
+  const confirmed = kept(record);
+  const what = `the ${which} secret of API key ${record.name} (${id})`;
   await confirm(io, yes, `Drop ${what}, and reject clients that still use it?`);
-  await changeHashes(place, (key) => {
-    if (kept(key).equals(stays)) return [stays];
+  await changeHashes(records, key, (latest) => {
+    if (kept(latest).equals(confirmed)) return [confirmed];
     throw new CliError(
       `The secrets of API key ${id} have changed meanwhile, and were kept: check them, then run the command again.`,
     );
@@ -99,15 +93,13 @@ async function dropSecret(place: Place, which: "older" | "newer", io: Io, yes: b
   io.err(`Dropped ${what}.\n`);
 }
 
-/** @param decide on the hashes of the key as it is now */
-function changeHashes(
-  { records, id, organization }: Place,
+async function changeHashes(
+  records: Records,
+  key: Named,
   decide: (key: ApiKey) => readonly Buffer[],
 ): Promise<ApiKey> {
-  return untilUndisturbed(`API key ${id}`, async () => {
-    const secret = await findKeySecret(records, id, organization);
-    const key = readKey(secret, records);
-    await records.change(SECRETS, secret, { secretHash: encoded(formatSecretHashes(decide(key))) });
-    return key;
+  const { record } = await changeRecord(records, KEYS, key, (latest) => {
+    return { secretHash: base64(formatSecretHashes(decide(latest))) };
   });
+  return record;
 }

@@ -1,19 +1,17 @@
 import * as z from "zod";
-import { SECRETS } from "../../kube/paths.ts";
-import { clusterSettings } from "../../settings/cluster.ts";
-import { option, UsageError } from "../../settings/option.ts";
-import { addressOrCidr, listOf, nonEmptyText } from "../../settings/values.ts";
-import { defineCommand } from "../command.ts";
+import { option } from "../../settings/option.ts";
+import { addressOrCidr, listOf } from "../../settings/values.ts";
 import { outputOption, roles } from "../common-options.ts";
 import { printOne } from "../output.ts";
 import { futureInstant, orWord } from "../values.ts";
-import { withRecords } from "./connection.ts";
-import { encoded, findKeySecret, keyArgument, ofOrganization, readKey, shownKey } from "./keys.ts";
+import { recordsCommand } from "./command.ts";
+import { ofOrganization, shownKey } from "./keys.ts";
+import { base64, changeRecord, KEYS, keyArgument } from "./kinds.ts";
+import { newNameOption, requireChange } from "./options.ts";
 import type { DataChange } from "./records.ts";
-import { untilUndisturbed } from "./retry.ts";
 
 const changes = z.object({
-  name: option(nonEmptyText.optional(), { placeholder: "text", description: "its new name", flagOnly: true }),
+  ...newNameOption,
   role: option(roles.optional(), {
     placeholder: "role",
     description: "its new roles, in place of all that it has",
@@ -33,7 +31,7 @@ const changes = z.object({
   }),
 });
 
-export const updateKey = defineCommand({
+export const updateKey = recordsCommand({
   name: "update",
   summary: "change the name, roles, expiry or addresses of an API key",
   details: "Values that are not given are kept. admin key rotate changes the secret.",
@@ -42,23 +40,12 @@ export const updateKey = defineCommand({
     "admin key update <uuid> --allow-from 10.0.0.0/8 --allow-from 192.0.2.7",
   ],
   arguments: z.object(keyArgument),
-  options: changes.extend({ ...ofOrganization, ...outputOption, ...clusterSettings }),
-  async run({ key: id, organization, output, name, role, expireAt, allowFrom, ...cluster }, io) {
-    const change = dataOf({ name, role, expireAt, allowFrom });
-    if (Object.keys(change).length === 0) {
-      throw new UsageError("There is nothing to change: give --name, --role, --expire-at or --allow-from.");
-    }
-    const shown = await withRecords(cluster, io, async (records) => {
-      await untilUndisturbed(`API key ${id}`, async () => {
-        const secret = await findKeySecret(records, id, organization);
-        readKey(secret, records);
-        await records.change(SECRETS, secret, change);
-        return secret;
-      });
-      const now = await findKeySecret(records.uninterrupted(), id, organization);
-      return shownKey(readKey(now, records), now.metadata.name);
-    });
-    printOne(io, output, shown);
+  options: z.object({ ...changes.shape, ...ofOrganization, ...outputOption }),
+  check: ({ name, role, expireAt, allowFrom }) =>
+    requireChange([name, role, expireAt, allowFrom], "--name, --role, --expire-at or --allow-from"),
+  async run(records, { key: id, organization, output, ...values }, io) {
+    const { record } = await changeRecord(records, KEYS, { id, organization }, () => dataOf(values));
+    printOne(io, output, shownKey(record));
   },
 });
 
@@ -72,7 +59,7 @@ function dataOf({ name, role, expireAt, allowFrom }: z.output<typeof changes>): 
   };
   return Object.fromEntries(
     Object.entries(texts).flatMap(([key, text]) =>
-      text === undefined ? [] : [[key, text === null ? null : encoded(text)]],
+      text === undefined ? [] : [[key, text === null ? null : base64(text)]],
     ),
   );
 }

@@ -1,10 +1,8 @@
 import { type RolloutWindow, windowAt } from "../../domain/rollout-window.ts";
-import type { Tiers } from "../../domain/tier.ts";
-import type { KubeObject } from "../../kube/objects.ts";
-import type { Parsed } from "../../records/parse.ts";
 import { formatRolloutWindow, rolloutWindowValue, writtenWindow } from "../../records/rollout-window.ts";
 import { option, UsageError } from "../../settings/option.ts";
-import type { Io } from "../io.ts";
+import { readTiers } from "../../settings/tiers.ts";
+import { nonEmptyText } from "../../settings/values.ts";
 import type { Row } from "../output.ts";
 import { orWord, uuid } from "../values.ts";
 import type { DataChange } from "./records.ts";
@@ -13,26 +11,28 @@ export const organizationOption = {
   organization: option(uuid, { placeholder: "uuid", description: "id of the organization" }),
 };
 
+export const idOption = {
+  id: option(uuid.optional(), { placeholder: "uuid", description: "its id; without it a new one" }),
+};
+
+export const newNameOption = {
+  name: option(nonEmptyText.optional(), { placeholder: "text", description: "its new name", flagOnly: true }),
+};
+
 /** @throws UsageError with the tiers that there are */
-export function checkTier(tier: string, tiers: Tiers): void {
+export function checkTier(tier: string, tiersFile: string | undefined): void {
+  const tiers = readTiers(tiersFile);
   if (tiers.has(tier)) return;
   throw new UsageError(
     `--tier (or PIPE_SCALING_TIER) is ${JSON.stringify(tier)}, but it must be one of the tiers: ${[...tiers.keys()].join(", ")}.`,
   );
 }
 
-/** The records that can be read; of each other one a line on standard error says what is wrong. */
-export function wellFormed<O extends KubeObject, T>(
-  io: Io,
-  objects: readonly O[],
-  parse: (object: O) => Parsed<T>,
-): T[] {
-  return objects.flatMap((object) => {
-    const parsed = parse(object);
-    if (parsed.ok) return [parsed.value];
-    io.err(`The record ${object.metadata.name} is malformed and was skipped: ${parsed.problem}.\n`);
-    return [];
-  });
+/** @throws UsageError if an update changes nothing */
+export function requireChange(changes: readonly unknown[], flags: string): void {
+  if (changes.every((change) => change === undefined)) {
+    throw new UsageError(`There is nothing to change: give ${flags}.`);
+  }
 }
 
 /** For the commands that create a record. */
@@ -63,19 +63,12 @@ export function rolloutWindowRow(window: RolloutWindow | undefined): Row {
   return window ? { rolloutWindow: writtenWindow(window) } : {};
 }
 
-/** The same, with the state of the window at that time. */
-export function rolloutWindowStateRow(window: RolloutWindow | undefined, nowMs: number): Row {
+/** The window and its current state. */
+export function rolloutWindowStateRow(window: RolloutWindow | undefined): Row {
   if (!window) return { rolloutWindow: undefined };
-  const state = windowAt(window, nowMs);
+  const state = windowAt(window, Date.now());
   const rolloutWindowState = state.open
     ? `open until ${new Date(state.untilMs).toISOString()}`
     : `closed until ${new Date(state.opensAtMs).toISOString()}`;
   return { ...rolloutWindowRow(window), rolloutWindowState };
-}
-
-export function changedWindow(
-  before: RolloutWindow | undefined,
-  change: RolloutWindow | "none" | undefined,
-): RolloutWindow | undefined {
-  return change === "none" ? undefined : (change ?? before);
 }

@@ -2,19 +2,15 @@ import * as z from "zod";
 import type { ConfigMap, Secret } from "../../kube/objects.ts";
 import { CONFIG_MAPS, SECRETS } from "../../kube/paths.ts";
 import type { RecordKind } from "../../records/labels.ts";
-import { clusterSettings } from "../../settings/cluster.ts";
-import { option } from "../../settings/option.ts";
-import { onOff } from "../../settings/values.ts";
-import { defineCommand } from "../command.ts";
-import { yesOption } from "../common-options.ts";
+import { switchOption, yesOption } from "../common-options.ts";
 import { confirm } from "../confirm.ts";
 import { CliError } from "../failure.ts";
-import { withRecords } from "./connection.ts";
-import { findOrganization, organizationArgument } from "./find.ts";
+import { recordsCommand } from "./command.ts";
+import { ORGANIZATIONS, organizationArgument, requireRecord } from "./kinds.ts";
 import type { Records } from "./records.ts";
-import { unlessChanged } from "./retry.ts";
+import { deleteUnlessChanged } from "./retry.ts";
 
-export const deleteOrganization = defineCommand({
+export const deleteOrganization = recordsCommand({
   name: "delete",
   summary: "delete an organization, with its members and API keys",
   details:
@@ -23,55 +19,36 @@ export const deleteOrganization = defineCommand({
   examples: ["admin organization delete <uuid>", "admin organization delete <uuid> --with-services --yes"],
   arguments: z.object(organizationArgument),
   options: z.object({
-    withServices: option(onOff, {
-      description: "delete the records of its services too, with their backup settings",
-      default: "false",
-    }),
+    withServices: switchOption("delete the records of its services too, with their backup settings"),
     ...yesOption,
-    ...clusterSettings,
   }),
-  async run({ organization: id, withServices, yes, ...cluster }, io) {
-    await withRecords(cluster, io, async (records) => {
-      const { organization, object } = await findOrganization(records, id);
-      const belongings = await findBelongings(records, id);
-      const { keys, services, members } = belongings;
-      if (services.length > 0 && !withServices) {
-        throw new CliError(
-          `Organization ${id} has ${count(services, "service")}, and nothing was deleted: delete them first (admin service list --organization ${id}), or give --with-services.`,
-        );
-      }
-      const also = [
-        ...(services.length > 0 ? [count(services, "service")] : []),
-        count(keys, "API key"),
-        count(
-          members.flatMap(({ data = {} }) => Object.keys(data)),
-          "member",
-        ),
-      ];
-      await confirm(io, yes, `Delete organization ${organization.name} (${id}) with ${also.join(", ")}?`);
-      // Begun, it goes on to the end; broken off all the same, it can be repeated, for the organization is last.
-      const end = records.uninterrupted();
-      await unlessChanged(`A record of organization ${id}`, async () => {
-        for (const key of keys) await end.delete(SECRETS, key);
-        for (const each of [...services, ...members, ...belongings.others])
-          await end.delete(CONFIG_MAPS, each);
-        await end.delete(CONFIG_MAPS, object);
-      });
-      await requireNothingLeft(end, id);
-      io.err(`Organization ${id} is deleted.\n`);
+  async run(records, { organization: id, withServices, yes }, io) {
+    const { record, object } = await requireRecord(records, ORGANIZATIONS, id);
+    const { keys, services, members, others } = await recordsOf(records, id);
+    if (services.length > 0 && !withServices) {
+      throw new CliError(
+        `Organization ${id} has ${count(services, "service")}, and nothing was deleted: delete them first (admin service list --organization ${id}), or give --with-services.`,
+      );
+    }
+    const entries = members.flatMap(({ data = {} }) => Object.keys(data));
+    const also = [
+      ...(services.length > 0 ? [count(services, "service")] : []),
+      count(keys, "API key"),
+      count(entries, "member"),
+    ];
+    await confirm(io, yes, `Delete organization ${record.name} (${id}) with ${also.join(", ")}?`);
+    // The organization is the last, so that the command can be repeated if it fails half-way.
+    const end = records.uninterrupted();
+    await deleteUnlessChanged(`A record of organization ${id}`, async () => {
+      for (const key of keys) await end.delete(SECRETS, key);
+      for (const each of [...services, ...members, ...others, object]) await end.delete(CONFIG_MAPS, each);
     });
+    await requireNothingLeft(end, id);
+    io.err(`Organization ${id} is deleted.\n`);
   },
 });
 
-interface Belongings {
-  readonly keys: readonly Secret[];
-  readonly services: readonly ConfigMap[];
-  readonly members: readonly ConfigMap[];
-  /** What means nothing without the others. */
-  readonly others: readonly ConfigMap[];
-}
-
-async function findBelongings(records: Records, id: string): Promise<Belongings> {
+async function recordsOf(records: Records, id: string) {
   const configMaps = (kind: RecordKind) => records.list<ConfigMap>(CONFIG_MAPS, kind, id);
   return {
     keys: await records.list<Secret>(SECRETS, "api-key", id),
@@ -81,9 +58,9 @@ async function findBelongings(records: Records, id: string): Promise<Belongings>
   };
 }
 
-/** Somebody may have made something for it while it went. */
+/** Others may have created records of the organization while it was deleted. */
 async function requireNothingLeft(records: Records, id: string): Promise<void> {
-  const { keys, services, members } = await findBelongings(records, id);
+  const { keys, services, members } = await recordsOf(records, id);
   const left = [
     ...keys.map(({ metadata }) => `secret/${metadata.name}`),
     ...[...services, ...members].map(({ metadata }) => `configmap/${metadata.name}`),

@@ -3,30 +3,46 @@ import * as z from "zod";
 import type { ConfigMap, Secret } from "../../kube/objects.ts";
 import { CONFIG_MAPS, SECRETS } from "../../kube/paths.ts";
 import { membersConfigMapName } from "../../records/members.ts";
-import { organizationConfigMap, parseOrganization } from "../../records/organization.ts";
-import { clusterSettings } from "../../settings/cluster.ts";
-import { option, UsageError } from "../../settings/option.ts";
+import { type Organization, organizationConfigMap } from "../../records/organization.ts";
+import { option } from "../../settings/option.ts";
 import { readTiers, tiersFileSetting } from "../../settings/tiers.ts";
-import { nonEmptyText, onOff } from "../../settings/values.ts";
-import { defineCommand } from "../command.ts";
-import { outputOption } from "../common-options.ts";
-import { printDetails, printList, printOne } from "../output.ts";
-import { uuid } from "../values.ts";
-import { withRecords } from "./connection.ts";
-import { findOrganization, membersOf, organizationArgument, servicesOf } from "./find.ts";
+import { nonEmptyText } from "../../settings/values.ts";
+import { outputOption, switchOption } from "../common-options.ts";
+import { printList, printOne, type Row } from "../output.ts";
+import { recordsCommand } from "./command.ts";
 import {
-  changedWindow,
+  changeRecord,
+  createRecord,
+  listRecords,
+  membersOf,
+  ORGANIZATIONS,
+  organizationArgument,
+  requireRecord,
+  SERVICES,
+} from "./kinds.ts";
+import {
   checkTier,
+  idOption,
+  newNameOption,
   newRolloutWindowOption,
+  requireChange,
   rolloutWindowChange,
   rolloutWindowOption,
   rolloutWindowRow,
   rolloutWindowStateRow,
-  wellFormed,
 } from "./options.ts";
-import { untilUndisturbed } from "./retry.ts";
 
-export const createOrganization = defineCommand({
+function rowOf({
+  id,
+  name,
+  tier,
+  createdAt,
+  rolloutWindow,
+}: Omit<Organization, "byocConfig" | "privateEndpoints">): Row {
+  return { id, name, tier, createdAt, ...rolloutWindowRow(rolloutWindow) };
+}
+
+export const createOrganization = recordsCommand({
   name: "create",
   summary: "create an organization",
   examples: [
@@ -39,103 +55,69 @@ export const createOrganization = defineCommand({
       placeholder: "name",
       description: "its tier, which gives the default and the largest size of its pipes",
     }),
-    id: option(uuid.optional(), { placeholder: "uuid", description: "its id; without it a new one" }),
-    createNamespace: option(onOff, {
-      description: "create the namespace of the records, too, if it does not exist",
-      default: "false",
-    }),
+    ...idOption,
+    createNamespace: switchOption("create the namespace of the records, too, if it does not exist"),
     ...rolloutWindowOption,
     ...tiersFileSetting,
     ...outputOption,
-    ...clusterSettings,
   }),
-  async run(
-    { name, tier, id = randomUUID(), createNamespace, rolloutWindow, tiersFile, output, ...cluster },
-    io,
-  ) {
-    checkTier(tier, readTiers(tiersFile));
-    const organization = { id, name, tier, createdAt: new Date() };
-    await withRecords(cluster, io, async (records) => {
-      if (createNamespace) await records.createNamespace();
-      await records.create(
-        CONFIG_MAPS,
-        organizationConfigMap({ ...organization, rolloutWindow }),
-        `An organization with the id ${id} already exists; it was not changed.`,
-      );
-    });
-    printOne(io, output, { ...organization, ...rolloutWindowRow(rolloutWindow) });
+  check: ({ tier, tiersFile }) => checkTier(tier, tiersFile),
+  async run(records, { name, tier, id = randomUUID(), createNamespace, rolloutWindow, output }, io) {
+    const organization = { id, name, tier, createdAt: new Date(), rolloutWindow };
+    if (createNamespace) await records.createNamespace();
+    await createRecord(records, ORGANIZATIONS, id, organizationConfigMap(organization));
+    printOne(io, output, rowOf(organization));
   },
 });
 
-export const listOrganizations = defineCommand({
+export const listOrganizations = recordsCommand({
   name: "list",
   summary: "list the organizations",
   examples: ["admin organization list", "admin organization list --output json"],
-  options: z.object({ ...outputOption, ...clusterSettings }),
-  async run({ output, ...cluster }, io) {
-    const objects = await withRecords(cluster, io, (records) =>
-      records.list<ConfigMap>(CONFIG_MAPS, "organization"),
-    );
-    const organizations = wellFormed(io, objects, ({ metadata, data }) =>
-      parseOrganization(metadata.name, data),
-    );
-    printList(
-      io,
-      output,
-      ["id", "name", "tier", "createdAt"],
-      organizations.map(({ id, name, tier, createdAt }) => ({ id, name, tier, createdAt })),
-    );
+  options: z.object(outputOption),
+  async run(records, { output }, io) {
+    const organizations = await listRecords(records, io, ORGANIZATIONS);
+    printList(io, output, ["id", "name", "tier", "createdAt"], organizations.map(rowOf));
   },
 });
 
-export const showOrganization = defineCommand({
+export const showOrganization = recordsCommand({
   name: "show",
   summary: "show an organization, with its services and members",
   examples: ["admin organization show <uuid>", "admin organization show <uuid> --output yaml"],
   arguments: z.object(organizationArgument),
-  options: z.object({ ...tiersFileSetting, ...outputOption, ...clusterSettings }),
-  async run({ organization: id, tiersFile, output, ...cluster }, io) {
+  options: z.object({ ...tiersFileSetting, ...outputOption }),
+  async run(records, { organization: id, tiersFile, output }, io) {
     const tiers = readTiers(tiersFile);
-    const read = await withRecords(cluster, io, async (records) => ({
-      ...(await findOrganization(records, id)),
-      services: await records.list<ConfigMap>(CONFIG_MAPS, "service", id),
-      members: await records.get<ConfigMap>(CONFIG_MAPS, membersConfigMapName(id)),
-      keys: await records.list<Secret>(SECRETS, "api-key", id),
-    }));
-    const { name, tier: tierName, createdAt, byocConfig, privateEndpoints } = read.organization;
+    const { record } = await requireRecord(records, ORGANIZATIONS, id);
+    const { name, tier: tierName, createdAt, rolloutWindow, byocConfig, privateEndpoints } = record;
+    const services = await listRecords(records, io, SERVICES, id);
+    const members = await records.get<ConfigMap>(CONFIG_MAPS, membersConfigMapName(id));
+    const keys = await records.list<Secret>(SECRETS, "api-key", id);
     const tier = tiers.get(tierName);
     if (!tier) {
       io.err(
         `The tier ${tierName} is not among the tiers known here, which are ${[...tiers.keys()].join(", ")}: give the file of the tiers with --tiers-file.\n`,
       );
     }
-    const services = servicesOf(io, read.services).map(({ id, name, namespace }) => ({
-      id,
-      name,
-      namespace,
-    }));
-    printDetails(
-      io,
-      output,
-      {
-        ...{ id, name, createdAt, tier: tierName },
-        defaultCpuMillicores: tier?.defaultSize.cpuMillicores,
-        maximumCpuMillicores: tier?.maximumSize.cpuMillicores,
-        ...rolloutWindowStateRow(read.organization.rolloutWindow, Date.now()),
-        ...{ byocConfig, privateEndpoints, apiKeys: read.keys.length },
+    const shown = {
+      ...{ id, name, createdAt, tier: tierName },
+      defaultCpuMillicores: tier?.defaultSize.cpuMillicores,
+      maximumCpuMillicores: tier?.maximumSize.cpuMillicores,
+      ...rolloutWindowStateRow(rolloutWindow),
+      ...{ byocConfig, privateEndpoints, apiKeys: keys.length },
+    };
+    printOne(io, output, shown, {
+      services: {
+        columns: ["id", "name", "namespace"],
+        rows: services.map(({ id, name, namespace }) => ({ id, name, namespace })),
       },
-      {
-        services: { columns: ["id", "name", "namespace"], rows: services },
-        members: {
-          columns: ["userId", "name", "email", "role", "joinedAt"],
-          rows: membersOf(io, read.members).map((member) => ({ ...member })),
-        },
-      },
-    );
+      members: { columns: ["userId", "name", "email", "role", "joinedAt"], rows: membersOf(io, members) },
+    });
   },
 });
 
-export const updateOrganization = defineCommand({
+export const updateOrganization = recordsCommand({
   name: "update",
   summary: "change the tier, the name or the rollout window of an organization",
   details:
@@ -154,36 +136,22 @@ export const updateOrganization = defineCommand({
       description: "its new tier",
       flagOnly: true,
     }),
-    name: option(nonEmptyText.optional(), {
-      placeholder: "text",
-      description: "its new name",
-      flagOnly: true,
-    }),
+    ...newNameOption,
     ...newRolloutWindowOption,
     ...tiersFileSetting,
     ...outputOption,
-    ...clusterSettings,
   }),
-  async run({ organization: id, tier, name, rolloutWindow, tiersFile, output, ...cluster }, io) {
-    if (tier === undefined && name === undefined && rolloutWindow === undefined) {
-      throw new UsageError("There is nothing to change: give --tier, --name or --rollout-window.");
-    }
-    if (tier !== undefined) checkTier(tier, readTiers(tiersFile));
+  check({ tier, name, rolloutWindow, tiersFile }) {
+    requireChange([tier, name, rolloutWindow], "--tier, --name or --rollout-window");
+    if (tier !== undefined) checkTier(tier, tiersFile);
+  },
+  async run(records, { organization: id, tier, name, rolloutWindow, output }, io) {
     const change = {
       ...(tier === undefined ? {} : { tier }),
       ...(name === undefined ? {} : { name }),
+      ...rolloutWindowChange(rolloutWindow),
     };
-    const before = await withRecords(cluster, io, (records) =>
-      untilUndisturbed(`Organization ${id}`, async () => {
-        const { organization, object } = await findOrganization(records, id);
-        await records.change(CONFIG_MAPS, object, { ...change, ...rolloutWindowChange(rolloutWindow) });
-        return organization;
-      }),
-    );
-    const { createdAt } = before;
-    printOne(io, output, {
-      ...{ id, name: before.name, tier: before.tier, createdAt, ...change },
-      ...rolloutWindowRow(changedWindow(before.rolloutWindow, rolloutWindow)),
-    });
+    const { record } = await changeRecord(records, ORGANIZATIONS, { id }, () => change);
+    printOne(io, output, rowOf(record));
   },
 });

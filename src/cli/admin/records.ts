@@ -1,81 +1,61 @@
-import type { KubeClient } from "../../kube/client.ts";
+import type { KubeClient, KubeRequest } from "../../kube/client.ts";
 import { isCode } from "../../kube/errors.ts";
-import type { Identity, KubeObject } from "../../kube/objects.ts";
+import type { KubeObject } from "../../kube/objects.ts";
 import { collectionPath, objectPath, type Resource } from "../../kube/paths.ts";
 import { ORGANIZATION_LABEL, RESOURCE_LABEL, type RecordKind } from "../../records/labels.ts";
 import { CliError } from "../failure.ts";
+import { unlessCode } from "../unless-code.ts";
 
 /** Manager of the fields that the command line writes, as managedFields name it. */
 const FIELD_MANAGER = "pipe-scaling-cli";
-
-interface NewObject {
-  readonly metadata: { readonly name: string };
-}
 
 /** Entries of an object's data; `null` removes one, and those that are absent stay as they are. */
 export type DataChange = Readonly<Record<string, string | null>>;
 
 /**
- * The records' namespace, with the rights of the kubeconfig.
+ * The namespace of the records, with the permissions of the kubeconfig.
  *
- * Once the signal is aborted no call begins, and those that read are ended. A write under way is waited for:
- * its outcome is for the person to know.
+ * Once the signal is aborted no call begins, and reads end. A write in progress is waited for, so that its outcome is
+ * known.
  */
 export class Records {
-  readonly #kube: KubeClient;
+  readonly kube: KubeClient;
   readonly namespace: string;
   readonly #signal: AbortSignal | undefined;
 
   constructor(kube: KubeClient, namespace: string, signal: AbortSignal | undefined) {
-    this.#kube = kube;
+    this.kube = kube;
     this.namespace = namespace;
     this.#signal = signal;
   }
 
-  /** The same, for what has to be done to the end once it was begun. */
+  /** The same records, for a change that must be completed once it has begun. */
   uninterrupted(): Records {
-    return new Records(this.#kube, this.namespace, undefined);
+    return new Records(this.kube, this.namespace, undefined);
   }
 
-  /**
-   * Makes a record that must not be there yet.
-   *
-   * @param taken the sentence for one that is
-   */
-  async create(resource: Resource, object: NewObject, taken: string): Promise<void> {
-    if (!(await this.createIfAbsent(resource, object))) throw new CliError(taken);
-  }
-
-  /** @returns false when an object of that name is there already; it is left as it is. */
-  async createIfAbsent(resource: Resource, object: NewObject): Promise<boolean> {
-    this.#signal?.throwIfAborted();
+  /** @throws KubeApiError 409 if there is such a record, CliError if there is no namespace */
+  async create(resource: Resource, object: { readonly metadata: { readonly name: string } }): Promise<void> {
     try {
-      await this.#kube.json({
-        method: "POST",
-        path: collectionPath(resource, this.namespace),
-        query: { fieldManager: FIELD_MANAGER },
-        body: object,
-      });
-      return true;
+      await this.#write({ method: "POST", path: collectionPath(resource, this.namespace), body: object });
     } catch (error) {
-      if (isCode(error, 409)) return false;
       throw isCode(error, 404) ? this.#namespaceMissing(error) : error;
     }
   }
 
-  /** @param namespace another one than the records' own */
-  async get<T extends KubeObject>(
+  /** Creates the namespace of the records unless it exists. */
+  async createNamespace(): Promise<void> {
+    const body = { apiVersion: "v1", kind: "Namespace", metadata: { name: this.namespace } };
+    await unlessCode(409, this.#write({ method: "POST", path: "/api/v1/namespaces", body }), undefined);
+  }
+
+  get<T extends KubeObject>(
     resource: Resource,
     name: string,
     namespace = this.namespace,
   ): Promise<T | undefined> {
-    try {
-      const path = objectPath(resource, namespace, name);
-      return await this.#kube.json<T>({ path, signal: this.#signal });
-    } catch (error) {
-      if (isCode(error, 404)) return undefined;
-      throw error;
-    }
+    const path = objectPath(resource, namespace, name);
+    return unlessCode(404, this.kube.json<T>({ path, signal: this.#signal }), undefined);
   }
 
   async list<T extends KubeObject>(
@@ -83,13 +63,10 @@ export class Records {
     kind: RecordKind | "api-key",
     organizationId?: string,
   ): Promise<readonly T[]> {
-    const selectors = [
-      `${RESOURCE_LABEL}=${kind}`,
-      ...(organizationId === undefined ? [] : [`${ORGANIZATION_LABEL}=${organizationId}`]),
-    ];
-    const { items } = await this.#kube.json<{ readonly items: readonly T[] }>({
+    const ofOrganization = organizationId === undefined ? "" : `,${ORGANIZATION_LABEL}=${organizationId}`;
+    const { items } = await this.kube.json<{ readonly items: readonly T[] }>({
       path: collectionPath(resource, this.namespace),
-      query: { labelSelector: selectors.join(",") },
+      query: { labelSelector: `${RESOURCE_LABEL}=${kind}${ofOrganization}` },
       signal: this.#signal,
     });
     if (items.length === 0) await this.requireNamespace();
@@ -97,91 +74,56 @@ export class Records {
   }
 
   /**
-   * Changes an object's data, if the object is still the one that was read.
+   * Changes an object, if it is still the one that was read.
    *
-   * @throws KubeApiError 409, 404, or 422 on metadata.uid when another write came first
+   * @param change a merge patch
+   * @returns the object as it is now
+   * @throws KubeApiError 409, 404, or 422 on metadata.uid if another write came first
    */
-  async change(resource: Resource, read: KubeObject, data: DataChange): Promise<void> {
-    await this.#patch(resource, { ...read.metadata, namespace: this.namespace }, {}, { data });
-  }
-
-  /**
-   * Changes the spec of an object, and annotations with it, if the object is still the one that was read.
-   *
-   * @throws KubeApiError 409, 404, or 422 on metadata.uid when another write came first
-   */
-  async changeSpec(
+  async change<T extends KubeObject>(
     resource: Resource,
-    { metadata }: { readonly metadata: Identity },
-    spec: object,
-    annotations: DataChange,
-  ): Promise<void> {
-    await this.#patch(resource, metadata, { annotations }, { spec });
-  }
-
-  async #patch(
-    resource: Resource,
-    { namespace, name, uid, resourceVersion }: Omit<Identity, "generation">,
-    metadata: object,
-    body: object,
-  ): Promise<void> {
-    this.#signal?.throwIfAborted();
-    await this.#kube.json({
+    { metadata }: T,
+    change: { readonly metadata?: object; readonly data?: DataChange; readonly spec?: object },
+  ): Promise<T> {
+    const { name, namespace = this.namespace, uid, resourceVersion } = metadata;
+    return await this.#write<T>({
       method: "PATCH",
       path: objectPath(resource, namespace, name),
       patchType: "application/merge-patch+json",
-      query: { fieldManager: FIELD_MANAGER },
-      body: { metadata: { uid, resourceVersion, ...metadata }, ...body },
+      body: { ...change, metadata: { uid, resourceVersion, ...change.metadata } },
     });
   }
 
   /**
-   * Deletes an object, if it is still the one that was read. One that is gone already is as it should be.
+   * Deletes an object, if it is still the one that was read or is gone already.
    *
-   * @throws KubeApiError 409 when another write came first
+   * @throws KubeApiError 409 if another write came first
    */
-  async delete(resource: Resource, read: KubeObject): Promise<void> {
-    this.#signal?.throwIfAborted();
-    const { name, uid, resourceVersion } = read.metadata;
-    try {
-      await this.#kube.json({
-        method: "DELETE",
-        path: objectPath(resource, this.namespace, name),
-        body: { apiVersion: "v1", kind: "DeleteOptions", preconditions: { uid, resourceVersion } },
-      });
-    } catch (error) {
-      if (!isCode(error, 404)) throw error;
-    }
-  }
-
-  /** Makes the records' own namespace, unless it is there. */
-  async createNamespace(): Promise<void> {
-    this.#signal?.throwIfAborted();
-    try {
-      await this.#kube.json({
-        method: "POST",
-        path: "/api/v1/namespaces",
-        query: { fieldManager: FIELD_MANAGER },
-        body: { apiVersion: "v1", kind: "Namespace", metadata: { name: this.namespace } },
-      });
-    } catch (error) {
-      if (!isCode(error, 409)) throw error;
-    }
+  async delete(resource: Resource, { metadata }: KubeObject): Promise<void> {
+    const { name, uid, resourceVersion } = metadata;
+    const body = { apiVersion: "v1", kind: "DeleteOptions", preconditions: { uid, resourceVersion } };
+    const path = objectPath(resource, this.namespace, name);
+    await unlessCode(404, this.#write({ method: "DELETE", path, body }), undefined);
   }
 
   /**
-   * What is not found may be missing for want of the whole namespace, which the API server does not tell.
+   * Checks that the namespace exists, because the API server reports a missing namespace as a missing object.
    *
-   * @throws CliError with what to do about that
+   * @throws CliError with the remedy
    */
   async requireNamespace(): Promise<void> {
     try {
-      await this.#kube.json({ path: `/api/v1/namespaces/${this.namespace}`, signal: this.#signal });
+      await this.kube.json({ path: `/api/v1/namespaces/${this.namespace}`, signal: this.#signal });
     } catch (error) {
       if (isCode(error, 404)) throw this.#namespaceMissing(error);
-      // Who may not look at namespaces may still look into this one.
+      // A user without permission for namespaces may still have permission inside this one.
       if (!isCode(error, 403)) throw error;
     }
+  }
+
+  async #write<T>(request: KubeRequest): Promise<T> {
+    this.#signal?.throwIfAborted();
+    return await this.kube.json<T>({ query: { fieldManager: FIELD_MANAGER }, ...request });
   }
 
   #namespaceMissing(cause: Error): CliError {

@@ -1,50 +1,59 @@
-import { isCode, isReplaced } from "../../kube/errors.ts";
+import { isCode, isReplaced, KubeUnreachableError } from "../../kube/errors.ts";
 import { CliError } from "../failure.ts";
 
-/** Each round of writers that meet lets one of them through, so this many may meet. */
-const TRIES = 100;
+/** One of several conflicting writers succeeds, so this many can change an object at the same time. */
+const MAX_ATTEMPTS = 100;
 
 /**
- * A change of what others may change at the same time: it is decided on what was read and written to just
- * that, or else read and decided anew, so that neither change is lost.
+ * Repeats an attempt that reads, decides and writes, until no other write has come between.
  *
- * @param what as it reads in "… was changed by others"
- * @param attempt reads, decides and writes once; `undefined` is one more that another came before
+ * @param what as in "… was changed by others"
  */
-export async function untilUndisturbed<T>(what: string, attempt: () => Promise<T | undefined>): Promise<T> {
-  for (let times = 0; times < TRIES; times += 1) {
+export async function retryOnConflict<T>(what: string, attempt: () => Promise<T>): Promise<T> {
+  for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts += 1) {
     try {
-      const done = await attempt();
-      if (done !== undefined) return done;
+      return await attempt();
     } catch (error) {
-      if (!isOther(error)) throw error;
+      if (!isConflict(error)) throw error;
     }
   }
   throw new CliError(
-    `${what} was changed by others ${TRIES} times in a row; nothing was changed; try again.`,
+    `${what} was changed by others ${MAX_ATTEMPTS} times in a row; nothing was changed; try again.`,
   );
 }
 
 /**
- * A deletion of what a person was shown: what has changed since is left for the person to look at again.
+ * Deletes an object that a person has confirmed, unless it has changed since.
  *
- * @param what as it reads in "… has changed"
+ * @param what as in "… has changed"
  */
-export async function unlessChanged<T>(what: string, act: () => Promise<T>): Promise<T> {
+export async function deleteUnlessChanged(what: string, act: () => Promise<void>): Promise<void> {
   try {
-    return await act();
-  } catch (error) {
-    if (!isOther(error)) throw error;
+    await act();
+  } catch (cause) {
+    if (!isConflict(cause)) throw cause;
     throw new CliError(
       `${what} has changed since it was read, and was not deleted: check it, then run the command again.`,
-      {
-        cause: error,
-      },
+      { cause },
     );
   }
 }
 
-/** Changed, removed, or removed and made anew since it was read. */
-function isOther(error: unknown): boolean {
+/**
+ * Waits for a write that a person cannot simply repeat.
+ *
+ * @param sentence what to do if there is no response, so that the outcome is unknown; without the period
+ */
+export async function withKnownOutcome<T>(write: Promise<T>, sentence: string): Promise<T> {
+  try {
+    return await write;
+  } catch (error) {
+    if (!(error instanceof KubeUnreachableError)) throw error;
+    throw new CliError(`${sentence} (${error.message}).`, { cause: error });
+  }
+}
+
+/** Another writer has created, changed, deleted or replaced the object. */
+function isConflict(error: unknown): boolean {
   return isCode(error, 409) || isCode(error, 404) || isReplaced(error);
 }

@@ -14,24 +14,25 @@ import {
   smaller,
 } from "../../domain/size.ts";
 import type { Tier } from "../../domain/tier.ts";
-import { KubeUnreachableError } from "../../kube/errors.ts";
 import type { KubeObject } from "../../kube/objects.ts";
 import type { Service } from "../../records/service.ts";
-import { clusterSettings } from "../../settings/cluster.ts";
 import { option } from "../../settings/option.ts";
 import { readTiers, tiersFileSetting } from "../../settings/tiers.ts";
-import { integer, onOff } from "../../settings/values.ts";
-import { defineCommand, PROGRAM } from "../command.ts";
-import { outputOption, recordsFlag } from "../common-options.ts";
+import { integer } from "../../settings/values.ts";
+import { PROGRAM } from "../command.ts";
+import { outputOption, recordsFlag, switchOption } from "../common-options.ts";
 import { CliError } from "../failure.ts";
 import { printOne } from "../output.ts";
 import { desiredSize } from "../status/scaling-view.ts";
-import { withRecords } from "./connection.ts";
-import { findOrganizationOf, findWellFormedService, serviceArgument } from "./find.ts";
+import { recordsCommand } from "./command.ts";
+import { organizationOf, requireRecord, SERVICES, serviceArgument } from "./kinds.ts";
 import type { Records } from "./records.ts";
-import { untilUndisturbed } from "./retry.ts";
+import { retryOnConflict, withKnownOutcome } from "./retry.ts";
 
-export const rollbackService = defineCommand({
+/** How long `--now` lets rollouts start outside the rollout window. */
+const IGNORE_WINDOW_MS = 2 * 3_600_000;
+
+export const rollbackService = recordsCommand({
   name: "rollback",
   summary: "return the pipes of a service to the previous size",
   details:
@@ -50,104 +51,49 @@ export const rollbackService = defineCommand({
       description: "an older size of the history, by the CPU cores of each replica",
       flagOnly: true,
     }),
-    now: option(onOff, {
-      description: "do not wait for the rollout window, for the next 2 hours",
-      default: "false",
-    }),
-    dryRun: option(onOff, {
-      description: "print the size and write nothing",
-      default: "false",
-    }),
+    now: switchOption("do not wait for the rollout window, for the next 2 hours"),
+    dryRun: switchOption("print the size and write nothing"),
     ...tiersFileSetting,
     ...outputOption,
-    ...clusterSettings,
   }),
-  async run({ service: id, to: cores, now, dryRun, tiersFile, output, ...cluster }, io) {
+  async run(records, { service: id, to: cores, now, dryRun, tiersFile, output }, io) {
     const tiers = readTiers(tiersFile);
     const to = cores === undefined ? undefined : sizeOfCores(cores);
-    const { service, plan, tier } = await withRecords(cluster, io, async (records) => {
-      const { service } = await findWellFormedService(records, id);
-      // Before the write: a failed read after it would look as if nothing was done.
-      const organization = await findOrganizationOf(records, service.organizationId, io);
-      const tier = organization && tiers.get(organization.tier);
-      const plan = await rollBack(records, service, { to, now, dryRun, tier });
-      return { service, plan, tier };
-    });
+    const { record: service } = await requireRecord(records, SERVICES, id);
+    // Before the write: a failed read after it would look as if nothing was done.
+    const organization = await organizationOf(records, io, service);
+    const tier = organization && tiers.get(organization.tier);
+    let first: PipeScalingView | undefined;
+    const { scaling, from, entry, change } = await retryOnConflict(
+      `The PipeScaling of service ${id}`,
+      async () => {
+        const scaling = await readScaling(records, service);
+        first ??= scaling;
+        requireSameSpec(first, scaling);
+        const from = desiredSize(scaling);
+        const entry = requirePrevious(scaling, from, to);
+        const change = changeTo(entry, scaling.spec, tier);
+        if (!dryRun) await write(records, scaling, change, now);
+        return { scaling, from, entry, change };
+      },
+    );
     const { name, namespace } = service;
     printOne(io, output, {
       ...{ id, name, namespace },
-      from: plan.from && describeSize(plan.from),
-      to: plan.entry.summary,
+      from: from && describeSize(from),
+      to: entry.summary,
     });
-    for (const note of sizeNotes(plan, tier)) io.err(`${note}\n`);
-    if (plan.isSuspended) {
+    io.err(sizeNote(entry, change, tier));
+    if (scaling.spec.suspend) {
       io.err("The service is suspended: no pipe is resized until it is resumed.\n");
     }
     io.err(
       dryRun
         ? "Dry run: nothing was written.\n"
-        : `To watch the rescale: ${PROGRAM} status ${id} --watch${recordsFlag(cluster.namespace)}\n`,
+        : `To watch the rescale: ${PROGRAM} status ${id} --watch${recordsFlag(records.namespace)}\n`,
     );
   },
 });
-
-interface Plan {
-  readonly from: Size | undefined;
-  readonly entry: HistoryEntry;
-  readonly change: SizeChange;
-  readonly isSuspended: boolean;
-}
-
-interface Wishes {
-  readonly to: Size | undefined;
-  readonly now: boolean;
-  readonly dryRun: boolean;
-  readonly tier: Tier | undefined;
-}
-
-/** Status updates of the controller are no reason to stop; a change of the spec is. */
-function rollBack(records: Records, service: Service, wishes: Wishes): Promise<Plan> {
-  const { now, dryRun } = wishes;
-  let first: PipeScalingView | undefined;
-  return untilUndisturbed(`The PipeScaling of service ${service.id}`, async () => {
-    const scaling = await readScaling(records, service);
-    first ??= scaling;
-    if (!isSameSpec(first, scaling)) {
-      throw new CliError(
-        `The PipeScaling of service ${service.id} was changed at the same time, and this command wrote nothing: see admin service show ${service.id}, then run the command again if the rollback is still needed.`,
-      );
-    }
-    const plan = planFor(scaling, service, wishes);
-    if (!dryRun) await write(records, scaling, plan, now);
-    return plan;
-  });
-}
-
-/** How long `--now` lets rollouts start outside of the rollout window. */
-const IGNORE_WINDOW_MS = 2 * 3_600_000;
-
-/** The size no longer comes from an API request, even if an older request was for the same size. */
-async function write(
-  records: Records,
-  scaling: PipeScalingView,
-  { change }: Plan,
-  now: boolean,
-): Promise<void> {
-  const until = new Date(Date.now() + IGNORE_WINDOW_MS).toISOString();
-  try {
-    await records.changeSpec(PIPE_SCALINGS, scaling, change, {
-      [REQUEST_ANNOTATION]: null,
-      ...(now ? { [IGNORE_WINDOW_ANNOTATION]: until } : {}),
-    });
-  } catch (error) {
-    if (!(error instanceof KubeUnreachableError)) throw error;
-    const { name } = scaling.metadata;
-    throw new CliError(
-      `The write got no response, so the size of service ${name} may have changed: see admin service show ${name} before you run the command again, because a second rollback returns to the size before the first one (${error.message}).`,
-      { cause: error },
-    );
-  }
-}
 
 async function readScaling(records: Records, { id, namespace }: Service): Promise<PipeScalingView> {
   const object = await records.get<PipeScaling & KubeObject>(PIPE_SCALINGS, id, namespace);
@@ -157,52 +103,68 @@ async function readScaling(records: Records, { id, namespace }: Service): Promis
     );
   }
   const scaling = toPipeScalingView(object);
-  if (scaling.isBeingDeleted) {
-    throw new CliError(
-      `The PipeScaling of service ${id} is being deleted: wait until it is gone. The controller creates another one with the size of the pipes.`,
-    );
-  }
-  return scaling;
+  if (!scaling.isBeingDeleted) return scaling;
+  throw new CliError(
+    `The PipeScaling of service ${id} is being deleted: wait until it is gone. The controller creates another one with the size of the pipes.`,
+  );
 }
 
-function isSameSpec({ metadata: a }: PipeScalingView, { metadata: b }: PipeScalingView): boolean {
-  return a.uid === b.uid && a.generation === b.generation;
+/** The controller may update the status during the rollback; a change of the spec by others ends it. */
+function requireSameSpec({ metadata: first }: PipeScalingView, { metadata }: PipeScalingView): void {
+  if (first.uid === metadata.uid && first.generation === metadata.generation) return;
+  const { name } = metadata;
+  throw new CliError(
+    `The PipeScaling of service ${name} was changed at the same time, and this command wrote nothing: see admin service show ${name}, then run the command again if the rollback is still needed.`,
+  );
 }
 
-function planFor(scaling: PipeScalingView, { id }: Service, { to, tier }: Wishes): Plan {
-  const { spec, status } = scaling;
-  const from = desiredSize(scaling);
-  const { history = [] } = status;
+/** @throws CliError if the history has no size to return to */
+function requirePrevious(
+  { metadata: { name }, status: { history = [] } }: PipeScalingView,
+  from: Size | undefined,
+  to: Size | undefined,
+): HistoryEntry {
   if (to && sameSize(from, to)) {
     throw new CliError(
-      `The size of service ${id} is ${describeSize(to)} already: there is nothing to roll back.`,
+      `The size of service ${name} is ${describeSize(to)} already: there is nothing to roll back.`,
     );
   }
   const entry = findPrevious(history, from, to);
-  if (!entry) throw new CliError(`${noSuchSize(id, from, to)} See admin service show ${id} for the history.`);
-  return { from, entry, change: changeTo(entry, spec, tier), isSuspended: spec.suspend ?? false };
-}
-
-function noSuchSize(id: string, from: Size | undefined, to: Size | undefined): string {
-  if (to) return `In the history of service ${id} there is no rescale to ${describeSize(to)} that completed.`;
+  if (entry) return entry;
   const other = from ? ` other than ${describeSize(from)}` : "";
-  return `The history of service ${id} has no previous size: no rescale to a size${other} has completed.`;
+  const problem = to
+    ? `In the history of service ${name} there is no rescale to ${describeSize(to)} that completed.`
+    : `The history of service ${name} has no previous size: no rescale to a size${other} has completed.`;
+  throw new CliError(`${problem} See admin service show ${name} for the history.`);
 }
 
-function sizeNotes({ entry, change }: Plan, tier: Tier | undefined): string[] {
+/** Removes the annotation of the API request, because the size no longer comes from it. */
+async function write(
+  records: Records,
+  scaling: PipeScalingView,
+  change: SizeChange,
+  now: boolean,
+): Promise<void> {
+  const { name } = scaling.metadata;
+  const until = new Date(Date.now() + IGNORE_WINDOW_MS).toISOString();
+  const annotations = { [REQUEST_ANNOTATION]: null, ...(now ? { [IGNORE_WINDOW_ANNOTATION]: until } : {}) };
+  await withKnownOutcome(
+    records.change(PIPE_SCALINGS, scaling, { metadata: { annotations }, spec: change }),
+    `The write got no response, so the size of service ${name} may have changed: see admin service show ${name} before you run the command again, because a second rollback returns to the size before the first one`,
+  );
+}
+
+/** The size that the pipes will get, if it may not be the size of the entry. */
+function sizeNote(entry: HistoryEntry, change: SizeChange, tier: Tier | undefined): string {
   if (change.replicaCpuMillicores === null) {
-    return [
-      `The size is removed from the PipeScaling, because ${entry.summary} was the default of the organization's tier: the tier decides the size again.`,
-    ];
+    return `The size is removed from the PipeScaling, because ${entry.summary} was the default of the organization's tier: the tier decides the size again.\n`;
   }
   const size = sizeOfEntry(entry);
-  if (!tier || smaller(size, tier.maximumSize) === size) return [];
-  return [
-    `The tier ${tier.name} allows ${describeSize(tier.maximumSize)} at most: the pipes get that size, and the PipeScaling reports TierLimited.`,
-  ];
+  if (!tier || smaller(size, tier.maximumSize) === size) return "";
+  return `The tier ${tier.name} allows ${describeSize(tier.maximumSize)} at most: the pipes get that size, and the PipeScaling reports TierLimited.\n`;
 }
 
-export function sizeOfEntry({ replicaCpuMillicores, replicaMemoryGb }: HistoryEntry): Size {
+function sizeOfEntry({ replicaCpuMillicores, replicaMemoryGb }: HistoryEntry): Size {
   return { cpuMillicores: replicaCpuMillicores, memoryGib: replicaMemoryGb };
 }
 

@@ -1,39 +1,47 @@
 import { randomUUID } from "node:crypto";
 import * as z from "zod";
 import { KIND, PIPE_SCALINGS } from "../../crd/names.ts";
-import type { HistoryEntry, PipeScaling } from "../../crd/pipe-scaling.ts";
+import type { PipeScaling } from "../../crd/pipe-scaling.ts";
 import type { ConfigMap, KubeObject } from "../../kube/objects.ts";
 import { CONFIG_MAPS } from "../../kube/paths.ts";
 import { backupConfigMapName } from "../../records/backup.ts";
-import { parseService, serviceConfigMap } from "../../records/service.ts";
-import { clusterSettings } from "../../settings/cluster.ts";
-import { option, UsageError } from "../../settings/option.ts";
+import { type Service, serviceConfigMap } from "../../records/service.ts";
+import { option } from "../../settings/option.ts";
 import { namespaceName, nonEmptyText } from "../../settings/values.ts";
-import { defineCommand } from "../command.ts";
 import { outputOption, yesOption } from "../common-options.ts";
 import { confirm } from "../confirm.ts";
-import { printDetails, printList, printOne, type Row } from "../output.ts";
+import { printList, printOne, type Row } from "../output.ts";
 import { uuid } from "../values.ts";
-import { withRecords } from "./connection.ts";
+import { recordsCommand } from "./command.ts";
 import {
-  findOrganization,
-  findOrganizationOf,
-  findService,
-  findWellFormedService,
+  changeRecord,
+  createRecord,
+  listRecords,
+  ORGANIZATIONS,
+  organizationOf,
+  requireObject,
+  requireRecord,
+  SERVICES,
   serviceArgument,
-  servicesOf,
-} from "./find.ts";
+} from "./kinds.ts";
 import {
-  changedWindow,
+  idOption,
+  newNameOption,
   newRolloutWindowOption,
+  organizationOption,
+  requireChange,
   rolloutWindowChange,
   rolloutWindowOption,
   rolloutWindowRow,
   rolloutWindowStateRow,
 } from "./options.ts";
-import { unlessChanged, untilUndisturbed } from "./retry.ts";
+import { deleteUnlessChanged } from "./retry.ts";
 
-export const createService = defineCommand({
+function rowOf({ id, organizationId, name, namespace, rolloutWindow }: Service): Row {
+  return { id, organizationId, name, namespace, ...rolloutWindowRow(rolloutWindow) };
+}
+
+export const createService = recordsCommand({
   name: "create",
   summary: "create a service of an organization",
   details:
@@ -41,35 +49,25 @@ export const createService = defineCommand({
     "pipes.clouddb.dev/service=<id of the service> and pipes.clouddb.dev/type=database.",
   examples: ["admin service create --organization <uuid> --name orders --pipes-namespace acme-pipes"],
   options: z.object({
-    organization: option(uuid, { placeholder: "uuid", description: "id of the organization" }),
+    ...organizationOption,
     name: option(nonEmptyText, { placeholder: "text", description: "name of the service" }),
     pipesNamespace: option(namespaceName, {
       placeholder: "name",
       description: "namespace where the service's pipes run",
     }),
-    id: option(uuid.optional(), { placeholder: "uuid", description: "its id; without it a new one" }),
+    ...idOption,
     ...rolloutWindowOption,
     ...outputOption,
-    ...clusterSettings,
   }),
-  async run(
-    { organization, name, pipesNamespace, id = randomUUID(), rolloutWindow, output, ...cluster },
-    io,
-  ) {
-    const service = { id, organizationId: organization, name, namespace: pipesNamespace };
-    await withRecords(cluster, io, async (records) => {
-      await findOrganization(records, organization);
-      await records.create(
-        CONFIG_MAPS,
-        serviceConfigMap({ ...service, rolloutWindow }),
-        `A service with the id ${id} already exists; it was not changed.`,
-      );
-    });
-    printOne(io, output, { ...service, ...rolloutWindowRow(rolloutWindow) });
+  async run(records, { organization, name, pipesNamespace, id = randomUUID(), rolloutWindow, output }, io) {
+    const service = { id, organizationId: organization, name, namespace: pipesNamespace, rolloutWindow };
+    await requireRecord(records, ORGANIZATIONS, organization);
+    await createRecord(records, SERVICES, id, serviceConfigMap(service));
+    printOne(io, output, rowOf(service));
   },
 });
 
-export const listServices = defineCommand({
+export const listServices = recordsCommand({
   name: "list",
   summary: "list the services",
   examples: ["admin service list", "admin service list --organization <uuid> --output json"],
@@ -79,59 +77,42 @@ export const listServices = defineCommand({
       description: "only those of this organization",
     }),
     ...outputOption,
-    ...clusterSettings,
   }),
-  async run({ organization, output, ...cluster }, io) {
-    const objects = await withRecords(cluster, io, (records) =>
-      records.list<ConfigMap>(CONFIG_MAPS, "service", organization),
-    );
-    printList(
-      io,
-      output,
-      ["id", "organizationId", "name", "namespace"],
-      servicesOf(io, objects).map(({ id, organizationId, name, namespace }) => ({
-        ...{ id, organizationId, name, namespace },
-      })),
-    );
-  },
-});
-
-export const showService = defineCommand({
-  name: "show",
-  summary: "show a service, the state of its PipeScaling in short, and the history of its sizes",
-  examples: ["admin service show <uuid>", "admin service show <uuid> --output yaml"],
-  arguments: z.object(serviceArgument),
-  options: z.object({ ...outputOption, ...clusterSettings }),
-  async run({ service: id, output, ...cluster }, io) {
-    const { shown, history } = await withRecords(cluster, io, async (records) => {
-      const { service } = await findWellFormedService(records, id);
-      const { organizationId, name, namespace } = service;
-      const scaling = await records.get<PipeScaling & KubeObject>(PIPE_SCALINGS, id, namespace);
-      const window =
-        service.rolloutWindow ?? (await findOrganizationOf(records, organizationId, io))?.rolloutWindow;
-      const shown = {
-        ...{ id, organizationId, name, namespace },
-        ...rolloutWindowStateRow(window, Date.now()),
-        ...(scaling ? stateOf(scaling) : NO_SCALING),
-      };
-      return { shown, history: scaling?.status?.history ?? [] };
-    });
-    printDetails(io, output, shown, { history: { columns: HISTORY_COLUMNS, rows: history.map(historyRow) } });
+  async run(records, { organization, output }, io) {
+    const services = await listRecords(records, io, SERVICES, organization);
+    printList(io, output, ["id", "organizationId", "name", "namespace"], services.map(rowOf));
   },
 });
 
 const HISTORY_COLUMNS = ["size", "source", "result", "startedAt", "completedAt", "requestId"];
 
-function historyRow({ summary, source, result, startedAt, completedAt, requestId }: HistoryEntry): Row {
-  return { size: summary, source, result, startedAt, completedAt, requestId };
-}
+export const showService = recordsCommand({
+  name: "show",
+  summary: "show a service, the state of its PipeScaling in short, and the history of its sizes",
+  examples: ["admin service show <uuid>", "admin service show <uuid> --output yaml"],
+  arguments: z.object(serviceArgument),
+  options: z.object(outputOption),
+  async run(records, { service: id, output }, io) {
+    const { record } = await requireRecord(records, SERVICES, id);
+    const { organizationId, name, namespace } = record;
+    const scaling = await records.get<PipeScaling & KubeObject>(PIPE_SCALINGS, id, namespace);
+    const window = record.rolloutWindow ?? (await organizationOf(records, io, record))?.rolloutWindow;
+    const rows = (scaling?.status?.history ?? []).map(
+      ({ summary, source, result, startedAt, completedAt, requestId }) => {
+        return { size: summary, source, result, startedAt, completedAt, requestId };
+      },
+    );
+    const shown = { id, organizationId, name, namespace, ...rolloutWindowStateRow(window) };
+    printOne(io, output, { ...shown, ...stateOf(scaling) }, { history: { columns: HISTORY_COLUMNS, rows } });
+  },
+});
 
-const NO_SCALING = {
-  reason: "NoPipeScaling",
-  message: "The controller has not seen a pipe of this service yet.",
-};
-
-function stateOf({ spec, status }: PipeScaling): Row {
+function stateOf(scaling: PipeScaling | undefined): Row {
+  if (!scaling) {
+    const message = "The controller has not seen a pipe of this service yet.";
+    return { reason: "NoPipeScaling", message };
+  }
+  const { spec, status } = scaling;
   const ready = status?.conditions?.find(({ type }) => type === "Ready");
   return {
     wanted: status?.desired?.summary,
@@ -144,7 +125,7 @@ function stateOf({ spec, status }: PipeScaling): Row {
   };
 }
 
-export const updateService = defineCommand({
+export const updateService = recordsCommand({
   name: "update",
   summary: "change the name or the rollout window of a service",
   details: "A service without a rollout window of its own has the window of its organization.",
@@ -154,37 +135,17 @@ export const updateService = defineCommand({
     "admin service update <uuid> --rollout-window none",
   ],
   arguments: z.object(serviceArgument),
-  options: z.object({
-    name: option(nonEmptyText.optional(), {
-      placeholder: "text",
-      description: "its new name",
-      flagOnly: true,
-    }),
-    ...newRolloutWindowOption,
-    ...outputOption,
-    ...clusterSettings,
-  }),
-  async run({ service: id, name, rolloutWindow, output, ...cluster }, io) {
-    if (name === undefined && rolloutWindow === undefined) {
-      throw new UsageError("There is nothing to change: give --name, --rollout-window or both.");
-    }
-    const change = name === undefined ? {} : { name };
-    const before = await withRecords(cluster, io, (records) =>
-      untilUndisturbed(`Service ${id}`, async () => {
-        const { service, object } = await findWellFormedService(records, id);
-        await records.change(CONFIG_MAPS, object, { ...change, ...rolloutWindowChange(rolloutWindow) });
-        return service;
-      }),
-    );
-    const { organizationId, namespace } = before;
-    printOne(io, output, {
-      ...{ id, organizationId, name: before.name, namespace, ...change },
-      ...rolloutWindowRow(changedWindow(before.rolloutWindow, rolloutWindow)),
-    });
+  options: z.object({ ...newNameOption, ...newRolloutWindowOption, ...outputOption }),
+  check: ({ name, rolloutWindow }) =>
+    requireChange([name, rolloutWindow], "--name, --rollout-window or both"),
+  async run(records, { service: id, name, rolloutWindow, output }, io) {
+    const change = { ...(name === undefined ? {} : { name }), ...rolloutWindowChange(rolloutWindow) };
+    const { record } = await changeRecord(records, SERVICES, { id }, () => change);
+    printOne(io, output, rowOf(record));
   },
 });
 
-export const deleteService = defineCommand({
+export const deleteService = recordsCommand({
   name: "delete",
   summary: "delete the record of a service, with its backup settings",
   details:
@@ -192,21 +153,18 @@ export const deleteService = defineCommand({
     "somebody deletes it with kubectl.",
   examples: ["admin service delete <uuid>", "admin service delete <uuid> --yes"],
   arguments: z.object(serviceArgument),
-  options: z.object({ ...yesOption, ...clusterSettings }),
-  async run({ service: id, yes, ...cluster }, io) {
-    await withRecords(cluster, io, async (records) => {
-      const object = await findService(records, id);
-      const backup = await records.get<ConfigMap>(CONFIG_MAPS, backupConfigMapName(id));
-      const { metadata, data } = object;
-      const service = parseService(metadata.name, metadata.labels, data);
-      // One that cannot be read can still be deleted.
-      const what = service.ok ? `${service.value.name} (${id})` : id;
-      await confirm(io, yes, `Delete service ${what}${backup ? " with its backup settings" : ""}?`);
-      const end = records.uninterrupted();
-      await unlessChanged(`The record of service ${id}`, async () => {
-        if (backup) await end.delete(CONFIG_MAPS, backup);
-        await end.delete(CONFIG_MAPS, object);
-      });
+  options: z.object(yesOption),
+  async run(records, { service: id, yes }, io) {
+    const object = await requireObject(records, SERVICES, id);
+    const backup = await records.get<ConfigMap>(CONFIG_MAPS, backupConfigMapName(id));
+    // A malformed record can be deleted, too.
+    const service = SERVICES.parse(object);
+    const what = service.ok ? `${service.value.name} (${id})` : id;
+    await confirm(io, yes, `Delete service ${what}${backup ? " with its backup settings" : ""}?`);
+    const end = records.uninterrupted();
+    await deleteUnlessChanged(`The record of service ${id}`, async () => {
+      if (backup) await end.delete(CONFIG_MAPS, backup);
+      await end.delete(CONFIG_MAPS, object);
     });
     io.err(`Service ${id} is deleted; its pipes, and its ${KIND}, stay as they are.\n`);
   },

@@ -1,32 +1,92 @@
 import * as z from "zod";
 import { oneOf } from "../../settings/values.ts";
 import { argument } from "../argument.ts";
-import { type CommandDefinition, defineCommand } from "../command.ts";
-import type { ProgramSpec } from "../program.ts";
-import { bashScript } from "./bash.ts";
-import { fishScript } from "./fish.ts";
-import { placesOf } from "./places.ts";
-import { zshScript } from "./zsh.ts";
+import { defineCommand } from "../command.ts";
+import { FILES } from "./candidates.ts";
 
-const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript };
+/*
+ * Each script asks `pipe-scaling __complete -- words…` for the candidates (candidates.ts). The compile cache of Node.js
+ * saves a third of the time.
+ */
 
-/** @param program all that can be completed, asked for when a script is */
-export function completionCommand(program: () => ProgramSpec): CommandDefinition {
-  return defineCommand({
-    name: "completion",
-    summary: "print a script that completes commands, flags and values in a shell",
-    details: "It holds all that it needs, and never calls this program: print it again after an update.",
-    examples: [
-      "completion bash >> ~/.bashrc",
-      "completion zsh > ~/.zfunc/_pipe-scaling    # a folder of fpath",
-      "completion fish > ~/.config/fish/completions/pipe-scaling.fish",
-    ],
-    arguments: z.object({
-      shell: argument(oneOf("bash", "zsh", "fish"), { description: "bash, zsh or fish" }),
-    }),
-    options: z.object({}),
-    async run({ shell }, io) {
-      io.out(SCRIPTS[shell](placesOf(program())));
-    },
-  });
+const COMPILE_CACHE = `\${XDG_CACHE_HOME:-$HOME/.cache}/pipe-scaling`;
+
+/** For bash 3.2 and newer (macOS has no other), without the package bash-completion. */
+const bash = `# bash completion of pipe-scaling
+
+_pipe_scaling() {
+  local current=\${COMP_WORDS[COMP_CWORD]} word description
+  [[ $current == = ]] && current=
+  COMPREPLY=()
+  while IFS=$'\\t' read -r word description; do
+    COMPREPLY+=("$word")
+  done < <(NODE_COMPILE_CACHE=${COMPILE_CACHE} pipe-scaling __complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+  if [[ \${COMPREPLY[0]} == ${FILES} ]]; then
+    local IFS=$'\\n'
+    compopt -o filenames 2>/dev/null
+    COMPREPLY=($(compgen -f -- "$current"))
+  fi
 }
+
+complete -F _pipe_scaling pipe-scaling
+`;
+
+/** For a folder of `fpath`, under the name `_pipe-scaling`, or to be sourced after `compinit`. */
+const zsh = `#compdef pipe-scaling
+# zsh completion of pipe-scaling
+
+_pipe_scaling() {
+  local -a lines=("\${(@f)$(NODE_COMPILE_CACHE=${COMPILE_CACHE} pipe-scaling __complete -- "\${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  compset -P '--*='
+  if [[ $lines[1] == ${FILES} ]]; then
+    _files
+  elif [[ -n $lines[1] ]]; then
+    lines=("\${(@)lines//:/\\\\:}")
+    lines=("\${(@)lines/$'\\t'/:}")
+    _describe pipe-scaling lines
+  fi
+}
+
+if [[ $funcstack[1] == _pipe_scaling ]]; then
+  _pipe_scaling "$@"
+else
+  compdef _pipe_scaling pipe-scaling
+fi
+`;
+
+const fish = `# fish completion of pipe-scaling
+
+function __pipe_scaling
+    set -q XDG_CACHE_HOME; or set -l XDG_CACHE_HOME ~/.cache
+    set -lx NODE_COMPILE_CACHE $XDG_CACHE_HOME/pipe-scaling
+    set -l current (commandline -ct)
+    set -l flag (string match -r '^--[^=]+=' -- $current)
+    set -l lines (pipe-scaling __complete -- (commandline -opc)[2..] "$current" 2>/dev/null)
+    if test "$lines" = ${FILES}
+        set lines (__fish_complete_path (string replace -r '^--[^=]+=' '' -- $current))
+    end
+    test -n "$lines"; and printf "$flag%s\\n" $lines
+end
+
+complete -c pipe-scaling -f -a '(__pipe_scaling)'
+`;
+
+const SCRIPTS = { bash, zsh, fish };
+
+export const completion = defineCommand({
+  name: "completion",
+  summary: "print a script that completes commands, flags and values in a shell",
+  details: "The script calls pipe-scaling, so it stays valid after an update.",
+  examples: [
+    "completion bash >> ~/.bashrc",
+    "completion zsh > ~/.zfunc/_pipe-scaling    # a folder of fpath",
+    "completion fish > ~/.config/fish/completions/pipe-scaling.fish",
+  ],
+  arguments: z.object({
+    shell: argument(oneOf("bash", "zsh", "fish"), { description: "bash, zsh or fish" }),
+  }),
+  options: z.object({}),
+  async run({ shell }, io) {
+    io.out(SCRIPTS[shell]);
+  },
+});

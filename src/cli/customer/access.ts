@@ -4,8 +4,9 @@ import * as z from "zod";
 import { canonicalUuid } from "../../domain/identifiers.ts";
 import { isLoopback } from "../../kube/loopback.ts";
 import { option, UsageError } from "../../settings/option.ts";
-import { nonEmptyText, onOff, written } from "../../settings/values.ts";
+import { nonEmptyText, written } from "../../settings/values.ts";
 import { argument } from "../argument.ts";
+import { switchOption } from "../common-options.ts";
 import { CliError } from "../failure.ts";
 import { uuid } from "../values.ts";
 import type { Profile, Profiles } from "./profile-file.ts";
@@ -36,12 +37,6 @@ export const profileName = written(
   (text) => (/^[A-Za-z0-9][-.\w]{0,63}$/.test(text) ? text : undefined),
 );
 
-/** Plain HTTP to another machine. */
-function isReadableByOthers(url: string): boolean {
-  const { protocol, hostname } = new URL(url);
-  return protocol === "http:" && !isLoopback(hostname);
-}
-
 /** The end of a key id, as the list of keys shows it. The whole id is half of the credentials. */
 export function keySuffix(keyId: string): string {
   return keyId.slice(-4);
@@ -56,10 +51,9 @@ export const caFileOption = {
 };
 
 export const insecureHttpOption = {
-  insecureHttp: option(onOff, {
-    description: "allow plain HTTP to another machine, although everybody on the way can read the key",
-    default: "false",
-  }),
+  insecureHttp: switchOption(
+    "allow plain HTTP to another machine, although everybody on the way can read the key",
+  ),
 };
 
 /** Options of every command that calls the API. */
@@ -98,14 +92,7 @@ export const serviceArgument = z.object({
   service: argument(serviceId, { description: "id of the service (see `pipe-scaling services`)" }),
 });
 
-export interface AccessValues {
-  readonly profile?: string | undefined;
-  readonly apiUrl?: string | undefined;
-  readonly keyId?: string | undefined;
-  readonly keySecret?: string | undefined;
-  readonly caFile?: string | undefined;
-  readonly insecureHttp: boolean;
-}
+type AccessValues = z.output<z.ZodObject<typeof accessOptions>>;
 
 /** How to call the API. */
 export interface Access {
@@ -194,7 +181,8 @@ function settled(values: AccessValues, profile: Profile | undefined) {
 
 /** @throws UsageError for plain HTTP to another machine */
 export function requirePrivate(url: string, isAllowed: boolean): void {
-  if (isAllowed || !isReadableByOthers(url)) return;
+  const { protocol, hostname } = new URL(url);
+  if (isAllowed || protocol === "https:" || isLoopback(hostname)) return;
   throw new UsageError(
     `${url} is plain HTTP to another machine, so everybody on the way could read the key: use https://, or allow it with --insecure-http (or PIPE_SCALING_INSECURE_HTTP=true).`,
   );

@@ -1,13 +1,9 @@
 import * as z from "zod";
 import { describeIssues } from "../../records/parse.ts";
 import { CliError } from "../failure.ts";
-import type { Io } from "../io.ts";
-import { waitFor } from "../view/poll.ts";
 import { printable } from "../view/text.ts";
-import { type Access, type AccessValues, accessOf } from "./access.ts";
+import type { Access } from "./access.ts";
 import { ErrorResponse, errorOf, jsonOf, notThisApi, secondsOf } from "./errors.ts";
-import { ProfileFile, profilePath } from "./profile-file.ts";
-import { organizations } from "./responses.ts";
 import type { ApiRequest, RawResponse, Transport } from "./transport.ts";
 
 export interface ApiClientOptions {
@@ -41,14 +37,12 @@ const envelope = z.object({ requestId: z.string(), status: z.literal(200) });
  * when the API says, a write too; a request without a response is not repeated.
  */
 export class ApiClient {
+  readonly access: Access;
   readonly #options: ApiClientOptions;
 
   constructor(options: ApiClientOptions) {
+    this.access = options.access;
     this.#options = options;
-  }
-
-  get access(): Access {
-    return this.#options.access;
   }
 
   /** @param schema of the result */
@@ -107,46 +101,4 @@ export class ApiClient {
 function restMs({ headers }: RawResponse): number {
   const remaining = Number(headers["x-ratelimit-remaining"] ?? SPARE_REQUESTS);
   return remaining < SPARE_REQUESTS ? (secondsOf(headers["x-ratelimit-reset"]) ?? 0) : 0;
-}
-
-/** Calls `act` with a client of its own. */
-export async function withApi<T>(
-  values: AccessValues,
-  io: Io,
-  act: (api: ApiClient) => Promise<T>,
-): Promise<T> {
-  const access = accessOf(values, () => new ProfileFile(profilePath(io.env)).read());
-  // Loads the HTTP client, which --help does not need.
-  const { openTransport } = await import("./transport.ts");
-  const transport = openTransport(access, { env: io.env });
-  const tell = (sentence: string) => io.err(`${sentence}\n`);
-  try {
-    return await act(new ApiClient({ access, transport, tell, wait: waitFor, signal: io.signal }));
-  } finally {
-    await transport.close();
-  }
-}
-
-/** @throws CliError if the organization of the key has no record */
-export async function ownOrganization(api: ApiClient): Promise<{ id: string; name: string }> {
-  const { result } = await api.request({ method: "GET", path: "/v1/organizations" }, organizations);
-  const [own] = result;
-  if (own) return own;
-  throw new CliError(
-    `${api.access.url} has no record of the organization of the key that ends in ${api.access.keySuffix}: ask its operator.`,
-  );
-}
-
-/** The path of an organization, by default that of the key. */
-export async function organizationPath(api: ApiClient, id: string | undefined): Promise<string> {
-  return `/v1/organizations/${encodeURIComponent(id ?? (await ownOrganization(api)).id)}`;
-}
-
-/** The path of a service of an organization, by default of that of the key. */
-export async function servicePath(
-  api: ApiClient,
-  organization: string | undefined,
-  service: string,
-): Promise<string> {
-  return `${await organizationPath(api, organization)}/services/${encodeURIComponent(service)}`;
 }

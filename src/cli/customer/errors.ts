@@ -24,48 +24,36 @@ export class ErrorResponse extends CliError {
 const UNKNOWN_OUTCOME = "It is not known whether the change was made; it is safe to repeat the command.";
 
 /** Codes of Node, OpenSSL and undici; the first row that matches counts. */
-const CAUSES: readonly (readonly [codes: RegExp, mayHaveArrived: boolean, message: string])[] = [
-  [/^ECONNREFUSED$/, false, "{origin} refused the connection: check the address, and that the API runs."],
-  [
-    /^(ENOTFOUND|EAI_AGAIN)$/,
-    false,
-    "The host {host} cannot be resolved: check the address and the network.",
-  ],
-  [/^(EHOSTUNREACH|ENETUNREACH)$/, true, "There is no route to {host}: check the address and the network."],
-  [
-    /^CERT_HAS_EXPIRED$/,
-    false,
-    "The certificate of {origin} has expired, or the clock of this machine is wrong: ask the operator of the API.",
-  ],
+const CAUSES: readonly (readonly [codes: RegExp, message: string])[] = [
+  [/^ECONNREFUSED$/, "{origin} refused the connection: check the address, and that the API runs."],
+  [/^(ENOTFOUND|EAI_AGAIN)$/, "The host {host} cannot be resolved: check the address and the network."],
+  [/^(EHOSTUNREACH|ENETUNREACH)$/, "There is no route to {host}: check the address and the network."],
+  [/^CERT_HAS_EXPIRED$/, "The certificate of {origin} has expired, or the clock of this machine is wrong."],
   [
     /^ERR_TLS_CERT_ALTNAME_INVALID$/,
-    false,
     "The certificate of {origin} is not valid for {host}: check the address.",
   ],
   [
     /(CERT|SIGNATURE)/,
-    false,
     "The certificate of {origin} is not signed by a trusted authority: give the certificate of the authority with --ca-file (or PIPE_SCALING_CA_FILE).",
   ],
   [
     /^(EPROTO|ERR_SSL_.*)$/,
-    false,
-    "{origin} does not speak TLS: check the address, and whether it begins with http://.",
+    "{origin} does not speak TLS: check the address, whether it begins with http://.",
   ],
   [
     /^(HPE_.*|HTTPParserError)$/,
-    false,
-    "{origin} does not speak HTTP: check the address, and whether it begins with https://.",
+    "{origin} does not speak HTTP: check whether the address begins with https://.",
   ],
-  [/^UND_ERR_RES_EXCEEDED_MAX_SIZE$/, true, "The response of {origin} is too long: check the address."],
-  [
-    /^UND_ERR_CONNECT_TIMEOUT$/,
-    false,
-    "The connection to {origin} timed out: check the address and the network.",
-  ],
-  [/^(UND_ERR_(HEADERS|BODY)_TIMEOUT|TimeoutError|ETIMEDOUT)$/, true, "{origin} did not respond in time."],
-  [/^(UND_ERR_SOCKET|ECONNRESET|EPIPE)$/, true, "{origin} closed the connection without a response{hint}."],
+  [/^UND_ERR_RES_EXCEEDED_MAX_SIZE$/, "The response of {origin} is too long: check the address."],
+  [/^UND_ERR_CONNECT_TIMEOUT$/, "The connection to {origin} timed out: check the address and the network."],
+  [/^(UND_ERR_(HEADERS|BODY)_TIMEOUT|TimeoutError|ETIMEDOUT)$/, "{origin} did not respond in time."],
+  [/^(UND_ERR_SOCKET|ECONNRESET|EPIPE)$/, "{origin} closed the connection without a response{hint}."],
 ];
+
+/** The request has not reached the API. */
+const NOT_SENT =
+  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT|EPROTO|ERR_SSL_.*|HPE_.*|HTTPParserError)$|CERT|SIGNATURE/;
 
 /** @param proxy the request went through it */
 export function noResponse(
@@ -78,12 +66,14 @@ export function noResponse(
   if (ofProxy !== undefined) return new NoResponse(ofProxy, { cause });
   const { origin, hostname, protocol } = new URL(url);
   const codes = codesOf(cause);
-  const [, mayHaveArrived, template] = CAUSES.find(([pattern]) =>
-    codes.some((code) => pattern.test(code)),
-  ) ?? [undefined, true, `{origin} did not respond: ${messageOf(cause)}.`];
+  const has = (pattern: RegExp) => codes.some((code) => pattern.test(code));
+  const [, template] = CAUSES.find(([pattern]) => has(pattern)) ?? [];
   const hint = protocol === "https:" ? "" : ": check whether the address begins with https://";
-  const message = template.replace("{origin}", origin).replace("{host}", hostname).replace("{hint}", hint);
-  const isUnknown = method !== "GET" && mayHaveArrived;
+  const message = (template ?? `{origin} did not respond: ${messageOf(cause)}.`)
+    .replace("{origin}", origin)
+    .replace("{host}", hostname)
+    .replace("{hint}", hint);
+  const isUnknown = method !== "GET" && !has(NOT_SENT);
   return new NoResponse(isUnknown ? `${message} ${UNKNOWN_OUTCOME}` : message, { cause });
 }
 

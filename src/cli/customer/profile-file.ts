@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, mkdirSync, openSync, readFileSync, type Stats } from "node:fs";
+import { mkdirSync, readFileSync, type Stats, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, isAbsolute, join } from "node:path";
 import writeFileAtomic from "write-file-atomic";
@@ -49,19 +49,20 @@ export class ProfileFile {
     this.path = path;
   }
 
+  static of(env: Environment): ProfileFile {
+    return new ProfileFile(profilePath(env));
+  }
+
   /** @throws CliError with what to do about the file */
   read(): Profiles {
-    const text = this.#text();
-    if (text === undefined) return { current: undefined, byName: new Map() };
-    const { success, data, error } = contents.safeParse(text);
-    if (!success) {
-      const [issue] = error.issues;
-      throw new CliError(
-        `The profile file ${this.path} is malformed: ${issue?.message}. Correct it, or remove it and create the profiles again.`,
-      );
-    }
-    const byName = new Map(Object.entries(data.profiles));
-    return { current: data.current, byName };
+    const stats = statSync(this.path, { throwIfNoEntry: false });
+    if (!stats) return { current: undefined, byName: new Map() };
+    this.#requireOwn(stats);
+    const { success, data, error } = contents.safeParse(readFileSync(this.path, "utf8"));
+    if (success) return { current: data.current, byName: new Map(Object.entries(data.profiles)) };
+    throw new CliError(
+      `The profile file ${this.path} is malformed: ${error.issues[0]?.message}. Correct it, or remove it and create the profiles again.`,
+    );
   }
 
   /** Writes all of the file or, after a crash, nothing. */
@@ -71,22 +72,7 @@ export class ProfileFile {
     writeFileAtomic.sync(this.path, stringify(data), { mode: 0o600 });
   }
 
-  #text(): string | undefined {
-    const file = openIfThere(this.path);
-    if (file === undefined) return undefined;
-    try {
-      // Checks the opened file, because another one may have replaced it.
-      this.#requireOwn(fstatSync(file));
-      return readFileSync(file, "utf8");
-    } finally {
-      closeSync(file);
-    }
-  }
-
-  #requireOwn(stats: Stats): void {
-    const { uid, mode } = stats;
-    if (!stats.isFile())
-      throw new CliError(`The profile file ${this.path} is not a regular file: remove it.`);
+  #requireOwn({ uid, mode }: Stats): void {
     // Windows has no such owners.
     const self = process.geteuid?.();
     if (self === undefined) return;
@@ -95,21 +81,10 @@ export class ProfileFile {
         `The profile file ${this.path} belongs to another user, who could change where your key is sent: remove it and create the profiles again, or change the owner with chown.`,
       );
     }
-    if ((mode & 0o077) !== 0) {
-      const octal = (mode & 0o777).toString(8).padStart(4, "0");
-      throw new CliError(
-        `The profile file ${this.path} has secrets, and others can read or change it (mode ${octal}): run \`chmod 600 ${this.path}\`, and have the keys rotated if somebody may have read it.`,
-      );
-    }
-  }
-}
-
-/** A named pipe would block without O_NONBLOCK. */
-function openIfThere(path: string): number | undefined {
-  try {
-    return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
-    throw error;
+    if ((mode & 0o077) === 0) return;
+    const octal = (mode & 0o777).toString(8).padStart(4, "0");
+    throw new CliError(
+      `The profile file ${this.path} has secrets, and others can read or change it (mode ${octal}): run \`chmod 600 ${this.path}\`, and have the keys rotated if somebody may have read it.`,
+    );
   }
 }

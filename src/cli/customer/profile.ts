@@ -22,7 +22,7 @@ import {
   readCertificates,
   requirePrivate,
 } from "./access.ts";
-import { type Profile, ProfileFile, type Profiles, profilePath } from "./profile-file.ts";
+import { type Profile, ProfileFile, type Profiles } from "./profile-file.ts";
 
 const nameArgument = z.object({ name: argument(profileName, { description: "name of the profile" }) });
 
@@ -59,7 +59,7 @@ const set = defineCommand({
     ...insecureHttpOption,
   }),
   async run({ name, keySecretFile, ...values }, io) {
-    const file = profilesOf(io);
+    const file = ProfileFile.of(io.env);
     const known = file.read().byName.get(name);
     const url = values.apiUrl ?? known?.apiUrl;
     const id = values.keyId ?? known?.keyId;
@@ -105,9 +105,8 @@ async function secretOf(
       `The secret of the key is missing, and standard input is not a terminal: give --key-secret-file FILE (${STANDARD_INPUT} is standard input), or set PIPE_SCALING_KEY_SECRET.`,
     );
   }
-  const text = isTyped
-    ? await io.askSecret(`Secret of the key that ends in ${keySuffix(id)}: `)
-    : await textOf(io, path);
+  const question = `Secret of the key that ends in ${keySuffix(id)}: `;
+  const text = isTyped ? await io.askSecret(question) : await textOf(io, path);
   const read = keySecret.safeParse(text?.trim() ?? "");
   if (read.success) return read.data;
   throw new CliError(
@@ -132,7 +131,7 @@ const list = defineCommand({
   examples: ["profile list"],
   options: z.object({ ...outputOption }),
   async run({ output }, io) {
-    const { current, byName } = profilesOf(io).read();
+    const { current, byName } = ProfileFile.of(io.env).read();
     const rows = [...byName].map(([name, { apiUrl, keyId, caFile }]) => ({
       name,
       inUse: name === current,
@@ -151,7 +150,7 @@ const use = defineCommand({
   arguments: nameArgument,
   options: z.object({}),
   async run({ name }, io) {
-    const file = profilesOf(io);
+    const file = ProfileFile.of(io.env);
     file.write({ ...profilesWith(name, file), current: name });
     io.err(`The profile ${name} is in use.\n`);
   },
@@ -165,7 +164,7 @@ const remove = defineCommand({
   arguments: nameArgument,
   options: z.object({ ...yesOption }),
   async run({ name, yes }, io) {
-    const file = profilesOf(io);
+    const file = ProfileFile.of(io.env);
     profilesWith(name, file);
     await confirm(io, yes, `Remove the profile ${name} with its secret?`);
     const { current, byName } = profilesWith(name, file);
@@ -176,10 +175,6 @@ const remove = defineCommand({
     io.err(`Removed the profile ${name}.\n`);
   },
 });
-
-function profilesOf({ env }: Io): ProfileFile {
-  return new ProfileFile(profilePath(env));
-}
 
 /** @throws UsageError if the profile does not exist */
 function profilesWith(name: string, file: ProfileFile): Profiles {

@@ -1,62 +1,52 @@
 import * as z from "zod";
 import { written } from "../../settings/values.ts";
 import { argument } from "../argument.ts";
-import { type CommandGroup, defineCommand } from "../command.ts";
+import type { CommandGroup } from "../command.ts";
 import { outputOption, yesOption } from "../common-options.ts";
 import { confirm } from "../confirm.ts";
 import { printList } from "../output.ts";
 import { printable } from "../view/text.ts";
-import { accessOptions, organizationOption } from "./access.ts";
-import { organizationPath, ownOrganization, withApi } from "./client.ts";
-import {
-  apiKeys,
-  nothing,
-  organizations as organizationsResult,
-  services as servicesResult,
-} from "./responses.ts";
+import { organizationOption } from "./access.ts";
+import { apiCommand, organizationPath, ownOrganization } from "./command.ts";
+import * as responses from "./responses.ts";
 
-export const organizations = defineCommand({
+export const organizations = apiCommand({
   name: "organizations",
   summary: "show the organization of the API key",
   details: "`pipe-scaling admin organization list` lists all organizations of a cluster.",
   examples: ["organizations", "organizations --profile staging --output json"],
-  options: z.object({ ...outputOption, ...accessOptions }),
-  async run({ output, ...access }, io) {
-    const { result } = await withApi(access, io, (api) =>
-      api.request({ method: "GET", path: "/v1/organizations" }, organizationsResult),
-    );
+  options: z.object(outputOption),
+  async run(api, { output }, io) {
+    const path = "/v1/organizations";
+    const { result } = await api.request({ method: "GET", path }, responses.organizations);
     printList(io, output, ["id", "name", "createdAt"], result);
   },
 });
 
-export const services = defineCommand({
+export const services = apiCommand({
   name: "services",
   summary: "list the services of the organization",
   details: "`scaling` and `backup` take the id of a service.",
   examples: ["services", "services --profile staging --output json"],
-  options: z.object({ ...organizationOption, ...outputOption, ...accessOptions }),
-  async run({ organization, output, ...access }, io) {
-    const { result } = await withApi(access, io, async (api) => {
-      const path = `${await organizationPath(api, organization)}/services`;
-      return await api.request({ method: "GET", path }, servicesResult);
-    });
+  options: z.object({ ...organizationOption, ...outputOption }),
+  async run(api, { organization, output }, io) {
+    const path = `${await organizationPath(api, organization)}/services`;
+    const { result } = await api.request({ method: "GET", path }, responses.services);
     printList(io, output, ["id", "name"], result);
   },
 });
 
 const KEY_COLUMNS = ["name", "keySuffix", "state", "roles", "createdAt", "expireAt", "usedAt", "allowFrom"];
 
-export const keys = defineCommand({
+export const keys = apiCommand({
   name: "keys",
   summary: "list the API keys of the organization",
   details: "KEY SUFFIX is the end of the key id. Secrets are never shown.",
   examples: ["keys", "keys --output yaml"],
-  options: z.object({ ...organizationOption, ...outputOption, ...accessOptions }),
-  async run({ organization, output, ...access }, io) {
-    const { result } = await withApi(access, io, async (api) => {
-      const path = `${await organizationPath(api, organization)}/keys`;
-      return await api.request({ method: "GET", path }, apiKeys);
-    });
+  options: z.object({ ...organizationOption, ...outputOption }),
+  async run(api, { organization, output }, io) {
+    const path = `${await organizationPath(api, organization)}/keys`;
+    const { result } = await api.request({ method: "GET", path }, responses.apiKeys);
     const rows = result.map((key) => ({ ...key, allowFrom: key.ipAccessList.map(({ source }) => source) }));
     printList(io, output, KEY_COLUMNS, output === "table" ? rows : result);
   },
@@ -65,23 +55,21 @@ export const keys = defineCommand({
 /** Not trimmed: the id of a user may have any form. */
 const userId = written("it must not be empty", (text) => text || undefined);
 
-const remove = defineCommand({
+const remove = apiCommand({
   name: "remove",
   summary: "remove a member from the organization",
   details: "Asks first, unless --yes is given. The last admin of an organization cannot be removed.",
   examples: ["members remove u-1", "members remove u-1 --yes"],
   arguments: z.object({ user: argument(userId, { description: "id of the user" }) }),
-  options: z.object({ ...yesOption, ...organizationOption, ...accessOptions }),
-  async run({ user, yes, organization, ...access }, io) {
-    await withApi(access, io, async (api) => {
-      const own = organization === undefined ? await ownOrganization(api) : undefined;
-      const named = own ? `${printable(own.name)} (${own.id})` : organization;
-      await confirm(io, yes, `Remove the user ${JSON.stringify(user)} from the organization ${named}?`);
-      const members = `${await organizationPath(api, organization ?? own?.id)}/members`;
-      const path = `${members}/${encodeURIComponent(user)}`;
-      const { requestId } = await api.request({ method: "DELETE", path }, nothing);
-      io.err(`Removed the user ${JSON.stringify(user)} (request ${requestId}).\n`);
-    });
+  options: z.object({ ...yesOption, ...organizationOption }),
+  async run(api, { user, yes, organization }, io) {
+    const own = organization === undefined ? await ownOrganization(api) : undefined;
+    const named = own ? `${printable(own.name)} (${own.id})` : organization;
+    await confirm(io, yes, `Remove the user ${JSON.stringify(user)} from the organization ${named}?`);
+    const members = `${await organizationPath(api, organization ?? own?.id)}/members`;
+    const path = `${members}/${encodeURIComponent(user)}`;
+    const { requestId } = await api.request({ method: "DELETE", path }, responses.nothing);
+    io.err(`Removed the user ${JSON.stringify(user)} (request ${requestId}).\n`);
   },
 });
 

@@ -12,20 +12,19 @@ import {
 } from "../../domain/size.ts";
 import { option, UsageError } from "../../settings/option.ts";
 import { integer, written } from "../../settings/values.ts";
-import { type CommandGroup, defineCommand } from "../command.ts";
+import type { CommandGroup } from "../command.ts";
 import { outputOption } from "../common-options.ts";
 import { EXIT_DONE } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { type Format, printData, printList, printOne } from "../output.ts";
-import { exitCodeOf, follow, progressOnStderr } from "../view/follow.ts";
-import { poll } from "../view/poll.ts";
+import { exitCodeOf, watch } from "../view/follow.ts";
 import { requireWatch, watchOptions } from "../view/watch-options.ts";
-import { accessOptions, organizationOption, profileFlag, serviceArgument } from "./access.ts";
-import { servicePath, withApi } from "./client.ts";
+import { organizationOption, profileFlag, serviceArgument } from "./access.ts";
+import { apiCommand, servicePath } from "./command.ts";
 import { type Progress, progress, sizeFields, toSize } from "./responses.ts";
 import { ScalingWatch, type ScalingWatchOptions, stateOf } from "./scaling-watch.ts";
 
-const get = defineCommand({
+const get = apiCommand({
   name: "get",
   summary: "show the size of a service's pipes, and the progress of a rescale",
   details:
@@ -37,19 +36,15 @@ const get = defineCommand({
     "scaling get <uuid> --output json",
   ],
   arguments: serviceArgument,
-  options: z.object({ ...watchOptions, ...organizationOption, ...outputOption, ...accessOptions }),
-  async run({ service, watch, timeout: timeoutMs, organization, output, ...access }, io) {
-    requireWatch(watch, timeoutMs);
-    return await withApi(access, io, async (api) => {
-      const path = `${await servicePath(api, organization, service)}/pipesCdcScaling`;
-      if (watch) {
-        return await watchScaling(io, { api, path, service, requested: undefined }, output, timeoutMs);
-      }
-      const { result } = await api.request({ method: "GET", path: `${path}/progress` }, progress);
-      if (output === "table") printProgress(io, service, result);
-      else printData(io, output, { service, ...result });
-      return exitCodeOf({ state: stateOf(result) });
-    });
+  options: z.object({ ...watchOptions, ...organizationOption, ...outputOption }),
+  check: ({ watch, timeout }) => requireWatch(watch, timeout),
+  async run(api, { service, watch: isWatch, timeout, organization, output }, io) {
+    const path = `${await servicePath(api, { service, organization })}/pipesCdcScaling`;
+    if (isWatch) return await watchScaling(io, { api, path, service, requested: undefined }, output, timeout);
+    const { result } = await api.request({ method: "GET", path: `${path}/progress` }, progress);
+    if (output === "table") printProgress(io, service, result);
+    else printData(io, output, { service, ...result });
+    return exitCodeOf({ state: stateOf(result) });
   },
 });
 
@@ -64,7 +59,7 @@ const memoryGb = written(
   },
 );
 
-const set = defineCommand({
+const set = apiCommand({
   name: "set",
   summary: "change the size of all pipes of a service",
   details:
@@ -85,29 +80,31 @@ const set = defineCommand({
     ...watchOptions,
     ...organizationOption,
     ...outputOption,
-    ...accessOptions,
   }),
-  async run({ service, cores, memoryGb, watch, timeout: timeoutMs, organization, output, ...access }, io) {
-    requireWatch(watch, timeoutMs);
+  check({ cores, memoryGb, watch, timeout }) {
+    requireWatch(watch, timeout);
+    sizeFrom(cores, memoryGb);
+  },
+  async run(api, { service, cores, memoryGb, watch: isWatch, timeout, organization, output }, io) {
     const { cpuMillicores, memoryGib } = sizeFrom(cores, memoryGb);
     const body = { replicaCpuMillicores: cpuMillicores, replicaMemoryGb: memoryGib };
-    return await withApi(access, io, async (api) => {
-      const path = `${await servicePath(api, organization, service)}/pipesCdcScaling`;
-      const { requestId, result } = await api.request({ method: "PATCH", path, body }, sizeFields);
-      const size = toSize(result);
-      if (watch) {
-        io.err(`Accepted: ${describeSize(size)} (request ${requestId}).\n`);
-        const requested = { size, requestId };
-        return await watchScaling(io, { api, path, service, requested }, output, timeoutMs);
-      }
-      if (output === "table") printOne(io, output, { service, accepted: describeSize(size), requestId });
-      else printData(io, output, { service, ...result, requestId });
-      const words = `scaling get ${service} --watch${profileFlag(api.access)}`;
-      io.err(`The rescale takes some minutes. To watch it: pipe-scaling ${words}\n`);
-      return EXIT_DONE;
-    });
+    const path = `${await servicePath(api, { service, organization })}/pipesCdcScaling`;
+    const { requestId, result } = await api.request({ method: "PATCH", path, body }, sizeFields);
+    const size = toSize(result);
+    if (isWatch) {
+      io.err(`Accepted: ${describeSize(size)} (request ${requestId}).\n`);
+      return await watchScaling(io, { api, path, service, requested: { size, requestId } }, output, timeout);
+    }
+    if (output === "table") printOne(io, output, { service, accepted: describeSize(size), requestId });
+    else printData(io, output, { service, ...result, requestId });
+    io.err(`The rescale takes some minutes. To watch it: ${watchCommand(api, service)}\n`);
+    return EXIT_DONE;
   },
 });
+
+function watchCommand({ access }: ScalingWatchOptions["api"], service: string): string {
+  return `pipe-scaling scaling get ${service} --watch${profileFlag(access)}`;
+}
 
 /** @throws UsageError if there is no size, or two that do not match */
 function sizeFrom(cores: number | undefined, memoryGb: number | undefined): Size {
@@ -124,7 +121,6 @@ function sizeFrom(cores: number | undefined, memoryGb: number | undefined): Size
   throw new UsageError("No size is given: give --cores or --memory-gb.");
 }
 
-/** With json or yaml the progress goes to standard error, and the outcome to standard output. */
 async function watchScaling(
   io: Io,
   options: ScalingWatchOptions,
@@ -132,18 +128,13 @@ async function watchScaling(
   timeoutMs: number | undefined,
 ): Promise<number> {
   const { api, service, requested } = options;
-  const watch = new ScalingWatch(options);
+  const scaling = new ScalingWatch(options);
   try {
-    return await follow(
-      output === "table" ? io : progressOnStderr(io),
-      (signal) => poll(watch.pollOptions, signal),
-      { timeoutMs },
-    );
+    return await watch(io, output, scaling.pollOptions, timeoutMs);
   } finally {
-    if (output !== "table" && watch.last) printData(io, output, { service, ...watch.last });
+    if (output !== "table" && scaling.last) printData(io, output, { service, ...scaling.last });
     if (io.signal.aborted && requested) {
-      const words = `scaling get ${service} --watch${profileFlag(api.access)}`;
-      io.err(`The rescale goes on. To watch it: pipe-scaling ${words}\n`);
+      io.err(`The rescale goes on. To watch it: ${watchCommand(api, service)}\n`);
     }
   }
 }

@@ -15,16 +15,11 @@ import type { KubeClient } from "../../kube/client.ts";
 import type { ConfigMap, Deployment, KubeObject, Lease, Secret } from "../../kube/objects.ts";
 import { CONFIG_MAPS, DEPLOYMENTS, LEASES, objectPath, SECRETS } from "../../kube/paths.ts";
 import { RESOURCE_LABEL } from "../../records/labels.ts";
+import type { Service } from "../../records/service.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { recordsFlag } from "../common-options.ts";
 import { CRD_PATH, type Crd, checkCrd } from "./crd.ts";
-import {
-  checkInstallations,
-  checkLease,
-  findInstallations,
-  type Installation,
-  tiersOf,
-} from "./installation.ts";
+import { checkInstallations, checkLease, findInstallations, tiersOf } from "./installation.ts";
 import { checkPermissions, userOf } from "./permissions.ts";
 import { checkPipe, checkScaling, checkUnscaled } from "./pipes.ts";
 import { Reader } from "./reader.ts";
@@ -57,7 +52,7 @@ export async function runChecks(options: DoctorOptions): Promise<Report> {
 async function checkAll(options: DoctorOptions, report: Report): Promise<void> {
   const { client, clock, signal, records, ownVersion } = options;
   const reader = new Reader(client, report, signal);
-  report.add("server", await checkServer(client, clock, signal));
+  report.add("server", [await checkServer(client, signal)]);
 
   const review = clockOffsetMs(client, clock, signal).then((offsetMs) => ({ offsetMs }));
   const self = await reader.allowed("clock", "create selfsubjectreviews", review);
@@ -69,7 +64,11 @@ async function checkAll(options: DoctorOptions, report: Report): Promise<void> {
   const installations = await findInstallations(reader);
   if (installations) report.add("installation", checkInstallations(installations, records, ownVersion));
   const ours = (installations ?? []).filter((each) => each.records === records);
-  for (const each of ours) await addPermissions(reader, each);
+  for (const each of ours) {
+    const results = await checkPermissions(reader, each);
+    const healthy = `The account of the ${each.component}, ${userOf(each)}, has all permissions that it needs.`;
+    if (results) report.add("permissions", results, healthy);
+  }
 
   const leasePath = objectPath(LEASES, records, LEASE_NAME);
   const lease = await reader.get<Lease>("lease", `get leases in ${records}`, leasePath);
@@ -78,63 +77,39 @@ async function checkAll(options: DoctorOptions, report: Report): Promise<void> {
 
   const controller = ours.find(({ component }) => component === "controller");
   const tiers = options.tiers ?? (controller && (await tiersOf(reader, controller)));
-  await checkTenants(reader, records, tiers, controller?.pipeNamespaces ?? []);
+  const pipeNamespaces = controller?.pipeNamespaces ?? [];
+  const services = await checkRecords(reader, records, tiers, pipeNamespaces);
+  if (services) await checkPipes(reader, records, services, pipeNamespaces);
 }
 
-async function addPermissions(reader: Reader, installation: Installation): Promise<void> {
-  const results = await checkPermissions(reader, installation);
-  const healthy = `The account of the ${installation.component}, ${userOf(installation)}, has all permissions that it needs.`;
-  if (results) reader.report.addOrOk("permissions", results, healthy);
-}
-
-/** Records, and the namespaces, PipeScalings and pipes that they are about. */
-async function checkTenants(
+/** @returns the services, or `undefined` if they cannot be read */
+async function checkRecords(
   reader: Reader,
   records: string,
   tiers: ReadonlySet<string> | undefined,
   pipeNamespaces: readonly string[],
-): Promise<void> {
+): Promise<readonly Service[] | undefined> {
   const { report } = reader;
-  const selection = { namespace: records, labelSelector: RESOURCE_LABEL };
+  const selection = { namespace: records, query: { labelSelector: RESOURCE_LABEL } };
   const configMaps = await reader.list<ConfigMap>("records", { resource: CONFIG_MAPS, ...selection });
   const secrets = await reader.list<Secret>("records", { resource: SECRETS, ...selection });
   const { organizations, services, keys, malformed } = readRecords(configMaps ?? [], secrets ?? [], records);
   const counts = `organizations ${organizations.length}, services ${services.length}, keys ${keys.length}`;
-  if (configMaps && configMaps.length > 0) {
-    report.addOrOk("records", malformed, `The records are well-formed: ${counts}.`);
-  } else {
-    report.add("records", malformed);
-  }
-  // The other checks need the records.
-  if (!configMaps) return;
+  const healthy = configMaps?.length ? `The records are well-formed: ${counts}.` : undefined;
+  report.add("records", malformed, healthy);
+  if (!configMaps) return undefined;
   if (configMaps.length === 0) report.add("records", [await withoutRecords(reader, records)]);
-  if (!tiers) report.add("services", [UNKNOWN_TIERS]);
-
-  const namespaces = await readNamespaces(
-    reader,
-    services.map(({ namespace }) => namespace),
-  );
+  if (!tiers) {
+    const message =
+      "Not checked: whether the tier of each organization exists, because the tiers cannot be read.";
+    report.add("services", [note(message, "Give the tiers file of the controller: --tiers-file")]);
+  }
+  const names = services.map(({ namespace }) => namespace);
+  const namespaces = await readNamespaces(reader, names);
   const references = { organizations, services, keys, tiers, namespaces, pipeNamespaces };
   report.add("services", checkReferences(references, records));
-
-  const byId = new Map(services.map((each) => [each.id, each]));
-  const list = { resource: PIPE_SCALINGS };
-  const objects = await reader.listIn<KubeObject & PipeScaling>("scalings", list, pipeNamespaces);
-  const scalings = objects.map(toPipeScalingView);
-  const pipes = await readPipes(reader, pipeNamespaces);
-  const autoscalers = await readAutoscalers(reader, pipeNamespaces);
-  const ofPipes = pipes.flatMap((pipe) => checkPipe(pipe, byId, actingOn(pipe, autoscalers)));
-  report.add("scalings", [
-    ...scalings.flatMap((each) => checkScaling(each, byId, records)),
-    ...checkUnscaled(services, scalings, pipes),
-  ]);
-  if (pipes.length > 0) report.addOrOk("pipes", ofPipes, `The pipes can be resized: ${pipes.length}.`);
+  return services;
 }
-
-const UNKNOWN_TIERS = note(
-  "Not checked: whether the tier of each organization exists, because the tiers cannot be read.",
-  "Give the tiers file of the controller: --tiers-file",
-);
 
 async function withoutRecords(reader: Reader, records: string): Promise<Result> {
   const state = (await readNamespaces(reader, [records])).get(records);
@@ -167,31 +142,47 @@ function stateOf(namespace: KubeObject | undefined): NamespaceState {
   return namespace.metadata.deletionTimestamp === undefined ? "active" : "terminating";
 }
 
-async function readPipes(reader: Reader, namespaces: readonly string[]): Promise<readonly DeploymentView[]> {
+/** PipeScalings, pipes, and the autoscalers that act on pipes. */
+async function checkPipes(
+  reader: Reader,
+  records: string,
+  services: readonly Service[],
+  namespaces: readonly string[],
+): Promise<void> {
+  const { report } = reader;
+  const byId = new Map(services.map((each) => [each.id, each]));
+  const list = { resource: PIPE_SCALINGS };
+  const objects = await reader.listIn<KubeObject & PipeScaling>("scalings", list, namespaces);
+  const scalings = objects.map(toPipeScalingView);
   const labelSelector = `${TYPE_LABEL}=${DATABASE_TYPE},${SERVICE_LABEL}`;
-  const selection = { resource: DEPLOYMENTS, labelSelector };
+  const selection = { resource: DEPLOYMENTS, query: { labelSelector } };
   const deployments = await reader.listIn<Deployment>("pipes", selection, namespaces);
-  return deployments.map(toDeploymentView).filter(({ isBeingDeleted }) => !isBeingDeleted);
+  const pipes = deployments.map(toDeploymentView).filter(({ isBeingDeleted }) => !isBeingDeleted);
+  const autoscalers = await readAutoscalers(reader, namespaces);
+  const results = pipes.flatMap((pipe) => checkPipe(pipe, byId, actingOn(pipe, autoscalers)));
+  report.add("scalings", [
+    ...scalings.flatMap((each) => checkScaling(each, byId, records) ?? []),
+    ...checkUnscaled(services, scalings, pipes),
+  ]);
+  if (pipes.length > 0) report.add("pipes", results, `The pipes can be resized: ${pipes.length}.`);
 }
 
-async function readAutoscalers(
-  reader: Reader,
-  namespaces: readonly string[],
-): Promise<readonly AutoscalerView[]> {
+async function readAutoscalers(reader: Reader, namespaces: readonly string[]): Promise<AutoscalerView[]> {
   type Horizontal = Parameters<typeof toHorizontalAutoscalerView>[0];
   type Vertical = Parameters<typeof toVerticalAutoscalerView>[0];
-  const horizontal = { resource: HORIZONTAL_AUTOSCALERS };
-  const vertical = { resource: VERTICAL_AUTOSCALERS };
+  const [horizontal, vertical] = [{ resource: HORIZONTAL_AUTOSCALERS }, { resource: VERTICAL_AUTOSCALERS }];
   return [
     ...(await reader.listIn<Horizontal>("pipes", horizontal, namespaces)).map(toHorizontalAutoscalerView),
     ...(await reader.listIn<Vertical>("pipes", vertical, namespaces)).map(toVerticalAutoscalerView),
   ];
 }
 
-function actingOn(pipe: DeploymentView, autoscalers: readonly AutoscalerView[]): readonly AutoscalerView[] {
-  const { name, namespace } = pipe.metadata;
-  const container = "problem" in pipe.container ? "" : pipe.container.name;
+function actingOn({ metadata, container }: DeploymentView, autoscalers: readonly AutoscalerView[]) {
+  const containerName = "problem" in container ? "" : container.name;
   return autoscalers.filter(
-    (each) => each.metadata.namespace === namespace && each.deployment === name && actsOn(each, container),
+    (each) =>
+      each.metadata.namespace === metadata.namespace &&
+      each.deployment === metadata.name &&
+      actsOn(each, containerName),
   );
 }

@@ -54,43 +54,11 @@ export function checkCrd(crd: Crd | undefined): Result {
   }
   // As the API server returns it: plain data.
   const own: Crd = JSON.parse(JSON.stringify(crdManifest()));
-  const ownSchema = own.spec.versions[0]?.schema;
-  if (isDeepStrictEqual(installed.schema, ownSchema)) {
+  if (isDeepStrictEqual(installed.schema, own.spec.versions[0]?.schema)) {
     return ok(`The CRD of PipeScaling is that of this release (${VERSION}).`);
-  }
-  return compareFields(fieldsOf(installed.schema), fieldsOf(ownSchema));
-}
-
-function compareFields(installed: readonly string[], own: readonly string[]): Result {
-  const absent = own.find((field) => !installed.includes(field));
-  const added = installed.find((field) => !own.includes(field));
-  if (absent !== undefined && added === undefined) {
-    return warning(
-      `The CRD of PipeScaling in the cluster is older than this program: it has no ${absent}.`,
-      `Update it: ${INSTALL}`,
-    );
-  }
-  if (added !== undefined && absent === undefined) {
-    return warning(
-      `The CRD of PipeScaling in the cluster is newer than this program, which does not know ${added}.`,
-      "Use the pipe-scaling of the installed release.",
-    );
   }
   return warning(
     "The CRD of PipeScaling in the cluster differs from that of this program: it was changed, or is of another release.",
-    `Unless that is intended, restore it: ${INSTALL}`,
+    `Use the pipe-scaling of the installed release. If it reports this, too, restore the CRD: ${INSTALL}`,
   );
-}
-
-/** The properties of a schema by their paths: `spec.suspend`. */
-function fieldsOf(schema: unknown, parent = ""): string[] {
-  if (Array.isArray(schema)) return schema.flatMap((each) => fieldsOf(each, parent));
-  if (typeof schema !== "object" || schema === null) return [];
-  return Object.entries(schema).flatMap(([key, value]) => {
-    if (key !== "properties") return fieldsOf(value, parent);
-    return Object.entries(value).flatMap(([name, inner]) => {
-      const path = parent === "" ? name : `${parent}.${name}`;
-      return [path, ...fieldsOf(inner, path)];
-    });
-  });
 }

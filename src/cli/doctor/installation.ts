@@ -51,7 +51,8 @@ interface ProcessDeployment extends KubeObject {
 
 /** The processes in any namespace; `undefined` without the permission. */
 export async function findInstallations(reader: Reader): Promise<readonly Installation[] | undefined> {
-  const selection = { resource: DEPLOYMENTS, labelSelector: `${COMPONENT} in (api, controller)` };
+  const labelSelector = `${COMPONENT} in (api, controller)`;
+  const selection = { resource: DEPLOYMENTS, query: { labelSelector } };
   const deployments = await reader.list<ProcessDeployment>("installation", selection);
   return deployments?.flatMap((each) => installationOf(each) ?? []);
 }
@@ -115,7 +116,7 @@ export function checkInstallations(
         "Install the whole chart: helm upgrade --install",
       ),
     ),
-    ...ours.flatMap((each) => [checkReadiness(each), ...checkVersion(each, ownVersion)]),
+    ...ours.flatMap((each) => [checkReadiness(each), checkVersion(each, ownVersion) ?? []].flat()),
   ];
 }
 
@@ -141,14 +142,12 @@ function checkReadiness({ component, namespace, name, ready, updated, replicas }
   );
 }
 
-function checkVersion({ component, version }: Installation, ownVersion: string): Result[] {
-  if (version === undefined || version === ownVersion) return [];
-  return [
-    warning(
-      `The ${component} has version ${version}, and this program ${ownVersion}, so its checks may not apply.`,
-      `Use pipe-scaling ${version}, or upgrade the installation.`,
-    ),
-  ];
+function checkVersion({ component, version }: Installation, ownVersion: string): Result | undefined {
+  if (version === undefined || version === ownVersion) return undefined;
+  return warning(
+    `The ${component} has version ${version}, and this program ${ownVersion}, so its checks may not apply.`,
+    `Use pipe-scaling ${version}, or upgrade the installation.`,
+  );
 }
 
 /** Names of the tiers of an installed controller; `undefined` if its ConfigMap cannot be read. */

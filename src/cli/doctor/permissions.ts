@@ -78,29 +78,27 @@ interface Permissions {
 
 export type Component = keyof typeof PERMISSIONS;
 
-interface Claim {
-  readonly permission: Permission;
+interface Claim extends Permission {
   /** Empty for all. */
   readonly namespace: string;
 }
 
 /** Asks the API server whether the account of a process has its permissions; `undefined` if you may not ask. */
-export async function checkPermissions(
-  reader: Reader,
-  { component, account, namespace, records, pipeNamespaces }: Installation,
-): Promise<Result[] | undefined> {
-  const user = userOf({ account, namespace });
-  const { records: inRecords, cluster: inCluster, pipes } = PERMISSIONS[component];
-  const namespaces = pipeNamespaces.length === 0 ? [""] : pipeNamespaces;
-  const claims = [
-    ...inRecords.map((permission): Claim => ({ permission, namespace: records })),
-    ...inCluster.map((permission): Claim => ({ permission, namespace: "" })),
-    ...namespaces.flatMap((each) => pipes.map((permission): Claim => ({ permission, namespace: each }))),
+export function checkPermissions(reader: Reader, installation: Installation): Promise<Result[] | undefined> {
+  const { component, records, pipeNamespaces } = installation;
+  const permissions: Permissions = PERMISSIONS[component];
+  const scopes = [
+    { needed: permissions.records, namespaces: [records] },
+    { needed: permissions.cluster, namespaces: [""] },
+    { needed: permissions.pipes, namespaces: pipeNamespaces.length === 0 ? [""] : pipeNamespaces },
   ];
-  return await reader.allowed(
+  const claims = scopes.flatMap(({ needed, namespaces }) =>
+    namespaces.flatMap((namespace) => needed.map((permission): Claim => ({ ...permission, namespace }))),
+  );
+  return reader.allowed(
     "permissions",
     "check the permissions of others (create subjectaccessreviews)",
-    Promise.all(claims.map((claim) => checkClaim(reader, component, user, claim))).then((all) => all.flat()),
+    Promise.all(claims.map((claim) => checkClaim(reader, installation, claim))).then((all) => all.flat()),
   );
 }
 
@@ -108,17 +106,19 @@ export function userOf({ account, namespace }: Pick<Installation, "account" | "n
   return `system:serviceaccount:${namespace}:${account}`;
 }
 
-async function checkClaim(reader: Reader, component: string, user: string, claim: Claim): Promise<Result[]> {
-  const { group, resource, verbs, without, optional } = claim.permission;
-  const allowed = await Promise.all(verbs.map((verb) => isAllowed(reader, user, claim, verb)));
+async function checkClaim(reader: Reader, installation: Installation, claim: Claim): Promise<Result[]> {
+  const { group, resource, verbs, without, optional, namespace } = claim;
+  const allowed = await Promise.all(verbs.map((verb) => isAllowed(reader, installation, claim, verb)));
   const denied = verbs.filter((_, at) => !allowed[at]);
   if (denied.length === 0) return [];
   const [name, subresource] = resource.split("/");
   const kind = `${name}${group === "" ? "" : `.${group}`}${subresource ? `/${subresource}` : ""}`;
-  const where = claim.namespace === "" ? "in all namespaces" : `in ${claim.namespace}`;
-  const message = `The account of the ${component}, ${user}, may not ${denied.join(", ")} ${kind} ${where}, so ${without}.`;
-  if (optional !== undefined)
+  const where = namespace === "" ? "in all namespaces" : `in ${namespace}`;
+  const account = `The account of the ${installation.component}, ${userOf(installation)},`;
+  const message = `${account} may not ${denied.join(", ")} ${kind} ${where}, so ${without}.`;
+  if (optional !== undefined) {
     return [note(message, `Unless this is intended: helm upgrade with ${optional}=true.`)];
+  }
   return [
     error(
       message,
@@ -129,28 +129,22 @@ async function checkClaim(reader: Reader, component: string, user: string, claim
 
 async function isAllowed(
   { client, signal }: Reader,
-  user: string,
-  { permission, namespace }: Claim,
+  installation: Installation,
+  claim: Claim,
   verb: string,
 ): Promise<boolean> {
-  const [resource, subresource] = permission.resource.split("/");
-  const { group, name } = permission;
+  const { group, name, namespace } = claim;
+  const [resource, subresource] = claim.resource.split("/");
+  const accounts = "system:serviceaccounts";
+  const spec = {
+    user: userOf(installation),
+    groups: [accounts, `${accounts}:${installation.namespace}`, "system:authenticated"],
+    resourceAttributes: { group, resource, subresource, name, verb, namespace },
+  };
   const review: { readonly status?: { readonly allowed?: boolean } } = await client.json({
     method: "POST",
     path: "/apis/authorization.k8s.io/v1/subjectaccessreviews",
-    body: {
-      apiVersion: "authorization.k8s.io/v1",
-      kind: "SubjectAccessReview",
-      spec: {
-        user,
-        groups: [
-          "system:serviceaccounts",
-          `system:serviceaccounts:${user.split(":")[2]}`,
-          "system:authenticated",
-        ],
-        resourceAttributes: { group, resource, subresource, name, verb, namespace },
-      },
-    },
+    body: { apiVersion: "authorization.k8s.io/v1", kind: "SubjectAccessReview", spec },
     signal,
   });
   return review.status?.allowed === true;

@@ -12,45 +12,45 @@ import { error, note, type Result, warning } from "./result.ts";
 /** By their ids. */
 export type Services = ReadonlyMap<string, Service>;
 
-/** Checks that a PipeScaling belongs to a service, and its state. */
-export function checkScaling(scaling: PipeScalingView, services: Services, records: string): Result[] {
+/** Checks that a PipeScaling belongs to a service, and its state; `undefined` if there is nothing to report. */
+export function checkScaling(
+  scaling: PipeScalingView,
+  services: Services,
+  records: string,
+): Result | undefined {
   const { name, namespace } = scaling.metadata;
   const remove = `kubectl delete ${PLURAL} ${name} --namespace ${namespace} (no pipe is resized)`;
   const flag = recordsFlag(records);
   const service = services.get(name);
   if (!service) {
-    return [
-      warning(
-        `The ${KIND} ${namespace}/${name} belongs to a service without a well-formed record: it has no effect.`,
-        `Create the record (pipe-scaling admin service create --id ${name}${flag} …), or ${remove}.`,
-      ),
-    ];
+    return warning(
+      `The ${KIND} ${namespace}/${name} belongs to a service without a well-formed record: it has no effect.`,
+      `Create the record (pipe-scaling admin service create --id ${name}${flag} …), or ${remove}.`,
+    );
   }
   if (service.namespace !== namespace) {
-    return [
-      warning(
-        `The ${KIND} ${namespace}/${name} is not in ${service.namespace}, the namespace of the pipes of ${service.name}: it has no effect.`,
-        `${remove}.`,
-      ),
-    ];
+    return warning(
+      `The ${KIND} ${namespace}/${name} is not in ${service.namespace}, the namespace of the pipes of ${service.name}: it has no effect.`,
+      `${remove}.`,
+    );
   }
   const { state, reason, message } = viewOf(service.name, scaling);
   const status = `pipe-scaling status ${service.id}${flag}`;
   if (state === "failed") {
-    return [
-      error(`The rescale of ${service.name} failed (${reason}): ${message}`, `${status} shows what to do.`),
-    ];
+    return error(
+      `The rescale of ${service.name} failed (${reason}): ${message}`,
+      `${status} shows what to do.`,
+    );
   }
   if (reason === NOT_OBSERVED_YET) {
-    return [
-      warning(`${service.name}: ${message}`, `If this lasts, check the result for the lease, and ${status}`),
-    ];
+    return warning(
+      `${service.name}: ${message}`,
+      `If this lasts, check the result for the lease, and ${status}`,
+    );
   }
-  if (state !== "suspended") return [];
+  if (state !== "suspended") return undefined;
   const since = currentCondition(scaling.status.conditions ?? [])?.lastTransitionTime;
-  return [
-    note(`The pipes of ${service.name} are suspended since ${since}.`, `${status} shows how to resume.`),
-  ];
+  return note(`The pipes of ${service.name} are suspended since ${since}.`, `${status} shows how to resume.`);
 }
 
 /** Checks that a pipe belongs to a service, can be resized, and is not changed by others. */

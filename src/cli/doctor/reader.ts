@@ -1,7 +1,8 @@
 import type { KubeClient } from "../../kube/client.ts";
 import { isCode } from "../../kube/errors.ts";
 import type { KubeObject } from "../../kube/objects.ts";
-import { listAll, type Selection } from "../status/list.ts";
+import { listAll, type Selection } from "../list.ts";
+import { unlessCode } from "../unless-code.ts";
 import { type Check, note, type Report } from "./result.ts";
 
 /** Reads the cluster with the permissions of the kubeconfig; without a permission it adds a note to the report. */
@@ -21,14 +22,14 @@ export class Reader {
     const read = async (): Promise<{ readonly object: T | undefined }> => ({
       object: await this.client.json<T>({ path, signal: this.signal }),
     });
-    return this.allowed(check, what, orNotFound(read(), { object: undefined }));
+    return this.allowed(check, what, unlessCode(404, read(), { object: undefined }));
   }
 
   /** In one namespace, or in all. A kind that the cluster does not know has no objects. */
   list<T extends KubeObject>(check: Check, selection: Selection): Promise<readonly T[] | undefined> {
     const { resource, namespace } = selection;
     const where = namespace === undefined ? "in all namespaces" : `in ${namespace}`;
-    const read = orNotFound(listAll<T>(this.client, selection, this.signal), []);
+    const read = unlessCode(404, listAll<T>(this.client, selection, this.signal), []);
     return this.allowed(check, `list ${resource.plural} ${where}`, read);
   }
 
@@ -56,14 +57,5 @@ export class Reader {
       ]);
       return undefined;
     }
-  }
-}
-
-async function orNotFound<T>(reading: Promise<T>, absent: T): Promise<T> {
-  try {
-    return await reading;
-  } catch (error) {
-    if (isCode(error, 404)) return absent;
-    throw error;
   }
 }

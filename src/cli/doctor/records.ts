@@ -29,8 +29,12 @@ export function readRecords(
   namespace: string,
 ): ReadRecords {
   const malformed: Result[] = [];
-  const check = <T>(kind: string, { metadata: { name } }: KubeObject, parsed: readonly Parsed<T>[]): T[] =>
-    parsed.flatMap((each) => {
+  const wellFormed = <T>(
+    kind: string,
+    { metadata: { name } }: KubeObject,
+    parsed: Iterable<Parsed<T>>,
+  ): T[] =>
+    [...parsed].flatMap((each) => {
       if (each.ok) return [each.value];
       const remedy = `kubectl edit ${kind} ${name} --namespace ${namespace}`;
       malformed.push(error(`The ${kind} ${name} is malformed: ${each.problem}.`, remedy));
@@ -40,34 +44,38 @@ export function readRecords(
   const services: Service[] = [];
   for (const object of configMaps) {
     const { metadata, data } = object;
-    const kind = metadata.labels?.[RESOURCE_LABEL];
-    const checkAll = (parsed: readonly Parsed<unknown>[]) => check("configmap", object, parsed);
-    switch (kind) {
+    switch (metadata.labels?.[RESOURCE_LABEL]) {
       case "organization":
-        organizations.push(...check("configmap", object, [parseOrganization(metadata.name, data)]));
+        organizations.push(...wellFormed("configmap", object, [parseOrganization(metadata.name, data)]));
         break;
       case "service":
-        services.push(...check("configmap", object, [parseService(metadata.name, metadata.labels, data)]));
-        break;
-      case "members":
-        checkAll([...parseMembers(data).values()]);
-        break;
-      case "backup":
-        checkAll([parseBackup(metadata.name, data)]);
-        break;
-      case "key-usage":
-        checkAll([...parseKeyUsage(data).values()]);
+        services.push(
+          ...wellFormed("configmap", object, [parseService(metadata.name, metadata.labels, data)]),
+        );
         break;
       default:
-        checkAll([
-          { ok: false, problem: `the label ${RESOURCE_LABEL} is "${kind}", which is no kind of record` },
-        ]);
+        wellFormed("configmap", object, parseOther(object));
     }
   }
   const keys = secrets.flatMap((object) =>
-    check("secret", object, [parseApiKey(object.metadata.labels, object.data)]),
+    wellFormed("secret", object, [parseApiKey(object.metadata.labels, object.data)]),
   );
   return { organizations, services, keys, malformed };
+}
+
+/** Records that no other record refers to. */
+function parseOther({ metadata, data }: ConfigMap): Iterable<Parsed<unknown>> {
+  const kind = metadata.labels?.[RESOURCE_LABEL];
+  switch (kind) {
+    case "members":
+      return parseMembers(data).values();
+    case "backup":
+      return [parseBackup(metadata.name, data)];
+    case "key-usage":
+      return parseKeyUsage(data).values();
+    default:
+      return [{ ok: false, problem: `the label ${RESOURCE_LABEL} is "${kind}", which is no kind of record` }];
+  }
 }
 
 export type NamespaceState = "active" | "terminating" | "missing";
@@ -100,12 +108,12 @@ export function checkReferences(references: References, records: string): Result
     ...services.flatMap((service) => {
       const { id, name, organizationId } = service;
       const edit = `kubectl edit configmap ${serviceConfigMapName(id)} --namespace ${records}`;
-      const inNamespace = checkNamespace(service, references, edit);
+      const inNamespace = checkNamespace(service, references, edit) ?? [];
       if (known.has(organizationId)) return inNamespace;
       const message = `The service ${name} (${id}) belongs to the organization ${organizationId}, which has no well-formed record, so its pipes are not resized.`;
       const configMap = organizationConfigMapName(organizationId);
       const remedy = `Create the ConfigMap ${configMap} (${create(organizationId)}), or correct the label: ${edit}`;
-      return [error(message, remedy), ...inNamespace];
+      return [error(message, remedy)].concat(inNamespace);
     }),
     ...keys
       .filter(({ organizationId }) => !known.has(organizationId))
@@ -118,34 +126,29 @@ export function checkReferences(references: References, records: string): Result
   ];
 }
 
+/** Checks the namespace of a service's pipes; `undefined` if it is fine, or cannot be read. */
 function checkNamespace(
   { id, name, namespace }: Service,
   { namespaces, pipeNamespaces }: References,
   edit: string,
-): Result[] {
+): Result | undefined {
   const service = `The service ${name} (${id})`;
   const state = namespaces.get(namespace);
   if (state === "missing") {
-    return [
-      error(
-        `${service} names the namespace ${namespace} for its pipes, which does not exist.`,
-        `kubectl create namespace ${namespace}, or name another one: ${edit}`,
-      ),
-    ];
+    return error(
+      `${service} names the namespace ${namespace} for its pipes, which does not exist.`,
+      `kubectl create namespace ${namespace}, or name another one: ${edit}`,
+    );
   }
   if (state === "terminating") {
-    return [
-      warning(
-        `${service} has its pipes in the namespace ${namespace}, which is being deleted: they are not resized.`,
-        `When its pipes run in another namespace: ${edit}`,
-      ),
-    ];
+    return warning(
+      `${service} has its pipes in the namespace ${namespace}, which is being deleted: they are not resized.`,
+      `When its pipes run in another namespace: ${edit}`,
+    );
   }
-  if (pipeNamespaces.length === 0 || pipeNamespaces.includes(namespace)) return [];
-  return [
-    error(
-      `${service} has its pipes in the namespace ${namespace}, which the controller does not watch.`,
-      "Add it to pipes.namespaces in the values of the chart: helm upgrade.",
-    ),
-  ];
+  if (pipeNamespaces.length === 0 || pipeNamespaces.includes(namespace)) return undefined;
+  return error(
+    `${service} has its pipes in the namespace ${namespace}, which the controller does not watch.`,
+    "Add it to pipes.namespaces in the values of the chart: helm upgrade.",
+  );
 }

@@ -58,14 +58,10 @@ export class Report {
     return this.#results.filter((each) => each.severity === severity).length;
   }
 
-  add(check: Check, results: readonly Result[]): void {
-    this.#results.push(...results.map((each) => ({ ...each, check })));
-  }
-
-  /** Adds an `ok` if the results have no error and no warning. */
-  addOrOk(check: Check, results: readonly Result[], message: string): void {
-    this.add(check, results);
+  /** @param healthy message of an `ok`, which is added if the results have no error and no warning */
+  add(check: Check, results: readonly Result[], healthy?: string): void {
     const isHealthy = !results.some(({ severity }) => severity === "error" || severity === "warning");
-    if (isHealthy) this.add(check, [ok(message)]);
+    const all = healthy !== undefined && isHealthy ? [...results, ok(healthy)] : results;
+    this.#results.push(...all.map((each) => ({ ...each, check })));
   }
 }

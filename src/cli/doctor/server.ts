@@ -7,9 +7,6 @@ import { error, note, ok, type Result, warning } from "./result.ts";
 /** As in the chart (kubeVersion): older servers do not support some rules of the CRD. */
 const MIN_MINOR = 30;
 
-const ROUNDS = 5;
-/** Ten times the usual latency within a data center. */
-const SLOW_MS = 200;
 /** Noticeable in the times that commands print. */
 const MAX_SKEW_MS = 5000;
 
@@ -19,38 +16,20 @@ interface Version {
   readonly gitVersion: string;
 }
 
-/** Version and latency of the API server. Throws if it cannot be reached. */
+/** Checks the version of the API server. Throws if it cannot be reached. */
 export async function checkServer(
   client: Pick<KubeClient, "json" | "server">,
-  clock: Clock,
   signal: AbortSignal,
-): Promise<Result[]> {
-  const latencies: number[] = [];
-  let version: Version = { major: "", minor: "", gitVersion: "unknown" };
-  for (let round = 0; round < ROUNDS; round++) {
-    const startedAt = clock.monotonic();
-    version = await client.json<Version>({ path: "/version", signal });
-    latencies.push(clock.monotonic() - startedAt);
-  }
-  const { major, minor, gitVersion } = version;
+): Promise<Result> {
+  const { major, minor, gitVersion } = await client.json<Version>({ path: "/version", signal });
   // Vendors append to it: "31+".
   const isSupported = major === "1" && Number.parseInt(minor, 10) >= MIN_MINOR;
-  const medianMs = latencies.toSorted((a, b) => a - b)[Math.floor(ROUNDS / 2)] ?? 0;
-  const latency = `${Math.max(1, Math.round(medianMs))} ms`;
-  return [
-    isSupported
-      ? ok(`${client.server} is reachable and runs Kubernetes ${gitVersion}.`)
-      : error(
-          `The cluster runs Kubernetes ${gitVersion}, but the CRD needs 1.${MIN_MINOR} or later.`,
-          "Upgrade the control plane of the cluster.",
-        ),
-    medianMs < SLOW_MS
-      ? ok(`The API server responds in ${latency}.`)
-      : warning(
-          `The API server takes ${latency} for the simplest request.`,
-          "If the network is not the cause, check the load of the control plane: kubectl get --raw /metrics",
-        ),
-  ];
+  return isSupported
+    ? ok(`${client.server} is reachable and runs Kubernetes ${gitVersion}.`)
+    : error(
+        `The cluster runs Kubernetes ${gitVersion}, but the CRD needs 1.${MIN_MINOR} or later.`,
+        "Upgrade the control plane of the cluster.",
+      );
 }
 
 /** The result if the API server does not respond, or rejects the requests; any other error is rethrown. */

@@ -7,39 +7,35 @@ import type { Io } from "../io.ts";
 import type { Row } from "../output.ts";
 import { painter } from "../style.ts";
 import { frame } from "../view/render.ts";
-import { labeled, padded } from "../view/text.ts";
+import { labeled, lineWidth, padded } from "../view/text.ts";
 import { roughly } from "../view/time.ts";
 import { currentCondition } from "./scaling-view.ts";
-import type { Organizations, ServiceStatus } from "./services.ts";
+import type { ServiceStatus } from "./services.ts";
 
-export interface PrintContext {
-  readonly organizations: Organizations;
-  /** Namespace of the records. */
-  readonly records: string;
-  readonly nowMs: number;
-}
+export const TABLE_COLUMNS = [
+  ...["name", "organization", "desired", "effective", "pipes", "state", "since", "reason"],
+];
 
 /** A row of the table of all services. */
-export function tableRow(status: ServiceStatus, { organizations, nowMs }: PrintContext): Row {
-  const { service, view } = status;
+export function tableRow(status: ServiceStatus): Row {
+  const { service, organization, view } = status;
   const since = sinceOf(status);
   return {
     name: service.name,
-    organization: organizations.get(service.organizationId)?.name ?? service.organizationId,
+    organization: organization?.name ?? service.organizationId,
     desired: view.desired && describeSize(view.desired),
     effective: view.effective && describeSize(view.effective),
     pipes: view.pipes.total === 0 ? undefined : `${view.pipes.updated}/${view.pipes.total}`,
     state: view.state,
-    since: since && roughly(nowMs - since.getTime()),
-    reason: view.reason === "" ? undefined : view.reason,
+    since: since && roughly(Date.now() - since.getTime()),
+    reason: view.reason || undefined,
   };
 }
 
 /** For programs: names and sizes as in the API and the PipeScaling. */
-export function dataRow(status: ServiceStatus, organizations: Organizations): Row {
-  const { service, view, scaling } = status;
+export function dataRow(status: ServiceStatus): Row {
+  const { service, organization, view, scaling } = status;
   const { id, name, namespace, organizationId } = service;
-  const organization = organizations.get(organizationId);
   const { state, reason, message, source, requestId, startedAt, completedAt, retryAt } = view;
   const { conditions = [], failures = [], limits } = scaling?.status ?? {};
   return {
@@ -63,31 +59,26 @@ function sizeFields(size: Size | undefined): Row | undefined {
 
 const LABEL_COLUMNS = 14;
 
-/** One service for people: the frame of the live view, its details, and the next steps. */
-export function printService(
-  io: Pick<Io, "out" | "terminal">,
-  status: ServiceStatus,
-  context: PrintContext,
-): void {
-  const { terminal } = io;
-  // In a pipe lines are not broken.
-  const columns = terminal.output ? terminal.columns() : Number.MAX_SAFE_INTEGER;
+/**
+ * One service for people: the frame of the live view, its details, and the next steps.
+ *
+ * @param records their namespace
+ */
+export function printService(io: Pick<Io, "out" | "terminal">, status: ServiceStatus, records: string): void {
+  const columns = lineWidth(io);
   const paint = painter(io);
-  const steps = nextSteps(status, context.records).map((step) => ["NEXT", step] as const);
-  const details = [...detailsOf(status, context), ...steps].flatMap(([label, text]) =>
+  const nowMs = Date.now();
+  const steps = nextSteps(status, records).map((step) => ["NEXT", step] as const);
+  const details = [...detailsOf(status, nowMs), ...steps].flatMap(([label, text]) =>
     labeled(paint("bold", label) + padded(label, LABEL_COLUMNS).slice(label.length), text, columns),
   );
-  const lines = [...frame(status.view, context.nowMs, { columns, paint }), "", ...details];
+  const lines = [...frame(status.view, nowMs, { columns, paint }), "", ...details];
   io.out(lines.map((line) => `${line}\n`).join(""));
 }
 
-function detailsOf(
-  status: ServiceStatus,
-  { organizations, nowMs }: PrintContext,
-): (readonly [label: string, text: string])[] {
-  const { service, view, scaling } = status;
+function detailsOf(status: ServiceStatus, nowMs: number): (readonly [label: string, text: string])[] {
+  const { service, organization, view, scaling } = status;
   const { conditions = [], failures = [], limits } = scaling?.status ?? {};
-  const organization = organizations.get(service.organizationId);
   const since = sinceOf(status);
   const state = [view.state, since ? `for ${roughly(nowMs - since.getTime())}` : "", view.reason];
   const details: (readonly [string, string | undefined])[] = [

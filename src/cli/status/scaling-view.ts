@@ -1,34 +1,28 @@
 import { type PipeScalingView, requestedSize } from "../../controller/observe/pipe-scaling-view.ts";
 import type { Condition, PipeScalingStatus } from "../../crd/pipe-scaling.ts";
-import { scalingRequestFor } from "../../crd/scaling-request.ts";
 import type { Size } from "../../domain/size.ts";
-import type { Organization } from "../../records/organization.ts";
 import { NOT_OBSERVED_YET, type RescaleState, type RescaleView } from "../view/rescale-view.ts";
 
 /**
  * The rescale of a service as its PipeScaling reports it.
  *
  * @param service its name
- * @param oldTier tier that its organization no longer has: to be scaled by that tier is not the outcome
  */
-export function viewOf(service: string, scaling: PipeScalingView | undefined, oldTier?: string): RescaleView {
+export function viewOf(service: string, scaling: PipeScalingView | undefined): RescaleView {
   const { desired, effective, pipes, propagation, failures = [] } = scaling?.status ?? {};
   const isCurrent = scaling !== undefined && isObserved(scaling);
-  const wanted = scaling && desiredSize(scaling);
-  const retries = failures.flatMap(({ nextRetryAt }) => (nextRetryAt ? [Date.parse(nextRetryAt)] : []));
+  const [retryAt] = failures.flatMap(({ nextRetryAt }) => nextRetryAt ?? []).toSorted();
   return {
     service,
-    desired: wanted,
+    desired: scaling && desiredSize(scaling),
     source: isCurrent ? desired?.source : undefined,
     effective: sizeIn(effective),
     pipes: { total: pipes?.total ?? 0, updated: pipes?.updated ?? 0 },
     startedAt: dateIn(propagation?.startedAt),
     completedAt: dateIn(propagation?.completedAt),
-    requestId: isCurrent
-      ? propagation?.requestId
-      : wanted && scalingRequestFor(wanted, scaling?.requestAnnotation)?.requestId,
-    ...stateOf(scaling, oldTier),
-    retryAt: retries.length === 0 ? undefined : new Date(Math.min(...retries)),
+    requestId: isCurrent ? propagation?.requestId : undefined,
+    ...stateOf(scaling),
+    retryAt: dateIn(retryAt),
     pending: isCurrent ? (pipes?.pending ?? []) : [],
   };
 }
@@ -44,35 +38,19 @@ function isObserved({ metadata, status }: PipeScalingView): boolean {
   return status.observedGeneration === metadata.generation;
 }
 
-/** The tier in the status, if its organization has another one now. */
-export function oldTierOf(
-  scaling: PipeScalingView | undefined,
-  organization: Pick<Organization, "tier"> | undefined,
-): string | undefined {
-  const tier = scaling?.status.tier;
-  return organization && organization.tier !== tier ? tier : undefined;
-}
-
-type State = Pick<RescaleView, "state" | "reason" | "message">;
-
-function stateOf(scaling: PipeScalingView | undefined, oldTier: string | undefined): State {
+function stateOf(scaling: PipeScalingView | undefined): Pick<RescaleView, "state" | "reason" | "message"> {
   if (!scaling) {
     const message = "There is no PipeScaling: the controller has not seen a pipe of this service yet.";
     return { state: "unknown", reason: "NoPipeScaling", message };
   }
-  const { conditions = [], observedGeneration = -1, tier } = scaling.status;
-  if (observedGeneration < 0) return notObserved("unknown", "the PipeScaling");
-  if (!isObserved(scaling)) return notObserved("propagating", "the newest change");
-  const state = stateIn(conditions);
-  // A change of the tier does not change the generation of the PipeScaling.
-  const isOld = state === "scaled" && oldTier !== undefined && tier === oldTier;
-  if (isOld) return notObserved("propagating", "the new tier of the organization");
+  const { conditions = [], observedGeneration = -1 } = scaling.status;
+  if (!isObserved(scaling)) {
+    const isNew = observedGeneration < 0;
+    const message = `No controller has observed the ${isNew ? "PipeScaling" : "newest change"} yet.`;
+    return { state: isNew ? "unknown" : "propagating", reason: NOT_OBSERVED_YET, message };
+  }
   const { reason, message } = currentCondition(conditions) ?? { reason: "", message: "" };
-  return { state, reason, message };
-}
-
-function notObserved(state: RescaleState, what: string): State {
-  return { state, reason: NOT_OBSERVED_YET, message: `No controller has observed ${what} yet.` };
+  return { state: stateIn(conditions), reason, message };
 }
 
 /** The condition with the most to say: Stalled or Reconciling if one is True, otherwise Ready. */

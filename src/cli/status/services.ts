@@ -6,33 +6,48 @@ import type { KubeClient } from "../../kube/client.ts";
 import { isCode } from "../../kube/errors.ts";
 import type { ConfigMap, KubeObject } from "../../kube/objects.ts";
 import type { Organization } from "../../records/organization.ts";
-import { parseService, type Service, serviceConfigMapName } from "../../records/service.ts";
+import { type Service, serviceConfigMapName } from "../../records/service.ts";
+import { malformedRecord, SERVICES } from "../admin/kinds.ts";
+import type { Records } from "../admin/records.ts";
 import { PROGRAM } from "../command.ts";
 import { recordsFlag } from "../common-options.ts";
 import { CliError } from "../failure.ts";
+import { listAll, type Selection } from "../list.ts";
+import { unlessCode } from "../unless-code.ts";
 import type { RescaleView } from "../view/rescale-view.ts";
-import { listAll, type Selection } from "./list.ts";
-import { oldTierOf, viewOf } from "./scaling-view.ts";
+import { viewOf } from "./scaling-view.ts";
 
-/** By their ids. */
+/** Well-formed organizations by their ids. */
 export type Organizations = ReadonlyMap<string, Organization>;
 
 export interface ServiceStatus {
   readonly service: Service;
+  /** Absent if its record is missing or malformed. */
+  readonly organization: Organization | undefined;
   readonly scaling: PipeScalingView | undefined;
   readonly view: RescaleView;
 }
 
 /** @throws CliError if the cluster has no CRD, and KubeApiError if PipeScalings may not be listed */
-export async function readServiceStatus(
+export async function readStatus(
   client: KubeClient,
   service: Service,
-  oldTier: string | undefined,
+  organizations: Organizations,
   signal: AbortSignal,
 ): Promise<ServiceStatus> {
-  const { id, namespace, name } = service;
-  const [scaling] = await listScalings(client, { namespace, fieldSelector: `metadata.name=${id}` }, signal);
-  return { service, scaling, view: viewOf(name, scaling, oldTier) };
+  const { id, namespace } = service;
+  const selection = { namespace, query: { fieldSelector: `metadata.name=${id}` } };
+  const [scaling] = await listScalings(client, selection, signal);
+  return statusOf(service, organizations, scaling);
+}
+
+function statusOf(
+  service: Service,
+  organizations: Organizations,
+  scaling: PipeScalingView | undefined,
+): ServiceStatus {
+  const organization = organizations.get(service.organizationId);
+  return { service, organization, scaling, view: viewOf(service.name, scaling) };
 }
 
 /** Reads all PipeScalings at once if that is allowed, otherwise namespace by namespace. */
@@ -43,20 +58,19 @@ export async function readStatuses(
   signal: AbortSignal,
 ): Promise<ServiceStatus[]> {
   const list = (namespace: string | undefined) =>
-    unlessForbidden(listScalings(client, { namespace }, signal));
+    unlessCode(403, listScalings(client, { namespace }, signal), undefined);
   const everywhere = await list(undefined);
   const namespaces = everywhere ? [] : [...new Set(services.map(({ namespace }) => namespace))];
   const lists = await Promise.all(namespaces.map(list));
   const forbidden = new Set(namespaces.filter((_, at) => lists[at] === undefined));
-  const found = everywhere ?? lists.flatMap((scalings) => scalings ?? []);
-  const scalings = new Map(found.map((scaling) => [keyOf(scaling.metadata), scaling]));
+  const all = everywhere ?? lists.flatMap((scalings) => scalings ?? []);
+  const scalings = new Map(all.map((each) => [`${each.metadata.namespace}/${each.metadata.name}`, each]));
   return services.map((service) => {
-    const { id, name, namespace } = service;
-    const scaling = scalings.get(keyOf({ namespace, name: id }));
-    const view = viewOf(name, scaling, oldTierOf(scaling, organizations.get(service.organizationId)));
-    if (!forbidden.has(namespace)) return { service, scaling, view };
+    const { id, namespace } = service;
+    const status = statusOf(service, organizations, scalings.get(`${namespace}/${id}`));
+    if (!forbidden.has(namespace)) return status;
     const message = `You may not list the PipeScalings of the namespace ${namespace}.`;
-    return { service, scaling, view: { ...view, reason: "Forbidden", message } };
+    return { ...status, view: { ...status.view, reason: "Forbidden", message } };
   });
 }
 
@@ -69,54 +83,42 @@ async function listScalings(
     const resource = PIPE_SCALINGS;
     const objects = await listAll<KubeObject & PipeScaling>(client, { resource, ...selection }, signal);
     return objects.map(toPipeScalingView);
-  } catch (error) {
-    if (!isCode(error, 404)) throw error;
+  } catch (cause) {
+    if (!isCode(cause, 404)) throw cause;
     const message =
       "The cluster has no CRD of PipeScaling: install the operator, or at least its CustomResourceDefinition (crds/).";
-    throw new CliError(message, { cause: error });
+    throw new CliError(message, { cause });
   }
-}
-
-async function unlessForbidden<T>(reading: Promise<T>): Promise<T | undefined> {
-  try {
-    return await reading;
-  } catch (error) {
-    if (isCode(error, 403)) return undefined;
-    throw error;
-  }
-}
-
-function keyOf({ namespace, name }: { readonly namespace: string; readonly name: string }): string {
-  return `${namespace}/${name}`;
 }
 
 /**
  * The service with this id or name.
  *
- * @param records of all services
+ * @param objects the records of all services
  * @throws CliError if there is none, if its record is malformed, or if several have the name
  */
-export function findServiceNamed(records: readonly ConfigMap[], named: string, namespace: string): Service {
-  const recordName = serviceConfigMapName(canonicalUuid(named) ?? "");
-  const byId = records.find(({ metadata }) => metadata.name === recordName);
-  const found = byId ? [byId] : records.filter(({ data }) => data?.["name"] === named);
-  const [service, ...others] = found.map((record) => wellFormed(record, namespace));
+export function findService(
+  { namespace }: Records,
+  objects: readonly ConfigMap[],
+  idOrName: string,
+): Service {
+  const recordName = serviceConfigMapName(canonicalUuid(idOrName) ?? "");
+  const byId = objects.filter(({ metadata }) => metadata.name === recordName);
+  const found = byId.length > 0 ? byId : objects.filter(({ data }) => data?.["name"] === idOrName);
+  const services = found.map((object) => {
+    const parsed = SERVICES.parse(object);
+    if (parsed.ok) return parsed.value;
+    throw malformedRecord("this service", object, SERVICES, namespace, parsed.problem);
+  });
+  const [service, ...others] = services;
   if (!service) {
     throw new CliError(
-      `There is no service ${JSON.stringify(named)} in the namespace ${namespace}: ${PROGRAM} admin service list${recordsFlag(namespace)} lists all services.`,
+      `There is no service ${JSON.stringify(idOrName)} in the namespace ${namespace}: ${PROGRAM} admin service list${recordsFlag(namespace)} lists all services.`,
     );
   }
   if (others.length === 0) return service;
-  const ids = [service, ...others].map((each) => `  ${each.id}  (organization ${each.organizationId})`);
+  const ids = services.map(({ id, organizationId }) => `  ${id}  (organization ${organizationId})`);
   throw new CliError(
-    `${ids.length} services have the name ${JSON.stringify(named)}, give one of the ids:\n${ids.join("\n")}`,
-  );
-}
-
-function wellFormed({ metadata, data }: ConfigMap, namespace: string): Service {
-  const parsed = parseService(metadata.name, metadata.labels, data);
-  if (parsed.ok) return parsed.value;
-  throw new CliError(
-    `The record of this service is malformed: ${parsed.problem}. Correct it with kubectl edit configmap ${metadata.name} --namespace ${namespace}.`,
+    `${ids.length} services have the name ${JSON.stringify(idOrName)}, give one of the ids:\n${ids.join("\n")}`,
   );
 }

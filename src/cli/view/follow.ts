@@ -1,8 +1,10 @@
+import { once } from "node:events";
 import { type Clock, systemClock } from "../../runtime/clock.ts";
 import { EXIT_DONE, EXIT_TIMEOUT, EXIT_UNHEALTHY } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
+import type { Format } from "../output.ts";
 import { painter } from "../style.ts";
-import type { Update } from "./poll.ts";
+import { type PollOptions, poll, type Update } from "./poll.ts";
 import { frame, plainLines } from "./render.ts";
 import type { RescaleState, RescaleView } from "./rescale-view.ts";
 import { broken, labeled, printable } from "./text.ts";
@@ -22,14 +24,24 @@ const EXIT_CODES: ReadonlyMap<RescaleState, number> = new Map([
 
 type FollowIo = Pick<Io, "out" | "err" | "terminal" | "signal">;
 
-/** Sends the progress to standard error as plain lines, so that standard output has only data for programs. */
-export function progressOnStderr({ err, signal, terminal }: FollowIo): FollowIo {
-  return { out: err, err, signal, terminal: { ...terminal, output: false } };
-}
-
 /** The exit code for a rescale in this state, which need not be its outcome. */
 export function exitCodeOf({ state }: Pick<RescaleView, "state">): number {
   return EXIT_CODES.get(state) ?? EXIT_DONE;
+}
+
+/**
+ * Polls a rescale until its outcome. With json or yaml the progress goes to standard error as plain lines, so that
+ * standard output has only data for programs.
+ */
+export function watch(
+  io: FollowIo,
+  output: Format,
+  options: PollOptions,
+  timeoutMs: number | undefined,
+): Promise<number> {
+  const { err, signal, terminal } = io;
+  const onStderr = { out: err, err, signal, terminal: { ...terminal, output: false } };
+  return follow(output === "table" ? io : onStderr, (end) => poll(options, end), { timeoutMs });
 }
 
 /**
@@ -45,20 +57,16 @@ export async function follow(
   { timeoutMs, clock = systemClock }: FollowOptions = {},
 ): Promise<number> {
   const display = io.terminal.output ? liveDisplay(io, clock) : plainDisplay(io, clock);
-  const ending = Promise.withResolvers<typeof EXIT_TIMEOUT>();
-  const onAbort = () => ending.reject(io.signal.reason);
-  if (io.signal.aborted) onAbort();
-  io.signal.addEventListener("abort", onAbort);
-  const timer =
-    timeoutMs === undefined ? undefined : setTimeout(() => ending.resolve(EXIT_TIMEOUT), timeoutMs);
-  const over = new AbortController();
+  const timeout = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs);
+  const end = timeout ? AbortSignal.any([io.signal, timeout]) : io.signal;
   let exitCode: number;
   try {
-    exitCode = await Promise.race([showUntilOutcome(source, display, over.signal), ending.promise]);
+    // The source may be waiting for a response when the watch ends.
+    exitCode = await Promise.race([showUntilOutcome(source(end), display, end), rejectionBy(end)]);
+  } catch (error) {
+    if (!timeout?.aborted || io.signal.aborted) throw error;
+    exitCode = EXIT_TIMEOUT;
   } finally {
-    over.abort();
-    clearTimeout(timer);
-    io.signal.removeEventListener("abort", onAbort);
     display.end();
   }
   if (exitCode === EXIT_TIMEOUT && timeoutMs !== undefined) {
@@ -67,13 +75,19 @@ export async function follow(
   return exitCode;
 }
 
+/** Rejects with the reason of the signal once it is aborted. */
+async function rejectionBy(signal: AbortSignal): Promise<never> {
+  if (!signal.aborted) await once(signal, "abort");
+  throw signal.reason;
+}
+
 async function showUntilOutcome(
-  source: (signal: AbortSignal) => AsyncGenerator<Update>,
+  updates: AsyncGenerator<Update>,
   display: Display,
-  over: AbortSignal,
+  end: AbortSignal,
 ): Promise<number> {
-  for await (const update of source(over)) {
-    if (over.aborted) return EXIT_TIMEOUT;
+  for await (const update of updates) {
+    end.throwIfAborted();
     display.show(update);
     const exitCode = "view" in update ? EXIT_CODES.get(update.view.state) : undefined;
     if (exitCode !== undefined) return exitCode;

@@ -1,5 +1,6 @@
 import stringWidth from "string-width";
 import wrapAnsi from "wrap-ansi";
+import type { Io } from "../io.ts";
 
 /** Characters that move the cursor, change colors or the reading direction, or are no characters at all. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}]+/gu;
@@ -31,6 +32,11 @@ export function widest(texts: readonly string[]): number {
 /** A line that may have colors, broken where the terminal would break it. */
 export function broken(line: string, columns: number): string[] {
   return wrapAnsi(line, columns, { hard: true, trim: false }).split("\n");
+}
+
+/** Width of the terminal; in a pipe lines are not broken. */
+export function lineWidth({ terminal }: Pick<Io, "terminal">): number {
+  return terminal.output ? terminal.columns() : Number.MAX_SAFE_INTEGER;
 }
 
 const MIN_COLUMNS = 20;

@@ -12,7 +12,7 @@ const UNITS: readonly (readonly [name: string, ms: number])[] = [
   ["min", 60_000],
 ];
 
-/** How long ago, or still, in one unit: `45 s`, `3 min`, `2 h`, `9 d`; two of a unit are told in the smaller one. */
+/** Formats a duration in one unit: `45 s`, `3 min`, `2 h`, `9 d`. Less than two of a unit are shown in the smaller one. */
 export function roughly(ms: number): string {
   const [name, unit] = UNITS.find(([, unit]) => ms >= 1.95 * unit) ?? ["s", 1000];
   return `${Math.max(0, Math.round(ms / unit))} ${name}`;

@@ -1,7 +1,7 @@
 import { option, UsageError } from "../../settings/option.ts";
 import { durationMs, onOff } from "../../settings/values.ts";
 
-/** Of a command that shows how a rescale stands, or with these how it goes on. */
+/** Options of a command that shows the state of a rescale, to follow its progress. */
 export const watchOptions = {
   watch: option(onOff, { description: "go on until the outcome", default: "false", flagOnly: true }),
   timeout: option(durationMs("1s", "24h").optional(), {

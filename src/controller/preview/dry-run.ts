@@ -18,8 +18,8 @@ export interface DryRun {
   readonly pipes: number;
 }
 
-type DryRunSettings = Pick<ControllerSettings, "kubeconfig" | "namespace" | "pipeNamespaces" | "tiers"> &
-  RolloutPolicy;
+type DryRunSettings = RolloutPolicy &
+  Pick<ControllerSettings, "kubeconfig" | "namespace" | "pipeNamespaces" | "tiers">;
 
 /** Retry time while the server responds that it is busy, as it does for a new CRD. */
 const PATIENCE_MS = 30_000;

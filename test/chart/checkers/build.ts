@@ -2,11 +2,11 @@ import { join } from "node:path";
 import { GO_REMEDY, installTools } from "./go.ts";
 import { once } from "./once.ts";
 
-/** Each has a Go module of its own beside this file. */
+/** Programs with a Go module each in this folder. */
 const CHECKERS = ["kubeconform", "kube-score", "promtool"] as const;
 type Checker = (typeof CHECKERS)[number];
 
-/** Paths of the programs that check what the chart makes. */
+/** Returns the paths of the programs that check the rendered chart. */
 export async function checkers(): Promise<(checker: Checker) => string> {
   const dir = await once({
     name: "manifests",

@@ -6,7 +6,7 @@ import * as z from "zod";
 import { GO_REMEDY, installTools } from "./go.ts";
 import { once, succeed } from "./once.ts";
 
-/** Argo CD has its definitions in its module; of its code nothing is needed. */
+/** The Go module of Argo CD contains its CRDs; its code is not used. */
 const ARGO = {
   module: "github.com/argoproj/argo-cd/v3@v3.5.7",
   sum: "h1:Xm1BF+I5OgDKUG3SDK49vn2/Y5AMyaNVko+/JT08gj0=",
@@ -23,16 +23,16 @@ const downloaded = z.object({ Dir: z.string(), Sum: z.literal(ARGO.sum) });
 const judgement = z.object({ argo: z.unknown(), flux: z.string() });
 
 export interface GitOps {
-  /** Folder with the definitions of the kinds of Argo CD and Flux. */
+  /** Folder with the CRDs of Argo CD and Flux. */
   readonly definitions: string;
-  /** What Argo CD makes of an object by this health check, and Flux by its own rules. */
+  /** Returns the health of an object in Argo CD, with this health check, and in Flux. */
   readonly judge: (object: object, lua: string) => Promise<z.output<typeof judgement>>;
 }
 
 export async function gitOps(): Promise<GitOps> {
   const dir = await once({
     name: "gitops",
-    what: "what Argo CD and Flux go by",
+    what: "the health checks of Argo CD and Flux",
     remedy: GO_REMEDY,
     files: ["gitops.ts", "gitops/go.mod", "gitops/go.sum", "gitops/apis.go", "gitops/health/main.go"],
     make: async (staging, out) => {

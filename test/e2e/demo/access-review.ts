@@ -11,7 +11,7 @@ interface Action {
 
 const review = z.object({ status: z.object({ allowed: z.boolean() }) });
 
-/** Asks the API server whether an account may do something. */
+/** Asks the API server if an account has a permission. */
 export async function mayDo(kubeconfig: string, action: Action, signal: AbortSignal): Promise<boolean> {
   const kube = new KubeClient(await connect(kubeconfig));
   try {

@@ -6,12 +6,12 @@ export interface Credentials {
 export interface Reply {
   readonly status: number;
   readonly requestId: string | null;
-  /** As it came, for the reader. */
+  /** Raw text, for display. */
   readonly text: string;
   readonly body: unknown;
 }
 
-/** A caller of the management API, as any HTTP client would be. */
+/** A client of the management API. */
 export class ApiCaller {
   readonly baseUrl: string;
   readonly #authorization: string;

@@ -3,7 +3,7 @@ import { RECORDS_NAMESPACE } from "../../../deploy/chart/install.ts";
 import type { Credentials } from "./http.ts";
 import type { Narration } from "./narration.ts";
 
-/** The cluster and the processes are what is left by `--keep`. */
+/** What `--keep` leaves running: the cluster and the processes. */
 export interface Kept {
   readonly cluster: Cluster;
   readonly baseUrl: string;

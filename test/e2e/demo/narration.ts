@@ -7,12 +7,12 @@ export interface Terminal extends NodeJS.WritableStream {
 
 type Style = Parameters<typeof styleText>[0];
 
-/** Where the text of a line begins, after its time and its mark. */
+/** Indentation of the text of a line, after its time and its mark. */
 const INDENT = " ".repeat(13);
 
 /**
- * Tells the story: a line for each step, with the time since the beginning. On a terminal the line of what
- * is under way is rewritten, and there are colours (unless NO_COLOR is set); elsewhere only whole lines.
+ * Prints a line for each step, with the time since the start. On a terminal, a line with the current activity is
+ * rewritten, and there are colors unless NO_COLOR is set; elsewhere only complete lines are printed.
  */
 export class Narration {
   readonly #out: Terminal;
@@ -27,7 +27,7 @@ export class Narration {
     this.#line(`${this.#style("bold", text)}\n`);
   }
 
-  /** Does one step and tells its outcome; `what` says in the meantime what is under way. */
+  /** Runs a step and prints its outcome. @param what activity to show meanwhile */
   async step<T>(what: string, act: () => Promise<Outcome<T>>): Promise<T> {
     this.underWay(what);
     try {
@@ -41,22 +41,22 @@ export class Narration {
     }
   }
 
-  /** Something seen on the way, worth a line of its own. */
+  /** Prints an observation during a step. */
   seen(text: string, details: readonly string[] = []): void {
     this.#line(`${this.#clock()}  ${this.#style("cyan", "·")} ${text}`);
     for (const detail of details) this.#detail(detail);
   }
 
-  /** What is going on right now; only a terminal shows it. */
+  /** Shows the current activity, only on a terminal. */
   underWay(text: string): void {
     if (!this.#out.isTTY) return;
     const line = `${this.#elapsed()}  … ${text}`;
-    // A line that wraps could not be rewritten. A terminal that does not know its width says 0.
+    // A wrapped line cannot be rewritten. The width is 0 if the terminal does not know it.
     this.#out.write(`\r\x1b[2K${this.#style("dim", line.slice(0, (this.#out.columns || 80) - 1))}`);
     this.#open = true;
   }
 
-  /** Text as it is, on lines of its own. */
+  /** Prints text on separate lines. */
   plain(text: string): void {
     this.#line(text);
   }
@@ -79,13 +79,13 @@ export class Narration {
   }
 
   #style(style: Style, text: string): string {
-    // Of a terminal styleText asks NO_COLOR and the like; elsewhere FORCE_COLOR would have its way.
+    // On a terminal, styleText respects NO_COLOR; elsewhere FORCE_COLOR would add colors.
     return this.#out.isTTY ? styleText(style, text, { stream: this.#out }) : text;
   }
 }
 
 export interface Outcome<T> {
-  /** The step, as it went. */
+  /** Prints the result of a step. */
   readonly told: string;
   readonly details?: readonly string[];
   readonly result: T;

@@ -1,4 +1,4 @@
-/** What the demo puts into its cluster, beside what the operator's own commands make. */
+/** Objects that the demo creates itself; the operator's commands create the others. */
 
 export const ACME_PIPES = "acme-pipes";
 export const GLOBEX_PIPES = "globex-pipes";
@@ -8,7 +8,7 @@ export const DATABASE_PIPES = ["postgres-orders", "mysql-billing", "mongodb-even
 export const OTHER_PIPE = "s3-archive";
 export const REPLICAS = 2;
 
-/** A Deployment as a team would write it, at the smallest size. */
+/** A Deployment of the smallest size, as a team would write it. */
 export function pipe(options: {
   readonly name: string;
   readonly namespace: string;

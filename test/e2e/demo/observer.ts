@@ -13,7 +13,7 @@ const PIPE_SCALINGS = { apiVersion: API_VERSION, plural: PLURAL };
 
 export type ObservedScaling = PipeScaling & KubeObject;
 
-/** The administrator's eyes: what the demo claims, it has seen through these. */
+/** Reads the cluster as an administrator, to check the claims of the demo. */
 export class Observer {
   readonly #kube: KubeClient;
 
@@ -46,7 +46,7 @@ export class Observer {
     }
   }
 
-  /** What is asked for, of every service of every tenant. */
+  /** Returns the spec of every PipeScaling of every tenant. */
   async allSpecs(): Promise<unknown[]> {
     const { items } = await this.#kube.json<{ readonly items: readonly ObservedScaling[] }>({
       path: collectionPath(PIPE_SCALINGS, undefined),
@@ -54,7 +54,7 @@ export class Observer {
     return items.map(({ metadata, spec }) => [metadata.name, metadata.generation, spec]);
   }
 
-  /** Ids of the pods of a namespace, by the name of their pipe: they tell whether one was restarted. */
+  /** Returns the UIDs of pods by pipe, which reveal a restart. */
   async podIds(namespace: string, pipe: string): Promise<string[]> {
     const answer = await this.#kube.json({
       path: collectionPath({ apiVersion: "v1", plural: "pods" }, namespace),
@@ -78,7 +78,7 @@ export function resourcesOf(pipe: ManagedDeployment) {
   };
 }
 
-/** Every replica is of the present template and available. */
+/** Returns true if every replica has the current template and is available. */
 export function isRolledOut({ metadata, spec, status }: ManagedDeployment): boolean {
   const { replicas } = spec;
   return (
@@ -89,7 +89,7 @@ export function isRolledOut({ metadata, spec, status }: ManagedDeployment): bool
   );
 }
 
-/** The Ready condition, if it is about the resource as it is now. */
+/** Returns the Ready condition if it is about the current generation. */
 export function readyCondition(scaling: ObservedScaling | undefined) {
   const ready = scaling?.status?.conditions?.find(({ type }) => type === "Ready");
   return ready?.observedGeneration === scaling?.metadata.generation ? ready : undefined;

@@ -12,7 +12,7 @@ import type { Stage } from "./stage.ts";
 
 const TIERS_FILE = fileURLToPath(new URL("tiers.yaml", import.meta.url));
 
-/** The CRD and the rights. */
+/** Installs the CRD and the permissions. */
 export function installStep({ cluster, narration, signal }: Stage): Promise<void> {
   return narration.step("Installing the PipeScaling resource and the accounts", async () => {
     await install(cluster, [ACME_PIPES, GLOBEX_PIPES], signal);
@@ -41,7 +41,7 @@ export function seedStep({ cluster, narration, signal }: Stage): Promise<Seeded>
   });
 }
 
-/** Three database pipes of Acme, one pipe of another kind, and one pipe of Globex. */
+/** Creates three database pipes of Acme, a pipe of another kind, and a pipe of Globex. */
 export function pipesStep({ cluster, observer, narration, signal }: Stage, seeded: Seeded): Promise<void> {
   const { acme, globex } = seeded;
   return narration.step("Starting the pipes", async () => {
@@ -82,7 +82,7 @@ export interface Running {
   readonly baseUrl: string;
 }
 
-/** Both processes, each with the rights of its own account. `started` hears of each as it is started. */
+/** Starts both processes with the permissions of their accounts. @param started receives each process */
 export function processesStep(
   { cluster, narration, signal }: Stage,
   started: (process: OwnProcess) => void,
@@ -113,7 +113,7 @@ export function processesStep(
   });
 }
 
-/** With the first pipe the resource is there; pipes that have the right size already are left alone. */
+/** Checks that the controller created the resource, and did not change pipes with the right size. */
 export function adoptedStep(stage: Stage, { acme }: Seeded): Promise<void> {
   const { observer, narration, signal } = stage;
   return narration.step("Waiting for the resource of the service", async () => {
@@ -123,7 +123,7 @@ export function adoptedStep(stage: Stage, { acme }: Seeded): Promise<void> {
         const seen = await observer.scaling(acme.serviceId);
         return readyCondition(seen)?.status === "True" && seen;
       },
-      { what: "the PipeScaling of the service to be made and ready", signal },
+      { what: "the PipeScaling of the service to be created and ready", signal },
     );
     const pods = await observer.podIds(ACME_PIPES, DATABASE_PIPES[0]);
     check(pods.join() === before.join(), "a pipe that had the right size already was restarted");

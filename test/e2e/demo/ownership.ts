@@ -15,7 +15,7 @@ const SIZE_FIELDS = [
 ] as const;
 const OWN_ANNOTATION = `metadata.annotations.${GROUP}/`;
 
-/** The leaves that a manager owns, as paths. */
+/** Returns the paths of the fields that a manager owns. */
 export function ownedLeaves(deployment: ManagedDeployment, manager: string): string[] {
   return deployment.metadata.managedFields
     .filter((entry) => entry.manager === manager)
@@ -39,10 +39,10 @@ function step(key: string, first: boolean): string {
 }
 
 /**
- * Proves, by what the API server itself keeps of every writer, that of a sized Deployment only the size and
- * our own annotations are ours, and that nothing else in it has changed.
+ * Checks in the managed fields that the controller owns only the size and its own annotations of a resized Deployment,
+ * and that nothing else has changed.
  *
- * @returns what is wrong; nothing if all is well
+ * @returns the errors; empty if there are none
  */
 export function trespasses(before: ManagedDeployment, after: ManagedDeployment): string[] {
   const { name } = after.metadata;
@@ -60,13 +60,13 @@ export function trespasses(before: ManagedDeployment, after: ManagedDeployment):
   ];
 }
 
-/** What we may not touch: metadata that people write, and the spec without the size. */
+/** Returns the parts that the controller must not change: metadata of people, and the spec without the size. */
 function withoutOurs(deployment: ManagedDeployment): unknown {
   const { labels, annotations = {} } = deployment.metadata;
   return {
     labels,
     annotations: Object.entries(annotations).filter(
-      // The Deployment controller counts its ReplicaSets in the second.
+      // The Deployment controller writes the number of the ReplicaSet into this annotation.
       ([key]) => !key.startsWith(`${GROUP}/`) && key !== "deployment.kubernetes.io/revision",
     ),
     spec: {

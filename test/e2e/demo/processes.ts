@@ -11,8 +11,7 @@ import * as z from "zod";
 const MAIN = fileURLToPath(new URL("../../../src/main.ts", import.meta.url));
 
 /**
- * The environment of our own programs: nothing in it may name a cluster other than the demo's own, or set
- * an option that the demo does not.
+ * The environment of our programs, without variables that name another cluster or set an option.
  */
 function ownEnvironment() {
   return Object.fromEntries(
@@ -22,7 +21,7 @@ function ownEnvironment() {
   );
 }
 
-/** Runs `pipe-scaling …` as the platform team would, and returns the JSON that it prints. */
+/** Runs `pipe-scaling …` as the platform team does, and returns the JSON that it prints. */
 export async function pipeScaling(
   cluster: Cluster,
   args: readonly string[],
@@ -39,7 +38,7 @@ export async function pipeScaling(
   return JSON.parse(finished.stdout);
 }
 
-/** `pipe-scaling api` or `controller`, running beside the cluster. */
+/** A running `pipe-scaling api` or `controller`. */
 export class OwnProcess {
   readonly name: string;
   readonly logPath: string;
@@ -54,8 +53,8 @@ export class OwnProcess {
     this.#child = spawn(process.execPath, [MAIN, name, ...args], {
       env: ownEnvironment(),
       stdio: ["ignore", log, log],
-      // Started, by name, from the cluster's folder: who removes the cluster ends this with it (processes.ts
-      // of test/cluster). In a group of its own, so that a Ctrl-C is ours to pass on.
+      // The process belongs to the cluster, whose removal ends it too (processes.ts of test/cluster). It has its
+      // own process group, so that Ctrl-C reaches only the demo.
       argv0: join(cluster.dir, "bin", `pipe-scaling-${name}`),
       detached: true,
     });
@@ -66,11 +65,11 @@ export class OwnProcess {
     });
   }
 
-  /** Where it listens, once its operations port says that it is ready. */
+  /** Waits until the process is ready and returns its addresses. */
   async ready(signal: AbortSignal): Promise<Addresses> {
     const addresses = await this.#unlessItEnds(
       waitFor(() => addressesIn(readFileSync(this.logPath, "utf8")), {
-        what: `${this.name} to say where it listens`,
+        what: `${this.name} to listen`,
         signal,
       }),
     );
@@ -83,7 +82,7 @@ export class OwnProcess {
     return addresses;
   }
 
-  /** Lets it finish as Kubernetes would, and returns its exit code. */
+  /** Ends the process as Kubernetes does, and returns its exit code. */
   async stop(): Promise<number | null> {
     this.#child.kill("SIGTERM");
     return this.#ended;
@@ -99,12 +98,12 @@ export class OwnProcess {
 }
 
 export interface Addresses {
-  /** Of the management API; the controller has none. */
+  /** URL of the management API; absent for the controller. */
   readonly url: string | undefined;
   readonly opsUrl: string;
 }
 
-/** From the log: both processes say where they listen. */
+/** Finds the addresses in the log of a process. */
 function addressesIn(log: string): Addresses | undefined {
   for (const line of log.split("\n")) {
     const said = listening.safeParse(fieldsOf(line));
@@ -119,7 +118,7 @@ function fieldsOf(line: string): unknown {
   try {
     return JSON.parse(line);
   } catch {
-    // Half a line, so far.
+    // An incomplete line.
     return undefined;
   }
 }

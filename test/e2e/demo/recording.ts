@@ -1,4 +1,4 @@
-/** A line of a program's output, and when it came, in milliseconds since the start. */
+/** A line of output, with its time in milliseconds since the start. */
 export interface RecordedLine {
   readonly text: string;
   readonly atMs: number;
@@ -9,18 +9,17 @@ const ROWS = 30;
 const COLUMN_PX = 7.85;
 const ROW_PX = 18;
 const MARGIN_PX = 16;
-/** How long the end can be read before it begins anew. */
+/** Pause at the end before the animation repeats. */
 const REST_MS = 6000;
 
-/** Of a terminal that is dark, so that it can be read on pages of either kind. */
+/** A dark terminal, which is readable on light and dark pages. */
 const STYLE = `
   text { font: 13px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fill: #d6dbe3; white-space: pre; }
   .dim { fill: #8b95a5; } .good { fill: #6cc76c; } .seen { fill: #5cc4d6; } .bad { fill: #f07178; } .title { font-weight: bold; }`;
 
 /**
- * Output as a picture that tells it in the time that it took, again and again: SVG, animated by CSS alone.
- * The lines are all there; a cover moves down over them, and what is above the window moves up. Who asked for
- * less motion sees the end.
+ * Renders output as an SVG that repeats it in real time, animated by CSS only. The SVG contains all lines; a cover
+ * moves down over them, and the lines scroll up. With prefers-reduced-motion, it shows the end.
  */
 export function recording(title: string, lines: readonly RecordedLine[]): string {
   const lengthMs = (lines.at(-1)?.atMs ?? 0) + REST_MS;
@@ -56,7 +55,7 @@ function line(text: string, at: number): string {
   return `<text y="${at * ROW_PX + 13}">${spans(cut, at)}</text>`;
 }
 
-/** In the colours that the story has on a terminal (narration.ts). */
+/** Uses the colors of the terminal (narration.ts). */
 function spans(text: string, at: number): string {
   const [, time, mark, rest] = /^( *[\d.]+ s {2})([✓·✗])( .*)$/.exec(text) ?? [];
   if (time !== undefined && mark !== undefined && rest !== undefined) {

@@ -16,7 +16,7 @@ interface Attempt {
   readonly body: unknown;
 }
 
-/** What must not work: each is refused with the documented envelope, and nothing changes. */
+/** Sends requests that must fail: each gets the documented error, and nothing changes. */
 export async function refusalsStep(stage: Stage, caller: ApiCaller, seeded: Seeded): Promise<void> {
   const { observer, narration, signal } = stage;
   const { acme, globex } = seeded;

@@ -13,7 +13,7 @@ import type { Seeded } from "./seed.ts";
 import type { Stage } from "./stage.ts";
 
 const FOUR_CORES = sizeOfCores(4);
-/** On a machine that is busy with tests; else it is a fraction of a second. */
+/** For a machine that is busy with tests; normally a fraction of a second. */
 const MOST_LATE_SECONDS = 10;
 const REQUESTED = { replicaCpuMillicores: 4000, replicaMemoryGb: 16 };
 
@@ -51,7 +51,7 @@ export function organizationsStep({ narration }: Stage, caller: ApiCaller, { acm
   });
 }
 
-/** GET tells the size that every pipe has really reached, as soon as the API's own watch has told it. */
+/** Waits until GET returns the size that every pipe runs, which the API learns from its watch. */
 export function expectEffective(caller: ApiCaller, seeded: Seeded, cores: number): Promise<Reply> {
   return waitFor(
     async () => {
@@ -63,12 +63,12 @@ export function expectEffective(caller: ApiCaller, seeded: Seeded, cores: number
       );
       return reply;
     },
-    // A key has ten requests in ten seconds.
-    { what: `GET pipesCdcScaling to tell ${cores} cores`, intervalMs: 1000, timeoutMs: 10_000 },
+    // A key may send ten requests in ten seconds.
+    { what: `GET pipesCdcScaling to return ${cores} cores`, intervalMs: 1000, timeoutMs: 10_000 },
   );
 }
 
-/** The heart of it: one PATCH, and all that follows from it until the last pipe is done. */
+/** Sends one PATCH, and follows the rescale until the last pipe is done. */
 export async function rescaleStep(stage: Stage, caller: ApiCaller, seeded: Seeded): Promise<void> {
   const { cluster, observer, narration, signal } = stage;
   const { serviceId } = seeded.acme;
@@ -136,7 +136,7 @@ export async function rescaleStep(stage: Stage, caller: ApiCaller, seeded: Seede
   });
 }
 
-/** Requests and limits, before and after. */
+/** Prints requests and limits before and after. */
 function sizesTable(
   before: readonly ManagedDeployment[],
   after: readonly ManagedDeployment[],

@@ -11,10 +11,10 @@ const ROLLOUT_TIMEOUT_MS = 60_000;
 const LOOK_MS = 100;
 
 export interface RolloutSeen {
-  /** The resource, as it was when it became ready. */
+  /** The resource when it became ready. */
   readonly scaling: ObservedScaling;
   readonly seconds: number;
-  /** When the demo itself first saw the last Deployment rolled out (performance.now). */
+  /** Time at which the demo saw the last Deployment rolled out (performance.now). */
   readonly lastPipeAt: number;
 }
 
@@ -27,7 +27,7 @@ export function hasSize(pipe: ManagedDeployment, size: Size): boolean {
   );
 }
 
-/** Looks on, telling each pipe that is done, until the resource is ready at this size. */
+/** Prints each pipe that is done, until the resource is ready with this size. */
 export async function followRollout(
   { cluster, observer, narration, signal }: Stage,
   serviceId: string,
@@ -66,9 +66,11 @@ export async function followRollout(
     signal,
   });
   const seconds = (performance.now() - start) / 1000;
-  if (lastPipeAt === undefined)
-    throw new Error("the resource said Ready before the last pipe was rolled out");
-  if (!listed) throw new Error("the rollout was never seen half done, so kubectl get psc could not be shown");
+  if (lastPipeAt === undefined) throw new Error("the resource was Ready before the last pipe was rolled out");
+  if (!listed)
+    throw new Error(
+      "the rollout was never observed in progress, so the output of kubectl get psc is missing",
+    );
   return { scaling, seconds, lastPipeAt };
 }
 
@@ -78,11 +80,11 @@ function bar(done: number, total: number): string {
 
 export interface ReadyWait {
   readonly returnedAt: number;
-  /** The Deployments, read right after it returned. */
+  /** Deployments right after kubectl returned. */
   readonly pipes: readonly ManagedDeployment[];
 }
 
-/** What a script does: waits for the resource, and goes on when kubectl returns. */
+/** Waits for the resource with kubectl, as a script does. */
 export async function kubectlWait(
   { cluster, observer, signal }: Stage,
   serviceId: string,

@@ -14,11 +14,11 @@ export interface Tenant {
 
 export interface Seeded {
   readonly acme: Tenant & { readonly key: Credentials };
-  /** Somebody else, whom Acme must not be able to touch. */
+  /** Another tenant, which Acme must not be able to change. */
   readonly globex: Tenant;
 }
 
-/** Makes two tenants by the same commands that the platform team has. */
+/** Creates two tenants with the commands of the platform team. */
 export async function seed(cluster: Cluster, tiersFile: string, signal: AbortSignal): Promise<Seeded> {
   const run = (...args: string[]) => pipeScaling(cluster, args, signal);
 

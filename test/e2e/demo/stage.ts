@@ -2,7 +2,7 @@ import type { Cluster } from "@pipe-scaling/local-cluster";
 import type { Narration } from "./narration.ts";
 import type { Observer } from "./observer.ts";
 
-/** Where the story takes place. */
+/** The environment of a step. */
 export interface Stage {
   readonly cluster: Cluster;
   readonly observer: Observer;

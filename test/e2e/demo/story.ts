@@ -13,7 +13,7 @@ import type { Seeded } from "./seed.ts";
 import type { Stage } from "./stage.ts";
 import { tierStep } from "./tier-change.ts";
 
-/** Pods that take some seconds to start, as real pipes do, but not all the same. */
+/** Pods take some seconds to start, like real pipes, and not all the same time. */
 const POD_START = { podStartMs: 2500, podStartJitterMs: 1000 };
 
 export interface DemoOptions {
@@ -22,7 +22,7 @@ export interface DemoOptions {
   readonly signal: AbortSignal;
 }
 
-/** Tells the whole story. When it returns, every step of it was seen; what it started is gone, unless kept. */
+/** Runs all steps and checks each. At the end everything that it started is removed, unless kept. */
 export async function runDemo({ narration, keep, signal }: DemoOptions): Promise<void> {
   narration.title("One authenticated request resizes all database pipes of a service");
   const cluster = await clusterStep(narration, keep, signal);
@@ -41,7 +41,7 @@ export async function runDemo({ narration, keep, signal }: DemoOptions): Promise
       narration.plain("\nEvery step was seen to happen. To try it yourself: npm run demo -- --keep");
     }
   } finally {
-    // Takes along whatever of ours still runs (processes.ts).
+    // Also ends our processes (processes.ts).
     if (!isKept) await cluster.stop();
   }
 }

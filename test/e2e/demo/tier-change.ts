@@ -13,8 +13,8 @@ import type { Stage } from "./stage.ts";
 const TWO_CORES = sizeOfCores(2);
 
 /**
- * The platform team moves the organization to a tier whose limit is below what was asked for. The pipes
- * follow by themselves; the size that was asked for stays in the spec, for a larger tier to come.
+ * The platform team moves the organization to a tier with a maximum below the requested size. The controller resizes
+ * the pipes; the requested size stays in the spec, for a larger tier later.
  */
 export async function tierStep(stage: Stage, caller: ApiCaller, seeded: Seeded): Promise<void> {
   const { cluster, narration, signal } = stage;
@@ -40,7 +40,7 @@ export async function tierStep(stage: Stage, caller: ApiCaller, seeded: Seeded):
   });
   check(
     scaling.spec?.replicaCpuMillicores === 4000,
-    "the size that was asked for was changed in the spec; only the pipes should follow the tier",
+    "the requested size changed in the spec; only the pipes should follow the tier",
   );
   await narration.step("Looking at the outcome", async () => {
     const reply = await expectEffective(caller, seeded, 2);

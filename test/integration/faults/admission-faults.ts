@@ -6,7 +6,7 @@ import {
   allow,
   deny,
   removeAnnotation,
-} from "../../support/admission-webhook.ts";
+} from "../../support/servers/admission-webhook.ts";
 import type { OtherWriters } from "./operations.ts";
 import type { Operation, ServiceUnderTest } from "./service-under-test.ts";
 

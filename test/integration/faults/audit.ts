@@ -40,7 +40,7 @@ export class Audit {
     return { "audit-log-path": this.#log, "audit-policy-file": this.#policy, "audit-log-mode": "blocking" };
   }
 
-  /** What the bearer of the token in this kubeconfig has asked to write, leases aside. */
+  /** Write requests, except those for Leases, made with the token of this kubeconfig. */
   writesOf(kubeconfig: string): string[] {
     const [, payload = ""] = /token: \S+\.(\S+)\./.exec(readFileSync(kubeconfig, "utf8")) ?? [];
     const { jti } = z

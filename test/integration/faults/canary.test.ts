@@ -3,8 +3,8 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { describe, expect } from "vitest";
 import { LAST_ROLLOUT_ANNOTATION } from "../../../src/controller/names.ts";
 import type { Deployment } from "../../../src/kube/objects.ts";
-import { AdmissionWebhook, allow } from "../../support/admission-webhook.ts";
-import { conditionOf, resourcesOf } from "../world.ts";
+import { AdmissionWebhook, allow } from "../../support/servers/admission-webhook.ts";
+import { conditionOf, resourcesOf } from "../../support/test-environment.ts";
 import { it } from "./fixtures.ts";
 
 const NAMES = ["pipe-a", "pipe-b", "pipe-c"];
@@ -40,18 +40,18 @@ describe("a pipe without replicas", () => {
   });
 
   it("is not ready when its first pods never come up after a resize", async ({
-    world,
+    environment,
     invariants,
     startPipes,
     askFor,
   }) => {
     await startPipes([{ name: "pipe-a", replicas: 0, podAnnotations: NEVER }]);
     await askFor(4);
-    await world.waitForCondition("Ready", "True");
-    await world.patchPipe("pipe-a", { spec: { replicas: 1 } });
-    await world.waitForCondition("Ready", "False", "Progressing");
+    await environment.waitForCondition("Ready", "True");
+    await environment.patchPipe("pipe-a", { spec: { replicas: 1 } });
+    await environment.waitForCondition("Ready", "False", "Progressing");
     await invariants.quiet(500);
-    expect(conditionOf(await world.scaling(), "Ready")).toMatchObject({
+    expect(conditionOf(await environment.scaling(), "Ready")).toMatchObject({
       status: "False",
       reason: "Progressing",
     });
@@ -61,13 +61,13 @@ describe("a pipe without replicas", () => {
 
 describe("a pipe whose image its owner broke before the rescale", () => {
   it("is not the canary, and the healthy pipes get the size", async ({
-    world,
+    environment,
     invariants,
     startPipes,
     askFor,
   }) => {
     await startPipes(NAMES.map((name) => ({ ...SLOWLY, name })));
-    await world.patchPipe("pipe-a", {
+    await environment.patchPipe("pipe-a", {
       spec: {
         template: {
           metadata: { annotations: NEVER },
@@ -75,13 +75,15 @@ describe("a pipe whose image its owner broke before the rescale", () => {
         },
       },
     });
-    await waitFor(async () => (await world.pipe("pipe-a")).status?.replicas === 2, {
+    await waitFor(async () => (await environment.pipe("pipe-a")).status?.replicas === 2, {
       what: "the pod with the broken image",
     });
     await askFor(4);
     for (const name of ["pipe-b", "pipe-c"])
-      await waitFor(async () => isRunningFour(await world.pipe(name)), { what: `${name} to run four cores` });
-    const [broken = 0, ...healthy] = (await Promise.all(NAMES.map((name) => world.pipe(name)))).map(
+      await waitFor(async () => isRunningFour(await environment.pipe(name)), {
+        what: `${name} to run four cores`,
+      });
+    const [broken = 0, ...healthy] = (await Promise.all(NAMES.map((name) => environment.pipe(name)))).map(
       resizedAt,
     );
     expect(broken).toBeGreaterThan(Math.min(...healthy));
@@ -90,14 +92,14 @@ describe("a pipe whose image its owner broke before the rescale", () => {
 });
 
 describe("a pipe whose writes always fail", () => {
-  it("does not keep the other pipes of the service from the size, and gets it when writes succeed", async ({
-    world,
+  it("does not block the other pipes of the service, and gets the size when writes succeed", async ({
+    environment,
     invariants,
     startPipes,
     askFor,
   }) => {
     await startPipes(NAMES.map((name) => ({ name })));
-    const webhook = await AdmissionWebhook.start(world, "ValidatingWebhookConfiguration", "pipe-a");
+    const webhook = await AdmissionWebhook.start(environment, "ValidatingWebhookConfiguration", "pipe-a");
     try {
       webhook.respond = ({ name }) =>
         name === "pipe-a"
@@ -105,11 +107,11 @@ describe("a pipe whose writes always fail", () => {
           : { allowed: true };
       await askFor(4);
       for (const name of ["pipe-b", "pipe-c"])
-        await waitFor(async () => isRunningFour(await world.pipe(name)), {
+        await waitFor(async () => isRunningFour(await environment.pipe(name)), {
           what: `${name} to run four cores`,
         });
-      expect(resourcesOf(await world.pipe("pipe-a"))).toBe("1 4Gi 4Gi");
-      const { status } = await world.scaling();
+      expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("1 4Gi 4Gi");
+      const { status } = await environment.scaling();
       expect(status?.failures).toMatchObject([{ pipe: "pipe-a", reason: "WriteFailed" }]);
       webhook.respond = allow;
       await invariants.settled(4, { quietMs: 300 });

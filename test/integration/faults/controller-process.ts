@@ -2,12 +2,12 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { environment } from "@pipe-scaling/local-cluster/environment";
+import { environment as env } from "@pipe-scaling/local-cluster/environment";
 import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { inject } from "vitest";
-import { accountName } from "../../gen/shipped-account.ts";
-import type { World } from "../world.ts";
+import { accountName } from "../../support/fixtures/shipped-account.ts";
+import type { TestEnvironment } from "../../support/test-environment.ts";
 
 const MAIN = inject("program");
 
@@ -15,7 +15,10 @@ const MAIN = inject("program");
 const AGAIN_MS = 200;
 
 /** A kubeconfig of the controller's ServiceAccount, to reach the API server by another port if given. */
-export async function controllerKubeconfig({ cluster, records }: World, port?: number): Promise<string> {
+export async function controllerKubeconfig(
+  { cluster, records }: TestEnvironment,
+  port?: number,
+): Promise<string> {
   const path = await serviceAccountKubeconfig(cluster, records, accountName("controller"));
   if (port !== undefined) {
     writeFileSync(path, readFileSync(path, "utf8").replace(cluster.server, `https://127.0.0.1:${port}`));
@@ -24,7 +27,7 @@ export async function controllerKubeconfig({ cluster, records }: World, port?: n
 }
 
 export interface ControllerProcessOptions {
-  /** Namespaces of pipes, empty for all; by default the world's own. */
+  /** Namespaces of pipes, empty for all; by default the environment's own. */
   readonly pipeNamespaces?: readonly string[];
   /** Lead of its machine's clock; negative if it is behind. */
   readonly clockErrorMs?: number;
@@ -38,7 +41,7 @@ export class ControllerProcess {
   #output = "";
 
   constructor(
-    { cluster, records, pipes }: World,
+    { cluster, records, pipes }: TestEnvironment,
     kubeconfig: string,
     identity: string,
     { pipeNamespaces = [pipes], clockErrorMs = 0 }: ControllerProcessOptions = {},
@@ -52,9 +55,7 @@ export class ControllerProcess {
     };
     const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value]);
     this.#child = spawn(process.execPath, [...wrongClock(clockErrorMs), MAIN, "controller", ...args], {
-      env: Object.fromEntries(
-        Object.entries(environment).filter(([name]) => !name.startsWith("PIPE_SCALING_")),
-      ),
+      env: Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("PIPE_SCALING_"))),
       stdio: ["ignore", "pipe", "pipe"],
       // By name from the cluster's folder: who removes the cluster ends this with it (cluster/processes.ts).
       argv0: join(cluster.dir, "bin", `pipe-scaling-${identity}`),
@@ -124,8 +125,12 @@ export class KeptController {
   #output = "";
 
   /** @param optionsOfNext of each process that is started */
-  constructor(world: World, kubeconfig: string, optionsOfNext: () => ControllerProcessOptions = () => ({})) {
-    this.#start = () => new ControllerProcess(world, kubeconfig, "kept", optionsOfNext());
+  constructor(
+    environment: TestEnvironment,
+    kubeconfig: string,
+    optionsOfNext: () => ControllerProcessOptions = () => ({}),
+  ) {
+    this.#start = () => new ControllerProcess(environment, kubeconfig, "kept", optionsOfNext());
     this.#current = this.#start();
     this.#running = this.#keep();
   }

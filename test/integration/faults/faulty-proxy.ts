@@ -7,7 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Cluster } from "@pipe-scaling/local-cluster";
 import { parse, stringify } from "yaml";
 import { actionOf } from "../../../src/kube/call.ts";
-import { certificatePair } from "../../gen/certificate.ts";
+import { certificatePair } from "../../support/fixtures/certificate.ts";
 
 /** A request as the proxy sees it. */
 export interface Asked {
@@ -21,13 +21,13 @@ export interface Asked {
   readonly at: number;
 }
 
-/** What becomes of a request. */
+/** The fate of a request. */
 export type Fate =
   /** It reaches the server, and the answer the client: late, or in part, if the link is bad. */
   | ({ readonly type: "pass" } & Link)
   /** The connection ends before the server has it. */
   | { readonly type: "drop" }
-  /** The server does it, and the connection ends before the client is told. */
+  /** The server handles the request, and the connection ends before the client gets the response. */
   | { readonly type: "lose-answer" }
   /** Nothing happens, for as long as the client likes to wait. */
   | { readonly type: "hold" }
@@ -52,7 +52,7 @@ interface Link {
 
 interface Met extends Asked {
   readonly fate: Fate["type"];
-  /** What the server answered, once it has. */
+  /** Status of the server's response, once there is one. */
   code?: number;
 }
 
@@ -82,7 +82,7 @@ export function refusal(
  * is, with the rights that it has.
  */
 export class FaultyProxy {
-  /** What becomes of a request; none of these is to pass. */
+  /** The fate of a request; `undefined` lets it pass. */
   fate: (asked: Asked) => Fate | undefined = () => undefined;
   /** The server that a request is passed on to, where that is not the cluster's own. */
   elsewhere: (asked: Asked) => string | undefined = () => undefined;
@@ -125,7 +125,7 @@ export class FaultyProxy {
     return proxied;
   }
 
-  /** How many requests of this kind have met this fate. */
+  /** Number of requests of this kind with this fate. */
   count(verb: string, resource: string, fate: Fate["type"]): number {
     return this.seen.filter((each) => each.verb === verb && each.resource === resource && each.fate === fate)
       .length;
@@ -173,7 +173,7 @@ export class FaultyProxy {
           return;
       }
     } catch {
-      // Either side is gone: the other one is told as a network does it.
+      // When one side disconnects, the other side sees it as on a real network.
       response.destroy();
     }
   }

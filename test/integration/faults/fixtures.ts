@@ -5,8 +5,8 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { it as base } from "vitest";
 import type { ControllerOverrides } from "../../../src/controller/process.ts";
 import type { ControllerSettings } from "../../../src/settings/controller.ts";
-import type { PipeOptions } from "../../gen/pipe.ts";
-import { World } from "../world.ts";
+import type { PipeOptions } from "../../support/fixtures/pipe.ts";
+import { TestEnvironment } from "../../support/test-environment.ts";
 import { Invariants } from "./invariants.ts";
 
 type OwnerPipe = Omit<PipeOptions, "namespace" | "serviceId" | "cores">;
@@ -14,7 +14,7 @@ type OwnerPipe = Omit<PipeOptions, "namespace" | "serviceId" | "cores">;
 /**
  * A test of a fault. It uses what its callback destructures, and vitest ends that after the test, in reverse order.
  *
- *     it("…", async ({ world, invariants, startPipes, askFor }) => {
+ *     it("…", async ({ environment, invariants, startPipes, askFor }) => {
  *       await startPipes([{ name: "pipe" }]);
  *       await askFor(4);                                     // … and the fault
  *       await invariants.settled(4, { quietMs: 1000 });
@@ -30,37 +30,37 @@ export const it = base
     onCleanup(() => cluster.stop());
     return cluster;
   })
-  .extend("world", async ({ cluster }, { onCleanup }) => {
-    const world = await World.create("basic", cluster);
-    onCleanup(() => world.end());
-    return world;
+  .extend("environment", async ({ cluster }, { onCleanup }) => {
+    const environment = await TestEnvironment.create("basic", cluster);
+    onCleanup(() => environment.end());
+    return environment;
   })
-  .extend("invariants", async ({ world }, { onCleanup }) => {
-    const invariants = await Invariants.observe(world);
+  .extend("invariants", async ({ environment }, { onCleanup }) => {
+    const invariants = await Invariants.observe(environment);
     onCleanup(() => invariants.close());
     return invariants;
   })
   /** Starts a controller in this process, creates pipes of one core, and waits until they have come up. */
   .extend(
     "startPipes",
-    ({ world, invariants }) =>
+    ({ environment, invariants }) =>
       async (
         pipes: readonly OwnerPipe[],
         settings: Partial<ControllerSettings> = {},
         overrides: ControllerOverrides = {},
       ): Promise<void> => {
         invariants.accept(1);
-        await world.startController(settings, overrides);
-        for (const pipe of pipes) await world.createPipe({ ...pipe, cores: 1 });
+        await environment.startController(settings, overrides);
+        for (const pipe of pipes) await environment.createPipe({ ...pipe, cores: 1 });
         const all = `${pipes.length}/${pipes.length}`;
-        await waitFor(async () => (await world.scaling()).status?.pipes?.summary === all, {
+        await waitFor(async () => (await environment.scaling()).status?.pipes?.summary === all, {
           what: `${all} pipes to run one core`,
         });
-        await world.waitForCondition("Ready", "True");
+        await environment.waitForCondition("Ready", "True");
       },
   )
   /** Requests a size that the controller may apply from now on. */
-  .extend("askFor", ({ world, invariants }) => async (cores: number): Promise<void> => {
+  .extend("askFor", ({ environment, invariants }) => async (cores: number): Promise<void> => {
     invariants.accept(cores);
-    await world.askFor(cores);
+    await environment.askFor(cores);
   });

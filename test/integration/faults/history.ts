@@ -28,12 +28,12 @@ export type Entry =
   | Sighting
   /** From here on the service may be given this size; `after` is the newest version known by then. */
   | { readonly type: "accepted"; readonly serviceId: string; readonly size: string; readonly after: bigint }
-  /** What happened to objects of this kind after one version until another was not seen in full. */
+  /** The events of this kind between two versions were not observed completely. */
   | { readonly type: "gap"; readonly kind: Kind; readonly after: bigint; readonly until: bigint };
 
 /**
  * When it happened. Versions of one etcd are one sequence over all kinds, so they tell the order in which
- * things came about, whatever the order in which several watches told of them.
+ * things happened, whatever the order in which several watches delivered them.
  */
 export function versionOf(entry: Entry): bigint {
   switch (entry.type) {

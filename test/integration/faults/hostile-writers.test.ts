@@ -5,17 +5,17 @@ import { LAST_ROLLOUT_ANNOTATION, RETRY_ANNOTATION } from "../../../src/controll
 import type { PipeFailure, PipeScaling } from "../../../src/crd/pipe-scaling.ts";
 import type { Deployment } from "../../../src/kube/objects.ts";
 import { DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
-import { AdmissionWebhook, allow, removeAnnotation } from "../../support/admission-webhook.ts";
-import { conditionOf, resourcesOf, type World } from "../world.ts";
+import { AdmissionWebhook, allow, removeAnnotation } from "../../support/servers/admission-webhook.ts";
+import { conditionOf, resourcesOf, type TestEnvironment } from "../../support/test-environment.ts";
 import { it } from "./fixtures.ts";
 import { limitMemory } from "./limit-memory.ts";
 
 /** Calls of this verb that the controller that was started last made, and the API server did. */
-async function countWrites(world: World, verb: string, resource: string): Promise<number> {
+async function countWrites(environment: TestEnvironment, verb: string, resource: string): Promise<number> {
   const metric = /^rest_client_request_duration_seconds_count\{(.*)\} (\d+)$/gm;
   const isCounted = (labels = "") =>
     [`verb="${verb}"`, `resource="${resource}"`, 'code="20'].every((each) => labels.includes(each));
-  return [...(await world.scrape()).matchAll(metric)]
+  return [...(await environment.scrape()).matchAll(metric)]
     .filter(([, labels]) => isCounted(labels))
     .reduce((sum, [, , count]) => sum + Number(count), 0);
 }
@@ -25,11 +25,15 @@ function failureOf({ status }: PipeScaling): PipeFailure | undefined {
 }
 
 /** Replaces the Deployment with a stored manifest every 200 ms, as some deployment tools do. */
-async function replaceAgainAndAgain(world: World, manifest: object, signal: AbortSignal): Promise<void> {
+async function replaceAgainAndAgain(
+  environment: TestEnvironment,
+  manifest: object,
+  signal: AbortSignal,
+): Promise<void> {
   while (!signal.aborted) {
-    await world.client.json({
+    await environment.client.json({
       method: "PUT",
-      path: objectPath(DEPLOYMENTS, world.pipes, "pipe"),
+      path: objectPath(DEPLOYMENTS, environment.pipes, "pipe"),
       query: { fieldManager: "replacer" },
       body: manifest,
     });
@@ -45,18 +49,18 @@ function manifestOf({ metadata, spec }: Deployment): object {
 
 describe("a writer that replaces the whole Deployment every 200 ms", () => {
   it("is reported as a field conflict after three resizes, and gets no more than a few writes", async ({
-    world,
+    environment,
   }) => {
-    await world.createPipe({ name: "pipe", cores: 1 });
-    const manifest = manifestOf(await world.pipe("pipe"));
-    await world.startController();
-    await world.waitForCondition("Ready", "True");
-    await world.askFor(4);
-    await world.waitForCondition("Ready", "True");
+    await environment.createPipe({ name: "pipe", cores: 1 });
+    const manifest = manifestOf(await environment.pipe("pipe"));
+    await environment.startController();
+    await environment.waitForCondition("Ready", "True");
+    await environment.askFor(4);
+    await environment.waitForCondition("Ready", "True");
     const ending = new AbortController();
-    const replacing = replaceAgainAndAgain(world, manifest, ending.signal);
+    const replacing = replaceAgainAndAgain(environment, manifest, ending.signal);
     const isGivenUp = async () => {
-      const scaling = await world.scaling();
+      const scaling = await environment.scaling();
       const { reason, attempts = 0 } = failureOf(scaling) ?? {};
       return reason === "FieldConflict" && attempts >= 3 ? scaling : undefined;
     };
@@ -66,57 +70,57 @@ describe("a writer that replaces the whole Deployment every 200 ms", () => {
     await replacing;
     expect(conditionOf(conflict, "Ready")).toMatchObject({ status: "False", reason: "FieldConflict" });
     expect(conditionOf(conflict, "Ready")?.message).toContain('another writer, "replacer",');
-    expect(resourcesOf(await world.pipe("pipe"))).toBe("1 4Gi 4Gi");
-    const resizes = world.log.filter(({ msg, size }) => msg === "resize" && size === "4000m/16Gi");
+    expect(resourcesOf(await environment.pipe("pipe"))).toBe("1 4Gi 4Gi");
+    const resizes = environment.log.filter(({ msg, size }) => msg === "resize" && size === "4000m/16Gi");
     expect(resizes).toHaveLength(3);
     // One more adopts the first size.
-    expect(await countWrites(world, "patch", "deployments")).toBeLessThanOrEqual(4);
-    expect(await countWrites(world, "patch", "pipescalings/status")).toBeLessThanOrEqual(20);
-    await world.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
-    await world.waitForCondition("Ready", "True");
+    expect(await countWrites(environment, "patch", "deployments")).toBeLessThanOrEqual(4);
+    expect(await countWrites(environment, "patch", "pipescalings/status")).toBeLessThanOrEqual(20);
+    await environment.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
+    await environment.waitForCondition("Ready", "True");
   });
 });
 
 describe("a webhook that removes the controller's annotation", () => {
   it("is reported as a field conflict with few writes, also after a restart, until it lets a retry through", async ({
-    world,
+    environment,
   }) => {
-    await world.createPipe({ name: "pipe", cores: 1 });
-    const stop = await world.startController();
-    await world.waitForCondition("Ready", "True");
-    const webhook = await AdmissionWebhook.start(world, "MutatingWebhookConfiguration", "pipe");
+    await environment.createPipe({ name: "pipe", cores: 1 });
+    const stop = await environment.startController();
+    await environment.waitForCondition("Ready", "True");
+    const webhook = await AdmissionWebhook.start(environment, "MutatingWebhookConfiguration", "pipe");
     try {
       webhook.respond = removeAnnotation;
-      await world.askFor(4);
-      await expectReportWithFewWrites(world);
+      await environment.askFor(4);
+      await expectReportWithFewWrites(environment);
       await stop();
       const written = webhook.requests.length;
-      await world.startController();
+      await environment.startController();
       await waitFor(() => webhook.requests.length > written, { what: "the new controller to write" });
-      await expectReportWithFewWrites(world);
-      expect(resourcesOf(await world.pipe("pipe"))).toBe("4 16Gi 16Gi");
+      await expectReportWithFewWrites(environment);
+      expect(resourcesOf(await environment.pipe("pipe"))).toBe("4 16Gi 16Gi");
       webhook.respond = allow;
-      await world.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
-      await world.waitForCondition("Ready", "True");
+      await environment.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
+      await environment.waitForCondition("Ready", "True");
     } finally {
       await webhook.end();
     }
   });
 
   it("does not keep a Recreate pipe from being rolled back when its new pods cannot be created", async ({
-    world,
+    environment,
   }) => {
-    await limitMemory(world, "8Gi");
-    await world.createPipe({ name: "pipe", cores: 1, strategy: "Recreate" });
-    await world.startController();
-    await world.waitForCondition("Ready", "True");
-    const webhook = await AdmissionWebhook.start(world, "MutatingWebhookConfiguration", "pipe");
+    await limitMemory(environment, "8Gi");
+    await environment.createPipe({ name: "pipe", cores: 1, strategy: "Recreate" });
+    await environment.startController();
+    await environment.waitForCondition("Ready", "True");
+    const webhook = await AdmissionWebhook.start(environment, "MutatingWebhookConfiguration", "pipe");
     try {
       webhook.respond = removeAnnotation;
-      await world.askFor(4);
-      await world.waitForCondition("Stalled", "True", "FailedCreate");
+      await environment.askFor(4);
+      await environment.waitForCondition("Stalled", "True", "FailedCreate");
       const isBack = async () => {
-        const pipe = await world.pipe("pipe");
+        const pipe = await environment.pipe("pipe");
         return resourcesOf(pipe) === "1 4Gi 4Gi" && pipe.status?.availableReplicas === 1;
       };
       await waitFor(isBack, { what: "the pipe to run again" });
@@ -125,12 +129,14 @@ describe("a webhook that removes the controller's annotation", () => {
     }
   });
 
-  async function expectReportWithFewWrites(world: World): Promise<void> {
-    const conflict = await world.waitForCondition("Ready", "False", "FieldConflict");
+  async function expectReportWithFewWrites(environment: TestEnvironment): Promise<void> {
+    const conflict = await environment.waitForCondition("Ready", "False", "FieldConflict");
     expect(conditionOf(conflict, "Ready")?.message).toContain(LAST_ROLLOUT_ANNOTATION);
     // The rollout changes the Deployment too, and the controller must not respond with writes.
-    await waitFor(async () => (await world.pipe("pipe")).status?.updatedReplicas === 1, { what: "the pod" });
-    expect(await countWrites(world, "patch", "deployments")).toBeLessThanOrEqual(4);
-    expect(await countWrites(world, "patch", "pipescalings/status")).toBeLessThanOrEqual(20);
+    await waitFor(async () => (await environment.pipe("pipe")).status?.updatedReplicas === 1, {
+      what: "the pod",
+    });
+    expect(await countWrites(environment, "patch", "deployments")).toBeLessThanOrEqual(4);
+    expect(await countWrites(environment, "patch", "pipescalings/status")).toBeLessThanOrEqual(20);
   }
 });

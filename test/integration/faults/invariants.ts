@@ -4,7 +4,7 @@ import { PIPE_SCALINGS } from "../../../src/crd/names.ts";
 import type { KubeClient } from "../../../src/kube/client.ts";
 import { collectionPath, DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
 import { PatientClient } from "../../support/patient-client.ts";
-import type { World } from "../world.ts";
+import type { TestEnvironment } from "../../support/test-environment.ts";
 import type { Kinds } from "./history.ts";
 import { historyText } from "./history-text.ts";
 import { type Judgement, judge } from "./judge.ts";
@@ -12,9 +12,9 @@ import { Observer } from "./observer.ts";
 import { isRolledOut, pipeContainer, serviceOf, sizeIn, sizeOfCores } from "./pipe-view.ts";
 
 interface ObserveOptions {
-  /** Of the controllers' settings. */
+  /** From the settings of the controllers. */
   readonly maxConcurrentRollouts?: number;
-  /** More services than the world's own: id → namespace of its pipes. */
+  /** More services than the environment's own: id → namespace of its pipes. */
   readonly services?: ReadonlyMap<string, string>;
 }
 
@@ -25,41 +25,41 @@ const MOST_NAMESPACES = 5;
  * Looks over the controllers' shoulders for the length of a test, and knows at the end whether all that they
  * did was allowed (docs/explanation/invariants.md).
  *
- *     const invariants = await Invariants.observe(world);
+ *     const invariants = await Invariants.observe(environment);
  *     invariants.accept(1);            // before anything asks for it: the tier's default
  *     invariants.accept(4);
- *     await world.askFor(4);           // … and faults
+ *     await environment.askFor(4);           // … and faults
  *     await invariants.settled(4, { quietMs: 5000 });
  *     await invariants.end();          // throws what was not allowed
  */
 export class Invariants {
   readonly #client: KubeClient;
   readonly #observer: Observer;
-  readonly #world: World;
+  readonly #environment: TestEnvironment;
   readonly #services: ReadonlyMap<string, string>;
   readonly #maxConcurrentRollouts: number;
   readonly #unsettled: string[] = [];
 
-  private constructor(world: World, client: KubeClient, options: ObserveOptions) {
-    this.#world = world;
+  private constructor(environment: TestEnvironment, client: KubeClient, options: ObserveOptions) {
+    this.#environment = environment;
     this.#client = client;
     this.#observer = new Observer(client);
-    this.#services = new Map([[world.serviceId, world.pipes], ...(options.services ?? [])]);
+    this.#services = new Map([[environment.serviceId, environment.pipes], ...(options.services ?? [])]);
     this.#maxConcurrentRollouts = options.maxConcurrentRollouts ?? 50;
   }
 
   /** To be called before a controller starts; what is there by now is not judged. */
-  static async observe(world: World, options: ObserveOptions = {}): Promise<Invariants> {
-    const client = await PatientClient.of(world.cluster);
-    const invariants = new Invariants(world, client, options);
-    const namespaces = new Set([world.records, ...invariants.#services.values()]);
+  static async observe(environment: TestEnvironment, options: ObserveOptions = {}): Promise<Invariants> {
+    const client = await PatientClient.of(environment.cluster);
+    const invariants = new Invariants(environment, client, options);
+    const namespaces = new Set([environment.records, ...invariants.#services.values()]);
     const isMany = namespaces.size > MOST_NAMESPACES;
-    await invariants.#observer.watch(isMany ? [undefined] : [...namespaces], world.records);
+    await invariants.#observer.watch(isMany ? [undefined] : [...namespaces], environment.records);
     return invariants;
   }
 
   /** From now on pipes of the service may be given this size. To be called before it is asked for. */
-  accept(cores: number, serviceId = this.#world.serviceId): void {
+  accept(cores: number, serviceId = this.#environment.serviceId): void {
     this.#observer.entries.push({
       type: "accepted",
       serviceId,
@@ -78,7 +78,7 @@ export class Invariants {
   /** Waits for `reached`, then watches for a while that the controller writes nothing more. If it does, `end` will tell. */
   async settled(
     cores: number,
-    { quietMs = 5000, timeoutMs = 60_000, serviceId = this.#world.serviceId } = {},
+    { quietMs = 5000, timeoutMs = 60_000, serviceId = this.#environment.serviceId } = {},
   ): Promise<void> {
     await this.reached(cores, { timeoutMs, serviceId });
     await this.quiet(quietMs);
@@ -87,7 +87,7 @@ export class Invariants {
   /** Waits until every pipe of the service runs this size by a completed rollout and its PipeScaling says so. */
   async reached(
     cores: number,
-    { timeoutMs = 60_000, serviceId = this.#world.serviceId } = {},
+    { timeoutMs = 60_000, serviceId = this.#environment.serviceId } = {},
   ): Promise<void> {
     const what = `all pipes of ${serviceId} to run ${sizeOfCores(cores)} and Ready=True`;
     await waitFor(() => this.#isReached(sizeOfCores(cores), serviceId), { what, timeoutMs });

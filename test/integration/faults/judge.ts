@@ -151,7 +151,7 @@ class Judge {
       this.#fault(
         after,
         service.placeOf(size) === -1
-          ? `it was given ${size}, which nobody has asked for`
+          ? `it was given ${size}, which was never requested`
           : `it went back from ${pipe.size} to ${size}, which was asked for before what it had, and that is not the one rollback to ${pipe.completedSize}`,
       );
     }
@@ -190,7 +190,7 @@ class Judge {
     const size = owner && sizeIn(object.spec.template, pipeContainer(owner));
     if (!service || !pipe || size === undefined) return;
     if (service.placeOf(size) === -1 && !pipe.sizesOfOthers.has(size))
-      this.#fault(object, `a ReplicaSet of ${pipe.name} was made for ${size}, which nobody has asked for`);
+      this.#fault(object, `a ReplicaSet of ${pipe.name} was made for ${size}, which was never requested`);
   }
 
   #scaling(object: Kinds["PipeScaling"], version: bigint, isGone: boolean, isInitial: boolean): void {
@@ -234,7 +234,7 @@ class Judge {
 
   #mustLead(kind: Kind, object: Kinds[Kind], version: bigint): void {
     if (!this.#leader && !this.#isUnseen("Lease", version) && !this.#isUnseen(kind, version))
-      this.#fault(object, "it was written while nobody held the lease");
+      this.#fault(object, "it was written while there was no leader");
   }
 
   #serviceFor(object: Kinds["Deployment"]): ServiceRecord | undefined {

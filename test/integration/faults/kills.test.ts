@@ -1,23 +1,23 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "vitest";
-import { randomOf, seed } from "../../gen/random.ts";
 import { ControllerProcess, controllerKubeconfig } from "./controller-process.ts";
 import { it } from "./fixtures.ts";
+import { randomOf, seed } from "./random-numbers.ts";
 
 const KILLS = 20;
 const pipes = ["pipe-a", "pipe-b", "pipe-c", "pipe-d", "pipe-e", "pipe-f"];
 
-it(`a rescale is finished by the next, however often one is killed (seed ${seed})`, {
+it(`a rescale completes, however often its controller is killed (seed ${seed})`, {
   timeout: 240_000,
-}, async ({ world, invariants, askFor }) => {
+}, async ({ environment, invariants, askFor }) => {
   const random = randomOf(seed);
-  const kubeconfig = await controllerKubeconfig(world);
+  const kubeconfig = await controllerKubeconfig(environment);
   // The lease is the same one's, so that the next need not wait for it to run out.
-  const start = () => new ControllerProcess(world, kubeconfig, "the-same");
+  const start = () => new ControllerProcess(environment, kubeconfig, "the-same");
   invariants.accept(1);
-  for (const name of pipes) await world.createPipe({ name, cores: 1 });
+  for (const name of pipes) await environment.createPipe({ name, cores: 1 });
   let controller = start();
-  await world.waitForCondition("Ready", "True");
+  await environment.waitForCondition("Ready", "True");
   let cores = 1;
   for (let kills = 0; kills < KILLS; kills++) {
     if (kills % 2 === 0) {

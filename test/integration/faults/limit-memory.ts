@@ -1,8 +1,8 @@
 import { apply } from "@pipe-scaling/local-cluster/kubectl";
-import type { World } from "../world.ts";
+import type { TestEnvironment } from "../../support/test-environment.ts";
 
 /** Pods of pipes with more memory than this are not created. */
-export function limitMemory({ cluster, pipes }: World, max: string): Promise<void> {
+export function limitMemory({ cluster, pipes }: TestEnvironment, max: string): Promise<void> {
   return apply(cluster, [
     {
       apiVersion: "v1",

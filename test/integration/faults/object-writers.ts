@@ -47,7 +47,7 @@ export class ObjectWriters implements OtherWriters {
 
   async #removeAnnotation(): Promise<void> {
     const metadata = { annotations: { [LAST_ROLLOUT_ANNOTATION]: null } };
-    await this.#service.withPipe((name) => this.#service.world.patchPipe(name, { metadata }));
+    await this.#service.withPipe((name) => this.#service.environment.patchPipe(name, { metadata }));
   }
 
   /** As a program does that applies whole manifests: without our annotation, and with a size of its own. */
@@ -76,7 +76,7 @@ export class ObjectWriters implements OtherWriters {
   }
 
   async #undoRollout(): Promise<void> {
-    const { cluster, pipes } = this.#service.world;
+    const { cluster, pipes } = this.#service.environment;
     await this.#service.withPipe((name) =>
       kubectl(cluster, ["rollout", "undo", `deployment/${name}`, "--namespace", pipes]),
     );
@@ -85,7 +85,7 @@ export class ObjectWriters implements OtherWriters {
   /** Keeps copies of a pipe and of the PipeScaling, as they are by now. */
   async #backUp(): Promise<void> {
     await this.#service.withPipe(async (name) => this.#pipes.set(name, await this.#pipe(name)));
-    const { metadata, spec = {} } = await this.#service.world.scaling();
+    const { metadata, spec = {} } = await this.#service.environment.scaling();
     this.#scaling = { annotations: metadata.annotations ?? {}, spec };
   }
 
@@ -105,7 +105,7 @@ export class ObjectWriters implements OtherWriters {
   }
 
   async #recreate(name: string, copy: Deployment): Promise<void> {
-    const { client, pipes } = this.#service.world;
+    const { client, pipes } = this.#service.environment;
     await client.json({ method: "DELETE", path: objectPath(DEPLOYMENTS, pipes, name) });
     this.#service.pipes.delete(name);
     await client.json({
@@ -121,7 +121,7 @@ export class ObjectWriters implements OtherWriters {
   async #restoreScaling(): Promise<void> {
     if (!this.#scaling) return;
     const { annotations, spec } = this.#scaling;
-    const { client, pipes, serviceId } = this.#service.world;
+    const { client, pipes, serviceId } = this.#service.environment;
     this.#service.acceptSpec(spec);
     const body = { apiVersion: API_VERSION, kind: KIND, metadata: { name: serviceId, annotations }, spec };
     const query = { fieldManager: "restorer" };
@@ -140,7 +140,7 @@ export class ObjectWriters implements OtherWriters {
 
   async #scalingVersion(): Promise<string | undefined> {
     try {
-      return (await this.#service.world.scaling()).metadata.resourceVersion;
+      return (await this.#service.environment.scaling()).metadata.resourceVersion;
     } catch (error) {
       if (isCode(error, 404)) return undefined;
       throw error;
@@ -148,13 +148,13 @@ export class ObjectWriters implements OtherWriters {
   }
 
   async #put(name: string, body: object): Promise<void> {
-    const { client, pipes } = this.#service.world;
+    const { client, pipes } = this.#service.environment;
     const query = { fieldManager: "replacer" };
     await client.json({ method: "PUT", path: objectPath(DEPLOYMENTS, pipes, name), query, body });
   }
 
   #pipe(name: string): Promise<Deployment> {
-    return this.#service.world.pipe(name);
+    return this.#service.environment.pipe(name);
   }
 }
 

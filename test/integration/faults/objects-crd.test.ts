@@ -11,7 +11,7 @@ const it = base.override("clusterOptions", { scope: "file" }, {});
 
 it("a CRD that is deleted and created again resizes no pipe, and all PipeScalings come back", async ({
   cluster,
-  world,
+  environment,
   invariants,
   startPipes,
   askFor,
@@ -21,15 +21,15 @@ it("a CRD that is deleted and created again resizes no pipe, and all PipeScaling
   await askFor(4);
   await invariants.settled(4, { quietMs: 500 });
   const generations = () =>
-    Promise.all(names.map(async (name) => (await world.pipe(name)).metadata.generation));
+    Promise.all(names.map(async (name) => (await environment.pipe(name)).metadata.generation));
   const before = await generations();
-  const { metadata } = await world.scaling();
+  const { metadata } = await environment.scaling();
 
   await kubectl(cluster, ["delete", "-f", CRD]);
-  const path = collectionPath(PIPE_SCALINGS, world.pipes);
+  const path = collectionPath(PIPE_SCALINGS, environment.pipes);
   await waitFor(
     () =>
-      world.client.json({ path }).then(
+      environment.client.json({ path }).then(
         () => false,
         () => true,
       ),
@@ -38,15 +38,15 @@ it("a CRD that is deleted and created again resizes no pipe, and all PipeScaling
     },
   );
   // Reconciles the service, which has no PipeScaling now.
-  await world.createPipe({ name: "pipe-new", cores: 2 });
-  await waitFor(async () => (await world.pipe("pipe-new")).status?.availableReplicas === 1, {
+  await environment.createPipe({ name: "pipe-new", cores: 2 });
+  await waitFor(async () => (await environment.pipe("pipe-new")).status?.availableReplicas === 1, {
     what: "the new pipe to run",
   });
   expect(await generations()).toEqual(before);
-  expect((await world.pipe("pipe-new")).metadata.generation).toBe(1);
+  expect((await environment.pipe("pipe-new")).metadata.generation).toBe(1);
 
   await kubectl(cluster, ["apply", "-f", CRD]);
-  const again = await waitFor(() => world.scaling(), {
+  const again = await waitFor(() => environment.scaling(), {
     what: "the PipeScaling to be back",
     timeoutMs: 30_000,
   });
@@ -54,6 +54,6 @@ it("a CRD that is deleted and created again resizes no pipe, and all PipeScaling
   expect(again.spec).toEqual({ replicaCpuMillicores: 4000, replicaMemoryGb: 16 });
   await invariants.settled(4, { quietMs: 1000 });
   expect(await generations()).toEqual(before);
-  expect(world.errors).toEqual([]);
+  expect(environment.errors).toEqual([]);
   await invariants.end();
 });

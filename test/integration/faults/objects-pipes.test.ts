@@ -7,7 +7,7 @@ import { toPipeScalingView } from "../../../src/api/cluster/views.ts";
 import { LAST_ROLLOUT_ANNOTATION, RETRY_ANNOTATION } from "../../../src/controller/names.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
 import { sizeOfCores } from "../../../src/domain/size.ts";
-import { resourcesOf } from "../world.ts";
+import { resourcesOf } from "../../support/test-environment.ts";
 import { it as base } from "./fixtures.ts";
 
 const NAMES = ["pipe-a", "pipe-b", "pipe-c"];
@@ -20,8 +20,8 @@ const PIPES = NAMES.map((name) => ({ name }));
 const SLOW_PIPES = NAMES.map((name) => ({ ...SLOWLY, name }));
 
 const it = base
-  .extend("sizeOf", ({ world }) => async (name: string): Promise<string> => {
-    return resourcesOf(await world.pipe(name));
+  .extend("sizeOf", ({ environment }) => async (name: string): Promise<string> => {
+    return resourcesOf(await environment.pipe(name));
   })
   /** Waits for the first pipe of four cores, whichever it is. */
   .extend("canary", ({ sizeOf }) => (): Promise<string> => {
@@ -34,8 +34,8 @@ const it = base
   });
 
 describe("a pipe", () => {
-  it("whose size another writer sets again and again is left to it, until asked for", async ({
-    world,
+  it("is left to another writer that keeps setting its size, until a retry is requested", async ({
+    environment,
     startPipes,
     askFor,
     sizeOf,
@@ -43,9 +43,9 @@ describe("a pipe", () => {
   }) => {
     await startPipes([{ name: "pipe-a" }]);
     await askFor(4);
-    await world.waitForCondition("Ready", "True");
+    await environment.waitForCondition("Ready", "True");
     const setToOne = () =>
-      world.patchPipe("pipe-a", {
+      environment.patchPipe("pipe-a", {
         spec: {
           template: { spec: { containers: [{ name: "pipe", resources: { requests: { cpu: "1" } } }] } },
         },
@@ -53,14 +53,14 @@ describe("a pipe", () => {
     await setToOne();
     await waitFor(async () => (await sizeOf("pipe-a")) === OF_FOUR_CORES, { what: "its size to be back" });
     await setToOne();
-    await world.waitForCondition("Stalled", "True", "FieldConflict");
+    await environment.waitForCondition("Stalled", "True", "FieldConflict");
     expect(await sizeOf("pipe-a")).toBe("1 16Gi 16Gi");
-    await world.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
+    await environment.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
     await settled(4);
   });
 
-  it("that is deleted and made again in mid-rollout is given the size as if it were new", async ({
-    world,
+  it("gets the size as a new pipe if it is deleted and created again during a rollout", async ({
+    environment,
     startPipes,
     askFor,
     canary,
@@ -69,19 +69,19 @@ describe("a pipe", () => {
     await startPipes(SLOW_PIPES);
     await askFor(4);
     const name = await canary();
-    const { metadata } = await world.pipe(name);
-    await kubectl(world.cluster, ["delete", "deployment", name, "-n", world.pipes]);
-    await world.createPipe({ name, cores: 1 });
+    const { metadata } = await environment.pipe(name);
+    await kubectl(environment.cluster, ["delete", "deployment", name, "-n", environment.pipes]);
+    await environment.createPipe({ name, cores: 1 });
     await settled(4);
-    const again = await world.pipe(name);
+    const again = await environment.pipe(name);
     expect(again.metadata.uid).not.toBe(metadata.uid);
     expect(JSON.parse(again.metadata.annotations?.[LAST_ROLLOUT_ANNOTATION] ?? "")).toMatchObject({
       attempts: 1,
     });
   });
 
-  it("that its owner pauses in mid-rollout, for longer than a rollout may take, goes on where it was", async ({
-    world,
+  it("continues its rollout after its owner paused it for longer than the timeout", async ({
+    environment,
     startPipes,
     askFor,
     canary,
@@ -89,28 +89,28 @@ describe("a pipe", () => {
   }) => {
     // Much longer than a rollout takes, also on a busy machine.
     const rolloutTimeoutMs = 10_000;
-    // Of one replica a paused rollout would come to its end all the same.
+    // With one replica a paused rollout would complete anyway.
     const podAnnotations = { [START_AFTER_ANNOTATION]: "700ms" };
     const pipes = NAMES.map((name) => ({ name, replicas: 2, podAnnotations }));
     await startPipes(pipes, { rolloutTimeoutMs });
     await askFor(4);
     const name = await canary();
-    const { metadata } = await world.patchPipe(name, { spec: { paused: true } });
+    const { metadata } = await environment.patchPipe(name, { spec: { paused: true } });
     const { startedAt } = JSON.parse(metadata.annotations?.[LAST_ROLLOUT_ANNOTATION] ?? "");
     await waitFor(
       async () => {
-        const { status } = await world.scaling();
+        const { status } = await environment.scaling();
         const isNamed = status?.conditions?.[0]?.message.includes(`Paused by their owner: ${name}`);
         return isNamed === true && Date.now() > Date.parse(startedAt) + rolloutTimeoutMs;
       },
       { what: "the time of the rollout to be over, and the pause to be told" },
     );
-    await world.patchPipe(name, { spec: { paused: null } });
+    await environment.patchPipe(name, { spec: { paused: null } });
     await settled(4);
   });
 
-  it("without replicas takes the size at once, and has it when it is scaled up again", async ({
-    world,
+  it("gets the size at once without replicas, and has it when it is scaled up again", async ({
+    environment,
     startPipes,
     askFor,
     sizeOf,
@@ -118,33 +118,33 @@ describe("a pipe", () => {
     settled,
   }) => {
     await startPipes(SLOW_PIPES);
-    await world.patchPipe("pipe-c", { spec: { replicas: 0 } });
-    await waitFor(async () => (await world.pipe("pipe-c")).status?.replicas === undefined, {
+    await environment.patchPipe("pipe-c", { spec: { replicas: 0 } });
+    await waitFor(async () => (await environment.pipe("pipe-c")).status?.replicas === undefined, {
       what: "its pods to be gone",
     });
     await askFor(4);
     await canary();
     await waitFor(async () => (await sizeOf("pipe-c")) === OF_FOUR_CORES, { what: "its size" });
-    expect((await world.scaling()).status?.pipes?.updated).toBeLessThan(3);
-    await world.waitForCondition("Ready", "True");
-    await world.patchPipe("pipe-c", { spec: { replicas: 2 } });
+    expect((await environment.scaling()).status?.pipes?.updated).toBeLessThan(3);
+    await environment.waitForCondition("Ready", "True");
+    await environment.patchPipe("pipe-c", { spec: { replicas: 2 } });
     await settled(4);
   });
 
-  it("that tells of a size by a generation that there never was is given what is asked for all the same", async ({
-    world,
+  it("gets the requested size even if its annotation has a generation that never existed", async ({
+    environment,
     startPipes,
     askFor,
     settled,
   }) => {
     await startPipes(PIPES);
     await askFor(2);
-    await world.waitForCondition("Ready", "True");
+    await environment.waitForCondition("Ready", "True");
     const attempt = JSON.parse(
-      (await world.pipe("pipe-b")).metadata.annotations?.[LAST_ROLLOUT_ANNOTATION] ?? "",
+      (await environment.pipe("pipe-b")).metadata.annotations?.[LAST_ROLLOUT_ANNOTATION] ?? "",
     );
     const ahead = JSON.stringify({ ...attempt, scalingGeneration: 1000 });
-    await world.patchPipe(
+    await environment.patchPipe(
       "pipe-b",
       { metadata: { annotations: { [LAST_ROLLOUT_ANNOTATION]: ahead } } },
       CONTROLLER_FIELD_MANAGER,
@@ -153,8 +153,8 @@ describe("a pipe", () => {
     await settled(4);
   });
 
-  it("that is new in mid-rescale is given the size too", async ({
-    world,
+  it("gets the size if it is added during a rescale", async ({
+    environment,
     startPipes,
     askFor,
     canary,
@@ -163,15 +163,15 @@ describe("a pipe", () => {
     await startPipes(SLOW_PIPES);
     await askFor(4);
     await canary();
-    await world.createPipe({ name: "pipe-new", cores: 1 });
+    await environment.createPipe({ name: "pipe-new", cores: 1 });
     await settled(4);
-    expect((await world.scaling()).status?.pipes?.summary).toBe("4/4");
+    expect((await environment.scaling()).status?.pipes?.summary).toBe("4/4");
   });
 });
 
 describe("a service", () => {
-  it("that is suspended in mid-rescale takes up, once it goes on, only what was asked for last", async ({
-    world,
+  it("applies only the last requested size when it is resumed after a suspension during a rescale", async ({
+    environment,
     startPipes,
     askFor,
     sizeOf,
@@ -181,26 +181,26 @@ describe("a service", () => {
     await startPipes(SLOW_PIPES);
     await askFor(4);
     const name = await canary();
-    await world.patchScaling({ suspend: true });
-    await world.waitForCondition("Ready", "Unknown", "Suspended");
-    await waitFor(async () => (await world.scaling()).status?.pipes?.updated === 1, {
+    await environment.patchScaling({ suspend: true });
+    await environment.waitForCondition("Ready", "Unknown", "Suspended");
+    await waitFor(async () => (await environment.scaling()).status?.pipes?.updated === 1, {
       what: "what was under way to end",
     });
-    await world.createPipe({ name: "pipe-new", cores: 1 });
-    await world.askFor(8);
+    await environment.createPipe({ name: "pipe-new", cores: 1 });
+    await environment.askFor(8);
     await askFor(2);
-    await waitFor(async () => (await world.scaling()).status?.pipes?.summary === "0/4", {
+    await waitFor(async () => (await environment.scaling()).status?.pipes?.summary === "0/4", {
       what: "all that to be seen",
     });
     const others = NAMES.filter((each) => each !== name);
     expect(await Promise.all(others.map(sizeOf))).toEqual([OF_ONE_CORE, OF_ONE_CORE]);
     expect(await sizeOf(name)).toBe(OF_FOUR_CORES);
-    await world.patchScaling({ suspend: null });
+    await environment.patchScaling({ suspend: null });
     await settled(2);
   });
 
-  it("whose PipeScaling is deleted in mid-rescale goes on to the size that it had asked for", async ({
-    world,
+  it("continues to the requested size if its PipeScaling is deleted during a rescale", async ({
+    environment,
     startPipes,
     askFor,
     canary,
@@ -209,24 +209,30 @@ describe("a service", () => {
     await startPipes(SLOW_PIPES);
     await askFor(4);
     await canary();
-    const { metadata } = await world.scaling();
-    await kubectl(world.cluster, ["delete", "pipescaling", world.serviceId, "-n", world.pipes]);
+    const { metadata } = await environment.scaling();
+    await kubectl(environment.cluster, [
+      "delete",
+      "pipescaling",
+      environment.serviceId,
+      "-n",
+      environment.pipes,
+    ]);
     await settled(4);
-    const again = await world.scaling();
+    const again = await environment.scaling();
     expect(again.metadata.uid).not.toBe(metadata.uid);
     expect(again.spec).toEqual({ replicaCpuMillicores: 4000, replicaMemoryGb: 16 });
   });
 
-  it("that is asked for 200 sizes in a row, while its tier changes, gets the last, for the request it came with", async ({
-    world,
+  it("gets the last of 200 requested sizes, attributed to its request, while its tier changes", async ({
+    environment,
     invariants,
     startPipes,
     settled,
   }) => {
     const requests = 200;
     await startPipes(PIPES);
-    const writer = new PipeScalingWriter(world.client);
-    const scaling = toPipeScalingView(await world.scaling());
+    const writer = new PipeScalingWriter(environment.client);
+    const scaling = toPipeScalingView(await environment.scaling());
     const write = async (index: number) => {
       const cores = 1 + (index % 8);
       // By the tier "small", which comes and goes at any moment, it would be at most two.
@@ -241,7 +247,7 @@ describe("a service", () => {
       });
     };
     const changeTiers = async () => {
-      for (const tier of ["small", "scale", "small", "enterprise"]) await world.setTier(tier);
+      for (const tier of ["small", "scale", "small", "enterprise"]) await environment.setTier(tier);
     };
     const begun = performance.now();
     const changing = changeTiers();
@@ -249,11 +255,11 @@ describe("a service", () => {
     await changing;
     await settled(1 + ((requests - 1) % 8));
     const tenths = Math.ceil((performance.now() - begun) / 100);
-    const { status } = await world.scaling();
+    const { status } = await environment.scaling();
     expect(status?.propagation?.requestId).toBe(`request-${requests - 1}`);
     expect(status?.tier).toBe("enterprise");
     const patches = [
-      ...(await world.scrape()).matchAll(/^rest_client_requests_total\{.*method="PATCH".*\} (\d+)$/gm),
+      ...(await environment.scrape()).matchAll(/^rest_client_requests_total\{.*method="PATCH".*\} (\d+)$/gm),
     ];
     const sum = patches.reduce((total, [, count]) => total + Number(count), 0);
     expect(sum).toBeGreaterThan(0);

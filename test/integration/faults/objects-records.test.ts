@@ -6,35 +6,35 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import type { ConfigMap } from "../../../src/kube/objects.ts";
 import { CONFIG_MAPS, DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
 import { serviceConfigMap, serviceConfigMapName } from "../../../src/records/service.ts";
-import { pipeDeployment } from "../../gen/pipe.ts";
-import { resourcesOf, World } from "../world.ts";
+import { pipeDeployment } from "../../support/fixtures/pipe.ts";
+import { resourcesOf, TestEnvironment } from "../../support/test-environment.ts";
 import { Invariants } from "./invariants.ts";
 
 const NAMES = ["pipe-a", "pipe-b", "pipe-c"];
 
-describe("a record in mid-rescale", () => {
-  let world: World;
+describe("a malformed or deleted record during a rescale", () => {
+  let environment: TestEnvironment;
   let invariants: Invariants;
   let cores = 1;
   beforeAll(async () => {
-    world = await World.create();
-    await world.startController();
+    environment = await TestEnvironment.create();
+    await environment.startController();
     const podAnnotations = { [START_AFTER_ANNOTATION]: "3s" };
-    for (const name of NAMES) await world.createPipe({ name, cores, podAnnotations });
-    await world.waitForCondition("Ready", "True");
+    for (const name of NAMES) await environment.createPipe({ name, cores, podAnnotations });
+    await environment.waitForCondition("Ready", "True");
   });
-  afterAll(() => world.end());
+  afterAll(() => environment.end());
   beforeEach(async () => {
-    invariants = await Invariants.observe(world);
+    invariants = await Invariants.observe(environment);
   });
   afterEach(() => invariants.close());
 
-  const service = () => serviceConfigMapName(world.serviceId);
-  const organization = () => world.organizationName;
-  const path = (name: string) => objectPath(CONFIG_MAPS, world.records, name);
-  const deleted = (name: string) => world.client.json({ method: "DELETE", path: path(name) });
+  const service = () => serviceConfigMapName(environment.serviceId);
+  const organization = () => environment.organizationName;
+  const path = (name: string) => objectPath(CONFIG_MAPS, environment.records, name);
+  const deleted = (name: string) => environment.client.json({ method: "DELETE", path: path(name) });
   const patched = (data: object) => (name: string) =>
-    world.client.json({
+    environment.client.json({
       method: "PATCH",
       path: path(name),
       patchType: "application/merge-patch+json",
@@ -46,18 +46,18 @@ describe("a record in mid-rescale", () => {
     ["service, deleted", service, deleted, "UnknownService"],
     ["organization, malformed", organization, patched({ tier: null }), "MalformedRecord"],
     ["organization, deleted", organization, deleted, "UnknownOrganization"],
-  ])("of the %s, stops it until it is as it was", async (_, nameOf, spoil, reason) => {
-    const { metadata, ...record } = await world.client.json<ConfigMap>({ path: path(nameOf()) });
+  ])("stops it until the record of the %s is restored", async (_, nameOf, spoil, reason) => {
+    const { metadata, ...record } = await environment.client.json<ConfigMap>({ path: path(nameOf()) });
     cores += 1;
     invariants.accept(cores);
-    await world.askFor(cores);
+    await environment.askFor(cores);
     const given = async () => {
-      const pipes = await Promise.all(NAMES.map((name) => world.pipe(name)));
+      const pipes = await Promise.all(NAMES.map((name) => environment.pipe(name)));
       return pipes.filter((pipe) => resourcesOf(pipe).startsWith(`${cores} `));
     };
     await waitFor(async () => (await given()).length === 1, { what: "the first pipe to be given the size" });
     await spoil(nameOf());
-    await world.waitForCondition("Stalled", "True", reason);
+    await environment.waitForCondition("Stalled", "True", reason);
     const isOver = async () =>
       (await given()).every(({ status }) => status?.updatedReplicas === status?.replicas);
     await waitFor(isOver, { what: "what was under way to end" });
@@ -65,44 +65,56 @@ describe("a record in mid-rescale", () => {
     await invariants.quiet(500);
     expect(await given()).toHaveLength(1);
     const { name, namespace, labels } = metadata;
-    await kubectl(world.cluster, ["delete", "configmap", name, "-n", world.records, "--ignore-not-found"]);
-    await world.create(CONFIG_MAPS, world.records, { ...record, metadata: { name, namespace, labels } });
+    await kubectl(environment.cluster, [
+      "delete",
+      "configmap",
+      name,
+      "-n",
+      environment.records,
+      "--ignore-not-found",
+    ]);
+    await environment.create(CONFIG_MAPS, environment.records, {
+      ...record,
+      metadata: { name, namespace, labels },
+    });
     await invariants.settled(cores, { quietMs: 500 });
     await invariants.end();
   });
 });
 
 describe("a namespace of pipes that is being deleted", () => {
-  it("is left alone, and the services elsewhere are looked after", async () => {
-    const world = await World.create();
-    const elsewhere = `${world.pipes}-elsewhere`;
+  it("is left alone, and services in other namespaces are resized", async () => {
+    const environment = await TestEnvironment.create();
+    const elsewhere = `${environment.pipes}-elsewhere`;
     const other = randomUUID();
-    await apply(world.cluster, [{ apiVersion: "v1", kind: "Namespace", metadata: { name: elsewhere } }]);
-    const { organizationId } = world;
-    await world.create(
+    await apply(environment.cluster, [
+      { apiVersion: "v1", kind: "Namespace", metadata: { name: elsewhere } },
+    ]);
+    const { organizationId } = environment;
+    await environment.create(
       CONFIG_MAPS,
-      world.records,
+      environment.records,
       serviceConfigMap({ id: other, organizationId, name: "other", namespace: elsewhere }),
     );
-    const invariants = await Invariants.observe(world, { services: new Map([[other, elsewhere]]) });
+    const invariants = await Invariants.observe(environment, { services: new Map([[other, elsewhere]]) });
     try {
-      for (const serviceId of [world.serviceId, other]) invariants.accept(1, serviceId);
-      await world.startController({ pipeNamespaces: [world.pipes, elsewhere] });
-      for (const name of NAMES) await world.createPipe({ name, cores: 1 });
+      for (const serviceId of [environment.serviceId, other]) invariants.accept(1, serviceId);
+      await environment.startController({ pipeNamespaces: [environment.pipes, elsewhere] });
+      for (const name of NAMES) await environment.createPipe({ name, cores: 1 });
       const deployment = pipeDeployment({ name: "pipe-z", namespace: elsewhere, serviceId: other, cores: 1 });
-      await world.create(DEPLOYMENTS, elsewhere, deployment);
-      await world.waitForCondition("Ready", "True");
-      // What has a finalizer stays, and so does its namespace.
-      await world.patchPipe("pipe-a", { metadata: { finalizers: ["test.pipes.clouddb.dev/stay"] } });
+      await environment.create(DEPLOYMENTS, elsewhere, deployment);
+      await environment.waitForCondition("Ready", "True");
+      // An object with a finalizer stays, and so does its namespace.
+      await environment.patchPipe("pipe-a", { metadata: { finalizers: ["test.pipes.clouddb.dev/stay"] } });
       invariants.accept(4);
-      await world.askFor(4);
-      await kubectl(world.cluster, ["delete", "namespace", world.pipes, "--wait=false"]);
-      await waitFor(async () => (await world.pipe("pipe-a")).metadata.deletionTimestamp, {
+      await environment.askFor(4);
+      await kubectl(environment.cluster, ["delete", "namespace", environment.pipes, "--wait=false"]);
+      await waitFor(async () => (await environment.pipe("pipe-a")).metadata.deletionTimestamp, {
         what: "the pipe to be on its way out",
       });
       await waitFor(
         () =>
-          world.scaling().then(
+          environment.scaling().then(
             () => false,
             () => true,
           ),
@@ -110,9 +122,9 @@ describe("a namespace of pipes that is being deleted", () => {
           what: "the PipeScaling to be gone",
         },
       );
-      const before = resourcesOf(await world.pipe("pipe-a"));
+      const before = resourcesOf(await environment.pipe("pipe-a"));
       invariants.accept(4, other);
-      await kubectl(world.cluster, [
+      await kubectl(environment.cluster, [
         "patch",
         "pipescaling",
         other,
@@ -123,12 +135,12 @@ describe("a namespace of pipes that is being deleted", () => {
         JSON.stringify({ spec: { replicaCpuMillicores: 4000, replicaMemoryGb: 16 } }),
       ]);
       await invariants.settled(4, { serviceId: other, quietMs: 1000 });
-      expect(resourcesOf(await world.pipe("pipe-a"))).toBe(before);
-      await expect(world.scaling()).rejects.toThrow("404");
-      expect(world.errors).toEqual([]);
+      expect(resourcesOf(await environment.pipe("pipe-a"))).toBe(before);
+      await expect(environment.scaling()).rejects.toThrow("404");
+      expect(environment.errors).toEqual([]);
     } finally {
-      await world.patchPipe("pipe-a", { metadata: { finalizers: null } });
-      await world.end();
+      await environment.patchPipe("pipe-a", { metadata: { finalizers: null } });
+      await environment.end();
       await invariants.close();
     }
   });

@@ -6,8 +6,8 @@ import { describe, expect } from "vitest";
 import { RETRY_ANNOTATION, REVISION_ANNOTATION } from "../../../src/controller/names.ts";
 import type { Deployment, Pod } from "../../../src/kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath, PODS } from "../../../src/kube/paths.ts";
-import { accountName, clusterRoleName } from "../../gen/shipped-account.ts";
-import { conditionOf, resourcesOf } from "../world.ts";
+import { accountName, clusterRoleName } from "../../support/fixtures/shipped-account.ts";
+import { conditionOf, resourcesOf } from "../../support/test-environment.ts";
 import { it as base } from "./fixtures.ts";
 import { limitMemory } from "./limit-memory.ts";
 
@@ -19,9 +19,9 @@ const RECREATED = PIPES.map((pipe) => ({ ...pipe, strategy: "Recreate" as const 
 
 const it = base
   /** Checks that all pipes run one core, and that at most the first was restarted. */
-  .extend("expectRestored", ({ world }) => async (): Promise<void> => {
+  .extend("expectRestored", ({ environment }) => async (): Promise<void> => {
     const restored = async () => {
-      const pipes = await Promise.all(NAMES.map((name) => world.pipe(name)));
+      const pipes = await Promise.all(NAMES.map((name) => environment.pipe(name)));
       const isRestored = (pipe: Deployment) =>
         resourcesOf(pipe) === OF_ONE_CORE && pipe.status?.availableReplicas === 1;
       return pipes.every(isRestored) ? pipes : undefined;
@@ -31,15 +31,15 @@ const it = base
     expect(revisions.slice(1)).toEqual(["1", "1"]);
   })
   /** Requests a retry, once nothing is in the way. */
-  .extend("retry", ({ world, invariants }) => async (): Promise<void> => {
-    await world.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
+  .extend("retry", ({ environment, invariants }) => async (): Promise<void> => {
+    await environment.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
     await invariants.settled(4, { quietMs: 1000 });
     await invariants.end();
   });
 
 describe("a size", () => {
-  it("whose rollout never completes is rolled back, and the other pipes wait", async ({
-    world,
+  it("is rolled back if its rollout never completes, and the other pipes wait", async ({
+    environment,
     startPipes,
     askFor,
     expectRestored,
@@ -50,27 +50,27 @@ describe("a size", () => {
     await askFor(4);
     const pod = await waitFor(
       async () => {
-        const path = collectionPath(PODS, world.pipes);
+        const path = collectionPath(PODS, environment.pipes);
         const query = { fieldSelector: "status.phase=Pending" };
-        const { items } = await world.client.json<{ readonly items: readonly Pod[] }>({ path, query });
+        const { items } = await environment.client.json<{ readonly items: readonly Pod[] }>({ path, query });
         return items[0];
       },
       { what: "the new pod, to fail it" },
     );
-    await world.client.json({
+    await environment.client.json({
       method: "PATCH",
-      path: objectPath(PODS, world.pipes, pod.metadata.name),
+      path: objectPath(PODS, environment.pipes, pod.metadata.name),
       patchType: "application/merge-patch+json",
       body: { metadata: { labels: { [NEVER_READY_LABEL]: "true" } } },
     });
-    const stalled = await world.waitForCondition("Stalled", "True", "ProgressDeadlineExceeded");
+    const stalled = await environment.waitForCondition("Stalled", "True", "ProgressDeadlineExceeded");
     expect(stalled.status?.failures).toMatchObject([{ size: "4000m/16Gi", attempts: 1 }]);
     await expectRestored();
     await retry();
   });
 
-  it("that a quota refuses a Recreate pipe, whose old pods are gone, is rolled back at once", async ({
-    world,
+  it("is rolled back at once if a quota refuses it to a Recreate pipe, whose old pods are gone", async ({
+    environment,
     startPipes,
     askFor,
     expectRestored,
@@ -81,55 +81,55 @@ describe("a size", () => {
     const quota = {
       apiVersion: "v1",
       kind: "ResourceQuota",
-      metadata: { name: "small", namespace: world.pipes },
+      metadata: { name: "small", namespace: environment.pipes },
       spec: { hard: { "requests.memory": "16Gi" } },
     };
-    await apply(world.cluster, [quota]);
+    await apply(environment.cluster, [quota]);
     // A quota refuses everything, in other words, until its usage is calculated.
-    const getHard = ["get", "quota", "small", "-n", world.pipes, "-o", "jsonpath={.status.hard}"];
-    await waitFor(async () => (await kubectl(world.cluster, getHard)) !== "", {
+    const getHard = ["get", "quota", "small", "-n", environment.pipes, "-o", "jsonpath={.status.hard}"];
+    await waitFor(async () => (await kubectl(environment.cluster, getHard)) !== "", {
       what: "the usage of the quota",
     });
     await askFor(4);
-    const stalled = await world.waitForCondition("Stalled", "True", "FailedCreate");
+    const stalled = await environment.waitForCondition("Stalled", "True", "FailedCreate");
     expect(conditionOf(stalled, "Stalled")?.message).toContain("exceeded quota: small");
     await expectRestored();
-    await kubectl(world.cluster, ["delete", "quota", "small", "-n", world.pipes]);
+    await kubectl(environment.cluster, ["delete", "quota", "small", "-n", environment.pipes]);
     await retry();
   });
 
-  it("that a LimitRange refuses a Recreate pipe, whose old pods are gone, is rolled back at once", async ({
-    world,
+  it("is rolled back at once if a LimitRange refuses it to a Recreate pipe, whose old pods are gone", async ({
+    environment,
     startPipes,
     askFor,
     expectRestored,
     retry,
   }) => {
     await startPipes(RECREATED);
-    await limitMemory(world, "8Gi");
+    await limitMemory(environment, "8Gi");
     await askFor(4);
-    const stalled = await world.waitForCondition("Stalled", "True", "FailedCreate");
+    const stalled = await environment.waitForCondition("Stalled", "True", "FailedCreate");
     expect(conditionOf(stalled, "Stalled")?.message).toContain("maximum memory usage per Container is 8Gi");
     await expectRestored();
-    await kubectl(world.cluster, ["delete", "limitrange", "limit", "-n", world.pipes]);
+    await kubectl(environment.cluster, ["delete", "limitrange", "limit", "-n", environment.pipes]);
     await retry();
   });
 
-  it("that an admission policy refuses is reported with the words of the policy, and no pipe is restarted", async ({
-    world,
+  it("is reported with the message of the admission policy that refuses it, and no pipe is restarted", async ({
+    environment,
     startPipes,
     askFor,
     expectRestored,
     retry,
   }) => {
-    const name = `at-most-8gi-${world.pipes}`;
+    const name = `at-most-8gi-${environment.pipes}`;
     const policy = { apiVersion: "admissionregistration.k8s.io/v1", metadata: { name } };
     const memory = "object.spec.template.spec.containers[0].resources.requests.memory";
     const isAllowed = async () => {
       const amounts = { resources: { requests: { memory: "16Gi" }, limits: { memory: "16Gi" } } };
-      await world.client.json({
+      await environment.client.json({
         method: "PATCH",
-        path: objectPath(DEPLOYMENTS, world.pipes, "pipe-a"),
+        path: objectPath(DEPLOYMENTS, environment.pipes, "pipe-a"),
         query: { dryRun: "All" },
         patchType: "application/strategic-merge-patch+json",
         body: { spec: { template: { spec: { containers: [{ name: "pipe", ...amounts }] } } } },
@@ -137,7 +137,7 @@ describe("a size", () => {
       return true;
     };
     await startPipes(PIPES);
-    await apply(world.cluster, [
+    await apply(environment.cluster, [
       {
         ...policy,
         kind: "ValidatingAdmissionPolicy",
@@ -167,7 +167,7 @@ describe("a size", () => {
           policyName: name,
           validationActions: ["Deny"],
           matchResources: {
-            namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": world.pipes } },
+            namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": environment.pipes } },
           },
         },
       },
@@ -182,37 +182,37 @@ describe("a size", () => {
     );
     await askFor(4);
     try {
-      const stalled = await world.waitForCondition("Stalled", "True", "Refused");
+      const stalled = await environment.waitForCondition("Stalled", "True", "Refused");
       expect(conditionOf(stalled, "Stalled")?.message).toContain("no pipe may have more than 8 Gi here");
       await expectRestored();
-      expect((await world.pipe("pipe-a")).metadata.generation).toBe(1);
+      expect((await environment.pipe("pipe-a")).metadata.generation).toBe(1);
     } finally {
       const kinds = "validatingadmissionpolicybinding,validatingadmissionpolicy";
-      await kubectl(world.cluster, ["delete", kinds, name]);
+      await kubectl(environment.cluster, ["delete", kinds, name]);
     }
     await waitFor(isAllowed, { what: "the policy to be gone" });
     await retry();
   });
 
-  it("that the controller has no permission to apply is applied once the permission is back", async ({
-    world,
+  it("is applied as soon as a missing permission of the controller is restored", async ({
+    environment,
     invariants,
     startPipes,
     askFor,
     expectRestored,
   }) => {
-    const name = clusterRoleName("controller", world.records);
+    const name = clusterRoleName("controller", environment.records);
     const kubeconfig = await serviceAccountKubeconfig(
-      world.cluster,
-      world.records,
+      environment.cluster,
+      environment.records,
       accountName("controller"),
     );
-    const mayPatch = ["auth", "can-i", "patch", "deployments.apps", "-n", world.pipes];
-    const isAllowed = () => kubectl(world.cluster, mayPatch, { kubeconfig });
+    const mayPatch = ["auth", "can-i", "patch", "deployments.apps", "-n", environment.pipes];
+    const isAllowed = () => kubectl(environment.cluster, mayPatch, { kubeconfig });
     const getBinding = ["get", "clusterrolebinding", name, "-o", "json"];
-    const { roleRef, subjects } = JSON.parse(await kubectl(world.cluster, getBinding));
+    const { roleRef, subjects } = JSON.parse(await kubectl(environment.cluster, getBinding));
     await startPipes(PIPES);
-    await kubectl(world.cluster, ["delete", "clusterrolebinding", name]);
+    await kubectl(environment.cluster, ["delete", "clusterrolebinding", name]);
     await waitFor(
       () =>
         isAllowed().then(
@@ -223,13 +223,13 @@ describe("a size", () => {
     );
     await askFor(4);
     await waitFor(
-      async () => /^controller_runtime_reconcile_errors_total\{.*\} [1-9]/m.test(await world.scrape()),
+      async () => /^controller_runtime_reconcile_errors_total\{.*\} [1-9]/m.test(await environment.scrape()),
       {
         what: "the controller to fail",
       },
     );
     await expectRestored();
-    await apply(world.cluster, [
+    await apply(environment.cluster, [
       {
         apiVersion: "rbac.authorization.k8s.io/v1",
         kind: "ClusterRoleBinding",

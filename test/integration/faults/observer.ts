@@ -23,7 +23,7 @@ export class Observer {
     this.#client = client;
   }
 
-  /** The newest version that any watch has told of. */
+  /** The newest version that any watch has delivered. */
   get newest(): bigint {
     return this.#newest;
   }

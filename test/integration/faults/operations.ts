@@ -15,7 +15,7 @@ export interface OtherWriters {
   end(): Promise<void>;
 }
 
-/** What people and other programs do to a service while its pipes are sized, chosen at random. */
+/** Random operations of people and other programs on a service while its pipes are resized. */
 export class Operations {
   /** The names of the operations so far, with the times. */
   readonly log: string[] = [];
@@ -25,7 +25,7 @@ export class Operations {
   #made = 0;
 
   get serviceId() {
-    return this.#service.world.serviceId;
+    return this.#service.environment.serviceId;
   }
 
   constructor(service: ServiceUnderTest, others: readonly OtherWriters[] = []) {
@@ -62,17 +62,17 @@ export class Operations {
     const at = new Date().toISOString();
     const isDone = await ifPossible(() => operation.call(this));
     const name = operation.name.replace(/^bound #|^#/, "");
-    this.log.push(`${at} ${this.#service.world.pipes} ${name}${isDone ? "" : " (in vain)"}`);
+    this.log.push(`${at} ${this.#service.environment.pipes} ${name}${isDone ? "" : " (in vain)"}`);
   }
 
   /** Undoes what stands in the way, and asks for a size; throws while there is no API server. */
   async conclude(cores: number): Promise<void> {
-    const { world, tier } = this.#service;
+    const { environment, tier } = this.#service;
     for (const other of this.#others) await other.end();
     await this.#service.patchOrganization({ tier });
     this.#service.accept(cores);
-    await world.askFor(cores);
-    await world.patchScaling({ suspend: null });
+    await environment.askFor(cores);
+    await environment.patchScaling({ suspend: null });
   }
 
   async addPipes(count: number): Promise<void> {
@@ -82,12 +82,12 @@ export class Operations {
   async #ask(): Promise<void> {
     const cores = 1 + this.#service.below(8);
     this.#service.accept(cores);
-    await this.#service.world.askFor(cores);
+    await this.#service.environment.askFor(cores);
   }
 
   async #askForDefault(): Promise<void> {
     this.#service.acceptDefault();
-    await this.#service.world.askFor(null);
+    await this.#service.environment.askFor(null);
   }
 
   async #changeTier(): Promise<void> {
@@ -98,35 +98,38 @@ export class Operations {
   }
 
   async #addPipe(): Promise<void> {
-    const { world, pipes } = this.#service;
+    const { environment, pipes } = this.#service;
     if (pipes.size >= MOST_PIPES) return;
     this.#made += 1;
     const name = `pipe-${this.#made}`;
     const cores = 1 + this.#service.below(3);
-    await world.createPipe({ name, cores, replicas: this.#service.below(3) });
+    await environment.createPipe({ name, cores, replicas: this.#service.below(3) });
     pipes.add(name);
   }
 
   async #removePipe(): Promise<void> {
-    const { world, pipes } = this.#service;
+    const { environment, pipes } = this.#service;
     if (pipes.size <= FEWEST_PIPES) return;
     await this.#service.withPipe(async (name) => {
-      await world.client.json({ method: "DELETE", path: objectPath(DEPLOYMENTS, world.pipes, name) });
+      await environment.client.json({
+        method: "DELETE",
+        path: objectPath(DEPLOYMENTS, environment.pipes, name),
+      });
       pipes.delete(name);
     });
   }
 
   async #suspend(): Promise<void> {
-    await this.#service.world.patchScaling({ suspend: true });
+    await this.#service.environment.patchScaling({ suspend: true });
   }
 
   /** A person who resumes asks for what the spec says by then. */
   async #resume(): Promise<void> {
-    const { world } = this.#service;
-    const { metadata, spec } = await world.scaling();
+    const { environment } = this.#service;
+    const { metadata, spec } = await environment.scaling();
     if (!spec?.suspend) return;
     this.#service.acceptSpec(spec);
-    await world.client.json({
+    await environment.client.json({
       method: "PATCH",
       path: this.#scalingPath,
       patchType: "application/merge-patch+json",
@@ -140,7 +143,7 @@ export class Operations {
   }
 
   async #deleteScaling(): Promise<void> {
-    await this.#service.world.client.json({ method: "DELETE", path: this.#scalingPath });
+    await this.#service.environment.client.json({ method: "DELETE", path: this.#scalingPath });
   }
 
   async #spoilRecord(): Promise<void> {
@@ -170,16 +173,16 @@ export class Operations {
   }
 
   async #askAgain(): Promise<void> {
-    const { world } = this.#service;
-    await world.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
+    const { environment } = this.#service;
+    await environment.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
   }
 
   async #patchAnyPipe(body: object): Promise<void> {
-    await this.#service.withPipe((name) => this.#service.world.patchPipe(name, body));
+    await this.#service.withPipe((name) => this.#service.environment.patchPipe(name, body));
   }
 
   get #scalingPath(): string {
-    const { pipes, serviceId } = this.#service.world;
+    const { pipes, serviceId } = this.#service.environment;
     return objectPath(PIPE_SCALINGS, pipes, serviceId);
   }
 }

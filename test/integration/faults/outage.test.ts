@@ -5,14 +5,14 @@ import { silentProgress } from "@pipe-scaling/local-cluster/progress";
 import { START_AFTER_ANNOTATION } from "@pipe-scaling/local-cluster/stages";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
-import { resourcesOf, World } from "../world.ts";
+import { resourcesOf, TestEnvironment } from "../../support/test-environment.ts";
 import { controllerKubeconfig, KeptController } from "./controller-process.ts";
 import { Invariants } from "./invariants.ts";
 
 const pipes = ["pipe-a", "pipe-b", "pipe-c", "pipe-d"];
 
 let cluster: Cluster;
-let world: World;
+let environment: TestEnvironment;
 let invariants: Invariants;
 let controller: KeptController;
 beforeAll(async () => {
@@ -20,27 +20,27 @@ beforeAll(async () => {
 });
 afterAll(() => cluster?.stop());
 beforeEach(async () => {
-  world = await World.create("basic", cluster);
-  invariants = await Invariants.observe(world);
-  controller = new KeptController(world, await controllerKubeconfig(world));
+  environment = await TestEnvironment.create("basic", cluster);
+  invariants = await Invariants.observe(environment);
+  controller = new KeptController(environment, await controllerKubeconfig(environment));
   invariants.accept(1);
   for (const name of pipes)
-    await world.createPipe({ name, cores: 1, podAnnotations: { [START_AFTER_ANNOTATION]: "2s" } });
-  await world.waitForCondition("Ready", "True");
+    await environment.createPipe({ name, cores: 1, podAnnotations: { [START_AFTER_ANNOTATION]: "2s" } });
+  await environment.waitForCondition("Ready", "True");
 });
 afterEach(async () => {
   await controller.end();
   await invariants.close();
-  await world.end();
+  await environment.end();
 });
 
 /** Asks for a size and returns in the middle of the rescale: the canary has been resized, and the last pipe has not. */
 async function begin(cores: number): Promise<void> {
   invariants.accept(cores);
-  await world.askFor(cores);
+  await environment.askFor(cores);
   await waitFor(
     async () => {
-      const sizes = await Promise.all(pipes.map(async (name) => resourcesOf(await world.pipe(name))));
+      const sizes = await Promise.all(pipes.map(async (name) => resourcesOf(await environment.pipe(name))));
       return new Set(sizes).size === 2;
     },
     { what: "the rescale to be under way", intervalMs: 10 },
@@ -62,7 +62,7 @@ it.each([5, 60])(
   },
 );
 
-it("a restore of etcd to the middle of an earlier rescale leads to the size requested then", {
+it("an etcd restore to the middle of an earlier rescale leads to the size requested then", {
   timeout: 240_000,
 }, async () => {
   await begin(2);
@@ -74,13 +74,13 @@ it("a restore of etcd to the middle of an earlier rescale leads to the size requ
 
   const before = controller.current;
   await restoreSnapshot(cluster);
-  invariants = await Invariants.observe(world);
+  invariants = await Invariants.observe(environment);
   invariants.accept(2);
   expect(await before.ended).toBe(1);
   // Where the server was away for longer than one may lead, that ends it before it can look back.
   await before.says(/etcd was restored from an older snapshot|the lease was lost/);
   await invariants.settled(2, { quietMs: 2000 });
-  expect((await world.scaling()).spec?.replicaCpuMillicores).toBe(2000);
+  expect((await environment.scaling()).spec?.replicaCpuMillicores).toBe(2000);
   await begin(3);
   await invariants.settled(3, { quietMs: 1000 });
   await invariants.end();

@@ -3,7 +3,7 @@ import { isRolledOut, pipeContainer, replicasOf, saysRolledOut, sizeIn } from ".
 
 type Deployment = Kinds["Deployment"];
 
-/** What the versions of one pipe's Deployment that were seen so far say about it. */
+/** The state of one pipe, derived from all observed versions of its Deployment. */
 export class PipeRecord {
   /** The newest version. */
   object: Deployment;

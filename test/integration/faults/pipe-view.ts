@@ -12,8 +12,7 @@ import { ownedLeaves } from "../../e2e/demo/ownership.ts";
 import type { Kinds } from "./history.ts";
 
 /*
- * What a Deployment says, read by rules of this file's own: were they the controller's, a fault in them would
- * hide itself.
+ * Reads a Deployment by rules of its own. With the code of the controller, a bug in that code would hide itself.
  */
 
 type Deployment = Kinds["Deployment"];
@@ -55,8 +54,8 @@ export function replicasOf({ spec }: Deployment): number {
 }
 
 /**
- * Every replica runs the template as it is, and is available. No word of a condition is believed: it may be
- * left from a rollout before. Who remembers that it once was so need not believe any.
+ * Every replica runs the current template and is available. Conditions do not count, because they may be left from
+ * an earlier rollout.
  */
 export function isRolledOut(deployment: Deployment): boolean {
   const { metadata, status = {} } = deployment;
@@ -79,7 +78,7 @@ export function hasOurAnnotation({ metadata }: Deployment): boolean {
   return OUR_ANNOTATIONS.some((each) => metadata.annotations?.[each] !== undefined);
 }
 
-/** Whether the step from one version to the next was a write of the controller: its doing shows in what it owns. */
+/** True if the controller wrote the later version, which shows in the fields that it owns. */
 export function isOurWrite(before: Deployment, after: Deployment): boolean {
   const owned = ownedLeaves(after, CONTROLLER_FIELD_MANAGER);
   const ownedBefore = ownedLeaves(before, CONTROLLER_FIELD_MANAGER);
@@ -95,7 +94,7 @@ export function isOurWrite(before: Deployment, after: Deployment): boolean {
   );
 }
 
-/** Who changes the value of a field owns it from then on, alone. */
+/** A writer that changes the value of a field becomes its only owner. */
 export function isSizedByUs(before: Deployment, after: Deployment): boolean {
   const container = pipeContainer(before);
   if (sizeIn(before.spec.template, container) === sizeIn(after.spec.template, container)) return false;
@@ -116,7 +115,7 @@ function changedLeaves(before: Deployment, after: Deployment, container: string 
     .map((leaf) => `spec.template.spec.containers[{"name":"${container}"}].resources.${leaf}`);
 }
 
-/** What the controller owns beyond the size of a container and its annotations. */
+/** Fields that the controller owns beyond the size of a container and its annotations. */
 export function ownedBeyond(deployment: Deployment): string[] {
   const size =
     /^spec\.template\.spec\.containers\[[^\]]*\]\.resources\.(requests\.(cpu|memory)|limits\.memory)$/;
@@ -130,7 +129,7 @@ export function ownedBeyond(deployment: Deployment): string[] {
   );
 }
 
-/** Whether two versions differ in nothing but what the controller may set. */
+/** True if two versions differ only in fields that the controller may set. */
 export function isSameBesideOurs(before: Deployment, after: Deployment): boolean {
   const container = pipeContainer(before);
   return isDeepStrictEqual(withoutOurs(before, container), withoutOurs(after, container));

@@ -1,8 +1,8 @@
 import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { expect } from "vitest";
-import { accountName } from "../../gen/shipped-account.ts";
-import { World } from "../world.ts";
+import { accountName } from "../../support/fixtures/shipped-account.ts";
+import { TestEnvironment } from "../../support/test-environment.ts";
 import { type Asked, type Fate, FaultyProxy } from "./faulty-proxy.ts";
 import { Invariants } from "./invariants.ts";
 
@@ -12,7 +12,7 @@ export interface Fault {
   readonly fate: (asked: Asked) => Fate | undefined;
   /** Cut the watches that are open when it begins and when it ends, so that it is they that meet it. */
   readonly isOfWatches?: boolean;
-  /** Whether it has shown itself, so that it may end. By default it lasts until the rescale is over. */
+  /** Returns true once the fault has had an effect and may end. By default it lasts until the rescale completes. */
   readonly isOver?: () => boolean;
   /** While it lasts, with the size asked for. */
   readonly meanwhile?: () => Promise<void>;
@@ -20,55 +20,55 @@ export interface Fault {
 
 /** A service of a few pipes whose controller reaches the cluster through a proxy that can be made faulty. */
 export class ProxiedService {
-  readonly world: World;
+  readonly environment: TestEnvironment;
   readonly proxy: FaultyProxy;
   #cores = 1;
   #stopController: (() => Promise<void>) | undefined;
 
-  private constructor(world: World, proxy: FaultyProxy) {
-    this.world = world;
+  private constructor(environment: TestEnvironment, proxy: FaultyProxy) {
+    this.environment = environment;
     this.proxy = proxy;
   }
 
   /** Resolves when the service has its first size. */
   static async start(): Promise<ProxiedService> {
-    const world = await World.create();
-    const service = new ProxiedService(world, await FaultyProxy.start(world.cluster));
+    const environment = await TestEnvironment.create();
+    const service = new ProxiedService(environment, await FaultyProxy.start(environment.cluster));
     await service.restartController();
-    for (const name of PIPES) await world.createPipe({ name, cores: 1 });
-    await world.waitForCondition("Ready", "True");
+    for (const name of PIPES) await environment.createPipe({ name, cores: 1 });
+    await environment.waitForCondition("Ready", "True");
     return service;
   }
 
   /** A new controller has no failures behind it, so its watches start again with the shortest delays. */
   async restartController(): Promise<void> {
     await this.#stopController?.();
-    const { cluster, records } = this.world;
-    const elections = () => this.world.log.filter(({ msg }) => msg === "leading").length;
+    const { cluster, records } = this.environment;
+    const elections = () => this.environment.log.filter(({ msg }) => msg === "leading").length;
     const before = elections();
     const kubeconfig = await serviceAccountKubeconfig(cluster, records, accountName("controller"));
-    this.#stopController = await this.world.startController({
+    this.#stopController = await this.environment.startController({
       kubeconfig: this.proxy.kubeconfig(kubeconfig),
     });
     await waitFor(() => elections() > before, { what: "the new controller to lead" });
   }
 
   async end(): Promise<void> {
-    await this.world.end();
+    await this.environment.end();
     await this.proxy.stop();
   }
 
   /** Asks for another size under a fault, and holds all that follows against what it would be without. */
   async rescaleUnder({ fate, isOfWatches = false, isOver, meanwhile }: Fault): Promise<void> {
-    const { world, proxy } = this;
-    const invariants = await Invariants.observe(world);
+    const { environment, proxy } = this;
+    const invariants = await Invariants.observe(environment);
     try {
       const before = await this.#revisions();
       this.#cores += 1;
       invariants.accept(this.#cores);
       proxy.fate = fate;
       if (isOfWatches) proxy.cutWatches();
-      await world.askFor(this.#cores);
+      await environment.askFor(this.#cores);
       await meanwhile?.();
       if (isOver) {
         await waitFor(isOver, { what: "the fault to show" });
@@ -90,10 +90,10 @@ export class ProxiedService {
     this.proxy.fate = () => undefined;
   }
 
-  /** How many templates each pipe has had, by the Deployment controller's count. */
+  /** Number of templates that each pipe has had, from the revision of the Deployment controller. */
   async #revisions(): Promise<number[]> {
     const revision = async (name: string) =>
-      (await this.world.pipe(name)).metadata.annotations?.["deployment.kubernetes.io/revision"];
+      (await this.environment.pipe(name)).metadata.annotations?.["deployment.kubernetes.io/revision"];
     const what = "the Deployment controller to have seen all pipes";
     const known = PIPES.map((name) => waitFor(() => revision(name), { what }));
     return (await Promise.all(known)).map(Number);

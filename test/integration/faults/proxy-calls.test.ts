@@ -45,11 +45,11 @@ describe("a call to the API server", () => {
     service.rescaleUnder(first(5, verb, resource, refusal(409, "Conflict"))),
   );
 
-  it("that is never answered is given up after its time, and the controller goes on", async () => {
+  it("times out without a response, and the controller continues", async () => {
     await service.rescaleUnder(first(1, "patch", "deployments", { type: "hold" }));
   });
 
-  it("of whatever kind, refused for a while with 500", async () => {
+  it("may fail with 500 for a while, whatever its kind", async () => {
     let refused = 0;
     await service.rescaleUnder({
       fate: ({ resource }) => {
@@ -61,8 +61,8 @@ describe("a call to the API server", () => {
     });
   });
 
-  it("that is refused with 429 is not made again before the time that the server names", async () => {
-    const { proxy, world } = service;
+  it("is not repeated after 429 before the time in Retry-After", async () => {
+    const { proxy, environment } = service;
     const begun = proxy.seen.length;
     const answered = proxy.count("patch", "deployments", "answer");
     const busy = first(1, "patch", "deployments", refusal(429, "TooManyRequests", { "retry-after": "2" }));
@@ -75,7 +75,9 @@ describe("a call to the API server", () => {
         await waitFor(() => proxy.count("patch", "deployments", "answer") > answered, {
           what: "the refusal",
         });
-        await world.patchPipe("pipe-b", { metadata: { annotations: { note: `${performance.now()}` } } });
+        await environment.patchPipe("pipe-b", {
+          metadata: { annotations: { note: `${performance.now()}` } },
+        });
       },
     });
     const writes = proxy.seen
@@ -88,17 +90,17 @@ describe("a call to the API server", () => {
     expect((next?.at ?? 0) - (refused?.at ?? 0)).toBeGreaterThanOrEqual(2000);
   });
 
-  it("that creates the PipeScaling again succeeds, and its response is lost", async () => {
-    const { proxy, world } = service;
-    const before = await world.scaling();
+  it("may lose its response when it creates the PipeScaling again", async () => {
+    const { proxy, environment } = service;
+    const before = await environment.scaling();
     const lost = first(1, "create", "pipescalings", { type: "lose-answer" });
     proxy.fate = lost.fate;
-    await world.client.json({
+    await environment.client.json({
       method: "DELETE",
-      path: objectPath(PIPE_SCALINGS, world.pipes, world.serviceId),
+      path: objectPath(PIPE_SCALINGS, environment.pipes, environment.serviceId),
     });
     await waitFor(lost.isOver, { what: "the fault to show" });
-    const after = await world.waitForCondition("Ready", "True");
+    const after = await environment.waitForCondition("Ready", "True");
     expect(after.metadata.uid).not.toBe(before.metadata.uid);
     expect(after.spec).toEqual(before.spec);
   });

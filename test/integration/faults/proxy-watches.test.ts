@@ -25,17 +25,17 @@ const GONE: Fate = {
   body: `${JSON.stringify({ type: "ERROR", object: { kind: "Status", code: 410, reason: "Expired" } })}\n`,
 };
 
-describe("a rescale, with watches", () => {
+describe("a rescale", () => {
   const isOfWatches = true;
 
-  it("that are cut every few hundred milliseconds", () =>
+  it("completes with watches that are cut every few hundred milliseconds", () =>
     service.rescaleUnder({ isOfWatches, fate: watches({ type: "pass", cutAfterMs: 300 }) }));
 
   // Enough for the three Deployments at once: a list that never arrives whole could not be told from an outage.
-  it("that are cut in the middle of an event", () =>
+  it("completes with watches that are cut in the middle of an event", () =>
     service.rescaleUnder({ isOfWatches, fate: watches({ type: "pass", cutAfterBytes: 60_000 }) }));
 
-  it("that are never answered, and then are", () => {
+  it("completes with watches that get no response at first", () => {
     const { proxy } = service;
     const before = proxy.count("watch", "deployments", "hold");
     return service.rescaleUnder({
@@ -51,7 +51,7 @@ describe("a rescale, with watches", () => {
     ["200 and an event that says 410", GONE],
     ["429", refusal(429, "TooManyRequests", { "retry-after": "1" })],
     ["500", refusal(500, "InternalError")],
-  ])("that are answered with %s", (_, fate) => {
+  ])("completes with watches that get the response %s", (_, fate) => {
     const { proxy } = service;
     const before = proxy.count("watch", "deployments", "answer");
     return service.rescaleUnder({
@@ -64,22 +64,22 @@ describe("a rescale, with watches", () => {
   it.each([
     ["Deployments", "deployments"],
     ["PipeScalings", "pipescalings"],
-  ])("that tell of %s a second late, and of all else at once", (_, resource) =>
+  ])("completes with watches that deliver %s a second late and everything else at once", (_, resource) =>
     service.rescaleUnder({ isOfWatches, fate: watches({ type: "pass", lateMs: 1000 }, resource) }),
   );
 
-  it("that have not told yet that a pipe was deleted and made again", async () => {
-    const { proxy, world } = service;
+  it("completes before a watch delivers that a pipe was deleted and created again", async () => {
+    const { proxy, environment } = service;
     // Not before the fault is over.
     const fate = watches({ type: "pass", lateMs: 60_000 }, "deployments");
     const open = proxy.count("watch", "deployments", "pass");
     proxy.fate = fate;
     proxy.cutWatches("deployments");
     await waitFor(() => proxy.count("watch", "deployments", "pass") > open, { what: "the watch to be late" });
-    const { spec } = await world.pipe("pipe-a");
+    const { spec } = await environment.pipe("pipe-a");
     const cores = Number(spec.template.spec.containers[0]?.resources?.requests?.["cpu"]);
-    await kubectl(world.cluster, ["delete", "deployment", "pipe-a", "-n", world.pipes]);
-    await world.createPipe({ name: "pipe-a", cores });
+    await kubectl(environment.cluster, ["delete", "deployment", "pipe-a", "-n", environment.pipes]);
+    await environment.createPipe({ name: "pipe-a", cores });
     const begun = proxy.seen.length;
     await service.rescaleUnder({
       isOfWatches,
@@ -92,7 +92,7 @@ describe("a rescale, with watches", () => {
     });
   });
 
-  it("and lists, which are told as events, that are slow", () => {
+  it("completes with slow watches and slow streamed lists", () => {
     const { proxy } = service;
     const isList = ({ url }: Asked) => url.includes("sendInitialEvents");
     const lists = () =>
@@ -108,10 +108,10 @@ describe("a rescale, with watches", () => {
     });
   });
 
-  it("that miss the end of a pipe, and have to list again", async () => {
-    const { proxy, world } = service;
-    await world.createPipe({ name: "pipe-z", cores: 1 });
-    const summary = async () => (await world.scaling()).status?.pipes?.summary;
+  it("completes with watches that miss the deletion of a pipe and have to list again", async () => {
+    const { proxy, environment } = service;
+    await environment.createPipe({ name: "pipe-z", cores: 1 });
+    const summary = async () => (await environment.scaling()).status?.pipes?.summary;
     await waitFor(async () => (await summary()) === "4/4", {
       what: "the new pipe to have the size of the others",
     });
@@ -127,9 +127,9 @@ describe("a rescale, with watches", () => {
           : undefined;
       },
       meanwhile: async () => {
-        await world.client.json({
+        await environment.client.json({
           method: "DELETE",
-          path: objectPath(DEPLOYMENTS, world.pipes, "pipe-z"),
+          path: objectPath(DEPLOYMENTS, environment.pipes, "pipe-z"),
         });
         isGone = true;
       },

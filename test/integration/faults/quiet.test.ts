@@ -1,14 +1,14 @@
 import { expect } from "vitest";
 import { it } from "./fixtures.ts";
 
-it("writes nothing for a minute once every pipe has its size", { timeout: 240_000 }, async ({
-  world,
+it("the controller writes nothing for a minute once every pipe has its size", { timeout: 240_000 }, async ({
+  environment,
   invariants,
   startPipes,
   askFor,
 }) => {
   const names = ["pipe-a", "pipe-b", "pipe-c", "pipe-d", "pipe-e"];
-  await world.createPipe({ name: "other", cores: 3, type: "object-storage" });
+  await environment.createPipe({ name: "other", cores: 3, type: "object-storage" });
   await startPipes(names.map((name) => ({ name, replicas: 2 })));
   await askFor(4);
   await invariants.settled(4, { quietMs: 60_000 });

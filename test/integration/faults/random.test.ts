@@ -4,24 +4,24 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
 import { ROOMY_NODE, WITHOUT_CLIENT_LIMITS } from "@pipe-scaling/local-cluster/capacity";
-import { environment } from "@pipe-scaling/local-cluster/environment";
+import { environment as env } from "@pipe-scaling/local-cluster/environment";
 import { REVIVABLE } from "@pipe-scaling/local-cluster/outage";
 import { silentProgress } from "@pipe-scaling/local-cluster/progress";
 import { TcpProxy } from "@pipe-scaling/local-cluster/tcp-proxy";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, afterEach, beforeAll, beforeEach, it } from "vitest";
-import { randomOf, seed } from "../../gen/random.ts";
-import { AdmissionWebhook } from "../../support/admission-webhook.ts";
-import { World } from "../world.ts";
+import { AdmissionWebhook } from "../../support/servers/admission-webhook.ts";
+import { TestEnvironment } from "../../support/test-environment.ts";
 import { AdmissionFaults } from "./admission-faults.ts";
 import { controllerKubeconfig, KeptController } from "./controller-process.ts";
 import { Invariants } from "./invariants.ts";
 import { ObjectWriters } from "./object-writers.ts";
 import { Operations } from "./operations.ts";
 import { RandomFaults } from "./random-faults.ts";
+import { randomOf, seed } from "./random-numbers.ts";
 import { ServiceUnderTest } from "./service-under-test.ts";
 
-const STEPS = Number(environment["PIPE_SCALING_TEST_STEPS"] ?? 100);
+const STEPS = Number(env["PIPE_SCALING_TEST_STEPS"] ?? 100);
 /** The test of many namespaces needs more time for its beginning and its end. */
 const STEPS_OF_MANY = Math.ceil(STEPS / 3);
 const OTHER_NAMESPACES = 39;
@@ -33,7 +33,7 @@ const HOUR_MS = 3_600_000;
 const MANAGER = "kube-controller-manager";
 
 let cluster: Cluster;
-let world: World;
+let environment: TestEnvironment;
 let proxy: TcpProxy;
 let invariants: Invariants | undefined;
 let controller: KeptController | undefined;
@@ -53,7 +53,7 @@ beforeAll(async () => {
 });
 afterAll(() => cluster?.stop());
 beforeEach(async () => {
-  world = await World.create("basic", cluster);
+  environment = await TestEnvironment.create("basic", cluster);
   proxy = await TcpProxy.listen(Number(new URL(cluster.server).port));
 });
 afterEach(async () => {
@@ -61,40 +61,40 @@ afterEach(async () => {
   await webhook?.end();
   proxy.close();
   await invariants?.close();
-  await world.end();
+  await environment.end();
   controller = undefined;
   webhook = undefined;
   invariants = undefined;
 });
 
-it(`holds through ${STEPS} steps of people and faults at random (seed ${seed})`, {
+it(`the invariants hold through ${STEPS} random operations and faults (seed ${seed})`, {
   timeout: 120_000 + 1500 * STEPS,
 }, async () => {
   const random = randomOf(seed);
-  invariants = await Invariants.observe(world);
-  await world.createPipe({ name: "idle", cores: 1, replicas: 0 });
-  webhook = await AdmissionWebhook.start(world, "MutatingWebhookConfiguration", "idle");
-  const service = new ServiceUnderTest(world, invariants, random);
+  invariants = await Invariants.observe(environment);
+  await environment.createPipe({ name: "idle", cores: 1, replicas: 0 });
+  webhook = await AdmissionWebhook.start(environment, "MutatingWebhookConfiguration", "idle");
+  const service = new ServiceUnderTest(environment, invariants, random);
   const operations = new Operations(service, [
     new ObjectWriters(service),
     new AdmissionFaults(service, webhook),
   ]);
   await prepared(service, operations, 4);
-  controller = await startController([world.pipes]);
-  await world.waitForCondition("Ready", "True");
+  controller = await startController([environment.pipes]);
+  await environment.waitForCondition("Ready", "True");
   await run(invariants, controller, [operations], STEPS);
 });
 
-it(`holds in ${OTHER_NAMESPACES + 1} namespaces through ${STEPS_OF_MANY} steps at random (seed ${seed})`, {
+it(`the invariants hold in ${OTHER_NAMESPACES + 1} namespaces through ${STEPS_OF_MANY} random steps (seed ${seed})`, {
   timeout: 180_000 + 1500 * STEPS_OF_MANY,
 }, async () => {
   const random = randomOf(seed);
-  const worlds = [world, ...(await world.more(OTHER_NAMESPACES))];
-  const services = new Map(worlds.map(({ serviceId, pipes }) => [serviceId, pipes]));
-  const observed = await Invariants.observe(world, { services });
+  const environments = [environment, ...(await environment.more(OTHER_NAMESPACES))];
+  const services = new Map(environments.map(({ serviceId, pipes }) => [serviceId, pipes]));
+  const observed = await Invariants.observe(environment, { services });
   invariants = observed;
   const all = await Promise.all(
-    worlds.map(async (each) => {
+    environments.map(async (each) => {
       const service = new ServiceUnderTest(each, observed, random);
       const operations = new Operations(service, [new ObjectWriters(service)]);
       await prepared(service, operations, 2);
@@ -102,7 +102,7 @@ it(`holds in ${OTHER_NAMESPACES + 1} namespaces through ${STEPS_OF_MANY} steps a
     }),
   );
   controller = await startController([]);
-  for (const each of worlds) await each.waitForCondition("Ready", "True");
+  for (const each of environments) await each.waitForCondition("Ready", "True");
   await run(observed, controller, all, STEPS_OF_MANY);
 });
 
@@ -110,7 +110,7 @@ it(`holds in ${OTHER_NAMESPACES + 1} namespaces through ${STEPS_OF_MANY} steps a
 async function startController(pipeNamespaces: readonly string[]): Promise<KeptController> {
   // Each process has another clock: right, an hour ahead, or an hour behind.
   const randomClock = randomOf(seed + 1);
-  return new KeptController(world, await controllerKubeconfig(world, proxy.port), () => ({
+  return new KeptController(environment, await controllerKubeconfig(environment, proxy.port), () => ({
     pipeNamespaces,
     clockErrorMs: Math.floor(randomClock() * 3 - 1) * HOUR_MS,
   }));

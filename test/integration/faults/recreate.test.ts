@@ -2,7 +2,7 @@ import { START_AFTER_ANNOTATION, STOP_AFTER_ANNOTATION } from "@pipe-scaling/loc
 import { it } from "./fixtures.ts";
 
 /** Back at an earlier size it has a ReplicaSet already, and what the Deployment said of that one's rollout. */
-it("a pipe that stops before it starts is ready only when its new pod is, each time", async ({
+it("a Recreate pipe is ready only when its new pod is, in every rescale", async ({
   invariants,
   startPipes,
   askFor,

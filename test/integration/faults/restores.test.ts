@@ -8,7 +8,7 @@ import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND } from "../../../src/crd/na
 import type { PipeScalingSpec } from "../../../src/crd/pipe-scaling.ts";
 import type { KubeObject } from "../../../src/kube/objects.ts";
 import { collectionPath, EVENTS } from "../../../src/kube/paths.ts";
-import { conditionOf, resourcesOf, type World } from "../world.ts";
+import { conditionOf, resourcesOf, type TestEnvironment } from "../../support/test-environment.ts";
 import { it as base } from "./fixtures.ts";
 import { limitMemory } from "./limit-memory.ts";
 
@@ -24,39 +24,47 @@ const it = base
   });
 
 /** Runs kubectl in the namespace of the pipes. */
-function inPipes(world: World, args: readonly string[], input?: object | string): Promise<string> {
+function inPipes(
+  environment: TestEnvironment,
+  args: readonly string[],
+  input?: object | string,
+): Promise<string> {
   const text = typeof input === "object" ? JSON.stringify(input) : input;
-  return kubectl(world.cluster, [...args, "-n", world.pipes], text === undefined ? {} : { input: text });
+  return kubectl(
+    environment.cluster,
+    [...args, "-n", environment.pipes],
+    text === undefined ? {} : { input: text },
+  );
 }
 
 /** Number of pod templates that the Deployment has had. */
-async function revision(world: World): Promise<number> {
-  return Number((await world.pipe("pipe")).metadata.annotations?.[REVISION_ANNOTATION]);
+async function revision(environment: TestEnvironment): Promise<number> {
+  return Number((await environment.pipe("pipe")).metadata.annotations?.[REVISION_ANNOTATION]);
 }
 
-async function lastRollout(world: World): Promise<Readonly<Record<string, unknown>>> {
-  const { metadata } = await world.pipe("pipe");
+async function lastRollout(environment: TestEnvironment): Promise<Readonly<Record<string, unknown>>> {
+  const { metadata } = await environment.pipe("pipe");
   return JSON.parse(metadata.annotations?.[LAST_ROLLOUT_ANNOTATION] ?? "{}");
 }
 
-async function isAnnotated(world: World, name: string): Promise<boolean> {
-  const { metadata } = await world.pipe(name);
+async function isAnnotated(environment: TestEnvironment, name: string): Promise<boolean> {
+  const { metadata } = await environment.pipe(name);
   return metadata.annotations?.[LAST_ROLLOUT_ANNOTATION] !== undefined;
 }
 
-async function warnings(world: World): Promise<readonly string[]> {
-  const { items } = await world.client.json<{
+async function warnings(environment: TestEnvironment): Promise<readonly string[]> {
+  const { items } = await environment.client.json<{
     readonly items: readonly (KubeObject & { readonly reason?: string; readonly regarding?: object })[];
   }>({
-    path: collectionPath(EVENTS, world.pipes),
-    query: { fieldSelector: `type=Warning,regarding.name=${world.serviceId}` },
+    path: collectionPath(EVENTS, environment.pipes),
+    query: { fieldSelector: `type=Warning,regarding.name=${environment.serviceId}` },
   });
   return items.map(({ reason = "" }) => reason);
 }
 
 describe("a Deployment that is re-created from a backup with the annotation of an old rollout", () => {
   it("is treated as a new pipe: it has no timeout and no rollback, and gets the desired size", async ({
-    world,
+    environment,
     invariants,
     startPipes,
     settled,
@@ -65,54 +73,59 @@ describe("a Deployment that is re-created from a backup with the annotation of a
     // Slower than the controller, so that the rollout is not complete when the controller sees it.
     await startPipes([{ name: "pipe", podAnnotations: { [START_AFTER_ANNOTATION]: "1s" } }]);
     await rescale(4);
-    const old = { ...(await lastRollout(world)), startedAt: new Date(Date.now() - HOUR_MS).toISOString() };
-    await world.patchPipe(
+    const old = {
+      ...(await lastRollout(environment)),
+      startedAt: new Date(Date.now() - HOUR_MS).toISOString(),
+    };
+    await environment.patchPipe(
       "pipe",
       { metadata: { annotations: { [LAST_ROLLOUT_ANNOTATION]: JSON.stringify(old) } } },
       CONTROLLER_FIELD_MANAGER,
     );
-    const backup = await inPipes(world, ["get", "deployment", "pipe", "-o", "yaml"]);
+    const backup = await inPipes(environment, ["get", "deployment", "pipe", "-o", "yaml"]);
 
-    await inPipes(world, ["delete", "deployment", "pipe"]);
-    await inPipes(world, ["create", "-f", "-"], backup);
+    await inPipes(environment, ["delete", "deployment", "pipe"]);
+    await inPipes(environment, ["create", "-f", "-"], backup);
     await settled(4);
-    expect(await revision(world)).toBe(1);
+    expect(await revision(environment)).toBe(1);
 
     await rescale(2);
-    await inPipes(world, ["delete", "deployment", "pipe"]);
-    await inPipes(world, ["create", "-f", "-"], backup);
+    await inPipes(environment, ["delete", "deployment", "pipe"]);
+    await inPipes(environment, ["create", "-f", "-"], backup);
     await settled(2);
-    const { metadata } = await world.pipe("pipe");
-    expect(await lastRollout(world)).toMatchObject({ deploymentUid: metadata.uid, attempts: 1 });
-    expect(await warnings(world)).toEqual([]);
+    const { metadata } = await environment.pipe("pipe");
+    expect(await lastRollout(environment)).toMatchObject({ deploymentUid: metadata.uid, attempts: 1 });
+    expect(await warnings(environment)).toEqual([]);
     await invariants.end();
   });
 });
 
 describe("kubectl rollout undo", () => {
   it("brings back neither an old size nor the size that the old rollout replaced", async ({
-    world,
+    environment,
     invariants,
     startPipes,
     askFor,
     settled,
     rescale,
   }) => {
-    await limitMemory(world, "16Gi");
+    await limitMemory(environment, "16Gi");
     await startPipes([{ name: "pipe", strategy: "Recreate" }]);
     await rescale(4);
     await rescale(2);
-    const before = await revision(world);
-    await inPipes(world, ["rollout", "undo", "deployment/pipe"]);
-    await waitFor(async () => (await revision(world)) >= before + 2, { what: "the undo, and a resize" });
+    const before = await revision(environment);
+    await inPipes(environment, ["rollout", "undo", "deployment/pipe"]);
+    await waitFor(async () => (await revision(environment)) >= before + 2, {
+      what: "the undo, and a resize",
+    });
     await settled(2);
 
     await askFor(8);
-    await world.waitForCondition("Stalled", "True", "FailedCreate");
-    await waitFor(async () => resourcesOf(await world.pipe("pipe")) !== "8 32Gi 32Gi", {
+    await environment.waitForCondition("Stalled", "True", "FailedCreate");
+    await waitFor(async () => resourcesOf(await environment.pipe("pipe")) !== "8 32Gi 32Gi", {
       what: "a rollback",
     });
-    expect(resourcesOf(await world.pipe("pipe"))).toBe("2 8Gi 8Gi");
+    expect(resourcesOf(await environment.pipe("pipe"))).toBe("2 8Gi 8Gi");
     await invariants.end();
   });
 });
@@ -121,8 +134,8 @@ describe("kubectl rollout undo", () => {
 const AS_SHIPPED = { recreateGraceMs: undefined };
 
 describe("a PipeScaling", () => {
-  it("that kubectl replace --force replaces has the new spec, and so have the pipes", async ({
-    world,
+  it("has the new spec after kubectl replace --force, and so have the pipes", async ({
+    environment,
     invariants,
     startPipes,
     settled,
@@ -132,17 +145,17 @@ describe("a PipeScaling", () => {
     await rescale(4);
     invariants.accept(2);
     await inPipes(
-      world,
+      environment,
       ["replace", "--force", "-f", "-"],
-      manifest(world, { replicaCpuMillicores: 2000, replicaMemoryGb: 8 }),
+      manifest(environment, { replicaCpuMillicores: 2000, replicaMemoryGb: 8 }),
     );
     await settled(2);
-    expect((await world.scaling()).spec).toEqual({ replicaCpuMillicores: 2000, replicaMemoryGb: 8 });
+    expect((await environment.scaling()).spec).toEqual({ replicaCpuMillicores: 2000, replicaMemoryGb: 8 });
     await invariants.end();
   });
 
-  it("that is deleted while suspended comes back suspended after 30 s, and no pipe is resized", async ({
-    world,
+  it("is created again as suspended after 30 s if it was deleted while suspended, and no pipe is resized", async ({
+    environment,
     invariants,
     startPipes,
     rescale,
@@ -150,70 +163,81 @@ describe("a PipeScaling", () => {
     await startPipes([{ name: "pipe" }], {}, AS_SHIPPED);
     await rescale(2);
     const spec = { replicaCpuMillicores: 8000, replicaMemoryGb: 32, suspend: true };
-    await world.patchScaling(spec);
-    await world.waitForCondition("Ready", "Unknown", "Suspended");
-    const before = await world.pipe("pipe");
+    await environment.patchScaling(spec);
+    await environment.waitForCondition("Ready", "Unknown", "Suspended");
+    const before = await environment.pipe("pipe");
     const deletedAt = Date.now();
-    await inPipes(world, ["delete", "pipescaling", world.serviceId]);
-    const { metadata } = await world.waitForCondition("Ready", "Unknown", "Suspended");
+    await inPipes(environment, ["delete", "pipescaling", environment.serviceId]);
+    const { metadata } = await environment.waitForCondition("Ready", "Unknown", "Suspended");
     // Creation times are whole seconds.
     expect(Date.parse(metadata.creationTimestamp ?? "") - deletedAt).toBeGreaterThan(28_000);
-    expect((await world.scaling()).spec).toEqual(spec);
-    expect((await world.pipe("pipe")).metadata.generation).toBe(before.metadata.generation);
+    expect((await environment.scaling()).spec).toEqual(spec);
+    expect((await environment.pipe("pipe")).metadata.generation).toBe(before.metadata.generation);
     await invariants.end();
   });
 
-  it("that is deleted while no controller runs has the size of the pipes again, also without their annotations", async ({
-    world,
+  it("has the size of the pipes again if it was deleted while no controller ran, even without their annotations", async ({
+    environment,
     invariants,
     settled,
     rescale,
   }) => {
     invariants.accept(1);
-    const stop = await world.startController();
-    for (const name of ["pipe", "pipe-b"]) await world.createPipe({ name, cores: 1 });
-    await world.waitForCondition("Ready", "True");
+    const stop = await environment.startController();
+    for (const name of ["pipe", "pipe-b"]) await environment.createPipe({ name, cores: 1 });
+    await environment.waitForCondition("Ready", "True");
     await rescale(4);
     await stop();
-    const before = await revision(world);
-    await inPipes(world, ["annotate", "deployment", "--all", `${LAST_ROLLOUT_ANNOTATION}-`]);
-    await inPipes(world, ["delete", "pipescaling", world.serviceId]);
-    await world.startController();
+    const before = await revision(environment);
+    await inPipes(environment, ["annotate", "deployment", "--all", `${LAST_ROLLOUT_ANNOTATION}-`]);
+    await inPipes(environment, ["delete", "pipescaling", environment.serviceId]);
+    await environment.startController();
     // A PipeScaling can be Ready shortly before the controller has adopted the pipes.
     for (const name of ["pipe", "pipe-b"])
-      await waitFor(() => isAnnotated(world, name), { what: `the annotation of ${name}` });
+      await waitFor(() => isAnnotated(environment, name), { what: `the annotation of ${name}` });
     await settled(4);
-    expect((await world.scaling()).spec).toEqual({ replicaCpuMillicores: 4000, replicaMemoryGb: 16 });
-    expect(await revision(world)).toBe(before);
+    expect((await environment.scaling()).spec).toEqual({ replicaCpuMillicores: 4000, replicaMemoryGb: 16 });
+    expect(await revision(environment)).toBe(before);
     await invariants.end();
   });
 
-  function manifest(world: World, spec: PipeScalingSpec): object {
-    const metadata = { name: world.serviceId, namespace: world.pipes };
+  function manifest(environment: TestEnvironment, spec: PipeScalingSpec): object {
+    const metadata = { name: environment.serviceId, namespace: environment.pipes };
     return { apiVersion: API_VERSION, kind: KIND, metadata, spec };
   }
 });
 
-describe("an owner who annotates the Deployment during a rollout", () => {
-  it("does not extend the timeout of the rollout", async ({ world, invariants, startPipes, askFor }) => {
-    await limitMemory(world, "8Gi");
+describe("an annotation by the owner during a rollout", () => {
+  it("does not extend the timeout of the rollout", async ({
+    environment,
+    invariants,
+    startPipes,
+    askFor,
+  }) => {
+    await limitMemory(environment, "8Gi");
     await startPipes([{ name: "pipe" }], { rolloutTimeoutMs: 4000 });
     await askFor(4);
     const ending = new AbortController();
-    const annotating = annotateAgainAndAgain(world, ending.signal);
+    const annotating = annotateAgainAndAgain(environment, ending.signal);
     // Without the timeout the rollout would fail after 30 s, with another reason.
-    const stalled = await world.waitForCondition("Stalled", "True").finally(() => ending.abort());
+    const stalled = await environment.waitForCondition("Stalled", "True").finally(() => ending.abort());
     await annotating;
     expect(conditionOf(stalled, "Stalled")?.reason).toBe("RolloutTimeout");
-    await waitFor(async () => resourcesOf(await world.pipe("pipe")) === "1 4Gi 4Gi", {
+    await waitFor(async () => resourcesOf(await environment.pipe("pipe")) === "1 4Gi 4Gi", {
       what: "the rollback",
     });
     await invariants.end();
   });
 
-  async function annotateAgainAndAgain(world: World, signal: AbortSignal): Promise<void> {
+  async function annotateAgainAndAgain(environment: TestEnvironment, signal: AbortSignal): Promise<void> {
     for (let count = 0; !signal.aborted; count += 1) {
-      await inPipes(world, ["annotate", "deployment", "pipe", "--overwrite", `example.com/note=${count}`]);
+      await inPipes(environment, [
+        "annotate",
+        "deployment",
+        "pipe",
+        "--overwrite",
+        `example.com/note=${count}`,
+      ]);
       await delay(100);
     }
   }

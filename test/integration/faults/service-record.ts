@@ -34,8 +34,8 @@ export class ServiceRecord {
   }
 
   /**
-   * The first place of a size among those that were accepted, from one of them on; -1 for none. Of a size that was
-   * accepted again and again nobody can tell which time it was given for: the first is what can be held against it.
+   * Index of the first request for a size, from a given one on; -1 for none. If a size was requested several times,
+   * it is unknown which request it was applied for, so the first one counts.
    */
   placeOf(size: string, from = 0): number {
     return this.#accepted.findIndex((each, place) => place >= from && each.size === size);
@@ -51,7 +51,7 @@ export class ServiceRecord {
     return this.living.filter((pipe) => pipe.isRolling);
   }
 
-  /** Whether all pipes ran the size at any moment from this version on. */
+  /** True if all pipes ran the size at the same time at or after this version. */
   ranSince(size: string, version: bigint): boolean {
     if (this.#wasEmptyUntil === "now" || this.#wasEmptyUntil > version) return true;
     return this.#common === size || (this.#heldUntil.get(size) ?? -1n) > version;

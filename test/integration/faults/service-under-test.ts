@@ -1,6 +1,6 @@
 import type { PipeScalingSpec } from "../../../src/crd/pipe-scaling.ts";
 import { CONFIG_MAPS, objectPath } from "../../../src/kube/paths.ts";
-import type { World } from "../world.ts";
+import type { TestEnvironment } from "../../support/test-environment.ts";
 import type { Invariants } from "./invariants.ts";
 
 const DEFAULT_CORES = { basic: 1, scale: 2, enterprise: 2 } as const;
@@ -12,15 +12,15 @@ export type Operation = () => Promise<unknown>;
 
 /** A service that random operations are about: its pipes, its tier, and the dice. */
 export class ServiceUnderTest {
-  readonly world: World;
+  readonly environment: TestEnvironment;
   readonly random: () => number;
   /** Names of its pipes. */
   readonly pipes = new Set<string>();
   tier: TierName = "basic";
   readonly #invariants: Invariants;
 
-  constructor(world: World, invariants: Invariants, random: () => number) {
-    this.world = world;
+  constructor(environment: TestEnvironment, invariants: Invariants, random: () => number) {
+    this.environment = environment;
     this.#invariants = invariants;
     this.random = random;
   }
@@ -36,7 +36,7 @@ export class ServiceUnderTest {
 
   /** To be called before a size is asked for, by whatever means. */
   accept(cores: number): void {
-    this.#invariants.accept(cores, this.world.serviceId);
+    this.#invariants.accept(cores, this.environment.serviceId);
   }
 
   acceptDefault(tier = this.tier): void {
@@ -55,7 +55,7 @@ export class ServiceUnderTest {
   }
 
   async patchOrganization(data: object): Promise<void> {
-    const { client, records, organizationName } = this.world;
+    const { client, records, organizationName } = this.environment;
     await client.json({
       method: "PATCH",
       path: objectPath(CONFIG_MAPS, records, organizationName),

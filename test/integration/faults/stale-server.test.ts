@@ -16,13 +16,13 @@ const it = base
     onCleanup(() => proxy.stop());
     return proxy;
   })
-  .extend("start", ({ world }, { onCleanup }) => {
+  .extend("start", ({ environment }, { onCleanup }) => {
     const running: ControllerProcess[] = [];
     onCleanup(async () => {
       await Promise.all(running.map((controller) => controller.kill()));
     });
     return (kubeconfig: string, identity: string): ControllerProcess => {
-      const controller = new ControllerProcess(world, kubeconfig, identity);
+      const controller = new ControllerProcess(environment, kubeconfig, identity);
       running.push(controller);
       return controller;
     };
@@ -40,14 +40,14 @@ it.for<[knows: string, stale: readonly string[], tried: string]>([
   {
     timeout: 120_000,
   },
-  async ([_, stale, tried], { world, invariants, askFor, second, proxy, start, onTestFinished }) => {
+  async ([_, stale, tried], { environment, invariants, askFor, second, proxy, start, onTestFinished }) => {
     onTestFinished(() => second.etcdLink.thaw());
     const server = `https://127.0.0.1:${second.port}`;
-    const kubeconfig = await controllerKubeconfig(world);
+    const kubeconfig = await controllerKubeconfig(environment);
     const current = start(kubeconfig, "current");
     await current.says('"leading"');
     invariants.accept(1);
-    for (const name of ["pipe-a", "pipe-b", "pipe-c"]) await world.createPipe({ name, cores: 1 });
+    for (const name of ["pipe-a", "pipe-b", "pipe-c"]) await environment.createPipe({ name, cores: 1 });
     await invariants.settled(1, { quietMs: 0 });
     proxy.elsewhere = ({ verb, resource }) =>
       verb === "watch" && stale.includes(resource) ? server : undefined;
@@ -61,11 +61,11 @@ it.for<[knows: string, stale: readonly string[], tried: string]>([
     await current.ended;
     await behind.says('"leading"');
     // For all that the second knows the size is left to the tier, whose default this changes.
-    await world.setTier("scale");
+    await environment.setTier("scale");
     await waitFor(() => proxy.count("patch", tried, "pass") > 0, { what: "the second to try" });
 
     second.etcdLink.thaw();
-    await waitFor(async () => (await world.scaling()).status?.tier === "scale", {
+    await waitFor(async () => (await environment.scaling()).status?.tier === "scale", {
       what: "the tier to be told",
     });
     await invariants.settled(4, { quietMs: 1000 });

@@ -2,7 +2,7 @@ import type { Kinds } from "./history.ts";
 import { sizeOfCores } from "./pipe-view.ts";
 
 /**
- * What is wrong with a status that was just written.
+ * Faults of a status that was just written.
  *
  * @param ran whether all pipes ran this size at a moment since the version that the status was decided on
  */

@@ -21,36 +21,36 @@ const it = base
   .extend("audit", { scope: "file" }, ({ folder }) => new Audit(folder))
   .override("clusterOptions", { scope: "file" }, ({ audit }) => ({ apiServerArgs: audit.apiServerArgs }))
   /** Starts a controller with a token of its own. */
-  .extend("start", ({ world, folder, audit }) => async (identity: string) => {
+  .extend("start", ({ environment, folder, audit }) => async (identity: string) => {
     const kubeconfig = join(folder, `${identity}.kubeconfig`);
-    copyFileSync(await controllerKubeconfig(world), kubeconfig);
+    copyFileSync(await controllerKubeconfig(environment), kubeconfig);
     return {
-      process: new ControllerProcess(world, kubeconfig, identity),
+      process: new ControllerProcess(environment, kubeconfig, identity),
       writes: () => audit.writesOf(kubeconfig),
     };
   });
 
-it("one that stops longer than its lease, and wakes, finds another at work and writes nothing", {
+it("a leader that is stopped for longer than its lease writes nothing when it is resumed", {
   timeout: 240_000,
-}, async ({ world, invariants, askFor, start }) => {
+}, async ({ environment, invariants, askFor, start }) => {
   const first = await start("first");
   invariants.accept(1);
   for (const name of ["pipe-a", "pipe-b", "pipe-c"])
-    await world.createPipe({ name, cores: 1, podAnnotations: { [START_AFTER_ANNOTATION]: "2s" } });
-  await world.waitForCondition("Ready", "True");
+    await environment.createPipe({ name, cores: 1, podAnnotations: { [START_AFTER_ANNOTATION]: "2s" } });
+  await environment.waitForCondition("Ready", "True");
   const second = await start("second");
   await second.process.says('"listening"');
 
   await askFor(4);
-  await world.waitForCondition("Reconciling", "True");
+  await environment.waitForCondition("Reconciling", "True");
   first.process.signal("SIGSTOP");
   await askFor(2);
   await second.process.says('"leading"', TAKEOVER_MS);
   await invariants.settled(2, { quietMs: 1000 });
 
-  // What it had begun is in the log by now; and stopped it can begin nothing.
+  // Calls that it had started are in the log by now, and a stopped process cannot start others.
   const before = first.writes();
-  expect(before).toContain(`patch pipescalings ${world.serviceId}`);
+  expect(before).toContain(`patch pipescalings ${environment.serviceId}`);
   // It wakes to a size that it has not seen, and pipes that are not as it knew them.
   first.process.signal("SIGCONT");
   expect(await first.process.ended).toBe(1);
@@ -63,8 +63,8 @@ it("one that stops longer than its lease, and wakes, finds another at work and w
   await invariants.end();
 });
 
-it("one that is killed is followed by another once its lease has run out", { timeout: 240_000 }, async ({
-  world,
+it("a leader that is killed is replaced after its lease has expired", { timeout: 240_000 }, async ({
+  environment,
   invariants,
   askFor,
   start,
@@ -72,11 +72,11 @@ it("one that is killed is followed by another once its lease has run out", { tim
   const first = await start("first");
   invariants.accept(1);
   for (const name of ["pipe-a", "pipe-b", "pipe-c"])
-    await world.createPipe({ name, cores: 1, podAnnotations: { [START_AFTER_ANNOTATION]: "2s" } });
-  await world.waitForCondition("Ready", "True");
+    await environment.createPipe({ name, cores: 1, podAnnotations: { [START_AFTER_ANNOTATION]: "2s" } });
+  await environment.waitForCondition("Ready", "True");
   const second = await start("second");
   await askFor(4);
-  await world.waitForCondition("Reconciling", "True");
+  await environment.waitForCondition("Reconciling", "True");
   await first.process.kill();
   await second.process.says('"leading"', TAKEOVER_MS);
   await invariants.settled(4, { quietMs: 1000 });
@@ -84,22 +84,22 @@ it("one that is killed is followed by another once its lease has run out", { tim
   await invariants.end();
 });
 
-it("one that is killed is followed by another although one read of the lease in six fails", {
+it("a leader that is killed is replaced although one read of the Lease in six fails", {
   timeout: 240_000,
-}, async ({ cluster, world, invariants, start }) => {
+}, async ({ cluster, environment, invariants, start }) => {
   const proxy = await FaultyProxy.start(cluster);
   const first = await start("first");
   invariants.accept(1);
-  await world.createPipe({ name: "pipe-a", cores: 1 });
-  await world.waitForCondition("Ready", "True");
+  await environment.createPipe({ name: "pipe-a", cores: 1 });
+  await environment.waitForCondition("Ready", "True");
   let reads = 0;
   proxy.fate = ({ verb, resource }) => {
     if (verb !== "get" || resource !== "leases") return undefined;
     reads += 1;
     return reads % 6 === 0 ? { type: "drop" } : undefined;
   };
-  const kubeconfig = proxy.kubeconfig(await controllerKubeconfig(world));
-  const second = new ControllerProcess(world, kubeconfig, "second");
+  const kubeconfig = proxy.kubeconfig(await controllerKubeconfig(environment));
+  const second = new ControllerProcess(environment, kubeconfig, "second");
   await second.says('"listening"');
   await first.process.kill();
   await second.says('"leading"', TAKEOVER_MS);

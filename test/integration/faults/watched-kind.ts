@@ -14,11 +14,11 @@ export interface Told<T> {
 
 interface WatchedKindOptions<T> {
   readonly client: KubeClient;
-  /** Of the collection. */
+  /** Path of the collection. */
   readonly path: string;
   readonly signal: AbortSignal;
   readonly tell: (told: Told<T>) => void;
-  /** What was between these versions was missed. */
+  /** The events between these versions were missed. */
   readonly miss: (after: bigint, until: bigint) => void;
 }
 
@@ -62,7 +62,7 @@ export class WatchedKind<T extends KubeObject> {
     }
   }
 
-  /** Whether all that there is by now has been told. @throws Error when it never will be */
+  /** True once the watch has delivered the current state. @throws Error if it never will */
   async isCaughtUp(): Promise<boolean> {
     const { metadata, items } = await this.#fetch();
     if (BigInt(metadata.resourceVersion) < BigInt(this.#position ?? 0)) {

@@ -8,13 +8,18 @@ import type { PipeFailure } from "../../../src/crd/pipe-scaling.ts";
 import type { KubeObject } from "../../../src/kube/objects.ts";
 import { CONFIG_MAPS, collectionPath, EVENTS, objectPath } from "../../../src/kube/paths.ts";
 import { serviceConfigMap } from "../../../src/records/service.ts";
-import { accountName, shippedAccount } from "../../gen/shipped-account.ts";
-import { type AdmissionRequest, AdmissionWebhook, allow, deny } from "../../support/admission-webhook.ts";
-import { conditionOf, resourcesOf, World } from "../world.ts";
+import { accountName, shippedAccount } from "../../support/fixtures/shipped-account.ts";
+import {
+  type AdmissionRequest,
+  AdmissionWebhook,
+  allow,
+  deny,
+} from "../../support/servers/admission-webhook.ts";
+import { conditionOf, resourcesOf, TestEnvironment } from "../../support/test-environment.ts";
 import { Invariants } from "./invariants.ts";
 import { limitMemory } from "./limit-memory.ts";
 
-let world: World;
+let environment: TestEnvironment;
 let invariants: Invariants;
 let webhook: AdmissionWebhook;
 let cores = 1;
@@ -22,19 +27,19 @@ let cores = 1;
 const SLOW = Array.from({ length: 16 }, (_, index) => ({ id: randomUUID(), name: `slow-${index}` }));
 
 beforeAll(async () => {
-  world = await World.create();
-  invariants = await Invariants.observe(world, {
-    services: new Map(SLOW.map(({ id }) => [id, world.pipes])),
+  environment = await TestEnvironment.create();
+  invariants = await Invariants.observe(environment, {
+    services: new Map(SLOW.map(({ id }) => [id, environment.pipes])),
   });
   invariants.accept(1);
-  await world.startController();
-  await world.createPipe({ name: "pipe", cores: 1 });
-  await world.waitForCondition("Ready", "True");
-  webhook = await AdmissionWebhook.start(world, "ValidatingWebhookConfiguration", "pipe");
+  await environment.startController();
+  await environment.createPipe({ name: "pipe", cores: 1 });
+  await environment.waitForCondition("Ready", "True");
+  webhook = await AdmissionWebhook.start(environment, "ValidatingWebhookConfiguration", "pipe");
 });
 afterAll(async () => {
   await webhook?.end();
-  await world?.end();
+  await environment?.end();
   await invariants?.close();
 });
 
@@ -42,14 +47,14 @@ afterAll(async () => {
 async function askForAnotherSize(): Promise<void> {
   cores = cores === 4 ? 2 : 4;
   invariants.accept(cores);
-  await world.askFor(cores);
+  await environment.askFor(cores);
 }
 
 /** The failure of the one pipe, once the status reports so many attempts with these words of the server. */
 function reportedFailure(words: string, attempts: number): Promise<PipeFailure> {
   return waitFor(
     async () => {
-      const [failure] = (await world.scaling()).status?.failures ?? [];
+      const [failure] = (await environment.scaling()).status?.failures ?? [];
       const isIt = failure !== undefined && failure.attempts >= attempts && failure.message.includes(words);
       return isIt ? failure : undefined;
     },
@@ -59,7 +64,7 @@ function reportedFailure(words: string, attempts: number): Promise<PipeFailure> 
 
 /** Expects the conditions to report the failure, and one Event for all attempts. */
 async function expectReport(failure: PipeFailure, words: string): Promise<void> {
-  const scaling = await world.scaling();
+  const scaling = await environment.scaling();
   expect(conditionOf(scaling, "Ready")).toMatchObject({ status: "False", reason: failure.reason });
   expect(conditionOf(scaling, "Ready")?.message).toContain(words);
   expect(Date.parse(failure.nextRetryAt ?? "")).toBeGreaterThan(Date.parse(failure.at));
@@ -68,20 +73,22 @@ async function expectReport(failure: PipeFailure, words: string): Promise<void> 
 }
 
 async function eventsAbout(words: string): Promise<readonly KubeObject[]> {
-  const { items } = await world.client.json<{
+  const { items } = await environment.client.json<{
     readonly items: readonly (KubeObject & {
       readonly note?: string;
       readonly regarding?: { name: string };
     })[];
-  }>({ path: collectionPath(EVENTS, world.pipes) });
-  return items.filter(({ note, regarding }) => regarding?.name === world.serviceId && note?.includes(words));
+  }>({ path: collectionPath(EVENTS, environment.pipes) });
+  return items.filter(
+    ({ note, regarding }) => regarding?.name === environment.serviceId && note?.includes(words),
+  );
 }
 
 async function settled(): Promise<void> {
   await invariants.settled(cores, { quietMs: 300 });
 }
 
-describe("a resize that the API server does not do", () => {
+describe("a resize that the API server refuses", () => {
   it("is reported as Refused if a webhook responds with 400, and is done at the next requested retry", async () => {
     webhook.respond = deny(400, "sizes are frozen today");
     await askForAnotherSize();
@@ -90,7 +97,7 @@ describe("a resize that the API server does not do", () => {
     await expectReport(failure, "sizes are frozen today");
     expect(webhook.requests).toHaveLength(1);
     webhook.respond = allow;
-    await world.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
+    await environment.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
     await settled();
   });
 
@@ -119,8 +126,8 @@ describe("a resize that the API server does not do", () => {
   });
 
   it("is reported as Forbidden and retried while the controller lacks the permission", async () => {
-    const account = shippedAccount("controller", world.records);
-    await apply(world.cluster, account.map(withoutPatchOfDeployments));
+    const account = shippedAccount("controller", environment.records);
+    await apply(environment.cluster, account.map(withoutPatchOfDeployments));
     try {
       await waitFor(async () => !(await mayPatchDeployments()), { what: "the permission to be gone" });
       await askForAnotherSize();
@@ -129,14 +136,14 @@ describe("a resize that the API server does not do", () => {
       expect(failure.reason).toBe("Forbidden");
       await expectReport(failure, words);
     } finally {
-      await apply(world.cluster, account);
+      await apply(environment.cluster, account);
     }
     await settled();
   });
 });
 
 describe("a resize that a webhook allows after 6 s", () => {
-  it("is done once, and as many of them as there are workers do not stop another service", async () => {
+  it("happens once, and as many of them as there are workers do not block another service", async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     webhook.respond = async ({ name }) => {
       if (name.startsWith("slow")) await released;
@@ -158,7 +165,7 @@ describe("a resize that a webhook allows after 6 s", () => {
     }
     await waitFor(areReady, { what: "the other services to have the size" });
     for (const { name } of SLOW) {
-      expect(resourcesOf(await world.pipe(name))).toBe("4 16Gi 16Gi");
+      expect(resourcesOf(await environment.pipe(name))).toBe("4 16Gi 16Gi");
       expect(heldFor(name)).toBe(1);
     }
     await invariants.end();
@@ -166,8 +173,8 @@ describe("a resize that a webhook allows after 6 s", () => {
 });
 
 describe("a rollback that a webhook denies", () => {
-  it("is reported with the words of the server beside the failure, and retried by itself and on request", async () => {
-    const other = await World.create();
+  it("is reported with the server's message beside the failure, and retried automatically and on request", async () => {
+    const other = await TestEnvironment.create();
     let denying: AdmissionWebhook | undefined;
     try {
       await limitMemory(other, "8Gi");
@@ -211,24 +218,24 @@ describe("a rollback that a webhook denies", () => {
 
 /** A service with one pipe of one core, which is the default of its tier. */
 async function createSlowService(id: UUID, name: string): Promise<void> {
-  const { organizationId, pipes: namespace, records } = world;
-  await world.create(CONFIG_MAPS, records, serviceConfigMap({ id, organizationId, name, namespace }));
+  const { organizationId, pipes: namespace, records } = environment;
+  await environment.create(CONFIG_MAPS, records, serviceConfigMap({ id, organizationId, name, namespace }));
   invariants.accept(1, id);
-  await world.createPipe({ name, serviceId: id, cores: 1 });
+  await environment.createPipe({ name, serviceId: id, cores: 1 });
 }
 
 async function askForFourCores(serviceId: UUID): Promise<void> {
   invariants.accept(4, serviceId);
-  await world.client.json({
+  await environment.client.json({
     method: "PATCH",
-    path: objectPath(PIPE_SCALINGS, world.pipes, serviceId),
+    path: objectPath(PIPE_SCALINGS, environment.pipes, serviceId),
     patchType: "application/merge-patch+json",
     body: { spec: { replicaCpuMillicores: 4000, replicaMemoryGb: 16 } },
   });
 }
 
 async function isReady(serviceId: UUID): Promise<boolean> {
-  const scaling = await world.scaling(serviceId);
+  const scaling = await environment.scaling(serviceId);
   const ready = conditionOf(scaling, "Ready");
   return ready?.status === "True" && ready.observedGeneration === scaling.metadata.generation;
 }
@@ -253,16 +260,16 @@ function withoutPatchOfDeployments(object: object): object {
 }
 
 async function mayPatchDeployments(): Promise<boolean> {
-  const review = await world.client.json<{ readonly status: { readonly allowed: boolean } }>({
+  const review = await environment.client.json<{ readonly status: { readonly allowed: boolean } }>({
     method: "POST",
     path: "/apis/authorization.k8s.io/v1/subjectaccessreviews",
     body: {
       apiVersion: "authorization.k8s.io/v1",
       kind: "SubjectAccessReview",
       spec: {
-        user: `system:serviceaccount:${world.records}:${accountName("controller")}`,
+        user: `system:serviceaccount:${environment.records}:${accountName("controller")}`,
         resourceAttributes: {
-          namespace: world.pipes,
+          namespace: environment.pipes,
           verb: "patch",
           group: "apps",
           resource: "deployments",

@@ -17,18 +17,18 @@ import { membersConfigMap } from "../../../src/records/members.ts";
 import { createLogger } from "../../../src/telemetry/log.ts";
 import type { Span } from "../../../src/telemetry/span.ts";
 import { type Answer, type Ask, type Client, clientOf, exchangeRaw } from "../../api/client.ts";
-import { membersRecord } from "../../api/members-world.ts";
-import { refusal, StubCluster } from "../../api/stub-cluster.ts";
-import { settled, VirtualClock } from "../../gen/clock.ts";
+import { membersRecord } from "../../api/member-records.ts";
+import { FakeClock, settled } from "../../support/fakes/fake-clock.ts";
+import { FakeCluster, refusal } from "../../support/fakes/fake-cluster.ts";
 import {
   type KeyFields,
   type KeyRecord,
   keyRecord,
   organizationRecord,
   serviceRecord,
-} from "../../gen/records.ts";
-import { DEFAULT_LIMITS, serve } from "../../support/express-app.ts";
-import { open } from "../../support/http-server.ts";
+} from "../../support/fixtures/records.ts";
+import { DEFAULT_LIMITS, serve } from "../../support/servers/express-app.ts";
+import { open } from "../../support/servers/http-server.ts";
 
 const RECORDS = "records";
 const PIPES = "pipes";
@@ -37,15 +37,15 @@ const SERVICE = "22222222-2222-4222-8222-222222222222";
 const PATH = `/v1/organizations/${ORGANIZATION}/services/${SERVICE}/pipesCdcScaling`;
 const MINUTE_MS = 60_000;
 
-let cluster: StubCluster;
-let clock: VirtualClock;
+let cluster: FakeCluster;
+let clock: FakeClock;
 let ending: AbortController;
 let lines: Record<string, unknown>[];
 let spans: Span[];
 
 beforeEach(() => {
-  cluster = new StubCluster();
-  clock = new VirtualClock();
+  cluster = new FakeCluster();
+  clock = new FakeClock();
   ending = new AbortController();
   lines = [];
   spans = [];
@@ -156,7 +156,7 @@ function expectUnavailable(answer: Answer): void {
 }
 
 describe("before the caches are filled", () => {
-  it("answers 503 to credentials that it cannot judge, and 401 to none", async () => {
+  it("responds 503 to credentials that cannot be verified yet, and 401 to a request without credentials", async () => {
     const authorization = addKey();
     cluster.reachable = false;
     const ask = await start();
@@ -168,7 +168,7 @@ describe("before the caches are filled", () => {
     );
   });
 
-  it("answers as soon as they are", async () => {
+  it("responds normally as soon as they are filled", async () => {
     const authorization = addKey();
     cluster.reachable = false;
     const ask = await start();
@@ -198,7 +198,7 @@ describe("the path /v1", () => {
 });
 
 describe("while the PipeScalings alone cannot be read", () => {
-  it("answers 503 to what is about them, rather than that there are none, and serves the rest", async () => {
+  it("responds 503 to the operations that need them, and serves the others", async () => {
     const authorization = addKey();
     cluster.unreadable = "pipescalings";
     const ask = await start();
@@ -272,10 +272,10 @@ describe("a key that was verified before", () => {
 });
 
 describe("a write", () => {
-  it("is one call, bound to the object that the cache has", async () => {
+  it("is one call, with the uid of the cached object", async () => {
     const authorization = addKey();
     const { metadata } = addScaling();
-    cluster.behaviour = applied;
+    cluster.behavior = applied;
     const ask = await start();
 
     expect(await patch(ask, authorization)).toMatchObject({
@@ -295,15 +295,15 @@ describe("a write", () => {
   });
 
   it.each([
-    ["was made by another at the same moment", refusal(409)],
-    ["finds the object gone", refusal(404)],
+    ["conflicts with another write", refusal(409)],
+    ["finds the object deleted", refusal(404)],
     ["finds another object", refusal(422, { details: { causes: [{ field: "metadata.uid" }] } })],
-  ])("that %s is tried again on what is there now", async (_what, conflict) => {
+  ])("is repeated on the current object if it %s", async (_what, conflict) => {
     const authorization = addKey();
     addScaling();
     const now = { metadata: { name: SERVICE, namespace: PIPES, uid: "another", resourceVersion: "7" } };
     let refused = false;
-    cluster.behaviour = (request) => {
+    cluster.behavior = (request) => {
       if (request.method !== "PATCH") return now;
       if (refused) return applied(request);
       refused = true;
@@ -314,10 +314,10 @@ describe("a write", () => {
     expect(cluster.calls.at(-1)).toMatchObject({ body: { metadata: { uid: "another" } } });
   });
 
-  it("is judged anew by what is there now", async () => {
+  it("is validated again on the current object after a conflict", async () => {
     const authorization = addKey();
     addScaling();
-    cluster.behaviour = (request) => {
+    cluster.behavior = (request) => {
       if (request.method === "PATCH") throw refusal(409);
       return {
         metadata: { name: SERVICE, namespace: PIPES, uid: "b", resourceVersion: "7" },
@@ -326,16 +326,16 @@ describe("a write", () => {
     };
     const ask = await start();
     expect((await patch(ask, authorization)).status).toBe(409);
-    cluster.behaviour = (request) => {
+    cluster.behavior = (request) => {
       throw refusal(request.method === "PATCH" ? 409 : 404);
     };
     expect((await patch(ask, authorization)).status).toBe(400);
   });
 
-  it("that always comes too late ends in 503", async () => {
+  it("fails with 503 if it conflicts each time", async () => {
     const authorization = addKey();
     const object = addScaling();
-    cluster.behaviour = (request) => {
+    cluster.behavior = (request) => {
       if (request.method === "PATCH") throw refusal(409);
       return object;
     };
@@ -349,12 +349,12 @@ describe("a write", () => {
     ["is overloaded", refusal(429, { details: { retryAfterSeconds: 7 } }), "7"],
     ["is overloaded for a day", refusal(429, { details: { retryAfterSeconds: 86_400 } }), "60"],
     ["has an error", refusal(500), "5"],
-    ["no longer knows us", refusal(401), "5"],
-    ["no longer lets us", refusal(403, { reason: "Forbidden" }), "5"],
-  ])("answers 503 when the cluster %s, and tells nothing of it", async (_what, error, retryAfter) => {
+    ["no longer accepts our credentials", refusal(401), "5"],
+    ["revokes our permission", refusal(403, { reason: "Forbidden" }), "5"],
+  ])("responds 503 without details if the cluster %s", async (_what, error, retryAfter) => {
     const authorization = addKey();
     addScaling();
-    cluster.behaviour = () => {
+    cluster.behavior = () => {
       throw error;
     };
     const ask = await start();
@@ -379,20 +379,20 @@ describe("a write", () => {
     expect(answer.text).not.toMatch(/\\ud[89a-f]/i);
   });
 
-  it("answers 400 when a policy of the cluster refuses the size", async () => {
+  it("responds 400 if a policy of the cluster refuses the size", async () => {
     const authorization = addKey();
     addScaling();
-    cluster.behaviour = () => {
+    cluster.behavior = () => {
       throw refusal(422, { reason: "Invalid" });
     };
     const ask = await start();
     expect((await patch(ask, authorization)).status).toBe(400);
   });
 
-  it("answers 500 without detail to an unexpected error, and logs it with the request id", async () => {
+  it("responds 500 without details to an unexpected error, and logs it with the request id", async () => {
     const authorization = addKey();
     addScaling();
-    cluster.behaviour = () => {
+    cluster.behavior = () => {
       throw new TypeError("cannot read properties of undefined");
     };
     const ask = await start();
@@ -418,13 +418,13 @@ describe("concurrent writes", () => {
       body: JSON.stringify(sizeOf(cores)),
     });
 
-  it("to one service reach the cluster one at a time, and each returns the size that it asked for", async () => {
+  it("reach the cluster one at a time for one service, and each returns its own size", async () => {
     const authorization = addKey();
     addScaling();
     const written: unknown[] = [];
     let inFlight = 0;
     let mostAtOnce = 0;
-    cluster.behaviour = async (request) => {
+    cluster.behavior = async (request) => {
       inFlight += 1;
       mostAtOnce = Math.max(mostAtOnce, inFlight);
       // Long enough for other requests to arrive.
@@ -445,7 +445,7 @@ describe("concurrent writes", () => {
     expect(describeSpec(written.at(-1))).toBe(accepted.at(-1)?.["to"]);
   });
 
-  it("to one service do not delay a write to another", async () => {
+  it("do not delay writes to another service", async () => {
     const other = "44444444-4444-4444-8444-444444444444";
     const record = serviceRecord({ id: other, organizationId: ORGANIZATION, namespace: PIPES });
     cluster.add("configmaps", RECORDS, record);
@@ -453,7 +453,7 @@ describe("concurrent writes", () => {
     addScaling();
     addScaling(other);
     const held = Promise.withResolvers<void>();
-    cluster.behaviour = async (request) => {
+    cluster.behavior = async (request) => {
       if (request.path.endsWith(SERVICE)) await held.promise;
       return applied(request);
     };
@@ -499,7 +499,7 @@ describe("a write whose outcome is unknown", () => {
       addScaling();
       const members = membersRecord(ORGANIZATION, { "cy@example.com": "developer" });
       cluster.add("configmaps", RECORDS, members);
-      cluster.behaviour = () => {
+      cluster.behavior = () => {
         throw new KubeUnreachableError("PATCH: no answer");
       };
       const ask = await start();
@@ -525,7 +525,7 @@ describe("the removal of a member", () => {
 
   beforeEach(() => {
     cluster.add("configmaps", RECORDS, membersConfigMap(ORGANIZATION, [{ userId: "ada", ...member }]));
-    cluster.behaviour = () => ({ metadata: { name: "members", uid: "u", resourceVersion: "2" } });
+    cluster.behavior = () => ({ metadata: { name: "members", uid: "u", resourceVersion: "2" } });
   });
 
   it("ignores a body", async () => {
@@ -545,13 +545,13 @@ describe("the removal of a member", () => {
   });
 });
 
-it("records a span for a rescale whose client is gone before the response, because the size is written", async () => {
+it("records a span for a rescale even if its client disconnects before the response, because the size is written", async () => {
   const authorization = addKey();
   addScaling();
   const url = await startUrl();
   const { socket } = await open(Number(new URL(url).port));
   const { promise: logged, resolve: release } = Promise.withResolvers<void>();
-  cluster.behaviour = async (request) => {
+  cluster.behavior = async (request) => {
     socket.destroy();
     await logged;
     return applied(request);
@@ -565,10 +565,10 @@ it("records a span for a rescale whose client is gone before the response, becau
   expect(spans).toMatchObject([{ failure: "499" }]);
 });
 
-it("sends no 100 Continue to a client of HTTP/1.0, which does not know it", async () => {
+it("sends no 100 Continue to an HTTP/1.0 client, because HTTP/1.0 does not define it", async () => {
   const authorization = addKey();
   addScaling();
-  cluster.behaviour = applied;
+  cluster.behavior = applied;
   const url = await startUrl();
   const body = '{"replicaCpuMillicores":4000}';
   const head = `PATCH ${PATH} HTTP/1.0\r\nHost: a\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\n`;
@@ -580,7 +580,7 @@ it("sends no 100 Continue to a client of HTTP/1.0, which does not know it", asyn
 });
 
 describe("a tier that is not in the tiers of the API", () => {
-  it("fails scaling, and nothing else", async () => {
+  it("fails only the operations on scaling", async () => {
     const other = "33333333-3333-4333-8333-333333333333";
     const service = "44444444-4444-4444-8444-444444444444";
     cluster.add("configmaps", RECORDS, organizationRecord({ id: other, tier: "gold" }));
@@ -607,14 +607,14 @@ describe("a tier that is not in the tiers of the API", () => {
 });
 
 describe("namespaces of pipes", () => {
-  it("that are named are the only ones that are watched", async () => {
+  it("are the only ones watched if they are configured", async () => {
     const authorization = addKey();
     addScaling();
     const ask = await start([PIPES]);
     expect((await ask({ path: PATH, authorization })).status).toBe(200);
   });
 
-  it("that are not named fail the services in them, with a line in the log", async () => {
+  it("fail the services in them if they are not configured, and log it", async () => {
     const authorization = addKey();
     const ask = await start(["elsewhere"]);
     expect((await ask({ path: PATH, authorization })).status).toBe(500);
@@ -627,8 +627,8 @@ describe("namespaces of pipes", () => {
   });
 });
 
-describe("while the process is ending", () => {
-  it("answers, and sends the client elsewhere", async () => {
+describe("while the process shuts down", () => {
+  it("responds, and closes the connection so that the client connects elsewhere", async () => {
     const authorization = addKey();
     const ask = await start();
     const listing = { path: "/v1/organizations", authorization, headers: { Connection: "keep-alive" } };

@@ -5,7 +5,7 @@ import { apiSettings, toApiSettings } from "../../../src/settings/api.ts";
 import { readOptions } from "../../../src/settings/option.ts";
 
 describe("a path alias", () => {
-  it("adds a path behind the operation's own, which comes first", () => {
+  it("adds a path after the original one", () => {
     expect(expressPaths("/v1/things/{thingId}/parts", new Map([["items", "things"]]))).toEqual([
       "/v1/things/:thingId/parts",
       "/v1/items/:thingId/parts",
@@ -21,7 +21,7 @@ describe("a path alias", () => {
     expect(expressPaths("/v1/things/parts", aliases)).toHaveLength(6);
   });
 
-  it("leaves paths without its segment alone", () => {
+  it("does not change paths without its segment", () => {
     expect(expressPaths("/v1/others", new Map([["items", "things"]]))).toEqual(["/v1/others"]);
   });
 
@@ -59,7 +59,7 @@ describe("a path alias", () => {
     "ä=things",
     ".=things",
     "..=things",
-  ])("cannot be written %j", (text) => {
+  ])("cannot be written as %j", (text) => {
     expect(() => settings(text)).toThrow(
       `--path-aliases (or PIPE_SCALING_PATH_ALIASES) is ${JSON.stringify(text)}, but each value must be alias=segment`,
     );

@@ -9,7 +9,7 @@ import {
 } from "../../../src/records/organization.ts";
 import { formatRolloutWindow, parseRolloutWindow } from "../../../src/records/rollout-window.ts";
 import { parseService, serviceConfigMap } from "../../../src/records/service.ts";
-import { organizationRecord, serviceRecord } from "../../gen/records.ts";
+import { organizationRecord, serviceRecord } from "../../support/fixtures/records.ts";
 
 const SATURDAYS: RolloutWindow = {
   schedule: "0 2 * * 6",

@@ -30,14 +30,14 @@ describe("frames", () => {
     );
   });
 
-  it("come as soon as they are complete", () => {
+  it("are returned as soon as they are complete", () => {
     const split = splitFrames();
     expect(split(Buffer.from([0, 0, 0, 2, 7]))).toEqual([]);
     expect(split(Buffer.from([8, 0, 0, 0]))).toEqual([Buffer.from([7, 8])]);
     expect(split(Buffer.from([0]))).toEqual([Buffer.alloc(0)]);
   });
 
-  it("that are longer than any object are an error, before they are kept", () => {
+  it("cause an error before they are buffered if they are longer than any object", () => {
     expect(() => splitFrames()(Buffer.from('{"type":"ADDED"}'))).toThrow("a frame of a watch has");
   });
 });

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { WatchPosition } from "../../../src/runtime/watch-position.ts";
-import { VirtualClock } from "../../gen/clock.ts";
+import { FakeClock } from "../../support/fakes/fake-clock.ts";
 
 /** A position that was listed at version 100 and time 0, one minute ago. */
 async function listedPosition() {
-  const clock = new VirtualClock();
+  const clock = new FakeClock();
   const position = new WatchPosition(clock);
   position.moveToList("100", 0);
   await clock.advance(60_000);
@@ -13,7 +13,7 @@ async function listedPosition() {
 
 describe("a watch position", () => {
   it("needs a list and has no contact before the first list", () => {
-    const position = new WatchPosition(new VirtualClock());
+    const position = new WatchPosition(new FakeClock());
     expect(position.needsList).toBe(true);
     expect(position.lastSyncResourceVersion).toBeUndefined();
     expect(position.lastContact).toBe(Number.NEGATIVE_INFINITY);

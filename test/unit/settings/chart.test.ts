@@ -41,7 +41,7 @@ describe("the values of the chart that follow from settings", () => {
     expect(chart["level"]?.description).toBe("Its value.");
   });
 
-  it("refuse a wrong item of a list, and a choice that there is not", () => {
+  it("refuse a wrong item of a list, and an unknown choice", () => {
     expect(accepts("names", ["a-1"])).toBe(true);
     expect(accepts("names", ["A"])).toBe(false);
     expect(accepts("level", "medium")).toBe(false);
@@ -70,7 +70,7 @@ describe("the values of the chart that follow from settings", () => {
   it.each([
     ["api", apiSettings],
     ["controller", controllerSettings],
-  ])("of the %s process accept their own defaults", (_, processSettings) => {
+  ])("accept the defaults of the settings of the %s process", (_, processSettings) => {
     const values = chartSchema(processSettings);
     for (const [key, rule] of Object.entries(values)) {
       const standard = rule.parse(undefined);

@@ -26,7 +26,7 @@ describe("an option", () => {
     expect(variableOf("opsPort")).toBe("PIPE_SCALING_OPS_PORT");
   });
 
-  test("is required if neither a default nor its schema makes do without a value", () => {
+  test("is required if neither its default nor its schema allows it to be absent", () => {
     const required = declaredOptions(options).map(({ key, required }) => [key, required]);
     expect(required).toEqual([
       ["count", false],
@@ -42,13 +42,13 @@ describe("an option", () => {
     expect(readOptions(options, {}, { PIPE_SCALING_OWN_NAME: "env" })).toEqual({ count: 5, ownName: "env" });
   });
 
-  test("takes an empty variable for none, but not an empty flag", () => {
+  test("treats an empty variable as absent, but not an empty flag", () => {
     const env = { PIPE_SCALING_COUNT: "", PIPE_SCALING_OWN_NAME: "env" };
     expect(readOptions(options, {}, env).count).toBe(5);
     expect(() => readOptions(options, { count: "" }, env)).toThrow('--count (or PIPE_SCALING_COUNT) is ""');
   });
 
-  test("that is only a flag is not taken from the environment", () => {
+  test("is not read from the environment if it is only a flag", () => {
     const flagOnly = z.object({
       tier: option(z.string().optional(), { placeholder: "name", description: "its tier", flagOnly: true }),
     });
@@ -56,7 +56,7 @@ describe("an option", () => {
     expect(readOptions(flagOnly, { tier: "basic" }, {})).toEqual({ tier: "basic" });
   });
 
-  test("is refused by name, with all that is wrong at once", () => {
+  test("is refused by name, with all validation errors at once", () => {
     const read = () => readOptions(options, { count: "ten" }, { PIPE_SCALING_IS_LOUD: "yes" });
     expect(read).toThrow(UsageError);
     expect(read).toThrow(
@@ -68,14 +68,14 @@ describe("an option", () => {
     );
   });
 
-  test("that was not declared by option() is a fault of ours", () => {
-    expect(() => declaredOptions(z.object({ stray: z.string() }))).toThrow("stray is not declared");
+  test("is a programming error if it was not declared by option()", () => {
+    expect(() => declaredOptions(z.object({ undeclared: z.string() }))).toThrow("undeclared is not declared");
   });
 
   test.each([
     ["api", apiSettings],
     ["controller", controllerSettings],
-  ])("of %s is found by its flag and by its variable alone, and no two share them", (_, declared) => {
+  ])("of the %s process has its own flag and variable, derived from its key", (_, declared) => {
     const all = declaredOptions(declared);
     const back = (name: string) =>
       name
@@ -89,7 +89,7 @@ describe("an option", () => {
     expect(new Set(all.map(({ variable }) => variable)).size).toBe(all.length);
   });
 
-  test("with any key at all has a flag and a variable of its own", () => {
+  test("has its own flag and variable for any key", () => {
     const key = fc
       .array(fc.stringMatching(/^[a-z]{1,6}$/), { minLength: 1, maxLength: 4 })
       .map(([first = "", ...rest]) =>

@@ -6,6 +6,7 @@ import { BUILT_IN_TIERS } from "../../../src/domain/tier.ts";
 import { apiSettings, toApiSettings } from "../../../src/settings/api.ts";
 import { controllerSettings, toControllerSettings } from "../../../src/settings/controller.ts";
 import { readOptions } from "../../../src/settings/option.ts";
+import { POLICY } from "../../support/fixtures/snapshot.ts";
 
 type Flags = Record<string, string>;
 
@@ -22,7 +23,7 @@ function file(content: string): string {
 }
 
 describe("without a flag or a variable", () => {
-  test("the API listens on loopback, over all namespaces of pipes", () => {
+  test("the API listens on loopback and watches all namespaces", () => {
     expect(api()).toEqual({
       kubeconfig: undefined,
       namespace: "pipe-scaling-records",
@@ -45,7 +46,7 @@ describe("without a flag or a variable", () => {
     });
   });
 
-  test("the controller has the default limits of rollouts, and an identity of its own", () => {
+  test("the controller has the default rollout policy and a random identity", () => {
     const { identity, ...settings } = controller();
     expect(settings).toEqual({
       kubeconfig: undefined,
@@ -54,8 +55,7 @@ describe("without a flag or a variable", () => {
       tiers: BUILT_IN_TIERS,
       host: "127.0.0.1",
       opsPort: 9091,
-      maxConcurrentRollouts: 50,
-      rolloutTimeoutMs: 900_000,
+      ...POLICY,
       dryRun: false,
       logLevel: "info",
     });
@@ -64,8 +64,8 @@ describe("without a flag or a variable", () => {
   });
 });
 
-describe("what is written is read", () => {
-  test("from flags", () => {
+describe("settings", () => {
+  test("are read from flags", () => {
     const flags = {
       port: "0",
       opsPort: "1",
@@ -82,7 +82,7 @@ describe("what is written is read", () => {
     });
   });
 
-  test("as limits and as proxies", () => {
+  test("are read as rate limits and trusted proxies", () => {
     const flags = { rateLimit: "0", rateWindow: "55s", failedLogins: "3", trustedProxies: "10.0.0.0/8, ::1" };
     expect(api(flags)).toMatchObject({
       rateLimit: 0,
@@ -92,7 +92,7 @@ describe("what is written is read", () => {
     });
   });
 
-  test("from variables", () => {
+  test("are read from variables", () => {
     const env = {
       PIPE_SCALING_ROLLOUT_TIMEOUT: "90s",
       PIPE_SCALING_MAX_CONCURRENT_ROLLOUTS: "7",
@@ -110,17 +110,17 @@ describe("what is written is read", () => {
     ["1500ms", 1500],
     ["15m", 900_000],
     ["24h", 86_400_000],
-  ])("as a duration: %s", (rolloutTimeout, rolloutTimeoutMs) => {
+  ])("are read as a duration: %s", (rolloutTimeout, rolloutTimeoutMs) => {
     expect(controller({ rolloutTimeout })).toMatchObject({ rolloutTimeoutMs });
   });
 
-  test("as tiers, from a file in place of the built-in ones", () => {
+  test("are read as tiers from a file instead of the built-in ones", () => {
     const tiersFile = file("tiny: {defaultCpuMillicores: 1000, maximumCpuMillicores: 2000}");
     expect([...api({ tiersFile }).tiers.keys()]).toEqual(["tiny"]);
   });
 });
 
-describe("what is wrong is refused with what is allowed", () => {
+describe("an invalid setting", () => {
   const wrong: readonly (readonly [Flags, string])[] = [
     [
       { port: "65536" },
@@ -155,7 +155,7 @@ describe("what is wrong is refused with what is allowed", () => {
     [{ kubeconfig: " " }, "it must not be empty"],
     [{ tiersFile: "/no/such/file" }, "--tiers-file (or PIPE_SCALING_TIERS_FILE) cannot be used: ENOENT"],
   ];
-  test.each(wrong)("by the API: %j", (flags, sentence) => {
+  test.each(wrong)("is refused by the API with the allowed values: %j", (flags, sentence) => {
     expect(() => api(flags)).toThrow(sentence);
   });
 
@@ -165,11 +165,11 @@ describe("what is wrong is refused with what is allowed", () => {
     [{ rolloutTimeout: "25h" }, "from 1s to 24h"],
     [{ maxConcurrentRollouts: "0" }, "a whole number from 1 to 10000"],
     [{ identity: "" }, "--identity (or PIPE_SCALING_IDENTITY)"],
-  ])("by the controller: %j", (flags: Flags, sentence) => {
+  ])("is refused by the controller with the allowed values: %j", (flags: Flags, sentence) => {
     expect(() => controller(flags)).toThrow(sentence);
   });
 
-  test("as a file of tiers that is none", () => {
+  test("is refused if it is a malformed file of tiers", () => {
     expect(() => api({ tiersFile: file("basic: {defaultCpuMillicores: 1500}") })).toThrow(
       /--tiers-file .* cannot be used: The tiers file .* is invalid: basic/,
     );
@@ -177,7 +177,7 @@ describe("what is wrong is refused with what is allowed", () => {
 });
 
 describe("plain HTTP", () => {
-  test.each(["127.0.0.1", "127.8.9.1", "::1", "localhost"])("is fine on %s", (host) => {
+  test.each(["127.0.0.1", "127.8.9.1", "::1", "localhost"])("is allowed on %s", (host) => {
     expect(api({ host }).host).toBe(host);
   });
 
@@ -187,13 +187,13 @@ describe("plain HTTP", () => {
     );
   });
 
-  test("is fine anywhere when TLS ends before the process, or it has TLS itself", () => {
+  test("is allowed on any address if a proxy terminates TLS, or the process has TLS itself", () => {
     expect(api({ host: "0.0.0.0", plainHttp: "true" }).plainHttp).toBe(true);
     const [tlsCert, tlsKey] = [file("cert"), file("key")];
     expect(api({ host: "0.0.0.0", tlsCert, tlsKey })).toMatchObject({ tlsCert, tlsKey });
   });
 
-  test.each(["tlsCert", "tlsKey"])("is not what is meant by %s alone", (name) => {
+  test.each(["tlsCert", "tlsKey"])("is refused with %s alone", (name) => {
     expect(() => api({ [name]: file("pem") })).toThrow("must be set together: set both or neither.");
   });
 });

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
 import { WriteQueue } from "../../../../src/api/cluster/write-queue.ts";
 import { UnavailableError } from "../../../../src/api/errors.ts";
-import { settled, VirtualClock } from "../../../gen/clock.ts";
+import { FakeClock, settled } from "../../../support/fakes/fake-clock.ts";
 
 const MAX_WAITING = 256;
 const MAX_WAIT_MS = 20_000;
@@ -18,7 +18,7 @@ interface Request {
 
 /** A queue whose writes take until the test ends them. */
 class HeldQueue {
-  readonly clock = new VirtualClock();
+  readonly clock = new FakeClock();
   readonly queue = new WriteQueue<number>(this.clock);
   readonly requests: Request[] = [];
   /** Writes in the order in which they began. */
@@ -163,7 +163,7 @@ describe("the write queue", () => {
     expect(waiting.outcome).toBe(waiting.number);
   });
 
-  it("gives the error of a write to its own callers, and makes the next one", async () => {
+  it("rejects with the error of a write for its callers, and makes the next one", async () => {
     const failed = held.request("a");
     const coalesced = [held.request("a", "8 cores"), held.request("a", "8 cores")];
     const last = held.request("a");

@@ -34,7 +34,7 @@ describe("the client's address", () => {
     ["10.0.0.1", "192.0.2.1, 203.0.113.7, 192.0.2.1", "203.0.113.7"],
     ["10.0.0.1", "10.0.0.3, 10.0.0.2", "10.0.0.3"],
     ["10.0.0.1", "::ffff:203.0.113.7, ::ffff:10.0.0.2", "::ffff:203.0.113.7"],
-  ])("from %s that says %j is %s", (peer, forwarded, address) => {
+  ])("from %s with the header %j is %s", (peer, forwarded, address) => {
     expect(addressOf(peer, forwarded)).toBe(address);
   });
 
@@ -43,7 +43,7 @@ describe("the client's address", () => {
     ["[2001:db9::7]:51234", "2001:db9::7"],
     ["[2001:db9::7]", "2001:db9::7"],
     ["198.51.100.1:80, 203.0.113.7:51234, 10.0.0.2:80, [2001:db8::2]:443", "203.0.113.7"],
-  ])("is read from %j, where proxies add ports", (forwarded, address) => {
+  ])("is read from %j, because some proxies add ports", (forwarded, address) => {
     expect(addressOf("10.0.0.1", forwarded)).toBe(address);
   });
 
@@ -76,7 +76,7 @@ describe("the client's address", () => {
     );
   });
 
-  it("is never an address that the client itself put into the header", () => {
+  it("is never an address that the client itself wrote into the header", () => {
     fc.assert(
       fc.property(fc.array(fc.oneof(fc.ipV4(), fc.ipV6(), fc.string())), (spoofed) => {
         const forwarded = [...spoofed, "203.0.113.7", "10.0.0.2"].join(", ");
@@ -86,12 +86,12 @@ describe("the client's address", () => {
   });
 
   // Taking time by the square of the blanks, this would not end in a test's time.
-  it("is found quickly behind whatever blanks a caller on a proxy's network sends", () => {
+  it("is found quickly behind any number of blanks", () => {
     const blanks = `203.0.113.7${" ".repeat(15_000)}x`;
     for (let times = 0; times < 1000; times += 1) expect(addressOf("10.0.0.1", blanks)).toBeUndefined();
   });
 
-  it("is not known of a connection that is gone", () => {
+  it("is unknown for a closed connection", () => {
     expect(addressOf(undefined, "203.0.113.7")).toBeUndefined();
   });
 
@@ -105,7 +105,7 @@ describe("the client's address", () => {
   );
 });
 
-describe("the source of failed authentications", () => {
+describe("the rate-limit key of failed authentications", () => {
   it.each([
     ["203.0.113.7", "203.0.113.7"],
     ["::ffff:203.0.113.7", "203.0.113.7"],
@@ -120,11 +120,11 @@ describe("the source of failed authentications", () => {
     ["fe80::1%eth0", "fe80:0:0:0"],
     ["64:ff9b::203.0.113.7", "64:ff9b:0:0"],
     [undefined, ""],
-  ])("of %s is %s", (address, source) => {
+  ])("for %s is %s", (address, source) => {
     expect(rateLimitKey(address)).toBe(source);
   });
 
-  it("is one for all of a /64, however it is written, and another for its neighbour", () => {
+  it("is the same for all addresses of a /64 in any notation, and different for the next /64", () => {
     const group = fc.integer({ min: 0, max: 0xffff });
     const groups = fc.array(group, { minLength: 4, maxLength: 4 });
     fc.assert(
@@ -135,8 +135,8 @@ describe("the source of failed authentications", () => {
         const source = rateLimitKey(write([...network, ...a], 4));
         expect(rateLimitKey(write([...network, ...b], 1).toUpperCase())).toBe(source);
         expect(rateLimitKey(`${write(network, 1)}::`)).toBe(source);
-        const neighbour = network.with(3, (network[3] ?? 0) ^ 1);
-        expect(rateLimitKey(write([...neighbour, ...a], 1))).not.toBe(source);
+        const neighbor = network.with(3, (network[3] ?? 0) ^ 1);
+        expect(rateLimitKey(write([...neighbor, ...a], 1))).not.toBe(source);
       }),
     );
   });

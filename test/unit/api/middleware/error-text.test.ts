@@ -68,7 +68,7 @@ describe("the text of an error", () => {
     expect(errorText(message)).toBe(text);
   });
 
-  it("is the text of every error body", () => {
+  it("is used in every error body", () => {
     fc.assert(
       fc.property(anyText, (message) => {
         const body = JSON.parse(errorBody({ message, status: 400 }));

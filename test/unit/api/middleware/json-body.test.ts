@@ -19,7 +19,7 @@ function refusalOf(run: () => unknown): InvalidRequestError {
 }
 
 describe("JSON", () => {
-  it("means what it means to everybody, whatever it says", () => {
+  it("has the value that JSON.parse returns", () => {
     // JSON.stringify, because -0 is 0 to it and to us.
     fc.assert(
       fc.property(fc.json(), (text) => {
@@ -28,7 +28,7 @@ describe("JSON", () => {
     );
   });
 
-  it("is refused where everybody else refuses it, and only with an InvalidRequestError", () => {
+  it("is refused if JSON.parse refuses it, and only with an InvalidRequestError", () => {
     const alphabet = fc.constantFrom(
       ...'{}[]",:\\u0061tfn-+.eE19 \t\n/*\u00a0\ufeff\u2028'.split(""),
       "true",
@@ -43,7 +43,7 @@ describe("JSON", () => {
           refusalOf(() => decode(text));
           return;
         }
-        // What remains may only be refused for its keys.
+        // Valid JSON may only be refused because of duplicate keys.
         try {
           expect(JSON.stringify(decode(text))).toBe(JSON.stringify(expected));
         } catch (error) {
@@ -54,7 +54,7 @@ describe("JSON", () => {
     );
   });
 
-  it("is refused in few words, whatever bytes came", () => {
+  it("is refused with a short message for any bytes", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 2000 }), (bytes) => {
         try {
@@ -69,7 +69,7 @@ describe("JSON", () => {
 });
 
 describe("a size", () => {
-  it("is accepted exactly where the contract accepts it, from one field or from both", () => {
+  it("is accepted if and only if the contract accepts it, from one field or from both", () => {
     const cpu = fc.oneof(
       fc.integer({ min: -1, max: 26 }).map((cores) => cores * 1000),
       fc.integer(),

@@ -9,20 +9,20 @@ import { rateLimit } from "../../../../src/api/middleware/rate-limit.ts";
 import { sendResult } from "../../../../src/api/middleware/respond.ts";
 import type { RateLimitSettings } from "../../../../src/settings/api.ts";
 import { type Answer, type Client, clientOf } from "../../../api/client.ts";
-import { VirtualClock } from "../../../gen/clock.ts";
-import { basic, type KeyFields, keyRecord } from "../../../gen/records.ts";
-import { appOf, DEFAULT_LIMITS, serve } from "../../../support/express-app.ts";
+import { FakeClock } from "../../../support/fakes/fake-clock.ts";
+import { basic, type KeyFields, keyRecord } from "../../../support/fixtures/records.ts";
+import { appOf, DEFAULT_LIMITS, serve } from "../../../support/servers/express-app.ts";
 
 const ORGANIZATION = "11111111-1111-4111-8111-111111111111";
 const WRONG = basic("A".repeat(20), "wrong");
 
 let keys: Map<string, ReturnType<typeof toKeyView>>;
-let clock: VirtualClock;
+let clock: FakeClock;
 let keyUsageBuffer: KeyUsageBuffer;
 
 beforeEach(() => {
   keys = new Map();
-  clock = new VirtualClock();
+  clock = new FakeClock();
   keyUsageBuffer = new KeyUsageBuffer();
 });
 
@@ -76,7 +76,7 @@ function fields({ headers }: Answer): unknown[] {
 const times = (count: number, status: number) => Array<number>(count).fill(status);
 
 describe("a key", () => {
-  it("is told with every answer what it has left, and after the tenth when to come back", async () => {
+  it("gets its remaining requests with every response, and Retry-After from the eleventh on", async () => {
     const { authorization } = addKey();
     const ask = await start();
     const policy = '"key";q=10;w=10';
@@ -98,7 +98,7 @@ describe("a key", () => {
     expect(fields(refused)).toEqual([...["10", "0", "10", policy], ...['"key";r=0;t=1', "1"]]);
   });
 
-  it("is admitted when Retry-After has passed, and wholly when the reset has", async () => {
+  it("gets a request again after Retry-After, and all of them after the reset", async () => {
     const { authorization } = addKey();
     const ask = await start({ rateLimit: 4, rateWindowMs: 10_000 });
     expect(await statuses(5, () => send(ask, authorization))).toEqual([...times(4, 200), 429]);
@@ -111,7 +111,7 @@ describe("a key", () => {
     expect(await statuses(5, () => send(ask, authorization))).toEqual([...times(4, 200), 429]);
   });
 
-  it("keeps its bucket when its Secret is changed, and has it alone", async () => {
+  it("keeps its own bucket when its Secret changes", async () => {
     const [key, other] = [addKey(), addKey()];
     const ask = await start();
     expect(await statuses(11, () => send(ask, key.authorization))).toEqual([...times(10, 200), 429]);
@@ -120,7 +120,7 @@ describe("a key", () => {
     expect((await send(ask, other.authorization)).headers["x-ratelimit-remaining"]).toBe("9");
   });
 
-  it("has one bucket, whatever it is used from and however its header is spelled", async () => {
+  it("has one bucket for all addresses and all spellings of its header", async () => {
     const { authorization } = addKey();
     const ask = await start({ rateLimit: 2 });
     expect((await send(ask, authorization, "203.0.113.8")).status).toBe(200);
@@ -128,7 +128,7 @@ describe("a key", () => {
     expect((await send(ask, authorization.replace(" ", "  "))).status).toBe(429);
   });
 
-  it("at an address that is not allowed is neither charged nor told of its use", async () => {
+  it("is neither charged nor recorded as used at an address that is not allowed", async () => {
     const { authorization } = addKey({ ipAccessList: [{ description: "", source: "203.0.113.7" }] });
     const ask = await start({ rateLimit: 2 });
     expect((await send(ask, authorization)).status).toBe(200);
@@ -139,14 +139,14 @@ describe("a key", () => {
     expect((await send(ask, authorization, "198.51.100.1")).status).toBe(403);
   });
 
-  it("is not limited by 0", async () => {
+  it("is not limited if the limit is 0", async () => {
     const { authorization } = addKey();
     const ask = await start({ rateLimit: 0 });
     expect(await statuses(30, () => send(ask, authorization))).toEqual(times(30, 200));
     expect(fields(await send(ask, authorization))).toEqual(times(6, 0).map(() => undefined));
   });
 
-  it("never sees a reset of more than 55 s", async () => {
+  it("never gets a reset of more than 55 s", async () => {
     const { authorization } = addKey();
     const ask = await start({ rateLimit: 3, rateWindowMs: 55_000 });
     await statuses(5, () => send(ask, authorization));
@@ -154,8 +154,8 @@ describe("a key", () => {
   });
 });
 
-describe("authentications that fail", () => {
-  it("are answered 429 when there are too many from one source, and 401 again later", async () => {
+describe("failed authentications", () => {
+  it("get 429 if there are too many with one rate-limit key, and 401 again later", async () => {
     const ask = await start({ failedLogins: 3, rateWindowMs: 9000 });
     const first = await send(ask, WRONG);
     expect(first).toMatchObject({ status: 401, headers: { "www-authenticate": expect.any(String) } });
@@ -172,7 +172,7 @@ describe("authentications that fail", () => {
     expect(await statuses(2, () => send(ask, WRONG))).toEqual([401, 429]);
   });
 
-  it("never stand in the way of valid credentials, nor are charged to the key that they name", async () => {
+  it("never block valid credentials, and are not charged to the key that they name", async () => {
     const key = addKey();
     const ask = await start({ failedLogins: 3, rateLimit: 5 });
     const guess = basic(key.keyId, "guess");
@@ -181,7 +181,7 @@ describe("authentications that fail", () => {
     expect((await send(ask, guess)).headers["ratelimit"]).toMatch(/^"failed-logins";r=0/);
   });
 
-  it("are not what valid credentials are charged to", async () => {
+  it("do not share a bucket with valid credentials", async () => {
     const { authorization } = addKey();
     const ask = await start({ failedLogins: 3, rateLimit: 5 });
     await statuses(8, () => send(ask, authorization));
@@ -203,7 +203,7 @@ describe("authentications that fail", () => {
     expect((await send(ask, WRONG)).status).toBe(429);
   });
 
-  it("are not requests without credentials, which are always asked for them", async () => {
+  it("do not include requests without credentials, which always get 401", async () => {
     const ask = await start({ failedLogins: 1 });
     expect(await statuses(5, () => send(ask))).toEqual(times(5, 401));
     expect(await statuses(2, () => send(ask, WRONG))).toEqual([401, 429]);
@@ -224,7 +224,7 @@ describe("authentications that fail", () => {
     expect((await send(ask, WRONG, another)).status).toBe(same ? 429 : 401);
   });
 
-  it("are not limited by 0", async () => {
+  it("are not limited if the limit is 0", async () => {
     const ask = await start({ failedLogins: 0 });
     expect(await statuses(30, () => send(ask, WRONG))).toEqual(times(30, 401));
   });
@@ -238,7 +238,7 @@ describe("a use of a key", () => {
 
   const minute = () => Math.floor(clock.now() / 60_000);
 
-  it("is noted to the minute, once a key", async () => {
+  it("is recorded once for each key and minute", async () => {
     const [key, other] = [addKey(), addKey()];
     const ask = await start();
     await statuses(2, () => send(ask, key.authorization));
@@ -253,7 +253,7 @@ describe("a use of a key", () => {
     );
   });
 
-  it("is one also when the answer is 429", async () => {
+  it("is recorded even if the response is 429", async () => {
     const key = addKey();
     const ask = await start({ rateLimit: 1 });
     await send(ask, key.authorization);
@@ -262,7 +262,7 @@ describe("a use of a key", () => {
     expect(noted()).toEqual(new Map([[key.id, minute()]]));
   });
 
-  it("is none at an address that is not allowed", async () => {
+  it("is not recorded at an address that is not allowed", async () => {
     const { authorization } = addKey({ ipAccessList: [{ description: "", source: "198.51.100.1" }] });
     expect((await send(await start(), authorization)).status).toBe(403);
     expect(noted().size).toBe(0);
@@ -272,7 +272,7 @@ describe("a use of a key", () => {
     ["a wrong secret", () => basic(addKey().keyId, "wrong")],
     ["a disabled key", () => addKey({ state: "disabled" }).authorization],
     ["an expired key", () => addKey({ expireAt: new Date(clock.now()) }).authorization],
-  ])("is none with %s", async (_what, given) => {
+  ])("is not recorded with %s", async (_what, given) => {
     const authorization = given();
     expect((await send(await start(), authorization)).status).toBe(401);
     expect(noted().size).toBe(0);

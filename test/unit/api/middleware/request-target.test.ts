@@ -16,7 +16,7 @@ describe("the path of a target", () => {
     ["*", "/-*"],
     ["http://[::1", "/-"],
     ["/v1/a#b", "/v1/a%23b"],
-  ])("of %s is %j", (target, path) => {
+  ])("is extracted from %s as %j", (target, path) => {
     expect(pathOf(target)).toBe(path);
   });
 });
@@ -35,7 +35,7 @@ describe("a target that is not percent-encoded UTF-8", () => {
     expect(decodeURIComponent(path)).toBe(target);
   });
 
-  it("never leaves a path that cannot be decoded, or one that is not absolute", () => {
+  it("never leads to a path that cannot be decoded or is not absolute", () => {
     fc.assert(
       fc.property(fc.string(), (target) => {
         const { path } = normalized(target);

@@ -1,13 +1,13 @@
 import { expect, it } from "vitest";
 import { sendResult } from "../../../../src/api/middleware/respond.ts";
-import { VirtualClock } from "../../../gen/clock.ts";
-import { appOf, serve } from "../../../support/express-app.ts";
+import { FakeClock } from "../../../support/fakes/fake-clock.ts";
+import { appOf, serve } from "../../../support/servers/express-app.ts";
 
 it.each(["Acme", "Æ", "Zürich", "株式会社", "😀"])(
   "a response with %s in it is whole and in UTF-8",
   async (name) => {
     const app = appOf([(_request, response) => sendResult(response, { name })], {
-      clock: new VirtualClock(),
+      clock: new FakeClock(),
     });
     const bytes = await (await fetch(await serve(app))).arrayBuffer();
     const body = new TextDecoder("utf-8", { fatal: true }).decode(bytes);

@@ -14,7 +14,7 @@ import { OPERATIONS } from "../../../../src/api/resources/operations.ts";
 import { organization } from "../../../../src/api/resources/organizations/schema.ts";
 import { pipeScaling, pipeScalingPatch } from "../../../../src/api/resources/pipe-scaling/schema.ts";
 import { BACKUP_PERIODS_HOURS } from "../../../../src/domain/backup-policy.ts";
-import { jsonSchema, Schemas } from "../../../gen/json-schema.ts";
+import { jsonSchema, Schemas } from "../../../support/json-schema.ts";
 
 const operation: Operation = {
   method: "PATCH",
@@ -63,7 +63,7 @@ const PATCH = "paths/~1v1~1services~1{serviceId}/patch";
 const schemaNames = Object.keys(at("components/schemas"));
 
 describe("an operation", () => {
-  it("is told with all that its route says", () => {
+  it("has everything that its route declares", () => {
     expect(at(PATCH)).toMatchObject({
       operationId: "changeService",
       tags: ["Service"],
@@ -94,7 +94,7 @@ describe("an operation", () => {
     });
   });
 
-  it("that is in beta says so, also to programs", () => {
+  it("is marked as beta, in text and for programs", () => {
     expect(at(PATCH)).not.toHaveProperty("x-beta");
     expect(at("paths/~1v1~1others~10/patch")).toMatchObject({
       "x-beta": true,
@@ -102,7 +102,7 @@ describe("an operation", () => {
     });
   });
 
-  it("answers 200 in the envelope, and without a result in one that has none", () => {
+  it("responds 200 with the envelope, without a result if it has none", () => {
     const envelope = `${PATCH}/responses/200/content/application~1json/schema`;
     expect(at(envelope)).toMatchObject({
       required: ["requestId", "status", "result"],
@@ -114,7 +114,7 @@ describe("an operation", () => {
     expect(bare.paths?.[operation.path]?.patch).not.toHaveProperty("requestBody");
   });
 
-  it("cannot have a parameter that nobody describes", () => {
+  it("cannot have a parameter without a description", () => {
     expect(() => openApiDocument([{ ...operation, path: "/v1/things/{thingId}" }])).toThrow("thingId");
   });
 
@@ -124,14 +124,14 @@ describe("an operation", () => {
     ["Unavailable", "Retry-After"],
     ["UnsupportedMediaType", "Accept-Patch"],
     ["Refused", "Allow"],
-  ])("is answered %s with %s, beside the headers of all", (response, header) => {
+  ])("has the response %s with %s beside the common headers", (response, header) => {
     const names = ["X-Request-Id", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", header];
     expect(Object.keys(at(`components/responses/${response}/headers`))).toEqual(names);
   });
 });
 
 describe("the document", () => {
-  test("is one of OpenAPI 3.1, of the definition that is published", () => {
+  test("is OpenAPI 3.1, and equal to the published one", () => {
     expect(document).toMatchObject({
       openapi: expect.stringMatching(/^3\.1\.\d$/),
       info: { title: "pipe-scaling API", version: "1.0" },
@@ -153,7 +153,7 @@ describe("the document", () => {
     );
   });
 
-  test("passes OpenAPI's own schema", async () => {
+  test("is valid by the schema of OpenAPI", async () => {
     const validator = new Validator();
     expect(await validator.validate(structuredClone({ ...document }))).toEqual({ valid: true });
     expect(validator.version).toBe("3.1");
@@ -161,7 +161,7 @@ describe("the document", () => {
     expect(await validator.validate(spoilt)).toMatchObject({ valid: false });
   });
 
-  test("refers to nothing that it does not have", () => {
+  test("contains everything that it refers to", () => {
     const references = [...nodes(document)].flatMap(({ $ref }) => (typeof $ref === "string" ? [$ref] : []));
     expect(references.length).toBeGreaterThan(20);
     for (const reference of references) expect(at(reference.replace("#/", ""))).toBeDefined();

@@ -5,9 +5,9 @@ import { expect, onTestFinished, test } from "vitest";
 import { reloadCertificate } from "../../../../src/api/server/certificate-reload.ts";
 import { readTlsFiles } from "../../../../src/api/server/tls-files.ts";
 import { createLogger } from "../../../../src/telemetry/log.ts";
-import { type CertificatePair, certificatePair } from "../../../gen/certificate.ts";
-import { VirtualClock } from "../../../gen/clock.ts";
-import { mountedPair } from "../../../gen/mounted-pair.ts";
+import { FakeClock } from "../../../support/fakes/fake-clock.ts";
+import { type CertificatePair, certificatePair } from "../../../support/fixtures/certificate.ts";
+import { mountedPair } from "../../../support/fixtures/mounted-pair.ts";
 
 /** Longer than the time between two looks at the files. */
 const A_WHILE_MS = 10_000;
@@ -31,7 +31,7 @@ async function start() {
 
   const lines: Record<string, unknown>[] = [];
   const log = createLogger("info", "api", { write: (line) => lines.push(JSON.parse(line)) });
-  const clock = new VirtualClock();
+  const clock = new FakeClock();
   const ending = new AbortController();
   const install = server.setSecureContext.bind(server);
   const following = reloadCertificate({ served, read, install, clock, log }, ending.signal);
@@ -57,7 +57,7 @@ async function nameServed(socket: TLSSocket): Promise<string> {
   return String(socket.getPeerCertificate().subject.CN);
 }
 
-test("a new certificate is for new connections, and the old ones live on", async () => {
+test("a new certificate applies to new connections, and open ones continue", async () => {
   const { secret, first, clock, lines, open } = await start();
   const old = open(first.cert);
   expect(await nameServed(old)).toBe("first");
@@ -77,7 +77,7 @@ test.each([
   ["is half written", ({ cert, key }: CertificatePair) => ({ cert, key: key.slice(0, key.length / 2) })],
   ["is empty", () => ({ cert: "", key: "" })],
   ["has another's key", ({ cert }: CertificatePair) => ({ cert, key: certificatePair("other").key })],
-])("a new pair that %s is told once, keeps the old one, and is tried again", async (_what, spoil) => {
+])("a new pair that %s is logged once and retried, and the old pair stays in use", async (_what, spoil) => {
   const { secret, first, clock, lines, open } = await start();
   const second = certificatePair("second");
 
@@ -93,7 +93,7 @@ test.each([
   expect(await nameServed(open(second.cert))).toBe("second");
 });
 
-test("files that stay the same are let be", async () => {
+test("unchanged files are not loaded again", async () => {
   const { secret, first, clock, lines } = await start();
   secret.mount(first);
   await clock.advance(A_WHILE_MS);

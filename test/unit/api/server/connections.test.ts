@@ -7,9 +7,9 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { toKeyView } from "../../../../src/api/cluster/views.ts";
 import type { RequestContext } from "../../../../src/api/middleware/request-context.ts";
 import { sendResult } from "../../../../src/api/middleware/respond.ts";
-import { certificatePair } from "../../../gen/certificate.ts";
-import { keyRecord } from "../../../gen/records.ts";
-import { type OpenSocket, open, startServer } from "../../../support/http-server.ts";
+import { certificatePair } from "../../../support/fixtures/certificate.ts";
+import { keyRecord } from "../../../support/fixtures/records.ts";
+import { type OpenSocket, open, startServer } from "../../../support/servers/http-server.ts";
 
 const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const LIMITS = { total: 3, perSource: 100 };

@@ -5,9 +5,9 @@ import { connect as connectTls } from "node:tls";
 import type { RequestHandler } from "express";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { shutDownGracefully } from "../../../../src/api/server/graceful-shutdown.ts";
-import { certificatePair } from "../../../gen/certificate.ts";
-import { VirtualClock } from "../../../gen/clock.ts";
-import { type ServerOptions, startServer } from "../../../support/http-server.ts";
+import { FakeClock } from "../../../support/fakes/fake-clock.ts";
+import { certificatePair } from "../../../support/fixtures/certificate.ts";
+import { type ServerOptions, startServer } from "../../../support/servers/http-server.ts";
 
 const HEADERS_MS = 10_000;
 const MAX_MS = 25_000;
@@ -22,7 +22,7 @@ const respondAfterBody: RequestHandler = (request, response) => {
 
 async function start(options: ServerOptions = {}) {
   const { server, port, connections } = await startServer([respondAfterBody], options);
-  const clock = new VirtualClock();
+  const clock = new FakeClock();
   let ended = false;
   return {
     server,
@@ -87,7 +87,7 @@ describe("a graceful shutdown", () => {
     await ended;
   });
 
-  test("lets a request end whose body is still arriving", async () => {
+  test("lets a request finish whose body is still arriving", async () => {
     const { server, port, clock, shutDown, hasEnded } = await start();
     const socket = await open(server, port, PATCH);
     await once(socket, "data");
@@ -110,7 +110,7 @@ describe("a graceful shutdown", () => {
     await ended;
   });
 
-  test("gives headers that are still arriving their usual time", async () => {
+  test("gives headers that are still arriving the usual timeout", async () => {
     const { server, port, clock, shutDown, hasEnded } = await start();
     const arrived = once(server, "connection").then(([socket]) => socket);
     const socket = await open(server, port, "GET / HT");

@@ -6,7 +6,7 @@ import { httpSyntax } from "../../../../src/api/middleware/http-syntax.ts";
 import { sendResult } from "../../../../src/api/middleware/respond.ts";
 import { TIMEOUTS } from "../../../../src/api/server/http-server.ts";
 import { exchangeRaw, parseRaw } from "../../../api/client.ts";
-import { open, PATIENT, QUICK, startServer } from "../../../support/http-server.ts";
+import { open, PATIENT, QUICK, startServer } from "../../../support/servers/http-server.ts";
 
 const REQUEST = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
@@ -181,7 +181,7 @@ describe("the API's server", () => {
     expect(received()).not.toContain("400");
   });
 
-  it("survives a client that is gone before it learns that this is not a proxy", async () => {
+  it("survives a client that disconnects before the response that this is not a proxy", async () => {
     const { server, port } = await startServer([neverRespond]);
     const arrived = once(server, "connection");
     const { socket } = await open(port);
@@ -192,7 +192,7 @@ describe("the API's server", () => {
     await closed;
   });
 
-  it("responds to garbage that comes after a response", async () => {
+  it("responds to garbage that arrives after a response", async () => {
     const { port } = await startServer([sendUrl]);
     const { socket, received, closed } = await open(port);
     socket.write(REQUEST);
@@ -202,7 +202,7 @@ describe("the API's server", () => {
     expect(received().match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 200", "HTTP/1.1 400"]);
   });
 
-  it("logs 499 for a client that is gone before its response", async () => {
+  it("logs 499 for a client that disconnects before its response", async () => {
     const { port, lines } = await startServer([neverRespond]);
     const { socket } = await open(port);
     socket.write(REQUEST);

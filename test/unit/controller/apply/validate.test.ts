@@ -5,14 +5,14 @@ import { WriteHistory } from "../../../../src/controller/apply/write-history.ts"
 import { createCaches } from "../../../../src/controller/observe/caches.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
-import { VirtualClock } from "../../../gen/clock.ts";
-import { aPipe, aRollout } from "../../../gen/snapshot.ts";
+import { FakeClock } from "../../../support/fakes/fake-clock.ts";
+import { aPipe, aRollout } from "../../../support/fixtures/snapshot.ts";
 
 /** A dry run of four cores that has not been answered. */
 function begin() {
   const { pipes } = createCaches();
   const response = Promise.withResolvers<never>();
-  const clock = new VirtualClock();
+  const clock = new FakeClock();
   const [writes, validations] = [new WriteHistory(pipes), new Validations(pipes)];
   const pipe = aPipe("a");
   pipes.apply(pipe);

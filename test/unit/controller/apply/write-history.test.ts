@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { WriteHistory } from "../../../../src/controller/apply/write-history.ts";
 import { createCaches } from "../../../../src/controller/observe/caches.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
-import { aPipe, aRollout, NOW_MS } from "../../../gen/snapshot.ts";
+import { aPipe, aRollout, NOW_MS } from "../../../support/fixtures/snapshot.ts";
 
 it("an outdated write leaves no record of a Deployment that was deleted meanwhile", () => {
   const { pipes } = createCaches();

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { lackOfCapacity } from "../../../../src/controller/capacity/fit.ts";
 import { toNodeView } from "../../../../src/controller/capacity/node-view.ts";
 import type { PodSpec } from "../../../../src/kube/objects.ts";
-import { aNode } from "../../../gen/node.ts";
+import { aNode } from "../../../support/fixtures/node.ts";
 
 function pod(cpu: string, memory: string, changes: Partial<PodSpec> = {}): PodSpec {
   return { containers: [{ name: "pipe", resources: { requests: { cpu, memory } } }], ...changes };
@@ -28,7 +28,7 @@ describe("a pod for which no node is large enough", () => {
     );
   });
 
-  it("is found with the one node that it may run on, though another one is large enough", () => {
+  it("is found if the only node that it may run on is too small, although another one is large enough", () => {
     const large = node("64", "256Gi", { taints: [{ key: "dedicated", effect: "NoSchedule" }] });
     expect(lackOfCapacity(pod("8", "32Gi"), [node("4", "16Gi"), large])).toContain(
       "the one node that it may run on has 4 cpu / 16 Gi allocatable",
@@ -51,7 +51,7 @@ describe("a pod for which no node is large enough", () => {
     );
   });
 
-  it("is found exactly if each node lacks CPU or memory", () => {
+  it("is found if and only if each node lacks CPU or memory", () => {
     const amounts = fc.record({
       cpu: fc.integer({ min: 0, max: 5 }),
       memory: fc.integer({ min: 0, max: 5 }),

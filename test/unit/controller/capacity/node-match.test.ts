@@ -7,7 +7,7 @@ import type {
   PodSpec,
   Taint,
 } from "../../../../src/kube/objects.ts";
-import { aNode } from "../../../gen/node.ts";
+import { aNode } from "../../../support/fixtures/node.ts";
 
 const CONTAINERS: PodSpec = { containers: [{ name: "pipe" }] };
 
@@ -21,21 +21,21 @@ function requires(...nodeSelectorTerms: readonly NodeSelectorTerm[]): Partial<Po
   };
 }
 
-describe("a pod may run on a node", () => {
+describe("a pod", () => {
   const labels = { zone: "a", cores: "16", empty: "" };
 
   it.each<readonly [string, boolean, Partial<PodSpec>]>([
-    ["if it asks for none", true, {}],
-    ["of the name that it has", true, { nodeName: "node-a" }],
-    ["and not of another name", false, { nodeName: "node-b" }],
-    ["with all labels of its selector", true, { nodeSelector: { zone: "a", cores: "16" } }],
-    ["and not with another value", false, { nodeSelector: { zone: "b" } }],
-    ["and not without one of the labels", false, { nodeSelector: { zone: "a", disk: "ssd" } }],
-    ["if its affinity is only preferred", true, { affinity: { nodeAffinity: {} } }],
-    ["and not if its affinity has no term", false, requires()],
-    ["and not by a term without requirements", false, requires({})],
+    ["may run on any node by default", true, {}],
+    ["may run on the node that it names", true, { nodeName: "node-a" }],
+    ["may not run on another node than the one that it names", false, { nodeName: "node-b" }],
+    ["may run on a node with all labels of its selector", true, { nodeSelector: { zone: "a", cores: "16" } }],
+    ["may not run on a node with another value of the label", false, { nodeSelector: { zone: "b" } }],
+    ["may not run on a node without one of the labels", false, { nodeSelector: { zone: "a", disk: "ssd" } }],
+    ["may run on any node if its affinity is only preferred", true, { affinity: { nodeAffinity: {} } }],
+    ["may not run on any node if its affinity has no term", false, requires()],
+    ["may not run on any node if its only term has no requirements", false, requires({})],
     [
-      "that meets one of several terms",
+      "may run on a node that meets one of several terms",
       true,
       requires(
         { matchExpressions: [{ key: "zone", operator: "In", values: ["b"] }] },
@@ -43,7 +43,7 @@ describe("a pod may run on a node", () => {
       ),
     ],
     [
-      "and not if it meets only one requirement of a term",
+      "may not run on a node that meets only one requirement of a term",
       false,
       requires({
         matchExpressions: [
@@ -53,12 +53,12 @@ describe("a pod may run on a node", () => {
       }),
     ],
     [
-      "named by a field",
+      "may run on a node that a field names",
       true,
       requires({ matchFields: [{ key: "metadata.name", operator: "In", values: ["node-a"] }] }),
     ],
     [
-      "and not if a field excludes its name",
+      "may not run on a node that a field excludes",
       false,
       requires({ matchFields: [{ key: "metadata.name", operator: "NotIn", values: ["node-a"] }] }),
     ],
@@ -84,7 +84,7 @@ describe("a pod may run on a node", () => {
     [false, "cores", "Lt", ["16"]],
     [false, "disk", "Lt", ["1"]],
     [false, "zone", "Gt", ["1"]],
-  ])("%s: its affinity is %s %s %j", (expected, key, operator, values) => {
+  ])("may run on the node (%s) with the affinity %s %s %j", (expected, key, operator, values) => {
     const pod = requires({ matchExpressions: [{ key, operator, values }] });
     expect(isMatch(pod, { labels })).toBe(expected);
   });
@@ -95,7 +95,12 @@ describe("a taint of a node", () => {
 
   it.each<readonly [string, boolean, Taint, Partial<PodSpec>]>([
     ["keeps a pod away", false, dedicated, {}],
-    ["that is a preference does not", true, { ...dedicated, effect: "PreferNoSchedule" }, {}],
+    [
+      "does not keep a pod away if it is only a preference",
+      true,
+      { ...dedicated, effect: "PreferNoSchedule" },
+      {},
+    ],
     ["is tolerated by its value", true, dedicated, { tolerations: [{ key: "dedicated", value: "pipes" }] }],
     [
       "is not tolerated by another value",
@@ -134,9 +139,19 @@ describe("a taint of a node", () => {
       dedicated,
       { tolerations: [{ key: "dedicated", operator: "Gt", value: "1" }] },
     ],
-    ["may be tolerated by a RuntimeClass", true, dedicated, { runtimeClassName: "gvisor" }],
-    ["of NoSchedule does not matter to a pod with a node name", true, dedicated, { nodeName: "node-a" }],
-    ["of NoExecute does", false, { ...dedicated, effect: "NoExecute" }, { nodeName: "node-a" }],
+    [
+      "does not keep a pod with a RuntimeClass away, because that may tolerate it",
+      true,
+      dedicated,
+      { runtimeClassName: "gvisor" },
+    ],
+    ["does not keep a pod with a node name away with NoSchedule", true, dedicated, { nodeName: "node-a" }],
+    [
+      "keeps a pod with a node name away with NoExecute",
+      false,
+      { ...dedicated, effect: "NoExecute" },
+      { nodeName: "node-a" },
+    ],
   ])("%s", (_, expected, taint, pod) => {
     expect(isMatch(pod, { taints: [taint] })).toBe(expected);
   });

@@ -3,8 +3,8 @@ import { Nodes } from "../../../../src/controller/capacity/nodes.ts";
 import type { KubeRequest } from "../../../../src/kube/client.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/log.ts";
-import { VirtualClock } from "../../../gen/clock.ts";
-import { aNode } from "../../../gen/node.ts";
+import { FakeClock } from "../../../support/fakes/fake-clock.ts";
+import { aNode } from "../../../support/fixtures/node.ts";
 
 const PAGES = [
   { metadata: { resourceVersion: "9", continue: "more" }, items: [aNode("a", { cpu: "4" })] },
@@ -12,7 +12,7 @@ const PAGES = [
 ];
 
 function setup() {
-  const clock = new VirtualClock();
+  const clock = new FakeClock();
   const requests: KubeRequest[] = [];
   const lines: object[] = [];
   const state: { error?: Error } = {};
@@ -37,7 +37,7 @@ describe("the nodes of the cluster", () => {
     ]);
   });
 
-  it("are listed once in a minute, for all that ask", async () => {
+  it("are listed at most once a minute, however many callers need them", async () => {
     const { nodes, requests, clock } = setup();
     await Promise.all([nodes.list(), nodes.list()]);
     await clock.advance(59_999);

@@ -31,7 +31,7 @@ describe("the requests of a pod", () => {
       { containers: [container({ cpu: "4" }), container({ cpu: "100m" })] },
       "4100m",
     ],
-    ["are the limits where there are no requests", { containers: [container({}, { cpu: "2" })] }, "2"],
+    ["are the limits if it has no requests", { containers: [container({}, { cpu: "2" })] }, "2"],
     ["are zero for a container without resources", { containers: [{ name: "container" }] }, "0"],
     ["leave out an init container that needs less", { initContainers: [init("3")] }, "4"],
     ["are those of an init container that needs more", { initContainers: [init("3"), init("6")] }, "6"],
@@ -57,7 +57,7 @@ describe("the requests of a pod", () => {
     expect(podRequests(spec).cpu).toBe(cpu(expected));
   });
 
-  it("count memory as they count CPU", () => {
+  it("are computed for memory in the same way as for CPU", () => {
     const spec = {
       containers: [container({ cpu: "4", memory: "16Gi" })],
       initContainers: [{ ...container({ memory: "512Mi" }), restartPolicy: "Always" }],
@@ -65,7 +65,7 @@ describe("the requests of a pod", () => {
     expect(podRequests(spec)).toEqual({ cpu: cpu("4"), memory: parseQuantity("16.5Gi") });
   });
 
-  it("never decrease when a container is added, in whatever place", () => {
+  it("never decrease when a container is added anywhere", () => {
     const amount = fc.integer({ min: 0, max: 9000 }).map((millicores) => `${millicores}m`);
     const started = fc.array(fc.oneof(amount.map(init), amount.map(sidecar)), { maxLength: 5 });
     const containers = fc.array(

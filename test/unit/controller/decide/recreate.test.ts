@@ -9,7 +9,7 @@ import { CONTROLLER_FIELD_MANAGER } from "../../../../src/crd/names.ts";
 import type { PipeScalingSpec } from "../../../../src/crd/pipe-scaling.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import type { FieldsV1 } from "../../../../src/kube/objects.ts";
-import { pipeDeployment } from "../../../gen/pipe.ts";
+import { pipeDeployment } from "../../../support/fixtures/pipe.ts";
 import {
   aPipe,
   aRollout,
@@ -18,7 +18,7 @@ import {
   DECIDE_OPTIONS,
   NOW_MS,
   rollingTo,
-} from "../../../gen/snapshot.ts";
+} from "../../../support/fixtures/snapshot.ts";
 
 const FOUR = { replicaCpuMillicores: 4000, replicaMemoryGb: 16 };
 
@@ -126,7 +126,7 @@ function writesAfterRecreation(pipes: readonly DeploymentView[]): readonly strin
   return decide({ ...snapshot, scaling }, DECIDE_OPTIONS).actions.map(({ type }) => type);
 }
 
-it("resizes no pipe when it is created again, whatever became of the annotations of the pipes", () => {
+it("a PipeScaling that is created again resizes no pipe, whatever happened to the annotations of the pipes", () => {
   const sized = fc.record({
     cores: fc.constantFrom(1, 2, 4),
     startedAtMs: fc.integer({ min: NOW_MS - 5000, max: NOW_MS }),

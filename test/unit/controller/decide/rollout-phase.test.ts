@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { rolloutPhase } from "../../../../src/controller/decide/rollout-phase.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
-import { aPipe, aRollout, COMPLETE, NOW_MS, POLICY } from "../../../gen/snapshot.ts";
+import { aPipe, aRollout, COMPLETE, NOW_MS, POLICY } from "../../../support/fixtures/snapshot.ts";
 
 it("a last rollout in the future does not keep pods that never end in the phase terminating", () => {
   const rollout = { ...COMPLETE, terminatingReplicas: 1, progressedAtS: NOW_MS / 1000 - 3600 };

@@ -5,7 +5,7 @@ import type { ReplicaSetView } from "../../../../src/controller/in-place/replica
 import type { InPlaceView } from "../../../../src/controller/in-place/view.ts";
 import { resourcesFor } from "../../../../src/controller/observe/resources.ts";
 import { type Size, sizeOfCores } from "../../../../src/domain/size.ts";
-import { aPipe, COMPLETE, UNDER_WAY } from "../../../gen/snapshot.ts";
+import { aPipe, COMPLETE, UNDER_WAY } from "../../../support/fixtures/snapshot.ts";
 
 const ONE = sizeOfCores(1);
 const FOUR = sizeOfCores(4);

@@ -2,12 +2,12 @@ import { describe, expect, it } from "vitest";
 import { DeletedScalings } from "../../../../src/controller/observe/deleted-scalings.ts";
 import type { PipeScalingView } from "../../../../src/controller/observe/pipe-scaling-view.ts";
 import { Store } from "../../../../src/runtime/store.ts";
-import { VirtualClock } from "../../../gen/clock.ts";
-import { aScaling } from "../../../gen/snapshot.ts";
+import { FakeClock } from "../../../support/fakes/fake-clock.ts";
+import { aScaling } from "../../../support/fixtures/snapshot.ts";
 
 function setup() {
   const scalings = new Store<PipeScalingView>();
-  const clock = new VirtualClock();
+  const clock = new FakeClock();
   const deleted = new DeletedScalings(scalings, clock);
   let version = 0;
   const remove = (name: string) => {

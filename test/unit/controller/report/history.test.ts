@@ -6,7 +6,7 @@ import { statusOf } from "../../../../src/controller/report/status.ts";
 import { type HistoryEntry, MAX_HISTORY, type PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
 import { describeSize, sizeOfCores } from "../../../../src/domain/size.ts";
 import { mergePatch } from "../../../../src/runtime/merge-patch.ts";
-import { aPipe, aScaling, aSnapshot, NOW_MS, POLICY } from "../../../gen/snapshot.ts";
+import { aPipe, aScaling, aSnapshot, NOW_MS, POLICY } from "../../../support/fixtures/snapshot.ts";
 
 type Source = HistoryEntry["source"];
 type Propagation = NonNullable<PipeScalingStatus["propagation"]>;
@@ -147,7 +147,7 @@ describe("the history in the status", () => {
     ...changes,
   });
 
-  it("says Failed also while the service is suspended", () => {
+  it("has the result Failed even while the service is suspended", () => {
     const failed = report({}, stepOf({ states: ["failed", "waiting"] }), NOW_MS);
     expect(failed.history).toMatchObject([{ result: "Failed" }]);
     const suspended = report(failed, stepOf({ states: ["failed", "waiting"], suspend: true }), NOW_MS);
@@ -155,7 +155,7 @@ describe("the history in the status", () => {
   });
 
   // A rollback returns to sizes that are Scaled, because every pipe ran them.
-  it("does not say Scaled of a size that no pipe ran", () => {
+  it("does not have the result Scaled for a size that no pipe ran", () => {
     expect(report({}, stepOf({ states: [] }), NOW_MS).history).toMatchObject([{ result: "Progressing" }]);
   });
 

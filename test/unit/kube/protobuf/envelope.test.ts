@@ -64,21 +64,21 @@ async function collected<T>(items: AsyncIterable<T>): Promise<T[]> {
 }
 
 describe("an object in protobuf", () => {
-  it("has the declared fields, and nothing of others", () => {
+  it("has only the declared fields", () => {
     expect(decode(configMap, enveloped(map("7")))).toEqual({
       metadata: { resourceVersion: "7" },
       data: { key: "" },
     });
   });
 
-  it("without the bytes that begin each object is an error", () => {
+  it("causes an error if it lacks the magic prefix", () => {
     expect(() => decode(configMap, Buffer.from('{"kind":"ConfigMap"}'))).toThrow(
       "not an object of Kubernetes",
     );
     expect(() => decode(configMap, Buffer.alloc(0))).toThrow("not an object of Kubernetes");
   });
 
-  it("that is a list without items has none", () => {
+  it("has no items if it is a list without items", () => {
     const list = decode(
       listOf(configMap),
       enveloped((writer) => writer.writeMessage(1, (_, meta) => meta.writeStringField(2, "8"), undefined)),

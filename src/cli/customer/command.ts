@@ -1,0 +1,58 @@
+import * as z from "zod";
+import { type CommandDefinition, type CommandSpec, defineCommand, type NONE } from "../command.ts";
+import { CliError } from "../failure.ts";
+import { waitFor } from "../view/poll.ts";
+import { accessOf, accessOptions } from "./access.ts";
+import { ApiClient } from "./client.ts";
+import { ProfileFile } from "./profile-file.ts";
+import { organizations } from "./responses.ts";
+
+type ApiCommand<S extends z.ZodObject, A extends z.ZodObject> = CommandSpec<S, A, [api: ApiClient]>;
+
+/** Declares a command that calls the API. It also has the options for the address and the key. */
+export function apiCommand<S extends z.ZodObject, A extends z.ZodObject = typeof NONE>(
+  spec: ApiCommand<S, A>,
+): CommandDefinition;
+export function apiCommand(spec: ApiCommand<z.ZodObject, z.ZodObject>): CommandDefinition {
+  return defineCommand({
+    ...spec,
+    options: z.object({ ...spec.options.shape, ...accessOptions }),
+    async run(values, io) {
+      const access = accessOf(values, () => ProfileFile.of(io.env).read());
+      // Loads the HTTP client, which --help does not need.
+      const { openTransport } = await import("./transport.ts");
+      const transport = openTransport(access, { env: io.env });
+      const tell = (sentence: string) => io.err(`${sentence}\n`);
+      try {
+        const api = new ApiClient({ access, transport, tell, wait: waitFor, signal: io.signal });
+        return await spec.run(api, values, io);
+      } finally {
+        await transport.close();
+      }
+    },
+  });
+}
+
+/** @throws CliError if the organization of the key has no record */
+export async function ownOrganization(api: ApiClient): Promise<{ id: string; name: string }> {
+  const { result } = await api.request({ method: "GET", path: "/v1/organizations" }, organizations);
+  const [own] = result;
+  if (own) return own;
+  throw new CliError(
+    `${api.access.url} has no record of the organization of the key that ends in ${api.access.keySuffix}: ask its operator.`,
+  );
+}
+
+/** The path of an organization, by default that of the key. */
+export async function organizationPath(api: ApiClient, id: string | undefined): Promise<string> {
+  return `/v1/organizations/${id ?? encodeURIComponent((await ownOrganization(api)).id)}`;
+}
+
+interface ServiceValues {
+  readonly service: string;
+  readonly organization?: string | undefined;
+}
+
+export async function servicePath(api: ApiClient, { service, organization }: ServiceValues): Promise<string> {
+  return `${await organizationPath(api, organization)}/services/${service}`;
+}

@@ -1,0 +1,20 @@
+import type { KubeClient, KubeRequest } from "../kube/client.ts";
+import type { KubeObject } from "../kube/objects.ts";
+import { collectionPath, type Resource } from "../kube/paths.ts";
+import { listPages } from "../runtime/list-pages.ts";
+
+/** The objects of a kind, in one namespace or in all. */
+export interface Selection extends Pick<KubeRequest, "query"> {
+  readonly resource: Resource;
+  readonly namespace?: string | undefined;
+}
+
+export async function listAll<O extends KubeObject>(
+  client: Pick<KubeClient, "json">,
+  { resource, namespace, query }: Selection,
+  signal: AbortSignal,
+): Promise<readonly O[]> {
+  const request = { path: collectionPath(resource, namespace), query: query ?? {}, signal };
+  const { objects } = await listPages<O, O>(client, request, (object) => [object]);
+  return objects;
+}

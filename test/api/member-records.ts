@@ -1,0 +1,54 @@
+import type { ConfigMap } from "../../src/kube/objects.ts";
+import { CONFIG_MAPS, objectPath } from "../../src/kube/paths.ts";
+import { type Member, membersConfigMap } from "../../src/records/members.ts";
+import type { TestEnvironment } from "./environment.ts";
+
+/** Users and their roles. */
+export type Roles = Readonly<Record<string, string>>;
+
+export function membersRecord(organizationId: string, roles: Roles) {
+  const members = Object.entries(roles).map(([userId, role]): Member => {
+    const joinedAt = new Date("2026-02-01T00:00:00Z");
+    return { userId, name: "Ada", email: "ada@example.com", role, joinedAt };
+  });
+  return membersConfigMap(organizationId, members);
+}
+
+/** @param entries raw entries to add to the record */
+export async function addMembers(
+  environment: TestEnvironment,
+  organizationId: string,
+  roles: Roles,
+  entries: Readonly<Record<string, string>> = {},
+): Promise<void> {
+  const record = membersRecord(organizationId, roles);
+  await environment.addRecord({ ...record, ...{ data: { ...record.data, ...entries } } });
+}
+
+/** Adds to the existing record as a user does with kubectl. */
+export async function addMember(
+  environment: TestEnvironment,
+  organizationId: string,
+  userId: string,
+  role: string,
+): Promise<void> {
+  const { data } = membersRecord(organizationId, { [userId]: role });
+  await environment.admin.json({
+    method: "PATCH",
+    path: membersPath(environment, organizationId),
+    patchType: "application/merge-patch+json",
+    body: { data },
+  });
+}
+
+export function membersPath(environment: TestEnvironment, organizationId: string): string {
+  return objectPath(CONFIG_MAPS, environment.records, `members-${organizationId}`);
+}
+
+export function readMembers(environment: TestEnvironment, organizationId: string): Promise<ConfigMap> {
+  return environment.admin.json<ConfigMap>({ path: membersPath(environment, organizationId) });
+}
+
+export async function entriesOf(environment: TestEnvironment, organizationId: string): Promise<string[]> {
+  return Object.keys((await readMembers(environment, organizationId)).data ?? {}).sort();
+}

@@ -1,0 +1,115 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
+import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished } from "vitest";
+import { FaultyProxy, refusal } from "../integration/faults/faulty-proxy.ts";
+import { accountName, recordsRoleName } from "../support/fixtures/shipped-account.ts";
+import { TestEnvironment } from "../support/test-environment.ts";
+
+const MAIN = inject("program");
+const run = promisify(execFile);
+
+describe("controller --dry-run", () => {
+  let environment: TestEnvironment;
+  beforeEach(async () => {
+    environment = await TestEnvironment.create("scale");
+  });
+  afterEach(() => environment.end());
+
+  async function dryRun(): Promise<{ stdout: string; stderr: string }> {
+    const { cluster, records, pipes } = environment;
+    const kubeconfig = await serviceAccountKubeconfig(cluster, records, accountName("controller"));
+    const where = ["--kubeconfig", kubeconfig, "--namespace", records, "--pipe-namespaces", pipes];
+    return run(process.execPath, [MAIN, "controller", "--dry-run", ...where], { env: {} });
+  }
+
+  /** Objects in the environment's namespaces that a controller could have created. */
+  async function objects(): Promise<string[]> {
+    const found = [environment.pipes, environment.records].map((namespace) =>
+      kubectl(environment.cluster, ["get", "psc,leases", "-n", namespace, "-o", "name"]),
+    );
+    return (await Promise.all(found)).flatMap((text) => text.split("\n")).filter((name) => name !== "");
+  }
+
+  it("prints the first reconciliation of a controller, and writes nothing", async () => {
+    for (const name of ["pipe-a", "pipe-b"]) {
+      await environment.createPipe({ name, cores: 1 });
+      // Both must run, because a running pipe would be resized before a pending one.
+      await waitFor(async () => (await environment.pipe(name)).status?.availableReplicas === 1, {
+        what: `${name} to run`,
+      });
+    }
+    const { stdout, stderr } = await dryRun();
+    const lines = stdout.split("\n").map((line) => line.split(/ {2,}/));
+    const about = [environment.serviceId, environment.pipes];
+    expect(lines).toEqual([
+      ["SERVICE", "NAMESPACE", "PIPE", "SIZE", "DESIRED", "ACTION"],
+      [...about, "-", "-", "-", "create its PipeScaling with no size of its own"],
+      [...about, "pipe-a", "1 cpu / 4 Gi", "2 cpu / 8 Gi", "resize it now"],
+      [
+        ...about,
+        "pipe-b",
+        "1 cpu / 4 Gi",
+        "2 cpu / 8 Gi",
+        "resize it later: it waits for pipe-a to prove the size",
+      ],
+      [""],
+    ]);
+    expect(stderr).toBe("Dry run: nothing was written. Services: 1, pipes: 2.\n");
+    const { generation, annotations } = (await environment.pipe("pipe-a")).metadata;
+    expect({
+      generation,
+      ours: Object.keys(annotations ?? {}).filter((key) => key.startsWith("pipes.")),
+    }).toEqual({
+      generation: 1,
+      ours: [],
+    });
+    expect(await objects()).toEqual([]);
+  });
+
+  it("prints that there is nothing to do if every pipe has its size", async () => {
+    const stop = await environment.startController();
+    await environment.createPipe({ name: "pipe-a", cores: 1 });
+    await environment.waitForCondition("Ready", "True");
+    await stop();
+    expect(await dryRun()).toEqual({
+      stdout: "",
+      stderr: "Dry run: nothing was written. Services: 1, pipes: 1. There is nothing to do.\n",
+    });
+  });
+
+  it("retries if the server is too busy at first", async () => {
+    const proxy = await FaultyProxy.start(environment.cluster);
+    onTestFinished(() => proxy.stop());
+    proxy.fate = ({ resource }) =>
+      resource === "deployments" && proxy.count("watch", "deployments", "answer") === 0
+        ? refusal(429, "TooManyRequests", { "retry-after": "1" })
+        : undefined;
+    const account = await serviceAccountKubeconfig(
+      environment.cluster,
+      environment.records,
+      accountName("controller"),
+    );
+    const where = ["--kubeconfig", proxy.kubeconfig(account), "--namespace", environment.records];
+    const scope = ["--pipe-namespaces", environment.pipes];
+    const { stderr } = await run(process.execPath, [MAIN, "controller", "--dry-run", ...where, ...scope]);
+    expect(stderr).toBe("Dry run: nothing was written. Services: 1, pipes: 0. There is nothing to do.\n");
+    expect(proxy.count("watch", "deployments", "answer")).toBe(1);
+  });
+
+  it("ends with an error message if it lacks permissions", async () => {
+    await kubectl(environment.cluster, [
+      "delete",
+      "role",
+      recordsRoleName("controller"),
+      "-n",
+      environment.records,
+    ]);
+    await expect(dryRun()).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/configmaps.*forbidden/),
+    });
+  });
+});

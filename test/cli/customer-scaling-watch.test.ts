@@ -1,0 +1,142 @@
+import { reservePorts } from "@pipe-scaling/local-cluster/ports";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { createTestEnvironment, type TestEnvironment } from "../api/environment.ts";
+import { type SpawnedApi, spawnApi } from "../api/spawned-api.ts";
+import { onTheWayTo, refusedAt, reportStatus, scaledTo } from "../api/statuses.ts";
+import type { KeyRecord } from "../support/fixtures/records.ts";
+import type { RunningProgram } from "../support/terminal/program.ts";
+import type { Pty } from "../support/terminal/pty.ts";
+import { accessTo, serviceOf, start, textOf, WAYS, type Way } from "./run-command.ts";
+
+/* A rescale that is watched through the API. The statuses are written as the controller would write them. */
+
+let environment: TestEnvironment;
+let api: SpawnedApi;
+let organizationId: string;
+let admin: KeyRecord;
+let service: string;
+
+beforeAll(async () => {
+  environment = await createTestEnvironment("cli-watch");
+  organizationId = await environment.addOrganization();
+  admin = await environment.addKey({ organizationId });
+  // With the default rate limits, which must suffice for a watch.
+  api = await spawnApi(environment, { flags: [] });
+});
+
+afterAll(async () => {
+  await api?.stop();
+  await environment?.remove();
+});
+
+beforeEach(async () => {
+  // A key of its own, so that other tests do not use up its limit.
+  admin = await environment.addKey({ organizationId });
+  service = await serviceOf(environment, api.ask, {
+    organizationId,
+    authorization: admin.authorization,
+    cores: 1,
+  });
+});
+
+/** Requests a size by another request than the program's. Returns its id. */
+async function request(cores: number): Promise<string> {
+  const { status, headers } = await api.ask({
+    method: "PATCH",
+    path: `/v1/organizations/${organizationId}/services/${service}/pipesCdcScaling`,
+    authorization: admin.authorization,
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ replicaCpuMillicores: cores * 1000 }),
+  });
+  expect(status).toBe(200);
+  return headers["x-request-id"] ?? "";
+}
+
+function watch(way: Way, words: string, url = api.url): RunningProgram | Pty {
+  return start(way, ["scaling", ...words.split(" "), "--watch"], accessTo(url, admin));
+}
+
+/** A terminal wraps lines at its width. */
+function squeezed(text: string): string {
+  return text.replace(/\s/g, "");
+}
+
+/** Starts a rescale to 4 cores and watches it. Returns the request id. */
+async function rescale(
+  way: Way,
+  url?: string,
+): Promise<{ running: RunningProgram | Pty; requestId: string }> {
+  const running = watch(way, `set ${service} --cores 4`, url);
+  const accepted = /Accepted: 4 cpu \/ 16 Gi \(request ([0-9a-f-]{36})\)/;
+  await running.waitFor(accepted);
+  const [, requestId = ""] = accepted.exec(textOf(running)) ?? [];
+  return { running, requestId };
+}
+
+describe.each(WAYS)("%s a watch", (way) => {
+  it("follows the rescale to its end, and ends with 0", async () => {
+    const { running, requestId } = await rescale(way);
+    await running.waitFor("not applied to any pipe yet");
+    await reportStatus(environment, service, onTheWayTo(4, 1, requestId));
+    await running.waitFor("1/3 pipes");
+    await reportStatus(environment, service, scaledTo(4, requestId));
+    expect(await running.exitCode).toBe(0);
+    expect(textOf(running)).toMatch(/Every pipe runs the size/);
+  });
+
+  it("ends with 3 after a failure, and names the pipe", async () => {
+    const { running, requestId } = await rescale(way);
+    await reportStatus(environment, service, refusedAt(4, 1, requestId));
+    expect(await running.exitCode).toBe(3);
+    expect(textOf(running)).toMatch(/orders.*This size is not allowed for the pipe/);
+    expect(textOf(running)).not.toMatch(/quota|worker-7/);
+  });
+
+  it("ends with 130 at Ctrl-C, and says that the rescale continues", async () => {
+    const { running } = await rescale(way);
+    await running.waitFor("not applied to any pipe yet");
+    if ("write" in running) running.write("\x03");
+    else running.signal("SIGINT");
+    expect(await running.exitCode).toBe(130);
+    expect(squeezed(textOf(running))).toContain(squeezed("The rescale goes on. To watch it:"));
+    if ("screen" in running) expect(running.screen().isCursorShown).toBe(true);
+    expect((await environment.scaling(service)).spec).toMatchObject({ replicaCpuMillicores: 4000 });
+  });
+
+  it("ends with 4 at its timeout", async () => {
+    await request(4);
+    const running = watch(way, `get ${service} --timeout 3s`);
+    expect(await running.exitCode).toBe(4);
+    expect(textOf(running)).toContain("The watch timed out after 3 s");
+  });
+
+  it("survives a restart of the API", async () => {
+    // A port that no concurrent test can get in between.
+    const { ports, release } = await reservePorts();
+    onTestFinished(release);
+    const port = ports.apiServer;
+    const mortal = await spawnApi(environment, { port, flags: [] });
+    onTestFinished(mortal.stop);
+    const { running, requestId } = await rescale(way, mortal.url);
+    await running.waitFor("not applied to any pipe yet");
+    await mortal.stop();
+    // A terminal wraps the line, with colors at both ends.
+    await running.waitFor(/Trying[^a]*again/);
+    await reportStatus(environment, service, scaledTo(4, requestId));
+    const next = await spawnApi(environment, { port, flags: [] });
+    onTestFinished(next.stop);
+    expect(await running.exitCode).toBe(0);
+    expect(textOf(running)).toMatch(/Every pipe runs the size/);
+  });
+
+  it("ends with 1 if another request superseded its own", async () => {
+    const { running } = await rescale(way);
+    await running.waitFor("not applied to any pipe yet");
+    const other = await request(8);
+    await reportStatus(environment, service, scaledTo(8, other));
+    expect(await running.exitCode).toBe(1);
+    expect(squeezed(textOf(running))).toContain(
+      squeezed(`Another request, ${other}, set another size (8 cpu / 32 Gi): your request was superseded.`),
+    );
+  });
+});

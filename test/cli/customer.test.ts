@@ -1,0 +1,254 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createTestEnvironment, type TestEnvironment } from "../api/environment.ts";
+import { addMembers, entriesOf } from "../api/member-records.ts";
+import { type SpawnedApi, spawnApi } from "../api/spawned-api.ts";
+import { refusedAt, reportStatus } from "../api/statuses.ts";
+import type { KeyFields, KeyRecord } from "../support/fixtures/records.ts";
+import { MAIN, runProgram } from "../support/terminal/program.ts";
+import { startInPty } from "../support/terminal/pty.ts";
+import { accessTo, emptyHome, run, serviceOf, WAYS } from "./run-command.ts";
+
+/*
+ * The commands of a customer with a key: the program against a separate API process, in a pipe and on a
+ * terminal.
+ */
+
+let environment: TestEnvironment;
+let api: SpawnedApi;
+let organizationId: string;
+let admin: KeyRecord;
+
+beforeAll(async () => {
+  environment = await createTestEnvironment("cli-http");
+  organizationId = await environment.addOrganization({ name: "Acme" });
+  admin = await environment.addKey({ organizationId, name: "ci" });
+  await addMembers(environment, organizationId, { ada: "admin", bob: "developer", "c/d": "developer" });
+  api = await spawnApi(environment);
+});
+
+afterAll(async () => {
+  await api?.stop();
+  await environment?.remove();
+});
+
+function newService(cores = 2): Promise<string> {
+  const { authorization } = admin;
+  return serviceOf(environment, api.ask, { organizationId, authorization, cores });
+}
+
+/** A key that the API has in its cache, whether it accepts it or not. */
+async function newKey(fields: Partial<KeyFields>): Promise<KeyRecord> {
+  const key = await environment.addKey({ organizationId, ...fields });
+  const path = `/v1/organizations/${organizationId}/keys`;
+  await waitFor(
+    async () => (await api.ask({ path, authorization: admin.authorization })).text.includes(key.id),
+    {
+      what: "the key to be known",
+    },
+  );
+  return key;
+}
+
+describe.each(WAYS)("%s", (way) => {
+  it("organizations prints the key's organization", async () => {
+    const { code, text } = await run(way, "organizations", accessTo(api.url, admin));
+    expect(text).toMatch(new RegExp(`^ID +NAME +CREATED AT\\s+${organizationId} +Acme +2026-01-31T12:00:00`));
+    expect(code).toBe(0);
+  });
+
+  it("keys lists the keys without secrets", async () => {
+    const { code, text } = await run(way, "keys", accessTo(api.url, admin));
+    expect(text).toMatch(new RegExp(`ci +${admin.keyId.slice(-4)} +enabled +admin`));
+    expect(text).not.toContain(admin.keySecret);
+    expect(code).toBe(0);
+  });
+
+  it("services lists the id and name of every service, and scaling get accepts these ids", async () => {
+    const service = await newService(1);
+    const env = accessTo(api.url, admin);
+    const { code, text } = await run(way, "services", env);
+    expect(text).toMatch(/^ID +NAME\s/);
+    expect(text).toMatch(new RegExp(`^${service} +orders\\s*$`, "m"));
+    expect(code).toBe(0);
+    const [id = "none"] = /[0-9a-f]{8}-[0-9a-f-]{27}/.exec(text) ?? [];
+    expect((await run(way, `scaling get ${id}`, env)).text).toContain(id);
+  });
+
+  it("backup set changes the given fields, and backup get prints them", async () => {
+    const service = await newService();
+    const env = accessTo(api.url, admin);
+    const set = await run(way, `backup set ${service} --period 48 --start-time 2:00`, env);
+    expect([set.code, set.text]).toEqual([0, expect.stringMatching(/BACKUP START TIME +2:00/)]);
+    expect((await run(way, `backup set ${service} --start-time default`, env)).code).toBe(0);
+    const got = await run(way, `backup get ${service} --output yaml`, env);
+    expect(got.text).toMatch(/^backupPeriodInHours: 48\s+backupRetentionPeriodInHours: 24$/m);
+    expect(got.text).not.toContain("backupStartTime");
+  });
+
+  it("scaling set requests a size, and scaling get prints the progress", async () => {
+    const service = await newService(1);
+    const env = accessTo(api.url, admin);
+    const set = await run(way, `scaling set ${service} --cores 4`, env);
+    expect([set.code, set.text]).toEqual([0, expect.stringMatching(/ACCEPTED +4 cpu \/ 16 Gi/)]);
+    const [, requestId = "none"] = /REQUEST ID +(\S+)/.exec(set.text) ?? [];
+    const got = await run(way, `scaling get ${service}`, env);
+    expect(got.text).toMatch(/STATE +propagating\s+REASON +Pending/);
+    expect(got.text).toMatch(/DESIRED +4 cpu \/ 16 Gi/);
+    expect(got.text).toContain(requestId);
+    expect(got.code).toBe(0);
+    expect((await environment.scaling(service)).spec).toEqual({
+      replicaCpuMillicores: 4000,
+      replicaMemoryGb: 16,
+    });
+  });
+
+  it("scaling get names the pipe of a failed rescale, and ends with 3", async () => {
+    const service = await newService();
+    await reportStatus(environment, service, refusedAt(4, 2));
+    const env = accessTo(api.url, admin);
+    const { code, text } = await waitFor(
+      async () => {
+        const got = await run(way, `scaling get ${service}`, env);
+        return got.code === 3 && got;
+      },
+      { what: "the failure to be told" },
+    );
+    expect(text).toMatch(
+      /orders +Refused +1 +2026-01-31T12:00:00\.000Z +This size is not allowed for the pipe\./,
+    );
+    expect(text).not.toMatch(/quota|worker-7/);
+    expect(code).toBe(3);
+  });
+
+  it.each<[string, number, () => Promise<Partial<KeyRecord>>, string]>([
+    ["a wrong secret", 401, async () => ({ keySecret: "x".repeat(40) }), "organizations"],
+    ["a disabled key", 401, () => newKey({ state: "disabled" }), "organizations"],
+    ["an expired key", 401, () => newKey({ expireAt: new Date(0) }), "organizations"],
+    [
+      "a key for another address",
+      403,
+      () => newKey({ ipAccessList: [{ description: "", source: "192.0.2.1" }] }),
+      "organizations",
+    ],
+    ["a role that may not", 403, () => newKey({ roles: ["developer"] }), "members remove bob --yes"],
+    ["an unknown service", 404, async () => ({}), "scaling get 01234567-89ab-4cde-8f01-23456789abcd"],
+    [
+      "an unknown service",
+      404,
+      async () => ({}),
+      "scaling set 01234567-89ab-4cde-8f01-23456789abcd --cores 4",
+    ],
+    [
+      "another organization",
+      404,
+      async () => ({}),
+      "keys --organization 01234567-89ab-4cde-8f01-23456789abcd",
+    ],
+    ["an unknown member", 404, async () => ({}), "members remove unknown --yes"],
+    ["the last admin", 400, async () => ({}), "members remove ada --yes"],
+  ])("%s leads to exit code 1, the status %i and the request id", async (_, status, key, words) => {
+    const env = accessTo(api.url, { ...admin, ...(await key()) });
+    const { code, text } = await run(way, words, env);
+    expect(text.replaceAll("\n", "")).toMatch(new RegExp(`\\(status ${status}, request [0-9a-f-]{36}\\)$`));
+    expect(code).toBe(1);
+    expect(await entriesOf(environment, organizationId)).toEqual(expect.arrayContaining(["ada", "bob"]));
+  });
+});
+
+describe("members remove", () => {
+  it("asks on a terminal, and removes nothing if declined", async () => {
+    const env = accessTo(api.url, admin);
+    const removal = () => startInPty(process.execPath, [MAIN, "members", "remove", "c/d"], { env });
+    const refusing = removal();
+    await refusing.waitFor("[y/N]");
+    refusing.write("\r");
+    expect(await refusing.exitCode).toBe(1);
+    expect(refusing.output()).toContain("Nothing was changed.");
+    expect(await entriesOf(environment, organizationId)).toContain("c_2Fd");
+    const agreeing = removal();
+    await agreeing.waitFor(`Remove the user "c/d" from the organization Acme (${organizationId})? [y/N]`);
+    agreeing.write("y\r");
+    expect(await agreeing.exitCode).toBe(0);
+    expect(await entriesOf(environment, organizationId)).not.toContain("c_2Fd");
+  });
+
+  it("requires --yes in a pipe", async () => {
+    const { code, err } = await runProgram(["members", "remove", "bob"], accessTo(api.url, admin));
+    expect(err).toContain("Standard input is not a terminal: give --yes to confirm");
+    expect(code).toBe(2);
+  });
+});
+
+describe("profile set", () => {
+  it("asks for the secret on a terminal without echo, and every command uses the profile", async () => {
+    const env = emptyHome();
+    const words = ["profile", "set", "prod", "--api-url", api.url, "--key-id", admin.keyId];
+    const setting = startInPty(process.execPath, [MAIN, ...words], { env });
+    await setting.waitFor(`Secret of the key that ends in ${admin.keyId.slice(-4)}: `);
+    setting.write(`${admin.keySecret}\r`);
+    expect(await setting.exitCode).toBe(0);
+    expect(setting.output()).toContain("It is in use.");
+    expect(setting.output()).not.toContain(admin.keySecret);
+    for (const way of WAYS) {
+      expect(await run(way, "organizations", env)).toMatchObject({ code: 0 });
+      const listed = await run(way, "profile list", env);
+      expect(listed.text).toMatch(new RegExp(`prod +true +${api.url} +${admin.keyId.slice(-4)}`));
+      expect(listed.text).not.toContain(admin.keySecret);
+      expect(await run(way, "profile use prod", env)).toMatchObject({ code: 0 });
+    }
+    const removing = startInPty(process.execPath, [MAIN, "profile", "remove", "prod"], { env });
+    await removing.waitFor("[y/N]");
+    removing.write("y\r");
+    expect(await removing.exitCode).toBe(0);
+    expect(await run("in a pipe", "organizations", env)).toMatchObject({ code: 2 });
+  });
+
+  it("saves no profile if the input of the secret is interrupted", async () => {
+    const env = emptyHome();
+    const words = ["profile", "set", "prod", "--api-url", api.url, "--key-id", admin.keyId];
+    const setting = startInPty(process.execPath, [MAIN, ...words], { env });
+    await setting.waitFor("Secret of the key");
+    setting.write("half\x03");
+    expect(await setting.exitCode).toBe(130);
+    expect((await run("in a pipe", "profile list", env)).text).toBe(
+      "NAME  IN USE  API URL  KEY SUFFIX  CA FILE\n",
+    );
+  });
+
+  it("reads the secret from a file in a pipe, without a question", async () => {
+    const env = emptyHome();
+    const words = ["profile", "set", "prod", "--api-url", api.url, "--key-id", admin.keyId];
+    const unasked = await runProgram(words, env);
+    expect(unasked).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("standard input is not a terminal"),
+    });
+    const file = join(env["XDG_CONFIG_HOME"] ?? "", "secret");
+    writeFileSync(file, `${admin.keySecret}\n`);
+    expect(await runProgram([...words, "--key-secret-file", file], env)).toMatchObject({ code: 0 });
+    expect(await runProgram(["organizations"], env)).toMatchObject({ code: 0 });
+    expect(await runProgram(["profile", "remove", "prod", "--yes"], env)).toMatchObject({ code: 0 });
+  });
+});
+
+it("an API address with a path of an operation is refused with a clear message", async () => {
+  const { code, err } = await runProgram(["organizations"], accessTo(`${api.url}/docs`, admin));
+  expect(err).toContain("There is nothing at this path. Check the address");
+  expect(code).toBe(1);
+});
+
+it("a command waits when the key reaches its rate limit, and prints that it waits", async () => {
+  const limited = await spawnApi(environment, { flags: ["--rate-limit", "1", "--rate-window", "5s"] });
+  try {
+    // Two requests: the organization of the key, and the keys.
+    const { code, out, err } = await runProgram(["keys"], accessTo(limited.url, admin));
+    expect(err).toMatch(/Too many requests with this key: try again in [1-5] s\. \(status 429/);
+    expect(err).toMatch(/Trying again in [1-5] s\./);
+    expect([code, out]).toEqual([0, expect.stringContaining("ci")]);
+  } finally {
+    await limited.stop();
+  }
+});

@@ -1,0 +1,112 @@
+import { randomUUID } from "node:crypto";
+import type { KubeRequest } from "../../../src/kube/client.ts";
+import { KubeApiError, KubeUnreachableError } from "../../../src/kube/errors.ts";
+import type { KubeObject } from "../../../src/kube/objects.ts";
+
+/** Responds to a call that is neither a list nor a watch. */
+export type Behavior = (request: KubeRequest) => unknown;
+
+interface Hold {
+  readonly count: number;
+  readonly released: Promise<void>;
+}
+
+/**
+ * A fake cluster of a few lists, for situations that are expensive to create in a real one. Its watches deliver
+ * no changes; the test decides whether it is reachable, how it sends lists, and how it responds to other calls.
+ */
+export class FakeCluster {
+  readonly #lists = new Map<string, KubeObject[]>();
+  readonly #holds = new Map<string, Hold>();
+  readonly calls: KubeRequest[] = [];
+  reachable = true;
+  /** Sends a list as the first events of a watch; otherwise it rejects that with 422, as Kubernetes 1.31 does. */
+  canStreamLists = false;
+  /** A kind without permission to read it. */
+  unreadable: string | undefined;
+  behavior: Behavior = () => {
+    throw new Error("no call was expected");
+  };
+
+  add(
+    plural: string,
+    namespace: string,
+    object: { readonly metadata: { readonly name: string } },
+  ): KubeObject {
+    const metadata = { namespace, uid: randomUUID(), resourceVersion: "1", ...object.metadata };
+    const added = { ...object, metadata };
+    this.#lists.set(plural, [...(this.#lists.get(plural) ?? []), added]);
+    return added;
+  }
+
+  /** Changes an object without an event, as if all watches had been down. */
+  replace(plural: string, object: KubeObject): void {
+    const others = (this.#lists.get(plural) ?? []).filter(
+      ({ metadata }) => metadata.name !== object.metadata.name,
+    );
+    this.#lists.set(plural, [...others, object]);
+  }
+
+  /** Streamed lists of this kind stop after `count` initial events until `release` is called. */
+  holdList(plural: string, count: number): { readonly release: () => void } {
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    this.#holds.set(plural, { count, released });
+    return { release };
+  }
+
+  async json<T>(request: KubeRequest): Promise<T>;
+  async json(request: KubeRequest): Promise<unknown> {
+    this.#requireReachable(request);
+    const plural = request.path.split("/").at(-1) ?? "";
+    if (plural === this.unreadable) throw refusal(403);
+    if (request.method === undefined && /^(configmaps|secrets|pipescalings)$/.test(plural)) {
+      return { metadata: { resourceVersion: "1" }, items: this.#lists.get(plural) ?? [] };
+    }
+    this.calls.push(request);
+    return this.behavior(request);
+  }
+
+  async stream({
+    signal,
+    ...request
+  }: KubeRequest & { readonly signal: AbortSignal }): Promise<AsyncIterable<Buffer>> {
+    this.#requireReachable(request);
+    const plural = request.path.split("/").at(-1) ?? "";
+    if (!request.query?.["sendInitialEvents"]) return watch([bookmark()], signal);
+    if (!this.canStreamLists) throw refusal(422);
+    return watch(this.#initialEvents(plural), signal);
+  }
+
+  async *#initialEvents(plural: string): AsyncGenerator<object> {
+    const hold = this.#holds.get(plural);
+    const objects = this.#lists.get(plural) ?? [];
+    for (const [at, object] of objects.entries()) {
+      if (at === hold?.count) await hold.released;
+      yield { type: "ADDED", object };
+    }
+    await hold?.released;
+    yield bookmark({ "k8s.io/initial-events-end": "true" });
+  }
+
+  #requireReachable({ method = "GET", path }: KubeRequest): void {
+    if (!this.reachable) throw new KubeUnreachableError(`${method} ${path}: no answer`);
+  }
+}
+
+function bookmark(annotations = {}): object {
+  return { type: "BOOKMARK", object: { metadata: { resourceVersion: "1", annotations } } };
+}
+
+/** Sends these events, and then nothing until the signal is aborted. */
+async function* watch(
+  events: Iterable<object> | AsyncIterable<object>,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer> {
+  for await (const event of events) yield Buffer.from(`${JSON.stringify(event)}\n`);
+  await new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+}
+
+/** A refusal in the format of the API server. */
+export function refusal(code: number, status: { reason?: string; details?: object } = {}): KubeApiError {
+  return new KubeApiError("PATCH", code, JSON.stringify({ kind: "Status", code, ...status }));
+}

@@ -1,0 +1,55 @@
+import type { Reporter, TestModule } from "vitest/node";
+
+interface Counts {
+  passed: number;
+  failed: number;
+  skipped: number;
+}
+
+/**
+ * Prints `N passed, N failed` as the very last line, after the global teardown and
+ * any other output at the end, so that a script can read it.
+ *
+ * Failures outside of tests count too: a file that could not be collected,
+ * a hook, an unhandled error, a setup. A run without tests is one failure.
+ */
+class CountsReporter implements Reporter {
+  #counts: Counts = { passed: 0, failed: 0, skipped: 0 };
+
+  onInit(): void {
+    process.on("exit", this.#print);
+  }
+
+  onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): void {
+    this.#counts = { passed: 0, failed: unhandledErrors.length, skipped: 0 };
+    for (const module of modules) count(module, this.#counts);
+    // Moved to the end of the queue, because listeners added after onInit may print something.
+    process.off("exit", this.#print);
+    process.on("exit", this.#print);
+  }
+
+  readonly #print = (exitCode: number): void => {
+    const { passed, skipped } = this.#counts;
+    let { failed } = this.#counts;
+    // A failed setup or teardown is in no count, and a run without tests is no success.
+    if (failed === 0 && (exitCode !== 0 || passed === 0)) failed = 1;
+    if (failed > 0 && exitCode === 0) process.exitCode = 1;
+    const rest = skipped > 0 ? `, ${skipped} skipped` : "";
+    process.stdout.write(`${passed} passed, ${failed} failed${rest}\n`);
+  };
+}
+
+function count(module: TestModule, counts: Counts): void {
+  if (module.errors().length > 0) counts.failed++;
+  for (const suite of module.children.allSuites()) {
+    if (suite.errors().length > 0) counts.failed++;
+  }
+  for (const test of module.children.allTests()) {
+    // A pending test never ran: the run was canceled, and its exit code shows it.
+    const { state } = test.result();
+    if (state !== "pending") counts[state]++;
+  }
+}
+
+// biome-ignore lint/style/noDefaultExport: vitest takes a reporter's file by its default export
+export default CountsReporter;

@@ -1,0 +1,60 @@
+import type { DeploymentView } from "../../../src/controller/observe/deployment-view.ts";
+import type { FakeClock } from "../fakes/fake-clock.ts";
+
+/** Checks the invariants of the controller in a simulated cluster. */
+export class SimulationJudge {
+  /** Maximum number of concurrent rollouts that the controller started in pipes at rest, in total and in one service. */
+  mostRolling = 0;
+  mostRollingInService = 0;
+  /** Pipes that came up with the size that the controller applied. */
+  readonly cameUp = new Set<string>();
+  /** Those of them that the controller rolled back anyway. */
+  readonly wronged: string[] = [];
+  /** Pipes that have not come up yet with the applied size. */
+  readonly #given = new Set<string>();
+  /** For pipes that were at rest: the service, and the timeout of the rollout. */
+  readonly #rolling = new Map<string, { readonly serviceId: string; readonly untilMs: number }>();
+  readonly #clock: FakeClock;
+  readonly #rolloutTimeoutMs: number;
+
+  constructor(clock: FakeClock, rolloutTimeoutMs: number) {
+    this.#clock = clock;
+    this.#rolloutTimeoutMs = rolloutTimeoutMs;
+  }
+
+  /** The controller resizes a pipe. */
+  given({ metadata: { name }, serviceId, replicas, rollout }: DeploymentView): void {
+    const isBegun = this.#rolling.has(name) || (replicas > 0 && rollout.isComplete);
+    this.forget(name);
+    this.#given.add(name);
+    const now = this.#clock.monotonic();
+    if (isBegun) this.#rolling.set(name, { serviceId, untilMs: now + this.#rolloutTimeoutMs });
+    const rolling = [...this.#rolling.values()].filter(({ untilMs }) => untilMs > now);
+    const ofService = rolling.filter((each) => each.serviceId === serviceId);
+    this.mostRolling = Math.max(this.mostRolling, rolling.length);
+    this.mostRollingInService = Math.max(this.mostRollingInService, ofService.length);
+  }
+
+  /** The controller rolls back a pipe. */
+  putBack(name: string): void {
+    if (this.cameUp.has(name)) this.wronged.push(name);
+    this.forget(name);
+  }
+
+  completed(name: string): void {
+    this.#rolling.delete(name);
+    if (this.#given.delete(name)) this.cameUp.add(name);
+  }
+
+  /** Its owner scales it to zero. */
+  stopped(name: string): void {
+    this.#rolling.delete(name);
+  }
+
+  /** It was deleted, or has another size. */
+  forget(name: string): void {
+    this.#rolling.delete(name);
+    this.#given.delete(name);
+    this.cameUp.delete(name);
+  }
+}

@@ -1,0 +1,239 @@
+import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
+import type { Cluster } from "@pipe-scaling/local-cluster";
+import { apply } from "@pipe-scaling/local-cluster/kubectl";
+import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
+import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
+import { parse } from "yaml";
+import { type ControllerOverrides, runController } from "../../src/controller/process.ts";
+import { API_VERSION, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
+import type { Condition, PipeScaling } from "../../src/crd/pipe-scaling.ts";
+import { sizeOfCores } from "../../src/domain/size.ts";
+import { BUILT_IN_TIERS, type Tiers } from "../../src/domain/tier.ts";
+import type { KubeClient } from "../../src/kube/client.ts";
+import type { Deployment, KubeObject } from "../../src/kube/objects.ts";
+import { collectionPath, DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
+import { organizationConfigMap, organizationConfigMapName } from "../../src/records/organization.ts";
+import { serviceConfigMap } from "../../src/records/service.ts";
+import type { ControllerSettings } from "../../src/settings/controller.ts";
+import { createLogger } from "../../src/telemetry/log.ts";
+import { type PipeOptions, pipeDeployment } from "./fixtures/pipe.ts";
+import { accountName, shippedAccount } from "./fixtures/shipped-account.ts";
+import { POLICY } from "./fixtures/snapshot.ts";
+import { PatientClient } from "./patient-client.ts";
+
+const TIERS: Tiers = new Map([
+  ...BUILT_IN_TIERS,
+  ["small", { name: "small", defaultSize: sizeOfCores(1), maximumSize: sizeOfCores(2) }],
+]);
+
+/** An organization with one service in its own namespaces, with operations on it. */
+export class TestEnvironment {
+  readonly cluster: Cluster;
+  readonly client: KubeClient;
+  readonly records: string;
+  readonly pipes: string;
+  readonly organizationId = randomUUID();
+  readonly serviceId = randomUUID();
+  readonly #log: Readonly<Record<string, unknown>>[] = [];
+  readonly #controllers: { readonly abort: AbortController; readonly ended: Promise<void> }[] = [];
+
+  private constructor(cluster: Cluster, client: KubeClient, records: string, pipes: string) {
+    this.cluster = cluster;
+    this.client = client;
+    this.records = records;
+    this.pipes = pipes;
+  }
+
+  /** @param own the test's own cluster; by default the shared one */
+  static async create(tier = "basic", own?: Cluster): Promise<TestEnvironment> {
+    const cluster = own ?? (await sharedCluster());
+    const client = await PatientClient.of(cluster);
+    const name = `t-${randomUUID().slice(0, 8)}`;
+    const environment = new TestEnvironment(cluster, client, `${name}-records`, `${name}-pipes`);
+    await apply(cluster, [
+      parse(readFileSync("crds/pipes.clouddb.dev_pipescalings.yaml", "utf8")),
+      namespace(environment.records),
+      ...shippedAccount("controller", environment.records),
+      ...environment.#objects(tier),
+    ]);
+    return environment;
+  }
+
+  /**
+   * More organizations with one service each, in their own namespaces, for the same controllers. Only the first
+   * environment has to be ended.
+   */
+  async more(count: number): Promise<readonly TestEnvironment[]> {
+    const environments = Array.from(
+      { length: count },
+      (_, index) => new TestEnvironment(this.cluster, this.client, this.records, `${this.pipes}-${index}`),
+    );
+    await apply(
+      this.cluster,
+      environments.flatMap((environment) => environment.#objects("basic")),
+    );
+    return environments;
+  }
+
+  #objects(tier: string): readonly object[] {
+    const { records, pipes, organizationId, serviceId } = this;
+    const service = serviceConfigMap({ id: serviceId, organizationId, name: "orders", namespace: pipes });
+    return [namespace(pipes), this.#organization(tier), inNamespace(service, records)];
+  }
+
+  #organization(tier: string): object {
+    const createdAt = new Date("2026-01-01T00:00:00Z");
+    const record = organizationConfigMap({ id: this.organizationId, name: "ACME", createdAt, tier });
+    return inNamespace(record, this.records);
+  }
+
+  /** The controller, in this process, with the permissions of its own ServiceAccount. */
+  async startController(
+    settings: Partial<ControllerSettings> = {},
+    overrides: ControllerOverrides = {},
+  ): Promise<() => Promise<void>> {
+    const kubeconfig = await serviceAccountKubeconfig(this.cluster, this.records, accountName("controller"));
+    const abort = new AbortController();
+    const ended = runController(
+      {
+        kubeconfig,
+        namespace: this.records,
+        pipeNamespaces: [this.pipes],
+        host: "127.0.0.1",
+        opsPort: 0,
+        identity: randomUUID(),
+        tiers: TIERS,
+        ...POLICY,
+        ...settings,
+      },
+      createLogger("info", "controller", { write: (line) => this.#log.push(JSON.parse(line)) }),
+      abort.signal,
+      // Much shorter than in production, because most tests are not about it.
+      { recreateGraceMs: 500, ...overrides },
+    );
+    this.#controllers.push({ abort, ended });
+    // A controller that cannot start must fail the test that waits for its work, not only the end of it.
+    await Promise.race([ended, Promise.resolve()]);
+    return async () => {
+      abort.abort();
+      await ended;
+    };
+  }
+
+  /** The log lines of all controllers so far. */
+  get log(): readonly Readonly<Record<string, unknown>>[] {
+    return this.#log;
+  }
+
+  /** The errors of all controllers so far, in the order of the log. */
+  get errors(): readonly Readonly<Record<string, unknown>>[] {
+    return this.#log.filter(({ level }) => level === "error" || level === "fatal");
+  }
+
+  /** The Prometheus metrics of the controller that was started last. */
+  async scrape(): Promise<string> {
+    const line = await waitFor(() => this.#log.findLast(({ msg }) => msg === "listening"), {
+      what: "the controller to listen",
+    });
+    const response = await fetch(`${line["opsUrl"]}/metrics`);
+    return response.text();
+  }
+
+  async end(): Promise<void> {
+    for (const { abort } of this.#controllers) abort.abort();
+    await Promise.all(this.#controllers.map(({ ended }) => ended));
+    await this.client.close();
+  }
+
+  setTier(tier: string): Promise<void> {
+    return apply(this.cluster, [this.#organization(tier)]);
+  }
+
+  get organizationName(): string {
+    return organizationConfigMapName(this.organizationId);
+  }
+
+  create(
+    resource: Parameters<typeof collectionPath>[0],
+    namespace: string,
+    body: object,
+  ): Promise<KubeObject> {
+    return this.client.json({ method: "POST", path: collectionPath(resource, namespace), body });
+  }
+
+  createPipe(
+    options: Omit<PipeOptions, "namespace" | "serviceId"> & { serviceId?: string },
+  ): Promise<KubeObject> {
+    const deployment = pipeDeployment({ serviceId: this.serviceId, ...options, namespace: this.pipes });
+    return this.create(DEPLOYMENTS, this.pipes, deployment);
+  }
+
+  pipe(name: string): Promise<Deployment> {
+    return this.client.json({ path: objectPath(DEPLOYMENTS, this.pipes, name) });
+  }
+
+  patchPipe(name: string, body: object, fieldManager = "somebody"): Promise<Deployment> {
+    return this.client.json({
+      method: "PATCH",
+      path: objectPath(DEPLOYMENTS, this.pipes, name),
+      patchType: "application/strategic-merge-patch+json",
+      query: { fieldManager },
+      body,
+    });
+  }
+
+  scaling(name = this.serviceId): Promise<KubeObject & PipeScaling> {
+    return this.client.json({ path: objectPath(PIPE_SCALINGS, this.pipes, name) });
+  }
+
+  /** As `kubectl patch` does it. */
+  patchScaling(spec: object | undefined, annotations?: object): Promise<KubeObject & PipeScaling> {
+    return this.client.json({
+      method: "PATCH",
+      path: objectPath(PIPE_SCALINGS, this.pipes, this.serviceId),
+      patchType: "application/merge-patch+json",
+      body: { apiVersion: API_VERSION, kind: KIND, metadata: { annotations }, spec },
+    });
+  }
+
+  askFor(cores: number | null): Promise<KubeObject & PipeScaling> {
+    return this.patchScaling({
+      replicaCpuMillicores: cores === null ? null : cores * 1000,
+      replicaMemoryGb: cores === null ? null : cores * 4,
+    });
+  }
+
+  /** Waits until the PipeScaling's newest generation has this condition. */
+  waitForCondition(type: string, status: string, reason?: string): Promise<KubeObject & PipeScaling> {
+    return waitFor(
+      async () => {
+        const scaling = await this.scaling();
+        const condition = conditionOf(scaling, type);
+        const isSeen = scaling.status?.observedGeneration === scaling.metadata.generation;
+        const isIt = condition?.status === status && (reason === undefined || condition.reason === reason);
+        return isSeen && isIt ? scaling : undefined;
+      },
+      { what: `${type}=${status} ${reason ?? ""} of ${this.serviceId}` },
+    );
+  }
+}
+
+export function conditionOf(scaling: PipeScaling, type: string): Condition | undefined {
+  return scaling.status?.conditions?.find((each) => each.type === type);
+}
+
+/** Requests and limit of the only container, as the API server spells them. */
+export function resourcesOf(deployment: Deployment): string {
+  const { requests = {}, limits = {} } = deployment.spec.template.spec.containers[0]?.resources ?? {};
+  return `${requests["cpu"]} ${requests["memory"]} ${limits["memory"]}`;
+}
+
+function inNamespace(object: { readonly metadata: object }, name: string): object {
+  return { ...object, metadata: { ...object.metadata, namespace: name } };
+}
+
+function namespace(name: string): object {
+  return { apiVersion: "v1", kind: "Namespace", metadata: { name } };
+}

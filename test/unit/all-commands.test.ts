@@ -1,0 +1,48 @@
+import { describe, expect, test } from "vitest";
+import { COMMANDS } from "../../src/all-commands.ts";
+import { allCommands } from "../../src/cli/command.ts";
+import { runProgram } from "../../src/cli/program.ts";
+import { fakeIo } from "../support/fakes/fake-io.ts";
+
+/** Every command with its words. */
+const all = allCommands(COMMANDS.commands);
+
+async function help(...words: string[]): Promise<string> {
+  const io = fakeIo();
+  expect(await runProgram(COMMANDS, [...words, "--help"], io)).toBe(0);
+  return io.written.out;
+}
+
+describe("the program", () => {
+  test("lists every command once in its help, under its audience", async () => {
+    const sections = (await help()).split(/\n(?=\S.*:\n)/);
+    const named = (heading: string) => {
+      const section = sections.find((each) => each.startsWith(heading)) ?? "";
+      return [...section.matchAll(/^ {2}([a-z]+)/gm)].map(([, name]) => name);
+    };
+    expect(named("Processes of the operator:")).toEqual(["api", "controller"]);
+    const others = ["For the platform team", "For customers", "Commands:"].flatMap(named);
+    const names = COMMANDS.commands.map(({ name }) => name);
+    expect([...others, "api", "controller"].sort()).toEqual([...names, "help"].sort());
+    expect(sections.join("\n")).toMatch(/^ {2}completion <shell> {2,}print/m);
+    expect(named("For the platform team")).toEqual(expect.arrayContaining(["admin", "status"]));
+  });
+
+  test("has no two commands with the same name", () => {
+    const names = COMMANDS.commands.map(({ name }) => name);
+    expect(new Set(names).size).toBe(names.length);
+    expect(new Set(all.map(({ words }) => words)).size).toBe(all.length);
+  });
+
+  test.each(all)(
+    "tells of $words what it does, by what flags, and an example",
+    async ({ words, command }) => {
+      const text = await help(...words.split(" "));
+      expect(text).toContain(`Usage: pipe-scaling ${words}`);
+      for (const { term } of command.arguments) expect(text.split("\n")[0]).toContain(term);
+      for (const { flag, variable } of command.options) expect(text).toContain(flag ?? variable);
+      expect(command.examples.length).toBeGreaterThan(0);
+      for (const example of command.examples) expect(`${example} `).toMatch(new RegExp(`^${words} `));
+    },
+  );
+});

@@ -1,0 +1,148 @@
+import type { Server } from "node:http";
+import type { Socket } from "node:net";
+import type { RequestHandler } from "express";
+import { describe, expect, it } from "vitest";
+import * as z from "zod";
+import { authenticate } from "../../../../src/api/middleware/authenticate.ts";
+import { readJsonBody } from "../../../../src/api/middleware/json-body.ts";
+import { notFound } from "../../../../src/api/middleware/not-found.ts";
+import { RateLimits } from "../../../../src/api/middleware/rate-limit/limits.ts";
+import { sendResult } from "../../../../src/api/middleware/respond.ts";
+import { parseRaw } from "../../../api/client.ts";
+import { FakeClock } from "../../../support/fakes/fake-clock.ts";
+import { DEFAULT_LIMITS } from "../../../support/servers/express-app.ts";
+import { open, PATIENT, type ServerOptions, startServer } from "../../../support/servers/http-server.ts";
+
+const BODY_BYTES = 8 * 1024 * 1024;
+/** 64 KiB of the body, and what libuv reads of a busy connection in one turn of the event loop: 32 times 64 KiB. */
+const MAX_READ_BYTES = 34 * 65_536;
+
+/** `/401`, `/404`, `/413` and `/200` respond so. */
+const handlers: RequestHandler[] = [
+  (request, response, next) => {
+    if (request.path !== "/401") return next();
+    const cache = { key: () => undefined, requireFreshRecords: () => undefined };
+    const limits = new RateLimits(DEFAULT_LIMITS);
+    return authenticate({ cache, clock: new FakeClock(), limits })(request, response, next);
+  },
+  async (request, response, next) => {
+    if (request.path === "/404") next();
+    else sendResult(response, await readJsonBody(request, response, z.object({})));
+  },
+  notFound,
+];
+
+function acceptedSocket(server: Server): Promise<Socket> {
+  return new Promise((resolve) => server.once("connection", resolve));
+}
+
+async function start(options: ServerOptions = {}) {
+  const { server, port } = await startServer(handlers, options);
+  const accepted = acceptedSocket(server);
+  const client = await open(port);
+  return { server, client, accepted: await accepted };
+}
+
+function headOf(status: number, framing: string): string {
+  return `PATCH /${status} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n${framing}\r\n\r\n`;
+}
+
+/** Chunks of this many bytes, without an end. */
+function chunks(bytes: number, chunkBytes: number): string {
+  const chunk = `${chunkBytes.toString(16)}\r\n${" ".repeat(chunkBytes)}\r\n`;
+  return chunk.repeat(Math.ceil(bytes / chunk.length));
+}
+
+const LENGTH = `Content-Length: ${BODY_BYTES}`;
+const CHUNKED = "Transfer-Encoding: chunked";
+
+describe("the body of a refused request", () => {
+  it("does not delay the response to HEAD", async () => {
+    const { client } = await start();
+    client.socket.write(`HEAD /404 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n`);
+    await client.until("404 Not Found");
+    expect(client.socket.closed).toBe(false);
+  });
+
+  it.each([
+    [401, "a length", LENGTH, () => " ".repeat(BODY_BYTES)],
+    [404, "a length", LENGTH, () => " ".repeat(BODY_BYTES)],
+    [413, "a length", LENGTH, () => " ".repeat(BODY_BYTES)],
+    [401, "large chunks", CHUNKED, () => chunks(BODY_BYTES, 60_000)],
+    [404, "large chunks", CHUNKED, () => chunks(BODY_BYTES, 60_000)],
+    [413, "large chunks", CHUNKED, () => chunks(BODY_BYTES, 60_000)],
+    [401, "chunks of one byte", CHUNKED, () => chunks(BODY_BYTES, 1)],
+    [404, "chunks of one byte", CHUNKED, () => chunks(BODY_BYTES, 1)],
+    [413, "chunks of one byte", CHUNKED, () => chunks(BODY_BYTES, 1)],
+  ])("leads to %i and is read only in part: 8 MiB with %s", async (status, _what, framing, bodyOf) => {
+    const { client, accepted } = await start();
+    client.socket.write(headOf(status, framing));
+    client.socket.write(bodyOf());
+    await client.closed;
+    expect(parseRaw(client.received())).toMatchObject({ status, headers: { connection: "close" } });
+    expect(accepted.bytesRead).toBeLessThan(MAX_READ_BYTES);
+  });
+
+  it.each([401, 404, 413])("does not delay a %i until it arrives", async (status) => {
+    const { client } = await start();
+    client.socket.write(headOf(status, LENGTH));
+    await client.until('"status"');
+    expect(parseRaw(client.received()).status).toBe(status);
+  });
+
+  it("can still be sent in part after the response, and the connection does not reset", async () => {
+    const { client, accepted } = await start();
+    client.socket.write(headOf(401, LENGTH));
+    await client.until('"status"');
+    for (let times = 0; times < 60; times += 1) {
+      await new Promise((resolve) => client.socket.write(" ".repeat(1000), resolve));
+    }
+    await expect.poll(() => accepted.bytesRead).toBeGreaterThan(60_000);
+    expect(client.socket.destroyed).toBe(false);
+    client.socket.write(" ".repeat(10_000));
+    await client.closed;
+  });
+
+  it("is no longer parsed if it is chunked, so that many chunks cost nothing", async () => {
+    const { client, server, accepted } = await start();
+    const errors: unknown[] = [];
+    server.on("clientError", (error) => errors.push(error));
+    client.socket.write(headOf(401, CHUNKED));
+    await client.until('"status"');
+    client.socket.write("this is no chunk".repeat(1000));
+    await expect.poll(() => accepted.bytesRead).toBeGreaterThan(16_000);
+    expect(errors).toEqual([]);
+    expect(client.socket.destroyed).toBe(false);
+  });
+});
+
+describe("a keep-alive connection", () => {
+  const SMALL = `${headOf(404, "Content-Length: 5")}12345`;
+
+  it("stays open after a 404 to a request with a small body, wherever the body is cut", async () => {
+    const { client } = await start();
+    for (const cut of [SMALL.length, SMALL.length - 3, SMALL.length - 5]) {
+      const before = client.received().length;
+      client.socket.write(SMALL.slice(0, cut));
+      await expect.poll(() => client.received().slice(before)).toContain('"status":404');
+      client.socket.write(SMALL.slice(cut));
+    }
+    expect(client.received()).not.toContain("Connection: close");
+    client.socket.write(`${headOf(200, "Content-Length: 2")}{}`);
+    await client.until("HTTP/1.1 200");
+  });
+
+  it("ends when a small body that was announced does not arrive", async () => {
+    const { client } = await start({ timeouts: { ...PATIENT, keepAliveMs: 60_000, requestMs: 60_000 } });
+    client.socket.write(headOf(404, "Content-Length: 5"));
+    await client.until('"status":404');
+    await client.closed;
+  });
+
+  it("ends with a 401, also to a request with a small body", async () => {
+    const { client } = await start();
+    client.socket.write(`${headOf(401, "Content-Length: 5")}12345`);
+    await client.closed;
+    expect(parseRaw(client.received())).toMatchObject({ status: 401, headers: { connection: "close" } });
+  });
+});

@@ -1,0 +1,177 @@
+import { randomUUID } from "node:crypto";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ClusterCache } from "../../../../../src/api/cluster/cluster-cache.ts";
+import { RecordWriter } from "../../../../../src/api/cluster/record-writer.ts";
+import { WriteQueue } from "../../../../../src/api/cluster/write-queue.ts";
+import {
+  type BackupServiceDeps,
+  backupPolicy,
+  updateBackupPolicy,
+} from "../../../../../src/api/resources/backup/service.ts";
+import type { ServiceParams } from "../../../../../src/api/resources/path-params.ts";
+import { type BackupPolicy, DEFAULT_BACKUP_POLICY } from "../../../../../src/domain/backup-policy.ts";
+import type { KubeRequest } from "../../../../../src/kube/client.ts";
+import { KubeUnreachableError } from "../../../../../src/kube/errors.ts";
+import { backupConfigMap } from "../../../../../src/records/backup.ts";
+import { createLogger } from "../../../../../src/telemetry/log.ts";
+import { FakeClock } from "../../../../support/fakes/fake-clock.ts";
+import { FakeCluster, refusal } from "../../../../support/fakes/fake-cluster.ts";
+
+const RECORDS = "records";
+const ORGANIZATION = "11111111-1111-4111-8111-111111111111";
+const SERVICE = "22222222-2222-4222-8222-222222222222";
+const PATH = `/api/v1/namespaces/${RECORDS}/configmaps`;
+
+const place: ServiceParams = {
+  organization: {
+    id: ORGANIZATION,
+    name: "Acme",
+    createdAt: new Date("2026-01-01T00:00:00Z"),
+    tier: "scale",
+    byocConfig: [],
+    privateEndpoints: [],
+  },
+  service: { id: SERVICE, organizationId: ORGANIZATION, name: "orders", namespace: "pipes" },
+};
+
+const TWELVE: BackupPolicy = { ...DEFAULT_BACKUP_POLICY, periodInHours: 12 };
+
+// Its watches see no change: what a read shows of a write, the process has kept itself.
+let cluster: FakeCluster;
+let ending: AbortController;
+
+beforeEach(() => {
+  cluster = new FakeCluster();
+  ending = new AbortController();
+});
+
+afterEach(() => ending.abort());
+
+async function start(): Promise<BackupServiceDeps> {
+  const log = createLogger("silent", "api");
+  const clock = new FakeClock();
+  const cache = new ClusterCache({
+    client: cluster,
+    namespace: RECORDS,
+    pipeNamespaces: [],
+    maxAgeMs: 300_000,
+    clock,
+    log,
+  });
+  void cache.run(ending.signal);
+  await clock.advance(0);
+  return {
+    cache,
+    recordWriter: new RecordWriter(cluster, RECORDS),
+    backupWrites: new WriteQueue(clock),
+    log,
+  };
+}
+
+function update(
+  deps: BackupServiceDeps,
+  change: Parameters<typeof updateBackupPolicy>[1],
+): Promise<BackupPolicy> {
+  return updateBackupPolicy(place, change, { requestId: randomUUID(), apiKey: randomUUID() }, deps);
+}
+
+function stored(policy: BackupPolicy, resourceVersion: string) {
+  const record = backupConfigMap(SERVICE, ORGANIZATION, policy);
+  return { ...record, metadata: { ...record.metadata, namespace: RECORDS, uid: "u", resourceVersion } };
+}
+
+function methods(): string[] {
+  return cluster.calls.map(({ method = "GET" }) => method);
+}
+
+/** Answers one call after the other; what is an error is thrown. */
+function answers(...steps: readonly unknown[]): (request: KubeRequest) => unknown {
+  const left = [...steps];
+  return () => {
+    const step = left.shift();
+    if (step instanceof Error) throw step;
+    return step;
+  };
+}
+
+describe("a change of the backup configuration", () => {
+  it("creates the record with one call, and the next read returns it", async () => {
+    cluster.behavior = answers(stored(TWELVE, "5"));
+    const deps = await start();
+    expect(await update(deps, { periodInHours: 12 })).toEqual(TWELVE);
+    expect(backupPolicy(place.service, deps.cache)).toEqual(TWELVE);
+    expect(cluster.calls).toMatchObject([
+      { method: "POST", path: PATH, body: { data: { backupPeriodInHours: "12" } } },
+    ]);
+  });
+
+  it("changes the record with one call, with the cached resource version", async () => {
+    const { metadata } = cluster.add("configmaps", RECORDS, stored(TWELVE, "4"));
+    const after = { ...TWELVE, retentionPeriodInHours: 48 };
+    cluster.behavior = answers(stored(after, "5"));
+    const deps = await start();
+    expect(await update(deps, { retentionPeriodInHours: 48 })).toEqual(after);
+    expect(backupPolicy(place.service, deps.cache)).toEqual(after);
+    expect(cluster.calls).toMatchObject([
+      {
+        method: "PATCH",
+        path: `${PATH}/backup-${SERVICE}`,
+        patchType: "application/merge-patch+json",
+        body: {
+          metadata: { uid: metadata.uid, resourceVersion: metadata.resourceVersion },
+          data: { backupPeriodInHours: "12", backupRetentionPeriodInHours: "48", backupStartTime: null },
+        },
+      },
+    ]);
+  });
+
+  it("is read without a call", async () => {
+    cluster.add("configmaps", RECORDS, stored(TWELVE, "4"));
+    expect(backupPolicy(place.service, (await start()).cache)).toEqual(TWELVE);
+    expect(cluster.calls).toEqual([]);
+  });
+
+  it("is repeated on the current record after a conflict", async () => {
+    const after = { ...TWELVE, retentionPeriodInHours: 48 };
+    cluster.behavior = answers(refusal(409), stored(TWELVE, "5"), stored(after, "6"));
+    expect(await update(await start(), { retentionPeriodInHours: 48 })).toEqual(after);
+    expect(methods()).toEqual(["POST", "GET", "PATCH"]);
+  });
+
+  it("creates the record again if it was deleted", async () => {
+    cluster.add("configmaps", RECORDS, stored(TWELVE, "4"));
+    const after = { ...DEFAULT_BACKUP_POLICY, retentionPeriodInHours: 48 };
+    cluster.behavior = answers(refusal(404), refusal(404), stored(after, "6"));
+    expect(await update(await start(), { retentionPeriodInHours: 48 })).toEqual(after);
+    expect(methods()).toEqual(["PATCH", "GET", "POST"]);
+  });
+
+  it("is not refused because of a stale cache", async () => {
+    cluster.add("configmaps", RECORDS, stored({ ...DEFAULT_BACKUP_POLICY, startTime: "3:00" }, "4"));
+    const after = { ...DEFAULT_BACKUP_POLICY, periodInHours: 36 };
+    cluster.behavior = answers(stored(DEFAULT_BACKUP_POLICY, "5"), stored(after, "6"));
+    expect(await update(await start(), { periodInHours: 36 })).toEqual(after);
+    expect(methods()).toEqual(["GET", "PATCH"]);
+  });
+
+  it("fails with 503 if it conflicts each time", async () => {
+    cluster.behavior = ({ method }) => {
+      if (method === undefined) return stored(TWELVE, "5");
+      throw refusal(409);
+    };
+    await expect(update(await start(), { retentionPeriodInHours: 48 })).rejects.toMatchObject({
+      name: "UnavailableError",
+    });
+  });
+
+  it.each([
+    ["no answer", new KubeUnreachableError("no answer"), "UnavailableError"],
+    ["missing rights", refusal(403), "UnavailableError"],
+    ["an error of the cluster", refusal(500), "UnavailableError"],
+    ["somebody's policy", refusal(422), "InvalidRequestError"],
+  ])("is not repeated after %s", async (_what, error, name) => {
+    cluster.behavior = answers(error);
+    await expect(update(await start(), { periodInHours: 12 })).rejects.toMatchObject({ name });
+    expect(methods()).toEqual(["POST"]);
+  });
+});

@@ -1,0 +1,93 @@
+import { describe, expect, it } from "vitest";
+import { ClusterCache } from "../../../../src/api/cluster/cluster-cache.ts";
+import { PipeScalingWriter } from "../../../../src/api/cluster/pipe-scaling-writer.ts";
+import { RecordWriter } from "../../../../src/api/cluster/record-writer.ts";
+import { WriteQueue } from "../../../../src/api/cluster/write-queue.ts";
+import { authorize } from "../../../../src/api/middleware/authorize.ts";
+import { methodNotAllowed } from "../../../../src/api/middleware/not-found.ts";
+import { expressPaths } from "../../../../src/api/path-aliases.ts";
+import { OPERATIONS, resourceRouters } from "../../../../src/api/resources/operations.ts";
+import { BUILT_IN_TIERS } from "../../../../src/domain/tier.ts";
+import { createLogger } from "../../../../src/telemetry/log.ts";
+import { FakeClock } from "../../../support/fakes/fake-clock.ts";
+import { FakeCluster } from "../../../support/fakes/fake-cluster.ts";
+
+const NO_ALIASES = new Map<string, string>();
+
+function routers() {
+  const client = new FakeCluster();
+  const clock = new FakeClock();
+  const log = createLogger("silent", "api");
+  return resourceRouters({
+    cache: new ClusterCache({ client, namespace: "records", pipeNamespaces: [], maxAgeMs: 0, clock, log }),
+    clock,
+    log,
+    tiers: BUILT_IN_TIERS,
+    pathAliases: NO_ALIASES,
+    scalingWriter: new PipeScalingWriter(client),
+    scalingWrites: new WriteQueue(clock),
+    recordWriter: new RecordWriter(client, "records"),
+    memberWrites: new WriteQueue(clock),
+    backupWrites: new WriteQueue(clock),
+  });
+}
+
+const LAYERS = routers().flatMap(({ stack }) => stack);
+const ROUTES = LAYERS.flatMap(({ route }) => (route ? [route] : []));
+
+type Route = (typeof ROUTES)[number];
+
+/** Without path aliases. Express keeps the list of paths that it was given, although its type says otherwise. */
+function pathOf(route: Route): string {
+  const [path = ""] = [route.path].flat();
+  return path;
+}
+
+/** Handlers for one method of a route, in their order; express gives the handlers for all methods no method. */
+function handlersOf({ stack }: Route, method: string | undefined): unknown[] {
+  return stack.filter((layer) => layer.method === method).map(({ handle }) => handle);
+}
+
+function methodsOf({ stack }: Route): string[] {
+  return [...new Set(stack.flatMap(({ method }) => method ?? []))];
+}
+
+describe.each(OPERATIONS)("$method $path", ({ method, path }) => {
+  const paths = expressPaths(path, NO_ALIASES);
+  const routes = ROUTES.filter((route) => paths.includes(pathOf(route)));
+
+  it("has exactly one route", () => {
+    expect(routes.map(methodsOf)).toEqual([expect.arrayContaining([method.toLowerCase()])]);
+  });
+
+  it("authorizes the key before any other handler runs", () => {
+    for (const route of routes) {
+      const handlers = handlersOf(route, method.toLowerCase());
+      expect(handlers.length).toBeGreaterThan(1);
+      expect(handlers[0]).toBe(authorize);
+    }
+  });
+
+  it("ends its route with the handler that refuses all other methods", () => {
+    for (const route of routes) {
+      expect(handlersOf(route, undefined)).toEqual([methodNotAllowed]);
+      expect(route.stack.at(-1)?.handle).toBe(methodNotAllowed);
+    }
+  });
+});
+
+describe("the routers of the resources", () => {
+  it("serve no method and no path without an operation", () => {
+    const registered = ROUTES.flatMap((route) =>
+      methodsOf(route).map((method) => `${method.toUpperCase()} ${pathOf(route)}`),
+    );
+    const declared = OPERATIONS.flatMap(({ method, path }) =>
+      expressPaths(path, NO_ALIASES).map((each) => `${method} ${each}`),
+    );
+    expect(registered.toSorted()).toEqual(declared.toSorted());
+  });
+
+  it("run no handler outside of a route", () => {
+    expect(LAYERS.filter(({ route }) => !route)).toEqual([]);
+  });
+});

@@ -1,0 +1,141 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { keyRecord, organizationRecord, serviceRecord } from "../../../support/fixtures/records.ts";
+import { startProgram } from "../../../support/terminal/program.ts";
+
+const organization = organizationRecord();
+const organizationId = organization.metadata.name.slice("organization-".length);
+const key = keyRecord({ organizationId });
+const service = serviceRecord({ organizationId, namespace: "pipes" });
+const serviceId = service.metadata.name.slice("service-".length);
+const two = { replicaCpuMillicores: 2000, replicaMemoryGb: 8, summary: "2 cpu / 8 Gi" };
+const scaling = {
+  metadata: { name: serviceId, namespace: "pipes", uid: "u", resourceVersion: "1", generation: 1 },
+  spec: { replicaCpuMillicores: 4000, replicaMemoryGb: 16 },
+  status: { history: [{ ...two, source: "Spec", result: "Scaled", startedAt: "2026-06-01T12:00:00Z" }] },
+};
+
+/** The key's Secret as the cluster has it. */
+const secret = {
+  metadata: { ...key.record.metadata, uid: "u", resourceVersion: "1" },
+  data: Object.fromEntries(
+    Object.entries(key.record.stringData).map(([name, text]) => [name, Buffer.from(text).toString("base64")]),
+  ),
+};
+
+interface FakeCluster {
+  /** Flags that lead to it. */
+  readonly place: readonly string[];
+  /** Requests that are not answered yet. */
+  readonly waiting: ServerResponse[];
+}
+
+/** A cluster that has one organization with one key, and leaves what matches to the test. */
+async function startFakeCluster(isLeft: (request: IncomingMessage) => boolean): Promise<FakeCluster> {
+  const waiting: ServerResponse[] = [];
+  const server = createServer((request, response) => {
+    request.resume();
+    if (isLeft(request)) waiting.push(response);
+    else response.end(JSON.stringify(answerTo(request.url ?? "")));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const address = server.address();
+  const port = typeof address === "object" && address ? address.port : 0;
+  return { place: ["--kubeconfig", kubeconfig(`http://127.0.0.1:${port}`)], waiting };
+}
+
+function answerTo(url: string): object {
+  if (url.includes("/configmaps/organization-")) return organization;
+  if (url.includes("/configmaps/service-")) return service;
+  if (url.includes("/pipescalings/")) return scaling;
+  if (url.includes("/secrets?")) return { items: [secret] };
+  return { items: [] };
+}
+
+function kubeconfig(server: string): string {
+  const dir = mkdtempSync(join(tmpdir(), "pipe-scaling-lost-"));
+  onTestFinished(() => rmSync(dir, { recursive: true }));
+  const path = join(dir, "kubeconfig");
+  const config = {
+    ...{ apiVersion: "v1", kind: "Config", "current-context": "x" },
+    clusters: [{ name: "x", cluster: { server, "insecure-skip-tls-verify": true } }],
+    users: [{ name: "x", user: { token: "t" } }],
+    contexts: [{ name: "x", context: { cluster: "x", user: "x" } }],
+  };
+  writeFileSync(path, JSON.stringify(config));
+  return path;
+}
+
+const CREATE = [
+  "admin",
+  "key",
+  "create",
+  "--organization",
+  organizationId,
+  "--name",
+  "ci",
+  "--role",
+  "admin",
+];
+const isWrite = ({ method }: IncomingMessage) => method !== "GET";
+
+async function asked({ waiting }: FakeCluster): Promise<ServerResponse> {
+  return await waitFor(() => waiting.shift(), { what: "the request" });
+}
+
+describe("a write whose response is lost", () => {
+  test.each([
+    [
+      "admin key create",
+      CREATE,
+      /^It is not known whether the key was created, and its secret is lost: if admin key list .* lists the id \S+, delete that key \(POST /,
+    ],
+    [
+      "admin key rotate",
+      ["admin", "key", "rotate", key.id],
+      /^It is not known whether the secret was added, and it is lost: if admin key show \S+ shows two secrets, remove it with admin key rotate \S+ --cancel \(PATCH /,
+    ],
+    [
+      "admin service rollback",
+      ["admin", "service", "rollback", serviceId],
+      /^The write got no response, so the size of service \S+ may have changed: see admin service show \S+ before you run the command again, because a second rollback returns to the size before the first one \(PATCH /,
+    ],
+  ])("leads to a message that says how to find the outcome: %s", async (_, words, sentence) => {
+    const cluster = await startFakeCluster(isWrite);
+    const program = startProgram([...words, ...cluster.place]);
+    (await asked(cluster)).destroy();
+    expect(await program.exitCode).toBe(1);
+    expect(program.out()).toBe("");
+    expect(program.err()).toMatch(sentence);
+  });
+});
+
+describe("Ctrl-C", () => {
+  test("ends a read command at once", async () => {
+    const cluster = await startFakeCluster(() => true);
+    const program = startProgram(["admin", "organization", "list", ...cluster.place]);
+    await asked(cluster);
+    program.signal("SIGINT");
+    expect(await program.exitCode).toBe(130);
+    expect({ out: program.out(), err: program.err() }).toEqual({ out: "", err: "Interrupted.\n" });
+  });
+
+  test("waits for a write in progress, so that its outcome is known", async () => {
+    const cluster = await startFakeCluster(isWrite);
+    const program = startProgram([...CREATE, ...cluster.place]);
+    const response = await asked(cluster);
+    program.signal("SIGINT");
+    // The second answer to come is that of the count, which must not be broken off either.
+    response.end("{}");
+    expect(await program.exitCode).toBe(0);
+    expect(program.out()).toMatch(/^KEY SECRET +\S{43}$/m);
+  });
+});

@@ -1,0 +1,83 @@
+import { describe, expect, it } from "vitest";
+import { changeTo, findPrevious } from "../../../../src/cli/admin/service-rollback.ts";
+import type { HistoryEntry } from "../../../../src/crd/pipe-scaling.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { historyEntry } from "../../../support/fixtures/history-entry.ts";
+
+describe("the previous size", () => {
+  const find = (history: readonly HistoryEntry[], current: number, to?: number) =>
+    findPrevious(history, sizeOfCores(current), to === undefined ? undefined : sizeOfCores(to))?.summary;
+
+  it("is the newest other size that every pipe ran", () => {
+    expect(find([historyEntry(4), historyEntry(2), historyEntry(1)], 4)).toBe("2 cpu / 8 Gi");
+  });
+
+  it("is neither a size that failed nor one that was superseded", () => {
+    const history = [
+      historyEntry(24, { result: "Failed" }),
+      historyEntry(16, { result: "Superseded" }),
+      historyEntry(8, { result: "Progressing" }),
+      historyEntry(2),
+    ];
+    expect(find(history, 24)).toBe("2 cpu / 8 Gi");
+  });
+
+  it("skips further requests for the current size", () => {
+    expect(find([historyEntry(4, { requestId: "request-2" }), historyEntry(4), historyEntry(1)], 4)).toBe(
+      "1 cpu / 4 Gi",
+    );
+  });
+
+  it("is the newest size of all while the controller has not seen the current one", () => {
+    expect(find([historyEntry(4), historyEntry(2)], 8)).toBe("4 cpu / 16 Gi");
+  });
+
+  it("is absent if every pipe ran only the current size", () => {
+    expect(find([historyEntry(4)], 4)).toBeUndefined();
+    expect(find([], 4)).toBeUndefined();
+  });
+
+  it("can be an older size that is named, if every pipe ran it", () => {
+    const history = [
+      historyEntry(4),
+      historyEntry(3),
+      historyEntry(2, { result: "Superseded" }),
+      historyEntry(1),
+    ];
+    expect(find(history, 4, 1)).toBe("1 cpu / 4 Gi");
+    expect(find(history, 4, 2)).toBeUndefined();
+  });
+});
+
+describe("the change of the spec", () => {
+  const sized = { replicaCpuMillicores: 4000, replicaMemoryGb: 16 };
+
+  it("sets the size of the entry", () => {
+    const change = { replicaCpuMillicores: 2000, replicaMemoryGb: 8 };
+    expect(changeTo(historyEntry(2), sized)).toEqual(change);
+    expect(changeTo(historyEntry(2, { source: "TierLimit" }), sized)).toEqual(change);
+  });
+
+  it("removes the size if the entry was the tier's default", () => {
+    expect(changeTo(historyEntry(2, { source: "TierDefault" }), sized)).toEqual({
+      replicaCpuMillicores: null,
+      replicaMemoryGb: null,
+    });
+  });
+
+  it("sets the tier's former default if the tier has another default now", () => {
+    const entry = historyEntry(2, { source: "TierDefault" });
+    const tier = (cores: number) => ({
+      ...{ name: "basic", defaultSize: sizeOfCores(cores), maximumSize: sizeOfCores(24) },
+    });
+    expect(changeTo(entry, sized, tier(1)).replicaCpuMillicores).toBe(2000);
+    expect(changeTo(entry, sized, tier(2)).replicaCpuMillicores).toBeNull();
+  });
+
+  it("sets the tier's former default if the spec leaves the size to the tier", () => {
+    expect(changeTo(historyEntry(1, { source: "TierDefault" }), {})).toEqual({
+      replicaCpuMillicores: 1000,
+      replicaMemoryGb: 4,
+    });
+  });
+});

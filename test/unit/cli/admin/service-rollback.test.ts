@@ -1,0 +1,225 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { admin } from "../../../../src/cli/admin/admin.ts";
+import { runProgram } from "../../../../src/cli/program.ts";
+import type { HistoryEntry, PipeScaling, PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import {
+  type FakeResponse,
+  type ReceivedRequest,
+  startFakeHttpServer,
+} from "../../../support/fakes/fake-http-server.ts";
+import { fakeIo } from "../../../support/fakes/fake-io.ts";
+import { historyEntry } from "../../../support/fixtures/history-entry.ts";
+import { temporaryFolder, writeKubeconfig } from "../../../support/fixtures/kubeconfig.ts";
+import { organizationRecord, serviceRecord } from "../../../support/fixtures/records.ts";
+
+const organization = organizationRecord({ tier: "basic" });
+const service = serviceRecord({
+  organizationId: organization.metadata.name.slice("organization-".length),
+  namespace: "acme-pipes",
+});
+const ID = service.metadata.name.slice("service-".length);
+const PATH = `/apis/pipes.clouddb.dev/v1beta1/namespaces/acme-pipes/pipescalings/${ID}`;
+const AT = "2026-06-01T12:00:00Z";
+const ANNOTATION = "pipes.clouddb.dev/ignore-rollout-window-until";
+
+function fieldsOf(cores: number) {
+  const size = sizeOfCores(cores);
+  return { replicaCpuMillicores: size.cpuMillicores, replicaMemoryGb: size.memoryGib };
+}
+
+/** A service that was scaled from the tier's default of one core to 2, and then to 4. */
+const HISTORY = [historyEntry(4), historyEntry(2), historyEntry(1, { source: "TierDefault" })];
+
+function scalingOf(history: readonly HistoryEntry[] = HISTORY, changes: PipeScaling["spec"] = {}) {
+  const [newest] = history;
+  const status: PipeScalingStatus = { observedGeneration: 3, history: [...history] };
+  return {
+    metadata: { name: ID, namespace: "acme-pipes", uid: "uid-1", resourceVersion: "7", generation: 3 },
+    spec: { ...fieldsOf(4), ...changes },
+    status: newest ? { ...status, desired: newest } : status,
+  };
+}
+
+interface Given {
+  /** The PipeScaling at each read; the last one stays. Without any there is none. */
+  readonly scalings?: readonly object[];
+  readonly onWrite?: () => FakeResponse;
+}
+
+async function rollBack(words: string, { scalings = [scalingOf()], onWrite }: Given = {}) {
+  const left = [...scalings];
+  const answer = ({ method, path }: ReceivedRequest): FakeResponse => {
+    if (path.includes("/configmaps/service-")) return { body: service };
+    if (path.includes("/configmaps/organization-")) return { body: organization };
+    if (method === "PATCH") return onWrite?.() ?? { body: {} };
+    const scaling = left.length > 1 ? left.shift() : left[0];
+    return scaling ? { body: scaling } : { status: 404, body: { kind: "Status" } };
+  };
+  const { url, requests } = await startFakeHttpServer(answer);
+  const io = fakeIo();
+  const spec = { version: "0", commands: [admin] };
+  const place = ["--kubeconfig", writeKubeconfig(url)];
+  const code = await runProgram(
+    spec,
+    ["admin", "service", "rollback", ID, ...words.split(" "), ...place].filter(Boolean),
+    io,
+  );
+  const writes = requests.filter(({ method }) => method !== "GET");
+  return { code, ...io.written, writes };
+}
+
+function conflict(): FakeResponse {
+  return {
+    status: 409,
+    body: { kind: "Status", reason: "Conflict", message: "the object has been modified" },
+  };
+}
+
+describe("admin service rollback", () => {
+  it("sets the previous size only on the PipeScaling that it read", async () => {
+    const { code, out, err, writes } = await rollBack("--output json");
+    expect({ code, err }).toEqual({
+      code: 0,
+      err: `To watch the rescale: pipe-scaling status ${ID} --watch\n`,
+    });
+    expect(JSON.parse(out)).toEqual({
+      ...{ id: ID, name: "orders", namespace: "acme-pipes" },
+      ...{ from: "4 cpu / 16 Gi", to: "2 cpu / 8 Gi" },
+    });
+    expect(writes).toMatchObject([
+      {
+        path: `${PATH}?fieldManager=pipe-scaling-cli`,
+        contentType: "application/merge-patch+json",
+        body: {
+          metadata: {
+            ...{ uid: "uid-1", resourceVersion: "7" },
+            annotations: { "pipes.clouddb.dev/scaling-request": null },
+          },
+          spec: fieldsOf(2),
+        },
+      },
+    ]);
+  });
+
+  it("lets rollouts start outside of the rollout window for two hours with --now", async () => {
+    const before = Date.now();
+    const { code, writes } = await rollBack("--now");
+    expect(code).toBe(0);
+    expect(writes).toMatchObject([
+      { body: { metadata: { annotations: { [ANNOTATION]: expect.any(String) } } } },
+    ]);
+    const [text = ""] = JSON.stringify(writes).match(/(?<=rollout-window-until":")[^"]+/) ?? [];
+    const until = Date.parse(text);
+    expect(until - before).toBeGreaterThanOrEqual(2 * 3_600_000);
+    expect(until - Date.now()).toBeLessThanOrEqual(2 * 3_600_000);
+  });
+
+  it("leaves the size to the tier if the previous size was the tier's default", async () => {
+    const { code, err, writes } = await rollBack("--to 1");
+    expect(code).toBe(0);
+    expect(err).toContain(
+      "The size is removed from the PipeScaling, because 1 cpu / 4 Gi was the default of the organization's tier: the tier decides the size again.\n",
+    );
+    expect(writes).toMatchObject([{ body: { spec: { replicaCpuMillicores: null, replicaMemoryGb: null } } }]);
+  });
+
+  it("sets the size that it prints if the previous size was the default of another tier", async () => {
+    const history = [historyEntry(4), historyEntry(2, { source: "TierDefault" })];
+    const { out, writes } = await rollBack("--output json", { scalings: [scalingOf(history)] });
+    expect(JSON.parse(out)).toMatchObject({ to: "2 cpu / 8 Gi" });
+    expect(writes).toMatchObject([{ body: { spec: fieldsOf(2) } }]);
+  });
+
+  it("prints the size and writes nothing with --dry-run", async () => {
+    const { code, out, err, writes } = await rollBack("--dry-run");
+    expect({ code, err, writes }).toEqual({ code: 0, err: "Dry run: nothing was written.\n", writes: [] });
+    expect(out).toMatch(/^FROM +4 cpu \/ 16 Gi\nTO +2 cpu \/ 8 Gi\n/m);
+  });
+
+  it("says that the pipes of a suspended service wait", async () => {
+    const { code, err, writes } = await rollBack("", { scalings: [scalingOf(HISTORY, { suspend: true })] });
+    expect({ code, writes: writes.length }).toEqual({ code: 0, writes: 1 });
+    expect(err).toContain("The service is suspended: no pipe is resized until it is resumed.\n");
+  });
+
+  it("says that the tier caps a size above its maximum", async () => {
+    const tiersFile = join(temporaryFolder(), "tiers.yaml");
+    writeFileSync(tiersFile, "basic: { defaultCpuMillicores: 1000, maximumCpuMillicores: 2000 }\n");
+    const history = [historyEntry(1), historyEntry(4), historyEntry(2)];
+    const { code, err } = await rollBack(`--tiers-file ${tiersFile}`, { scalings: [scalingOf(history)] });
+    expect(code).toBe(0);
+    expect(err).toContain(
+      "The tier basic allows 2 cpu / 8 Gi at most: the pipes get that size, and the PipeScaling reports TierLimited.\n",
+    );
+    const within = await rollBack(`--to 2 --tiers-file ${tiersFile}`, { scalings: [scalingOf(history)] });
+    expect(within.err).not.toContain("The tier");
+  });
+
+  it.each([
+    [
+      "without a PipeScaling",
+      "",
+      [],
+      `Service ${ID} has no PipeScaling in the namespace acme-pipes, so there is no size to return to. The controller creates it when it sees the first database pipe of the service.\n`,
+    ],
+    [
+      "while the PipeScaling is being deleted",
+      "",
+      [{ ...scalingOf(), metadata: { ...scalingOf().metadata, deletionTimestamp: AT } }],
+      `The PipeScaling of service ${ID} is being deleted: wait until it is gone. The controller creates another one with the size of the pipes.\n`,
+    ],
+    [
+      "without a previous size that completed",
+      "",
+      [scalingOf([historyEntry(4), historyEntry(2, { result: "Superseded" })])],
+      `The history of service ${ID} has no previous size: no rescale to a size other than 4 cpu / 16 Gi has completed. See admin service show ${ID} for the history.\n`,
+    ],
+    [
+      "to a size that is not in the history",
+      "--to 8",
+      [scalingOf()],
+      `In the history of service ${ID} there is no rescale to 8 cpu / 32 Gi that completed. See admin service show ${ID} for the history.\n`,
+    ],
+    [
+      "to the current size",
+      "--to 4",
+      [scalingOf()],
+      `The size of service ${ID} is 4 cpu / 16 Gi already: there is nothing to roll back.\n`,
+    ],
+  ])("refuses a rollback %s", async (_, words, scalings, sentence) => {
+    expect(await rollBack(words, { scalings })).toEqual({ code: 1, out: "", err: sentence, writes: [] });
+  });
+
+  it("writes again if only the status has changed since it was read", async () => {
+    const [first, second] = [scalingOf(), scalingOf()];
+    const newer = { ...second, metadata: { ...second.metadata, resourceVersion: "8" } };
+    const answers = [conflict(), { body: {} }];
+    const { code, writes } = await rollBack("", {
+      scalings: [first, newer],
+      onWrite: () => answers.shift() ?? conflict(),
+    });
+    expect(code).toBe(0);
+    expect(writes).toMatchObject([
+      { body: { metadata: { resourceVersion: "7" } } },
+      { body: { metadata: { resourceVersion: "8" } } },
+    ]);
+  });
+
+  it.each([
+    ["is changed", { resourceVersion: "8", generation: 4 }],
+    ["is created again", { resourceVersion: "8", uid: "uid-2" }],
+  ])("stops with a sentence if the PipeScaling %s at the same time", async (_, change) => {
+    const changed = { ...scalingOf(), metadata: { ...scalingOf().metadata, ...change } };
+    const { code, out, err, writes } = await rollBack("", {
+      scalings: [scalingOf(), changed],
+      onWrite: conflict,
+    });
+    expect({ code, out, writes: writes.length }).toEqual({ code: 1, out: "", writes: 1 });
+    expect(err).toBe(
+      `The PipeScaling of service ${ID} was changed at the same time, and this command wrote nothing: see admin service show ${ID}, then run the command again if the rollback is still needed.\n`,
+    );
+  });
+});

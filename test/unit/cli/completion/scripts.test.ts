@@ -1,0 +1,221 @@
+import { execFile, spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify, stripVTControlCharacters } from "node:util";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
+import { afterAll, beforeAll, describe, expect, type TestContext, test } from "vitest";
+import { COMMANDS } from "../../../../src/all-commands.ts";
+import { allCommands } from "../../../../src/cli/command.ts";
+import { candidateLines } from "../../../../src/cli/completion/candidates.ts";
+import { runProgram } from "../../../../src/cli/program.ts";
+import { fakeIo } from "../../../support/fakes/fake-io.ts";
+import { MAIN, runProgram as runInPipe } from "../../../support/terminal/program.ts";
+import { startInPty } from "../../../support/terminal/pty.ts";
+
+const run = promisify(execFile);
+
+/** Where shells are, also those of Homebrew. */
+const PATH = "/usr/bin:/bin:/usr/local/bin:/opt/homebrew/bin";
+
+const SHELLS = ["bash", "zsh", "fish"] as const;
+type Shell = (typeof SHELLS)[number];
+
+/** Every system has bash; the others are tested where they are. */
+function needs(shell: Shell, { skip }: TestContext): void {
+  skip(spawnSync(shell, ["-c", ":"], { env: { PATH } }).status !== 0, `${shell} is not installed here`);
+}
+
+/** A folder with the program, the three scripts, and some files that could be completed. */
+let folder: string;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "completion-"));
+  for (const shell of SHELLS) {
+    const io = fakeIo();
+    expect(await runProgram(COMMANDS, ["completion", shell], io)).toBe(0);
+    expect(io.written.err).toBe("");
+    writeFileSync(script(shell), io.written.out);
+  }
+  mkdirSync(join(folder, "bin"));
+  const program = `#!/bin/sh\nexec '${process.execPath}' '${MAIN}' "$@"\n`;
+  writeFileSync(join(folder, "bin", "pipe-scaling"), program, { mode: 0o755 });
+  writeFileSync(join(folder, "kube config"), "");
+  mkdirSync(join(folder, "kubes"));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function script(shell: Shell): string {
+  return join(folder, `script.${shell}`);
+}
+
+const environment = () => ({ PATH: `${join(folder, "bin")}:${PATH}`, HOME: folder, TERM: "xterm" });
+
+/** The completions of bash for the last word. */
+async function offersOfBash(line: string): Promise<string[]> {
+  // As readline breaks a line: an equals sign is a word.
+  const words = line.split(/ |(?<==)|(?==)/);
+  const code = `
+    source "$1"; shift
+    COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+    _pipe_scaling
+    [[ \${#COMPREPLY[@]} == 0 ]] || printf '%s\\n' "\${COMPREPLY[@]}"`;
+  const args = ["--noprofile", "--norc", "-c", code, "bash", script("bash"), ...words];
+  const { stdout, stderr } = await run("bash", args, { cwd: folder, env: environment() });
+  expect(stderr).toBe("");
+  return stdout.split("\n").filter(Boolean);
+}
+
+/** The completions of fish, without the descriptions. */
+async function offersOfFish(line: string): Promise<string[]> {
+  const code = "source $argv[1]; complete --do-complete $argv[2]";
+  const { stdout, stderr } = await run("fish", ["--no-config", "-c", code, script("fish"), line], {
+    cwd: folder,
+    env: environment(),
+  });
+  expect(stderr).toBe("");
+  return stdout
+    .split("\n")
+    .filter(Boolean)
+    .map((offer) => offer.split("\t")[0] ?? "");
+}
+
+/** The completions of zsh at the end of each line, in a terminal, because zsh completes nowhere else. */
+async function offersOfZsh(...lines: readonly string[]): Promise<string[][]> {
+  const zsh = startInPty("zsh", ["-f", "-i"], { env: environment() });
+  const setup = [
+    ...[`cd ${folder}`, "autoload -Uz compinit", "compinit -D -u", `source ${script("zsh")}`],
+    ...["zstyle ':completion:*' verbose no", "PS1='ready> '"],
+  ];
+  zsh.write(`${setup.join("; ")}\r`);
+  const offers: string[][] = [];
+  for (const line of lines) {
+    // After the line before it, which is erased.
+    const mark = `line-${offers.length}`;
+    zsh.write(`\u0015print -r ${mark}''-begins\r`);
+    const answer = () => zsh.output().split(`${mark}-begins\r\n`).at(-1) ?? "";
+    // Before it asks again, the terminal is not in its hands: Ctrl-D would end it.
+    await zsh.waitFor(new RegExp(`${mark}-begins\\r\\n[^]*ready> `));
+    zsh.write(`${line}\u0004`);
+    const listed = () => listedBelow(answer().slice(answer().lastIndexOf("ready> ")));
+    const list = await waitFor(() => listed()?.split(/\s+/), { what: `an answer to ${line}` });
+    offers.push(list.filter(Boolean).sort());
+  }
+  return offers;
+}
+
+/** Ctrl-D lists, below the line, and goes back up to it; where there is nothing it rings the bell. */
+function listedBelow(output: string): string | undefined {
+  const end = output.indexOf("\u001b[A");
+  if (end >= 0) return stripVTControlCharacters(output.slice(output.indexOf("\n"), end));
+  return output.includes("\u0007") ? "" : undefined;
+}
+
+const LINES: readonly (readonly [line: string, offers: readonly string[]])[] = [
+  ["pipe-scaling org", ["organizations"]],
+  ["pipe-scaling adm", ["admin"]],
+  ["pipe-scaling admin ", ["key", "member", "organization", "service"]],
+  ["pipe-scaling admin organization ", ["create", "delete", "list", "show", "update"]],
+  ["pipe-scaling admin key ro", ["rotate"]],
+  ["pipe-scaling completion ", ["bash", "fish", "zsh"]],
+  ["pipe-scaling admin key rotate --c", ["--cancel"]],
+  ["pipe-scaling admin organization list --output ", ["json", "table", "yaml"]],
+  ["pipe-scaling admin key create --organization x --role ", ["admin", "developer"]],
+  // The value of a flag is no command.
+  ["pipe-scaling admin organization create --name list --ti", ["--tier", "--tiers-file"]],
+  ["pipe-scaling admin organization create --name ", []],
+  ["pipe-scaling nonsense", []],
+];
+
+describe("bash", () => {
+  test.each(LINES)("%s", async (line, offers) => {
+    expect((await offersOfBash(line)).sort()).toEqual(offers);
+  });
+
+  test("completes a value after an equals sign", async () => {
+    expect(await offersOfBash("pipe-scaling admin organization list --output=y")).toEqual(["yaml"]);
+    expect((await offersOfBash("pipe-scaling admin organization list --output=")).sort()).toEqual([
+      ...["json", "table", "yaml"],
+    ]);
+  });
+
+  test("completes files only for options that take a file", async () => {
+    expect((await offersOfBash("pipe-scaling admin key list --kubeconfig kub")).sort()).toEqual([
+      ...["kube config", "kubes"],
+    ]);
+    expect(await offersOfBash("pipe-scaling admin key list --namespace kub")).toEqual([]);
+  });
+
+  test("offers the flags if nothing else is possible", async () => {
+    expect(await offersOfBash("pipe-scaling admin service list ")).toEqual(
+      expect.arrayContaining(["--organization", "--output", "--help"]),
+    );
+  });
+
+  test("completes at an interactive terminal", async () => {
+    const bash = startInPty("bash", ["--noprofile", "--norc", "-i"], { env: environment() });
+    bash.write(`source ${script("bash")}; echo rea''dy\r`);
+    await bash.waitFor("ready\r\n");
+    bash.write("pipe-scaling admin key rot\t");
+    await bash.waitFor("pipe-scaling admin key rotate ");
+    bash.write("--fin\t");
+    await bash.waitFor("pipe-scaling admin key rotate --finish ");
+    bash.write(`--kubeconfig ${folder}/kubes\t`);
+    await bash.waitFor(`--kubeconfig ${folder}/kubes/`);
+    bash.write("\x15exit\r");
+    expect(await bash.exitCode).toBe(0);
+  });
+});
+
+describe("zsh", () => {
+  test("offers the same completions", async (context) => {
+    needs("zsh", context);
+    const offers = await offersOfZsh(...LINES.map(([line]) => line));
+    expect(LINES.map(([line], at) => [line, offers[at]])).toEqual(LINES);
+  });
+
+  test("completes a value after an equals sign, and files only for options that take a file", async (context) => {
+    needs("zsh", context);
+    const lines = [
+      "admin organization list --output=y",
+      "admin key list --kubeconfig kub",
+      "admin key list --namespace kub",
+    ];
+    expect(await offersOfZsh(...lines.map((line) => `pipe-scaling ${line}`))).toEqual([
+      ["yaml"],
+      // The space in a file's name is quoted, and breaks the list in two here.
+      ["config", "kube\\", "kubes/"],
+      [],
+    ]);
+  });
+});
+
+describe("fish", () => {
+  test.for(LINES)("%s", async ([line, offers], context) => {
+    needs("fish", context);
+    expect((await offersOfFish(line)).sort()).toEqual(offers);
+  });
+
+  test("completes files only for options that take a file", async (context) => {
+    needs("fish", context);
+    expect(await offersOfFish("pipe-scaling admin key list --kubeconfig kub")).toEqual([
+      "kube config",
+      "kubes/",
+    ]);
+    expect(await offersOfFish("pipe-scaling admin key list --namespace kub")).toEqual([]);
+  });
+});
+
+test.each(SHELLS)("the script for %s is what the program prints", async (shell) => {
+  const { code, out, err } = await runInPipe(["completion", shell]);
+  expect({ code, err }).toEqual({ code: 0, err: "" });
+  expect(out).toBe(readFileSync(script(shell), "utf8"));
+});
+
+test("completes every command with its flags", () => {
+  for (const { words, command } of allCommands(COMMANDS.commands)) {
+    const lines = candidateLines(COMMANDS.commands, [...words.split(" "), "--"]);
+    const flags = command.options.flatMap(({ flag }) => flag ?? []);
+    expect(lines.map((line) => line.split("\t")[0])).toEqual([...flags, "--help"]);
+  }
+});

@@ -1,0 +1,244 @@
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import type { Access } from "../../../../src/cli/customer/access.ts";
+import { ApiClient } from "../../../../src/cli/customer/client.ts";
+import { NoResponse } from "../../../../src/cli/customer/errors.ts";
+import { nothing, organizations } from "../../../../src/cli/customer/responses.ts";
+import type { ApiRequest, RawResponse } from "../../../../src/cli/customer/transport.ts";
+import { Interruption } from "../../../../src/cli/io.ts";
+import { done, type FakeResponse, REQUEST_ID, refused } from "../../../support/fakes/fake-http-server.ts";
+
+const ACCESS: Access = {
+  url: "https://api.example.com",
+  authorization: "Basic secret",
+  keySuffix: "x7Qd",
+  ca: undefined,
+  profile: "prod",
+};
+const GET: ApiRequest = { method: "GET", path: "/v1/organizations" };
+const GET_SERVICE: ApiRequest = { method: "GET", path: "/v1/organizations/o/services/s/pipesCdcScaling" };
+const PATCH: ApiRequest = { method: "PATCH", path: "/v1/x", body: {} };
+
+function raw({ status = 200, headers = {}, body }: FakeResponse): RawResponse {
+  const lower = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
+  const text = typeof body === "string" ? body : JSON.stringify(body);
+  return {
+    status,
+    headers: { "content-type": "application/json", ...Object.fromEntries(lower) },
+    text,
+  };
+}
+
+/** A client of an API that gives these answers, one after the other, and then the last of them again. */
+function clientOf(answers: readonly (FakeResponse | Error)[], signal = new AbortController().signal) {
+  const told: string[] = [];
+  const waits: number[] = [];
+  let sent = 0;
+  const api = new ApiClient({
+    access: ACCESS,
+    transport: {
+      async send() {
+        const answer = answers[Math.min(sent, answers.length - 1)];
+        sent += 1;
+        if (answer === undefined || answer instanceof Error) throw answer;
+        return raw(answer);
+      },
+    },
+    tell: (sentence) => told.push(sentence),
+    async wait(ms) {
+      waits.push(ms);
+      signal.throwIfAborted();
+    },
+    signal,
+  });
+  return { api, told, waits, sent: () => sent };
+}
+
+const anything = z.unknown();
+
+async function messageOf(asking: Promise<unknown>): Promise<string> {
+  return await asking.then(
+    () => "it was answered",
+    (error: unknown) => (error instanceof Error ? error.message : String(error)),
+  );
+}
+
+describe("a request with the response 200", () => {
+  test("returns the result and the request id", async () => {
+    const { api } = clientOf([
+      done([{ id: "o", name: "Acme", createdAt: "2026-01-31T12:00:00.000Z", x: 1 }]),
+    ]);
+    expect(await api.request(GET, organizations)).toEqual({
+      requestId: REQUEST_ID,
+      result: [{ id: "o", name: "Acme", createdAt: "2026-01-31T12:00:00.000Z", x: 1 }],
+      restMs: 0,
+    });
+  });
+
+  test("may have no result", async () => {
+    const { api } = clientOf([{ body: { requestId: REQUEST_ID, status: 200 } }]);
+    expect(await api.request({ method: "DELETE", path: "/v1/x" }, nothing)).toMatchObject({
+      result: undefined,
+    });
+  });
+
+  test.each([
+    [{ "X-RateLimit-Remaining": "5", "X-RateLimit-Reset": "5" }, 0],
+    [{ "X-RateLimit-Remaining": "1", "X-RateLimit-Reset": "9" }, 9000],
+    [{}, 0],
+  ])("returns with the headers %j a pause of %i ms", async (headers, restMs) => {
+    const { api } = clientOf([done([], headers)]);
+    expect((await api.requestOnce(GET, organizations)).restMs).toBe(restMs);
+  });
+});
+
+describe("the retry of a request", () => {
+  test.each([
+    ["429 with Retry-After", GET, refused(429, "Too many.", { "Retry-After": "3" }), 3000],
+    ["429 with X-RateLimit-Reset alone", GET, refused(429, "Too many.", { "X-RateLimit-Reset": "7" }), 7000],
+    ["429 to a write", PATCH, refused(429, "Too many.", { "Retry-After": "1" }), 1000],
+    ["503 to a read", GET, refused(503, "Not now.", { "Retry-After": "2" }), 2000],
+    ["503 to a write", PATCH, refused(503, "Not now.", { "Retry-After": "2" }), 2000],
+    ["503 with a date", GET, refused(503, "Not now.", { "Retry-After": "Fri, 31 Dec 1999" }), 5000],
+    ["a gateway's 502", GET, { status: 502, body: "<html>" }, 5000],
+  ])("happens after a reported wait, and succeeds: %s", async (_, request, answer, waitMs) => {
+    const { api, told, waits } = clientOf([answer, answer, done(1)]);
+    expect((await api.request(request, anything)).result).toBe(1);
+    expect(waits).toEqual([waitMs, waitMs]);
+    expect(told[0]).toMatch(new RegExp(` Trying again in ${waitMs / 1000} s\\.$`));
+  });
+
+  test("stops after five attempts, or if it would take more than a minute", async () => {
+    const soon = clientOf([refused(503, "Not now.", { "Retry-After": "1" })]);
+    expect(await messageOf(soon.api.request(GET, anything))).toContain("Not now. (status 503");
+    expect([soon.sent(), soon.waits]).toEqual([5, [1000, 1000, 1000, 1000]]);
+    const late = clientOf([refused(429, "Too many.", { "Retry-After": "40" })]);
+    expect(await messageOf(late.api.request(GET, anything))).toContain("Too many.");
+    expect(late.waits).toEqual([40_000]);
+    const tooLate = clientOf([refused(429, "Too many.", { "Retry-After": "86400" })]);
+    expect(await messageOf(tooLate.api.request(GET, anything))).toContain("Too many.");
+    expect(tooLate.sent()).toBe(1);
+  });
+
+  test.each([
+    ["400", refused(400, "No.")],
+    ["401", refused(401, "No.")],
+    ["409", refused(409, "No.")],
+    ["500", refused(500, "Oh.", { "Retry-After": "1" })],
+    ["no response", new NoResponse("It is gone.")],
+  ])("does not happen for %s", async (_, answer) => {
+    const { api, sent } = clientOf([answer]);
+    await expect(api.request(PATCH, anything)).rejects.toThrow();
+    expect(sent()).toBe(1);
+  });
+
+  test("does not happen after an interrupt", async () => {
+    const stop = new AbortController();
+    const { api, sent } = clientOf([refused(503, "Not now.")], stop.signal);
+    const asking = api.request(GET, anything);
+    stop.abort(new Interruption("SIGINT", 130));
+    await expect(asking).rejects.toBe(stop.signal.reason);
+    await expect(api.request(GET, anything)).rejects.toBe(stop.signal.reason);
+    expect(sent()).toBe(1);
+  });
+});
+
+test("a write in progress is not interrupted, and its response is reported", async () => {
+  const stop = new AbortController();
+  const told: string[] = [];
+  const api = new ApiClient({
+    access: ACCESS,
+    transport: {
+      async send(_, signal) {
+        stop.abort(new Interruption("SIGINT", 130));
+        expect(signal).toBeUndefined();
+        return raw(done(1));
+      },
+    },
+    tell: (sentence) => told.push(sentence),
+    wait: async () => undefined,
+    signal: stop.signal,
+  });
+  expect((await api.request(PATCH, anything)).result).toBe(1);
+  expect(told).toEqual(["Waiting for the response to the change. Ctrl-C again leaves it unknown."]);
+});
+
+describe("the error message for", () => {
+  const ID = `request ${REQUEST_ID}`;
+
+  test("401 says what may be wrong with the key, and identifies the key without its id", async () => {
+    const { api } = clientOf([refused(401, "Authentication failed.")]);
+    expect(await messageOf(api.request(GET, anything))).toBe(
+      `https://api.example.com does not accept the key that ends in x7Qd of the profile prod: it is unknown, disabled or expired, or its secret is wrong. Check the address, ask an admin of the organization for the state of the key (\`pipe-scaling keys\`), or set another secret with \`pipe-scaling profile set\`. (status 401, ${ID})`,
+    );
+  });
+
+  test.each([
+    [
+      403,
+      GET,
+      "The roles of this key do not allow this operation.",
+      `The roles of this key do not allow this operation. The roles and the ipAccessList of the key decide this: \`pipe-scaling keys --profile prod\` shows both. (status 403, ${ID})`,
+    ],
+    [
+      404,
+      GET,
+      "There is no such organization.",
+      `There is no such organization. Check the address and the id: \`pipe-scaling organizations --profile prod\` shows the organization of the key. (status 404, ${ID})`,
+    ],
+    [
+      404,
+      GET_SERVICE,
+      "There is no such service in this organization.",
+      `There is no such service in this organization. Check the id: \`pipe-scaling services --profile prod\` lists the services, and \`pipe-scaling organizations --profile prod\` shows the organization of the key. (status 404, ${ID})`,
+    ],
+    [
+      404,
+      GET,
+      "There is nothing at this path.",
+      `There is nothing at this path. Check the address and the id: \`pipe-scaling organizations --profile prod\` shows the organization of the key. (status 404, ${ID})`,
+    ],
+    [400, PATCH, "The size is too large.", `The size is too large. (status 400, ${ID})`],
+    [
+      500,
+      PATCH,
+      "Something went wrong on our side.",
+      `Something went wrong on our side. It is not known whether the change was made; it is safe to repeat the command. (status 500, ${ID})`,
+    ],
+    [500, GET, "Something went wrong on our side.", `Something went wrong on our side. (status 500, ${ID})`],
+  ])("%i is that of the API, with the next step", async (status, request, said, sentence) => {
+    const { api } = clientOf([refused(status, said)]);
+    expect(await messageOf(api.request(request, anything))).toBe(sentence);
+  });
+
+  test("a server's message contains no control codes", async () => {
+    const { api } = clientOf([refused(400, "\u001b[2Jred\u0007\n", { "X-Request-Id": "\u001b]0;a" })]);
+    expect(await messageOf(api.request(GET, anything))).not.toMatch(/\p{Cc}/u);
+  });
+
+  test.each([
+    ["an HTML page", { body: "<html>" }, "(status 200, application/json)"],
+    ["other JSON", { body: { hello: 1 } }, "(status 200"],
+    ["a 404 page", { status: 404, body: "<html>", headers: { "Content-Type": "text/html" } }, "text/html"],
+    ["the error of another server", { status: 403, body: { message: "no" } }, "(status 403"],
+    [
+      "a redirect",
+      { status: 301, body: "", headers: { Location: "https://api.example.com/login" } },
+      'to "https://api.example.com/login"',
+    ],
+  ])("%s says that the server is not this API", async (_, answer: FakeResponse, part) => {
+    const { api } = clientOf([answer]);
+    const message = await messageOf(api.request(GET, anything));
+    expect(message).toMatch(
+      /^The server at https:\/\/api\.example\.com is not this API \(status .*\): give the address of the API without \/v1\.$/,
+    );
+    expect(message).toContain(part);
+  });
+
+  test("an unexpected result says that the API has another version, and names the field", async () => {
+    const { api } = clientOf([done([{ id: 5, name: "a", createdAt: "" }])]);
+    expect(await messageOf(api.request(GET, organizations))).toMatch(
+      /does not match this version of pipe-scaling: result\.0\.id: .*expected string.*\. Use the version of the API\. \(request /,
+    );
+  });
+});

@@ -1,0 +1,541 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { COMMANDS } from "../../../../src/all-commands.ts";
+import { ProfileFile, profilePath } from "../../../../src/cli/customer/profile-file.ts";
+import { Interruption } from "../../../../src/cli/io.ts";
+import { runProgram } from "../../../../src/cli/program.ts";
+import {
+  done,
+  type FakeHttpServer,
+  type FakeResponse,
+  REQUEST_ID,
+  type ReceivedRequest,
+  refused,
+  startFakeHttpServer,
+} from "../../../support/fakes/fake-http-server.ts";
+import { fakeIo } from "../../../support/fakes/fake-io.ts";
+import { certificatePair } from "../../../support/fixtures/certificate.ts";
+import { basic } from "../../../support/fixtures/records.ts";
+
+const ORGANIZATION = "6f1c2a54-9d0b-4c53-8a42-0f8f6b1d2c11";
+const SERVICE = "01234567-89ab-4cde-8f01-23456789abcd";
+const OWN = { id: ORGANIZATION, name: "Acme", createdAt: "2026-01-31T12:00:00.000Z", byocConfig: [] };
+const BASE = `/v1/organizations/${ORGANIZATION}`;
+const SCALING = `${BASE}/services/${SERVICE}/pipesCdcScaling`;
+
+let home: string;
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), "pipe-scaling-http-"));
+  onTestFinished(() => rmSync(home, { recursive: true }));
+});
+
+type Operations = Readonly<Record<string, FakeResponse | ((request: ReceivedRequest) => FakeResponse)>>;
+
+/** An API with the organization, and with these operations beside it: `GET /v1/x`. */
+function apiWith(operations: Operations = {}): Promise<FakeHttpServer> {
+  return startFakeHttpServer((request) => {
+    const { method, path } = request;
+    const answer = operations[`${method} ${path}`];
+    if (answer !== undefined) return typeof answer === "function" ? answer(request) : answer;
+    if (path === "/v1/organizations") return done([OWN]);
+    return refused(404, "There is nothing at this path.");
+  });
+}
+
+interface RunOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  /** The input typed at the terminal; without it there is no terminal. */
+  readonly answers?: readonly string[];
+  readonly signal?: AbortSignal;
+}
+
+async function run(
+  api: FakeHttpServer | undefined,
+  words: string,
+  { env, answers, signal }: RunOptions = {},
+) {
+  const access = api && {
+    PIPE_SCALING_API_URL: api.url,
+    PIPE_SCALING_KEY_ID: "key1",
+    PIPE_SCALING_KEY_SECRET: "tops3cret",
+  };
+  const io = fakeIo({
+    env: { XDG_CONFIG_HOME: home, ...access, ...env },
+    ...(answers ? { answers, input: true } : {}),
+    ...(signal ? { signal } : {}),
+  });
+  const code = await runProgram(COMMANDS, words.split(" "), io);
+  return { code, ...io.written };
+}
+
+function writes({ requests }: FakeHttpServer): ReceivedRequest[] {
+  return requests.filter(({ method }) => method !== "GET");
+}
+
+describe("organizations", () => {
+  test("shows the key's organization, authenticated with HTTP Basic", async () => {
+    const api = await apiWith();
+    expect(await run(api, "organizations")).toEqual({
+      code: 0,
+      out: `ID                                    NAME  CREATED AT\n${ORGANIZATION}  Acme  2026-01-31T12:00:00.000Z\n`,
+      err: "",
+    });
+    expect(api.requests).toMatchObject([
+      { path: "/v1/organizations", authorization: basic("key1", "tops3cret") },
+    ]);
+    expect(JSON.parse((await run(api, "organizations --output json")).out)).toEqual([OWN]);
+    expect((await run(api, "organizations --output yaml")).out).toContain(
+      `- id: ${ORGANIZATION}\n  name: Acme\n`,
+    );
+  });
+});
+
+describe("services", () => {
+  const SERVICES = [
+    { id: ORGANIZATION, name: "Billing" },
+    { id: SERVICE, name: "orders" },
+  ];
+  const PATH = `${BASE}/services`;
+
+  test("lists the services of the organization that the key belongs to or that is given", async () => {
+    const api = await apiWith({ [`GET ${PATH}`]: done(SERVICES) });
+    expect(await run(api, "services")).toEqual({
+      code: 0,
+      out: `ID                                    NAME\n${ORGANIZATION}  Billing\n${SERVICE}  orders\n`,
+      err: "",
+    });
+    const json = await run(api, `services --organization ${ORGANIZATION} --output json`);
+    expect(JSON.parse(json.out)).toEqual(SERVICES);
+    expect(api.requests.map(({ path }) => path)).toEqual(["/v1/organizations", PATH, PATH]);
+    expect((await run(api, "services --output yaml")).out).toContain(`- id: ${SERVICE}\n  name: orders\n`);
+  });
+
+  test("passes fields of a later API version on to programs", async () => {
+    const later = [{ id: SERVICE, name: "orders", region: "eu" }];
+    const api = await apiWith({ [`GET ${PATH}`]: done(later) });
+    expect(JSON.parse((await run(api, "services --output json")).out)).toEqual(later);
+  });
+
+  test("names the command that shows the key's organization after a 404", async () => {
+    const api = await apiWith({ [`GET ${PATH}`]: refused(404, "There is no such organization.") });
+    const { code, out, err } = await run(api, `services --organization ${ORGANIZATION}`);
+    expect({ code, out }).toEqual({ code: 1, out: "" });
+    expect(err).toContain("`pipe-scaling organizations` shows the organization of the key");
+  });
+});
+
+describe("keys", () => {
+  const KEY = {
+    id: SERVICE,
+    name: "ci",
+    state: "enabled",
+    roles: ["admin", "developer"],
+    createdAt: "2026-01-31T12:00:00.000Z",
+    keySuffix: "x7Qd",
+    ipAccessList: [{ description: "office", source: "203.0.113.0/24" }],
+  };
+
+  test("lists the keys of the organization that the key belongs to or that is given", async () => {
+    const api = await apiWith({ [`GET ${BASE}/keys`]: done([KEY]) });
+    const { out } = await run(api, "keys");
+    expect(out).toBe(
+      "NAME  KEY SUFFIX  STATE    ROLES            CREATED AT                EXPIRE AT  USED AT  ALLOW FROM\n" +
+        "ci    x7Qd        enabled  admin,developer  2026-01-31T12:00:00.000Z  -          -        203.0.113.0/24\n",
+    );
+    expect(JSON.parse((await run(api, `keys --organization ${ORGANIZATION} --output json`)).out)).toEqual([
+      KEY,
+    ]);
+    expect(api.requests.map(({ path }) => path)).toEqual([
+      "/v1/organizations",
+      `${BASE}/keys`,
+      `${BASE}/keys`,
+    ]);
+  });
+
+  test("fails if the organization of the key has no record", async () => {
+    const api = await apiWith({ "GET /v1/organizations": done([]) });
+    const { code, err } = await run(api, "keys");
+    expect(err).toContain(
+      `${api.url} has no record of the organization of the key that ends in key1: ask its operator.`,
+    );
+    expect(code).toBe(1);
+  });
+});
+
+describe("backup", () => {
+  const path = `${BASE}/services/${SERVICE}/backupConfiguration`;
+  const settings = { backupPeriodInHours: 24, backupRetentionPeriodInHours: 72, backupStartTime: "2:00" };
+
+  test("get prints the settings", async () => {
+    const api = await apiWith({ [`GET ${path}`]: done(settings) });
+    expect((await run(api, `backup get ${SERVICE.toUpperCase()}`)).out).toBe(
+      "BACKUP PERIOD IN HOURS            24\nBACKUP RETENTION PERIOD IN HOURS  72\nBACKUP START TIME                 2:00\n",
+    );
+  });
+
+  test.each([
+    ["--period 12", { backupPeriodInHours: 12 }],
+    ["--retention 72 --start-time 2:00", { backupRetentionPeriodInHours: 72, backupStartTime: "2:00" }],
+    [
+      "--period default --retention default --start-time default",
+      { backupPeriodInHours: null, backupRetentionPeriodInHours: null, backupStartTime: null },
+    ],
+  ])("set %s sends only these fields", async (flags, body) => {
+    const api = await apiWith({ [`PATCH ${path}`]: done(settings) });
+    const { code, out } = await run(api, `backup set ${SERVICE} ${flags} --output json`);
+    expect([code, JSON.parse(out)]).toEqual([0, settings]);
+    expect(writes(api)).toMatchObject([{ path, body, contentType: "application/json; charset=utf-8" }]);
+  });
+
+  test.each([
+    ["", "There is nothing to change: give --period, --retention or --start-time."],
+    ["--period 7", 'is "7", but it must be default, 6, 8, 12, 16, 20, 24, 36 or 48.'],
+    ["--retention 25", "but it must be default, or a number of hours from 24 to 1080 in steps of 24."],
+    ["--start-time 2:30", "but it must be default, or a full hour in UTC such as 2:00 or 14:00."],
+  ])("set %s is refused without a request", async (flags, sentence) => {
+    const api = await apiWith();
+    const { code, err } = await run(api, `backup set ${SERVICE} ${flags}`.trim());
+    expect(err).toContain(sentence);
+    expect([code, api.requests]).toEqual([2, []]);
+  });
+});
+
+describe("members remove", () => {
+  const path = `${BASE}/members/a%2Fb%20%C3%A9`;
+  const removed = { [`DELETE ${path}`]: { body: { requestId: REQUEST_ID, status: 200 } } };
+  const words = ["members", "remove", "a/b é"];
+
+  async function remove(api: FakeHttpServer, answers?: readonly string[], ...flags: string[]) {
+    const env = {
+      PIPE_SCALING_API_URL: api.url,
+      PIPE_SCALING_KEY_ID: "key1",
+      PIPE_SCALING_KEY_SECRET: "tops3cret",
+    };
+    const io = fakeIo({ env, ...(answers ? { answers, input: true } : {}) });
+    return { code: await runProgram(COMMANDS, [...words, ...flags], io), ...io.written };
+  }
+
+  test("asks first, and prints the removed member", async () => {
+    const api = await apiWith(removed);
+    expect(await remove(api, ["y"])).toEqual({
+      code: 0,
+      out: "",
+      err: `Remove the user "a/b é" from the organization Acme (${ORGANIZATION})? [y/N] Removed the user "a/b é" (request ${REQUEST_ID}).\n`,
+    });
+    expect(writes(api)).toMatchObject([{ method: "DELETE", path, body: undefined, contentType: undefined }]);
+  });
+
+  test("does nothing without confirmation", async () => {
+    const api = await apiWith(removed);
+    expect(await remove(api, ["n"])).toMatchObject({ code: 1 });
+    expect(await remove(api)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("give --yes to confirm"),
+    });
+    expect(writes(api)).toEqual([]);
+    expect(await remove(api, undefined, "--yes", "--organization", ORGANIZATION)).toMatchObject({ code: 0 });
+  });
+});
+
+describe("scaling set", () => {
+  const accepted = { [`PATCH ${SCALING}`]: done({ replicaCpuMillicores: 4000, replicaMemoryGb: 16 }) };
+
+  test.each(["--cores 4", "--memory-gb 16", "--cores 4 --memory-gb 16"])(
+    "%s requests CPU and memory",
+    async (flags) => {
+      const api = await apiWith(accepted);
+      const { code, out, err } = await run(api, `scaling set ${SERVICE} ${flags}`);
+      expect({ code, out }).toEqual({
+        code: 0,
+        out: `SERVICE     ${SERVICE}\nACCEPTED    4 cpu / 16 Gi\nREQUEST ID  ${REQUEST_ID}\n`,
+      });
+      expect(err).toContain(`pipe-scaling scaling get ${SERVICE} --watch`);
+      expect(writes(api)).toMatchObject([{ body: { replicaCpuMillicores: 4000, replicaMemoryGb: 16 } }]);
+    },
+  );
+
+  test("prints the accepted size for programs", async () => {
+    const { out } = await run(await apiWith(accepted), `scaling set ${SERVICE} --cores 4 --output json`);
+    expect(JSON.parse(out)).toEqual({
+      service: SERVICE,
+      replicaCpuMillicores: 4000,
+      replicaMemoryGb: 16,
+      requestId: REQUEST_ID,
+    });
+  });
+
+  test.each([
+    [`${SERVICE}`, "No size is given: give --cores or --memory-gb."],
+    [`${SERVICE} --cores 25`, 'is "25", but it must be a whole number from 1 to 24.'],
+    [`${SERVICE} --cores 0.5`, "but it must be a whole number from 1 to 24."],
+    [`${SERVICE} --memory-gb 6`, "but it must be a whole number from 4 to 96, a multiple of 4."],
+    [
+      `${SERVICE} --cores 4 --memory-gb 8`,
+      "--cores 4 goes with --memory-gb 16, and --memory-gb 8 with --cores 2: give one of the two.",
+    ],
+    [
+      "orders --cores 4",
+      '<service> is "orders", but it must be the UUID of a service (see `pipe-scaling services`).',
+    ],
+    ["--cores 4", "<service> is missing: id of the service (see `pipe-scaling services`)."],
+    [`${SERVICE} --cores 4 --timeout 5m`, "--timeout goes with --watch."],
+    [`${SERVICE} --cores 4 --key-secret x`, "Unknown option '--key-secret'"],
+  ])("%s is refused without a request, with 2", async (words, sentence) => {
+    const api = await apiWith(accepted);
+    const { code, err } = await run(api, `scaling set ${words}`);
+    expect(err).toContain(sentence);
+    expect([code, api.requests]).toEqual([2, []]);
+  });
+
+  test.each([
+    [400, "The size is above what the organization's tier allows."],
+    [409, "Scaling of this service is suspended."],
+    [403, "The roles of this key do not allow this operation."],
+    [404, "There is no such service in this organization."],
+  ])("ends with 1 and the API's message after the response %i", async (status, said) => {
+    const api = await apiWith({ [`PATCH ${SCALING}`]: refused(status, said) });
+    const { code, out, err } = await run(api, `scaling set ${SERVICE} --cores 4`);
+    expect({ code, out }).toEqual({ code: 1, out: "" });
+    expect(err).toContain(said);
+    expect(err).toContain(`(status ${status}, request ${REQUEST_ID})`);
+  });
+});
+
+const PROGRESS = {
+  state: "propagating",
+  reason: "Progressing",
+  message: "The size is being applied to the pipes, a few at a time.",
+  desired: { replicaCpuMillicores: 4000, replicaMemoryGb: 16, source: "Spec" },
+  effective: { replicaCpuMillicores: 1000, replicaMemoryGb: 4 },
+  pipes: { total: 3, updated: 1 },
+  failures: [],
+  requestId: REQUEST_ID,
+  startedAt: "2026-01-31T12:00:00.000Z",
+};
+const FAILED = {
+  ...PROGRESS,
+  state: "failed",
+  reason: "Refused",
+  message: "This size is not allowed for the pipe.",
+  failures: [
+    {
+      pipe: "orders",
+      reason: "Refused",
+      message: "This size is not allowed for the pipe.",
+      attempts: 2,
+      at: "2026-01-31T12:00:00.000Z",
+    },
+  ],
+};
+
+describe("scaling get", () => {
+  test("shows the progress", async () => {
+    const api = await apiWith({ [`GET ${SCALING}/progress`]: done(PROGRESS) });
+    expect(await run(api, `scaling get ${SERVICE}`)).toEqual({
+      code: 0,
+      err: "",
+      out: [
+        `SERVICE       ${SERVICE}`,
+        "STATE         propagating",
+        "REASON        Progressing",
+        "MESSAGE       The size is being applied to the pipes, a few at a time.",
+        "DESIRED       4 cpu / 16 Gi",
+        "SOURCE        Spec",
+        "EFFECTIVE     1 cpu / 4 Gi",
+        "PIPES         1/3",
+        `REQUEST ID    ${REQUEST_ID}`,
+        "STARTED AT    2026-01-31T12:00:00.000Z",
+        "COMPLETED AT  -",
+        "",
+      ].join("\n"),
+    });
+  });
+
+  test("names the failure, and ends with 3", async () => {
+    const api = await apiWith({ [`GET ${SCALING}/progress`]: done(FAILED) });
+    const { code, out } = await run(api, `scaling get ${SERVICE}`);
+    expect(out).toContain(
+      "\n\nPIPE    REASON   ATTEMPTS  AT                        MESSAGE\norders  Refused  2         2026-01-31T12:00:00.000Z  This size is not allowed for the pipe.\n",
+    );
+    expect(code).toBe(3);
+    const json = await run(api, `scaling get ${SERVICE} --output json`);
+    expect([json.code, JSON.parse(json.out)]).toEqual([3, { service: SERVICE, ...FAILED }]);
+  });
+});
+
+describe("--watch", () => {
+  const outcome = (progress: object) => ({
+    [`PATCH ${SCALING}`]: done({ replicaCpuMillicores: 4000, replicaMemoryGb: 16 }),
+    [`GET ${SCALING}/progress`]: done(progress),
+  });
+  const SCALED = { ...PROGRESS, state: "scaled", reason: "Scaled", message: "Every pipe runs the size." };
+
+  test.each([
+    ["scaled", SCALED, 0],
+    ["failed", FAILED, 3],
+    ["suspended", { ...PROGRESS, state: "suspended", reason: "Suspended", message: "It is suspended." }, 3],
+  ])("ends when it is %s", async (state, progress, expected) => {
+    const api = await apiWith(outcome(progress));
+    for (const words of [`scaling set ${SERVICE} --cores 4 --watch`, `scaling get ${SERVICE} --watch`]) {
+      const { code, out } = await run(api, words);
+      expect(out).toContain(`${state}, 1/3 pipes: ${progress.reason}: ${progress.message}`);
+      expect(code).toBe(expected);
+    }
+  });
+
+  test("prints only the outcome for programs", async () => {
+    const api = await apiWith(outcome(SCALED));
+    const { out, err } = await run(api, `scaling set ${SERVICE} --cores 4 --watch --output json`);
+    expect(JSON.parse(out)).toEqual({ service: SERVICE, ...SCALED });
+    expect(err).toContain(`Accepted: 4 cpu / 16 Gi (request ${REQUEST_ID}).\n`);
+    expect(err).toContain("scaled, 1/3 pipes: Scaled");
+  });
+
+  test("ends with 4 at its timeout and with 130 at Ctrl-C, and the rescale continues", async () => {
+    const stop = new AbortController();
+    const api = await apiWith({
+      ...outcome(PROGRESS),
+      [`GET ${SCALING}/progress`]: ({ path }) => {
+        setImmediate(() => stop.abort(new Interruption("SIGINT", 130)));
+        expect(path).toContain("progress");
+        return done(PROGRESS);
+      },
+    });
+    const interrupted = await run(api, `scaling set ${SERVICE} --cores 4 --watch`, { signal: stop.signal });
+    expect(interrupted.err).toMatch(
+      /The rescale goes on\. To watch it: pipe-scaling scaling get .* --watch\nInterrupted\.\n$/,
+    );
+    expect(interrupted.code).toBe(130);
+    const late = await run(await apiWith(outcome(PROGRESS)), `scaling get ${SERVICE} --watch --timeout 1s`);
+    expect(late.err).toContain("The watch timed out after 1 s; the rescale goes on.");
+    expect(late.code).toBe(4);
+  });
+});
+
+describe("the API and the key", () => {
+  async function keep(name: string, profile: object): Promise<void> {
+    const file = new ProfileFile(profilePath({ XDG_CONFIG_HOME: home }));
+    const added = { apiUrl: "", keyId: "kept", keySecret: "ofprofile", ...profile };
+    file.write({ current: name, byName: new Map([...file.read().byName, [name, added]]) });
+  }
+
+  test("are missing: the message says what to do, with 2", async () => {
+    const { code, err } = await run(undefined, "organizations");
+    expect(err).toContain(
+      "The address of the API or the key is missing: --api-url (or PIPE_SCALING_API_URL), --key-id (or PIPE_SCALING_KEY_ID), PIPE_SCALING_KEY_SECRET. Keep them in a profile with `pipe-scaling profile set NAME --api-url URL --key-id ID`, or give all three.",
+    );
+    expect(code).toBe(2);
+    const { err: partly } = await run(undefined, "organizations --api-url https://x --key-id a");
+    expect(partly).toContain("is missing: PIPE_SCALING_KEY_SECRET.");
+    const { err: named } = await run(undefined, "organizations --profile prod");
+    expect(named).toContain('There is no profile "prod". Create it with `pipe-scaling profile set prod');
+  });
+
+  test("come from the flags, then the environment, then the profile", async () => {
+    const [first, second, third] = await Promise.all([apiWith(), apiWith(), apiWith()]);
+    await keep("prod", { apiUrl: first.url });
+    expect((await run(undefined, "organizations")).code).toBe(0);
+    expect(first.requests).toMatchObject([{ authorization: basic("kept", "ofprofile") }]);
+    const env = { PIPE_SCALING_API_URL: second.url, PIPE_SCALING_KEY_SECRET: "ofenvironment" };
+    expect((await run(undefined, "organizations", { env })).code).toBe(0);
+    expect(second.requests).toMatchObject([{ authorization: basic("kept", "ofenvironment") }]);
+    const words = `organizations --api-url ${third.url} --key-id flag`;
+    expect((await run(undefined, words, { env })).code).toBe(0);
+    expect(third.requests).toMatchObject([{ authorization: basic("flag", "ofenvironment") }]);
+  });
+
+  test("come from another profile if one is named", async () => {
+    const api = await apiWith();
+    await keep("staging", { apiUrl: api.url });
+    await keep("prod", { apiUrl: "http://127.0.0.1:1" });
+    expect((await run(undefined, "organizations --profile staging")).code).toBe(0);
+    expect((await run(undefined, "organizations", { env: { PIPE_SCALING_PROFILE: "staging" } })).code).toBe(
+      0,
+    );
+    expect((await run(undefined, "organizations")).err).toContain(
+      "http://127.0.0.1:1 refused the connection",
+    );
+  });
+
+  test("are the same in suggested commands", async () => {
+    const size = { replicaCpuMillicores: 4000, replicaMemoryGb: 16 };
+    const api = await apiWith({
+      [`PATCH ${SCALING}`]: done(size),
+      [`GET ${BASE}/services/${SERVICE}/backupConfiguration`]: refused(404, "There is no such service."),
+    });
+    await keep("staging", { apiUrl: api.url });
+    await keep("prod", { apiUrl: "http://127.0.0.1:1" });
+    const { err } = await run(undefined, `scaling set ${SERVICE} --cores 4 --profile staging`);
+    expect(err).toContain(`To watch it: pipe-scaling scaling get ${SERVICE} --watch --profile staging`);
+    const { err: unknown } = await run(undefined, `backup get ${SERVICE} --profile staging`);
+    expect(unknown).toContain("`pipe-scaling services --profile staging` lists");
+  });
+
+  test("are never combined from the profile's secret and another key's id", async () => {
+    const api = await apiWith();
+    await keep("prod", { apiUrl: api.url });
+    const { code, err } = await run(undefined, "organizations --key-id another");
+    expect(err).toContain(
+      "--key-id (or PIPE_SCALING_KEY_ID) is not the key of the profile: set PIPE_SCALING_KEY_SECRET, too.",
+    );
+    expect([code, api.requests]).toEqual([2, []]);
+    expect((await run(undefined, "organizations --key-id kept")).code).toBe(0);
+  });
+
+  test("use plain HTTP to another machine only with a flag, or with a profile that allows it", async () => {
+    const { code, err } = await run(undefined, "organizations --api-url http://api.invalid --key-id a", {
+      env: { PIPE_SCALING_KEY_SECRET: "s" },
+    });
+    expect(err).toContain("http://api.invalid is plain HTTP to another machine");
+    expect(code).toBe(2);
+    await keep("prod", { apiUrl: "http://api.invalid", insecureHttp: "true" });
+    expect((await run(undefined, "organizations")).err).toContain("The host api.invalid cannot be resolved");
+    expect((await run(undefined, "organizations --api-url http://other.invalid")).err).toContain(
+      "http://other.invalid is plain HTTP to another machine",
+    );
+  });
+
+  test("are used with the certificate of the flag or the profile", async () => {
+    const pair = certificatePair("api");
+    const api = await startFakeHttpServer(() => done([OWN]), pair);
+    const ca = join(home, "ca.pem");
+    writeFileSync(ca, pair.cert);
+    await keep("prod", { apiUrl: api.url });
+    expect((await run(undefined, "organizations")).err).toContain("is not signed by a trusted authority");
+    expect((await run(undefined, `organizations --ca-file ${ca}`)).code).toBe(0);
+    await keep("prod", { apiUrl: api.url, caFile: ca });
+    expect((await run(undefined, "organizations")).code).toBe(0);
+    rmSync(ca);
+    expect(await run(undefined, "organizations")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining(`The certificate file ${ca} cannot be used`),
+    });
+  });
+
+  test("never appear in a message with the secret", async () => {
+    const env = { PIPE_SCALING_KEY_SECRET: "tops3cret with blanks" };
+    const { code, err } = await run(undefined, "organizations --api-url https://x --key-id a", { env });
+    expect(err).toContain("PIPE_SCALING_KEY_SECRET is invalid: it must be the secret of a key");
+    expect(err).not.toContain("tops3cret");
+    expect(code).toBe(2);
+  });
+});
+
+test("a command waits for as long as the API asks, and prints that it waits", async () => {
+  let asked = 0;
+  const api = await apiWith({
+    "GET /v1/organizations": () => {
+      asked += 1;
+      return asked === 1
+        ? refused(429, "Too many requests with this key: try again in 1 s.", { "Retry-After": "1" })
+        : done([OWN]);
+    },
+  });
+  const { code, err } = await run(api, "organizations");
+  expect(err).toBe(
+    `Too many requests with this key: try again in 1 s. (status 429, request ${REQUEST_ID}) Trying again in 1 s.\n`,
+  );
+  expect(code).toBe(0);
+});

@@ -1,0 +1,301 @@
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { COMMANDS } from "../../../../src/all-commands.ts";
+import { ProfileFile, profilePath } from "../../../../src/cli/customer/profile-file.ts";
+import { runProgram } from "../../../../src/cli/program.ts";
+import { fakeIo } from "../../../support/fakes/fake-io.ts";
+import { certificatePair } from "../../../support/fixtures/certificate.ts";
+
+const SECRET = "tops3cret-1e5";
+const PROD = "--api-url https://api.example.com --key-id abcdefghijklmnopx7Qd";
+
+let home: string;
+let path: string;
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), "pipe-scaling-profile-"));
+  path = join(home, "pipe-scaling", "profiles.yaml");
+  onTestFinished(() => rmSync(home, { recursive: true }));
+});
+
+/** Runs a command; the answers are what a person types at the terminal, without which there is none. */
+async function run(words: string, answers?: readonly string[], env: Record<string, string> = {}) {
+  const io = fakeIo({
+    env: { XDG_CONFIG_HOME: home, ...env },
+    ...(answers ? { answers, input: true } : {}),
+  });
+  const code = await runProgram(COMMANDS, words.split(" "), io);
+  return { code, ...io.written };
+}
+
+/** Fails the test where the command does. */
+async function done(words: string, answers?: readonly string[], env?: Record<string, string>) {
+  const { code, out, err } = await run(words, answers, env);
+  expect(code, err).toBe(0);
+  return { out, err };
+}
+
+function mode(of: string): string {
+  return (statSync(of).mode & 0o777).toString(8);
+}
+
+describe("profile set", () => {
+  test("asks for the secret, and stores it in a file that only its owner can read", async () => {
+    const { out, err } = await done(`profile set prod ${PROD}`, [SECRET]);
+    expect(err).toBe(
+      `Secret of the key that ends in x7Qd: Saved the profile prod in ${path}. It is in use.\n`,
+    );
+    expect(out).toBe("");
+    expect([mode(path), mode(dirname(path))]).toEqual(["600", "700"]);
+    expect(readdirSync(dirname(path))).toEqual(["profiles.yaml"]);
+    expect(new ProfileFile(path).read()).toEqual({
+      current: "prod",
+      byName: new Map([
+        ["prod", { apiUrl: "https://api.example.com", keyId: "abcdefghijklmnopx7Qd", keySecret: SECRET }],
+      ]),
+    });
+  });
+
+  test.each([
+    ["a file", (file: string) => `--key-secret-file ${file}`, undefined, {}],
+    ["standard input", () => "--key-secret-file -", [SECRET], {}],
+    ["the variable", () => "", undefined, { PIPE_SCALING_KEY_SECRET: SECRET }],
+  ])("takes the secret from %s", async (_, flags, answers, env) => {
+    const file = join(home, "secret");
+    writeFileSync(file, `${SECRET}\n`);
+    await done(`profile set prod ${PROD} ${flags(file)}`.trim(), answers, env);
+    expect(new ProfileFile(path).read().byName.get("prod")?.keySecret).toBe(SECRET);
+  });
+
+  test("does not show the secret that is typed at a terminal for standard input", async () => {
+    const { err } = await done(`profile set prod ${PROD} --key-secret-file -`, [SECRET]);
+    expect(err).toContain("Secret of the key that ends in x7Qd: ");
+  });
+
+  test("changes the given fields and the secret", async () => {
+    const ca = join(home, "ca.pem");
+    writeFileSync(ca, certificatePair("ca").cert);
+    await done(`profile set prod ${PROD} --ca-file ${ca}`, [SECRET]);
+    await done("profile set prod", ["another"]);
+    expect(new ProfileFile(path).read().byName.get("prod")).toEqual({
+      apiUrl: "https://api.example.com",
+      keyId: "abcdefghijklmnopx7Qd",
+      keySecret: "another",
+      caFile: ca,
+    });
+    await done("profile set prod --api-url http://localhost:8080/base/ --key-id otherkey", ["third"]);
+    expect(new ProfileFile(path).read().byName.get("prod")).toMatchObject({
+      apiUrl: "http://localhost:8080/base",
+      keyId: "otherkey",
+    });
+  });
+
+  test("does not change which profile is in use", async () => {
+    await done(`profile set prod ${PROD}`, [SECRET]);
+    const { err } = await done(`profile set staging ${PROD}`, [SECRET]);
+    expect(err).toContain(
+      "Use it with --profile staging, or by default after `pipe-scaling profile use staging`.",
+    );
+    expect(new ProfileFile(path).read().current).toBe("prod");
+  });
+
+  test("replaces the file that a link leads to, not the link", async () => {
+    const real = join(home, "real.yaml");
+    mkdirSync(dirname(path));
+    writeFileSync(real, "profiles: {}\n", { mode: 0o600 });
+    symlinkSync(real, path);
+    await done(`profile set prod ${PROD}`, [SECRET]);
+    expect(readFileSync(real, "utf8")).toContain(SECRET);
+    expect(mode(real)).toBe("600");
+  });
+
+  test("fails without a terminal with 2 and the alternatives, and writes nothing", async () => {
+    const { code, out, err } = await run(`profile set prod ${PROD}`);
+    expect({ code, out }).toEqual({ code: 2, out: "" });
+    expect(err).toContain(
+      "The secret of the key is missing, and standard input is not a terminal: give --key-secret-file FILE (- is standard input), or set PIPE_SCALING_KEY_SECRET.",
+    );
+    expect(readdirSync(home)).toEqual([]);
+  });
+
+  test.each([
+    ["profile set prod --key-id a", "The profile prod is new: give both --api-url", 2],
+    ["profile set a/b --api-url https://x --key-id a", '<name> is "a/b", but it must be a name', 2],
+    ["profile set __proto__ --api-url https://x --key-id a", "but it must be a name", 2],
+    [
+      "profile set prod --api-url https://x/v1 --key-id a",
+      '--api-url (or PIPE_SCALING_API_URL) is "https://x/v1", but it must be the address of an API',
+      2,
+    ],
+    ["profile set prod --api-url https://me:pw@x --key-id a", "without a user", 2],
+    ["profile set prod --api-url ftp://x --key-id a", "but it must be the address of an API", 2],
+    ["profile set prod --api-url https://x --key-id a:b", "but it must be the id of a key", 2],
+    [
+      "profile set prod --api-url http://api.example.com --key-id a",
+      "http://api.example.com is plain HTTP to another machine, so everybody on the way could read the key: use https://, or allow it with --insecure-http",
+      2,
+    ],
+    ["profile set prod --api-url http://[::2]:80 --key-id a", "plain HTTP to another machine", 2],
+    [
+      "profile set prod --api-url https://x --key-id a --ca-file /etc/hostname",
+      "The certificate file /etc/hostname cannot be used, it must be in PEM:",
+      1,
+    ],
+    [
+      "profile set prod --api-url https://x --key-id a --key-secret-file /no/such",
+      "The file of --key-secret-file cannot be read: ENOENT",
+      1,
+    ],
+  ])("refuses with a message: %s", async (words, sentence, expected) => {
+    const { code, err } = await run(words, [SECRET]);
+    expect(err).toContain(sentence);
+    expect(code).toBe(expected);
+    expect(readdirSync(home)).toEqual([]);
+  });
+
+  test.each(["", "two words", "tab\tbed"])("refuses the secret %j, and does not print it", async (typed) => {
+    const { code, err } = await run(`profile set prod ${PROD}`, [typed]);
+    expect(code).toBe(1);
+    expect(err).toContain("This is not the secret of a key: it must be the secret of a key, on one line");
+    if (typed) expect(err).not.toContain(typed);
+  });
+
+  test.each(["http://127.0.0.1:8080", "http://localhost", "http://[::1]:80"])(
+    "accepts %s without a warning",
+    async (url) => {
+      await done(`profile set local --api-url ${url} --key-id a`, [SECRET]);
+    },
+  );
+
+  test("allows plain HTTP only for the address that --insecure-http was given for", async () => {
+    await done("profile set prod --api-url http://one.example --key-id a --insecure-http", [SECRET]);
+    await done("profile set prod", [SECRET]);
+    expect((await run("profile set prod --api-url http://two.example", [SECRET])).code).toBe(2);
+  });
+});
+
+describe("profiles", () => {
+  beforeEach(async () => {
+    await done(`profile set prod ${PROD}`, [SECRET]);
+    await done("profile set staging --api-url https://staging.example.com --key-id keyofstaging", [SECRET]);
+  });
+
+  test("are listed without their secrets and the ids of their keys", async () => {
+    const { out } = await done("profile list");
+    expect(out).toBe(
+      [
+        "NAME     IN USE  API URL                      KEY SUFFIX  CA FILE",
+        "prod     true    https://api.example.com      x7Qd        -",
+        "staging  false   https://staging.example.com  ging        -",
+        "",
+      ].join("\n"),
+    );
+    for (const format of ["json", "yaml"]) {
+      const { out: data } = await done(`profile list --output ${format}`);
+      expect(data).not.toMatch(/tops3cret|abcdef|keyofstaging/);
+      expect(data).toContain("x7Qd");
+    }
+  });
+
+  test("are selected with use and deleted with remove", async () => {
+    expect((await done("profile use staging")).err).toBe("The profile staging is in use.\n");
+    expect((await done("profile remove staging", ["y"])).err).toBe(
+      "Remove the profile staging with its secret? [y/N] Removed the profile staging.\n",
+    );
+    const { current, byName } = new ProfileFile(path).read();
+    expect([current, ...byName.keys()]).toEqual([undefined, "prod"]);
+    const { code, err } = await run("organizations");
+    expect(code).toBe(2);
+    expect(err).toContain(
+      "No profile is in use: name one with --profile, or choose one with `pipe-scaling profile use NAME`. Profiles: prod.",
+    );
+    await done("profile remove prod --yes");
+  });
+
+  test("are not removed without confirmation", async () => {
+    expect(await run("profile remove prod", ["n"])).toMatchObject({ code: 1 });
+    const unasked = await run("profile remove prod");
+    expect(unasked.code).toBe(2);
+    expect(unasked.err).toContain("give --yes to confirm");
+    expect([...new ProfileFile(path).read().byName.keys()]).toEqual(["prod", "staging"]);
+  });
+
+  test.each(["profile use nine", "profile remove nine --yes", "keys --profile nine"])(
+    "are listed in the error for an unknown name, with 2: %s",
+    async (words) => {
+      const { code, err } = await run(words);
+      expect(err).toContain('There is no profile "nine". Profiles: prod, staging.');
+      expect(code).toBe(2);
+    },
+  );
+
+  test.each(["640", "604", "620"])(
+    "are refused while the file has mode %s, with the command that corrects it",
+    async (octal) => {
+      chmodSync(path, Number.parseInt(octal, 8));
+      for (const words of ["organizations", "profile list", "profile set prod"]) {
+        const { code, err } = await run(words, [SECRET]);
+        expect(err).toContain(
+          `The profile file ${path} has secrets, and others can read or change it (mode 0${octal}): run \`chmod 600 ${path}\``,
+        );
+        expect(code).toBe(1);
+      }
+      expect(mode(path)).toBe(octal);
+    },
+  );
+
+  test.each([
+    ["profiles: [", "is not YAML"],
+    [`profiles: {prod: {apiUrl: x, keyId: a, keySecret: ${SECRET}}}`, "profiles.prod.apiUrl: it must be"],
+    [`profiles: {prod: {keySecret: ${SECRET}, keySecrett: ${SECRET}}}`, "keySecrett"],
+    [`- ${SECRET}`, "expected object"],
+  ])(
+    "lead to an error with the position and without the contents if they are malformed: %s",
+    async (text, where) => {
+      writeFileSync(path, text);
+      const { code, err } = await run("organizations");
+      expect(err).toContain(`The profile file ${path} is malformed:`);
+      expect(err).toContain(where);
+      expect(err).not.toContain(SECRET);
+      expect(code).toBe(1);
+    },
+  );
+
+  test("are refused in a file of another user", () => {
+    // Only root can change the owner of a file; other users do not own /etc/passwd.
+    const [file, isRoot] = [join(home, "others.yaml"), process.geteuid?.() === 0];
+    writeFileSync(file, "", { mode: 0o600 });
+    if (isRoot) chownSync(file, 12_345, 12_345);
+    expect(() => new ProfileFile(isRoot ? file : "/etc/passwd").read()).toThrow("belongs to another user");
+  });
+
+  test("are not read if flags and variables give everything", async () => {
+    chmodSync(path, 0o644);
+    const { err } = await run("organizations --api-url http://127.0.0.1:1 --key-id a", undefined, {
+      PIPE_SCALING_KEY_SECRET: SECRET,
+    });
+    expect(err).toContain("http://127.0.0.1:1 refused the connection");
+  });
+});
+
+describe("the profile file", () => {
+  test.each([
+    [{ XDG_CONFIG_HOME: "/config", HOME: "/home/a" }, "/config/pipe-scaling/profiles.yaml"],
+    [{ XDG_CONFIG_HOME: "config", HOME: "/home/a" }, "/home/a/.config/pipe-scaling/profiles.yaml"],
+    [{ HOME: "/home/a" }, "/home/a/.config/pipe-scaling/profiles.yaml"],
+  ])("has with %j the path %s", (env, expected) => {
+    expect(profilePath(env)).toBe(expected);
+  });
+});

@@ -1,0 +1,83 @@
+import { describe, expect, test } from "vitest";
+import { viewOf } from "../../../../src/cli/status/scaling-view.ts";
+import type { Condition, PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
+import { describeSize, sizeOfCores } from "../../../../src/domain/size.ts";
+import { aScaling, NOW_MS } from "../../../support/fixtures/snapshot.ts";
+
+function rfc3339(ms: number): string {
+  return new Date(ms).toISOString().replace(/\.\d+Z$/, "Z");
+}
+
+function fields(cores: number) {
+  const size = sizeOfCores(cores);
+  return {
+    replicaCpuMillicores: size.cpuMillicores,
+    replicaMemoryGb: size.memoryGib,
+    summary: describeSize(size),
+  };
+}
+
+function condition(type: string, status: Condition["status"], reason: string): Condition {
+  return { type, status, reason, message: "", lastTransitionTime: rfc3339(NOW_MS) };
+}
+
+const IN_PROGRESS: PipeScalingStatus = {
+  observedGeneration: 1,
+  conditions: [condition("Ready", "False", "Progressing"), condition("Reconciling", "True", "Progressing")],
+  desired: { ...fields(4), source: "Spec" },
+  effective: fields(1),
+  pipes: {
+    total: 2,
+    updated: 1,
+    summary: "1/2",
+    pending: [{ name: "pipe-a", state: "Rolling", message: "0/3 nodes are available" }],
+  },
+  propagation: { startedAt: rfc3339(NOW_MS - 120_000), requestId: "r-1" },
+};
+
+function view(status: PipeScalingStatus = IN_PROGRESS) {
+  return viewOf("orders", aScaling(4, { status }));
+}
+
+describe("the view of a PipeScaling", () => {
+  test("shows what the controller reports of the pipes", () => {
+    expect(view()).toMatchObject({
+      desired: sizeOfCores(4),
+      effective: sizeOfCores(1),
+      source: "Spec",
+      requestId: "r-1",
+      pipes: { total: 2, updated: 1 },
+      pending: [{ name: "pipe-a", state: "Rolling", message: "0/3 nodes are available" }],
+    });
+  });
+
+  const state = (conditions: Condition[], observedGeneration = 1) => {
+    const { state, reason } = view({ ...IN_PROGRESS, conditions, observedGeneration });
+    return [state, reason];
+  };
+
+  test("has the state of the conditions", () => {
+    expect(state([condition("Ready", "True", "Scaled")])).toEqual(["scaled", "Scaled"]);
+    const stalled = [condition("Ready", "False", "Refused"), condition("Stalled", "True", "Refused")];
+    expect(state(stalled)).toEqual(["failed", "Refused"]);
+    expect(state([condition("Ready", "Unknown", "Suspended")])).toEqual(["suspended", "Suspended"]);
+    expect(state(IN_PROGRESS.conditions ?? [])).toEqual(["propagating", "Progressing"]);
+  });
+
+  test("is propagating while the newest spec is not observed, whatever the conditions say", () => {
+    expect(state([condition("Ready", "True", "Scaled")], 0)).toEqual(["propagating", "NotObservedYet"]);
+    expect(state([], -1)).toEqual(["unknown", "NotObservedYet"]);
+    const old = view({ ...IN_PROGRESS, observedGeneration: 0, desired: { ...fields(2), source: "Spec" } });
+    expect(old).toMatchObject({ desired: sizeOfCores(4), pending: [] });
+  });
+
+  test("has the time of the next attempt after a failure", () => {
+    const failure = { pipe: "pipe-a", size: "4000m/16Gi", reason: "Refused", message: "no", attempts: 1 };
+    const at = rfc3339(NOW_MS - 60_000);
+    const failures = [240_000, 120_000].map((ms) => ({
+      ...failure,
+      ...{ at, nextRetryAt: rfc3339(NOW_MS + ms) },
+    }));
+    expect(view({ ...IN_PROGRESS, failures }).retryAt).toEqual(new Date(NOW_MS + 120_000));
+  });
+});

@@ -1,0 +1,168 @@
+import { stripVTControlCharacters } from "node:util";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { frame, plainLines } from "../../../../src/cli/view/render.ts";
+import type { RescaleView } from "../../../../src/cli/view/rescale-view.ts";
+import { labeled } from "../../../../src/cli/view/text.ts";
+import { roughly, stopwatch } from "../../../../src/cli/view/time.ts";
+import type { PendingPipe } from "../../../../src/crd/pipe-scaling.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { AT, rescaleView } from "../../../support/fixtures/rescale-view.ts";
+
+const NOW = AT + 75_000;
+const CANVAS = { columns: 80, paint: (_style: string, text: string) => text };
+
+const anyText = fc.oneof(
+  fc.string({ unit: "binary", maxLength: 80 }),
+  fc.constantFrom(
+    "orders",
+    "注文サービス",
+    "👩‍💻 pipe",
+    "\u001b[31mred\u001b[0m",
+    "a\nb\r\tc",
+    "x".repeat(300),
+    "",
+  ),
+);
+const anySize = fc.option(fc.integer({ min: 1, max: 24 }).map(sizeOfCores), { nil: undefined });
+const anyDate = fc.option(
+  fc.integer({ min: AT - 1e6, max: AT + 1e6 }).map((ms) => new Date(ms)),
+  { nil: undefined },
+);
+const anyPipe: fc.Arbitrary<PendingPipe> = fc.record({
+  name: anyText,
+  state: fc.constantFrom("Waiting", "Rolling", "Retrying", "Failed", "Paused", "Unsizable"),
+  message: fc.option(anyText, { nil: undefined }),
+});
+const anyView: fc.Arbitrary<RescaleView> = fc.record({
+  service: anyText,
+  desired: anySize,
+  source: fc.constantFrom(undefined, "Spec", "TierDefault", "TierLimit"),
+  effective: anySize,
+  startedAt: anyDate,
+  completedAt: anyDate,
+  retryAt: anyDate,
+  requestId: fc.option(anyText, { nil: undefined }),
+  state: fc.constantFrom("propagating", "scaled", "failed", "suspended", "unknown"),
+  reason: anyText,
+  message: anyText,
+  pending: fc.array(anyPipe, { maxLength: 20 }),
+  pipes: fc.nat(30).chain((total) => fc.record({ total: fc.constant(total), updated: fc.nat(total) })),
+});
+
+const CONTROL = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
+
+describe("names and messages from the cluster", () => {
+  test("put no control code into a frame", () => {
+    fc.assert(
+      fc.property(anyView, fc.integer({ min: 1, max: 150 }), (view, columns) => {
+        const lines = frame(view, NOW, { ...CANVAS, columns });
+        expect(lines.filter((line) => CONTROL.test(line))).toEqual([]);
+      }),
+    );
+  });
+
+  test("put no control code into a plain line", () => {
+    fc.assert(
+      fc.property(anyView, (view) => {
+        expect(plainLines(view, NOW).filter((line) => CONTROL.test(line))).toEqual([]);
+      }),
+    );
+  });
+});
+
+test("the text after a label is wrapped and indented by the width of the label without its colors", () => {
+  const label = "\u001b[1mNEXT\u001b[22m  ";
+  expect(labeled(label, "one two three four five six", 26).map(stripVTControlCharacters)).toEqual([
+    "NEXT  one two three four",
+    "      five six",
+  ]);
+});
+
+describe("a frame", () => {
+  test("has the sizes, the progress, each pending pipe and the message", () => {
+    const view: RescaleView = {
+      ...rescaleView("Done", "Rolling", "Waiting", "Paused"),
+      message: "1 of 4 pipes run 4 cpu / 16 Gi. Rolling: pipe-1.",
+    };
+    const [rolling, waiting, paused] = view.pending;
+    if (!rolling || !waiting || !paused) throw new Error("three pipes are pending");
+    const pending = [rolling, { ...waiting, message: "waiting for pipe-1 to come up" }, paused];
+    expect(frame({ ...view, pending }, NOW, CANVAS)).toEqual([
+      "orders  1 cpu / 4 Gi → 4 cpu / 16 Gi",
+      "███████░░░░░░░░░░░░░░░░░░░░░░░  1/4 pipes  1:15",
+      "  ▸ pipe-1  Rolling",
+      "  · pipe-2  Waiting for pipe-1 to come up",
+      "  ‖ pipe-3  Paused",
+      "1 of 4 pipes run 4 cpu / 16 Gi. Rolling: pipe-1.",
+    ]);
+  });
+
+  test("has the cause and the time of the next attempt after a failure", () => {
+    const failed: RescaleView = {
+      ...rescaleView("Done", "Failed"),
+      state: "failed",
+      reason: "Refused",
+      message: "pipe-1 cannot get 4 cpu / 16 Gi: exceeded quota.",
+      retryAt: new Date(NOW + 4 * 60_000),
+      pending: [{ name: "pipe-1", state: "Failed", message: "exceeded quota" }],
+    };
+    expect(frame(failed, NOW, CANVAS).slice(2)).toEqual([
+      "  ✗ pipe-1  Failed: exceeded quota",
+      "pipe-1 cannot get 4 cpu / 16 Gi: exceeded quota.",
+      "The controller retries in 4 min.",
+    ]);
+  });
+
+  test("lists ten pending pipes at most", () => {
+    const states = Array.from({ length: 14 }, () => "Waiting" as const);
+    const lines = frame(rescaleView(...states), NOW, CANVAS);
+    expect(lines.filter((line) => line.includes("pipe-"))).toHaveLength(10);
+    expect(lines).toContain("    and 4 more");
+  });
+
+  test("has the duration of a completed rescale", () => {
+    const view: RescaleView = {
+      ...rescaleView("Done", "Done"),
+      state: "scaled",
+      source: "TierDefault",
+      effective: sizeOfCores(4),
+      completedAt: new Date(AT + 130_000),
+      message: "All 2 pipes run 4 cpu / 16 Gi.",
+    };
+    expect(frame(view, AT + 9e9, CANVAS)).toEqual([
+      "orders  4 cpu / 16 Gi (default of the tier)",
+      `${"█".repeat(30)}  2/2 pipes  2:10`,
+      "All 2 pipes run 4 cpu / 16 Gi.",
+    ]);
+  });
+});
+
+describe("plain lines", () => {
+  test("have the sizes with the request, each pending pipe, and the state with the count", () => {
+    const view = { ...rescaleView("Done", "Rolling", "Waiting"), requestId: "r-1", message: "Some." };
+    expect(plainLines(view, NOW)).toEqual([
+      "orders: 1 cpu / 4 Gi → 4 cpu / 16 Gi (request r-1)",
+      "pipe-1: Rolling",
+      "pipe-2: Waiting",
+      "propagating, 1/3 pipes: Progressing: Some.",
+    ]);
+  });
+
+  test("have the duration of a completed rescale", () => {
+    const completedAt = new Date(AT + 130_000);
+    const view: RescaleView = { ...rescaleView("Done"), state: "scaled", reason: "Scaled", completedAt };
+    expect(plainLines(view, NOW).at(-1)).toBe("scaled after 2:10, 1/1 pipe: Scaled");
+  });
+});
+
+test("durations are printed in the largest suitable units", () => {
+  expect([0, 7000, 754_000, 3_723_000, -5].map(stopwatch)).toEqual([
+    "0:00",
+    "0:07",
+    "12:34",
+    "1:02:03",
+    "0:00",
+  ]);
+  expect([500, 90_000, 180_000, 7_200_000, 8e8].map(roughly)).toEqual(["1 s", "90 s", "3 min", "2 h", "9 d"]);
+});

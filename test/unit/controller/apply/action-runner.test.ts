@@ -1,0 +1,104 @@
+import { describe, expect, it } from "vitest";
+import { ActionRunner } from "../../../../src/controller/apply/action-runner.ts";
+import { Validations } from "../../../../src/controller/apply/validations.ts";
+import { WriteHistory } from "../../../../src/controller/apply/write-history.ts";
+import { createCaches } from "../../../../src/controller/observe/caches.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { KubeApiError } from "../../../../src/kube/errors.ts";
+import { createLogger } from "../../../../src/telemetry/log.ts";
+import { FakeClock } from "../../../support/fakes/fake-clock.ts";
+import { noResizes } from "../../../support/fixtures/no-resizes.ts";
+import { aPipe, aRollout } from "../../../support/fixtures/snapshot.ts";
+
+function setup() {
+  const caches = createCaches();
+  const clock = new FakeClock();
+  const response = Promise.withResolvers<never>();
+  const enqueued: string[] = [];
+  const lines: { readonly msg: string }[] = [];
+  const runner = new ActionRunner({
+    caches,
+    clock,
+    client: { json: () => response.promise },
+    writes: new WriteHistory(caches.pipes),
+    validations: new Validations(caches.pipes),
+    nodes: { list: () => Promise.resolve([]) },
+    resizes: noResizes(caches.pipes, clock),
+    assertMayWrite: () => undefined,
+    enqueue: (serviceId) => enqueued.push(serviceId),
+    log: createLogger("info", "controller", { write: (line) => lines.push(JSON.parse(line)) }),
+  });
+  const action = {
+    type: "resize",
+    pipe: aPipe("a"),
+    container: "pipe",
+    rollout: aRollout(sizeOfCores(4)),
+  } as const;
+  return { clock, response, enqueued, lines, runner, action };
+}
+
+describe("a write that takes longer than a reconciliation waits", () => {
+  it("continues in the background, logs its failure and reconciles the service again", async () => {
+    const { clock, response, enqueued, lines, runner, action } = setup();
+    const running = runner.run("service", [action], undefined);
+    await clock.advance(5000);
+    expect(await running).toBeUndefined();
+    expect(enqueued).toEqual([]);
+    response.reject(new KubeApiError("PATCH /pipe", 409, "{}"));
+    await runner.settled();
+    expect(enqueued).toEqual(["service"]);
+    expect(lines).toMatchObject([{ msg: "a slow write failed; trying again" }]);
+  });
+
+  it("delays the end of the runner by at most 10 seconds", async () => {
+    const { clock, runner, action } = setup();
+    const running = runner.run("service", [action], undefined);
+    await clock.advance(5000);
+    await running;
+    let isSettled = false;
+    const settled = runner.settled().then(() => {
+      isSettled = true;
+    });
+    await clock.advance(9999);
+    expect(isSettled).toBe(false);
+    await clock.advance(1);
+    await settled;
+    expect(isSettled).toBe(true);
+  });
+});
+
+describe("a write that fails while the reconciliation waits", () => {
+  it("returns its error to the reconciliation, which is retried", async () => {
+    const { response, enqueued, lines, runner, action } = setup();
+    const conflict = new KubeApiError("PATCH /pipe", 409, "{}");
+    response.reject(conflict);
+    expect(await runner.run("service", [action], undefined)).toEqual({ error: conflict });
+    expect([...enqueued, ...lines]).toEqual([]);
+  });
+});
+
+it("a dry run that succeeds is not logged with the error of an earlier write", async () => {
+  const caches = createCaches();
+  const clock = new FakeClock();
+  const writes = new WriteHistory(caches.pipes);
+  const messages: string[] = [];
+  const pipe = aPipe("a");
+  const rollout = aRollout(sizeOfCores(4));
+  writes.begin("uid-a", "resize", rollout, clock.now());
+  writes.failed("uid-a", { reason: "Refused", message: "no" }, 1, clock.now());
+  const runner = new ActionRunner({
+    ...{ caches, clock, writes, validations: new Validations(caches.pipes) },
+    client: { json: <T>() => Promise.resolve({} as T) },
+    nodes: { list: () => Promise.resolve([]) },
+    resizes: noResizes(caches.pipes, clock),
+    assertMayWrite: () => undefined,
+    enqueue: () => undefined,
+    log: createLogger("debug", "controller", { write: (line) => messages.push(JSON.parse(line).msg) }),
+  });
+  await runner.run(
+    "service",
+    [{ type: "validate", checksNodes: false, pipe, container: "pipe", rollout }],
+    "",
+  );
+  expect(messages).toEqual(["validate"]);
+});

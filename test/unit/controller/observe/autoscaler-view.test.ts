@@ -1,0 +1,131 @@
+import { describe, expect, it } from "vitest";
+import { decide, failuresOf } from "../../../../src/controller/decide/decide.ts";
+import {
+  type AutoscalerView,
+  actsOn,
+  toHorizontalAutoscalerView,
+  toVerticalAutoscalerView,
+  type VerticalPodAutoscaler,
+} from "../../../../src/controller/observe/autoscaler-view.ts";
+import { summarizeConditions } from "../../../../src/controller/report/conditions.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { aPipe, aScaling, aSnapshot, DECIDE_OPTIONS } from "../../../support/fixtures/snapshot.ts";
+
+const metadata = { name: "auto", namespace: "pipes", uid: "u", resourceVersion: "1" };
+const deployment = { kind: "Deployment", name: "a" };
+
+type ContainerPolicies = NonNullable<
+  NonNullable<VerticalPodAutoscaler["spec"]["resourcePolicy"]>["containerPolicies"]
+>;
+
+describe("a VerticalPodAutoscaler", () => {
+  const withPolicies = (...containerPolicies: ContainerPolicies) =>
+    toVerticalAutoscalerView({
+      metadata,
+      spec: { targetRef: deployment, resourcePolicy: { containerPolicies } },
+    });
+
+  it.each([undefined, "Auto", "Initial", "Recreate", "InPlaceOrRecreate"])(
+    "acts on every container in the update mode %s",
+    (mode) => {
+      const updatePolicy = mode === undefined ? {} : { updatePolicy: { updateMode: mode } };
+      const view = toVerticalAutoscalerView({ metadata, spec: { targetRef: deployment, ...updatePolicy } });
+      expect(view.deployment).toBe("a");
+      expect(actsOn(view, "pipe")).toBe(true);
+    },
+  );
+
+  it("targets no Deployment in the update mode Off, or if it targets another kind", () => {
+    const off = { targetRef: deployment, updatePolicy: { updateMode: "Off" } };
+    expect(toVerticalAutoscalerView({ metadata, spec: off }).deployment).toBeUndefined();
+    const other = { targetRef: { kind: "StatefulSet", name: "a" } };
+    expect(toVerticalAutoscalerView({ metadata, spec: other }).deployment).toBeUndefined();
+  });
+
+  it("leaves every container without a policy of its own alone if the policy * has the mode Off", () => {
+    const view = withPolicies({ containerName: "*", mode: "Off" });
+    expect(actsOn(view, "pipe")).toBe(false);
+  });
+
+  it("follows the policy of the named container and not the policy *, in any order", () => {
+    const ours = { containerName: "pipe", mode: "Off" };
+    const others = { containerName: "*", mode: "Auto" };
+    for (const policies of [
+      [ours, others],
+      [others, ours],
+    ]) {
+      expect(actsOn(withPolicies(...policies), "pipe")).toBe(false);
+      expect(actsOn(withPolicies(...policies), "sidecar")).toBe(true);
+    }
+    const opposite = withPolicies({ containerName: "*", mode: "Off" }, { containerName: "pipe" });
+    expect(actsOn(opposite, "pipe")).toBe(true);
+    expect(actsOn(opposite, "sidecar")).toBe(false);
+  });
+
+  it("acts on a container if only another container has a policy", () => {
+    expect(actsOn(withPolicies({ containerName: "sidecar", mode: "Off" }), "pipe")).toBe(true);
+  });
+
+  it.each([
+    [undefined, true],
+    [null, true],
+    [["cpu"], true],
+    [["memory"], true],
+    [["nvidia.com/gpu"], false],
+    [[], false],
+  ])("with the controlled resources %j acts on the size of a container: %s", (resources, isActing) => {
+    const controlledResources = resources === undefined ? {} : { controlledResources: resources };
+    expect(actsOn(withPolicies({ containerName: "pipe", ...controlledResources }), "pipe")).toBe(isActing);
+  });
+
+  it.each(["RequestsOnly", "RequestsAndLimits"])(
+    "sets requests, which are part of the size, with the controlled values %s",
+    (controlledValues) => {
+      expect(actsOn(withPolicies({ containerName: "*", controlledValues }), "pipe")).toBe(true);
+    },
+  );
+});
+
+describe("a horizontal autoscaler", () => {
+  const of = (...metrics: readonly object[]) =>
+    toHorizontalAutoscalerView({ metadata, spec: { scaleTargetRef: deployment, metrics } }).deployment;
+  it("matters if it measures utilization of the requests", () => {
+    const target = { target: { type: "Utilization" } };
+    expect(of({ resource: target })).toBe("a");
+    expect(of({ type: "External" }, { containerResource: target })).toBe("a");
+    expect(of({ resource: { target: { type: "AverageValue" } } })).toBeUndefined();
+    expect(of()).toBeUndefined();
+  });
+});
+
+describe("a pipe with an autoscaler", () => {
+  const scaler = (kind: AutoscalerView["kind"]): AutoscalerView => ({
+    metadata: { ...metadata, generation: 1 },
+    kind,
+    deployment: "a",
+    policies: new Map(),
+  });
+  const beside = (kind: AutoscalerView["kind"], pipes = [aPipe("a"), aPipe("b")]) =>
+    aSnapshot(pipes, { autoscalers: new Map([["a", [scaler(kind)]]]) });
+
+  it("is left alone and reported if the autoscaler sets the size of its pods, while the others are resized", () => {
+    const decision = decide(beside("VerticalPodAutoscaler"), DECIDE_OPTIONS);
+    expect(decision.actions).toMatchObject([{ type: "resize", pipe: { metadata: { name: "b" } } }]);
+    expect(failuresOf(decision)).toMatchObject([
+      {
+        pipe: "a",
+        reason: "FieldConflict",
+        message: expect.stringContaining('VerticalPodAutoscaler "auto"'),
+      },
+    ]);
+  });
+
+  it("is resized and reported if the autoscaler only sets the replicas", () => {
+    const done = [aPipe("a", { size: sizeOfCores(4) })];
+    const snapshot = beside("HorizontalPodAutoscaler", done);
+    const { sizing } = decide(snapshot, DECIDE_OPTIONS);
+    const condition = summarizeConditions(aScaling(4), snapshot.tier, sizing);
+    expect(condition).toMatchObject({ ready: "True", reason: "Scaled" });
+    expect(condition.message).toMatch(/^The one pipe runs 4 cpu \/ 16 Gi\. .*HorizontalPodAutoscaler "auto"/);
+  });
+});

@@ -1,0 +1,294 @@
+import { describe, expect, it } from "vitest";
+import {
+  LAST_ROLLOUT_ANNOTATION,
+  REVISION_ANNOTATION,
+  SERVICE_LABEL,
+} from "../../../../src/controller/names.ts";
+import { toDeploymentView } from "../../../../src/controller/observe/deployment-view.ts";
+import { formatLastRollout } from "../../../../src/controller/observe/last-rollout.ts";
+import { withLastRollout } from "../../../../src/controller/observe/observe.ts";
+import type { WriteRecord } from "../../../../src/controller/observe/write-record.ts";
+import { CONTROLLER_FIELD_MANAGER } from "../../../../src/crd/names.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import type { Container, Deployment, ManagedFields, ObjectMeta } from "../../../../src/kube/objects.ts";
+import { pipeDeployment } from "../../../support/fixtures/pipe.ts";
+import { aRollout, NOW_MS } from "../../../support/fixtures/snapshot.ts";
+
+const ROLLOUT = aRollout(sizeOfCores(4), { progressedAtS: NOW_MS / 1000 });
+
+function managedBy(manager: string): readonly ManagedFields[] {
+  const fieldsV1 = { "f:metadata": { "f:annotations": { [`f:${LAST_ROLLOUT_ANNOTATION}`]: {} } } };
+  return [{ manager, operation: "Update", fieldsV1 }];
+}
+
+/** One replica of the newest template, resized just now. */
+function deployment(status: Deployment["status"], rollout = ROLLOUT): Deployment {
+  const made = pipeDeployment({
+    name: "a",
+    namespace: "pipes",
+    serviceId: "service",
+    cores: 4,
+    annotations: { [LAST_ROLLOUT_ANNOTATION]: formatLastRollout(rollout, "uid"), [REVISION_ANNOTATION]: "3" },
+  });
+  return {
+    ...made,
+    metadata: {
+      ...made.metadata,
+      uid: "uid",
+      resourceVersion: "1",
+      generation: 7,
+      managedFields: managedBy(CONTROLLER_FIELD_MANAGER),
+    },
+    status: { observedGeneration: 7, replicas: 1, updatedReplicas: 1, ...status },
+  };
+}
+
+function viewWith(metadata: Partial<ObjectMeta>) {
+  const made = deployment({});
+  return toDeploymentView({ ...made, metadata: { ...made.metadata, ...metadata } });
+}
+
+function announcedAt(ms: number) {
+  const lastUpdateTime = new Date(ms).toISOString();
+  return {
+    conditions: [{ type: "Progressing", status: "True", reason: "NewReplicaSetAvailable", lastUpdateTime }],
+  };
+}
+
+describe("the last rollout of a pipe", () => {
+  it.each([
+    ["a size", sizeOfCores(1)],
+    ["resources of its owner", { requests: { cpu: "500m", memory: null }, limits: { memory: "1Gi" } }],
+    [
+      "resources of its owner with a CPU limit",
+      { requests: { cpu: "500m", memory: "1Gi" }, limits: { cpu: "500m", memory: "1Gi" } },
+    ],
+  ])("is read as it was written, with %s as the last good size", (_, lastGoodSize) => {
+    const failure = { reason: "RolloutTimeout", message: "too slow" } as const;
+    const rollout = { ...ROLLOUT, lastGoodSize, isRollback: true, requestId: "request", failure };
+    expect(toDeploymentView(deployment({}, rollout)).lastRollout).toEqual(rollout);
+  });
+
+  it.each(["", "4000m", "{}", '{"version":2}', "null"])(
+    "is absent if its annotation is damaged: %j",
+    (text) => {
+      expect(viewWith({ annotations: { [LAST_ROLLOUT_ANNOTATION]: text } }).lastRollout).toBeUndefined();
+    },
+  );
+
+  it("is absent on a Deployment that was re-created or restored with the annotation of another one", () => {
+    expect(viewWith({ uid: "another" }).lastRollout).toBeUndefined();
+  });
+
+  it("is absent if another writer, such as kubectl rollout undo, brought back the annotation", () => {
+    expect(viewWith({ managedFields: managedBy("kubectl-rollout") }).lastRollout).toBeUndefined();
+    expect(viewWith({ managedFields: [] }).lastRollout).toBeUndefined();
+  });
+});
+
+describe("a pipe without a valid last rollout", () => {
+  const resizedAt = NOW_MS - 60_000;
+  const sizeOwner = (manager: string, name = "pipe"): ManagedFields => ({
+    manager,
+    time: new Date(resizedAt).toISOString(),
+    fieldsV1: {
+      "f:spec": {
+        "f:template": {
+          "f:spec": {
+            "f:containers": {
+              [`k:{"name":"${name}"}`]: { "f:resources": { "f:limits": { "f:memory": {} } } },
+            },
+          },
+        },
+      },
+    },
+  });
+
+  it("has a time of resize while the controller manages resources of its container", () => {
+    const managedFields = [sizeOwner(CONTROLLER_FIELD_MANAGER)];
+    expect(viewWith({ annotations: {}, managedFields }).resizedAtMs).toBe(resizedAt);
+  });
+
+  it("has a time of resize if another writer restored an annotation of its service", () => {
+    const { startedAtMs } = ROLLOUT;
+    const creationTimestamp = new Date(NOW_MS).toISOString();
+    const undone = { creationTimestamp, managedFields: managedBy("kubectl-rollout") };
+    expect(viewWith(undone).resizedAtMs).toBe(startedAtMs);
+    const restored = { creationTimestamp, uid: "restored", managedFields: [] };
+    expect(viewWith(restored).resizedAtMs).toBe(startedAtMs);
+  });
+
+  it("has a time of resize no later than the time at which another writer wrote the annotation", () => {
+    const annotations = {
+      [LAST_ROLLOUT_ANNOTATION]: formatLastRollout({ ...ROLLOUT, startedAtMs: 2 * NOW_MS }, "uid"),
+    };
+    const creationTimestamp = new Date(NOW_MS - 90_000).toISOString();
+    expect(viewWith({ annotations, creationTimestamp, managedFields: [] }).resizedAtMs).toBe(NOW_MS - 90_000);
+    const time = new Date(resizedAt).toISOString();
+    const managedFields = managedBy("somebody").map((each) => ({ ...each, time }));
+    expect(viewWith({ annotations, creationTimestamp, managedFields }).resizedAtMs).toBe(resizedAt);
+  });
+
+  it("has no time of resize from an annotation of another service, or from fields of another writer or container", () => {
+    const labels = { [SERVICE_LABEL]: "another" };
+    expect(viewWith({ uid: "copied", managedFields: [], labels }).resizedAtMs).toBeUndefined();
+    for (const owner of [sizeOwner("helm"), sizeOwner(CONTROLLER_FIELD_MANAGER, "sidecar")])
+      expect(viewWith({ annotations: {}, managedFields: [owner] }).resizedAtMs).toBeUndefined();
+  });
+
+  it("has no separate time of resize while its last rollout is valid", () => {
+    expect(viewWith({}).lastRollout).toBeDefined();
+    expect(viewWith({}).resizedAtMs).toBeUndefined();
+  });
+});
+
+describe("the rollout of a Deployment", () => {
+  it.each([
+    ["is complete if all replicas are available", { availableReplicas: 1 }, true],
+    [
+      "is complete if its condition says so, whatever happens to the pods later",
+      announcedAt(NOW_MS + 5000),
+      true,
+    ],
+    [
+      "is complete if its condition says so with a clock that is behind",
+      announcedAt(NOW_MS - 3_600_000),
+      true,
+    ],
+    ["is not complete by the condition of the rollout before", announcedAt(NOW_MS), false],
+    [
+      "is not complete before its status is about the newest template",
+      { availableReplicas: 1, observedGeneration: 6 },
+      false,
+    ],
+    ["is not complete while a pod of another template exists", { availableReplicas: 2, replicas: 2 }, false],
+  ])("%s", (_, status, isComplete) => {
+    expect(toDeploymentView(deployment(status)).rollout.isComplete).toBe(isComplete);
+  });
+
+  it("is not complete by the condition of the rollout before it, if a webhook removed the annotation", () => {
+    const { metadata, ...made } = deployment(announcedAt(NOW_MS));
+    const pipe = toDeploymentView({ ...made, metadata: { ...metadata, annotations: {} } });
+    const write: WriteRecord = {
+      ...{ purpose: "resize", size: "4000m/16Gi", attempts: 1, lastAtMs: NOW_MS },
+      outcome: { type: "done", lastRollout: ROLLOUT, isStripped: true },
+    };
+    const known = withLastRollout(pipe, write);
+    expect(known.lastRollout).toEqual(ROLLOUT);
+    expect(known.rollout.isComplete).toBe(false);
+  });
+
+  it("is not complete by its condition if it was resized without replicas", () => {
+    const resizedIdle = { ...ROLLOUT, replicas: 0 };
+    const isComplete = (status: Deployment["status"]) =>
+      toDeploymentView(deployment(status, resizedIdle)).rollout.isComplete;
+    expect(isComplete(announcedAt(NOW_MS + 5000))).toBe(false);
+    expect(isComplete({ availableReplicas: 1 })).toBe(true);
+  });
+
+  it.each([
+    ["there is one", { replicas: 1 }, false],
+    ["one is ending", { replicas: 0, terminatingReplicas: 1 }, false],
+    ["the status is old", { replicas: 0, observedGeneration: 6 }, false],
+    ["there is none", { replicas: 0 }, true],
+  ])("has no pods only if none exists: %s", (_, status, isWithoutPods) => {
+    expect(toDeploymentView(deployment(status)).rollout.isWithoutPods).toBe(isWithoutPods);
+  });
+});
+
+describe("the container of a pipe", () => {
+  const withResources = (resources: NonNullable<Container["resources"]>) => {
+    const made = deployment({});
+    const containers = [{ name: "pipe", resources }];
+    return toDeploymentView({ ...made, spec: { ...made.spec, template: { spec: { containers } } } });
+  };
+  const memory = "16Gi";
+
+  it("has the size of its limits if it has no requests, as Kubernetes reads them", () => {
+    expect(withResources({ limits: { cpu: "4", memory } })).toMatchObject({
+      size: sizeOfCores(4),
+      cpuLimitFollows: true,
+    });
+  });
+
+  it.each([
+    ["no CPU limit", { requests: { cpu: "4", memory }, limits: { memory } }, false, undefined],
+    [
+      "a CPU limit above its request",
+      { requests: { cpu: "4", memory }, limits: { cpu: "6", memory } },
+      false,
+      6000,
+    ],
+    [
+      "limits that equal its requests",
+      { requests: { cpu: "4000m", memory: "16384Mi" }, limits: { cpu: "4", memory } },
+      true,
+      undefined,
+    ],
+  ])("with %s", (_, resources, cpuLimitFollows, cpuLimitMillicores) => {
+    const view = withResources(resources);
+    expect(view.cpuLimitFollows).toBe(cpuLimitFollows);
+    expect(view.cpuLimitMillicores).toBe(cpuLimitMillicores);
+  });
+});
+
+describe("a CPU limit that equals the size", () => {
+  const fieldsOf = (...names: readonly ("requests" | "limits")[]) => {
+    const resources = Object.fromEntries(names.map((name) => [`f:${name}`, { "f:cpu": {} }]));
+    const containers = { 'k:{"name":"pipe"}': { "f:resources": resources } };
+    return { "f:spec": { "f:template": { "f:spec": { "f:containers": containers } } } };
+  };
+  const follows = (...managedFields: readonly ManagedFields[]) => {
+    const made = deployment({});
+    const amounts = { cpu: "4", memory: "16Gi" };
+    const containers = [{ name: "pipe", resources: { requests: amounts, limits: amounts } }];
+    const spec = { ...made.spec, template: { spec: { containers } } };
+    return toDeploymentView({ ...made, metadata: { ...made.metadata, managedFields }, spec }).cpuLimitFollows;
+  };
+  const ours = (...names: readonly ("requests" | "limits")[]) => ({
+    manager: CONTROLLER_FIELD_MANAGER,
+    fieldsV1: fieldsOf(...names),
+  });
+  const helms = (...names: readonly ("requests" | "limits")[]) => ({
+    manager: "helm",
+    fieldsV1: fieldsOf(...names),
+  });
+
+  it("follows the size if the owner set both, or once the controller has set both", () => {
+    expect(follows(helms("requests", "limits"))).toBe(true);
+    expect(follows(ours("requests", "limits"))).toBe(true);
+  });
+
+  it("stays if only the request is ours: the size happens to equal the owner's limit", () => {
+    expect(follows(ours("requests"), helms("limits"))).toBe(false);
+  });
+});
+
+describe("a rollout that stops its old pods first", () => {
+  const stops = (replicas: number, strategy: Deployment["spec"]["strategy"]) => {
+    const made = deployment({});
+    const spec = { ...made.spec, replicas, ...(strategy ? { strategy } : {}) };
+    return toDeploymentView({ ...made, spec }).stopsOldPodsFirst;
+  };
+
+  it.each([
+    ["has the strategy Recreate", 1, { type: "Recreate" }, true],
+    ["has no surge", 1, { rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } }, true],
+    ["has a surge of 0 percent", 3, { rollingUpdate: { maxSurge: "0%", maxUnavailable: 1 } }, true],
+    [
+      "allows all pods to be unavailable",
+      2,
+      { rollingUpdate: { maxSurge: 1, maxUnavailable: "100%" } },
+      true,
+    ],
+    [
+      "allows as many unavailable pods as exist",
+      2,
+      { rollingUpdate: { maxSurge: 1, maxUnavailable: 2 } },
+      true,
+    ],
+    ["is not the default", 1, { type: "RollingUpdate" }, false],
+    ["does not keep any old pod", 4, { rollingUpdate: { maxSurge: "1%", maxUnavailable: 3 } }, false],
+    ["has replicas", 0, { rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } }, false],
+  ])("%s", (_, replicas, strategy, expected) => expect(stops(replicas, strategy)).toBe(expected));
+});

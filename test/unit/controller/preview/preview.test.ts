@@ -1,0 +1,91 @@
+import { describe, expect, it } from "vitest";
+import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
+import { preview } from "../../../../src/controller/preview/preview.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import {
+  aPipe,
+  aRollout,
+  aScaling,
+  aSnapshot,
+  COMPLETE,
+  DECIDE_OPTIONS,
+  NOW_MS,
+  POLICY,
+  rollingTo,
+} from "../../../support/fixtures/snapshot.ts";
+
+const FOUR = sizeOfCores(4);
+
+function told(snapshot: Snapshot, options = DECIDE_OPTIONS): string[] {
+  return preview(snapshot, options).steps.map(({ pipe = "-", action }) => `${pipe}: ${action}`);
+}
+
+describe("a preview", () => {
+  it("omits pipes that have their size", () => {
+    expect(told(aSnapshot([aPipe("a", { size: FOUR })]))).toEqual([]);
+    expect(told(aSnapshot([], { scaling: undefined }))).toEqual([]);
+  });
+
+  it("shows the first pipe and what the others wait for", () => {
+    const snapshot = aSnapshot([aPipe("a"), aPipe("b")]);
+    expect(told(snapshot)).toEqual([
+      "a: resize it now",
+      "b: resize it later: it waits for a to prove the size",
+    ]);
+    expect(preview(snapshot, DECIDE_OPTIONS)).toMatchObject({
+      begun: 1,
+      steps: [{ service: "service", namespace: "pipes", size: "1 cpu / 4 Gi", desired: "4 cpu / 16 Gi" }, {}],
+    });
+  });
+
+  it("continues with the PipeScaling that would be created", () => {
+    const deleted = { spec: aScaling(4).spec, recreateAtMs: NOW_MS };
+    const done = rollingTo("a", FOUR, { rollout: COMPLETE });
+    expect(told(aSnapshot([done, aPipe("b")], { scaling: undefined, deleted }))).toEqual([
+      "-: create its PipeScaling with 4 cpu / 16 Gi",
+      "b: resize it now",
+    ]);
+    expect(told(aSnapshot([done, aPipe("b")], { scaling: undefined }))).toEqual([
+      "-: create its PipeScaling with 4 cpu / 16 Gi, suspended",
+      "b: leave it: suspended",
+    ]);
+  });
+
+  it("shows why a pipe cannot be resized", () => {
+    const obstacle = { reason: "UnknownTier", message: "The tier is gold." } as const;
+    expect(told(aSnapshot([aPipe("a")], { tier: { ok: false, obstacle } }))).toEqual([
+      "-: leave it: The tier is gold.",
+    ]);
+    const suspended = aScaling(4, { spec: { ...aScaling(4).spec, suspend: true } });
+    expect(told(aSnapshot([aPipe("a")], { scaling: suspended }))).toEqual(["a: leave it: suspended"]);
+    const late = aRollout(FOUR, { startedAtMs: NOW_MS - POLICY.rolloutTimeoutMs });
+    const stuck = aSnapshot([rollingTo("a", FOUR, { lastRollout: late }), aPipe("b")]);
+    expect(told(stuck)).toEqual([
+      "a: roll it back to 1 cpu / 4 Gi: the rollout has not completed in 15 min",
+      "b: resize it later: it waits because of the failure",
+    ]);
+    const scaling = aScaling(8);
+    const rolloutWindow = { schedule: "0 2 * * 6", durationMs: 3_600_000, timeZone: "UTC" };
+    const stopped = rollingTo("a", FOUR, { lastRollout: late, stopsOldPodsFirst: true });
+    expect(told(aSnapshot([stopped], { scaling, rolloutWindow }))).toEqual([
+      "a: roll it back to 1 cpu / 4 Gi: the rollout has not completed in 15 min",
+    ]);
+    const odd = { requests: { cpu: "500m", memory: null }, limits: { memory: null } };
+    expect(told(aSnapshot([rollingTo("a", FOUR, { lastRollout: { ...late, lastGoodSize: odd } })]))).toEqual([
+      "a: roll it back to what it had: the rollout has not completed in 15 min",
+    ]);
+    expect(told(aSnapshot([rollingTo("a", FOUR, { isPaused: true })]))).toEqual([
+      "a: wait for its owner, who has paused its rollouts",
+    ]);
+    expect(told(aSnapshot([rollingTo("a", FOUR)]))).toEqual(["a: wait for its rollout"]);
+    const unclear = aPipe("a", { container: { problem: "it has two" }, size: undefined });
+    expect(told(aSnapshot([unclear]))).toEqual(["a: leave it: it has two"]);
+  });
+
+  it("respects the rollout budget", () => {
+    const done = rollingTo("a", FOUR, { rollout: COMPLETE });
+    expect(told(aSnapshot([done, aPipe("b")]), { ...DECIDE_OPTIONS, overallFree: 0 })).toEqual([
+      "b: resize it later: it waits for rollouts of other services",
+    ]);
+  });
+});

@@ -1,0 +1,115 @@
+import { Registry } from "prom-client";
+import { describe, expect, it } from "vitest";
+import { ControllerMetrics } from "../../../../src/controller/report/metrics.ts";
+import type { PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
+import { FakeClock } from "../../../support/fakes/fake-clock.ts";
+
+const CONDITION = { lastTransitionTime: "2026-01-01T00:00:00Z", reason: "", message: "" };
+
+function aStatus(changes: PipeScalingStatus = {}): PipeScalingStatus {
+  return { conditions: [{ ...CONDITION, type: "Ready", status: "True" }], computeUnits: 2, ...changes };
+}
+
+function setup() {
+  const registry = new Registry();
+  const clock = new FakeClock();
+  const metrics = new ControllerMetrics(registry, clock);
+  const series = async (text: string) => {
+    const lines = (await registry.metrics()).split("\n");
+    return lines.filter((line) => line.startsWith(text));
+  };
+  return { clock, metrics, series };
+}
+
+const event = (type: "Normal" | "Warning", reason: string) => ({
+  type,
+  reason,
+  action: "",
+  note: "",
+  regarding: { apiVersion: "", kind: "", namespace: "", name: "", uid: "" },
+});
+
+describe("the controller's metrics", () => {
+  it("count pipes by state and services by condition, as of the last reconciliation", async () => {
+    const { metrics, series } = setup();
+    const stalled: PipeScalingStatus["conditions"] = [
+      { ...CONDITION, type: "Ready", status: "False" },
+      { ...CONDITION, type: "Stalled", status: "True" },
+    ];
+    metrics.passed("a", aStatus(), ["done", "waiting"]);
+    metrics.passed("a", aStatus(), ["done", "rolling"]);
+    metrics.passed("b", aStatus({ conditions: stalled }), ["failed"]);
+    metrics.passed("c", aStatus(), ["done"]);
+    metrics.passed("c", undefined, []);
+    expect(await series("pipe_scaling_pipes{")).toEqual([
+      'pipe_scaling_pipes{state="done"} 1',
+      'pipe_scaling_pipes{state="rolling"} 1',
+      'pipe_scaling_pipes{state="waiting"} 0',
+      'pipe_scaling_pipes{state="retrying"} 0',
+      'pipe_scaling_pipes{state="failed"} 1',
+      'pipe_scaling_pipes{state="paused"} 0',
+      'pipe_scaling_pipes{state="unsizable"} 0',
+    ]);
+    expect(await series("pipe_scaling_pipes_out_of_size")).toEqual(["pipe_scaling_pipes_out_of_size 2"]);
+    expect(await series("pipe_scaling_services{")).toEqual([
+      'pipe_scaling_services{condition="Ready"} 1',
+      'pipe_scaling_services{condition="Reconciling"} 0',
+      'pipe_scaling_services{condition="Stalled"} 1',
+      'pipe_scaling_services{condition="Suspended"} 0',
+    ]);
+  });
+
+  it("have the age of the oldest rescale in progress", async () => {
+    const { clock, metrics, series } = setup();
+    const since = (ms: number) => ({ startedAt: new Date(clock.now() - ms).toISOString() });
+    metrics.passed("a", aStatus({ propagation: since(60_000) }), []);
+    metrics.passed("b", aStatus({ propagation: since(90_000) }), []);
+    metrics.passed("c", aStatus({ propagation: { ...since(3e6), completedAt: "2026-01-01T00:00:00Z" } }), []);
+    const name = "pipe_scaling_oldest_propagation_seconds";
+    expect(await series(name)).toEqual([`${name} 90`]);
+    metrics.passed("a", undefined, []);
+    metrics.passed("b", undefined, []);
+    expect(await series(name)).toEqual([`${name} 0`]);
+  });
+
+  it("record the duration of a rescale once, when it completes", async () => {
+    const { metrics, series } = setup();
+    const begun = aStatus({ propagation: { startedAt: "2026-01-01T00:00:00Z" } });
+    const done = aStatus({
+      propagation: { startedAt: "2026-01-01T00:00:00Z", completedAt: "2026-01-01T00:02:30Z" },
+    });
+    metrics.reported({}, begun, []);
+    metrics.reported(begun, done, []);
+    metrics.reported(done, done, []);
+    expect(await series("pipe_scaling_propagation_seconds_")).toEqual(
+      expect.arrayContaining([
+        "pipe_scaling_propagation_seconds_sum 150",
+        "pipe_scaling_propagation_seconds_count 1",
+      ]),
+    );
+  });
+
+  it("count failures by a fixed set of reasons", async () => {
+    const { metrics, series } = setup();
+    const events = [
+      event("Warning", "Refused"),
+      event("Warning", "OfALaterVersion"),
+      event("Normal", "Scaled"),
+    ];
+    metrics.reported({}, aStatus(), events);
+    const counted = (await series("pipe_scaling_failures_total")).filter((line) => !line.endsWith(" 0"));
+    expect(counted).toEqual([
+      'pipe_scaling_failures_total{reason="RolloutFailed"} 1',
+      'pipe_scaling_failures_total{reason="Refused"} 1',
+    ]);
+  });
+
+  it("have a series for each of the thousand largest services, and one for the others", async () => {
+    const { metrics, series } = setup();
+    for (let at = 0; at < 1003; at += 1) metrics.passed(`s${at}`, aStatus({ computeUnits: at }), []);
+    const units = await series("pipe_scaling_compute_units{");
+    expect(units).toHaveLength(1001);
+    expect(units).toContain('pipe_scaling_compute_units{service="s1002"} 1002');
+    expect(units).toContain('pipe_scaling_compute_units{service="other"} 3');
+  });
+});

@@ -1,0 +1,208 @@
+import { describe, expect, it } from "vitest";
+import { pipeDeployment } from "../../../support/fixtures/pipe.ts";
+import { refusal } from "../../../support/simulation/cluster.ts";
+import { Simulation } from "../../../support/simulation/simulation.ts";
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const ONE = "1000m/4Gi";
+const FOUR = "4000m/16Gi";
+
+async function started(pipes: number, simulation = new Simulation()): Promise<Simulation> {
+  simulation.addService(1);
+  for (let index = 0; index < pipes; index += 1) simulation.deploy(`pipe-${index}`, 1);
+  simulation.start();
+  await simulation.run(2 * SECOND);
+  return simulation;
+}
+
+function resizesOf({ cluster }: Simulation, name: string): number {
+  return cluster.writes.filter((line) => line.startsWith(`${name} `)).length;
+}
+
+describe("the work of the controller", () => {
+  it("grows with the number of rollouts, and not with the number of services that wait for the budget", async () => {
+    const services = 300;
+    const simulation = new Simulation({ mostRollouts: 10 });
+    for (let service = 1; service <= services; service += 1) {
+      simulation.addService(service);
+      simulation.deploy(`pipe-${service}`, service, { cores: 2 });
+    }
+    simulation.cluster.rolloutMs = () => 10 * SECOND;
+    simulation.start();
+    await simulation.run(HOUR);
+    expect(simulation.cluster.sizeOf(`pipe-${services}`)).toBe(ONE);
+    expect(simulation.cluster.judge.mostRolling).toBe(10);
+    // Events of a rollout cause a few reconciliations of its own service, and each rollout that ends wakes one other.
+    expect(simulation.reconciliations).toBeLessThan(12 * services);
+  });
+
+  it("writes about as much to the status of a large service for each pipe as to that of a small one", async () => {
+    const bytesFor = async (pipes: number) => {
+      const simulation = await started(pipes);
+      // Each pipe comes up at a time of its own.
+      simulation.cluster.rolloutMs = ({ metadata }) =>
+        10_000 + ((Number(metadata.name.slice(5)) * 7919) % MINUTE);
+      simulation.cluster.statusPatchBytes.length = 0;
+      simulation.ask(1, 4);
+      await simulation.run(6 * HOUR);
+      expect(simulation.told(1)).toMatchObject({ type: "Ready", status: "True" });
+      return simulation.cluster.statusPatchBytes.reduce((sum, bytes) => sum + bytes, 0) / pipes;
+    };
+    expect((await bytesFor(400)) / (await bytesFor(20))).toBeLessThan(1.5);
+  });
+
+  it("does not repeat refused writes on each event, however many pipes are refused", async () => {
+    const simulation = new Simulation();
+    simulation.addService(1);
+    const names = Array.from({ length: 30 }, (_, index) => `pipe-${index}`);
+    for (const name of names) simulation.deploy(name, 1, { replicas: 0 });
+    simulation.start();
+    await simulation.run(2 * SECOND);
+    let attempts = 0;
+    simulation.cluster.fault = (_, pipe) => {
+      if (!pipe) return undefined;
+      attempts += 1;
+      return refusal("not here");
+    };
+    simulation.ask(1, 4);
+    for (let times = 0; times < 20; times += 1) {
+      await simulation.run(5 * SECOND);
+      simulation.setTier(times % 2 === 0 ? "scale" : "basic");
+    }
+    expect(attempts).toBe(names.length);
+  });
+});
+
+describe("a writer that replaces the Deployment again and again", () => {
+  it("leads to few writes and a field conflict in the status, and never to Ready", async () => {
+    const simulation = await started(1);
+    const manifest = pipeDeployment({ name: "pipe-0", namespace: "pipes", serviceId: "", cores: 1 });
+    simulation.ask(1, 4);
+    const states = new Set<string>();
+    for (let times = 0; times < 300; times += 1) {
+      await simulation.run(SECOND);
+      simulation.replace("pipe-0", manifest);
+      states.add(`${simulation.told(1)?.type}=${simulation.told(1)?.reason}`);
+    }
+    expect(resizesOf(simulation, "pipe-0")).toBeLessThanOrEqual(4);
+    expect(simulation.cluster.writes.length).toBeLessThanOrEqual(20);
+    expect(simulation.told(1)).toMatchObject({ type: "Stalled", reason: "FieldConflict" });
+    expect([...states]).not.toContain("Ready=Scaled");
+    // A new leader does not start again either.
+    const before = simulation.cluster.writes.length;
+    simulation.start();
+    await simulation.run(DAY);
+    expect(simulation.cluster.writes.slice(before)).toEqual([]);
+  });
+});
+
+describe("a webhook that removes the annotation", () => {
+  it("leads to few writes, and never exceeds the rollout budget", async () => {
+    const simulation = new Simulation({ mostRollouts: 1 });
+    for (const service of [1, 2, 3]) {
+      simulation.addService(service);
+      simulation.deploy(`pipe-${service}`, service);
+    }
+    simulation.start();
+    await simulation.run(2 * SECOND);
+    simulation.cluster.isStripping = true;
+    simulation.cluster.rolloutMs = () => MINUTE;
+    const before = simulation.cluster.writes.length;
+    for (const service of [1, 2, 3]) simulation.ask(service, 4);
+    await simulation.run(DAY);
+    expect(simulation.cluster.judge.mostRolling).toBe(1);
+    expect(simulation.sizes("pipe-1", "pipe-2", "pipe-3")).toEqual([FOUR, FOUR, FOUR]);
+    expect(simulation.told(1)).toMatchObject({ type: "Stalled", reason: "FieldConflict" });
+    expect(simulation.cluster.writes.length - before).toBeLessThanOrEqual(3 * 20);
+    simulation.cluster.isStripping = false;
+    simulation.askToRetry(1);
+    await simulation.run(HOUR);
+    expect(simulation.told(1)).toMatchObject({ type: "Ready", status: "True" });
+  });
+});
+
+describe("a PipeScaling that is deleted", () => {
+  it("is created again as it was, suspended and with the requested size, and resizes nothing", async () => {
+    const simulation = await started(2);
+    simulation.ask(1, 6);
+    await simulation.run(MINUTE);
+    simulation.suspend(1, true);
+    simulation.deploy("pipe-2", 1, { cores: 1 });
+    await simulation.run(MINUTE);
+    const sizes = simulation.sizes("pipe-0", "pipe-1", "pipe-2");
+    simulation.removeScaling(1);
+    await simulation.run(29 * SECOND);
+    expect(simulation.hasScaling(1)).toBe(false);
+    await simulation.run(DAY);
+    expect(simulation.told(1)).toMatchObject({ status: "Unknown", reason: "Suspended" });
+    expect(simulation.sizes("pipe-0", "pipe-1", "pipe-2")).toEqual(sizes);
+    simulation.suspend(1, false);
+    await simulation.run(HOUR);
+    expect(simulation.sizes("pipe-2")).toEqual(["6000m/24Gi"]);
+  });
+});
+
+describe("removing a pipe", () => {
+  it("does not complete a rescale a second time", async () => {
+    const simulation = await started(2);
+    simulation.ask(1, 4);
+    await simulation.run(HOUR);
+    const { completedAt } = simulation.status(1).propagation ?? {};
+    const events = simulation.events.length;
+    await simulation.run(30 * DAY);
+    simulation.cluster.remove("pipe-1");
+    await simulation.run(HOUR);
+    expect(simulation.status(1).propagation?.completedAt).toBe(completedAt);
+    expect(simulation.events.length).toBe(events);
+  });
+});
+
+describe("a pipe that cannot be resized", () => {
+  it("is reported in one Event if its service has no PipeScaling", async () => {
+    const simulation = new Simulation();
+    simulation.setTier("gold");
+    simulation.addService(1);
+    simulation.deploy("pipe-1", 1);
+    simulation.deploy("pipe-2", 2);
+    simulation.start();
+    await simulation.run(HOUR);
+    simulation.setImage("pipe-1", "another");
+    simulation.setImage("pipe-2", "another");
+    await simulation.run(HOUR);
+    const told = simulation.events.map(
+      ({ regarding, reason }) => `${regarding.kind} ${regarding.name} ${reason}`,
+    );
+    expect(told.sort()).toEqual(["Deployment pipe-1 UnknownTier", "Deployment pipe-2 UnknownService"]);
+  });
+});
+
+describe("the rollout window of a service", () => {
+  it("holds rollouts until it opens, and a window of the organization holds those of services without one", async () => {
+    const simulation = new Simulation();
+    // The clock starts on a Thursday at midnight, UTC.
+    const window = '{schedule: "0 2 * * *", duration: 1h}';
+    simulation.addService(1, { rolloutWindow: window });
+    simulation.addService(2);
+    for (const service of [1, 2]) simulation.deploy(`pipe-${service}`, service, { cores: 2 });
+    simulation.setTier("basic", { rolloutWindow: '{schedule: "0 4 * * *", duration: 1h}' });
+    simulation.start();
+    await simulation.run(2 * HOUR - SECOND);
+    expect(simulation.sizes("pipe-1", "pipe-2")).toEqual(["2000m/8Gi", "2000m/8Gi"]);
+    expect(simulation.told(1)).toMatchObject({
+      reason: "WaitingForWindow",
+      message: expect.stringContaining("which opens at 2026-01-01T02:00:00Z"),
+    });
+    await simulation.run(MINUTE);
+    expect(simulation.sizes("pipe-1", "pipe-2")).toEqual([ONE, "2000m/8Gi"]);
+    await simulation.run(2 * HOUR);
+    expect(simulation.sizes("pipe-2")).toEqual([ONE]);
+    simulation.ask(1, 4);
+    await simulation.run(HOUR);
+    expect(simulation.sizes("pipe-1")).toEqual([ONE]);
+    await simulation.run(22 * HOUR);
+    expect(simulation.sizes("pipe-1")).toEqual([FOUR]);
+  });
+});

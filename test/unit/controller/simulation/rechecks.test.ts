@@ -1,0 +1,63 @@
+import { describe, expect, it } from "vitest";
+import { KubeApiError } from "../../../../src/kube/errors.ts";
+import { Simulation } from "../../../support/simulation/simulation.ts";
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+
+const [ONE, FOUR] = ["1000m/4Gi", "4000m/16Gi"];
+
+/** The next writes to pipes get an error. */
+function failWrites({ cluster }: Simulation, writes: number): void {
+  const error = new KubeApiError("PATCH", 500, JSON.stringify({ message: "etcd is slow" }));
+  let left = writes;
+  cluster.fault = ({ method }, pipe) => {
+    if (!pipe || method !== "PATCH" || left === 0) return undefined;
+    left -= 1;
+    return { error };
+  };
+}
+
+describe("without any event", () => {
+  /** A pipe whose rollout never completes and has stopped its old pod, while another size waits for a window. */
+  async function abandoned(): Promise<Simulation> {
+    const simulation = new Simulation();
+    simulation.addService(1, { rolloutWindow: '{schedule: "0 0 * * *", duration: 1h}' });
+    simulation.deploy("a", 1, { strategy: "Recreate" });
+    simulation.start();
+    await simulation.run(59 * MINUTE);
+    simulation.cluster.rolloutMs = () => undefined;
+    simulation.ask(1, 4);
+    await simulation.run(5 * MINUTE);
+    simulation.ask(1, 8);
+    await simulation.run(SECOND);
+    expect(simulation.sizes("a")).toEqual([FOUR]);
+    return simulation;
+  }
+
+  it("a failed rollout that stopped old pods is rolled back at its timeout, also by the next controller", async () => {
+    const simulation = await abandoned();
+    simulation.start();
+    await simulation.run(11 * MINUTE);
+    expect(simulation.sizes("a")).toEqual([ONE]);
+  });
+
+  it("the rollback of such a rollout is repeated after an error", async () => {
+    const simulation = await abandoned();
+    failWrites(simulation, 3);
+    await simulation.run(11 * MINUTE);
+    expect(simulation.sizes("a")).toEqual([ONE]);
+  });
+
+  it("the adoption of a pipe is repeated after an error", async () => {
+    const simulation = new Simulation();
+    simulation.addService(1);
+    simulation.deploy("a", 1);
+    simulation.start();
+    await simulation.run(2 * SECOND);
+    failWrites(simulation, 1);
+    simulation.ask(1, 1);
+    await simulation.run(MINUTE);
+    expect(simulation.cluster.writes).toContain("a noted");
+  });
+});

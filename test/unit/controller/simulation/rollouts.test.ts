@@ -1,0 +1,540 @@
+import { Registry } from "prom-client";
+import { describe, expect, it } from "vitest";
+import { RETRY_ANNOTATION } from "../../../../src/controller/names.ts";
+import { ControllerMetrics } from "../../../../src/controller/report/metrics.ts";
+import { KubeApiError } from "../../../../src/kube/errors.ts";
+import { aNode } from "../../../support/fixtures/node.ts";
+import { refusal } from "../../../support/simulation/cluster.ts";
+import { Simulation } from "../../../support/simulation/simulation.ts";
+
+const [ONE, TWO, FOUR] = ["1000m/4Gi", "2000m/8Gi", "4000m/16Gi"];
+/** A change by another writer. */
+const OTHERS = { requests: { cpu: "1", memory: "4Gi" }, limits: { memory: "4Gi" } };
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** A controller that has settled over one service with these pipes, of one core each. */
+async function settled(names: readonly string[], simulation = new Simulation()): Promise<Simulation> {
+  simulation.addService(1);
+  for (const name of names) simulation.deploy(name, 1);
+  simulation.start();
+  await simulation.run(2 * SECOND);
+  return simulation;
+}
+
+/** How often the pipe was given the size. */
+function triesOf({ cluster }: Simulation, name: string, size: string | undefined): number {
+  return cluster.writes.filter((line) => line === `${name} ${size}`).length;
+}
+
+describe("the rollout budget", () => {
+  it("starts a waiting rollout as soon as another one ends, even a canary", async () => {
+    const simulation = new Simulation({ mostRollouts: 2 });
+    for (const service of [1, 2, 3, 4, 5]) {
+      simulation.addService(service);
+      simulation.deploy(`pipe-${service}`, service);
+    }
+    simulation.start();
+    await simulation.run(2 * SECOND);
+    simulation.setTier("scale");
+    await simulation.run(10 * SECOND);
+    expect(simulation.sizes("pipe-1", "pipe-2", "pipe-3", "pipe-4", "pipe-5")).toEqual(Array(5).fill(TWO));
+    expect(simulation.cluster.judge.mostRolling).toBe(2);
+  });
+
+  it("still counts a rollout while its old pods terminate", async () => {
+    const simulation = new Simulation({ mostRollouts: 1 });
+    for (const service of [1, 2, 3]) {
+      simulation.addService(service);
+      simulation.deploy(`pipe-${service}`, service);
+    }
+    simulation.start();
+    simulation.setTier("scale");
+    await simulation.run(MINUTE);
+    expect(simulation.sizes("pipe-1", "pipe-2", "pipe-3")).toEqual([TWO, TWO, TWO]);
+    simulation.cluster.rolloutMs = () => MINUTE;
+    for (const service of [1, 2, 3]) {
+      simulation.cluster.report(`pipe-${service}`, { terminatingReplicas: 1 });
+      simulation.ask(service, 4);
+    }
+    await simulation.run(10 * SECOND);
+    expect(simulation.cluster.judge.mostRolling).toBe(1);
+  });
+
+  it.each([
+    ["goes on", () => undefined],
+    ["starts again", (simulation: Simulation) => simulation.start()],
+  ])(
+    "still counts a rollout whose annotation another writer removes, while the controller %s",
+    async (_, then) => {
+      const simulation = new Simulation({ mostRollouts: 1 });
+      for (const service of [1, 2]) {
+        simulation.addService(service);
+        simulation.deploy(`pipe-${service}`, service);
+      }
+      simulation.start();
+      await simulation.run(2 * SECOND);
+      simulation.cluster.rolloutMs = () => MINUTE;
+      simulation.ask(1, 4);
+      await simulation.run(SECOND);
+      simulation.cluster.removeAnnotation("pipe-1");
+      then(simulation);
+      simulation.ask(2, 4);
+      await simulation.run(30 * SECOND);
+      expect(simulation.sizes("pipe-1", "pipe-2")).toEqual([FOUR, ONE]);
+      await simulation.run(MINUTE);
+      expect(simulation.sizes("pipe-1", "pipe-2")).toEqual([FOUR, FOUR]);
+      expect(simulation.cluster.judge.mostRolling).toBe(1);
+    },
+  );
+
+  it("starts a waiting rollout when another one times out", async () => {
+    const simulation = new Simulation({ mostRollouts: 1 });
+    for (const service of [1, 2]) simulation.addService(service);
+    simulation.deploy("stuck", 1, { cores: 2 });
+    simulation.deploy("other", 2, { cores: 2 });
+    simulation.cluster.rolloutMs = ({ metadata }) => (metadata.name === "stuck" ? undefined : SECOND);
+    simulation.start();
+    await simulation.run(10 * MINUTE);
+    // A change of the owner restarts its timeout, so it fails later than its place in the rollout budget is free.
+    simulation.setImage("stuck", "registry.example/pipe:2");
+    expect(simulation.sizes("stuck", "other")).toEqual([ONE, TWO]);
+    await simulation.run(6 * MINUTE);
+    expect(simulation.sizes("stuck", "other")).toEqual([ONE, ONE]);
+  });
+});
+
+describe("a pipe that has come up", () => {
+  it.each<[string, (simulation: Simulation) => void]>([
+    ["is scaled", ({ cluster }) => cluster.change("a", { replicas: 2 })],
+    ["gets a new image", (simulation) => simulation.setImage("a", "registry.example/pipe:2")],
+    [
+      "is given an image that never starts",
+      (simulation) => {
+        simulation.cluster.rolloutMs = () => undefined;
+        simulation.setImage("a", "registry.example/pipe:broken");
+      },
+    ],
+  ])("keeps its size when it %s later while another pipe of its service fails", async (_, change) => {
+    const simulation = await settled(["a", "b"]);
+    const { cluster } = simulation;
+    cluster.rolloutMs = ({ metadata }) => (metadata.name === "b" ? undefined : MINUTE);
+    simulation.ask(1, 4);
+    await simulation.run(20 * MINUTE);
+    expect(simulation.told(1)).toMatchObject({ type: "Stalled", reason: "RolloutTimeout" });
+    change(simulation);
+    await simulation.run(HOUR);
+    expect(cluster.judge.wronged).toEqual([]);
+    expect(simulation.sizes("a")).toEqual([FOUR]);
+  });
+
+  it("keeps its size when another size was requested and superseded before it was applied", async () => {
+    const simulation = await settled(["a", "b"]);
+    simulation.ask(1, 4);
+    await simulation.run(HOUR);
+    simulation.cluster.rolloutMs = () => MINUTE;
+    simulation.ask(1, 8);
+    await simulation.run(SECOND);
+    expect(simulation.sizes("a", "b")).toEqual(["8000m/32Gi", FOUR]);
+    simulation.cluster.change("b", { replicas: 2 });
+    simulation.ask(1, 4);
+    await simulation.run(HOUR);
+    expect(simulation.cluster.judge.wronged).toEqual([]);
+    expect(simulation.sizes("a", "b")).toEqual([FOUR, FOUR]);
+  });
+
+  it("keeps its size when it is scaled from zero and comes up within a second", async () => {
+    const simulation = new Simulation();
+    simulation.addService(1);
+    simulation.deploy("a", 1, { replicas: 0 });
+    simulation.cluster.rolloutMs = () => MINUTE;
+    simulation.start();
+    await simulation.run(2 * SECOND);
+    simulation.ask(1, 4);
+    await simulation.run(HOUR);
+    simulation.cluster.change("a", { replicas: 2 });
+    await simulation.run(HOUR);
+    expect(simulation.cluster.judge.wronged).toEqual([]);
+  });
+
+  it.each([
+    ["starts", MINUTE],
+    ["never starts", undefined],
+  ])(
+    "keeps its size when its PipeScaling is deleted while its owner rolls out an image that %s",
+    async (_, rolloutMs) => {
+      const simulation = await settled(["a"]);
+      simulation.ask(1, 4);
+      await simulation.run(DAY);
+      simulation.cluster.rolloutMs = () => rolloutMs;
+      simulation.setImage("a", "registry.example/pipe:2");
+      await simulation.run(5 * SECOND);
+      simulation.removeScaling(1);
+      await simulation.run(HOUR);
+      expect(simulation.cluster.judge.wronged).toEqual([]);
+      expect(simulation.sizes("a")).toEqual([FOUR]);
+      expect(simulation.hasScaling(1)).toBe(true);
+    },
+  );
+
+  it("is not reported as done while its size is applied again after another writer changed it", async () => {
+    const simulation = await settled(["a"]);
+    simulation.ask(1, 4);
+    await simulation.run(MINUTE);
+    expect(simulation.told(1)?.type).toBe("Ready");
+    simulation.cluster.rolloutMs = () => MINUTE;
+    simulation.setResources("a", OTHERS);
+    await simulation.run(10 * SECOND);
+    expect(simulation.sizes("a")).toEqual([FOUR]);
+    expect(simulation.told(1)?.type).toBe("Reconciling");
+    await simulation.run(2 * MINUTE);
+    expect(simulation.told(1)?.type).toBe("Ready");
+  });
+});
+
+describe("a pipe whose rollout stops its old pods first", () => {
+  const TOO_SMALL = [aNode("small", { cpu: "3", memory: "64Gi" })];
+
+  async function tooLarge(): Promise<Simulation> {
+    const simulation = new Simulation();
+    simulation.addService(1);
+    simulation.deploy("a", 1, { strategy: "Recreate" });
+    simulation.cluster.nodes = TOO_SMALL;
+    simulation.start();
+    await simulation.run(2 * SECOND);
+    simulation.ask(1, 4);
+    await simulation.run(MINUTE);
+    return simulation;
+  }
+
+  it("is left alone while no node is large enough, even by the next controller, and resized when one is", async () => {
+    const simulation = await tooLarge();
+    expect(simulation.told(1)).toMatchObject({ type: "Stalled", reason: "NoNodeLargeEnough" });
+    expect(simulation.status(1).failures).toMatchObject([{ attempts: 1, generation: 1 }]);
+    simulation.start();
+    await simulation.run(3 * MINUTE);
+    expect(simulation.status(1).failures).toMatchObject([{ attempts: 1 }]);
+    await simulation.run(2 * MINUTE);
+    expect(simulation.status(1).failures).toMatchObject([{ attempts: 2 }]);
+    expect(triesOf(simulation, "a", FOUR)).toBe(0);
+    simulation.cluster.nodes = [...TOO_SMALL, aNode("large", { cpu: "4", memory: "16Gi" })];
+    await simulation.run(10 * MINUTE);
+    expect(simulation.sizes("a")).toEqual([FOUR]);
+    expect(simulation.told(1)?.type).toBe("Ready");
+  });
+
+  it("is resized at a requested retry without a check of the nodes", async () => {
+    const simulation = await tooLarge();
+    simulation.askToRetry(1);
+    await simulation.run(MINUTE);
+    expect(simulation.sizes("a")).toEqual([FOUR]);
+  });
+
+  it("is the only kind of pipe whose size is compared with the nodes", async () => {
+    const simulation = await settled(["a", "b"]);
+    simulation.cluster.nodes = TOO_SMALL;
+    simulation.ask(1, 4);
+    await simulation.run(MINUTE);
+    expect(simulation.sizes("a", "b")).toEqual([FOUR, FOUR]);
+  });
+
+  it("waits while the nodes cannot be listed, and reports it", async () => {
+    const simulation = await tooLarge();
+    const { cluster } = simulation;
+    const error = new KubeApiError("GET /api/v1/nodes", 500, JSON.stringify({ message: "etcd is slow" }));
+    cluster.nodes = [aNode("large", { cpu: "8", memory: "64Gi" })];
+    cluster.fault = ({ path }) => (path.endsWith("/nodes") ? { error } : undefined);
+    // Until then the nodes are known.
+    await simulation.run(MINUTE);
+    simulation.ask(1, 2);
+    await simulation.run(2 * SECOND);
+    expect(simulation.told(1)).toMatchObject({ type: "Reconciling", reason: "WriteFailed" });
+    expect(simulation.told(1)?.message).toContain("the nodes cannot be listed: etcd is slow");
+    expect(simulation.sizes("a")).toEqual([ONE]);
+    cluster.fault = () => undefined;
+    await simulation.run(MINUTE);
+    expect(simulation.sizes("a")).toEqual([TWO]);
+  });
+
+  it("is resized, and rolled back if it fails, if a webhook without support for dry runs hides the new pod", async () => {
+    const simulation = await tooLarge();
+    const message = 'admission webhook "w" does not support dry run';
+    const error = new KubeApiError("PATCH", 400, JSON.stringify({ message }));
+    simulation.cluster.fault = ({ query }) => (query?.["dryRun"] === undefined ? undefined : { error });
+    simulation.ask(1, 8);
+    await simulation.run(MINUTE);
+    expect(simulation.sizes("a")).toEqual(["8000m/32Gi"]);
+  });
+});
+
+describe("a pipe that cannot run its size", () => {
+  it("is rolled back to the resources that its owner set, even if they are not a valid size", async () => {
+    const simulation = new Simulation();
+    simulation.addService(1);
+    simulation.deploy("a", 1, { strategy: "Recreate" });
+    simulation.setResources("a", { requests: { cpu: "500m", memory: "512Mi" }, limits: { memory: "1Gi" } });
+    await simulation.run(2 * SECOND);
+    simulation.cluster.rolloutMs = () => undefined;
+    simulation.start();
+    await simulation.run(SECOND);
+    expect(simulation.sizes("a")).toEqual([ONE]);
+    await simulation.run(HOUR);
+    expect(simulation.sizes("a")).toEqual([
+      '{"requests":{"cpu":"500m","memory":"512Mi"},"limits":{"memory":"1Gi"}}',
+    ]);
+    // Also by a controller that knows of it only what the annotations tell.
+    simulation.removeScaling(1);
+    simulation.start();
+    await simulation.run(DAY);
+    expect(triesOf(simulation, "a", ONE)).toBe(1);
+    // No controller saw the deletion, so it may have been suspended.
+    expect(simulation.told(1)).toMatchObject({ status: "Unknown", reason: "Suspended" });
+  });
+
+  it("is rolled back to the last good size, even while its owner rolls out another change", async () => {
+    const simulation = await settled(["a", "b"]);
+    const { cluster } = simulation;
+    // One that fails keeps the service from ever being complete.
+    cluster.rolloutMs = ({ metadata }) => (metadata.name === "b" ? undefined : SECOND);
+    simulation.ask(1, 2);
+    await simulation.run(HOUR);
+    cluster.rolloutMs = () => undefined;
+    simulation.setImage("a", "registry.example/pipe:2");
+    await simulation.run(SECOND);
+    cluster.remove("b");
+    simulation.ask(1, 4);
+    await simulation.run(SECOND);
+    expect(simulation.sizes("a")).toEqual([FOUR]);
+    await simulation.run(HOUR);
+    expect(simulation.sizes("a")).toEqual([TWO]);
+  });
+
+  it("is rolled back to the last good size, even if it had to wait for the canary before", async () => {
+    const simulation = await settled(["a", "b"]);
+    const { cluster } = simulation;
+    simulation.ask(1, 2);
+    await simulation.run(MINUTE);
+    cluster.rolloutMs = ({ metadata }) => (metadata.name === "b" ? undefined : MINUTE);
+    simulation.ask(1, 4);
+    await simulation.run(10 * SECOND);
+    simulation.setImage("b", "registry.example/pipe:2");
+    await simulation.run(MINUTE);
+    expect(simulation.sizes("a", "b")).toEqual([FOUR, FOUR]);
+    await simulation.run(16 * MINUTE);
+    expect(simulation.sizes("a", "b")).toEqual([FOUR, TWO]);
+  });
+
+  it("is reported as stalled if it does not come up with the last good size either when that is requested", async () => {
+    const simulation = await settled(["a"]);
+    simulation.ask(1, 2);
+    await simulation.run(MINUTE);
+    simulation.cluster.rolloutMs = () => undefined;
+    simulation.ask(1, 4);
+    await simulation.run(15 * MINUTE + 10 * SECOND);
+    expect(simulation.sizes("a")).toEqual([TWO]);
+    simulation.ask(1, 2);
+    await simulation.run(10 * SECOND);
+    expect(simulation.told(1)?.type).toBe("Reconciling");
+    await simulation.run(20 * MINUTE);
+    expect(simulation.told(1)).toMatchObject({ type: "Stalled", reason: "RolloutTimeout" });
+  });
+});
+
+describe("a retry", () => {
+  it("happens once at the requested time if that is in the future, and its failure is reported", async () => {
+    const simulation = await settled(["a"]);
+    simulation.cluster.fault = (_, pipe) => pipe && refusal("not here");
+    simulation.ask(1, 4);
+    await simulation.run(30 * SECOND);
+    const before = simulation.cluster.writes.length;
+    simulation.askToRetry(1, 5 * SECOND);
+    await simulation.run(4 * SECOND);
+    expect(simulation.status(1).failures).toMatchObject([{ attempts: 1 }]);
+    await simulation.run(10 * SECOND);
+    expect(simulation.told(1)).toMatchObject({
+      type: "Stalled",
+      message:
+        "a could not be given 4 cpu / 16 Gi: not here. Attempt 2; the next one is at 2026-01-01T00:10:37Z. 0 of 1 pipes run 4 cpu / 16 Gi.",
+    });
+    expect(simulation.status(1).failures).toMatchObject([{ attempts: 2 }]);
+    // The time of the next attempt, and then how it went.
+    expect(simulation.cluster.writes.length - before).toBe(2);
+  });
+
+  it("keeps the delays until the requested time if that is in local time with a Z", async () => {
+    const simulation = await settled(["a"]);
+    simulation.cluster.rolloutMs = () => undefined;
+    simulation.ask(1, 4);
+    await simulation.run(SECOND);
+    simulation.askToRetry(1, 9 * HOUR);
+    await simulation.run(9 * HOUR);
+    expect(triesOf(simulation, "a", FOUR)).toBeLessThan(14);
+  });
+
+  it("is refused with an example of a correct time if its time is malformed", async () => {
+    const simulation = await settled(["a"]);
+    simulation.cluster.fault = (_, pipe) => pipe && refusal("not here");
+    simulation.ask(1, 4);
+    const [name = ""] = simulation.cluster.scalings.keys();
+    simulation.cluster.ask(name, undefined, { [RETRY_ANNOTATION]: "now" });
+    await simulation.run(SECOND);
+    expect(simulation.told(1)?.message).toMatch(
+      /The annotation .*retry-requested-at is not a valid time: write it as 2026-01-31T12:00:00Z\.$/,
+    );
+  });
+
+  it("happens as soon as the Deployment has changed if the size was refused", async () => {
+    const simulation = await settled(["a"]);
+    const { cluster } = simulation;
+    cluster.fault = (_, pipe) =>
+      pipe?.spec.replicas === 1 ? refusal("only for pipes of two replicas") : undefined;
+    simulation.ask(1, 4);
+    await simulation.run(3 * HOUR);
+    expect(simulation.sizes("a")).toEqual([ONE]);
+    cluster.change("a", { replicas: 2 });
+    await simulation.run(SECOND);
+    expect(simulation.sizes("a")).toEqual([FOUR]);
+  });
+});
+
+describe("a field conflict", () => {
+  it("is a new one after months without a conflict", async () => {
+    const simulation = await settled(["a"]);
+    simulation.ask(1, 4);
+    await simulation.run(MINUTE);
+    for (const _ of [1, 2, 3, 4, 5, 6]) {
+      simulation.setResources("a", OTHERS);
+      await simulation.run(90 * DAY);
+      expect(simulation.sizes("a")).toEqual([FOUR]);
+    }
+  });
+});
+
+describe("a waiting service", () => {
+  it("gets the places of the rollout budget that were reserved and not needed", async () => {
+    const simulation = new Simulation({ mostRollouts: 1 });
+    for (const service of [1, 2]) simulation.addService(service);
+    simulation.deploy("refused", 1);
+    simulation.deploy("other", 2);
+    simulation.start();
+    await simulation.run(2 * SECOND);
+    simulation.cluster.fault = (_, pipe) => (pipe?.metadata.name === "refused" ? refusal("no") : undefined);
+    simulation.ask(1, 4);
+    simulation.ask(2, 4);
+    await simulation.run(MINUTE);
+    expect(simulation.sizes("refused", "other")).toEqual([ONE, FOUR]);
+  });
+
+  it("continues at the timeout if old pods never end", async () => {
+    const names = ["a", "b", "c", "d", "e", "f"];
+    const simulation = await settled(names);
+    const { cluster } = simulation;
+    simulation.ask(1, 4);
+    // The old pods of the first three are on a node that has died.
+    for (let step = 0; step < 60; step += 1) {
+      await simulation.run(100);
+      for (const name of ["a", "b", "c"])
+        if (cluster.judge.cameUp.has(name) && !cluster.deployments.get(name)?.status?.terminatingReplicas)
+          cluster.report(name, { terminatingReplicas: 1 });
+    }
+    expect(simulation.sizes("f")).toEqual([ONE]);
+    await simulation.run(HOUR);
+    expect(simulation.sizes(...names)).toEqual(names.map(() => FOUR));
+  });
+});
+
+describe("the report of a service", () => {
+  it("is written in the same reconciliation, even if other writes fail", async () => {
+    const simulation = new Simulation();
+    simulation.addService(1);
+    for (const name of ["broken", "refused"]) simulation.deploy(name, 1, { replicas: 0 });
+    simulation.start();
+    await simulation.run(2 * SECOND);
+    const broken = {
+      error: new KubeApiError("PATCH", 500, JSON.stringify({ message: "failed calling webhook" })),
+    };
+    simulation.cluster.fault = (_, pipe) =>
+      pipe && (pipe.metadata.name === "refused" ? refusal("not here") : broken);
+    simulation.ask(1, 4);
+    await simulation.run(HOUR);
+    const { observedGeneration, failures } = simulation.status(1);
+    expect(observedGeneration).toBe(2);
+    expect(failures).toMatchObject([
+      { pipe: "broken", reason: "WriteFailed", message: "failed calling webhook" },
+      { pipe: "refused", reason: "Refused", message: "not here" },
+    ]);
+  });
+
+  it("has a message that fits into the status, and is cut between characters", async () => {
+    const simulation = new Simulation();
+    simulation.addService(1);
+    const names = Array.from({ length: 25 }, (_, index) => `pipe-${index}`);
+    for (const name of names) simulation.deploy(name, 1, { replicas: 0 });
+    simulation.start();
+    await simulation.run(2 * SECOND);
+    simulation.cluster.fault = (_, pipe) => pipe && refusal(`x${"🙂".repeat(50_000)}`);
+    simulation.ask(1, 4);
+    await simulation.run(SECOND);
+    const status = JSON.stringify(simulation.status(1));
+    expect(status.length).toBeLessThan(50_000);
+    expect(status).not.toMatch(/\\ud83d/);
+  });
+
+  it("has the duration of a rescale once, even if pipes are added later", async () => {
+    const registry = new Registry();
+    const simulation = new Simulation();
+    const metrics = new ControllerMetrics(registry, simulation.clock);
+    const observed = await settled(["a"], new Simulation({ metrics }));
+    observed.ask(1, 4);
+    await observed.run(14 * DAY);
+    observed.deploy("b", 1);
+    await observed.run(MINUTE);
+    const [, seconds] = /pipe_scaling_propagation_seconds_sum (\S+)/.exec(await registry.metrics()) ?? [];
+    expect(Number(seconds)).toBeLessThan(100);
+  });
+
+  it("is stalled if its record cannot be read", async () => {
+    const registry = new Registry();
+    const metrics = new ControllerMetrics(registry, new Simulation().clock);
+    const simulation = await settled(["a"], new Simulation({ metrics }));
+    simulation.addService(1, { namespace: "No Namespace" });
+    await simulation.run(SECOND);
+    expect(await registry.metrics()).toContain('pipe_scaling_services{condition="Stalled"} 1');
+  });
+});
+
+describe("deleting a PipeScaling", () => {
+  it("resizes no pipe, not even one that was deployed with the requested size", async () => {
+    const simulation = await settled(["blue"]);
+    simulation.ask(1, 4);
+    await simulation.run(MINUTE);
+    simulation.deploy("green", 1, { cores: 4 });
+    await simulation.run(MINUTE);
+    simulation.cluster.remove("blue");
+    await simulation.run(MINUTE);
+    expect(simulation.cluster.writes.filter((line) => line === "green noted")).toHaveLength(1);
+    simulation.removeScaling(1);
+    await simulation.run(MINUTE);
+    expect(simulation.sizes("green")).toEqual([FOUR]);
+    expect(simulation.told(1)).toMatchObject({ type: "Ready", status: "True" });
+  });
+
+  it("resizes no pipe if no controller observes it, whatever annotations another writer removed", async () => {
+    const names = ["blue", "green", "red"];
+    const simulation = await settled(names);
+    simulation.ask(1, 4);
+    await simulation.run(5 * MINUTE);
+    for (const removed of [[], ["blue"], ["blue", "green"], names]) {
+      for (const name of removed) simulation.cluster.removeAnnotation(name);
+      simulation.stop();
+      simulation.removeScaling(1);
+      simulation.start();
+      await simulation.run(5 * MINUTE);
+      expect(simulation.sizes(...names)).toEqual([FOUR, FOUR, FOUR]);
+      expect(simulation.told(1)).toMatchObject({ type: "Ready", status: "True" });
+    }
+  });
+});

@@ -1,0 +1,174 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  backupConfiguration,
+  backupConfigurationPatch,
+  toBackupConfiguration,
+} from "../../../src/api/resources/backup/schema.ts";
+import {
+  BACKUP_PERIODS_HOURS,
+  type BackupChange,
+  type BackupPolicy,
+  changeBackupPolicy,
+  DEFAULT_BACKUP_POLICY,
+  startTimeFits,
+} from "../../../src/domain/backup-policy.ts";
+import { backupConfigMap, backupData, parseBackup } from "../../../src/records/backup.ts";
+
+const SERVICE = "22222222-2222-4222-8222-222222222222";
+
+const period = fc.constantFrom(...BACKUP_PERIODS_HOURS);
+const retention = fc.integer({ min: 1, max: 45 }).map((days) => days * 24);
+const startTime = fc
+  .tuple(fc.integer({ min: 0, max: 23 }), fc.boolean())
+  .map(([hour, isPadded]) => `${isPadded ? String(hour).padStart(2, "0") : hour}:00`);
+
+const policy: fc.Arbitrary<BackupPolicy> = fc
+  .record({
+    periodInHours: period,
+    retentionPeriodInHours: retention,
+    startTime: fc.option(startTime, { nil: undefined }),
+  })
+  .filter(startTimeFits);
+
+function sent<T>(value: fc.Arbitrary<T>): fc.Arbitrary<T | null | undefined> {
+  return fc.oneof(value, fc.constant(null), fc.constant(undefined));
+}
+
+const change: fc.Arbitrary<BackupChange> = fc.record({
+  periodInHours: sent(period),
+  retentionPeriodInHours: sent(retention),
+  startTime: sent(startTime),
+});
+
+const FIELDS = ["periodInHours", "retentionPeriodInHours", "startTime"] as const;
+
+describe("a change of the backup policy", () => {
+  it("sets the fields that are sent, resets those that are null, and keeps the others except a period that does not allow the start time", () => {
+    fc.assert(
+      fc.property(policy, change, (before, wanted) => {
+        const after = changeBackupPolicy(before, wanted);
+        const isStartTimeAlone = typeof wanted.startTime === "string" && wanted.periodInHours === undefined;
+        for (const field of FIELDS) {
+          const value = wanted[field];
+          if (value === null) expect(after[field]).toBe(DEFAULT_BACKUP_POLICY[field]);
+          else if (value !== undefined) expect(after[field]).toBe(value);
+          else if (field === "periodInHours" && isStartTimeAlone)
+            expect(after[field]).toBe(before[field] === 48 ? 48 : 24);
+          else expect(after[field]).toBe(before[field]);
+        }
+      }),
+    );
+  });
+
+  it.each([
+    ...[6, 8, 12, 16, 20, 36].map((stored) => [stored, 24] as const),
+    ...([
+      [24, 24],
+      [48, 48],
+    ] as const),
+  ])("changes a stored period of %i hours to %i if it sets only the start time", (stored, expected) => {
+    const before = { ...DEFAULT_BACKUP_POLICY, periodInHours: stored };
+    const after = changeBackupPolicy(before, { startTime: "3:00" });
+    expect(after).toEqual({ ...before, periodInHours: expected, startTime: "3:00" });
+  });
+
+  it("combines a start time with another period only if one of the two was sent", () => {
+    fc.assert(
+      fc.property(policy, change, (before, wanted) => {
+        const after = changeBackupPolicy(before, wanted);
+        const isWrong = after.startTime !== undefined && ![24, 48].includes(after.periodInHours);
+        expect(startTimeFits(after)).toBe(!isWrong);
+        if (isWrong) expect(wanted.periodInHours).toBe(after.periodInHours);
+      }),
+    );
+  });
+
+  it("changes nothing when it is repeated", () => {
+    fc.assert(
+      fc.property(policy, change, (before, wanted) => {
+        const after = changeBackupPolicy(before, wanted);
+        expect(changeBackupPolicy(after, wanted)).toEqual(after);
+      }),
+    );
+  });
+
+  it("restores the defaults if it sets all three fields to null", () => {
+    fc.assert(
+      fc.property(policy, (before) => {
+        const reset = { periodInHours: null, retentionPeriodInHours: null, startTime: null };
+        expect(changeBackupPolicy(before, reset)).toEqual(DEFAULT_BACKUP_POLICY);
+      }),
+    );
+  });
+});
+
+describe("the record of a backup policy", () => {
+  it("is read as it was written, and contains only values that differ from the default", () => {
+    fc.assert(
+      fc.property(policy, (given) => {
+        const { metadata, data } = backupConfigMap(SERVICE, SERVICE, given);
+        expect(parseBackup(metadata.name, Object.fromEntries(Object.entries(data).map(text)))).toEqual({
+          ok: true,
+          value: given,
+        });
+        expect(Object.keys(data)).toHaveLength(
+          FIELDS.filter((field) => given[field] !== DEFAULT_BACKUP_POLICY[field]).length,
+        );
+        // A patch names every key, so that what was there before does not stay.
+        expect(Object.keys(backupData(given))).toHaveLength(FIELDS.length);
+      }),
+    );
+  });
+
+  it.each([
+    [{ backupPeriodInHours: "7" }, "backupPeriodInHours"],
+    [{ backupPeriodInHours: "24h" }, "backupPeriodInHours"],
+    [{ backupPeriodInHours: "" }, "backupPeriodInHours"],
+    [{ backupRetentionPeriodInHours: "25" }, "backupRetentionPeriodInHours"],
+    [{ backupRetentionPeriodInHours: "0" }, "backupRetentionPeriodInHours"],
+    [{ backupRetentionPeriodInHours: "1104" }, "backupRetentionPeriodInHours"],
+    [{ backupStartTime: "24:00" }, "backupStartTime"],
+    [{ backupStartTime: "10:00\n" }, "backupStartTime"],
+    [{ backupPeriodInHours: "12", backupStartTime: "10:00" }, "24 or 48"],
+  ])("is malformed if it contains %j", (data, problem) => {
+    expect(parseBackup(`backup-${SERVICE}`, data)).toEqual({
+      ok: false,
+      problem: expect.stringContaining(problem),
+    });
+  });
+
+  it("is malformed if its name contains no service", () => {
+    expect(parseBackup("backup-unknown", {}).ok).toBe(false);
+  });
+});
+
+function text([key, value]: [string, string | null]): [string, string] {
+  return [key, value ?? "null"];
+}
+
+describe("the backup configuration on the wire", () => {
+  it.each([6, 8, 12, 16, 20, 36])("rejects a start time together with a period of %i hours", (hours) => {
+    const { error } = backupConfigurationPatch.safeParse({
+      backupPeriodInHours: hours,
+      backupStartTime: "3:00",
+    });
+    expect(error?.issues).toEqual([
+      expect.objectContaining({
+        path: ["backupStartTime"],
+        message: "is allowed only with a backupPeriodInHours of 24 or 48",
+      }),
+    ]);
+  });
+
+  it("matches its schema for every policy, and is accepted as a change", () => {
+    fc.assert(
+      fc.property(policy, (given) => {
+        const object = backupConfiguration.parse(toBackupConfiguration(given));
+        expect("backupStartTime" in object).toBe(given.startTime !== undefined);
+        const again = backupConfigurationPatch.parse(object);
+        expect(changeBackupPolicy(DEFAULT_BACKUP_POLICY, again)).toEqual(given);
+      }),
+    );
+  });
+});

@@ -1,0 +1,193 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  type PipeState,
+  type PlannedPipe,
+  planRollout,
+  type RolloutPhase,
+  serviceLimit,
+} from "../../../src/domain/rollout-plan.ts";
+
+describe("the rollout plan", () => {
+  const state = fc.constantFrom<PipeState>("done", "rolling", "waiting", "failed", "paused", "unsizable");
+  const pipes = fc
+    .array(
+      fc.record({
+        state,
+        phase: fc.constantFrom<RolloutPhase>("settled", "updating", "rolling-out", "terminating", "overdue"),
+        replicas: fc.integer({ min: 0, max: 3 }),
+      }),
+      {
+        maxLength: 40,
+      },
+    )
+    .map((list) =>
+      list.map(
+        (each, index): PlannedPipe => ({
+          ...each,
+          name: `pipe-${index}`,
+          phase: phaseOf(each),
+        }),
+      ),
+    );
+  const phaseOf = ({ state, phase, replicas }: Omit<PlannedPipe, "name">): RolloutPhase => {
+    if (state === "paused") return "paused";
+    if (state === "rolling") return "rolling-out";
+    return replicas === 0 ? "settled" : phase;
+  };
+  const free = fc.integer({ min: 0, max: 60 });
+  const named = (list: readonly PlannedPipe[]) => new Map(list.map((each) => [each.name, each]));
+  const slots = (list: readonly PlannedPipe[]) =>
+    list.filter(({ phase }) => ["updating", "rolling-out", "terminating"].includes(phase));
+
+  it("starts only pipes that wait, each once", () => {
+    fc.assert(
+      fc.property(pipes, free, (list, overallFree) => {
+        const { start } = planRollout(list, { overallFree, isWindowOpen: true });
+        expect(new Set(start).size).toBe(start.length);
+        for (const name of start) expect(named(list).get(name)?.state).toBe("waiting");
+      }),
+    );
+  });
+
+  it("never has more restarts at once than allowed, in one service and in total", () => {
+    fc.assert(
+      fc.property(pipes, free, (list, overallFree) => {
+        const started = planRollout(list, { overallFree, isWindowOpen: true }).start.flatMap(
+          (name) => named(list).get(name) ?? [],
+        );
+        const fresh = started.filter((each) => each.replicas > 0 && !slots(list).includes(each));
+        const before = slots(list).length;
+        expect(fresh.length).toBeLessThanOrEqual(overallFree);
+        const isProven = list.some((each) => each.state === "done" && each.replicas > 0);
+        if (isProven && fresh.length > 0)
+          expect(before + fresh.length).toBeLessThanOrEqual(serviceLimit(list.length));
+      }),
+    );
+  });
+
+  it("is one canary until a running pipe has proven the size, and nothing after a failure", () => {
+    fc.assert(
+      fc.property(pipes, free, (list, overallFree) => {
+        const started = planRollout(list, { overallFree, isWindowOpen: true }).start.flatMap(
+          (name) => named(list).get(name) ?? [],
+        );
+        const running = started.filter((each) => each.replicas > 0);
+        const isProven = list.some((each) => each.state === "done" && each.replicas > 0);
+        if (!isProven) expect(running.length).toBeLessThanOrEqual(1);
+        if (list.some((each) => each.state === "failed")) expect(running).toEqual([]);
+      }),
+    );
+  });
+
+  it("resizes pipes without replicas at once", () => {
+    fc.assert(
+      fc.property(pipes, free, (list, overallFree) => {
+        const idle = list.filter((each) => each.state === "waiting" && each.replicas === 0);
+        const { start } = planRollout(list, { overallFree, isWindowOpen: true });
+        expect(start).toEqual(expect.arrayContaining(idle.map((each) => each.name)));
+      }),
+    );
+  });
+
+  it("reaches every pipe if the rollouts complete one after the other", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 200 }), (count) => {
+        let list: PlannedPipe[] = Array.from({ length: count }, (_, index) => ({
+          name: `pipe-${index}`,
+          state: "waiting",
+          phase: "settled",
+          replicas: 1,
+        }));
+        let rounds = 0;
+        while (list.some((each) => each.state !== "done")) {
+          const start = new Set(planRollout(list, { overallFree: 50, isWindowOpen: true }).start);
+          expect(start.size).toBeGreaterThan(0);
+          list = list.map((each) => (start.has(each.name) ? { ...each, state: "done" } : each));
+          rounds += 1;
+        }
+        expect(rounds).toBeLessThanOrEqual(1 + Math.ceil((count - 1) / Math.min(50, serviceLimit(count))));
+      }),
+    );
+  });
+
+  it("names the rollout budget if not even a canary may start", () => {
+    const canary: PlannedPipe = {
+      name: "a",
+      state: "waiting",
+      phase: "settled",
+      replicas: 1,
+    };
+    expect(planRollout([canary], { overallFree: 0, isWindowOpen: true })).toEqual({
+      start: [],
+      holdBack: "overall-limit",
+      isCanary: false,
+      blockedBy: [],
+    });
+  });
+
+  it("redirects pipes that restart for an older size before it restarts others", () => {
+    const list: PlannedPipe[] = [
+      { name: "settled", state: "waiting", phase: "settled", replicas: 1 },
+      { name: "restarting", state: "waiting", phase: "rolling-out", replicas: 1 },
+    ];
+    expect(planRollout(list, { overallFree: 50, isWindowOpen: true }).start).toEqual(["restarting"]);
+  });
+
+  it("chooses a healthy canary before a pipe that its owner's change keeps from being healthy", () => {
+    const list: PlannedPipe[] = [
+      { name: "broken", state: "waiting", phase: "updating", replicas: 1 },
+      { name: "overdue", state: "waiting", phase: "overdue", replicas: 1 },
+      { name: "healthy", state: "waiting", phase: "settled", replicas: 1 },
+    ];
+    expect(planRollout(list, { overallFree: 50, isWindowOpen: true })).toEqual({
+      start: ["healthy"],
+      holdBack: "canary",
+      isCanary: true,
+      blockedBy: ["healthy"],
+    });
+  });
+
+  it("does not start a canary beside a pipe that already rolls out the size because of its owner's change", () => {
+    const list: PlannedPipe[] = [
+      { name: "deployed", state: "rolling", phase: "updating", replicas: 1 },
+      { name: "next", state: "waiting", phase: "settled", replicas: 1 },
+    ];
+    expect(planRollout(list, { overallFree: 50, isWindowOpen: true })).toMatchObject({
+      start: [],
+      blockedBy: ["deployed"],
+    });
+  });
+
+  it("names the pipes whose rollouts the others wait for", () => {
+    const rolling = ["a", "b", "c"].map(
+      (name): PlannedPipe => ({ name, state: "rolling", phase: "rolling-out", replicas: 1 }),
+    );
+    const list: PlannedPipe[] = [
+      { name: "done", state: "done", phase: "settled", replicas: 1 },
+      ...rolling,
+      { name: "next", state: "waiting", phase: "settled", replicas: 1 },
+    ];
+    expect(planRollout(list, { overallFree: 50, isWindowOpen: true })).toEqual({
+      start: [],
+      holdBack: "service-limit",
+      isCanary: false,
+      blockedBy: ["a", "b", "c"],
+    });
+  });
+
+  it("counts rollbacks and rollouts of the owner against the limit of the service", () => {
+    const moving = (["rolling-back", "updating", "terminating"] as const).map(
+      (phase): PlannedPipe => ({ name: phase, state: "done", phase, replicas: 1 }),
+    );
+    const waiting: PlannedPipe = { name: "next", state: "waiting", phase: "settled", replicas: 1 };
+    expect(planRollout([...moving, waiting], { overallFree: 50, isWindowOpen: true }).start).toEqual([]);
+  });
+
+  it.each([
+    [1, 3],
+    [12, 3],
+    [13, 4],
+    [200, 50],
+  ])("allows %i pipes %i restarts at once", (total, limit) => expect(serviceLimit(total)).toBe(limit));
+});

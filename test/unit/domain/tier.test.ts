@@ -1,0 +1,28 @@
+import { describe, expect, it } from "vitest";
+import { sizeOfCores } from "../../../src/domain/size.ts";
+import { BUILT_IN_TIERS, desiredSize } from "../../../src/domain/tier.ts";
+
+describe("the desired size", () => {
+  const tier = { name: "small", defaultSize: sizeOfCores(1), maximumSize: sizeOfCores(2) };
+  it.each([
+    [undefined, 1, "TierDefault"],
+    [1, 1, "Spec"],
+    [2, 2, "Spec"],
+    [3, 2, "TierLimit"],
+  ] as const)(
+    "for %s requested cores in a tier of at most 2 is %s, with the source %s",
+    (asked, cores, source) => {
+      const requested = asked === undefined ? undefined : sizeOfCores(asked);
+      expect(desiredSize(requested, tier)).toEqual({ size: sizeOfCores(cores), source });
+    },
+  );
+
+  it("has the published defaults", () => {
+    const defaults = [...BUILT_IN_TIERS.values()].map((each) => [each.name, each.defaultSize.cpuMillicores]);
+    expect(defaults).toEqual([
+      ["basic", 1000],
+      ["scale", 2000],
+      ["enterprise", 2000],
+    ]);
+  });
+});

@@ -1,0 +1,229 @@
+import { createServer, type RequestListener, type Server, type ServerResponse } from "node:http";
+import { text } from "node:stream/consumers";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
+import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { type EndedCall, KubeClient, MAX_OPENING_STREAMS } from "../../../src/kube/client.ts";
+import { connect, MAX_CALL_CONNECTIONS } from "../../../src/kube/connection.ts";
+import { KubeApiError, KubeUnreachableError } from "../../../src/kube/errors.ts";
+import { checkReachable } from "../../../src/kube/reachable.ts";
+import { createLogger } from "../../../src/telemetry/log.ts";
+import { listen, urlOf } from "../../../src/telemetry/ops-server.ts";
+import { writeKubeconfig } from "../../support/fixtures/kubeconfig.ts";
+
+const never = new AbortController().signal;
+
+async function serve(listener: RequestListener): Promise<string> {
+  const server: Server = await listen(createServer(listener), "127.0.0.1", 0, createLogger("silent", "test"));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return urlOf(server);
+}
+
+async function clientOf(
+  server: string,
+  { user = {}, onCall }: { readonly user?: object; readonly onCall?: (call: EndedCall) => void } = {},
+): Promise<KubeClient> {
+  const client = new KubeClient(await connect(writeKubeconfig(server, { user })), onCall);
+  onTestFinished(() => client.close());
+  return client;
+}
+
+describe("a response", () => {
+  const causes = [{ reason: "FieldValueInvalid", message: "field is immutable", field: "metadata.uid" }];
+  const refusal = { message: "it is another one", reason: "Invalid", details: { causes } };
+  const responses = new Map<string, readonly [number, string, Record<string, string>?]>([
+    ["/base/html", [404, "<h1>404 page not found</h1>"]],
+    ["/base/busy", [429, "{}", { "retry-after": "7" }]],
+    ["/base/half", [200, '{"a":']],
+    ["/base/dated", [200, "{}", { date: "Thu, 01 Jan 2026 00:00:07 GMT" }]],
+    ["/base/badly-dated", [200, "{}", { date: "yesterday" }]],
+    ["/base/version", [401, "{}"]],
+    ["/base/refused", [422, JSON.stringify(refusal)]],
+  ]);
+  const requests: { method: string; url: string; authorization: string | undefined }[] = [];
+  let base: string;
+  beforeEach(async () => {
+    requests.length = 0;
+    base = `${await serve(({ method = "", url = "", headers }, response) => {
+      requests.push({ method, url, authorization: headers.authorization });
+      const [status, body, responseHeaders = {}] = responses.get(url) ?? [200, '{"kind":"Thing"}'];
+      response.writeHead(status, responseHeaders).end(body);
+    })}/base`;
+  });
+
+  it("is reported with its Date header, if that can be read", async () => {
+    const ended: EndedCall[] = [];
+    const client = await clientOf(base, { onCall: (call) => ended.push(call) });
+    await client.json({ path: "/dated" });
+    await client.json({ path: "/badly-dated" });
+    expect(ended.map(({ date }) => date)).toEqual([Date.parse("2026-01-01T00:00:07Z"), undefined]);
+  });
+
+  it("belongs to a request with the base path of the server, the encoded query and the token", async () => {
+    const client = await clientOf(base, { user: { token: "t0ken" } });
+    const query = { labelSelector: "a in (b,c)", limit: 5, continue: undefined };
+    expect(await client.json({ path: "/things", query })).toEqual({ kind: "Thing" });
+    expect(requests).toEqual([
+      {
+        method: "GET",
+        url: "/base/things?labelSelector=a+in+%28b%2Cc%29&limit=5",
+        authorization: "Bearer t0ken",
+      },
+    ]);
+  });
+
+  it("rejects with the code, the causes and the Retry-After if its status is an error", async () => {
+    const client = await clientOf(base);
+    const refused = await client
+      .json({ method: "PATCH", path: "/refused", body: {} })
+      .catch((error: unknown) => error);
+    expect(refused).toBeInstanceOf(KubeApiError);
+    expect(refused).toMatchObject({
+      message: "PATCH /refused: 422 it is another one",
+      code: 422,
+      reason: "Invalid",
+      causes: [{ field: "metadata.uid" }],
+    });
+    await expect(client.json({ path: "/busy" })).rejects.toMatchObject({ code: 429, retryAfterMs: 7000 });
+    await expect(client.json({ path: "/html" })).rejects.toMatchObject({
+      code: 404,
+      message: expect.stringContaining("404 page not found"),
+    });
+  });
+
+  it("counts as missing if it ends early", async () => {
+    const client = await clientOf(base);
+    await expect(client.json({ path: "/half" })).rejects.toBeInstanceOf(KubeUnreachableError);
+  });
+
+  it("reports that the credentials are not accepted if it is 401 at the start", async () => {
+    const client = await clientOf(base);
+    await expect(checkReachable(client, never)).rejects.toThrow(
+      /rejects the credentials of the kubeconfig: renew/,
+    );
+  });
+});
+
+describe("against a server that does not respond", () => {
+  let silent: ServerResponse[];
+  let watched: ServerResponse[];
+  /** Paths of all requests that arrived. */
+  let arrived: string[];
+  let url: string;
+  beforeEach(async () => {
+    [silent, watched, arrived] = [[], [], []];
+    url = await serve(({ url = "" }, response) => {
+      arrived.push(url);
+      if (url.startsWith("/silent")) silent.push(response);
+      else if (!url.startsWith("/watch")) response.end("{}");
+      else {
+        watched.push(response.writeHead(200));
+        response.flushHeaders();
+      }
+    });
+  });
+
+  /** Has a call in flight on each connection for calls. @returns what ends them */
+  async function useAllConnections(client: KubeClient): Promise<() => Promise<void>> {
+    const paths = Array.from({ length: MAX_CALL_CONNECTIONS }, (_, at) => `/silent/${at}`);
+    const calls = Promise.all(paths.map((path) => client.json({ path, timeoutMs: 60_000 })));
+    await waitFor(() => silent.length === paths.length, { what: "the calls to arrive" });
+    return async () => {
+      for (const response of silent.splice(0)) response.end("{}");
+      await calls;
+    };
+  }
+
+  it("a call and the start of a stream reject at their deadline", async () => {
+    const client = await clientOf(url);
+    await expect(client.json({ path: "/silent", timeoutMs: 50 })).rejects.toBeInstanceOf(
+      KubeUnreachableError,
+    );
+    await expect(client.stream({ path: "/silent", timeoutMs: 50, signal: never })).rejects.toBeInstanceOf(
+      KubeUnreachableError,
+    );
+  });
+
+  it("a call rejects when its caller aborts it, with the caller's reason", async () => {
+    const client = await clientOf(url);
+    const abort = new AbortController();
+    const call = client.json({ path: "/silent", signal: abort.signal });
+    abort.abort(new Error("enough"));
+    await expect(call).rejects.toThrow("enough");
+  });
+
+  it("a call that waits for a connection rejects at its deadline, and is never sent", async () => {
+    const ended: EndedCall[] = [];
+    const client = await clientOf(url, { onCall: (call) => ended.push(call) });
+    const respond = await useAllConnections(client);
+    const queued = client.json({ method: "POST", path: "/queued", body: {}, timeoutMs: 50 });
+    await expect(queued).rejects.toBeInstanceOf(KubeUnreachableError);
+    expect(ended).toEqual([expect.objectContaining({ method: "POST", code: 0 })]);
+    await respond();
+    await client.json({ path: "/last" });
+    expect(arrived).toContain("/last");
+    expect(arrived).not.toContain("/queued");
+  });
+
+  it("a call that waits for a connection rejects when its caller aborts it, and is never sent", async () => {
+    const client = await clientOf(url);
+    const respond = await useAllConnections(client);
+    const abort = new AbortController();
+    const queued = client.json({ method: "POST", path: "/queued", body: {}, signal: abort.signal });
+    abort.abort(new Error("enough"));
+    await expect(queued).rejects.toThrow("enough");
+    await respond();
+    await client.json({ path: "/last" });
+    expect(arrived).not.toContain("/queued");
+  });
+
+  it("any number of open watches leaves the connections for calls free", async () => {
+    const client = await clientOf(url);
+    const watches = Array.from({ length: 2 * MAX_CALL_CONNECTIONS }, (_, at) =>
+      client.stream({ path: `/watch/${at}`, signal: never }),
+    );
+    await Promise.all(watches);
+    expect(await client.json({ path: "/things" })).toEqual({});
+  });
+
+  it("a watch can be opened while all connections for calls are in use", async () => {
+    const client = await clientOf(url);
+    const respond = await useAllConnections(client);
+    expect(await client.stream({ path: "/watch", signal: never })).toBeDefined();
+    await respond();
+  });
+
+  it("no more than 64 watches are being opened at once, and the others follow or can be aborted", async () => {
+    const client = await clientOf(url);
+    const paths = Array.from({ length: MAX_OPENING_STREAMS }, (_, at) => `/silent/${at}`);
+    const opening = paths.map((path) => client.stream({ path, signal: never, timeoutMs: 60_000 }));
+    const abort = new AbortController();
+    const aborted = client.stream({ path: "/watch/aborted", signal: abort.signal });
+    const waiting = client.stream({ path: "/watch/waiting", signal: never });
+    abort.abort(new Error("enough"));
+    await expect(aborted).rejects.toThrow("enough");
+    await waitFor(() => silent.length === paths.length, { what: "the watches to arrive" });
+    // A call that is sent after the watches arrives after them.
+    await client.json({ path: "/last" });
+    expect(arrived).not.toContain("/watch/waiting");
+    silent[0]?.writeHead(200).flushHeaders();
+    await waiting;
+    expect(arrived).not.toContain("/watch/aborted");
+    for (const response of silent) response.end();
+    await Promise.all(opening);
+  });
+
+  it("a watch that is open has no deadline", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => {
+      vi.useRealTimers();
+    });
+    const client = await clientOf(url);
+    const body = await client.stream({ path: "/watch", timeoutMs: 1000, signal: never });
+    vi.advanceTimersByTime(60_000);
+    watched[0]?.end("event");
+    expect(await text(body)).toBe("event");
+  });
+});

@@ -1,0 +1,201 @@
+import fs, { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { KubeClient } from "../../../src/kube/client.ts";
+import { connect } from "../../../src/kube/connection.ts";
+import { KubeConfigError } from "../../../src/kube/errors.ts";
+import { checkReachable } from "../../../src/kube/reachable.ts";
+import { done, startFakeHttpServer } from "../../support/fakes/fake-http-server.ts";
+import { certificatePair } from "../../support/fixtures/certificate.ts";
+import {
+  type KubeconfigOptions,
+  temporaryFolder,
+  writeKubeconfig,
+} from "../../support/fixtures/kubeconfig.ts";
+import { startConnectProxy } from "../../support/servers/connect-proxy.ts";
+
+async function clientOf(kubeconfig: string | undefined): Promise<KubeClient> {
+  const client = new KubeClient(await connect(kubeconfig));
+  onTestFinished(() => client.close());
+  return client;
+}
+
+/** Sends one request. */
+async function ask(server: string, options?: KubeconfigOptions): Promise<unknown> {
+  const client = await clientOf(writeKubeconfig(server, options));
+  return client.json({ path: "/things" });
+}
+
+const never = new AbortController().signal;
+
+/** Sets variables of the environment for one test, and removes those that this machine may have. */
+function setEnvironment(variables: Readonly<Record<string, string | undefined>>): void {
+  const none = { https_proxy: undefined, HTTPS_PROXY: undefined, no_proxy: undefined, NO_PROXY: undefined };
+  for (const [name, value] of Object.entries({ ...none, ...variables })) vi.stubEnv(name, value);
+}
+
+beforeEach(() => {
+  setEnvironment({});
+  return () => {
+    vi.unstubAllEnvs();
+  };
+});
+
+describe("an unusable kubeconfig", () => {
+  function file(content: string): string {
+    const path = join(temporaryFolder(), "written");
+    writeFileSync(path, content);
+    return path;
+  }
+
+  it.each([
+    ["it does not exist", () => join(temporaryFolder(), "nothing"), /does not exist: set --kubeconfig/],
+    ["it is not YAML", () => file("clusters: ["), /written cannot be read/],
+    [
+      "it has no cluster",
+      () => file("apiVersion: v1\nkind: Config\n"),
+      /names no cluster: set current-context/,
+    ],
+    [
+      "its server is not a URL",
+      () => writeKubeconfig("nonsense"),
+      /"nonsense" as server, which is not a URL/,
+    ],
+    [
+      "its proxy is not a URL",
+      () => writeKubeconfig("https://127.0.0.1:1", { proxyUrl: "proxy:3128" }),
+      /has an invalid proxy-url: it must start with http:\/\//,
+    ],
+    [
+      "its client certificate does not exist",
+      () =>
+        writeKubeconfig("https://127.0.0.1:1", {
+          user: { "client-certificate": "/nowhere.crt", "client-key": "/nowhere.key" },
+        }),
+      /has unusable credentials: .*nowhere/,
+    ],
+  ])("is reported in a sentence when %s", async (_, path, sentence) => {
+    const error = await connect(path()).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(KubeConfigError);
+    expect(error).toMatchObject({ message: expect.stringMatching(sentence) });
+  });
+
+  it("is reported in a sentence when there is none", async () => {
+    setEnvironment({ HOME: temporaryFolder(), KUBECONFIG: undefined });
+    await expect(connect(undefined)).rejects.toThrow(
+      new KubeConfigError(
+        "No kubeconfig was found: set --kubeconfig or PIPE_SCALING_KUBECONFIG to the path of one.",
+      ),
+    );
+  });
+
+  it("is reported at the first call when nothing listens at its server", async () => {
+    const client = await clientOf(writeKubeconfig("http://127.0.0.1:1"));
+    await expect(checkReachable(client, never)).rejects.toThrow(
+      /cannot be reached .*127\.0\.0\.1:1.*check that it is running/,
+    );
+  });
+});
+
+describe("a proxy", () => {
+  it("is used for its cluster if the kubeconfig names it, as in kubectl", async () => {
+    const proxy = await startConnectProxy();
+    const server = await startFakeHttpServer(() => done(1), certificatePair("c"));
+    const answer = await ask(server.url, { user: { token: "t" }, proxyUrl: proxy.url });
+    expect(answer).toMatchObject({ result: 1 });
+    expect(proxy.tunnels).toHaveLength(1);
+    expect(server.requests).toEqual([expect.objectContaining({ authorization: "Bearer t" })]);
+  });
+
+  it("does not see the credentials for a server without TLS", async () => {
+    const proxy = await startConnectProxy();
+    const kubeconfig = writeKubeconfig("http://api.example", { user: { token: "t" }, proxyUrl: proxy.url });
+    await expect(connect(kubeconfig)).rejects.toThrow(
+      /has a proxy-url for a server without TLS, so the proxy could read the credentials/,
+    );
+  });
+
+  it("is named in the error if it cannot be reached", async () => {
+    const asked = ask("https://api.example", { proxyUrl: "http://127.0.0.1:1" });
+    await expect(asked).rejects.toThrow(
+      /no response from https:\/\/api\.example through the proxy 127\.0\.0\.1:1: /,
+    );
+  });
+
+  it("is used if HTTPS_PROXY names it, unless the kubeconfig names another one", async () => {
+    const server = await startFakeHttpServer(() => done(1), certificatePair("c"));
+    const [usual, own] = [await startConnectProxy(), await startConnectProxy()];
+    const remote = server.url.replace("127.0.0.1", "api.example");
+    setEnvironment({ HTTPS_PROXY: usual.url });
+    await ask(remote);
+    expect(usual.tunnels).toHaveLength(1);
+    await ask(remote, { proxyUrl: own.url });
+    expect([usual.tunnels.length, own.tunnels.length]).toEqual([1, 1]);
+  });
+
+  it("from HTTPS_PROXY is not used for hosts in NO_PROXY, nor named in their errors", async () => {
+    const usual = await startConnectProxy();
+    setEnvironment({ HTTPS_PROXY: usual.url, NO_PROXY: "other,api.example" });
+    await expect(ask("https://api.example")).rejects.toThrow(/no response from https:\/\/api\.example: /);
+    expect(usual.tunnels).toEqual([]);
+  });
+
+  it("from HTTPS_PROXY is not used for this machine", async () => {
+    const server = await startFakeHttpServer(() => done(1), certificatePair("c"));
+    const usual = await startConnectProxy();
+    setEnvironment({ HTTPS_PROXY: usual.url });
+    expect(await ask(server.url)).toMatchObject({ result: 1 });
+    expect(usual.tunnels).toEqual([]);
+  });
+});
+
+describe("in a pod without a kubeconfig", () => {
+  const MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
+  const { accessSync, readFileSync } = fs;
+
+  /** Lets this process find the files of a pod's service account at the path where the kubelet mounts them. */
+  function mount(files: Readonly<Record<string, string>>): void {
+    const folder = temporaryFolder();
+    mkdirSync(join(folder, "home"));
+    for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content);
+    const inFolder = (path: fs.PathOrFileDescriptor) =>
+      typeof path === "string" && path.startsWith(MOUNT) ? join(folder, path.slice(MOUNT.length)) : path;
+    vi.spyOn(fs, "accessSync").mockImplementation((path) => accessSync(String(inFolder(String(path)))));
+    vi.spyOn(fs, "readFileSync").mockImplementation((path) => readFileSync(inFolder(path)));
+    setEnvironment({ KUBECONFIG: undefined, HOME: join(folder, "home") });
+  }
+
+  it("the pod's service account is used, and the server's certificate is verified", async () => {
+    const pair = certificatePair("kubernetes");
+    const server = await startFakeHttpServer(() => done(1), pair);
+    mount({ token: "t0ken\n", "ca.crt": pair.cert });
+    vi.stubEnv("KUBERNETES_SERVICE_HOST", "localhost");
+    vi.stubEnv("KUBERNETES_SERVICE_PORT", new URL(server.url).port);
+    const client = await clientOf(undefined);
+    expect(await client.json({ path: "/things" })).toMatchObject({ result: 1 });
+    expect(server.requests).toEqual([expect.objectContaining({ authorization: "Bearer t0ken" })]);
+    mount({ token: "t0ken", "ca.crt": certificatePair("another").cert });
+    const other = await clientOf(undefined);
+    await expect(other.json({ path: "/things" })).rejects.toThrow("self-signed certificate");
+  });
+
+  it("HTTPS_PROXY is ignored", async () => {
+    const proxy = await startConnectProxy();
+    mount({ token: "t", "ca.crt": certificatePair("kubernetes").cert });
+    vi.stubEnv("HTTPS_PROXY", proxy.url);
+    vi.stubEnv("KUBERNETES_SERVICE_HOST", "kubernetes.invalid");
+    vi.stubEnv("KUBERNETES_SERVICE_PORT", "443");
+    const client = await clientOf(undefined);
+    await expect(client.json({ path: "/things" })).rejects.toThrow("from https://kubernetes.invalid: ");
+    expect(proxy.tunnels).toEqual([]);
+  });
+
+  it("a service account that is incomplete is reported in a sentence", async () => {
+    mount({ token: "t" });
+    vi.stubEnv("KUBERNETES_SERVICE_HOST", "10.0.0.1");
+    vi.stubEnv("KUBERNETES_SERVICE_PORT", "443");
+    await expect(connect(undefined)).rejects.toThrow(
+      /^The pod's service account has unusable credentials: .*ca\.crt/,
+    );
+  });
+});

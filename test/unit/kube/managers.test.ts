@@ -1,0 +1,24 @@
+import { describe, expect, it } from "vitest";
+import { managersOf } from "../../../src/kube/managers.ts";
+
+const WAYS = [
+  ["f:spec", "f:replicas"],
+  ["f:spec", "f:paused"],
+];
+
+describe("the managers of a field", () => {
+  it("are those that own it, each once", () => {
+    const managed = [
+      { manager: "helm", fieldsV1: { "f:spec": { "f:replicas": {}, "f:paused": {} } } },
+      { manager: "kubectl", fieldsV1: { "f:spec": { "f:template": {} } } },
+      { manager: "somebody", fieldsV1: { "f:spec": { "f:paused": {} } } },
+      { manager: "helm", fieldsV1: { "f:spec": { "f:paused": {} } } },
+    ];
+    expect(managersOf(managed, WAYS)).toEqual(["helm", "somebody"]);
+  });
+
+  it("are empty if the object has no managedFields", () => {
+    expect(managersOf(undefined, WAYS)).toEqual([]);
+    expect(managersOf([{ manager: "status-only" }], WAYS)).toEqual([]);
+  });
+});

@@ -1,0 +1,113 @@
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { builtinModules } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { promisify } from "node:util";
+import { gunzipSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import packageJson from "../../../package.json" with { type: "json" };
+import { DOCS_ASSETS, gzippedAsset } from "../../../src/api/openapi/docs-assets.ts";
+import { bundle } from "../../support/bundle.ts";
+
+const run = promisify(execFile);
+
+describe("the bundle", { timeout: 60_000 }, () => {
+  let dir: string;
+  let program: string;
+
+  /** What `npm run build` makes, in a folder that no package can be found from. */
+  beforeAll(async () => {
+    dir = mkdtempSync(join(tmpdir(), "pipe-scaling-bundle-"));
+    program = join(dir, "pipe-scaling.js");
+    await bundle(program);
+  }, 60_000);
+  afterAll(() => rmSync(dir, { recursive: true }));
+
+  // An .mjs would need no package.json; the file's own name is fixed by the "bin" of ours.
+  const node = (...args: string[]) => run(process.execPath, [program, ...args], { cwd: dir, env: {} });
+
+  test("is one file, with its source map beside it", () => {
+    expect(readdirSync(dir).sort()).toEqual(["pipe-scaling.js", "pipe-scaling.js.map"]);
+    const text = readFileSync(program, "utf8");
+    expect(text).toMatch(/^#!\/usr\/bin\/env node\n/);
+    expect(text).toMatch(/\/\/# sourceMappingURL=pipe-scaling\.js\.map\n?$/);
+  });
+
+  test("imports only modules of Node", () => {
+    const text = readFileSync(program, "utf8");
+    const imported = [...text.matchAll(/^import .*from "([^"]+)";$/gm)].map(([, name = ""]) => name);
+    expect(imported.length).toBeGreaterThan(5);
+    const strangers = imported.filter((name) => !builtinModules.includes(name.replace(/^node:/, "")));
+    expect(strangers).toEqual([]);
+  });
+
+  test("is ASCII, because V8 stores it in one byte per character", () => {
+    expect(readFileSync(program).every((byte) => byte < 0x80)).toBe(true);
+  });
+
+  test("serves the API's documentation, which consists of files when it runs from source", async () => {
+    const url = await startApi();
+    expect(await (await fetch(`${url}/openapi.json`)).json()).toMatchObject({ openapi: "3.1.0" });
+    for (const name of DOCS_ASSETS) {
+      const answer = await fetch(`${url}${name === "index.html" ? "/docs" : `/docs/${name}`}`);
+      expect(answer.status).toBe(200);
+      expect(await answer.text()).toBe(gunzipSync(gzippedAsset(name)).toString());
+    }
+  });
+
+  /** The API of the bundle, on a cluster that is there and no more. */
+  async function startApi(): Promise<string> {
+    const cluster = createServer((_request, response) => response.end("{}")).listen(0, "127.0.0.1");
+    await once(cluster, "listening");
+    const address = cluster.address();
+    const server = `http://127.0.0.1:${typeof address === "object" && address ? address.port : 0}`;
+    const kubeconfig = join(dir, "kubeconfig");
+    writeFileSync(kubeconfig, kubeconfigOf(server));
+    const args = [program, "api", "--kubeconfig", kubeconfig, "--port", "0", "--ops-port", "0"];
+    const api = spawn(process.execPath, args, { cwd: dir, env: {}, stdio: ["ignore", "pipe", "inherit"] });
+    const ended = once(api, "exit");
+    onTestFinished(async () => {
+      api.kill("SIGTERM");
+      await ended;
+      cluster.closeAllConnections();
+      cluster.close();
+      rmSync(kubeconfig);
+    });
+    for await (const line of createInterface(api.stdout)) {
+      const { msg, url } = JSON.parse(line);
+      if (msg === "listening") return String(url);
+    }
+    throw new Error("the API ended before it listened");
+  }
+
+  test("runs without any installed package", async () => {
+    expect((await node("--version")).stdout).toBe(`${packageJson.version}\n`);
+    expect((await node("--help")).stdout).toContain("Usage: pipe-scaling");
+    expect((await node("api", "--help")).stdout).toContain("--ops-port");
+  });
+
+  test.each(["api", "controller", "admin organization list"])(
+    "has all that %s needs to start",
+    async (words) => {
+      await expect(node(...words.split(" "), "--kubeconfig", "/no/such")).rejects.toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining("The kubeconfig /no/such does not exist"),
+      });
+    },
+  );
+});
+
+function kubeconfigOf(server: string): string {
+  return JSON.stringify({
+    apiVersion: "v1",
+    kind: "Config",
+    "current-context": "test",
+    clusters: [{ name: "test", cluster: { server, "insecure-skip-tls-verify": true } }],
+    users: [{ name: "test", user: { token: "none" } }],
+    contexts: [{ name: "test", context: { cluster: "test", user: "test" } }],
+  });
+}

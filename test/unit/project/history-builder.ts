@@ -1,0 +1,262 @@
+import {
+  DATABASE_TYPE,
+  LAST_ROLLOUT_ANNOTATION,
+  SERVICE_LABEL,
+  TYPE_LABEL,
+} from "../../../src/controller/names.ts";
+import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
+import type { PipeScalingStatus } from "../../../src/crd/pipe-scaling.ts";
+import type { FieldsV1 } from "../../../src/kube/objects.ts";
+import type { Entry, Kinds } from "../../integration/faults/history.ts";
+import { sizeOfCores } from "../../integration/faults/pipe-view.ts";
+
+type Deployment = Kinds["Deployment"];
+
+export const SERVICE = "service-1";
+export const NAMESPACE = "pipes";
+
+const SIZE_FIELDS = {
+  "f:spec": {
+    "f:template": {
+      "f:spec": {
+        "f:containers": {
+          'k:{"name":"pipe"}': {
+            "f:resources": {
+              "f:limits": { "f:memory": {} },
+              "f:requests": { "f:cpu": {}, "f:memory": {} },
+            },
+          },
+        },
+      },
+    },
+  },
+};
+const GIVEN_FIELDS = {
+  "f:metadata": { "f:annotations": { ".": {}, [`f:${LAST_ROLLOUT_ANNOTATION}`]: {} } },
+};
+/** The controller added the first annotation, and owns the map without it. */
+const MAP_OF_ANNOTATIONS = { "f:metadata": { "f:annotations": { ".": {} } } };
+
+/** Builds the history of a cluster: each call adds an event at the next version. */
+export class HistoryBuilder {
+  readonly entries: Entry[] = [];
+  readonly #deployments = new Map<string, Deployment>();
+  #scaling: Kinds["PipeScaling"] | undefined;
+  #version = 100;
+
+  accept(cores: number): this {
+    this.entries.push({
+      type: "accepted",
+      serviceId: SERVICE,
+      size: sizeOfCores(cores),
+      after: BigInt(this.#version),
+    });
+    return this;
+  }
+
+  leader(holderIdentity: string): this {
+    const object = { metadata: this.#meta("lease"), spec: { holderIdentity } };
+    this.entries.push({ type: "seen", kind: "Lease", isInitial: false, object });
+    return this;
+  }
+
+  /** A Deployment that has rolled out, made by its owner. */
+  pipe(name: string, cores: number, labels: Readonly<Record<string, string>> = labelsOf(SERVICE)): this {
+    const metadata = { ...this.#meta(name), labels, generation: 1, managedFields: [] };
+    return this.#see({ metadata, spec: specOf(cores) }).rolledOut(name);
+  }
+
+  /** The controller gives a size. */
+  give(name: string, cores: number, more: Partial<Deployment["spec"]> = {}): this {
+    const fieldsV1 = { ...SIZE_FIELDS, ...GIVEN_FIELDS };
+    return this.#change(name, (before) => ({
+      ...before,
+      metadata: {
+        ...before.metadata,
+        generation: (before.metadata.generation ?? 0) + 1,
+        annotations: {
+          ...before.metadata.annotations,
+          [LAST_ROLLOUT_ANNOTATION]: `${cores} at ${this.#version}`,
+        },
+        managedFields: [{ manager: CONTROLLER_FIELD_MANAGER, fieldsV1 }],
+      },
+      spec: { ...before.spec, ...specOf(cores), ...more },
+    }));
+  }
+
+  /** Another writer gives a size, and so takes the fields. */
+  giveByOthers(name: string, cores: number): this {
+    return this.#change(name, (before) => ({
+      ...before,
+      metadata: {
+        ...before.metadata,
+        generation: (before.metadata.generation ?? 0) + 1,
+        managedFields: [
+          ...(before.metadata.managedFields.length > 0
+            ? [{ manager: CONTROLLER_FIELD_MANAGER, fieldsV1: GIVEN_FIELDS }]
+            : []),
+          { manager: "somebody", fieldsV1: SIZE_FIELDS },
+        ],
+      },
+      spec: specOf(cores),
+    }));
+  }
+
+  /** Another writer brings back an older Deployment, with a size and an annotation of its time. */
+  restoreByOthers(name: string, cores: number): this {
+    return this.#change(name, (before) => ({
+      ...before,
+      metadata: {
+        ...before.metadata,
+        generation: (before.metadata.generation ?? 0) + 1,
+        annotations: {
+          ...before.metadata.annotations,
+          [LAST_ROLLOUT_ANNOTATION]: `older than ${this.#version}`,
+        },
+        managedFields: [
+          { manager: CONTROLLER_FIELD_MANAGER, fieldsV1: MAP_OF_ANNOTATIONS },
+          { manager: "restorer", fieldsV1: { ...SIZE_FIELDS, ...GIVEN_FIELDS } },
+        ],
+      },
+      spec: specOf(cores),
+    }));
+  }
+
+  /** The controller has come to own a field. */
+  own(name: string, fieldsV1: FieldsV1): this {
+    return this.#change(name, (before) => ({
+      ...before,
+      metadata: {
+        ...before.metadata,
+        managedFields: [{ manager: CONTROLLER_FIELD_MANAGER, fieldsV1 }],
+      },
+    }));
+  }
+
+  rolledOut(name: string, terminatingReplicas = 0): this {
+    return this.#change(name, (before) => ({
+      ...before,
+      status: {
+        ...(before.metadata.generation === undefined
+          ? {}
+          : { observedGeneration: before.metadata.generation }),
+        replicas: 1,
+        updatedReplicas: 1,
+        availableReplicas: 1,
+        terminatingReplicas,
+      },
+    }));
+  }
+
+  replicaSet(pipe: string, cores: number): this {
+    const { uid } = this.#deployment(pipe).metadata;
+    const { template } = specOf(cores);
+    const metadata = {
+      ...this.#meta(`${pipe}-${cores}`),
+      ownerReferences: [{ kind: "Deployment", name: pipe, uid }],
+    };
+    const object: Kinds["ReplicaSet"] = { metadata, spec: { template } };
+    this.entries.push({ type: "seen", kind: "ReplicaSet", isInitial: false, object });
+    return this;
+  }
+
+  /** The PipeScaling as it is asked for by people. */
+  ask(cores: number): this {
+    const generation = (this.#scaling?.metadata.generation ?? 0) + 1;
+    const metadata = { ...this.#meta(SERVICE), generation };
+    const spec = { replicaCpuMillicores: cores * 1000, replicaMemoryGb: cores * 4 };
+    return this.#seeScaling({ ...this.#scaling, metadata, spec });
+  }
+
+  /** The controller reports. */
+  report(ready: "True" | "False", cores: number, more: Partial<PipeScalingStatus> = {}): this {
+    const before = this.#scaling;
+    if (!before) throw new Error("ask first");
+    const observedGeneration = more.observedGeneration ?? before.metadata.generation ?? 0;
+    const about = { observedGeneration, lastTransitionTime: "", reason: "", message: `${this.#version}` };
+    const desired = {
+      replicaCpuMillicores: cores * 1000,
+      replicaMemoryGb: cores * 4,
+      summary: "",
+      source: "Spec",
+    } as const;
+    const status = {
+      observedGeneration,
+      desired,
+      conditions: [{ type: "Ready", status: ready, ...about }],
+      ...more,
+    };
+    return this.#seeScaling({ ...before, metadata: { ...before.metadata, ...this.#next() }, status });
+  }
+
+  deleteScaling(): this {
+    if (!this.#scaling) throw new Error("ask first");
+    const object = { ...this.#scaling, metadata: { ...this.#scaling.metadata, ...this.#next() } };
+    this.entries.push({ type: "gone", kind: "PipeScaling", isInitial: false, object });
+    this.#scaling = undefined;
+    return this;
+  }
+
+  /** The controller creates the PipeScaling. @param cores `undefined` for the tier's default */
+  create(cores: number | undefined, suspend = false): this {
+    const meta = this.#meta(SERVICE);
+    const metadata = {
+      ...meta,
+      uid: `uid of ${meta.resourceVersion}`,
+      generation: 1,
+      managedFields: [{ manager: CONTROLLER_FIELD_MANAGER }],
+    };
+    const size =
+      cores === undefined ? {} : { replicaCpuMillicores: cores * 1000, replicaMemoryGb: cores * 4 };
+    return this.#seeScaling({ metadata, spec: suspend ? { ...size, suspend } : size });
+  }
+
+  gap(kind: keyof Kinds, happened: (history: this) => void): this {
+    const after = BigInt(this.#version);
+    happened(this);
+    this.entries.push({ type: "gap", kind, after, until: BigInt(this.#version) });
+    return this;
+  }
+
+  #change(name: string, change: (before: Deployment) => Deployment): this {
+    const after = change(this.#deployment(name));
+    return this.#see({ ...after, metadata: { ...after.metadata, ...this.#next() } });
+  }
+
+  #see(object: Deployment): this {
+    this.#deployments.set(object.metadata.name, object);
+    this.entries.push({ type: "seen", kind: "Deployment", isInitial: false, object });
+    return this;
+  }
+
+  #seeScaling(object: Kinds["PipeScaling"]): this {
+    this.#scaling = object;
+    this.entries.push({ type: "seen", kind: "PipeScaling", isInitial: false, object });
+    return this;
+  }
+
+  #deployment(name: string): Deployment {
+    const found = this.#deployments.get(name);
+    if (!found) throw new Error(`no pipe ${name}`);
+    return found;
+  }
+
+  #meta(name: string) {
+    return { name, namespace: NAMESPACE, uid: `uid of ${name}`, ...this.#next() };
+  }
+
+  #next() {
+    this.#version += 1;
+    return { resourceVersion: `${this.#version}` };
+  }
+}
+
+export function labelsOf(serviceId: string, type = DATABASE_TYPE): Record<string, string> {
+  return { [SERVICE_LABEL]: serviceId, [TYPE_LABEL]: type };
+}
+
+function specOf(cores: number): Deployment["spec"] {
+  const amounts = { cpu: `${cores}`, memory: `${cores * 4}Gi` };
+  const resources = { requests: amounts, limits: { memory: amounts.memory } };
+  return { replicas: 1, template: { spec: { containers: [{ name: "pipe", resources }] } } };
+}

@@ -1,0 +1,268 @@
+import { expect, it } from "vitest";
+import { judge } from "../../integration/faults/judge.ts";
+import { HistoryBuilder, labelsOf, NAMESPACE, SERVICE } from "./history-builder.ts";
+
+const pipes = ["pipe-a", "pipe-b", "pipe-c", "pipe-d", "pipe-e"] as const;
+
+/** A service of five pipes that run one core, and a leader. */
+function service(): HistoryBuilder {
+  const history = new HistoryBuilder().leader("controller-1").accept(1).ask(1);
+  for (const name of pipes) history.pipe(name, 1);
+  return history.report("True", 1);
+}
+
+function scope(maxConcurrentRollouts = 50) {
+  return { services: new Map([[SERVICE, NAMESPACE]]), maxConcurrentRollouts };
+}
+
+function violationsOf({ entries }: HistoryBuilder, maxConcurrentRollouts?: number): readonly string[] {
+  return judge(entries, scope(maxConcurrentRollouts)).violations;
+}
+
+/** The canary, then the others three at a time. */
+function rescaled(history: HistoryBuilder, cores: number): HistoryBuilder {
+  history.accept(cores).ask(cores).give("pipe-a", cores).replicaSet("pipe-a", cores).report("False", cores);
+  history.rolledOut("pipe-a").give("pipe-b", cores).give("pipe-c", cores).give("pipe-d", cores);
+  history.rolledOut("pipe-b").give("pipe-e", cores);
+  return history.rolledOut("pipe-c").rolledOut("pipe-d").rolledOut("pipe-e").report("True", cores);
+}
+
+it("accepts a correct rescale and the one back", () => {
+  expect(violationsOf(rescaled(rescaled(service(), 4), 1))).toEqual([]);
+});
+
+it("orders events by version, not by arrival", () => {
+  const { entries } = rescaled(service(), 4);
+  expect(judge(entries.toReversed(), scope())).toEqual(judge(entries, scope()));
+});
+
+it("recognizes every write of the controller", () => {
+  const { entries } = service().accept(4).ask(4).give("pipe-a", 4).rolledOut("pipe-a").report("False", 4);
+  expect(judge(entries, scope()).writes).toEqual([
+    expect.stringContaining("PipeScaling service-1"),
+    expect.stringContaining("Deployment pipe-a"),
+    expect.stringContaining("PipeScaling service-1"),
+  ]);
+});
+
+it("attributes a size that was requested twice to the earlier request if that explains it", () => {
+  const history = service().accept(2).accept(4).accept(2).ask(4).give("pipe-a", 2).give("pipe-a", 4);
+  expect(violationsOf(history)).toEqual([]);
+});
+
+it("accepts one rollback of a pipe that does not come up, to the size that it ran", () => {
+  const history = service().accept(4).ask(4).give("pipe-a", 4).give("pipe-a", 1);
+  expect(violationsOf(history)).toEqual([]);
+});
+
+it("does not mistake a writer that restores an older Deployment for the controller", () => {
+  const history = rescaled(rescaled(service(), 2), 4).restoreByOthers("pipe-a", 2);
+  expect(violationsOf(history)).toEqual([]);
+});
+
+it("accepts a deleted PipeScaling that is created again as it was, with the size of all pipes, or suspended", () => {
+  const histories = [
+    service().ask(4).deleteScaling().create(4),
+    rescaled(service(), 4).ask(8).deleteScaling().create(4),
+    service().accept(4).ask(4).give("pipe-a", 4).deleteScaling().create(4, true),
+    // No pipe was resized yet: this is the first installation.
+    service().deleteScaling().create(undefined),
+  ];
+  for (const history of histories) expect(violationsOf(history)).toEqual([]);
+});
+
+it("accepts that the size of a re-created PipeScaling replaces a newer one", () => {
+  const history = rescaled(rescaled(service(), 2), 4);
+  for (const name of pipes) history.giveByOthers(name, 2);
+  history.deleteScaling().create(2).giveByOthers("pipe-a", 8).give("pipe-a", 2);
+  expect(violationsOf(history)).toEqual([]);
+});
+
+it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
+  [
+    "a pipe goes back to a size that was asked for before",
+    (history) => rescaled(history, 4).give("pipe-b", 1),
+    /^pipe-b at version \d+: it went back from 4 16Gi 16Gi to 1 4Gi 4Gi/,
+  ],
+  [
+    "a pipe is rolled back that had come up",
+    (history) => history.accept(4).ask(4).give("pipe-a", 4).rolledOut("pipe-a").give("pipe-a", 1),
+    /^pipe-a .* went back/,
+  ],
+  [
+    "a pipe is rolled back to a size that it never ran",
+    (history) => history.accept(2).accept(4).ask(4).give("pipe-a", 4).give("pipe-a", 2),
+    /^pipe-a .* is not the one rollback to 1 4Gi 4Gi/,
+  ],
+  [
+    "a pipe is rolled back twice",
+    (history) =>
+      history
+        .accept(4)
+        .ask(4)
+        .give("pipe-a", 4)
+        .give("pipe-a", 1)
+        .giveByOthers("pipe-a", 4)
+        .give("pipe-a", 1),
+    /^pipe-a .* went back/,
+  ],
+  [
+    "a pipe gets a size that was never requested",
+    (history) => history.give("pipe-a", 8),
+    /^pipe-a .* was given 8 32Gi 32Gi, which was never requested/,
+  ],
+  [
+    "a ReplicaSet is created for a size that was never requested",
+    (history) => history.replicaSet("pipe-a", 8),
+    /^pipe-a-8 .* a ReplicaSet of pipe-a was made for 8 32Gi 32Gi/,
+  ],
+  [
+    "a second pipe is begun before the canary has proven the size",
+    (history) => history.accept(4).ask(4).give("pipe-a", 4).give("pipe-b", 4),
+    /^pipe-b .* no pipe has proven 4 16Gi 16Gi yet, and pipe-a, pipe-b roll to it at once/,
+  ],
+  [
+    "a fourth pipe of five is begun",
+    (history) =>
+      history
+        .accept(4)
+        .ask(4)
+        .give("pipe-a", 4)
+        .rolledOut("pipe-a")
+        .give("pipe-b", 4)
+        .give("pipe-c", 4)
+        .give("pipe-d", 4)
+        .give("pipe-e", 4),
+    /^pipe-e .* 4 pipes roll at once \(pipe-b, pipe-c, pipe-d, pipe-e\), more than 3/,
+  ],
+  [
+    "a pipe is begun while old pods of another still end",
+    (history) =>
+      history
+        .accept(4)
+        .ask(4)
+        .give("pipe-a", 4)
+        .rolledOut("pipe-a")
+        .give("pipe-b", 4)
+        .give("pipe-c", 4)
+        .give("pipe-d", 4)
+        .rolledOut("pipe-b", 1)
+        .give("pipe-e", 4),
+    /^pipe-e .* 4 pipes roll at once/,
+  ],
+  [
+    "a PipeScaling comes back with a size that resizes pipes",
+    (history) => history.accept(4).ask(4).give("pipe-a", 4).ask(1).deleteScaling().create(4),
+    /^service-1 .* created it with 4 16Gi 16Gi, which resizes pipe-b with 1 4Gi 4Gi/,
+  ],
+  [
+    "a PipeScaling comes back with the tier's default size, and a pipe was resized",
+    (history) => history.accept(4).ask(4).give("pipe-a", 4).deleteScaling().create(undefined),
+    /^service-1 .* created it with the tier's default size, which resizes pipe-a with 4 16Gi 16Gi/,
+  ],
+  [
+    "a PipeScaling that was suspended comes back without the suspension",
+    (history) => history.deleteScaling().create(1, true).deleteScaling().accept(4).create(4),
+    /^service-1 .* which resizes/,
+  ],
+  [
+    "a pipe is written again and again for one request",
+    (history) => {
+      history.accept(4).ask(4);
+      for (let write = 0; write < 21; write += 1) history.give("pipe-a", 4);
+      return history;
+    },
+    /^pipe-a .* wrote it more than 20 times for one request/,
+  ],
+  [
+    "Ready=True is said before the last pipe runs the size",
+    (history) => history.accept(4).ask(4).give("pipe-a", 4).rolledOut("pipe-a").report("True", 4),
+    /^service-1 .* not every pipe ran it/,
+  ],
+  [
+    "Ready=True is said while a pipe is on its way",
+    (history) =>
+      rescaled(history, 4)
+        .accept(2)
+        .ask(2)
+        .accept(4)
+        .ask(4)
+        .give("pipe-a", 2)
+        .give("pipe-a", 4)
+        .report("False", 4)
+        .report("True", 4),
+    /^service-1 .* not every pipe ran it/,
+  ],
+  [
+    "Ready=True is about an older generation",
+    (history) => history.ask(1).report("True", 1, { observedGeneration: 1 }),
+    /^service-1 .* Ready=True is about generation 1 or 1 of 2/,
+  ],
+  [
+    "Ready=True is about another size than the spec's",
+    (history) => history.ask(2).report("True", 1),
+    /^service-1 .* not what its spec asks for/,
+  ],
+  [
+    "a status says both Reconciling and Stalled",
+    (history) =>
+      history.report("False", 1, {
+        conditions: ["Reconciling", "Stalled"].map((type) => ({
+          type,
+          status: "True",
+          reason: "",
+          message: "",
+          lastTransitionTime: "",
+        })),
+      }),
+    /^service-1 .* both Reconciling and Stalled/,
+  ],
+  [
+    "the controller owns a field that is not its own",
+    (history) => history.own("pipe-a", { "f:spec": { "f:replicas": {} } }),
+    /^pipe-a .* the controller has come to own spec.replicas/,
+  ],
+  [
+    "a field goes with a write that no manager owns afterwards",
+    (history) => history.accept(4).give("pipe-a", 4, { replicas: 2 }),
+    /^pipe-a .* changed more of it than the size/,
+  ],
+  [
+    "a pipe of another kind is sized",
+    (history) => history.accept(4).pipe("other", 1, labelsOf(SERVICE, "object-storage")).give("other", 4),
+    /^other .* is no pipe/,
+  ],
+  [
+    "a pipe of another service is sized",
+    (history) => history.accept(4).pipe("foreign", 1, labelsOf("service-2")).give("foreign", 4),
+    /^foreign .* is no pipe/,
+  ],
+  [
+    "a pipe is resized while there is no leader",
+    (history) => history.leader("").accept(4).give("pipe-a", 4),
+    /^pipe-a .* while there was no leader/,
+  ],
+  [
+    "a status is written while there is no leader",
+    (history) => history.leader("").report("False", 1),
+    /^service-1 .* while there was no leader/,
+  ],
+])("reports that %s", (_what, happened, violation) => {
+  expect(violationsOf(happened(service()))).toEqual([expect.stringMatching(violation)]);
+});
+
+it("reports too many concurrent rollouts over all services", () => {
+  const history = service().accept(4).ask(4).give("pipe-a", 4).rolledOut("pipe-a");
+  history.give("pipe-b", 4).give("pipe-c", 4);
+  expect(violationsOf(history, 1)).toEqual([expect.stringContaining("2 pipes of all services roll at once")]);
+});
+
+it("does not evaluate a period that it did not observe completely", () => {
+  const history = service().accept(4).ask(4).give("pipe-a", 4);
+  history.gap("Deployment", (unseen) => unseen.give("pipe-b", 4).report("True", 4).replicaSet("pipe-a", 8));
+  expect(violationsOf(history)).toEqual([]);
+});
+
+it("attributes the fields of other writers, and the ReplicaSet that follows, to them", () => {
+  expect(violationsOf(service().giveByOthers("pipe-a", 3).replicaSet("pipe-a", 3))).toEqual([]);
+});

@@ -1,0 +1,282 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { KubeRequest } from "../../../src/kube/client.ts";
+import { KubeApiError, KubeUnreachableError } from "../../../src/kube/errors.ts";
+import type { Lease } from "../../../src/kube/objects.ts";
+import { LeaderElector, type LeaderOptions, LeadershipLostError } from "../../../src/runtime/leader.ts";
+import { FakeClock } from "../../support/fakes/fake-clock.ts";
+
+/** A call succeeds, does not reach the server, or loses its response. */
+type Fate = "ok" | "not sent" | "response lost";
+
+/** One Lease behind an API server that checks resource versions and can fail. */
+class FakeLeases {
+  lease: Lease | undefined;
+  isDown = false;
+  writes = 0;
+  fateOf: (method: string) => Fate = () => "ok";
+  #version = 0;
+
+  async json<T>(request: KubeRequest): Promise<T> {
+    const fate = this.isDown ? "not sent" : this.fateOf(request.method ?? "GET");
+    if (fate === "not sent") throw new KubeUnreachableError("not sent");
+    const response = JSON.parse(JSON.stringify(this.#respond(request)));
+    if (fate === "response lost") throw new KubeUnreachableError("response lost");
+    return response;
+  }
+
+  /** Another writer changes the metadata of the Lease. */
+  annotate(): void {
+    if (!this.lease) throw new Error("there is no Lease");
+    this.#version += 1;
+    this.lease = {
+      ...this.lease,
+      metadata: { ...this.lease.metadata, resourceVersion: String(this.#version) },
+    };
+  }
+
+  #respond({ method = "GET", body }: KubeRequest): Lease {
+    if (method === "GET") {
+      if (!this.lease) throw new KubeApiError("GET", 404, "{}");
+      return this.lease;
+    }
+    const written: Lease = JSON.parse(JSON.stringify(body));
+    const isStale = written.metadata.resourceVersion !== this.lease?.metadata.resourceVersion;
+    if (isStale) throw new KubeApiError(method, 409, "{}");
+    this.#version += 1;
+    this.writes += 1;
+    this.lease = { ...written, metadata: { ...written.metadata, resourceVersion: String(this.#version) } };
+    return this.lease;
+  }
+}
+
+function candidate(
+  leases: FakeLeases,
+  clock: FakeClock,
+  identity: string,
+  options: Partial<LeaderOptions> = {},
+) {
+  const abort = new AbortController();
+  const elector = new LeaderElector({
+    client: leases,
+    clock,
+    namespace: "ns",
+    name: "lease",
+    identity,
+    random: () => 0,
+    onProblem: () => undefined,
+    ...options,
+  });
+  const state = { isRunning: false, hasEnded: false };
+  const ended = elector.run(abort.signal, async (signal) => {
+    state.isRunning = true;
+    await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+    state.isRunning = false;
+  });
+  ended.then(
+    () => {
+      state.hasEnded = true;
+    },
+    () => undefined,
+  );
+  const stop = () => abort.abort();
+  const end = async () => {
+    stop();
+    await clock.advance(0);
+    await ended;
+  };
+  return { elector, state, ended, stop, end };
+}
+
+describe("leader election", () => {
+  it("has one leader, which releases the Lease when it ends", async () => {
+    const [leases, clock] = [new FakeLeases(), new FakeClock()];
+    const first = candidate(leases, clock, "first");
+    await clock.advance(0);
+    const second = candidate(leases, clock, "second");
+    await clock.advance(60_000);
+    expect([first.elector.isLeader, second.elector.isLeader]).toEqual([true, false]);
+    first.stop();
+    await clock.advance(2000);
+    expect(await first.ended).toBe(false);
+    expect([first.elector.isLeader, second.elector.isLeader, second.state.isRunning]).toEqual([
+      false,
+      true,
+      true,
+    ]);
+    second.stop();
+    await clock.advance(2000);
+    await second.ended;
+  });
+
+  it("renews with one write every two seconds and no read", async () => {
+    const [leases, clock] = [new FakeLeases(), new FakeClock()];
+    const only = candidate(leases, clock, "only");
+    await clock.advance(20_000);
+    expect(leases.writes).toBe(11);
+    await only.end();
+  });
+
+  it("takes over from a leader that vanished only after the lease has expired by its own monotonic clock", async () => {
+    const [leases, clock] = [new FakeLeases(), new FakeClock()];
+    const gone = candidate(leases, new FakeClock(), "gone");
+    await clock.advance(0);
+    const next = candidate(leases, clock, "next");
+    await clock.advance(14_000);
+    expect(next.elector.isLeader).toBe(false);
+    clock.jump(10 * 60_000);
+    await clock.advance(0);
+    expect(next.elector.isLeader).toBe(false);
+    await clock.advance(3000);
+    expect(next.elector.isLeader).toBe(true);
+    await next.end();
+    gone.stop();
+  });
+
+  it("stops writing before another process can take over, if it cannot renew", async () => {
+    const [leases, clock] = [new FakeLeases(), new FakeClock()];
+    const only = candidate(leases, clock, "only");
+    await clock.advance(4000);
+    leases.isDown = true;
+    await clock.advance(9999);
+    expect(() => only.elector.assertHeld()).not.toThrow();
+    await clock.advance(1);
+    expect(() => only.elector.assertHeld()).toThrow(LeadershipLostError);
+    await clock.advance(2000);
+    expect(only.state.isRunning).toBe(false);
+    expect(await only.ended).toBe(true);
+  });
+
+  it("does not overwrite the Lease of the process that took over while it was suspended", async () => {
+    const [leases, clock, frozen] = [new FakeLeases(), new FakeClock(), new FakeClock()];
+    const sleeper = candidate(leases, frozen, "sleeper");
+    await clock.advance(0);
+    const next = candidate(leases, clock, "next");
+    await clock.advance(20_000);
+    expect(leases.lease?.spec?.holderIdentity).toBe("next");
+    // It wakes, and finds its next renewal due.
+    await frozen.advance(30_000);
+    expect(await sleeper.ended).toBe(true);
+    expect(leases.lease?.spec?.holderIdentity).toBe("next");
+    expect(leases.lease?.spec?.leaseTransitions).toBe(2);
+    await next.end();
+  });
+
+  it("takes over the Lease of a leader that vanished although one read in six fails", async () => {
+    const [leases, clock] = [new FakeLeases(), new FakeClock()];
+    const gone = candidate(leases, new FakeClock(), "gone");
+    await clock.advance(0);
+    let reads = 0;
+    leases.fateOf = (method) => {
+      reads += method === "GET" ? 1 : 0;
+      return method === "GET" && reads % 6 === 0 ? "not sent" : "ok";
+    };
+    const next = candidate(leases, clock, "next");
+    await clock.advance(18_000);
+    expect(next.elector.isLeader).toBe(true);
+    await next.end();
+    gone.stop();
+  });
+
+  it("waits for the duration that the holder wrote into its Lease, not for its own", async () => {
+    const [leases, clock] = [new FakeLeases(), new FakeClock()];
+    const gone = candidate(leases, new FakeClock(), "gone", { leaseMs: 60_000 });
+    await clock.advance(0);
+    const next = candidate(leases, clock, "next");
+    await clock.advance(59_999);
+    expect(next.elector.isLeader).toBe(false);
+    await clock.advance(2000);
+    expect(next.elector.isLeader).toBe(true);
+    await next.end();
+    gone.stop();
+  });
+
+  it("does not mistake a change of the Lease's metadata for a renewal", async () => {
+    const [leases, clock] = [new FakeLeases(), new FakeClock()];
+    const gone = candidate(leases, new FakeClock(), "gone");
+    await clock.advance(0);
+    const next = candidate(leases, clock, "next");
+    for (let second = 0; second < 17; second += 1) {
+      leases.annotate();
+      await clock.advance(1000);
+    }
+    expect(next.elector.isLeader).toBe(true);
+    await next.end();
+    gone.stop();
+  });
+
+  it("stops writing as soon as it reads that another process holds the Lease", async () => {
+    const [leases, clock] = [new FakeLeases(), new FakeClock()];
+    const first = candidate(leases, clock, "first");
+    await clock.advance(0);
+    // An administrator deletes the Lease, and another process creates it.
+    leases.lease = undefined;
+    const second = candidate(leases, clock, "second");
+    await clock.advance(4000);
+    expect([first.elector.isLeader, second.elector.isLeader]).toEqual([false, true]);
+    expect(await first.ended).toBe(true);
+    expect(leases.lease).toMatchObject({ spec: { holderIdentity: "second" } });
+    await second.end();
+  });
+
+  it("spreads the attempts of a candidate over 2 to 4.4 s", async () => {
+    const [leases, clock] = [new FakeLeases(), new FakeClock()];
+    const leader = candidate(leases, clock, "leader");
+    await clock.advance(0);
+    const reads: number[] = [];
+    const counted = {
+      json: <T>(request: KubeRequest): Promise<T> => {
+        reads.push(clock.monotonic());
+        return leases.json<T>(request);
+      },
+    };
+    const random = [0, 0.5, 1];
+    const next = candidate(leases, clock, "next", { client: counted, random: () => random.shift() ?? 0 });
+    await clock.advance(9600);
+    expect(reads).toEqual([0, 2000, 5200, 9600]);
+    next.stop();
+    leader.stop();
+    await clock.advance(0);
+    await Promise.all([next.ended, leader.ended]);
+  });
+
+  it("never has two leaders, and has one within 24 s after the last of any sequence of failed calls", async () => {
+    const fate = fc.constantFrom<Fate>("ok", "ok", "not sent", "response lost");
+    const fraction = fc.double({ min: 0, max: 1, noNaN: true });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fate, { maxLength: 60, size: "max" }),
+        fc.array(fraction, { minLength: 1, maxLength: 9 }),
+        async (fates, fractions) => {
+          const [leases, clock] = [new FakeLeases(), new FakeClock()];
+          let draws = 0;
+          const random = () => fractions[draws++ % fractions.length] ?? 0;
+          leases.fateOf = () => fates.shift() ?? "ok";
+          let started = 0;
+          const start = () => {
+            started += 1;
+            return candidate(leases, clock, `process-${started}`, { random });
+          };
+          const candidates = [start(), start(), start()];
+          const leaders = () => candidates.filter(({ elector }) => elector.isLeader).length;
+          const advanceUntil = async (isOver: () => boolean, seconds: number) => {
+            for (let second = 0; second < seconds && !isOver(); second += 1) {
+              await clock.advance(1000);
+              expect(leaders()).toBeLessThanOrEqual(1);
+              // A process that has lost the Lease ends, and its successor has a name of its own.
+              for (const [index, each] of candidates.entries())
+                if (each.state.hasEnded) candidates[index] = start();
+            }
+          };
+          await advanceUntil(() => fates.length === 0, 600);
+          await advanceUntil(() => leaders() === 1, 24);
+          expect(leaders()).toBe(1);
+          for (const each of candidates) each.stop();
+          await clock.advance(0);
+          await Promise.all(candidates.map(({ ended }) => ended));
+        },
+      ),
+      { numRuns: 200 },
+    );
+  });
+});

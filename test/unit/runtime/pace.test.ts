@@ -1,0 +1,40 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { Pace } from "../../../src/runtime/pace.ts";
+
+describe("a pace", () => {
+  it("lets a burst through and then keeps its step", () => {
+    const pace = new Pace(10, 3);
+    expect([1, 2, 3, 4, 5].map(() => pace.delay(1000))).toEqual([0, 0, 0, 100, 200]);
+    expect(pace.delay(1200)).toBe(100);
+    expect(pace.delay(9000)).toBe(0);
+  });
+
+  it("never allows more calls in a period than the burst and the rate", () => {
+    const waits = fc.array(fc.integer({ min: 0, max: 500 }), { minLength: 1, maxLength: 200 });
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 100 }),
+        fc.integer({ min: 1, max: 20 }),
+        waits,
+        (rate, burst, gaps) => {
+          const pace = new Pace(rate, burst);
+          let now = 0;
+          const turns = gaps
+            .map((gap) => {
+              now += gap;
+              return now + pace.delay(now);
+            })
+            .toSorted((a, b) => a - b);
+          for (const [first, from] of turns.entries()) {
+            for (const [last, until] of turns.entries()) {
+              if (last < first) continue;
+              const allowed = burst + ((until - from) * rate) / 1000;
+              expect(last - first + 1).toBeLessThanOrEqual(Math.floor(allowed + 1e-6));
+            }
+          }
+        },
+      ),
+    );
+  });
+});

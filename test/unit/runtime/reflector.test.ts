@@ -1,0 +1,662 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { KubeRequest } from "../../../src/kube/client.ts";
+import { KubeApiError, KubeUnreachableError } from "../../../src/kube/errors.ts";
+import type { KubeObject } from "../../../src/kube/objects.ts";
+import { pause } from "../../../src/runtime/clock.ts";
+import { Reflector } from "../../../src/runtime/reflector.ts";
+import { Store } from "../../../src/runtime/store.ts";
+import type { WatchEvent } from "../../../src/runtime/watch-stream.ts";
+import { FakeClock, settled } from "../../support/fakes/fake-clock.ts";
+
+const MINUTE_MS = 60_000;
+
+interface Step {
+  readonly list?: unknown;
+  readonly watch?: FakeWatch;
+  readonly error?: Error;
+  /** Delay of the response to a list. */
+  readonly takesMs?: number;
+}
+
+/** A watch whose lines the test sends, cut wherever it likes. */
+class FakeWatch implements AsyncIterable<Buffer> {
+  readonly #chunks: (Buffer | Error | "end")[] = [];
+  #wake: () => void = () => undefined;
+
+  send(event: unknown): void {
+    this.sendBytes(Buffer.from(`${JSON.stringify(event)}\n`));
+  }
+
+  sendBytes(bytes: Buffer): void {
+    this.#push(bytes);
+  }
+
+  end(): void {
+    this.#push("end");
+  }
+
+  fail(error: Error): void {
+    this.#push(error);
+  }
+
+  #push(chunk: Buffer | Error | "end"): void {
+    this.#chunks.push(chunk);
+    this.#wake();
+  }
+
+  listen(signal: AbortSignal): this {
+    signal.addEventListener("abort", () => this.fail(signal.reason), { once: true });
+    return this;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
+    for (;;) {
+      const chunk = this.#chunks.shift();
+      if (chunk === "end") return;
+      if (chunk instanceof Error) throw chunk;
+      if (chunk) yield chunk;
+      else {
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
+      }
+    }
+  }
+}
+
+function object(name: string, version: number): KubeObject {
+  return { metadata: { name, namespace: "ns", uid: name, resourceVersion: String(version) } };
+}
+
+function listOf(version: number, items: KubeObject[], next?: string) {
+  return { metadata: { resourceVersion: String(version), ...(next ? { continue: next } : {}) }, items };
+}
+
+function added(name: string, version: number): WatchEvent<KubeObject> {
+  return { type: "ADDED", object: object(name, version) };
+}
+
+/** @param isEnd marks the end of the initial events */
+function bookmark(version: number, isEnd: boolean): WatchEvent<KubeObject> {
+  const annotations = isEnd ? { "k8s.io/initial-events-end": "true" } : {};
+  return {
+    type: "BOOKMARK",
+    object: { metadata: { name: "", uid: "", resourceVersion: String(version), annotations } },
+  };
+}
+
+/** The response of Kubernetes 1.31, which cannot send a list as events. */
+const NO_INITIAL_EVENTS = new KubeApiError(
+  "GET",
+  422,
+  JSON.stringify({ details: { causes: [{ reason: "FieldValueForbidden", field: "sendInitialEvents" }] } }),
+);
+
+function setup(script: Step[], { canStream = false } = {}) {
+  const clock = new FakeClock();
+  const abort = new AbortController();
+  const calls: string[] = [];
+  const problems: unknown[] = [];
+  const rollbacks: string[] = [];
+  const store = new Store<KubeObject>();
+  const names = () => [...store.values()].map((each) => each.metadata.name).sort();
+  const step = (request: KubeRequest): Step => {
+    const { watch, resourceVersion, limit, continue: next, sendInitialEvents } = request.query ?? {};
+    if (sendInitialEvents && !canStream) throw NO_INITIAL_EVENTS;
+    calls.push(
+      watch
+        ? `watch ${resourceVersion ?? "all"}`
+        : ["list", limit === 1 ? "head" : "", next].filter(Boolean).join(" "),
+    );
+    const found = script.shift();
+    if (!found) throw new KubeUnreachableError("the script is over");
+    if (found.error) throw found.error;
+    return found;
+  };
+  const reflector = new Reflector({
+    client: {
+      json: async <T>(request: KubeRequest): Promise<T> => {
+        const { list, takesMs = 0 } = step(request);
+        if (takesMs > 0) await pause(clock, takesMs, abort.signal);
+        return JSON.parse(JSON.stringify(list));
+      },
+      stream: async (request: KubeRequest & { readonly signal: AbortSignal }) =>
+        (step(request).watch ?? new FakeWatch()).listen(request.signal),
+    },
+    resource: { apiVersion: "v1", plural: "things" },
+    store,
+    project: (raw) => {
+      if (raw.metadata.name === "broken") throw new Error("broken");
+      return raw;
+    },
+    clock,
+    // The shortest delays: 0.8 s, 1.6 s, 3.2 s, …, 15 s.
+    random: () => 1,
+    onProblem: (problem) => problems.push(problem),
+    onEtcdRollback: () => rollbacks.push(names().join()),
+  });
+  const running = reflector.run(abort.signal);
+  const end = async () => {
+    abort.abort();
+    await clock.advance(0);
+    await running;
+  };
+  return { clock, calls, problems, rollbacks, store, reflector, names, end };
+}
+
+describe("a reflector", () => {
+  it("skips the event of our own write unread, and continues from its version", async () => {
+    const first = new FakeWatch();
+    const world = setup([{ list: listOf(10, []) }, { watch: first }, { watch: new FakeWatch() }]);
+    await settled();
+    world.store.observe(object("ours", 11));
+    // Reading it would fail, and be reported as a problem.
+    first.send({ type: "MODIFIED", object: object("broken", 11) });
+    first.end();
+    await world.clock.advance(1000);
+    expect(world.calls.at(-1)).toBe("watch 11");
+    expect(world.problems).toEqual([]);
+    expect(world.store.isOurs("11")).toBe(false);
+    await world.end();
+  });
+
+  it("reports an object that it cannot read, and keeps all others", async () => {
+    const watch = new FakeWatch();
+    const world = setup([{ list: listOf(10, [object("broken", 1), object("b", 2)]) }, { watch }]);
+    await settled();
+    watch.send({ type: "ADDED", object: object("broken", 11) });
+    watch.send({ type: "ADDED", object: object("c", 12) });
+    await settled();
+    expect(world.names()).toEqual(["b", "c"]);
+    expect(world.problems.map(String)).toEqual(
+      Array(2).fill("Error: /api/v1/things: ns/broken cannot be read"),
+    );
+    await world.end();
+  });
+
+  it("lists page by page, then watches from the version of the list", async () => {
+    const watch = new FakeWatch();
+    const world = setup([
+      { list: listOf(10, [object("a", 1)], "more") },
+      { list: listOf(10, [object("b", 2)]) },
+      { watch },
+    ]);
+    await world.reflector.synced;
+    await settled();
+    watch.send({ type: "ADDED", object: object("c", 11) });
+    watch.send({ type: "DELETED", object: object("a", 12) });
+    await settled();
+    expect(world.calls).toEqual(["list", "list more", "watch 10"]);
+    expect(world.names()).toEqual(["b", "c"]);
+    await world.end();
+  });
+
+  it("reads lines that the network cuts or joins anywhere", async () => {
+    const watch = new FakeWatch();
+    const world = setup([{ list: listOf(1, []) }, { watch }]);
+    await settled();
+    const lines = [object("ä", 2), object("b", 3)].map((each) =>
+      JSON.stringify({ type: "ADDED", object: each }),
+    );
+    const bytes = Buffer.from(`${lines.join("\n")}\n`);
+    for (const byte of bytes) watch.sendBytes(Buffer.from([byte]));
+    await settled();
+    expect(world.names()).toEqual(["b", "ä"]);
+    await world.end();
+  });
+
+  it("continues at once from the last version, bookmarks included, if the server ends a watch after a second", async () => {
+    const first = new FakeWatch();
+    const world = setup([{ list: listOf(10, []) }, { watch: first }, { watch: new FakeWatch() }]);
+    await settled();
+    first.send({ type: "ADDED", object: object("a", 11) });
+    first.send({ type: "BOOKMARK", object: { metadata: { resourceVersion: "40" } } });
+    await world.clock.advance(1000);
+    first.end();
+    await settled();
+    expect(world.calls).toEqual(["list", "watch 10", "watch 40"]);
+    expect(world.problems).toEqual([]);
+    await world.end();
+  });
+
+  it("backs off if the server ends each watch at once", async () => {
+    const watches = Array.from({ length: 20 }, () => {
+      const watch = new FakeWatch();
+      watch.end();
+      return { watch };
+    });
+    const world = setup([{ list: listOf(10, []) }, ...watches]);
+    await world.clock.advance(1000);
+    expect(world.calls.length).toBeLessThan(6);
+    await world.end();
+  });
+
+  it("lists again when its position is too old, and deletes what was deleted in the gap", async () => {
+    const first = new FakeWatch();
+    const world = setup([
+      { list: listOf(10, [object("a", 1), object("b", 2)]) },
+      { watch: first },
+      { list: listOf(99, [object("b", 2)]) },
+      { watch: new FakeWatch() },
+    ]);
+    await settled();
+    first.send({ type: "ERROR", object: { code: 410, reason: "Expired" } });
+    await world.clock.advance(1000);
+    expect(world.calls).toEqual(["list", "watch 10", "list", "watch 99"]);
+    expect(world.names()).toEqual(["b"]);
+    expect(world.rollbacks).toEqual([]);
+    await world.end();
+  });
+
+  it("retries after every error with growing delays, and reports it", async () => {
+    const world = setup([
+      { error: new KubeUnreachableError("down") },
+      { error: new KubeApiError("GET", 500, "{}") },
+      { list: listOf(10, [object("a", 1)]) },
+      { watch: new FakeWatch() },
+    ]);
+    await world.clock.advance(2399);
+    expect(world.reflector.isSynced).toBe(false);
+    await world.clock.advance(1);
+    expect(world.reflector.isSynced).toBe(true);
+    expect(world.problems).toHaveLength(2);
+    await world.end();
+  });
+
+  it("waits for as long as the server asks with Retry-After", async () => {
+    const world = setup([
+      { error: new KubeApiError("GET", 429, "{}", "7") },
+      { list: listOf(1, []) },
+      { watch: new FakeWatch() },
+    ]);
+    await world.clock.advance(6999);
+    expect(world.calls).toHaveLength(1);
+    await world.clock.advance(1);
+    expect(world.reflector.isSynced).toBe(true);
+    await world.end();
+  });
+
+  it("continues from its position after an error, if the server's version is not older", async () => {
+    const first = new FakeWatch();
+    const world = setup([
+      { list: listOf(10, []) },
+      { watch: first },
+      { list: listOf(30, []) },
+      { watch: new FakeWatch() },
+    ]);
+    await settled();
+    first.fail(new Error("reset"));
+    await world.clock.advance(1000);
+    expect(world.calls).toEqual(["list", "watch 10", "list head", "watch 10"]);
+    await world.end();
+  });
+
+  it.each([
+    ["the server was down", new KubeUnreachableError("refused")],
+    ["no server was behind the load balancer", new KubeApiError("GET", 503, "{}")],
+  ])("lists again after %s, because etcd may have been restored meanwhile", async (_, error) => {
+    const first = new FakeWatch();
+    const world = setup([
+      { list: listOf(100, [object("a", 90), object("b", 50)]) },
+      { watch: first },
+      { error },
+      { list: listOf(110, [object("a", 40)]) },
+      { watch: new FakeWatch() },
+    ]);
+    await settled();
+    first.fail(new Error("reset"));
+    await world.clock.advance(2400);
+    expect(world.calls.slice(2)).toEqual(["list head", "list", "watch 110"]);
+    expect(world.store.get("ns/a")?.metadata.resourceVersion).toBe("40");
+    expect(world.names()).toEqual(["a"]);
+    await world.end();
+  });
+
+  it("replaces its contents after an etcd rollback, and reports the rollback first", async () => {
+    const first = new FakeWatch();
+    const world = setup([
+      { list: listOf(100, [object("a", 90), object("b", 50)]) },
+      { watch: first },
+      { list: listOf(60, []) },
+      { list: listOf(60, [object("a", 40)]) },
+      { watch: new FakeWatch() },
+    ]);
+    await settled();
+    first.fail(new Error("reset"));
+    await world.clock.advance(1000);
+    expect(world.calls.slice(2)).toEqual(["list head", "list", "watch 60"]);
+    expect(world.store.get("ns/a")?.metadata.resourceVersion).toBe("40");
+    expect(world.names()).toEqual(["a"]);
+    expect(world.rollbacks, "reported once, before the store shows it").toEqual(["a,b"]);
+    await world.end();
+  });
+
+  it("checks its position after three minutes without a bookmark", async () => {
+    const world = setup([
+      { list: listOf(100, [object("a", 90)]) },
+      { watch: new FakeWatch() },
+      { list: listOf(60, []) },
+      { list: listOf(60, []) },
+      { watch: new FakeWatch() },
+    ]);
+    await world.clock.advance(179_999);
+    expect(world.calls).toHaveLength(2);
+    await world.clock.advance(1000);
+    expect(world.calls.slice(2)).toEqual(["list head", "list", "watch 60"]);
+    expect(world.names()).toEqual([]);
+    await world.end();
+  });
+});
+
+/** A response of a server that fails in every way there is. */
+type Outcome =
+  | "error"
+  | "gone"
+  | "cut"
+  | "end"
+  | "event, cut"
+  | "event, end"
+  | "event, gone"
+  | "list, cut"
+  | "list, gone";
+const OUTCOMES: readonly Outcome[] = [
+  "error",
+  "gone",
+  "cut",
+  "end",
+  "event, cut",
+  "event, end",
+  "event, gone",
+  "list, cut",
+  "list, gone",
+];
+
+/** A reflector whose server responds at once to every call, and its calls in the last minute. */
+function faultyServer(
+  outcomeOf: (call: number) => Outcome,
+  { canStream = true, random = (): number => 1 } = {},
+) {
+  const clock = new FakeClock();
+  const abort = new AbortController();
+  const calls: { readonly type: "list" | "head" | "watch"; readonly at: number }[] = [];
+  const respond = (type: "list" | "head" | "watch"): Outcome => {
+    calls.push({ type, at: clock.monotonic() });
+    const outcome = outcomeOf(calls.length);
+    if (outcome === "error") throw new KubeApiError("GET", 500, "{}");
+    if (outcome === "gone") throw new KubeApiError("GET", 410, "{}");
+    return outcome;
+  };
+  let version = 100;
+  const nextVersion = () => {
+    version += 1;
+    return version;
+  };
+  const reflector = new Reflector({
+    client: {
+      json: async <T>({ query }: KubeRequest): Promise<T> => {
+        respond(query?.["limit"] === 1 ? "head" : "list");
+        return JSON.parse(JSON.stringify(listOf(nextVersion(), [])));
+      },
+      stream: async ({ query, signal }: KubeRequest & { readonly signal: AbortSignal }) => {
+        const isInitial = query?.["sendInitialEvents"] === true;
+        if (isInitial && !canStream) throw NO_INITIAL_EVENTS;
+        const [what, end = what] = respond(isInitial ? "list" : "watch").split(", ");
+        const watch = new FakeWatch();
+        if (what === "event") watch.send(added("a", nextVersion()));
+        if (what === "list") watch.send(bookmark(nextVersion(), true));
+        if (end === "gone") watch.send({ type: "ERROR", object: { code: 410, reason: "Expired" } });
+        else if (end === "end") watch.end();
+        else watch.fail(new Error("reset by peer"));
+        return watch.listen(signal);
+      },
+    },
+    resource: { apiVersion: "v1", plural: "things" },
+    store: new Store<KubeObject>(),
+    project: (raw) => raw,
+    clock,
+    random,
+    onProblem: () => undefined,
+  });
+  const running = reflector.run(abort.signal);
+  const callsPerMinute = (type: "list" | "head" | "watch") =>
+    calls.filter((call) => call.type === type && call.at > clock.monotonic() - MINUTE_MS).length;
+  const end = async () => {
+    abort.abort();
+    await clock.advance(0);
+    await running;
+  };
+  return { clock, calls, callsPerMinute, end };
+}
+
+describe("the number of calls of a reflector", () => {
+  it.each<[string, Outcome]>([
+    ["ends the initial list early", "event, end"],
+    ["resets the connection during the initial list", "event, cut"],
+    ["reports 410 right after the initial list", "list, gone"],
+  ])("is at most ten lists in the first minute if the server %s", async (_, outcome) => {
+    const server = faultyServer(() => outcome);
+    await server.clock.advance(MINUTE_MS);
+    expect(server.callsPerMinute("list")).toBeGreaterThan(1);
+    expect(server.callsPerMinute("list")).toBeLessThanOrEqual(10);
+    await server.end();
+  });
+
+  it("is bounded for every sequence of failures", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.constantFrom(...OUTCOMES), { minLength: 1, maxLength: 6 }),
+        fc.boolean(),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        async (outcomes, canStream, random) => {
+          const outcomeOf = (call: number) => outcomes[call % outcomes.length] ?? "error";
+          const server = faultyServer(outcomeOf, { canStream, random: () => random });
+          for (let minute = 0; minute < 6; minute += 1) {
+            await server.clock.advance(MINUTE_MS);
+            expect(server.callsPerMinute("list")).toBeLessThanOrEqual(10);
+            expect(server.callsPerMinute("head")).toBeLessThanOrEqual(10);
+            expect(server.callsPerMinute("watch")).toBeLessThanOrEqual(61);
+          }
+          await server.end();
+        },
+      ),
+      { numRuns: 100 },
+    );
+  });
+
+  it("is one retry within 1.6 s of a failure that follows two minutes without a failure", async () => {
+    const watches = [new FakeWatch(), new FakeWatch(), new FakeWatch()];
+    const world = setup([
+      ...Array<Step>(5).fill({ error: new KubeApiError("GET", 500, "{}") }),
+      { list: listOf(10, []) },
+      ...watches.flatMap((watch): Step[] => [{ watch }, { list: listOf(99, []) }]),
+    ]);
+    // 0.8 + 1.6 + 3.2 + 6.4 + 12.8 s
+    await world.clock.advance(24_800);
+    expect(world.calls.at(-1)).toBe("watch 10");
+    await world.clock.advance(119_999);
+    watches[0]?.fail(new Error("reset"));
+    await world.clock.advance(14_999);
+    expect(world.calls, "one millisecond too early").toHaveLength(7);
+    await world.clock.advance(1);
+    expect(world.calls.slice(7)).toEqual(["list head", "watch 10"]);
+    await world.clock.advance(120_000);
+    watches[1]?.fail(new Error("reset"));
+    await world.clock.advance(800);
+    expect(world.calls.slice(9)).toEqual(["list head", "watch 10"]);
+    await world.end();
+  });
+
+  it("is one watch a second if each watch ends after an event", async () => {
+    const server = faultyServer((call) => (call === 1 ? "list, cut" : "event, end"));
+    await server.clock.advance(MINUTE_MS);
+    await server.clock.advance(MINUTE_MS);
+    expect(server.callsPerMinute("watch")).toBeGreaterThan(55);
+    expect(server.callsPerMinute("watch")).toBeLessThanOrEqual(61);
+    expect(server.callsPerMinute("list")).toBe(0);
+    await server.end();
+  });
+});
+
+describe("the last contact of a reflector", () => {
+  it("is the time at which a paged list was requested, once its last page is in the store", async () => {
+    const world = setup([
+      { list: listOf(10, [object("a", 1)], "more"), takesMs: 3000 },
+      { list: listOf(10, [object("b", 2)]), takesMs: 4000 },
+      { watch: new FakeWatch() },
+    ]);
+    await world.clock.advance(6999);
+    expect(world.reflector.lastContact).toBe(Number.NEGATIVE_INFINITY);
+    await world.clock.advance(1);
+    expect(world.reflector.lastContact).toBe(0);
+    await world.end();
+  });
+
+  it("does not advance while a streamed list is incomplete and the store still shows the list before it", async () => {
+    const first = new FakeWatch();
+    const second = new FakeWatch();
+    const world = setup([{ watch: first }, { watch: second }], { canStream: true });
+    await settled();
+    for (const event of [added("a", 1), bookmark(2, true)]) first.send(event);
+    first.send({ type: "ERROR", object: { code: 410, reason: "Expired" } });
+    await world.clock.advance(800);
+    const requestedAt = world.clock.monotonic();
+    expect(world.calls).toEqual(["watch all", "watch all"]);
+    for (const event of [added("a", 1), added("b", 3), bookmark(3, false)]) {
+      second.send(event);
+      await world.clock.advance(10_000);
+      expect(world.reflector.lastContact).toBe(0);
+    }
+    second.send(bookmark(3, true));
+    await settled();
+    expect(world.names()).toEqual(["a", "b"]);
+    expect(world.reflector.lastContact).toBe(requestedAt);
+    await world.end();
+  });
+
+  it("does not advance during the backlog of an interrupted watch, and advances with its end", async () => {
+    const first = new FakeWatch();
+    const second = new FakeWatch();
+    const refused = { error: new KubeApiError("GET", 429, "{}", "300") };
+    const world = setup([
+      ...[{ list: listOf(10, []) }, { watch: first }],
+      ...[refused, refused, { list: listOf(30, []) }, { watch: second }],
+    ]);
+    await settled();
+    first.fail(new Error("reset"));
+    await world.clock.advance(10 * MINUTE_MS + 1000);
+    expect(world.calls.slice(2)).toEqual(["list head", "list head", "list head", "watch 10"]);
+    world.store.observe(object("ours", 12));
+    const backlog = [
+      added("a", 11),
+      { type: "MODIFIED", object: object("ours", 12) },
+      { type: "DELETED", object: object("a", 13) },
+      bookmark(29, false),
+    ];
+    for (const event of backlog) {
+      second.send(event);
+      await settled();
+      expect(world.reflector.lastContact, JSON.stringify(event)).toBe(0);
+    }
+    second.send(added("b", 30));
+    await settled();
+    expect(world.names()).toEqual(["b", "ours"]);
+    expect(world.reflector.lastContact).toBe(world.clock.monotonic());
+    await world.end();
+  });
+
+  it.each<[string, object]>([
+    ["an event", added("a", 11)],
+    ["a bookmark", bookmark(10, false)],
+    ["the event of our own write", { type: "MODIFIED", object: object("ours", 11) }],
+  ])("is the time of arrival of %s of a watch that is in sync", async (_, event) => {
+    const watch = new FakeWatch();
+    const world = setup([{ list: listOf(10, []) }, { watch }]);
+    await world.clock.advance(MINUTE_MS);
+    world.store.observe(object("ours", 11));
+    watch.send(event);
+    await settled();
+    expect(world.reflector.lastContact).toBe(MINUTE_MS);
+    await world.end();
+  });
+});
+
+describe("a reflector whose server sends lists as events", () => {
+  const canStream = true;
+  it("reads every event of the initial list, even those of our own writes", async () => {
+    const watch = new FakeWatch();
+    const world = setup([{ watch }], { canStream });
+    await settled();
+    watch.send(added("a", 8));
+    world.store.observe(object("a", 9));
+    watch.send({ type: "MODIFIED", object: object("a", 9) });
+    watch.send(bookmark(9, true));
+    await settled();
+    expect([...world.store.values()].map(({ metadata }) => metadata.resourceVersion)).toEqual(["9"]);
+    await world.end();
+  });
+
+  it("fills the store once the initial list is complete, and continues with the changes", async () => {
+    const watch = new FakeWatch();
+    const world = setup([{ watch }], { canStream });
+    await settled();
+    for (const event of [added("a", 1), added("b", 2), bookmark(2, false)]) watch.send(event);
+    // A change during the initial list.
+    watch.send({ type: "DELETED", object: object("b", 3) });
+    watch.send({ type: "MODIFIED", object: object("a", 4) });
+    await settled();
+    expect(world.reflector.isSynced).toBe(false);
+    expect(world.names()).toEqual([]);
+    watch.send(bookmark(4, true));
+    await settled();
+    expect(world.reflector.isSynced).toBe(true);
+    expect(world.names()).toEqual(["a"]);
+    watch.send(added("c", 5));
+    watch.end();
+    await world.clock.advance(1000);
+    expect(world.names()).toEqual(["a", "c"]);
+    expect(world.calls.slice(0, 2)).toEqual(["watch all", "watch 5"]);
+    await world.end();
+  });
+
+  it("lists again if the initial list breaks off, and drops the incomplete one", async () => {
+    const first = new FakeWatch();
+    const second = new FakeWatch();
+    const world = setup([{ watch: first }, { watch: second }], { canStream });
+    await settled();
+    first.send(added("a", 1));
+    first.fail(new Error("reset"));
+    await world.clock.advance(1000);
+    expect(world.calls).toEqual(["watch all", "watch all"]);
+    second.send(added("b", 2));
+    second.send(bookmark(2, true));
+    await settled();
+    expect(world.names()).toEqual(["b"]);
+    await world.end();
+  });
+
+  it("replaces its contents with the initial list, even if the list is older", async () => {
+    const first = new FakeWatch();
+    const second = new FakeWatch();
+    const gone = { code: 410, reason: "Expired" };
+    const world = setup([{ watch: first }, { watch: second }], { canStream });
+    await settled();
+    for (const event of [added("a", 90), added("b", 50), bookmark(100, true)]) first.send(event);
+    first.send({ type: "ERROR", object: gone });
+    await world.clock.advance(1000);
+    for (const event of [added("a", 40), bookmark(60, true)]) second.send(event);
+    await settled();
+    expect(world.names()).toEqual(["a"]);
+    expect(world.store.get("ns/a")?.metadata.resourceVersion).toBe("40");
+    expect(world.rollbacks, "reported once, before the store shows it").toEqual(["a,b"]);
+    await world.end();
+  });
+
+  it("lists again after three minutes without an event of the initial list", async () => {
+    const second = new FakeWatch();
+    const world = setup([{ watch: new FakeWatch() }, { watch: second }], { canStream });
+    await world.clock.advance(181_000);
+    expect(world.calls).toEqual(["watch all", "watch all"]);
+    await world.end();
+  });
+});

@@ -1,0 +1,129 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { ServerClock } from "../../../src/runtime/server-clock.ts";
+import { FakeClock } from "../../support/fakes/fake-clock.ts";
+
+const HOUR_MS = 3_600_000;
+
+/** A machine whose wall clock is wrong, and an API server whose clock is right. */
+function setup(errorMs: number) {
+  const base = new FakeClock();
+  const startMs = base.now();
+  base.jump(errorMs);
+  const corrections: number[] = [];
+  const clock = new ServerClock(base, (correctionMs) => corrections.push(correctionMs));
+  const serverTime = () => startMs + base.monotonic();
+  /** One call: its request and its response take this long. */
+  const call = async ({ requestMs = 1, responseMs = 1 } = {}) => {
+    await base.advance(requestMs);
+    const date = Math.floor(serverTime() / 1000) * 1000;
+    await base.advance(responseMs);
+    clock.observe({ date, seconds: (requestMs + responseMs) / 1000 });
+  };
+  return { base, clock, corrections, serverTime, call, errorOf: () => clock.now() - serverTime() };
+}
+
+describe("a clock that follows the API server's", () => {
+  it.each([
+    ["behind", -HOUR_MS],
+    ["ahead", HOUR_MS],
+  ])("is right after one response if the machine's clock is an hour %s", async (_, errorMs) => {
+    const { base, call, errorOf } = setup(errorMs);
+    expect(errorOf()).toBe(errorMs);
+    await call();
+    expect(Math.abs(errorOf())).toBeLessThanOrEqual(501);
+    await base.advance(HOUR_MS);
+    expect(Math.abs(errorOf())).toBeLessThanOrEqual(501);
+  });
+
+  it("is the machine's own clock if the two differ by less than two seconds", async () => {
+    const { base, clock, call } = setup(1900);
+    for (let second = 0; second < 10; second += 1) await call({ requestMs: 700, responseMs: 200 });
+    expect(clock.now()).toBe(base.now());
+  });
+
+  it("does not follow later jumps of the machine's clock", async () => {
+    const { base, call, errorOf } = setup(0);
+    await call();
+    for (const jumpMs of [HOUR_MS, -5 * HOUR_MS]) {
+      base.jump(jumpMs);
+      expect(errorOf()).toBe(0);
+      await call();
+      expect(errorOf()).toBe(0);
+    }
+  });
+
+  it("ignores a response without a date", () => {
+    const { clock, errorOf } = setup(HOUR_MS);
+    clock.observe({ date: undefined, seconds: 0.1 });
+    expect(errorOf()).toBe(HOUR_MS);
+  });
+
+  it("reports only the first correction of more than a minute", async () => {
+    const small = setup(59_000);
+    await small.call();
+    expect(small.corrections).toEqual([]);
+    const large = setup(-HOUR_MS);
+    await large.call();
+    await large.call();
+    large.clock.observe({ date: 0, seconds: 0 });
+    expect(large.corrections).toHaveLength(1);
+    expect(Math.abs((large.corrections[0] ?? 0) - HOUR_MS)).toBeLessThan(1000);
+  });
+
+  it("measures and waits with the machine's own monotonic clock", async () => {
+    const { base, clock, call } = setup(HOUR_MS);
+    await call();
+    let isOver = false;
+    clock.after(1000, () => {
+      isOver = true;
+    });
+    const before = clock.monotonic();
+    await base.advance(1000);
+    expect([isOver, clock.monotonic() - before]).toEqual([true, 1000]);
+  });
+
+  const latency = fc.integer({ min: 0, max: 2000 });
+  const step = fc.oneof(
+    fc.record({ type: fc.constant("call" as const), requestMs: latency, responseMs: latency }),
+    fc.record({
+      type: fc.constant("jump" as const),
+      ms: fc.integer({ min: -10 * HOUR_MS, max: 10 * HOUR_MS }),
+    }),
+    fc.record({ type: fc.constant("wait" as const), ms: fc.integer({ min: 0, max: HOUR_MS }) }),
+  );
+
+  it("differs from the server's clock by at most 7 s, however wrong the machine's clock is and however it jumps", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: -10 * HOUR_MS, max: 10 * HOUR_MS }),
+        fc.array(step, { maxLength: 30 }),
+        async (errorMs, steps) => {
+          const { base, call, errorOf } = setup(errorMs);
+          await call();
+          for (const each of steps) {
+            if (each.type === "call") await call(each);
+            else if (each.type === "jump") base.jump(each.ms);
+            else await base.advance(each.ms);
+            // 2 s of tolerance, 1 s for the precision of the header, and 4 s for the slowest call.
+            expect(Math.abs(errorOf())).toBeLessThanOrEqual(7000);
+          }
+        },
+      ),
+    );
+  });
+
+  it("never corrects a machine whose clock is right, however slow its calls are", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: -1999, max: 1999 }),
+        fc.array(fc.record({ requestMs: latency, responseMs: latency })),
+        async (errorMs, calls) => {
+          const { base, clock, call } = setup(errorMs);
+          for (const each of calls) await call(each);
+          expect(clock.now()).toBe(base.now());
+        },
+      ),
+    );
+  });
+});

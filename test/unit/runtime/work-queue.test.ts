@@ -1,0 +1,201 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { type QueueObserver, WorkQueue } from "../../../src/runtime/work-queue.ts";
+import { FakeClock, settled } from "../../support/fakes/fake-clock.ts";
+
+function setup(options: { minIntervalMs?: number; observer?: QueueObserver } = {}) {
+  const clock = new FakeClock();
+  const queue = new WorkQueue({
+    clock,
+    minIntervalMs: 0,
+    retryFirstMs: 100,
+    retryMostMs: 1000,
+    random: () => 0,
+    ...options,
+  });
+  const abort = new AbortController();
+  return { clock, queue, abort, next: () => queue.next(abort.signal) };
+}
+
+describe("the observer of a work queue", () => {
+  function counted(minIntervalMs = 0) {
+    const observed: string[] = [];
+    const observer = {
+      added: () => observed.push("added"),
+      began: (ms: number) => observed.push(`began after ${ms}`),
+      ended: (ms: number) => observed.push(`ended after ${ms}`),
+      retried: () => observed.push("retried"),
+    };
+    return { observed, ...setup({ minIntervalMs, observer }) };
+  }
+
+  it("receives the time that a key waited and was processed", async () => {
+    const { observed, clock, queue, next } = counted();
+    queue.add("a");
+    queue.add("a");
+    await clock.advance(30);
+    await next();
+    await clock.advance(5);
+    expect(queue.underWay()).toEqual([5]);
+    queue.retry("a");
+    queue.done("a");
+    expect(queue.underWay()).toEqual([]);
+    expect(observed).toEqual(["added", "began after 30", "retried", "ended after 5"]);
+  });
+
+  it("counts the wait of a key that is added while it is processed from then on", async () => {
+    const { observed, clock, queue, next } = counted(100);
+    queue.add("a");
+    await next();
+    await clock.advance(10);
+    queue.add("a");
+    await clock.advance(10);
+    queue.done("a");
+    await clock.advance(80);
+    await next();
+    expect(observed).toEqual(["added", "began after 0", "added", "ended after 20", "began after 90"]);
+  });
+});
+
+describe("a work queue", () => {
+  it("spreads the retries of many keys", async () => {
+    const { clock, queue } = setup();
+    for (let key = 0; key < 300; key += 1) queue.retry(`key-${key}`);
+    await clock.advance(200);
+    expect(queue.depth).toBeGreaterThanOrEqual(100);
+    expect(queue.depth).toBeLessThanOrEqual(111);
+    await clock.advance(4000);
+    expect(queue.depth).toBe(300);
+  });
+
+  it("returns a key once, no matter how often it was added", async () => {
+    const { queue, next } = setup();
+    queue.add("a");
+    queue.add("a");
+    queue.add("b");
+    expect([await next(), await next(), queue.depth]).toEqual(["a", "b", 0]);
+  });
+
+  it("does not return a key to a second worker, but returns it again after done", async () => {
+    const { queue, next } = setup();
+    queue.add("a");
+    await next();
+    queue.add("a");
+    expect(queue.depth).toBe(0);
+    queue.done("a");
+    expect(await next()).toBe("a");
+  });
+
+  it("forgets a key that is done and was not added again", async () => {
+    const { queue, next } = setup();
+    queue.add("a");
+    await next();
+    queue.done("a");
+    expect(queue.depth).toBe(0);
+  });
+
+  it("keeps the least time between two reconciles of a key, and returns the first at once", async () => {
+    const { clock, queue, next } = setup({ minIntervalMs: 100 });
+    queue.add("a");
+    await next();
+    await clock.advance(30);
+    queue.add("a");
+    queue.done("a");
+    await clock.advance(69);
+    expect(queue.depth).toBe(0);
+    await clock.advance(1);
+    expect(queue.depth).toBe(1);
+  });
+
+  it("adds a delayed key at the earliest of several times", async () => {
+    const { clock, queue } = setup();
+    queue.addAfter("a", 500);
+    queue.addAfter("a", 200);
+    queue.addAfter("a", 900);
+    await clock.advance(199);
+    expect(queue.depth).toBe(0);
+    await clock.advance(1);
+    expect(queue.depth).toBe(1);
+    await clock.advance(1000);
+    expect(queue.depth).toBe(1);
+  });
+
+  it("delays a key longer with each failure in a row, up to a limit, and at least for the given time", async () => {
+    const { clock, queue, next } = setup();
+    const waited: number[] = [];
+    for (let failure = 0; failure < 6; failure += 1) {
+      const start = clock.monotonic();
+      queue.retry("a");
+      while (queue.depth === 0) await clock.advance(10);
+      waited.push(clock.monotonic() - start);
+      await next();
+      queue.done("a");
+    }
+    expect(waited).toEqual([100, 200, 400, 800, 1000, 1000]);
+    queue.forget("a");
+    queue.retry("a", 5000);
+    await clock.advance(4999);
+    expect(queue.depth).toBe(0);
+    await clock.advance(1);
+    expect(queue.depth).toBe(1);
+  });
+
+  it("does not return a key that must rest, even if it is added", async () => {
+    const { clock, queue, next } = setup();
+    queue.add("a");
+    await next();
+    queue.retry("a", 2000);
+    queue.done("a");
+    queue.add("a");
+    await clock.advance(1999);
+    expect(queue.depth).toBe(0);
+    await clock.advance(1);
+    expect(queue.depth).toBe(1);
+  });
+
+  it("returns keys to workers in the order in which they came, and undefined at the end", async () => {
+    const { queue, next, abort } = setup();
+    const first = next();
+    const second = next();
+    queue.add("a");
+    expect(await first).toBe("a");
+    abort.abort();
+    expect(await second).toBeUndefined();
+  });
+
+  it("never returns a key twice at once and never loses one, in any order of calls", async () => {
+    const step = fc.oneof(
+      fc.record({ do: fc.constant("add"), key: fc.constantFrom("a", "b", "c") }),
+      fc.record({ do: fc.constant("done"), key: fc.constantFrom("a", "b", "c") }),
+      fc.record({ do: fc.constant("next"), key: fc.constant("") }),
+      fc.record({ do: fc.constant("advance"), key: fc.constant("") }),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
+        const { clock, queue, next } = setup({ minIntervalMs: 50 });
+        const processing = new Set<string>();
+        const owed = new Set<string>();
+        const take = async () => {
+          const key = (await next()) ?? "";
+          expect(processing.has(key)).toBe(false);
+          processing.add(key);
+          owed.delete(key);
+        };
+        for (const { do: action, key } of steps) {
+          if (action === "add") {
+            queue.add(key);
+            owed.add(key);
+          } else if (action === "done" && processing.delete(key)) queue.done(key);
+          else if (action === "next" && queue.depth > 0) await take();
+          else if (action === "advance") await clock.advance(20);
+        }
+        for (const key of processing) queue.done(key);
+        processing.clear();
+        await clock.advance(100);
+        while (queue.depth > 0) await take();
+        await settled();
+        expect([...owed]).toEqual([]);
+      }),
+    );
+  });
+});
