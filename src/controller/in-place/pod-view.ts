@@ -21,7 +21,7 @@ export interface PodView extends KubeObject {
   readonly containers: readonly ContainerView[];
 }
 
-/** What the kubelet reports of a resize that is not done. */
+/** The condition that the kubelet reports for a resize that is not done. */
 export interface ResizeCondition {
   readonly type: "PodResizePending" | "PodResizeInProgress";
   readonly reason: string;

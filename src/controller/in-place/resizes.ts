@@ -50,7 +50,7 @@ export class InPlaceResizes {
     });
   }
 
-  /** How many are in progress; each counts as a rollout. */
+  /** Number of resizes in progress. Each counts as a rollout. */
   get active(): number {
     return [...this.#resizes.values()].filter(({ fallback }) => !fallback).length;
   }
@@ -145,7 +145,7 @@ export class InPlaceResizes {
     this.#resizes.get(uid)?.replicaSets.observe(replicaSet);
   }
 
-  /** The pipe gets a rollout. That is remembered until another size is tried. */
+  /** Remembers that the pipe gets a rollout, until another size is requested. */
   fellBack(pipe: DeploymentView, size: string, fallback: Fallback): void {
     const { uid } = pipe.metadata;
     this.#resizes.get(uid)?.watches.abort();
