@@ -358,6 +358,14 @@ describe("with the token of the controller, a deletion of a ReplicaSet", () => {
     expectDenied(await deleteReplicaSet(name), "only ReplicaSets without pods");
   });
 
+  it("is denied if it wants pods and has none yet", async () => {
+    const { spec, ...starting } = replicaSet("starting", LABELS);
+    // Pods with a service account that does not exist cannot be created.
+    const template = { ...spec.template, spec: { ...spec.template.spec, serviceAccountName: "absent" } };
+    await apply(cluster, [{ ...starting, spec: { ...spec, replicas: 1, template } }]);
+    expectDenied(await deleteReplicaSet("starting"), "only ReplicaSets without pods");
+  });
+
   it("is denied if it wants no pods and still has some", async () => {
     const status = patch(`${objectPath(REPLICA_SETS, release.pipes, "empty")}/status`, {
       status: { replicas: 1 },
