@@ -14,9 +14,13 @@ metadata:
     pod-security.kubernetes.io/enforce: restricted
 `;
 
-/** The chart's objects without the labels and annotations that only Helm uses. */
-export async function plainManifests(): Promise<string> {
-  const where = ["--namespace", NAMESPACE, "--values", VALUES, "--skip-tests"];
+/**
+ * The chart's objects without the labels and annotations that only Helm uses.
+ *
+ * @param values other flags of Helm
+ */
+export async function plainManifests(...values: readonly string[]): Promise<string> {
+  const where = ["--namespace", NAMESPACE, "--values", VALUES, "--skip-tests", ...values];
   const objects = await helm(["template", "pipe-scaling-operator", CHART, ...where]);
   return HEAD + objects.replace(/^ +(helm\.sh\/|app\.kubernetes\.io\/managed-by:).*\n/gm, "");
 }

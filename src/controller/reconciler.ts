@@ -14,6 +14,7 @@ import { type Decision, decide } from "./decide/decide.ts";
 import { recheckAtMs } from "./decide/recheck.ts";
 import type { Sizing } from "./decide/sizing.ts";
 import type { DeletedScalings } from "./observe/deleted-scalings.ts";
+import type { DeploymentView } from "./observe/deployment-view.ts";
 import { observe } from "./observe/observe.ts";
 import { type PipeScalingView, toPipeScalingView } from "./observe/pipe-scaling-view.ts";
 import type { Snapshot } from "./observe/snapshot.ts";
@@ -61,6 +62,7 @@ export class Reconciler {
     const isUnchanged = decision.actions.length === 0;
     const after = isUnchanged ? before : this.#observe(serviceId);
     const next = isUnchanged ? decision : this.#decide(after);
+    this.#options.resizes.keep(serviceId, resizedInPlace(next));
     // Before the report, so that a rollout that ends meanwhile wakes this service.
     this.#options.budget.reconciled(serviceId, next.sizing?.holdBack === "overall-limit");
     await this.#reportAll(after, next.sizing);
@@ -92,8 +94,11 @@ export class Reconciler {
   }
 
   #observe(serviceId: string): Snapshot {
-    const { caches, clock, writes, validations, deletedScalings } = this.#options;
-    const sources = { caches, writes: writes.records, validations: validations.records, deletedScalings };
+    const { caches, clock, writes, validations, deletedScalings, resizes } = this.#options;
+    const sources = {
+      ...{ caches, writes: writes.records, validations: validations.records, deletedScalings },
+      inPlace: (pipe: DeploymentView) => resizes.view(pipe),
+    };
     return observe(sources, this.#options, serviceId, clock.now());
   }
 
@@ -170,4 +175,11 @@ export class Reconciler {
     for (const event of recorded) events.record(event);
     if (recordSpan && snapshot) rescaleSpans({ ...snapshot, scaling, after: status }).forEach(recordSpan);
   }
+}
+
+/** UIDs of the Deployments whose resize in place has begun or begins. */
+function resizedInPlace({ actions, sizing }: Decision): ReadonlySet<string> {
+  const begun = sizing?.assessments.filter(({ inPlace }) => inPlace) ?? [];
+  const beginning = actions.flatMap((action) => (action.type === "begin-in-place" ? [action] : []));
+  return new Set([...begun, ...beginning].map(({ pipe }) => pipe.metadata.uid));
 }

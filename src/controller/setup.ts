@@ -19,6 +19,7 @@ import { WriteHistory } from "./apply/write-history.ts";
 import { Nodes } from "./capacity/nodes.ts";
 import { countRolling } from "./decide/rolling.ts";
 import { enqueueOnChange } from "./event-handlers.ts";
+import { InPlaceResizes } from "./in-place/resizes.ts";
 import { LEASE_NAME } from "./names.ts";
 import { createCaches, createInformers } from "./observe/caches.ts";
 import { DeletedScalings } from "./observe/deleted-scalings.ts";
@@ -109,11 +110,17 @@ export function setup(options: SetupOptions): Controller {
   const writes = new WriteHistory(caches.pipes);
   const validations = new Validations(caches.pipes);
   const enqueue = (serviceId: string) => queue.add(serviceId);
+  const resizes = new InPlaceResizes({
+    ...{ client, clock, pipes: caches.pipes, enqueue },
+    onProblem: (err) => log.warn({ err }, "the pods of a pipe cannot be watched; trying again"),
+  });
   const budget = new RolloutBudget({
     clock,
     limit: policy.maxConcurrentRollouts,
     rolling: () =>
-      countRolling(caches, { nowMs: clock.now(), policy }) + writes.unresolvedRollouts(clock.now()),
+      countRolling(caches, { nowMs: clock.now(), policy }) +
+      writes.unresolvedRollouts(clock.now()) +
+      resizes.active,
     wake: enqueue,
   });
   const deletedScalings = new DeletedScalings(caches.scalings, clock, options.recreateGraceMs);
@@ -130,6 +137,7 @@ export function setup(options: SetupOptions): Controller {
     nodes: new Nodes({ client, clock, log }),
     budget,
     deletedScalings,
+    resizes,
     enqueue,
     events,
     metrics,
@@ -149,6 +157,7 @@ export function setup(options: SetupOptions): Controller {
     );
     // The next leader must not start while writes of this one may still be in flight.
     await reconciler.settled();
+    resizes.endAll();
   };
   return { informers, elector, outdated, work };
 }

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { RESIZE_STRATEGIES } from "../domain/resize-strategy.ts";
 import {
   CPU_MAXIMUM_MILLICORES,
   CPU_MINIMUM_MILLICORES,
@@ -55,6 +56,10 @@ const spec = z
       .meta({
         description: `Memory of each replica of each database pipe, in GiB: ${MEMORY_MINIMUM_GIB} to ${MEMORY_MAXIMUM_GIB} in steps of ${MEMORY_STEP_GIB}, and exactly ${GIB_PER_CORE} for each core.`,
       }),
+    strategy: z.enum(RESIZE_STRATEGIES).optional().meta({
+      description:
+        "How pipes are resized. InPlaceOrRollout changes running pods without a restart, and replaces the pods of a pipe where that is not possible. Rollout always replaces them. Without it, the setting of the controller applies.",
+    }),
     suspend: z.boolean().optional().meta({
       description: "While true, the controller does not change the pipes and only reports their state.",
     }),

@@ -65,8 +65,14 @@ export function isReplaced(error: unknown): boolean {
 }
 
 /** 403 for lack of permissions. Only the message distinguishes it from a 403 of admission. */
-export function isWithoutRight(error: unknown): boolean {
+export function isWithoutRight(error: unknown): error is KubeApiError {
   return isCode(error, 403) && / is forbidden: User "[^"]*" cannot /.test(error.message);
+}
+
+/** The message of an error starts with the request and the status code, followed by the message of the server. */
+export function serverMessage({ message, code }: KubeApiError): string {
+  const before = `: ${code} `;
+  return message.slice(message.indexOf(before) + before.length);
 }
 
 /** 403 because the namespace or the CRD of a new object is being deleted. */

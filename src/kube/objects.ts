@@ -156,15 +156,44 @@ export interface Deployment extends KubeObject {
 }
 
 export interface Pod extends KubeObject {
-  readonly spec: { readonly containers: readonly Container[] };
+  readonly spec: {
+    readonly containers: readonly (Container & { readonly resizePolicy?: readonly ResizePolicy[] })[];
+  };
   readonly status?: {
+    /** The generation of the pod that the kubelet has seen. */
+    readonly observedGeneration?: number;
     readonly conditions?: readonly {
       readonly type: string;
       readonly status: string;
       readonly reason?: string;
       readonly message?: string;
     }[];
+    readonly containerStatuses?: readonly ContainerStatus[];
   };
+}
+
+export interface ResizePolicy {
+  readonly resourceName: string;
+  readonly restartPolicy: string;
+}
+
+export interface ContainerStatus {
+  readonly name: string;
+  readonly state?: { readonly running?: object };
+  readonly restartCount?: number;
+  readonly containerID?: string;
+  /** The requests that the kubelet has reserved. */
+  readonly allocatedResources?: Readonly<Record<string, string>>;
+  /** The resources with which the container runs. */
+  readonly resources?: Container["resources"];
+}
+
+export interface ReplicaSet extends KubeObject {
+  readonly spec: {
+    readonly replicas?: number;
+    readonly template: { readonly metadata?: Partial<ObjectMeta>; readonly spec: PodSpec };
+  };
+  readonly status?: { readonly replicas?: number; readonly observedGeneration?: number };
 }
 
 export interface ScaleTarget {

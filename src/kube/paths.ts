@@ -1,4 +1,4 @@
-import type { ConfigMap, Deployment, Node, Pod, Secret } from "./objects.ts";
+import type { ConfigMap, Deployment, Node, Pod, ReplicaSet, Secret } from "./objects.ts";
 import type { Message } from "./protobuf/message.ts";
 import { configMap, deployment, node, pod, secret } from "./protobuf/messages.ts";
 
@@ -24,6 +24,8 @@ export const DEPLOYMENTS: Resource<Deployment> = {
 };
 export const NODES: Resource<Node> = { apiVersion: "v1", plural: "nodes", message: node };
 export const PODS: Resource<Pod> = { apiVersion: "v1", plural: "pods", message: pod };
+/** As JSON, because their templates are compared as a whole. */
+export const REPLICA_SETS: Resource<ReplicaSet> = { apiVersion: "apps/v1", plural: "replicasets" };
 export const EVENTS: Resource = { apiVersion: "events.k8s.io/v1", plural: "events" };
 export const LEASES: Resource = { apiVersion: "coordination.k8s.io/v1", plural: "leases" };
 

@@ -1,4 +1,5 @@
-import type * as z from "zod";
+import * as z from "zod";
+import { RESIZE_STRATEGIES } from "../domain/resize-strategy.ts";
 import { option } from "./option.ts";
 import { durationMs, integer } from "./values.ts";
 
@@ -12,6 +13,12 @@ export const rolloutPolicySettings = {
     placeholder: "number",
     description: "maximum number of concurrent rollouts across all services",
     default: "50",
+  }),
+  resizeStrategy: option(z.enum(RESIZE_STRATEGIES), {
+    placeholder: "strategy",
+    description:
+      "how pipes are resized if their PipeScaling has no strategy: InPlaceOrRollout changes the running pods and restarts nothing where the cluster can do that; Rollout replaces the pods",
+    default: "Rollout",
   }),
 };
 

@@ -122,6 +122,11 @@ describe("the chart rejects with the field and the reason", () => {
       /records\.namespace \(acme-pipes\) is one of pipes\.namespaces/,
     ],
     [
+      "resizes in place without permission",
+      ["controller.config.resizeStrategy=InPlaceOrRollout"],
+      /controller\.config\.resizeStrategy is InPlaceOrRollout.*set rbac\.inPlaceResize to true/,
+    ],
+    [
       "TLS without a Secret or a Certificate",
       ["api.tls.secretName="],
       /api\.tls\.enabled requires a certificate/,
@@ -252,6 +257,17 @@ describe("the rendered chart", () => {
     expect(await names()).toEqual([`ClusterRole ${name}`, `ClusterRoleBinding ${name}`]);
     expect(await names("--set", "rbac.nodes=false")).toEqual([]);
     expect(await names("--set", "rbac.create=false")).toEqual([]);
+  });
+
+  it("grants permissions for resizes in place, and limits them, only with rbac.inPlaceResize", async () => {
+    const made = async (...args: string[]) => {
+      const objects = JSON.stringify(await rendered(...MINIMAL, ...args));
+      return ["pods/resize", '"replicasets"', "controller-resize", "'paused'"].map((text) =>
+        objects.includes(text),
+      );
+    };
+    expect(await made()).toEqual([false, false, false, false]);
+    expect(await made("--set", "rbac.inPlaceResize=true")).toEqual([true, true, true, true]);
   });
 
   it("grants no account a wildcard, and the controller no access to Secrets", async () => {

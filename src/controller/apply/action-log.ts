@@ -13,7 +13,19 @@ export function describeAction(action: Action): object {
         pipe: action.pipe.metadata.name,
         size: formatSize(action.rollout.size),
         attempt: action.rollout.attempts,
+        ...("isCommit" in action ? { inPlace: true } : {}),
       };
+    case "begin-in-place":
+      return { pipe: action.pipe.metadata.name, size: formatSize(action.rollout.size) };
+    case "resize-pod":
+      return { pipe: action.pipe.metadata.name, pod: action.pod.metadata.name, size: action.size };
+    case "delete-replica-set":
+    case "update-replica-set":
+      return { pipe: action.pipe.metadata.name, replicaSet: action.replicaSet.metadata.name };
+    case "resume":
+      return { pipe: action.pipe.metadata.name };
+    case "fall-back":
+      return { pipe: action.pipe.metadata.name, size: action.size, ...action.fallback };
     case "roll-back":
       return { pipe: action.pipe.metadata.name, size: formatAllotment(action.size) };
     case "adopt":

@@ -1,5 +1,6 @@
 import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../crd/names.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
+import { formatSize } from "../../domain/size.ts";
 import { isCode, isReplaced } from "../../kube/errors.ts";
 import type { Deployment, KubeObject } from "../../kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath } from "../../kube/paths.ts";
@@ -8,11 +9,12 @@ import { type Caches, PIPE_SELECTOR } from "../observe/caches.ts";
 import { type DeploymentView, toDeploymentView } from "../observe/deployment-view.ts";
 import type { LastRollout } from "../observe/last-rollout.ts";
 import { toPipeScalingView } from "../observe/pipe-scaling-view.ts";
-import { pipePatch, resourcesPatch } from "./pipe-patch.ts";
+import { applyInPlace, type InPlaceApplier } from "./in-place.ts";
+import { commitPatch, pipePatch, resourcesPatch } from "./pipe-patch.ts";
 import { type Validator, validate } from "./validate.ts";
 import { isOutcomeUnknown, writeErrorOf } from "./write-error.ts";
 
-export interface Applier extends Validator {
+export interface Applier extends Validator, Pick<InPlaceApplier, "resizes"> {
   readonly caches: Caches;
   /** Throws when this process may no longer write (runtime/leader.ts). */
   readonly assertMayWrite: () => void;
@@ -30,7 +32,7 @@ export async function apply(applier: Applier, action: Action): Promise<void> {
     case "create-pipe-scaling":
       return createPipeScaling(applier, action);
     case "resize":
-      return writePipe(applier, action, resourcesPatch(action, action.rollout.size));
+      return writePipe(applier, action, sizePatch(action));
     case "roll-back":
       return writePipe(applier, action, resourcesPatch(action, action.size));
     case "adopt":
@@ -41,7 +43,19 @@ export async function apply(applier: Applier, action: Action): Promise<void> {
       return refresh(applier, action.pipe);
     case "confirm-generation":
       return confirmGeneration(applier, action);
+    case "begin-in-place":
+    case "resize-pod":
+    case "delete-replica-set":
+    case "update-replica-set":
+    case "resume":
+    case "fall-back":
+      return applyInPlace(applier, action);
   }
+}
+
+function sizePatch(action: Extract<Action, { type: "resize" }>): object {
+  const { size } = action.rollout;
+  return action.isCommit ? commitPatch(action, size) : resourcesPatch(action, size);
 }
 
 async function createPipeScaling(
@@ -57,12 +71,10 @@ async function createPipeScaling(
   caches.scalings.observe(toPipeScalingView(created));
 }
 
-async function writePipe(
-  applier: Applier,
-  { type, pipe, rollout }: PipeAction,
-  spec: object | undefined,
-): Promise<void> {
-  const { writes, clock } = applier;
+async function writePipe(applier: Applier, action: PipeAction, spec: object | undefined): Promise<void> {
+  const { type, pipe, rollout } = action;
+  const isCommit = action.type === "resize" && action.isCommit === true;
+  const { writes, clock, resizes } = applier;
   const { uid, generation } = pipe.metadata;
   const takeBack = writes.begin(uid, type, rollout, clock.now());
   try {
@@ -74,8 +86,14 @@ async function writePipe(
       takeBack();
       throw error;
     }
-    if (isOutcomeUnknown(error)) writes.unknown(uid, problem);
-    else writes.failed(uid, problem, generation, clock.now());
+    if (isOutcomeUnknown(error)) {
+      writes.unknown(uid, problem);
+      return;
+    }
+    writes.failed(uid, problem, generation, clock.now());
+    // The next attempt is a rollout, after the delay of a failed write.
+    if (isCommit)
+      resizes.fellBack(pipe, formatSize(rollout.size), { reason: "Refused", message: problem.message });
   }
 }
 

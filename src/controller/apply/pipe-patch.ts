@@ -36,3 +36,11 @@ export function resourcesPatch(
   const resources = resourcesFor(size, pipe.cpuLimitFollows);
   return { template: { spec: { containers: [{ name: container, resources }] } } };
 }
+
+/** Without a pause, the new template would start a rollout. */
+export function commitPatch(
+  pipe: { readonly pipe: DeploymentView; readonly container: string },
+  size: Allotment,
+): object {
+  return { ...resourcesPatch(pipe, size), paused: true };
+}

@@ -5,6 +5,7 @@ import {
   isWithoutRight,
   KubeApiError,
   KubeUnreachableError,
+  serverMessage,
 } from "../../kube/errors.ts";
 import type { WriteError } from "../observe/write-record.ts";
 
@@ -33,10 +34,4 @@ export function isOutcomeUnknown(error: unknown): boolean {
 /** The API server rejects dry runs if a webhook has side effects. */
 export function isWithoutDryRun(error: unknown): boolean {
   return isCode(error, 400) && error.message.includes("does not support dry run");
-}
-
-/** The message of the error starts with the request and the status code, followed by the message of the server. */
-function serverMessage({ message, code }: KubeApiError): string {
-  const before = `: ${code} `;
-  return message.slice(message.indexOf(before) + before.length);
 }

@@ -1,14 +1,19 @@
 import type { PipeScalingSpec } from "../../crd/pipe-scaling.ts";
+import type { PodView } from "../in-place/pod-view.ts";
+import type { ReplicaSetView } from "../in-place/replica-set-view.ts";
+import type { Fallback } from "../in-place/view.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import type { LastRollout } from "../observe/last-rollout.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
-import type { Allotment } from "../observe/resources.ts";
+import type { Allotment, Resources } from "../observe/resources.ts";
 
 /** A write to one pipe. */
 export type PipeAction =
   /** Applies the desired size, which starts a rollout. */
   | {
       readonly type: "resize";
+      /** True if the pods have the size already: the Deployment is paused, so that no rollout starts. */
+      readonly isCommit?: boolean;
       readonly pipe: DeploymentView;
       readonly container: string;
       readonly rollout: LastRollout;
@@ -37,9 +42,54 @@ export interface ValidateAction {
   readonly rollout: LastRollout;
 }
 
+/** A step of a resize in place. */
+export type InPlaceAction =
+  /** Watches the pods of a pipe, and checks with a dry run whether its template can follow. */
+  | {
+      readonly type: "begin-in-place";
+      readonly pipe: DeploymentView;
+      readonly container: string;
+      readonly rollout: LastRollout;
+    }
+  | {
+      readonly type: "resize-pod";
+      readonly pipe: DeploymentView;
+      readonly pod: PodView;
+      readonly container: string;
+      readonly resources: Resources;
+      /** The size that the pods get, in the format of `formatSize`. */
+      readonly size: string;
+    }
+  | {
+      readonly type: "delete-replica-set";
+      readonly pipe: DeploymentView;
+      readonly replicaSet: ReplicaSetView;
+      readonly size: string;
+    }
+  | {
+      readonly type: "update-replica-set";
+      readonly pipe: DeploymentView;
+      readonly replicaSet: ReplicaSetView;
+      readonly container: string;
+      readonly resources: Resources;
+      readonly size: string;
+    }
+  | { readonly type: "resume"; readonly pipe: DeploymentView }
+  /** Gives pods their old resources again. A rollout follows. */
+  | {
+      readonly type: "fall-back";
+      readonly pipe: DeploymentView;
+      readonly container: string;
+      readonly size: string;
+      readonly fallback: Fallback;
+      readonly restore: readonly PodView[];
+      readonly resources: Resources;
+    };
+
 /** The next steps of the controller, as data; apply/ runs them. */
 export type Action =
   | PipeAction
+  | InPlaceAction
   | ValidateAction
   /** Creates the PipeScaling after the first pipe of a service appeared, or after the PipeScaling was deleted. */
   | {

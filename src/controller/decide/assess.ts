@@ -1,12 +1,14 @@
 import type { PipeFailure } from "../../crd/pipe-scaling.ts";
 import type { FailureReason } from "../../crd/reasons.ts";
 import { formatSize, sameSize } from "../../domain/size.ts";
+import type { InPlaceStep } from "../in-place/next-step.ts";
 import { type DeploymentView, isChangedByOwner, isRollingOut } from "../observe/deployment-view.ts";
 import type { WriteError, WriteRecord } from "../observe/write-record.ts";
 import type { AssessContext, Assessment } from "./assessment.ts";
 import { hasComeUp } from "./came-up.ts";
 import { type Cause, failureOf, reportedFailure } from "./failure.ts";
 import { autoscalerConflict, fieldConflict, strippedAnnotation } from "./field-conflict.ts";
+import { inPlaceStep } from "./in-place.ts";
 import { isRefusal, isRetryRequested, retryAtMs, retryDelayMs, writeDelayMs } from "./retry.ts";
 import { rolloutFailure, rolloutRecheckAtMs } from "./rollout-failure.ts";
 import { rolloutPhase } from "./rollout-phase.ts";
@@ -19,7 +21,10 @@ export function assess(pipe: DeploymentView, context: AssessContext): Assessment
   const result = unsizable(pipe, context) ?? assessSizable(pipe, context);
   const { abandoned, recheckAtMs = Number.POSITIVE_INFINITY } = abandonedRollout(pipe, context);
   const atMs = Math.min(recheckAtMs, result.recheckAtMs ?? Number.POSITIVE_INFINITY);
-  const remark = horizontalAutoscalerRemark(pipe, context) ?? qosRemark(pipe, context);
+  const remark =
+    restartRemark(pipe, result.state, context) ??
+    horizontalAutoscalerRemark(pipe, context) ??
+    qosRemark(pipe, context);
   return {
     ...{ pipe, phase, ...result },
     ...(abandoned ? { abandoned } : {}),
@@ -77,9 +82,23 @@ function assessSizable(pipe: DeploymentView, context: AssessContext): Result {
     const failure = writeFailure(pipe, write, write.outcome.error, context);
     return { state: "retrying", phase: "rolling-out", failure };
   }
+  const next = inPlaceStep(pipe, context);
+  if (next) return inPlaceResult(pipe, next, context);
   return sameSize(pipe.size, context.desired)
     ? assessSized(pipe, write, context)
     : assessUnsized(pipe, write, context);
+}
+
+/** A resize in place counts as a rollout until it ends. */
+function inPlaceResult(
+  pipe: DeploymentView,
+  next: InPlaceStep | "begin",
+  { inPlace, nowMs }: AssessContext,
+): Result {
+  const view = inPlace.get(pipe.metadata.uid);
+  const waitMs = next !== "begin" && next.type === "wait" && view ? next.untilMs - view.nowMs : undefined;
+  const recheck = waitMs === undefined ? {} : { recheckAtMs: nowMs + waitMs };
+  return { state: "rolling", phase: "rolling-out", inPlace: next, ...recheck };
 }
 
 /** The template has the desired size. A failed rollout takes precedence, because the pipe may have no pod left. */
@@ -213,6 +232,17 @@ function failedRollback(
   const atMs = retryAtMs(write.lastAtMs, delayMs, scaling, nowMs);
   const next = `attempt ${write.attempts}, next at ${new Date(atMs).toISOString()}`;
   return { message: `the rollback failed: ${error.message} (${next})`, retryAtMs: atMs };
+}
+
+/** Only while it matters. */
+function restartRemark(
+  { metadata }: DeploymentView,
+  state: Assessment["state"],
+  { desired, inPlace }: AssessContext,
+): string | undefined {
+  const view = inPlace.get(metadata.uid);
+  if (state === "done" || !view?.fallback || view.size !== formatSize(desired)) return undefined;
+  return `The pods of ${metadata.name} are replaced, because they cannot be resized in place: ${view.fallback.message}.`;
 }
 
 function horizontalAutoscalerRemark(

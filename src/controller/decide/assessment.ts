@@ -1,6 +1,7 @@
 import type { PipeFailure } from "../../crd/pipe-scaling.ts";
 import type { PipeState, RolloutPhase } from "../../domain/rollout-plan.ts";
 import type { Size } from "../../domain/size.ts";
+import type { InPlaceStep } from "../in-place/next-step.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
@@ -23,13 +24,15 @@ export interface Assessment {
   readonly priorAttempts?: number;
   /** True if a waiting pipe is retried on request. */
   readonly isRetryRequested?: boolean;
+  /** The next step of a resize in place that has begun. */
+  readonly inPlace?: InPlaceStep | "begin";
   /** Time at which this assessment may change without an event, in milliseconds since 1970. */
   readonly recheckAtMs?: number;
 }
 
 export interface AssessContext
   extends Timing,
-    Pick<Snapshot, "failures" | "writes" | "unschedulable" | "autoscalers"> {
+    Pick<Snapshot, "failures" | "writes" | "unschedulable" | "autoscalers" | "inPlace"> {
   readonly desired: Size;
   readonly scaling: PipeScalingView;
 }

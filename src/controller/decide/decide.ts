@@ -11,6 +11,7 @@ import type { Snapshot } from "../observe/snapshot.ts";
 import type { Action } from "./actions.ts";
 import { assess } from "./assess.ts";
 import type { Assessment } from "./assessment.ts";
+import { beginInPlace, inPlaceActions } from "./in-place.ts";
 import { repair, resize } from "./pipe-actions.ts";
 import { specForRecreation } from "./recreate.ts";
 import type { Sizing, Step } from "./sizing.ts";
@@ -33,7 +34,7 @@ export interface DecideOptions {
 /** A sequence of guards: each line is a reason not to change the pipes. */
 export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   const { scaling, pipes, namespace, tier } = snapshot;
-  const refreshes = refreshUnknown(snapshot);
+  const refreshes = [...refreshUnknown(snapshot), ...resumeAbandoned(snapshot)];
   if (namespace === undefined || !tier.ok) return { actions: refreshes };
   if (!scaling) return { actions: [...refreshes, ...create(snapshot, namespace)] };
   if (scaling.isBeingDeleted) return { actions: refreshes };
@@ -63,9 +64,10 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   const validation = options.validatesFirst ? validate(assessments, plan, step) : VALIDATED;
   // A rollout restarts a pipe, so everything that can be checked without a restart is checked first.
   const starting = new Set(validation.isComplete ? start : start.filter((name) => isIdle(name, pipes)));
-  const writes = assessments.flatMap((each) => {
+  const writes = assessments.flatMap((each): readonly Action[] => {
     const { name } = each.pipe.metadata;
-    if (starting.has(name)) return resize(each, step);
+    if (each.inPlace) return inPlaceActions(each.inPlace, each, step);
+    if (starting.has(name)) return (each.pipe.replicas > 0 && beginInPlace(each, step)) || resize(each, step);
     return start.includes(name) ? [] : repair(each, step);
   });
   const actions = [...refreshes, ...validation.actions, ...writes];
@@ -97,6 +99,15 @@ function refreshUnknown({ pipes, writes }: Snapshot): Action[] {
   return pipes
     .filter(({ metadata }) => writes.get(metadata.uid)?.outcome.type === "unknown")
     .map((pipe) => ({ type: "refresh", pipe }));
+}
+
+/** A Deployment never stays paused because a rescale ended between two steps. */
+function resumeAbandoned({ scaling, tier, namespace, pipes, orphans }: Snapshot): Action[] {
+  const isActive =
+    scaling && !scaling.isBeingDeleted && !scaling.spec.suspend && tier.ok && namespace !== undefined;
+  return [...(isActive ? [] : pipes), ...orphans]
+    .filter(({ isPausedByUs }) => isPausedByUs)
+    .map((pipe) => ({ type: "resume", pipe }));
 }
 
 function requestIdOf(scaling: PipeScalingView, desired: Size): string | undefined {

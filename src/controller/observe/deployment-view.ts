@@ -9,7 +9,13 @@ import {
   type KubeObject,
 } from "../../kube/objects.ts";
 import { CONTAINER_ANNOTATION, REVISION_ANNOTATION, SERVICE_LABEL } from "../names.ts";
-import { isGuaranteedByOwner, otherManagersOf, ownLastRollout, resizedAtMs } from "./field-owners.ts";
+import {
+  isGuaranteedByOwner,
+  isPausedByController,
+  otherManagersOf,
+  ownLastRollout,
+  resizedAtMs,
+} from "./field-owners.ts";
 import { appliedSize, type LastRollout } from "./last-rollout.ts";
 import { effectiveRequests, isGuaranteed, isSize, type Resources, resourcesOf } from "./resources.ts";
 import { stopsOldPodsFirst } from "./strategy.ts";
@@ -34,6 +40,8 @@ export interface DeploymentView extends KubeObject {
   readonly otherManagers: readonly string[];
   readonly replicas: number;
   readonly isPaused: boolean;
+  /** Paused by the controller, to commit a resize in place. */
+  readonly isPausedByUs: boolean;
   /** A rollout stops old pods before their replacements run. */
   readonly stopsOldPodsFirst: boolean;
   /** Revision of the pod template; 0 until Kubernetes sets it. */
@@ -53,6 +61,8 @@ export interface RolloutProgress {
   readonly isComplete: boolean;
   /** Every wanted replica is available, of whatever template. */
   readonly isAvailable: boolean;
+  /** Every pod is of the current template, whatever its state. */
+  readonly isUpdated: boolean;
   /** The status is of the newest generation. */
   readonly isSeen: boolean;
   /** A current status reports no pods of any template. */
@@ -82,11 +92,13 @@ export function toDeploymentView(deployment: Deployment): DeploymentView {
     ...containerView(container, metadata),
     replicas: spec.replicas ?? 1,
     isPaused: spec.paused ?? false,
+    isPausedByUs: spec.paused === true && isPausedByController(metadata),
     stopsOldPodsFirst: stopsOldPodsFirst(spec),
     revision: Number.parseInt(annotations[REVISION_ANNOTATION] ?? "", 10) || 0,
     rollout: {
       isComplete,
       isAvailable: isAvailable(deployment),
+      isUpdated: isUpdated(deployment),
       isSeen: isSeen(deployment),
       isWithoutPods: isSeen(deployment) && !status?.replicas && !status?.terminatingReplicas,
       terminatingReplicas: status?.terminatingReplicas ?? 0,
@@ -172,14 +184,20 @@ function isRolloutComplete(
   progressedAtS: number,
   lastRollout: LastRollout | undefined,
 ): boolean {
-  const { spec, status } = deployment;
-  const wanted = spec.replicas ?? 1;
-  const replicas = status?.replicas ?? 0;
-  if (!isSeen(deployment) || replicas !== (status?.updatedReplicas ?? 0) || replicas < wanted) return false;
+  const { status } = deployment;
+  if (!isUpdated(deployment)) return false;
   const isAnnounced = status?.conditions?.some(
     ({ type, reason }) => type === "Progressing" && reason === "NewReplicaSetAvailable",
   );
   return (isAnnounced === true && !isAnnouncedBefore(progressedAtS, lastRollout)) || isAvailable(deployment);
+}
+
+function isUpdated(deployment: Deployment): boolean {
+  const { spec, status } = deployment;
+  const replicas = status?.replicas ?? 0;
+  return (
+    isSeen(deployment) && replicas === (status?.updatedReplicas ?? 0) && replicas >= (spec.replicas ?? 1)
+  );
 }
 
 /** Returns true if the condition Progressing says nothing about this rollout. */

@@ -70,6 +70,12 @@ export function isGuaranteedByOwner(container: string, managedFields: Metadata["
   return isOurs(["f:limits", "f:cpu"]) || !isOurs(["f:requests", "f:cpu"]);
 }
 
+/** A pause by its owner, or one that the owner confirmed, is not ours to lift. */
+export function isPausedByController({ managedFields }: Metadata): boolean {
+  const managers = managersOf(managedFields, [["f:spec", "f:paused"]]);
+  return managers.length === 1 && managers[0] === CONTROLLER_FIELD_MANAGER;
+}
+
 function sizeFields(container: string): string[][] {
   return SIZE_FIELDS.map((field) => resourcesField(container, field));
 }

@@ -5,6 +5,8 @@ import type { Organization } from "../../records/organization.ts";
 import { organizationConfigMapName } from "../../records/organization.ts";
 import { type Service, serviceConfigMapName } from "../../records/service.ts";
 import { keyOf } from "../../runtime/store.ts";
+import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
+import type { InPlaceView } from "../in-place/view.ts";
 import { type AutoscalerView, actsOn } from "./autoscaler-view.ts";
 import { BY_PIPE, BY_SERVICE, type Caches } from "./caches.ts";
 import type { DeletedScalings } from "./deleted-scalings.ts";
@@ -24,6 +26,8 @@ export interface Scope {
   /** Namespace of the records. */
   readonly namespace: string;
   readonly tiers: Tiers;
+  /** For PipeScalings without one. */
+  readonly policy: Pick<RolloutPolicy, "resizeStrategy">;
 }
 
 /** The sources of a snapshot. */
@@ -34,11 +38,13 @@ export interface Sources {
   /** The last dry run of each pipe, by uid of the Deployment. */
   readonly validations: ReadonlyMap<string, Validation>;
   readonly deletedScalings: Pick<DeletedScalings, "find">;
+  /** The resize in place of each pipe that this process tries. */
+  readonly inPlace: (pipe: DeploymentView) => InPlaceView | undefined;
 }
 
 /** Takes a snapshot of a service. */
 export function observe(sources: Sources, scope: Scope, serviceId: string, nowMs: number): Snapshot {
-  const { caches, writes, validations, deletedScalings } = sources;
+  const { caches, writes, validations, deletedScalings, inPlace } = sources;
   const service = findService(caches, scope.namespace, serviceId);
   const namespace = service.ok ? service.value.namespace : undefined;
   const scalings = caches.scalings.by(BY_SERVICE, serviceId);
@@ -62,6 +68,13 @@ export function observe(sources: Sources, scope: Scope, serviceId: string, nowMs
     pipes,
     writes,
     validations,
+    strategy: scaling?.spec.strategy ?? scope.policy.resizeStrategy,
+    inPlace: new Map(
+      pipes.flatMap((pipe): [string, InPlaceView][] => {
+        const view = inPlace(pipe);
+        return view ? [[pipe.metadata.uid, view]] : [];
+      }),
+    ),
     unschedulable: findUnschedulable(caches, pipes),
     autoscalers: findAutoscalers(caches, pipes),
   };

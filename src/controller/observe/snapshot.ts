@@ -1,7 +1,9 @@
 import type { PipeFailure } from "../../crd/pipe-scaling.ts";
 import type { FailureReason } from "../../crd/reasons.ts";
+import type { ResizeStrategy } from "../../domain/resize-strategy.ts";
 import type { RolloutWindow } from "../../domain/rollout-window.ts";
 import type { Tier } from "../../domain/tier.ts";
+import type { InPlaceView } from "../in-place/view.ts";
 import type { AutoscalerView } from "./autoscaler-view.ts";
 import type { DeletedScaling } from "./deleted-scalings.ts";
 import type { DeploymentView } from "./deployment-view.ts";
@@ -42,6 +44,10 @@ export interface Snapshot {
   readonly writes: ReadonlyMap<string, WriteRecord>;
   /** The last dry run of each pipe, by uid of the Deployment. */
   readonly validations: ReadonlyMap<string, Validation>;
+  /** How pipes are resized: in place if possible, or always by a rollout. */
+  readonly strategy: ResizeStrategy;
+  /** Resizes in place that this process tries, by uid of the Deployment. */
+  readonly inPlace: ReadonlyMap<string, InPlaceView>;
   /** Messages of the scheduler, by name of the pipe whose new pod is unschedulable. */
   readonly unschedulable: ReadonlyMap<string, string>;
   /** Autoscalers that affect the pipe container, by name of the pipe. */

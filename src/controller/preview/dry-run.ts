@@ -66,10 +66,11 @@ function stepsOf(caches: Caches, settings: DryRunSettings, nowMs: number): Omit<
     writes: new Map(),
     validations: new Map(),
     deletedScalings: { find: () => undefined },
+    inPlace: () => undefined,
   };
   const steps: PreviewedStep[] = [];
   for (const serviceId of services) {
-    const snapshot = observe(sources, settings, serviceId, nowMs);
+    const snapshot = observe(sources, { ...settings, policy: settings }, serviceId, nowMs);
     const first = preview(snapshot, { policy: settings, overallFree, validatesFirst: false });
     overallFree = Math.max(0, overallFree - first.begun);
     steps.push(...first.steps);

@@ -118,10 +118,11 @@ const STATE_ORDER = ["failed", "unsizable", "retrying", "rolling", "paused", "wa
 function pendingPipes(sizing: Sizing): PendingPipe[] | undefined {
   const pending = sizing.assessments
     .toSorted((a, b) => STATE_ORDER.indexOf(a.state) - STATE_ORDER.indexOf(b.state))
-    .flatMap(({ pipe, state, failure, obstacle }): PendingPipe[] => {
+    .flatMap(({ pipe, state, failure, obstacle, inPlace }): PendingPipe[] => {
       if (state === "done") return [];
       const waits = state === "waiting" ? `waiting${waitingFor(sizing)}` : undefined;
-      const message = failure?.message ?? obstacle ?? waits;
+      const resizes = inPlace ? "its pods are being resized in place" : undefined;
+      const message = failure?.message ?? obstacle ?? waits ?? resizes;
       return [{ name: pipe.metadata.name, state: STATE_NAMES[state], ...(message ? { message } : {}) }];
     });
   return pending.length === 0 ? undefined : pending.slice(0, MAX_PENDING);

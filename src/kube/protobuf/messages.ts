@@ -1,6 +1,7 @@
 import type {
   ConfigMap,
   Container,
+  ContainerStatus,
   Deployment,
   DeploymentCondition,
   FieldsV1,
@@ -12,6 +13,7 @@ import type {
   ObjectMeta,
   Pod,
   PodSpec,
+  ResizePolicy,
   ResourceMetric,
   ScaleTarget,
   Secret,
@@ -179,21 +181,52 @@ export const deployment = new Message<Deployment>({
   ),
 });
 
+type PodStatus = NonNullable<Pod["status"]>;
+
+const containerStatus = new Message<ContainerStatus>({
+  name: string(1),
+  state: message(
+    2,
+    new Message<NonNullable<ContainerStatus["state"]>>({ running: message(2, new Message<object>({})) }),
+  ),
+  restartCount: integer(5),
+  containerID: string(8),
+  allocatedResources: quantityMap(10),
+  resources: message(11, resources),
+});
+
 export const pod = new Message<Pod>({
   metadata: message(1, objectMeta),
-  spec: message(2, new Message<Pod["spec"]>({ containers: messages(2, container) })),
+  spec: message(
+    2,
+    new Message<Pod["spec"]>({
+      containers: messages(
+        2,
+        new Message<Item<Pod["spec"]["containers"]>>({
+          name: string(1),
+          resources: message(8, resources),
+          resizePolicy: messages(
+            23,
+            new Message<ResizePolicy>({ resourceName: string(1), restartPolicy: string(2) }),
+          ),
+        }),
+      ),
+    }),
+  ),
   status: message(
     3,
-    new Message<NonNullable<Pod["status"]>>({
+    new Message<PodStatus>({
       conditions: messages(
         2,
-        new Message<Item<NonNullable<Pod["status"]>["conditions"]>>({
+        new Message<Item<PodStatus["conditions"]>>({
           type: string(1),
           status: string(2),
           reason: string(5),
           message: string(6),
         }),
       ),
+      containerStatuses: messages(8, containerStatus),
+      observedGeneration: integer(17),
     }),
   ),
 });

@@ -23,6 +23,7 @@ import type { Event } from "../../../src/runtime/event-recorder.ts";
 import { WorkQueue } from "../../../src/runtime/work-queue.ts";
 import { runWorkers } from "../../../src/runtime/workers.ts";
 import { createLogger } from "../../../src/telemetry/log.ts";
+import { noResizes } from "../fixtures/no-resizes.ts";
 import { type PipeOptions, pipeDeployment } from "../fixtures/pipe.ts";
 import { organizationRecord, serviceRecord } from "../fixtures/records.ts";
 import { POLICY } from "../fixtures/snapshot.ts";
@@ -172,6 +173,7 @@ export class Simulation {
       policy,
       writes,
       validations: new Validations(caches.pipes),
+      resizes: noResizes(caches.pipes, clock),
       nodes: new Nodes({ client, clock, log }),
       budget,
       enqueue,

@@ -49,6 +49,16 @@ RBAC rules of the two service accounts. A test removes each rule in turn and exp
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch]
+{{- if .Values.rbac.inPlaceResize }}
+# Resizes in place: the running pods, and then the ReplicaSet, so that the Deployment keeps them. in-place-policies.yaml
+# restricts both to the sizes of pipes.
+- apiGroups: [""]
+  resources: [pods/resize]
+  verbs: [patch]
+- apiGroups: [apps]
+  resources: [replicasets]
+  verbs: [list, watch, patch, delete]
+{{- end }}
 # Autoscalers that may conflict with the size of a pipe; the status names them.
 - apiGroups: [autoscaling]
   resources: [horizontalpodautoscalers]

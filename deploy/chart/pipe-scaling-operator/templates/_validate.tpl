@@ -18,6 +18,9 @@ records.namespace ({{ .Values.records.namespace }}) is one of pipes.namespaces, 
 tiers.{{ $name }}: defaultCpuMillicores ({{ int $tier.defaultCpuMillicores }}) is greater than maximumCpuMillicores ({{ int $tier.maximumCpuMillicores }}).
 {{- end }}
 {{- end }}
+{{- if and (eq .Values.controller.config.resizeStrategy "InPlaceOrRollout") (not .Values.rbac.inPlaceResize) }}
+controller.config.resizeStrategy is InPlaceOrRollout, but the controller has no permission to resize pods: set rbac.inPlaceResize to true.
+{{- end }}
 {{- with .Values.api.tls }}
 {{- if and .enabled (not .secretName) (not .certificate.enabled) }}
 api.tls.enabled requires a certificate: set api.tls.secretName, or set api.tls.certificate.enabled to true (cert-manager). Set api.tls.enabled to false only if TLS is terminated in front of the pods.

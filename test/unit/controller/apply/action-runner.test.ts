@@ -7,6 +7,7 @@ import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/log.ts";
 import { FakeClock } from "../../../support/fakes/fake-clock.ts";
+import { noResizes } from "../../../support/fixtures/no-resizes.ts";
 import { aPipe, aRollout } from "../../../support/fixtures/snapshot.ts";
 
 function setup() {
@@ -22,6 +23,7 @@ function setup() {
     writes: new WriteHistory(caches.pipes),
     validations: new Validations(caches.pipes),
     nodes: { list: () => Promise.resolve([]) },
+    resizes: noResizes(caches.pipes, clock),
     assertMayWrite: () => undefined,
     enqueue: (serviceId) => enqueued.push(serviceId),
     log: createLogger("info", "controller", { write: (line) => lines.push(JSON.parse(line)) }),
@@ -88,6 +90,7 @@ it("a dry run that succeeds is not logged with the error of an earlier write", a
     ...{ caches, clock, writes, validations: new Validations(caches.pipes) },
     client: { json: <T>() => Promise.resolve({} as T) },
     nodes: { list: () => Promise.resolve([]) },
+    resizes: noResizes(caches.pipes, clock),
     assertMayWrite: () => undefined,
     enqueue: () => undefined,
     log: createLogger("debug", "controller", { write: (line) => messages.push(JSON.parse(line).msg) }),

@@ -8,6 +8,7 @@ import { toDeploymentView } from "../../../../src/controller/observe/deployment-
 import type { KubeRequest } from "../../../../src/kube/client.ts";
 import type { Deployment } from "../../../../src/kube/objects.ts";
 import { FakeClock } from "../../../support/fakes/fake-clock.ts";
+import { noResizes } from "../../../support/fixtures/no-resizes.ts";
 import { pipeDeployment } from "../../../support/fixtures/pipe.ts";
 
 function deployment(resourceVersion: string, type: string): Deployment {
@@ -36,6 +37,7 @@ it("does not put a refreshed Deployment back into the cache after its owner remo
     {
       ...{ caches, clock, client: { json }, nodes: { list: () => Promise.resolve([]) } },
       ...{ writes: new WriteHistory(caches.pipes), validations: new Validations(caches.pipes) },
+      resizes: noResizes(caches.pipes, clock),
       assertMayWrite: () => undefined,
     },
     { type: "refresh", pipe },

@@ -40,6 +40,13 @@ function tell(action: Action): string {
       return `dry run of ${action.pipe.metadata.name}`;
     case "refresh":
       return `read ${action.pipe.metadata.name}`;
+    case "begin-in-place":
+    case "resize-pod":
+    case "delete-replica-set":
+    case "update-replica-set":
+    case "resume":
+    case "fall-back":
+      return `${action.type} ${action.pipe.metadata.name}`;
     case "resize":
       return `${action.pipe.metadata.name} ${formatSize(action.rollout.size)}`;
     case "roll-back":

@@ -1,0 +1,106 @@
+import { formatSize, sameSize } from "../../domain/size.ts";
+import { type InPlaceStep, nextStep } from "../in-place/next-step.ts";
+import type { InPlaceView } from "../in-place/view.ts";
+import type { DeploymentView } from "../observe/deployment-view.ts";
+import { resourcesFor } from "../observe/resources.ts";
+import type { Action, InPlaceAction } from "./actions.ts";
+import type { AssessContext, Assessment } from "./assessment.ts";
+import { lastGoodSize, newRollout } from "./pipe-actions.ts";
+import type { Step } from "./sizing.ts";
+
+type Context = Pick<AssessContext, "desired" | "inPlace">;
+
+/** The next step of a resize in place that has begun; `undefined` if there is none. */
+export function inPlaceStep(pipe: DeploymentView, context: Context): InPlaceStep | "begin" | undefined {
+  if ("problem" in pipe.container) return undefined;
+  const view = viewOf(pipe, context);
+  // After a crash between two steps of a commit, the pods of the pipe must be listed first.
+  if (!view) return pipe.isPausedByUs ? "begin" : undefined;
+  if (view.fallback) return pipe.isPausedByUs ? { type: "resume" } : undefined;
+  if (!view.isReady) return { type: "wait", untilMs: view.nowMs + LISTING_MS };
+  const step = nextStep({
+    ...{ pipe, container: pipe.container.name, view },
+    target: resourcesFor(context.desired, pipe.cpuLimitFollows),
+    isTemplateSized: sameSize(pipe.size, context.desired),
+  });
+  return step.type === "done" ? undefined : step;
+}
+
+const LISTING_MS = 1000;
+
+/** The view of a resize to the desired size. */
+function viewOf({ metadata }: DeploymentView, { desired, inPlace }: Context): InPlaceView | undefined {
+  const view = inPlace.get(metadata.uid);
+  return view?.size === formatSize(desired) ? view : undefined;
+}
+
+/** The first action of a resize in place; `undefined` if the pipe gets a rollout. */
+export function beginInPlace(assessment: Assessment, step: Step): readonly Action[] | undefined {
+  const { pipe, phase } = assessment;
+  const context = { desired: step.sizing.desired.size, inPlace: step.snapshot.inPlace };
+  if (step.snapshot.strategy !== "InPlaceOrRollout" || "problem" in pipe.container) return undefined;
+  // A rollout of ours that is in progress restarts the pods anyway.
+  if (!pipe.size || phase !== "settled" || viewOf(pipe, context)) return undefined;
+  return beginAction(assessment, step);
+}
+
+function beginAction(assessment: Assessment, step: Step): InPlaceAction[] {
+  const { pipe, priorAttempts = 0 } = assessment;
+  if ("problem" in pipe.container) return [];
+  const rollout = newRollout(pipe, step, priorAttempts + 1, lastGoodSize(pipe, step.scaling));
+  return [{ type: "begin-in-place", pipe, container: pipe.container.name, rollout }];
+}
+
+/** Returns the actions of one step. */
+export function inPlaceActions(
+  next: InPlaceStep | "begin",
+  assessment: Assessment,
+  step: Step,
+): readonly Action[] {
+  const { pipe, priorAttempts = 0 } = assessment;
+  if ("problem" in pipe.container) return [];
+  if (next === "begin") return beginAction(assessment, step);
+  const { desired } = step.sizing;
+  const container = pipe.container.name;
+  const size = formatSize(desired.size);
+  const resources = resourcesFor(desired.size, pipe.cpuLimitFollows);
+  switch (next.type) {
+    case "resize-pods":
+      return next.pods.map((pod) => ({ type: "resize-pod", pipe, pod, container, resources, size }));
+    case "delete-replica-set":
+      return [{ type: "delete-replica-set", pipe, replicaSet: next.replicaSet, size }];
+    case "pause": {
+      const rollout = newRollout(pipe, step, priorAttempts + 1, lastGoodSize(pipe, step.scaling));
+      // No new pod template, so no new revision.
+      return [
+        { type: "resize", isCommit: true, pipe, container, rollout: { ...rollout, revision: pipe.revision } },
+      ];
+    }
+    case "update-replica-set":
+      return [
+        {
+          type: "update-replica-set",
+          pipe,
+          replicaSet: next.replicaSet,
+          container,
+          resources: next.resources,
+          size,
+        },
+      ];
+    case "resume":
+      return [{ type: "resume", pipe }];
+    case "fall-back": {
+      const { restore, reason, message } = next;
+      const old =
+        pipe.size && !sameSize(pipe.size, desired.size)
+          ? resourcesFor(pipe.size, pipe.cpuLimitFollows)
+          : resources;
+      return [
+        { type: "fall-back", pipe, container, size, fallback: { reason, message }, restore, resources: old },
+      ];
+    }
+    case "wait":
+    case "done":
+      return [];
+  }
+}

@@ -1,0 +1,207 @@
+import type { DeploymentView } from "../observe/deployment-view.ts";
+import { type Resources, resourcesFor } from "../observe/resources.ts";
+import { containerOf, type PodState, podState } from "./pod-state.ts";
+import { hasResources, type PodView } from "./pod-view.ts";
+import type { ReplicaSetView } from "./replica-set-view.ts";
+import type { Fallback, InPlaceView } from "./view.ts";
+
+/** A deferred resize reserves room on the node, which a rollout may need. */
+const DEFERRED_MS = 60_000;
+/** The kubelet retries an error every 10 to 15 s. */
+const RESIZE_MS = 120_000;
+/** The Deployment controller answers a commit within 200 ms, but it may be restarting. */
+const COMMIT_MS = 30_000;
+/** After the first pod has proven the size. */
+const MAX_CONCURRENT_PODS = 10;
+
+/** The next step of a resize in place. */
+export type InPlaceStep =
+  | { readonly type: "resize-pods"; readonly pods: readonly PodView[] }
+  /** @param untilMs by the clock of the view */
+  | { readonly type: "wait"; readonly untilMs: number }
+  /** An empty ReplicaSet that Kubernetes would use in place of the current one. */
+  | { readonly type: "delete-replica-set"; readonly replicaSet: ReplicaSetView }
+  /** The template gets the size while the Deployment is paused, so that no rollout starts. */
+  | { readonly type: "pause" }
+  /** The ReplicaSet gets the size, so that it is the one of the new template. */
+  | {
+      readonly type: "update-replica-set";
+      readonly replicaSet: ReplicaSetView;
+      /** Those of the template. */
+      readonly resources: Resources;
+    }
+  | { readonly type: "resume" }
+  /** @param restore pods that get their old resources again */
+  | ({ readonly type: "fall-back"; readonly restore: readonly PodView[] } & Fallback)
+  | { readonly type: "done" };
+
+export interface InPlaceContext {
+  readonly pipe: DeploymentView;
+  readonly container: string;
+  /** Resources of the container at the desired size. */
+  readonly target: Resources;
+  /** True if the template of the Deployment has the desired size. */
+  readonly isTemplateSized: boolean;
+  readonly view: InPlaceView;
+}
+
+/**
+ * Decides the next step from the Deployment, its ReplicaSets and its pods only, so that a controller can continue after
+ * a crash at any point. Only the timeouts start again.
+ */
+export function nextStep(context: InPlaceContext): InPlaceStep {
+  if (context.pipe.isPausedByUs) return commit(context);
+  const pods = resizePods(context);
+  if (pods.type !== "done" || context.isTemplateSized) return pods;
+  return begin(context);
+}
+
+function resizePods(context: InPlaceContext): InPlaceStep {
+  const { container, target, view } = context;
+  const pods = view.pods.map((pod) => ({ pod, state: podState(pod, container, target) }));
+  const unchanged = pods.flatMap(({ pod, state }) => (state === "unchanged" ? [pod] : []));
+  const changed = pods.flatMap(({ pod, state }) => (state === "unchanged" ? [] : [pod]));
+  const fallBack = (fallback: Fallback): InPlaceStep => ({
+    type: "fall-back",
+    restore: changed,
+    ...fallback,
+  });
+
+  const ends = pods.map(({ pod, state }) => endOf(pod, state, view));
+  const failure = ends.find((end) => end && end.atMs <= view.nowMs);
+  if (failure) return fallBack(failure);
+  const untilMs = Math.min(...ends.map((end) => end?.atMs ?? Number.POSITIVE_INFINITY));
+  if (Number.isFinite(untilMs)) return { type: "wait", untilMs };
+  if (unchanged.length === 0) return { type: "done" };
+
+  const reverted = unchanged.find(({ metadata }) => view.resizedAtMs.has(metadata.uid));
+  if (reverted) {
+    const message = `pod ${reverted.metadata.name}: something gave it its old size again`;
+    return fallBack({ reason: "Reverted", message });
+  }
+  const problem =
+    (context.isTemplateSized ? undefined : unsettled(context)) ??
+    unchanged.map((pod) => notResizable(pod, context)).find((each) => each !== undefined);
+  if (!problem) {
+    return { type: "resize-pods", pods: unchanged.slice(0, changed.length === 0 ? 1 : MAX_CONCURRENT_PODS) };
+  }
+  // Pods that are created meanwhile have the time of a resize to start.
+  const startsUntilMs = Math.max(...view.resizedAtMs.values()) + RESIZE_MS;
+  return startsUntilMs > view.nowMs ? { type: "wait", untilMs: startsUntilMs } : fallBack(problem);
+}
+
+/** When the resize of a pod fails unless it is done before; `undefined` if none is in progress. */
+function endOf(pod: PodView, state: PodState, view: InPlaceView): (Fallback & { atMs: number }) | undefined {
+  if (state === "unchanged" || state === "done") return undefined;
+  const { name, uid } = pod.metadata;
+  const message = `pod ${name}: ${pod.resize?.message ?? "the kubelet has not resized it"}`;
+  if (state === "infeasible") return { atMs: view.nowMs, reason: "Infeasible", message };
+  const startedAtMs = view.resizedAtMs.get(uid) ?? view.nowMs;
+  return {
+    atMs: startedAtMs + (state === "deferred" ? DEFERRED_MS : RESIZE_MS),
+    reason: TIMEOUTS[state],
+    message,
+  };
+}
+
+const TIMEOUTS = { deferred: "Deferred", error: "ResizeError", resizing: "ResizeTimeout" } as const;
+
+/** Only a Deployment whose pods are all of one ReplicaSet can keep that ReplicaSet. */
+function unsettled({ pipe, view }: InPlaceContext): Fallback | undefined {
+  const reason = "NotSettled";
+  if (pipe.isPaused) return { reason, message: "the Deployment is paused by its owner" };
+  if (!pipe.rollout.isSeen || !pipe.rollout.isComplete)
+    return { reason, message: "a rollout of the Deployment has not completed" };
+  if (inUse(view).length !== 1) return { reason, message: "its pods are of several ReplicaSets" };
+  return undefined;
+}
+
+function notResizable(pod: PodView, { container, target }: InPlaceContext): Fallback | undefined {
+  const own = containerOf(pod, container);
+  const { name } = pod.metadata;
+  // The kubelet keeps the old limits of a container that is not running, and reports success.
+  const stopped = pod.containers.find(({ isRunning }) => !isRunning);
+  if (!own || stopped) {
+    return { reason: "ContainerNotRunning", message: `pod ${name}: a container is not running` };
+  }
+  if (!own.actual) {
+    return {
+      reason: "NotSupported",
+      message: `pod ${name}: its node does not report the resources of containers`,
+    };
+  }
+  const restarting = own.restartsFor.find((resource) => changes(own.resources, target, resource));
+  if (restarting === undefined) return undefined;
+  return {
+    reason: "ContainerRestarts",
+    message: `pod ${name}: its resizePolicy restarts the container when ${restarting} changes`,
+  };
+}
+
+function changes(
+  resources: PodView["containers"][number]["resources"],
+  target: Resources,
+  resource: string,
+): boolean {
+  if (resource !== "cpu" && resource !== "memory") return false;
+  const unchanged = {
+    requests: { ...target.requests, [resource]: resources?.requests?.[resource] ?? null },
+    limits: { ...target.limits, [resource]: resources?.limits?.[resource] ?? null },
+  };
+  return !hasResources(
+    { requests: withoutNull(target.requests), limits: withoutNull(target.limits) },
+    unchanged,
+  );
+}
+
+function withoutNull(amounts: Readonly<Record<string, string | null | undefined>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(amounts).flatMap(([name, amount]) => (typeof amount === "string" ? [[name, amount]] : [])),
+  );
+}
+
+/** All pods have the size, so the template follows. */
+function begin(context: InPlaceContext): InPlaceStep {
+  const { view, container, target } = context;
+  const problem = unsettled(context);
+  if (problem) return { type: "fall-back", restore: [], ...problem };
+  const [current] = inUse(view);
+  const duplicate = view.replicaSets.find(
+    (each) =>
+      current !== undefined &&
+      each.pods === 0 &&
+      each.createdAtS <= current.createdAtS &&
+      isSameTemplate(each, current, container) &&
+      hasResources(each.resources.get(container), target),
+  );
+  return duplicate ? { type: "delete-replica-set", replicaSet: duplicate } : { type: "pause" };
+}
+
+/** The Deployment is paused by us: its ReplicaSet follows its template, and then it is resumed. */
+function commit({ pipe, container, view }: InPlaceContext): InPlaceStep {
+  const endsAtMs = (view.pausedAtMs ?? view.nowMs) + COMMIT_MS;
+  // If the Deployment controller does not respond, or the owner changed the template, a rollout brings the size.
+  if (!pipe.size || endsAtMs <= view.nowMs) return { type: "resume" };
+  const wait: InPlaceStep = { type: "wait", untilMs: endsAtMs };
+  if (!pipe.rollout.isSeen) return wait;
+  const [current, ...others] = inUse(view);
+  if (!current || others.length > 0) return { type: "resume" };
+  // Another size may be desired by now.
+  const resources = resourcesFor(pipe.size, pipe.cpuLimitFollows);
+  if (!hasResources(current.resources.get(container), resources)) {
+    return { type: "update-replica-set", replicaSet: current, resources };
+  }
+  return pipe.rollout.isUpdated ? { type: "resume" } : wait;
+}
+
+function inUse({ replicaSets }: InPlaceView): readonly ReplicaSetView[] {
+  return replicaSets.filter(({ pods }) => pods > 0);
+}
+
+/** Kubernetes compares whole templates, the resources of other containers included. */
+function isSameTemplate(a: ReplicaSetView, b: ReplicaSetView, container: string): boolean {
+  if (a.templateHash !== b.templateHash) return false;
+  const others = ({ resources }: ReplicaSetView) =>
+    JSON.stringify([...resources].filter(([name]) => name !== container));
+  return others(a) === others(b);
+}

@@ -1,0 +1,48 @@
+import type { PodView } from "./pod-view.ts";
+import type { ReplicaSetView } from "./replica-set-view.ts";
+
+/** The pods of a pipe that may be resized in place, and what this process did to them. */
+export interface InPlaceView {
+  /** The size that the pods get, in the format of `formatSize`. */
+  readonly size: string;
+  /** False until the pods and ReplicaSets are listed, and the dry run of the commit has ended. */
+  readonly isReady: boolean;
+  /** Why the pipe gets a rollout instead. */
+  readonly fallback: Fallback | undefined;
+  /** Pods of the Deployment that are not being deleted. */
+  readonly pods: readonly PodView[];
+  /** ReplicaSets of the Deployment. */
+  readonly replicaSets: readonly ReplicaSetView[];
+  /** When this process resized each pod, or first saw its resize, by UID; by its monotonic clock. */
+  readonly resizedAtMs: ReadonlyMap<string, number>;
+  /** When this process first saw the Deployment paused for a commit, by its monotonic clock. */
+  readonly pausedAtMs: number | undefined;
+  /** Now, by the same clock. */
+  readonly nowMs: number;
+}
+
+export interface Fallback {
+  readonly reason: FallbackReason;
+  readonly message: string;
+}
+
+/** Reasons for a rollout in place of a resize in place; label values of a metric. */
+export const FALLBACK_REASONS = [
+  "ContainerNotNamed",
+  "ContainerNotRunning",
+  "ContainerRestarts",
+  "Deferred",
+  "Forbidden",
+  "Infeasible",
+  "ListTimeout",
+  "NotSupported",
+  "NotSettled",
+  "PodsNotLabeled",
+  "Refused",
+  "ResizeError",
+  "ResizeTimeout",
+  "Reverted",
+  "TemplateChanged",
+] as const;
+
+export type FallbackReason = (typeof FALLBACK_REASONS)[number];

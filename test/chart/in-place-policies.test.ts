@@ -1,0 +1,519 @@
+import type { Cluster } from "@pipe-scaling/local-cluster";
+import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { CONTAINER_ANNOTATION, SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
+import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
+import type { KubeClient, KubeRequest } from "../../src/kube/client.ts";
+import { KubeApiError } from "../../src/kube/errors.ts";
+import type { KubeObject } from "../../src/kube/objects.ts";
+import {
+  collectionPath,
+  DEPLOYMENTS,
+  objectPath,
+  PODS,
+  REPLICA_SETS,
+  type Resource,
+} from "../../src/kube/paths.ts";
+import { type PipeOptions, pipeDeployment } from "../support/fixtures/pipe.ts";
+import { PatientClient } from "../support/patient-client.ts";
+import { clientOf, install, prepareRelease, type Release, remove } from "./accounts.ts";
+
+const LABELS = { [SERVICE_LABEL]: "a", [TYPE_LABEL]: "database" };
+const NAMED = { [CONTAINER_ANNOTATION]: "pipe" };
+const BOTH = ["pipe", "sidecar"];
+
+/** Pipes, by name, with and without what a resize in place requires. */
+const PIPES: Readonly<Record<string, Partial<PipeOptions>>> = {
+  named: { containers: BOTH, annotations: NAMED, podAnnotations: NAMED, podLabels: LABELS },
+  only: { podLabels: LABELS },
+  unnamed: { containers: BOTH, annotations: NAMED, podLabels: LABELS },
+  unlabeled: {},
+  "without-service": { podLabels: { [TYPE_LABEL]: "database" } },
+  guaranteed: { podLabels: LABELS },
+  "with-sidecar": { podLabels: LABELS },
+  "other-type": { podLabels: { ...LABELS, [TYPE_LABEL]: "kafka" } },
+};
+
+let cluster: Cluster;
+let release: Release;
+let controller: KubeClient;
+let admin: PatientClient;
+/** Names of a pod and a ReplicaSet of each pipe. */
+const pods = new Map<string, string>();
+const replicaSets = new Map<string, string>();
+
+beforeAll(async () => {
+  cluster = await sharedCluster();
+  release = await prepareRelease(cluster);
+  await install(cluster, release, "--set", "crds.enabled=false", "--set", "rbac.inPlaceResize=true");
+  controller = await clientOf(cluster, release, "controller");
+  admin = await PatientClient.of(cluster);
+  await apply(
+    cluster,
+    Object.entries(PIPES).map(([name, options]) => deployment(name, options)),
+  );
+  for (const name of Object.keys(PIPES)) {
+    pods.set(name, await waitFor(() => objectOf(PODS, name, isRunning), { what: `the pod of ${name}` }));
+    replicaSets.set(name, await waitFor(() => objectOf(REPLICA_SETS, name), { what: "its ReplicaSet" }));
+  }
+  const isInForce = (text: string) => text.includes("ValidatingAdmissionPolicy");
+  for (const [what, attempt] of [
+    ["Deployments", () => patchDeployment("only", { spec: { paused: true } })],
+    ["pods", () => patchPod("unlabeled", sizeOf("pipe"))],
+    ["ReplicaSets", () => patchReplicaSet("unlabeled", template(sizeOf("pipe")))],
+    ["deleted ReplicaSets", () => deleteReplicaSet(replicaSets.get("only") ?? "")],
+  ] as const) {
+    await waitFor(async () => isInForce(await attempt()), { what: `the policy for ${what} to be in force` });
+  }
+});
+afterAll(async () => {
+  await controller?.close();
+  await admin?.close();
+  if (release) await remove(cluster, release);
+});
+
+function deployment(name: string, options: Partial<PipeOptions>) {
+  const pipe = pipeDeployment({ name, namespace: release.pipes, serviceId: "a", cores: 1, ...options });
+  const { spec } = pipe.spec.template;
+  const limits = { cpu: name === "guaranteed" ? "1" : "8", memory: "4Gi" };
+  const resources = { requests: { cpu: "1", memory: "4Gi" }, limits };
+  const containers = spec.containers.map((container) => ({
+    ...container,
+    env: [{ name: "SOURCE", value: "orders" }],
+    resources,
+  }));
+  const sidecar = { name: "proxy", image: "registry.example/proxy:1", restartPolicy: "Always", resources };
+  const initContainers = name === "with-sidecar" ? [sidecar] : [];
+  const template = { ...pipe.spec.template, spec: { ...spec, containers, initContainers } };
+  return { ...pipe, spec: { ...pipe.spec, template } };
+}
+
+async function objectOf(
+  resource: Resource,
+  app: string,
+  isReady: (object: KubeObject) => boolean = () => true,
+): Promise<string | undefined> {
+  const { items } = await admin.json<{ readonly items: readonly KubeObject[] }>({
+    path: collectionPath(resource, release.pipes),
+    query: { labelSelector: `app=${app}` },
+  });
+  return items.find(isReady)?.metadata.name;
+}
+
+function isRunning({ status }: KubeObject & { readonly status?: { readonly containerStatuses?: unknown } }) {
+  return JSON.stringify(status?.containerStatuses ?? []).includes('"resources"');
+}
+
+/** The outcome of a request; the API server does not store its changes unless the test says so. */
+async function outcome(client: KubeClient, request: KubeRequest): Promise<string> {
+  try {
+    await client.json({ ...request, query: { dryRun: "All", ...request.query } });
+    return "accepted";
+  } catch (error) {
+    if (!(error instanceof KubeApiError)) throw error;
+    return `${error.code} ${error.message}`;
+  }
+}
+
+function patch(path: string, body: object): KubeRequest {
+  return { method: "PATCH", path, patchType: "application/strategic-merge-patch+json", body };
+}
+
+function patchDeployment(name: string, body: object): Promise<string> {
+  return outcome(controller, patch(objectPath(DEPLOYMENTS, release.pipes, name), body));
+}
+
+function patchPod(pipe: string, body: object, client = controller): Promise<string> {
+  const path = objectPath(PODS, release.pipes, pods.get(pipe) ?? "");
+  return outcome(client, patch(`${path}/resize`, body));
+}
+
+function patchReplicaSet(pipe: string, body: object, client = controller): Promise<string> {
+  return outcome(client, patch(objectPath(REPLICA_SETS, release.pipes, replicaSets.get(pipe) ?? ""), body));
+}
+
+function deleteReplicaSet(name: string, client = controller): Promise<string> {
+  return outcome(client, { method: "DELETE", path: objectPath(REPLICA_SETS, release.pipes, name) });
+}
+
+const SIZE = { requests: { cpu: "2", memory: "8Gi" }, limits: { memory: "8Gi" } };
+
+/** The part of a pod with a change of one of its containers. */
+const change = (name: string, to: object) => ({ spec: { containers: [{ name, ...to }] } });
+const sizeOf = (name: string, resources: object = SIZE) => change(name, { resources });
+const template = (pod: object) => ({ spec: { template: pod } });
+
+/** A patch of an object of a pipe, and the rule that rejects it. */
+type Denial = readonly [what: string, pipe: string, body: object, sentence: string];
+
+/** Resources that the controller may not set, and the rule that rejects them. */
+const FORBIDDEN_RESOURCES: readonly [string, object, string][] = [
+  ["a CPU limit other than the request", { limits: { cpu: "4" } }, "only the cpu and memory requests"],
+  [
+    "a request of ephemeral storage",
+    { requests: { "ephemeral-storage": "2Gi" } },
+    "only the cpu and memory requests",
+  ],
+];
+
+function expectDenied(text: string, sentence: string): void {
+  expect(text).toMatch(/^422 .*ValidatingAdmissionPolicy/s);
+  expect(text).toContain(sentence);
+}
+
+describe("with the token of the controller, a resize of a pod", () => {
+  it.each([
+    ["the container that the annotation names", "named", sizeOf("pipe")],
+    ["the only container", "only", sizeOf("pipe")],
+    [
+      "an existing CPU limit, to the request",
+      "guaranteed",
+      sizeOf("pipe", { requests: { cpu: "2" }, limits: { cpu: "2" } }),
+    ],
+  ])("may change %s", async (_, pipe, body) => {
+    expect(await patchPod(pipe, body)).toBe("accepted");
+  });
+
+  it.each<Denial>([
+    ["a pod without labels", "unlabeled", sizeOf("pipe"), "only pods with the labels"],
+    ["a pod without the label of a service", "without-service", sizeOf("pipe"), "only pods with the labels"],
+    ["a pod of another type", "other-type", sizeOf("pipe"), "only pods with the labels"],
+    ["another container", "named", sizeOf("sidecar"), "only the resources of one container"],
+    [
+      "a container of several if the annotation is missing",
+      "unnamed",
+      sizeOf("pipe"),
+      "only the resources of one container",
+    ],
+    [
+      "a sidecar",
+      "with-sidecar",
+      { spec: { initContainers: [{ name: "proxy", resources: SIZE }] } },
+      "only the size of a container of a pod",
+    ],
+    ...FORBIDDEN_RESOURCES.slice(0, 1).map(
+      ([what, resources, sentence]): Denial => [what, "only", sizeOf("pipe", resources), sentence],
+    ),
+  ])("may not change %s", async (_, pipe, body, sentence) => {
+    expectDenied(await patchPod(pipe, body), sentence);
+  });
+
+  it.each([
+    ["the image", change("pipe", { image: "registry.example/evil:1" })],
+    ["labels", { metadata: { labels: { a: "b" } } }],
+    ["annotations", { metadata: { annotations: { [CONTAINER_ANNOTATION]: "sidecar" } } }],
+    ["finalizers", { metadata: { finalizers: ["example.com/a"] } }],
+    [
+      "the resize policy",
+      change("pipe", { resizePolicy: [{ resourceName: "cpu", restartPolicy: "RestartContainer" }] }),
+    ],
+  ])("cannot change %s, which the API server ignores or rejects", async (_, body) => {
+    const path = objectPath(PODS, release.pipes, pods.get("only") ?? "");
+    const read = async () => {
+      const { metadata, ...pod } = await admin.json<KubeObject>({ path });
+      const { managedFields: _fields, resourceVersion: _version, ...rest } = metadata;
+      return { ...pod, metadata: rest };
+    };
+    const before = await read();
+    await outcome(controller, { ...patch(`${path}/resize`, body), query: { dryRun: undefined } });
+    expect(await read()).toEqual(before);
+  });
+
+  it("is denied by the policy only to the controller", async () => {
+    expect(await patchPod("unlabeled", sizeOf("pipe"), admin)).toBe("accepted");
+  });
+});
+
+describe("with the token of the controller, an update of a ReplicaSet", () => {
+  it.each([
+    ["the container that the annotation names", "named", sizeOf("pipe")],
+    ["the only container", "only", sizeOf("pipe")],
+  ])("may change the size of %s", async (_, pipe, pod) => {
+    expect(await patchReplicaSet(pipe, template(pod))).toBe("accepted");
+  });
+
+  it.each<Denial>([
+    [
+      "a ReplicaSet without labels",
+      "unlabeled",
+      template(sizeOf("pipe")),
+      "only ReplicaSets with the labels",
+    ],
+    [
+      "a ReplicaSet without the label of a service",
+      "without-service",
+      template(sizeOf("pipe")),
+      "only ReplicaSets with the labels",
+    ],
+    [
+      "a ReplicaSet of another type",
+      "other-type",
+      template(sizeOf("pipe")),
+      "only ReplicaSets with the labels",
+    ],
+    ["another container", "named", template(sizeOf("sidecar")), "only the resources of one container"],
+    [
+      "a container of several if the annotation is missing",
+      "unnamed",
+      template(sizeOf("pipe")),
+      "only the resources of one container",
+    ],
+    [
+      "the image",
+      "only",
+      template(change("pipe", { image: "registry.example/evil:1" })),
+      "only the resources of one container",
+    ],
+    [
+      "the environment",
+      "only",
+      template(change("pipe", { env: null })),
+      "only the resources of one container",
+    ],
+    [
+      "the number of containers",
+      "only",
+      template(change("evil", { image: "registry.example/evil:1" })),
+      "only the resources of one container",
+    ],
+    ...FORBIDDEN_RESOURCES.map(
+      ([what, resources, sentence]): Denial => [what, "only", template(sizeOf("pipe", resources)), sentence],
+    ),
+    [
+      "the service account of the pods",
+      "only",
+      template({ spec: { serviceAccountName: "other" } }),
+      "only the size of a container in the spec",
+    ],
+    [
+      "the grace period of the pods, to the default",
+      "only",
+      template({ spec: { terminationGracePeriodSeconds: null } }),
+      "only the size of a container in the spec",
+    ],
+    [
+      "labels of the pods",
+      "only",
+      template({ metadata: { labels: { a: "b" } } }),
+      "only the size of a container in the spec",
+    ],
+    [
+      "annotations of the pods",
+      "named",
+      template({ metadata: { annotations: { [CONTAINER_ANNOTATION]: "sidecar" } } }),
+      "only the size of a container in the spec",
+    ],
+    ["the replicas", "only", { spec: { replicas: 0 } }, "only the size of a container in the spec"],
+    ["labels", "only", { metadata: { labels: { a: "b" } } }, "nothing in the metadata"],
+    ["labels, to none", "only", { metadata: { labels: { [TYPE_LABEL]: null } } }, "nothing in the metadata"],
+    ["annotations", "only", { metadata: { annotations: { a: "b" } } }, "nothing in the metadata"],
+    ["owners, to none", "only", { metadata: { ownerReferences: null } }, "nothing in the metadata"],
+    ["finalizers", "only", { metadata: { finalizers: ["example.com/a"] } }, "nothing in the metadata"],
+  ])("may not change %s", async (_, pipe, body, sentence) => {
+    expectDenied(await patchReplicaSet(pipe, body), sentence);
+  });
+
+  it("is denied by the policy only to the controller", async () => {
+    expect(await patchReplicaSet("unlabeled", template(sizeOf("pipe")), admin)).toBe("accepted");
+  });
+});
+
+describe("with the token of the controller, a deletion of a ReplicaSet", () => {
+  beforeAll(async () => {
+    await apply(cluster, [
+      replicaSet("empty", LABELS),
+      replicaSet("empty-unlabeled", {}),
+      replicaSet("empty-other-type", { ...LABELS, [TYPE_LABEL]: "kafka" }),
+    ]);
+  });
+
+  function replicaSet(name: string, labels: object) {
+    const { metadata, spec } = pipeDeployment({ name, namespace: release.pipes, serviceId: "a", cores: 1 });
+    const { selector, template } = spec;
+    const pod = { ...template, metadata: { labels: { ...template.metadata.labels, ...labels } } };
+    return {
+      apiVersion: "apps/v1",
+      kind: "ReplicaSet",
+      metadata: { ...metadata, labels },
+      spec: { replicas: 0, selector, template: pod },
+    };
+  }
+
+  it("is allowed if it has the labels of a pipe and no pods", async () => {
+    expect(await deleteReplicaSet("empty")).toBe("accepted");
+  });
+
+  it.each(["empty-unlabeled", "empty-other-type"])(
+    "is denied if its labels are those of %s",
+    async (name) => {
+      expectDenied(await deleteReplicaSet(name), "only ReplicaSets with the labels");
+      expect(await deleteReplicaSet(name, admin)).toBe("accepted");
+    },
+  );
+
+  it("is denied if it wants pods", async () => {
+    const name = replicaSets.get("only") ?? "";
+    expectDenied(await deleteReplicaSet(name), "only ReplicaSets without pods");
+  });
+
+  it("is denied if it wants pods and has none yet", async () => {
+    const { spec, ...starting } = replicaSet("starting", LABELS);
+    // Pods with a service account that does not exist cannot be created.
+    const template = { ...spec.template, spec: { ...spec.template.spec, serviceAccountName: "absent" } };
+    await apply(cluster, [{ ...starting, spec: { ...spec, replicas: 1, template } }]);
+    expectDenied(await deleteReplicaSet("starting"), "only ReplicaSets without pods");
+  });
+
+  it("is denied if it wants no pods and still has some", async () => {
+    const status = patch(`${objectPath(REPLICA_SETS, release.pipes, "empty")}/status`, {
+      status: { replicas: 1 },
+    });
+    // Kubernetes soon corrects the status.
+    const attempt = async () => {
+      await admin.json(status);
+      return (await deleteReplicaSet("empty")).includes("only ReplicaSets without pods");
+    };
+    await waitFor(attempt, { what: "the deletion to be denied", intervalMs: 10 });
+  });
+});
+
+describe("with the token of the controller, an update of a Deployment", () => {
+  const pathOf = (name: string) => objectPath(DEPLOYMENTS, release.pipes, name);
+  const PAUSE = { spec: { paused: true } };
+  const RESUME = { spec: { paused: null } };
+  const RESIZE = template(sizeOf("pipe"));
+
+  /** Creates a pipe and stores changes of it, each by a writer. */
+  async function pipeWith(name: string, ...writes: readonly [KubeClient, string, object][]): Promise<void> {
+    await apply(cluster, [deployment(name, { podLabels: LABELS, replicas: 0 })]);
+    for (const [client, fieldManager, body] of writes) {
+      await client.json({ ...patch(pathOf(name), body), query: { fieldManager } });
+    }
+  }
+
+  /** Server-side apply of the pause. */
+  function confirmPause(name: string, fieldManager: string): KubeRequest {
+    return {
+      method: "PATCH",
+      path: pathOf(name),
+      query: { fieldManager, force: true },
+      patchType: "application/apply-patch+yaml",
+      body: { apiVersion: "apps/v1", kind: "Deployment", metadata: { name }, ...PAUSE },
+    };
+  }
+
+  it("may pause together with a change of the size", async () => {
+    expect(await patchDeployment("only", { spec: { ...PAUSE.spec, ...RESIZE.spec } })).toBe("accepted");
+  });
+
+  it.each([
+    ["alone", PAUSE],
+    [
+      "together with the same size in other words",
+      {
+        spec: {
+          ...PAUSE.spec,
+          ...template(sizeOf("pipe", { requests: { cpu: "1000m", memory: "4294967296" } })).spec,
+        },
+      },
+    ],
+    [
+      "together with another limit only",
+      { spec: { ...PAUSE.spec, ...template(sizeOf("pipe", { limits: { cpu: "1" } })).spec } },
+    ],
+  ])("may not pause %s", async (_, body) => {
+    expectDenied(await patchDeployment("only", body), "only together with a change of its size");
+  });
+
+  it("may resume a Deployment that the controller paused, and change nothing else with it", async () => {
+    const paused = { spec: { ...PAUSE.spec, ...RESIZE.spec } };
+    await pipeWith("paused", [controller, CONTROLLER_FIELD_MANAGER, paused]);
+    expect(await patchDeployment("paused", RESUME)).toBe("accepted");
+    expect(await patchDeployment("paused", { spec: { paused: false } })).toBe("accepted");
+    const other = template(sizeOf("pipe", { requests: { cpu: "4" } }));
+    expect(await patchDeployment("paused", other)).toBe("accepted");
+    const both = { spec: { ...RESUME.spec, ...other.spec } };
+    expectDenied(await patchDeployment("paused", both), "only a Deployment that it paused itself");
+  });
+
+  it("may resize a Deployment that its owner paused, but not resume it", async () => {
+    await pipeWith("paused-by-owner", [admin, "owner", PAUSE]);
+    expect(await patchDeployment("paused-by-owner", RESIZE)).toBe("accepted");
+    expectDenied(await patchDeployment("paused-by-owner", RESUME), "only a Deployment that it paused itself");
+  });
+
+  it("may not resume a Deployment if its owner confirmed the pause", async () => {
+    const paused = { spec: { ...PAUSE.spec, ...RESIZE.spec } };
+    await pipeWith("confirmed", [controller, CONTROLLER_FIELD_MANAGER, paused]);
+    await admin.json(confirmPause("confirmed", "owner"));
+    expectDenied(await patchDeployment("confirmed", RESUME), "only a Deployment that it paused itself");
+  });
+
+  it("may not resume a Deployment without a record of who paused it", async () => {
+    await pipeWith("unknown", [admin, "owner", PAUSE]);
+    await admin.json(patch(pathOf("unknown"), { metadata: { managedFields: [{}] } }));
+    expectDenied(await patchDeployment("unknown", RESUME), "only a Deployment that it paused itself");
+  });
+
+  it("may not make the pause of an owner look like its own", async () => {
+    const sentence = "may not change the field managers of spec.paused";
+    await pipeWith("disguised", [admin, "owner", PAUSE]);
+    expectDenied(await outcome(controller, confirmPause("disguised", CONTROLLER_FIELD_MANAGER)), sentence);
+    const record = {
+      ...{ manager: CONTROLLER_FIELD_MANAGER, operation: "Update", apiVersion: "apps/v1" },
+      ...{ fieldsType: "FieldsV1", fieldsV1: { "f:spec": { "f:paused": {} } } },
+    };
+    const rewrite = { metadata: { managedFields: [record] } };
+    expectDenied(await patchDeployment("disguised", rewrite), sentence);
+    const erase = { metadata: { managedFields: [{}] } };
+    expectDenied(await patchDeployment("disguised", erase), sentence);
+  });
+
+  it("may not make the confirmed pause of an owner look like its own", async () => {
+    const sentence = "may not change the field managers of spec.paused";
+    await pipeWith("shared", [
+      controller,
+      CONTROLLER_FIELD_MANAGER,
+      { spec: { ...PAUSE.spec, ...RESIZE.spec } },
+    ]);
+    await admin.json(confirmPause("shared", "owner"));
+    // An apply in the name of the owner that no longer mentions the pause.
+    const withdraw = {
+      ...confirmPause("shared", "owner"),
+      body: { apiVersion: "apps/v1", kind: "Deployment" },
+    };
+    expectDenied(await outcome(controller, withdraw), sentence);
+  });
+
+  it("may not pause if resizes in place are not allowed", async () => {
+    await install(cluster, release, "--set", "crds.enabled=false");
+    const attempt = async () =>
+      (await patchDeployment("only", { spec: { ...PAUSE.spec, ...RESIZE.spec } })).includes(
+        "only the size of a container in the spec of a Deployment",
+      );
+    await waitFor(attempt, { what: "the pause to be denied" });
+    for (const path of ["pods/resize", "replicasets"]) {
+      const verb = path === "replicasets" ? "list" : "patch";
+      const user = `system:serviceaccount:${release.namespace}:${release.name}-pipe-scaling-operator-controller`;
+      const args = ["auth", "can-i", verb, path, "-n", release.pipes, "--as", user];
+      await expect(kubectl(cluster, args)).rejects.toThrow();
+    }
+    await install(cluster, release, "--set", "crds.enabled=false", "--set", "rbac.inPlaceResize=true");
+  });
+});
+
+describe("the policies for resizes in place", () => {
+  it.each(["controller", "controller-resize", "controller-replicasets", "controller-replicasets-delete"])(
+    "have no type errors in %s",
+    async (policy) => {
+      const name = `${release.name}-pipe-scaling-operator-${policy}.${release.namespace}`;
+      const typeChecking = async () => {
+        const object = await kubectl(cluster, ["get", "validatingadmissionpolicy", name, "-o", "json"]);
+        return JSON.parse(object).status?.typeChecking;
+      };
+      expect(await waitFor(typeChecking, { what: "the types in the policy to be checked" })).toEqual({});
+    },
+  );
+});

@@ -1,0 +1,271 @@
+import { apply } from "@pipe-scaling/local-cluster/kubectl";
+import { RESIZE_OUTCOME_ANNOTATION } from "@pipe-scaling/local-cluster/resize-stages";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import {
+  CONTAINER_ANNOTATION,
+  DATABASE_TYPE,
+  SERVICE_LABEL,
+  TYPE_LABEL,
+} from "../../src/controller/names.ts";
+import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
+import type { Pod, ReplicaSet } from "../../src/kube/objects.ts";
+import { collectionPath, objectPath, PODS, REPLICA_SETS } from "../../src/kube/paths.ts";
+import { mayDo, Rights } from "../chart/rights.ts";
+import type { PipeOptions } from "../support/fixtures/pipe.ts";
+import { accountName, inPlaceAccount } from "../support/fixtures/shipped-account.ts";
+import { conditionOf, resourcesOf, TestEnvironment } from "../support/test-environment.ts";
+
+describe("with the strategy InPlaceOrRollout, the controller", () => {
+  let environment: TestEnvironment;
+  let rights: Rights;
+  beforeEach(async () => {
+    environment = await TestEnvironment.create();
+    await apply(environment.cluster, await inPlaceAccount(environment.records));
+    rights = await Rights.of("controller", environment);
+    const user = `system:serviceaccount:${environment.records}:${accountName("controller")}`;
+    const right = { verb: "patch", group: "", resource: "pods/resize" };
+    await waitFor(() => mayDo(environment.client, user, environment.pipes, right), {
+      what: "permission to resize pods",
+    });
+  });
+  afterEach(async () => {
+    await environment.end();
+    await rights.close();
+  });
+
+  function createPipe(options: Parameters<TestEnvironment["createPipe"]>[0]): Promise<unknown> {
+    const podLabels = { [SERVICE_LABEL]: environment.serviceId, [TYPE_LABEL]: DATABASE_TYPE };
+    return environment.createPipe({ podLabels, ...options });
+  }
+
+  /** Waits until the status says why a pipe is not resized in place. */
+  function fallbackMessage(): Promise<string> {
+    const read = async () => {
+      const message = conditionOf(await environment.scaling(), "Ready")?.message ?? "";
+      return message.includes("in place") ? message : undefined;
+    };
+    return waitFor(read, { what: "the reason for the rollout in the status", intervalMs: 20 });
+  }
+
+  async function pods(): Promise<readonly Pod[]> {
+    const { items } = await environment.client.json<{ readonly items: readonly Pod[] }>({
+      path: collectionPath(PODS, environment.pipes),
+    });
+    return items;
+  }
+
+  async function replicaSets(): Promise<readonly ReplicaSet[]> {
+    const { items } = await environment.client.json<{ readonly items: readonly ReplicaSet[] }>({
+      path: collectionPath(REPLICA_SETS, environment.pipes),
+    });
+    return items;
+  }
+
+  async function uids(): Promise<readonly string[]> {
+    return (await pods()).map(({ metadata }) => metadata.uid).sort();
+  }
+
+  async function runningPods(count: number): Promise<void> {
+    const areRunning = async () => {
+      const all = await pods();
+      return all.length === count && all.every(({ status }) => status?.containerStatuses?.[0]?.resources);
+    };
+    await waitFor(areRunning, { what: "the pods to run" });
+  }
+
+  /** As the controller does it. */
+  async function resize(pod: string): Promise<void> {
+    const resources = { requests: { cpu: "4", memory: "16Gi" }, limits: { memory: "16Gi" } };
+    await environment.client.json({
+      method: "PATCH",
+      path: `${objectPath(PODS, environment.pipes, pod)}/resize`,
+      patchType: "application/strategic-merge-patch+json",
+      body: { spec: { containers: [{ name: "pipe", resources }] } },
+    });
+  }
+
+  it("resizes every pod without a restart, and the Deployment keeps its ReplicaSet", async () => {
+    await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
+    for (const name of ["pipe-a", "pipe-b"]) await createPipe({ name, cores: 1, replicas: 2 });
+    await environment.waitForCondition("Ready", "True");
+    await runningPods(4);
+    const before = await uids();
+    await environment.askFor(4);
+    await environment.waitForCondition("Ready", "True");
+    expect(await uids()).toEqual(before);
+    for (const name of ["pipe-a", "pipe-b"]) {
+      const pipe = await environment.pipe(name);
+      expect(resourcesOf(pipe)).toBe("4 16Gi 16Gi");
+      expect(pipe.spec.paused).toBeUndefined();
+    }
+    expect(await replicaSets()).toHaveLength(2);
+    for (const pod of await pods()) {
+      expect(pod.status?.containerStatuses).toMatchObject([
+        { restartCount: 0, resources: { requests: { cpu: "4", memory: "16Gi" } } },
+      ]);
+    }
+  });
+
+  it("replaces the pods of a pipe whose node can never give the size, and says why", async () => {
+    await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
+    await createPipe({
+      name: "pipe-a",
+      cores: 1,
+      podAnnotations: { [RESIZE_OUTCOME_ANNOTATION]: "Infeasible" },
+    });
+    await environment.waitForCondition("Ready", "True");
+    await runningPods(1);
+    const [before] = await pods();
+    await environment.askFor(4);
+    expect(await fallbackMessage()).toContain(
+      "The pods of pipe-a are replaced, because they cannot be resized in place: pod pipe-a-",
+    );
+    await environment.waitForCondition("Ready", "True");
+    expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
+    expect((await pods()).map(({ metadata }) => metadata.uid)).not.toContain(before?.metadata.uid);
+  });
+
+  it("finishes a commit that its predecessor began, without a restart", async () => {
+    const end = await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
+    await createPipe({ name: "pipe-a", cores: 1, replicas: 2 });
+    await environment.waitForCondition("Ready", "True");
+    await runningPods(2);
+    const before = await uids();
+    await end();
+    for (const { metadata } of await pods()) await resize(metadata.name);
+    const resources = { requests: { cpu: "4", memory: "16Gi" }, limits: { memory: "16Gi" } };
+    await environment.patchPipe(
+      "pipe-a",
+      { spec: { paused: true, template: { spec: { containers: [{ name: "pipe", resources }] } } } },
+      CONTROLLER_FIELD_MANAGER,
+    );
+    await environment.askFor(4);
+    await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
+    await environment.waitForCondition("Ready", "True");
+    expect((await environment.pipe("pipe-a")).spec.paused).toBeUndefined();
+    expect(await uids()).toEqual(before);
+    expect(await replicaSets()).toHaveLength(1);
+  });
+
+  it("resumes a Deployment that it paused, although the service is suspended", async () => {
+    await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
+    await createPipe({ name: "pipe-a", cores: 1 });
+    await environment.waitForCondition("Ready", "True");
+    await environment.patchScaling({ suspend: true });
+    await environment.waitForCondition("Ready", "Unknown");
+    await environment.patchPipe("pipe-a", { spec: { paused: true } }, CONTROLLER_FIELD_MANAGER);
+    await waitFor(async () => (await environment.pipe("pipe-a")).spec.paused === undefined, {
+      what: "the Deployment to be resumed",
+    });
+  });
+
+  it("never resumes a Deployment that its owner paused", async () => {
+    await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
+    await createPipe({ name: "pipe-a", cores: 1 });
+    await environment.waitForCondition("Ready", "True");
+    await environment.patchPipe("pipe-a", { spec: { paused: true } }, "kubectl");
+    await environment.askFor(4);
+    await waitFor(async () => (await environment.scaling()).status?.pipes?.pending?.[0]?.state === "Paused", {
+      what: "the pipe to be reported as paused",
+    });
+    expect((await environment.pipe("pipe-a")).spec.paused).toBe(true);
+  });
+
+  const LABELS = [SERVICE_LABEL, TYPE_LABEL];
+
+  it.each<[string, Partial<PipeOptions>, string]>([
+    ["has no labels", { podLabels: {} }, `does not have the label ${SERVICE_LABEL}=`],
+    [
+      "has the labels of another type",
+      { podLabels: Object.fromEntries(LABELS.map((label) => [label, "files"])) },
+      `${TYPE_LABEL}=${DATABASE_TYPE}`,
+    ],
+    [
+      "has several containers and no annotation",
+      { containers: ["pipe", "helper"], annotations: { [CONTAINER_ANNOTATION]: "pipe" } },
+      `does not have the annotation ${CONTAINER_ANNOTATION}=pipe`,
+    ],
+    [
+      "has an annotation that names another container",
+      {
+        containers: ["pipe", "helper"],
+        annotations: { [CONTAINER_ANNOTATION]: "pipe" },
+        podAnnotations: { [CONTAINER_ANNOTATION]: "helper" },
+      },
+      `does not have the annotation ${CONTAINER_ANNOTATION}=pipe`,
+    ],
+  ])("replaces the pods of a pipe whose pod template %s", async (_, options, message) => {
+    await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
+    await createPipe({ name: "pipe-a", cores: 1, ...options });
+    await environment.waitForCondition("Ready", "True");
+    await runningPods(1);
+    const [before] = await pods();
+    await environment.askFor(2);
+    expect(await fallbackMessage()).toContain(message);
+    await environment.waitForCondition("Ready", "True");
+    expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("2 8Gi 8Gi");
+    expect((await pods()).map(({ metadata }) => metadata.uid)).not.toContain(before?.metadata.uid);
+  });
+
+  it("resizes the container that the annotations of the Deployment and its pod template name", async () => {
+    await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
+    const annotations = { [CONTAINER_ANNOTATION]: "pipe" };
+    const containers = ["pipe", "helper"];
+    await createPipe({ name: "pipe-a", cores: 1, containers, annotations, podAnnotations: annotations });
+    await environment.waitForCondition("Ready", "True");
+    await runningPods(1);
+    const before = await uids();
+    await environment.askFor(2);
+    await environment.waitForCondition("Ready", "True");
+    expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("2 8Gi 8Gi");
+    expect(await uids()).toEqual(before);
+  });
+
+  it("deletes an empty ReplicaSet that would take the place of the current one", async () => {
+    const end = await environment.startController({ resizeStrategy: "Rollout" });
+    await createPipe({ name: "pipe-a", cores: 2 });
+    await environment.waitForCondition("Ready", "True");
+    await environment.askFor(1);
+    await environment.waitForCondition("Ready", "True");
+    await end();
+    await runningPods(1);
+    const before = await uids();
+    const empty = (await replicaSets()).find(({ spec }) => spec.replicas === 0);
+    expect(empty).toBeDefined();
+    await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
+    await environment.askFor(2);
+    await environment.waitForCondition("Ready", "True");
+    expect(await uids()).toEqual(before);
+    expect((await replicaSets()).map(({ metadata }) => metadata.uid)).not.toContain(empty?.metadata.uid);
+  });
+
+  it.each([
+    "watch apps/replicasets",
+    "patch pods/resize",
+    "patch apps/replicasets",
+    "delete apps/replicasets",
+  ])("replaces the pods within seconds without permission to %s", async (right) => {
+    const end = await environment.startController({ resizeStrategy: "Rollout" });
+    await createPipe({ name: "pipe-a", cores: 2 });
+    await environment.waitForCondition("Ready", "True");
+    // The ReplicaSet of the first size is empty, and would take the place of the current one.
+    await environment.askFor(1);
+    await environment.waitForCondition("Ready", "True");
+    await end();
+    await runningPods(1);
+    const [before] = await pods();
+    await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
+    await rights.without(right, async (refusal) => {
+      const startedAt = performance.now();
+      await environment.askFor(2);
+      expect(await fallbackMessage()).toContain(refusal);
+      expect(performance.now() - startedAt).toBeLessThan(8000);
+      await environment.waitForCondition("Ready", "True");
+    });
+    const pipe = await environment.pipe("pipe-a");
+    expect(resourcesOf(pipe)).toBe("2 8Gi 8Gi");
+    expect(pipe.spec.paused).toBeUndefined();
+    if (before) expect(await uids()).not.toContain(before.metadata.uid);
+  });
+});

@@ -1,0 +1,252 @@
+import { describe, expect, it } from "vitest";
+import { type InPlaceContext, nextStep } from "../../../../src/controller/in-place/next-step.ts";
+import type { ContainerView, PodView } from "../../../../src/controller/in-place/pod-view.ts";
+import type { ReplicaSetView } from "../../../../src/controller/in-place/replica-set-view.ts";
+import type { InPlaceView } from "../../../../src/controller/in-place/view.ts";
+import { resourcesFor } from "../../../../src/controller/observe/resources.ts";
+import { type Size, sizeOfCores } from "../../../../src/domain/size.ts";
+import { aPipe, COMPLETE, UNDER_WAY } from "../../../support/fixtures/snapshot.ts";
+
+const ONE = sizeOfCores(1);
+const FOUR = sizeOfCores(4);
+const NOW_MS = 1_000_000;
+
+describe("a resize in place", () => {
+  it("begins with one pod", () => {
+    expect(stepOf([pod("a"), pod("b")])).toMatchObject({
+      type: "resize-pods",
+      pods: [{ metadata: { name: "a" } }],
+    });
+  });
+
+  it("continues with the other pods once the first one is done", () => {
+    const step = stepOf([resized("a"), pod("b"), pod("c")]);
+    expect(step).toMatchObject({
+      type: "resize-pods",
+      pods: [{ metadata: { name: "b" } }, { metadata: { name: "c" } }],
+    });
+  });
+
+  it("waits for the kubelet, which has not seen the change", () => {
+    const seen = resized("a", { observedGeneration: 1 });
+    expect(stepOf([seen, pod("b")])).toEqual({ type: "wait", untilMs: NOW_MS + 120_000 });
+  });
+
+  it("waits although the kubelet reports no condition, until the container runs with the size", () => {
+    const missed = resized("a", {}, { actual: amounts(ONE) });
+    expect(stepOf([missed])).toMatchObject({ type: "wait" });
+  });
+
+  it.each([
+    ["a deferred resize", 60_000, "Deferred", { type: "PodResizePending", reason: "Deferred" }],
+    ["an error", 120_000, "ResizeError", { type: "PodResizeInProgress", reason: "Error" }],
+    ["no progress", 120_000, "ResizeTimeout", undefined],
+  ] as const)(
+    "waits for %s until the timeout, and then falls back",
+    (_what, timeoutMs, reason, condition) => {
+      const resize = condition && { ...condition, message: "no room" };
+      const waiting = resized("a", { resize, observedGeneration: condition ? 2 : 1 });
+      const at = (agoMs: number) =>
+        stepOf([waiting, pod("b")], { resizedAtMs: new Map([["uid-a", NOW_MS - agoMs]]) });
+      expect(at(timeoutMs - 1)).toEqual({ type: "wait", untilMs: NOW_MS + 1 });
+      expect(at(timeoutMs)).toMatchObject({
+        type: "fall-back",
+        reason,
+        restore: [{ metadata: { name: "a" } }],
+      });
+    },
+  );
+
+  it("falls back at once from a size that the node can never give", () => {
+    const resize = { type: "PodResizePending", reason: "Infeasible", message: "swap" } as const;
+    expect(stepOf([resized("a", { resize })])).toMatchObject({
+      type: "fall-back",
+      reason: "Infeasible",
+      message: "pod a: swap",
+    });
+  });
+
+  it.each([
+    ["a container that is not running", { isRunning: false }, "ContainerNotRunning"],
+    ["a node that does not report resources", { actual: undefined }, "NotSupported"],
+    ["a container that restarts when its memory changes", { restartsFor: ["memory"] }, "ContainerRestarts"],
+  ])("does not begin with %s", (_what, changes, reason) => {
+    expect(stepOf([pod("a", {}, changes)])).toMatchObject({ type: "fall-back", restore: [], reason });
+  });
+
+  it.each([
+    ["paused by its owner", { isPaused: true }],
+    ["in a rollout", { rollout: UNDER_WAY }],
+  ])("does not begin while the Deployment is %s", (_what, changes) => {
+    expect(stepOf([pod("a")], {}, changes)).toMatchObject({ type: "fall-back", reason: "NotSettled" });
+  });
+
+  it("does not begin while pods of two ReplicaSets run", () => {
+    const replicaSets = [replicaSet("new"), replicaSet("old")];
+    expect(stepOf([pod("a")], { replicaSets })).toMatchObject({ type: "fall-back", reason: "NotSettled" });
+  });
+
+  it("falls back if something gives a pod its old size again", () => {
+    const view = { resizedAtMs: new Map([["uid-b", NOW_MS - 1000]]) };
+    expect(stepOf([resized("a"), pod("b")], view)).toMatchObject({
+      type: "fall-back",
+      reason: "Reverted",
+      restore: [{ metadata: { name: "a" } }],
+    });
+  });
+
+  it("waits for a pod that is created meanwhile to start", () => {
+    const view = { resizedAtMs: new Map([["uid-a", NOW_MS - 1000]]) };
+    const starting = pod("b", {}, { isRunning: false });
+    expect(stepOf([resized("a"), starting], view)).toEqual({ type: "wait", untilMs: NOW_MS + 119_000 });
+  });
+});
+
+describe("the commit of a resize in place", () => {
+  const pods = [resized("a"), resized("b")];
+
+  it("pauses the Deployment when every pod has the size", () => {
+    expect(stepOf(pods)).toEqual({ type: "pause" });
+  });
+
+  it("deletes an older empty ReplicaSet with the same template first", () => {
+    const older = replicaSet("older", {
+      pods: 0,
+      createdAtS: 10,
+      resources: new Map([["pipe", amounts(FOUR)]]),
+    });
+    expect(stepOf(pods, { replicaSets: [replicaSet("current"), older] })).toMatchObject({
+      type: "delete-replica-set",
+      replicaSet: { metadata: { name: "older" } },
+    });
+  });
+
+  it.each([
+    ["newer", { createdAtS: 21 }],
+    ["of another template", { templateHash: "other" }],
+    ["of another size", { resources: new Map([["pipe", amounts(ONE)]]) }],
+    ["in use", { pods: 1 }],
+  ])("keeps a ReplicaSet that is %s", (_what, changes) => {
+    const other = replicaSet("other", {
+      ...{ pods: 0, createdAtS: 10, resources: new Map([["pipe", amounts(FOUR)]]) },
+      ...changes,
+    });
+    const { type } = stepOf(pods, { replicaSets: [replicaSet("current"), other] });
+    expect(type).not.toBe("delete-replica-set");
+  });
+
+  const paused = { isPaused: true, isPausedByUs: true, size: FOUR };
+
+  it("waits until the Deployment controller has seen the pause", () => {
+    const changes = { ...paused, rollout: { ...COMPLETE, isSeen: false } };
+    expect(stepOf(pods, {}, changes)).toEqual({ type: "wait", untilMs: NOW_MS + 30_000 });
+  });
+
+  it("then gives the ReplicaSet the size", () => {
+    expect(stepOf(pods, {}, paused)).toMatchObject({
+      type: "update-replica-set",
+      replicaSet: { metadata: { name: "current" } },
+    });
+  });
+
+  it("resumes the Deployment when it counts the pods as updated, and not before", () => {
+    const replicaSets = [replicaSet("current", { resources: new Map([["pipe", amounts(FOUR)]]) })];
+    const behind = { ...paused, rollout: { ...COMPLETE, isUpdated: false } };
+    expect(stepOf(pods, { replicaSets }, behind)).toMatchObject({ type: "wait" });
+    expect(stepOf(pods, { replicaSets }, paused)).toEqual({ type: "resume" });
+  });
+
+  it.each([
+    ["its owner removes the size from the template", { size: undefined }, {}],
+    ["the Deployment controller does not answer", {}, { pausedAtMs: NOW_MS - 30_000 }],
+    ["a second ReplicaSet has pods", {}, { replicaSets: [replicaSet("current"), replicaSet("second")] }],
+  ])("never leaves the Deployment paused when %s", (_what, changes, view) => {
+    expect(stepOf(pods, view, { ...paused, ...changes })).toEqual({ type: "resume" });
+  });
+
+  it("ends with the size of the template, although another one is desired by now", () => {
+    const two = sizeOfCores(2);
+    expect(stepOf(pods, {}, { ...paused, size: two })).toMatchObject({
+      type: "update-replica-set",
+      resources: resourcesFor(two, false),
+    });
+  });
+
+  it("resizes pods that were created before the ReplicaSet had the size", () => {
+    expect(stepOf([...pods, pod("c")], {}, { size: FOUR })).toMatchObject({
+      type: "resize-pods",
+      pods: [{ metadata: { name: "c" } }],
+    });
+    expect(stepOf([...pods, pod("c", {}, { resources: amounts(FOUR) })], {}, { size: FOUR })).toEqual({
+      type: "done",
+    });
+  });
+});
+
+function stepOf(
+  pods: readonly PodView[],
+  view: Partial<InPlaceView> = {},
+  changes: Partial<InPlaceContext["pipe"]> = {},
+) {
+  const pipe = aPipe("pipe", { replicas: pods.length, ...changes });
+  return nextStep({
+    pipe,
+    container: "pipe",
+    target: resourcesFor(FOUR, false),
+    isTemplateSized: pipe.size?.cpuMillicores === FOUR.cpuMillicores,
+    view: {
+      ...{
+        size: "4000m/16Gi",
+        isReady: true,
+        fallback: undefined,
+        pods,
+        replicaSets: [replicaSet("current")],
+      },
+      ...{ resizedAtMs: new Map(), pausedAtMs: undefined, nowMs: NOW_MS, ...view },
+    },
+  });
+}
+
+/** A pod of one core. */
+function pod(name: string, changes: Partial<PodView> = {}, container: Partial<ContainerView> = {}): PodView {
+  return {
+    metadata: { name, namespace: "pipes", uid: `uid-${name}`, resourceVersion: "1", generation: 1 },
+    ...{ isBeingDeleted: false, replicaSetUid: "uid-current", observedGeneration: 1, resize: undefined },
+    containers: [
+      {
+        ...{ name: "pipe", resources: amounts(ONE), restartsFor: [], isRunning: true, restartCount: 0 },
+        ...{ containerId: "id", allocated: amounts(ONE).requests, actual: amounts(ONE), ...container },
+      },
+    ],
+    ...changes,
+  };
+}
+
+/** A pod that was resized to four cores. */
+function resized(
+  name: string,
+  changes: Partial<PodView> = {},
+  container: Partial<ContainerView> = {},
+): PodView {
+  const four = amounts(FOUR);
+  const base = pod(
+    name,
+    { observedGeneration: 2, ...changes },
+    { resources: four, allocated: four.requests, actual: four, ...container },
+  );
+  return { ...base, metadata: { ...base.metadata, generation: 2 } };
+}
+
+function replicaSet(name: string, changes: Partial<ReplicaSetView> = {}): ReplicaSetView {
+  return {
+    metadata: { name, namespace: "pipes", uid: `uid-${name}`, resourceVersion: "1", generation: 1 },
+    ...{ deploymentUid: "uid-pipe", createdAtS: 20, revision: 1, pods: 2, templateHash: "same" },
+    resources: new Map([["pipe", amounts(ONE)]]),
+    ...changes,
+  };
+}
+
+function amounts({ cpuMillicores, memoryGib }: Size) {
+  const requests = { cpu: `${cpuMillicores}m`, memory: `${memoryGib}Gi` };
+  return { requests, limits: { memory: requests.memory } };
+}
