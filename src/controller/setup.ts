@@ -110,9 +110,14 @@ export function setup(options: SetupOptions): Controller {
   const writes = new WriteHistory(caches.pipes);
   const validations = new Validations(caches.pipes);
   const enqueue = (serviceId: string) => queue.add(serviceId);
+  const metrics = new ControllerMetrics(registry, clock);
   const resizes = new InPlaceResizes({
     ...{ client, clock, pipes: caches.pipes, enqueue },
     onProblem: (err) => log.warn({ err }, "the pods of a pipe cannot be watched; trying again"),
+    onFallback: ({ serviceId, metadata }, { reason, message }) => {
+      metrics.fellBack(reason);
+      log.info({ serviceId, pipe: metadata.name, reason }, `the pipe is not resized in place: ${message}`);
+    },
   });
   const budget = new RolloutBudget({
     clock,
@@ -128,7 +133,6 @@ export function setup(options: SetupOptions): Controller {
   runtimeMetrics.watchQueue(queue);
   runtimeMetrics.watchLeader(elector);
   runtimeMetrics.watchAges(() => watchAges(informers, clock));
-  const metrics = new ControllerMetrics(registry, clock);
   const reconciler = new Reconciler({
     ...options,
     caches,

@@ -124,6 +124,9 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     await environment.waitForCondition("Ready", "True");
     expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
     expect((await pods()).map(({ metadata }) => metadata.uid)).not.toContain(before?.metadata.uid);
+    expect(await environment.scrape()).toContain(
+      'pipe_scaling_in_place_fallbacks_total{reason="Infeasible"} 1',
+    );
   });
 
   it("finishes a commit that its predecessor began, without a restart", async () => {

@@ -18,6 +18,8 @@ export interface InPlaceResizesOptions {
   readonly enqueue: (serviceId: string) => void;
   /** A problem with the API server, already being retried. */
   readonly onProblem: (problem: unknown) => void;
+  /** A pipe gets a rollout. */
+  readonly onFallback: (pipe: DeploymentView, fallback: Fallback) => void;
 }
 
 const LIST_TIMEOUT_MS = 10_000;
@@ -148,6 +150,7 @@ export class InPlaceResizes {
   /** Remembers that the pipe gets a rollout, until another size is requested. */
   fellBack(pipe: DeploymentView, size: string, fallback: Fallback): void {
     const { uid } = pipe.metadata;
+    this.#options.onFallback(pipe, fallback);
     this.#resizes.get(uid)?.watches.abort();
     this.#resizes.set(uid, {
       ...{ pipe, size, fallback, pods: new Store<PodView>(), replicaSets: new Store<ReplicaSetView>() },

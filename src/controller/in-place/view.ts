@@ -26,7 +26,7 @@ export interface Fallback {
   readonly message: string;
 }
 
-/** Reasons for a rollout in place of a resize in place; label values of a metric. */
+/** Reasons why a pipe is not resized in place. They are also label values of a metric. */
 export const FALLBACK_REASONS = [
   "ContainerNotNamed",
   "ContainerNotRunning",

@@ -4,6 +4,7 @@ import { FAILURE_REASONS, failureReason } from "../../crd/reasons.ts";
 import type { PipeState } from "../../domain/rollout-plan.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Event } from "../../runtime/event-recorder.ts";
+import { FALLBACK_REASONS, type FallbackReason } from "../in-place/view.ts";
 
 /**
  * Pods that start immediately take seconds, real pipes take minutes, and a pipe that needs intervention takes hours.
@@ -38,6 +39,7 @@ export class ControllerMetrics {
   readonly #services = new Map<string, ServiceState>();
   readonly #propagation: Histogram;
   readonly #failures: Counter<"reason">;
+  readonly #fallbacks: Counter<"reason">;
 
   constructor(registry: Registry, clock: Clock) {
     const registers = [registry];
@@ -56,6 +58,13 @@ export class ControllerMetrics {
       registers,
     });
     for (const reason of FAILURE_REASONS) this.#failures.inc({ reason }, 0);
+    this.#fallbacks = new Counter({
+      name: "pipe_scaling_in_place_fallbacks_total",
+      help: "Pipes whose pods are replaced because they cannot be resized in place, by reason.",
+      labelNames: ["reason"],
+      registers,
+    });
+    for (const reason of FALLBACK_REASONS) this.#fallbacks.inc({ reason }, 0);
     new Gauge({
       name: "pipe_scaling_pipes",
       help: "Pipes by state relative to the desired size; done means that they run it.",
@@ -121,6 +130,10 @@ export class ControllerMetrics {
       computeUnits,
       underWaySinceMs: isUnderWay ? Date.parse(propagation.startedAt) : undefined,
     });
+  }
+
+  fellBack(reason: FallbackReason): void {
+    this.#fallbacks.inc({ reason });
   }
 
   /** Records a write of the status of a PipeScaling, and the Events that it caused. */

@@ -125,7 +125,9 @@ describe("a pipe", () => {
     await askFor(4);
     await canary();
     await waitFor(async () => (await sizeOf("pipe-c")) === OF_FOUR_CORES, { what: "its size" });
-    expect((await environment.scaling()).status?.pipes?.updated).toBeLessThan(3);
+    // The status is written after the pipe.
+    const { status } = await environment.waitForCondition("Ready", "False");
+    expect(status?.pipes?.updated).toBeLessThan(3);
     await environment.waitForCondition("Ready", "True");
     await environment.patchPipe("pipe-c", { spec: { replicas: 2 } });
     await settled(4);
