@@ -62,7 +62,8 @@ export class Reconciler {
     const isUnchanged = decision.actions.length === 0;
     const after = isUnchanged ? before : this.#observe(serviceId);
     const next = isUnchanged ? decision : this.#decide(after);
-    this.#options.resizes.keep(serviceId, resizedInPlace(next));
+    const { resizes } = this.#options;
+    if (resizes.active > 0) resizes.keep(serviceId, resizedInPlace(next));
     // Before the report, so that a rollout that ends meanwhile wakes this service.
     this.#options.budget.reconciled(serviceId, next.sizing?.holdBack === "overall-limit");
     await this.#reportAll(after, next.sizing);
@@ -97,7 +98,7 @@ export class Reconciler {
     const { caches, clock, writes, validations, deletedScalings, resizes } = this.#options;
     const sources = {
       ...{ caches, writes: writes.records, validations: validations.records, deletedScalings },
-      inPlace: (pipe: DeploymentView) => resizes.view(pipe),
+      inPlace: (pipes: readonly DeploymentView[]) => resizes.views(pipes),
     };
     return observe(sources, this.#options, serviceId, clock.now());
   }

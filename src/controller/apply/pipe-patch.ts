@@ -7,7 +7,7 @@ import { formatLastRollout, type LastRollout } from "../observe/last-rollout.ts"
 import { type Allotment, resourcesFor } from "../observe/resources.ts";
 
 /** An admission webhook may take 30 s to respond. */
-const WRITE_TIMEOUT_MS = 35_000;
+export const WRITE_TIMEOUT_MS = 35_000;
 
 /** The uid protects another object with the pipe's name; the resourceVersion protects changes since our view. */
 export function pipePatch(

@@ -9,6 +9,7 @@ import { hasComeUp } from "./came-up.ts";
 import { type Cause, failureOf, reportedFailure } from "./failure.ts";
 import { autoscalerConflict, fieldConflict, strippedAnnotation } from "./field-conflict.ts";
 import { inPlaceStep } from "./in-place.ts";
+import { remarkOn } from "./remark.ts";
 import { isRefusal, isRetryRequested, retryAtMs, retryDelayMs, writeDelayMs } from "./retry.ts";
 import { rolloutFailure, rolloutRecheckAtMs } from "./rollout-failure.ts";
 import { rolloutPhase } from "./rollout-phase.ts";
@@ -21,10 +22,7 @@ export function assess(pipe: DeploymentView, context: AssessContext): Assessment
   const result = unsizable(pipe, context) ?? assessSizable(pipe, context);
   const { abandoned, recheckAtMs = Number.POSITIVE_INFINITY } = abandonedRollout(pipe, context);
   const atMs = Math.min(recheckAtMs, result.recheckAtMs ?? Number.POSITIVE_INFINITY);
-  const remark =
-    restartRemark(pipe, result.state, context) ??
-    horizontalAutoscalerRemark(pipe, context) ??
-    qosRemark(pipe, context);
+  const remark = remarkOn(pipe, result.state, context);
   return {
     ...{ pipe, phase, ...result },
     ...(abandoned ? { abandoned } : {}),
@@ -232,35 +230,4 @@ function failedRollback(
   const atMs = retryAtMs(write.lastAtMs, delayMs, scaling, nowMs);
   const next = `attempt ${write.attempts}, next at ${new Date(atMs).toISOString()}`;
   return { message: `the rollback failed: ${error.message} (${next})`, retryAtMs: atMs };
-}
-
-/** Only while it matters. */
-function restartRemark(
-  { metadata }: DeploymentView,
-  state: Assessment["state"],
-  { desired, inPlace }: AssessContext,
-): string | undefined {
-  const view = inPlace.get(metadata.uid);
-  if (state === "done" || !view?.fallback || view.size !== formatSize(desired)) return undefined;
-  return `The pods of ${metadata.name} are replaced, because they cannot be resized in place: ${view.fallback.message}.`;
-}
-
-function horizontalAutoscalerRemark(
-  pipe: DeploymentView,
-  { autoscalers }: AssessContext,
-): string | undefined {
-  const horizontal = autoscalers
-    .get(pipe.metadata.name)
-    ?.find(({ kind }) => kind === "HorizontalPodAutoscaler");
-  if (!horizontal) return undefined;
-  const name = JSON.stringify(horizontal.metadata.name);
-  return `The HorizontalPodAutoscaler ${name} sets the replicas of ${pipe.metadata.name} by utilization of its requests, so another size may change their number.`;
-}
-
-function qosRemark(
-  { metadata, cpuLimitMillicores }: DeploymentView,
-  { desired }: AssessContext,
-): string | undefined {
-  if (cpuLimitMillicores !== desired.cpuMillicores) return undefined;
-  return `The CPU limit of ${metadata.name} equals the size, so its pods have the QoS class Guaranteed and not Burstable.`;
 }

@@ -31,7 +31,7 @@ const LISTING_MS = 1000;
 /** The view of a resize to the desired size. */
 function viewOf({ metadata }: DeploymentView, { desired, inPlace }: Context): InPlaceView | undefined {
   const view = inPlace.get(metadata.uid);
-  return view?.size === formatSize(desired) ? view : undefined;
+  return view && view.size === formatSize(desired) ? view : undefined;
 }
 
 /** The first action of a resize in place; `undefined` if the pipe gets a rollout. */

@@ -85,8 +85,9 @@ function resizePods(context: InPlaceContext): InPlaceStep {
   if (!problem) {
     return { type: "resize-pods", pods: unchanged.slice(0, changed.length === 0 ? 1 : MAX_CONCURRENT_PODS) };
   }
+  if (changed.length === 0) return fallBack(problem);
   // Pods that are created meanwhile have the time of a resize to start.
-  const startsUntilMs = Math.max(...view.resizedAtMs.values()) + RESIZE_MS;
+  const startsUntilMs = Math.max(view.beganAtMs, ...view.resizedAtMs.values()) + RESIZE_MS;
   return startsUntilMs > view.nowMs ? { type: "wait", untilMs: startsUntilMs } : fallBack(problem);
 }
 
@@ -96,7 +97,8 @@ function endOf(pod: PodView, state: PodState, view: InPlaceView): (Fallback & { 
   const { name, uid } = pod.metadata;
   const message = `pod ${name}: ${pod.resize?.message ?? "the kubelet has not resized it"}`;
   if (state === "infeasible") return { atMs: view.nowMs, reason: "Infeasible", message };
-  const startedAtMs = view.resizedAtMs.get(uid) ?? view.nowMs;
+  // A predecessor resized the pod at an unknown time.
+  const startedAtMs = view.resizedAtMs.get(uid) ?? view.beganAtMs;
   return {
     atMs: startedAtMs + (state === "deferred" ? DEFERRED_MS : RESIZE_MS),
     reason: TIMEOUTS[state],

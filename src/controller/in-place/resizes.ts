@@ -4,7 +4,7 @@ import { PODS, REPLICA_SETS } from "../../kube/paths.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ReflectorClient } from "../../runtime/list-watch.ts";
 import { Reflector } from "../../runtime/reflector.ts";
-import { Store } from "../../runtime/store.ts";
+import { keyOf, Store } from "../../runtime/store.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import { type PodView, toPodView } from "./pod-view.ts";
 import { type ReplicaSetView, toReplicaSetView } from "./replica-set-view.ts";
@@ -31,10 +31,16 @@ interface Resize {
   readonly replicaSets: Store<ReplicaSetView>;
   readonly watches: AbortController;
   readonly resizedAtMs: Map<string, number>;
+  readonly beganAtMs: number;
   isReady: boolean;
   pausedAtMs: number | undefined;
-  fallback: Fallback | undefined;
 }
+
+type FallenBack = Pick<InPlaceView, "size"> & { readonly fallback: Fallback };
+
+const NOTHING_OBSERVED = {
+  ...{ isReady: true, pods: [], replicaSets: [], resizedAtMs: new Map(), pausedAtMs: undefined },
+};
 
 /**
  * The resizes in place that this process tries, at most one for each pipe. Pods and ReplicaSets are watched only while
@@ -42,39 +48,63 @@ interface Resize {
  */
 export class InPlaceResizes {
   readonly #options: InPlaceResizesOptions;
-  /** By UID of the Deployment. */
+  /** Those in progress, by UID of the Deployment. */
   readonly #resizes = new Map<string, Resize>();
+  /** Why pipes get a rollout, by UID of the Deployment; at most one for each Deployment in the cache. */
+  readonly #fallbacks = new Map<string, FallenBack>();
 
   constructor(options: InPlaceResizesOptions) {
     this.#options = options;
     options.pipes.onChange((change) => {
-      if (change.type === "deleted") this.end(change.previous.metadata.uid);
+      if (change.type !== "deleted") return;
+      const { uid } = change.previous.metadata;
+      this.end(uid);
+      this.#fallbacks.delete(uid);
     });
   }
 
   /** Number of resizes in progress. Each counts as a rollout. */
   get active(): number {
-    return [...this.#resizes.values()].filter(({ fallback }) => !fallback).length;
+    return this.#resizes.size;
   }
 
-  view(pipe: DeploymentView): InPlaceView | undefined {
-    const resize = this.#resizes.get(pipe.metadata.uid);
-    if (!resize) return undefined;
+  /** The resizes of these pipes, by UID of the Deployment. */
+  views(pipes: readonly DeploymentView[]): ReadonlyMap<string, InPlaceView> {
+    const views = new Map<string, InPlaceView>();
+    // Usually there are none.
+    if (this.#resizes.size === 0 && this.#fallbacks.size === 0) return views;
+    for (const pipe of pipes) {
+      const view = this.#view(pipe);
+      if (view) views.set(pipe.metadata.uid, view);
+    }
+    return views;
+  }
+
+  #view(pipe: DeploymentView): InPlaceView | undefined {
+    const { uid } = pipe.metadata;
     const nowMs = this.#options.clock.monotonic();
+    const fallenBack = this.#fallbacks.get(uid);
+    if (fallenBack) return { ...NOTHING_OBSERVED, ...fallenBack, beganAtMs: nowMs, nowMs };
+    const resize = this.#resizes.get(uid);
+    if (!resize) return undefined;
     resize.pausedAtMs = pipe.isPausedByUs ? (resize.pausedAtMs ?? nowMs) : undefined;
-    const replicaSets = [...resize.replicaSets.values()].filter(
-      ({ deploymentUid }) => deploymentUid === pipe.metadata.uid,
-    );
+    const replicaSets = [...resize.replicaSets.values()].filter(({ deploymentUid }) => deploymentUid === uid);
     const owners = new Set(replicaSets.map(({ metadata }) => metadata.uid));
     const pods = [...resize.pods.values()].filter(
       ({ isBeingDeleted, replicaSetUid = "" }) => !isBeingDeleted && owners.has(replicaSetUid),
     );
-    // The time of a resize by another process is unknown, so it starts now.
-    for (const { metadata, resize: condition } of pods) {
-      if (condition && !resize.resizedAtMs.has(metadata.uid)) resize.resizedAtMs.set(metadata.uid, nowMs);
-    }
-    const { size, isReady, fallback, resizedAtMs, pausedAtMs } = resize;
-    return { size, isReady, fallback, pods, replicaSets, resizedAtMs, pausedAtMs, nowMs };
+    const { size, isReady, beganAtMs, resizedAtMs, pausedAtMs } = resize;
+    return {
+      size,
+      isReady,
+      fallback: undefined,
+      pods,
+      replicaSets,
+      beganAtMs,
+      resizedAtMs,
+      pausedAtMs,
+      nowMs,
+    };
   }
 
   /**
@@ -87,10 +117,11 @@ export class InPlaceResizes {
     const { client, clock, enqueue } = this.#options;
     const { uid, namespace } = pipe.metadata;
     this.end(uid);
+    this.#fallbacks.delete(uid);
     const resize: Resize = {
       ...{ pipe, size, pods: new Store<PodView>(), replicaSets: new Store<ReplicaSetView>() },
       ...{ watches: new AbortController(), resizedAtMs: new Map<string, number>() },
-      ...{ isReady: false, pausedAtMs: undefined, fallback: undefined },
+      ...{ beganAtMs: clock.monotonic(), isReady: false, pausedAtMs: undefined },
     };
     this.#resizes.set(uid, resize);
     const { pods, replicaSets, watches } = resize;
@@ -151,12 +182,10 @@ export class InPlaceResizes {
   fellBack(pipe: DeploymentView, size: string, fallback: Fallback): void {
     const { uid } = pipe.metadata;
     this.#options.onFallback(pipe, fallback);
-    this.#resizes.get(uid)?.watches.abort();
-    this.#resizes.set(uid, {
-      ...{ pipe, size, fallback, pods: new Store<PodView>(), replicaSets: new Store<ReplicaSetView>() },
-      ...{ watches: new AbortController(), resizedAtMs: new Map<string, number>() },
-      ...{ isReady: true, pausedAtMs: undefined },
-    });
+    this.end(uid);
+    // The Deployment may have been deleted meanwhile.
+    if (this.#options.pipes.get(keyOf(pipe))?.metadata.uid === uid)
+      this.#fallbacks.set(uid, { size, fallback });
   }
 
   end(uid: string): void {
@@ -166,8 +195,8 @@ export class InPlaceResizes {
 
   /** Ends those of a service that are not in progress any more. @param active UIDs of the Deployments */
   keep(serviceId: string, active: ReadonlySet<string>): void {
-    for (const [uid, { pipe, fallback }] of this.#resizes) {
-      if (pipe.serviceId === serviceId && !fallback && !active.has(uid)) this.end(uid);
+    for (const [uid, { pipe }] of this.#resizes) {
+      if (pipe.serviceId === serviceId && !active.has(uid)) this.end(uid);
     }
   }
 

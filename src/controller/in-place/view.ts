@@ -13,11 +13,12 @@ export interface InPlaceView {
   readonly pods: readonly PodView[];
   /** ReplicaSets of the Deployment. */
   readonly replicaSets: readonly ReplicaSetView[];
-  /** When this process resized each pod, or first saw its resize, by UID; by its monotonic clock. */
+  /** When this process began, by its monotonic clock. */
+  readonly beganAtMs: number;
+  /** When this process resized each pod, by UID. */
   readonly resizedAtMs: ReadonlyMap<string, number>;
-  /** When this process first saw the Deployment paused for a commit, by its monotonic clock. */
+  /** When this process first saw the Deployment paused for a commit. */
   readonly pausedAtMs: number | undefined;
-  /** Now, by the same clock. */
   readonly nowMs: number;
 }
 

@@ -6,7 +6,6 @@ import { organizationConfigMapName } from "../../records/organization.ts";
 import { type Service, serviceConfigMapName } from "../../records/service.ts";
 import { keyOf } from "../../runtime/store.ts";
 import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
-import type { InPlaceView } from "../in-place/view.ts";
 import { type AutoscalerView, actsOn } from "./autoscaler-view.ts";
 import { BY_PIPE, BY_SERVICE, type Caches } from "./caches.ts";
 import type { DeletedScalings } from "./deleted-scalings.ts";
@@ -38,8 +37,8 @@ export interface Sources {
   /** The last dry run of each pipe, by uid of the Deployment. */
   readonly validations: ReadonlyMap<string, Validation>;
   readonly deletedScalings: Pick<DeletedScalings, "find">;
-  /** The resize in place of each pipe that this process tries. */
-  readonly inPlace: (pipe: DeploymentView) => InPlaceView | undefined;
+  /** The resizes in place that this process tries. */
+  readonly inPlace: (pipes: readonly DeploymentView[]) => Snapshot["inPlace"];
 }
 
 /** Takes a snapshot of a service. */
@@ -69,12 +68,7 @@ export function observe(sources: Sources, scope: Scope, serviceId: string, nowMs
     writes,
     validations,
     strategy: scaling?.spec.strategy ?? scope.policy.resizeStrategy,
-    inPlace: new Map(
-      pipes.flatMap((pipe): [string, InPlaceView][] => {
-        const view = inPlace(pipe);
-        return view ? [[pipe.metadata.uid, view]] : [];
-      }),
-    ),
+    inPlace: inPlace(pipes),
     unschedulable: findUnschedulable(caches, pipes),
     autoscalers: findAutoscalers(caches, pipes),
   };

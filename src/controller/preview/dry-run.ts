@@ -66,7 +66,7 @@ function stepsOf(caches: Caches, settings: DryRunSettings, nowMs: number): Omit<
     writes: new Map(),
     validations: new Map(),
     deletedScalings: { find: () => undefined },
-    inPlace: () => undefined,
+    inPlace: () => new Map(),
   };
   const steps: PreviewedStep[] = [];
   for (const serviceId of services) {

@@ -57,6 +57,12 @@ describe("a resize in place", () => {
     },
   );
 
+  it("gives up on a resize that a predecessor began, counted from its own beginning", () => {
+    const unseen = resized("a", { observedGeneration: 1 });
+    expect(stepOf([unseen], { beganAtMs: NOW_MS - 119_999 })).toEqual({ type: "wait", untilMs: NOW_MS + 1 });
+    expect(stepOf([unseen], { beganAtMs: NOW_MS - 120_000 })).toMatchObject({ reason: "ResizeTimeout" });
+  });
+
   it("falls back at once from a size that the node can never give", () => {
     const resize = { type: "PodResizePending", reason: "Infeasible", message: "swap" } as const;
     expect(stepOf([resized("a", { resize })])).toMatchObject({
@@ -96,7 +102,7 @@ describe("a resize in place", () => {
   });
 
   it("waits for a pod that is created meanwhile to start", () => {
-    const view = { resizedAtMs: new Map([["uid-a", NOW_MS - 1000]]) };
+    const view = { beganAtMs: NOW_MS - 2000, resizedAtMs: new Map([["uid-a", NOW_MS - 1000]]) };
     const starting = pod("b", {}, { isRunning: false });
     expect(stepOf([resized("a"), starting], view)).toEqual({ type: "wait", untilMs: NOW_MS + 119_000 });
   });
@@ -202,7 +208,7 @@ function stepOf(
         pods,
         replicaSets: [replicaSet("current")],
       },
-      ...{ resizedAtMs: new Map(), pausedAtMs: undefined, nowMs: NOW_MS, ...view },
+      ...{ beganAtMs: NOW_MS, resizedAtMs: new Map(), pausedAtMs: undefined, nowMs: NOW_MS, ...view },
     },
   });
 }

@@ -1,0 +1,126 @@
+import { formatSize } from "../../domain/size.ts";
+import type { Deployment, ObjectMeta } from "../../kube/objects.ts";
+import { collectionPath, DEPLOYMENTS } from "../../kube/paths.ts";
+import type { InPlaceAction } from "../decide/actions.ts";
+import type { Fallback } from "../in-place/view.ts";
+import { CONTAINER_ANNOTATION, DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../names.ts";
+import type { InPlaceApplier } from "./in-place.ts";
+import { commitPatch, pipePatch } from "./pipe-patch.ts";
+import { writeErrorOf } from "./write-error.ts";
+
+type BeginAction = Extract<InPlaceAction, { readonly type: "begin-in-place" }>;
+
+/** A Deployment with all of its fields. */
+interface WholeDeployment extends Deployment {
+  readonly spec: Deployment["spec"] & {
+    readonly selector: LabelSelector;
+    readonly template: { readonly metadata?: Partial<ObjectMeta> };
+  };
+}
+
+interface LabelSelector {
+  readonly matchLabels?: Readonly<Record<string, string>>;
+  readonly matchExpressions?: readonly {
+    readonly key: string;
+    readonly operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
+    readonly values?: readonly string[];
+  }[];
+}
+
+/** Checks whether the template can follow without a rollout, and then watches the pods. */
+export async function beginInPlace(
+  { client, resizes }: Pick<InPlaceApplier, "client" | "resizes">,
+  action: BeginAction,
+): Promise<void> {
+  const { pipe, rollout } = action;
+  const size = formatSize(rollout.size);
+  const { name, namespace, uid } = pipe.metadata;
+  const { items } = await client.json<{ readonly items: readonly WholeDeployment[] }>({
+    path: collectionPath(DEPLOYMENTS, namespace),
+    query: { fieldSelector: `metadata.name=${name}` },
+  });
+  const current = items.find((item) => item.metadata.uid === uid);
+  if (!current) return;
+  const fallback = pipe.isPausedByUs
+    ? undefined
+    : (notRestricted(action, current) ?? (await templateProblem(client, action, current)));
+  if (fallback) return resizes.fellBack(pipe, size, fallback);
+  await resizes.begin(pipe, size, selectorText(current.spec.selector));
+}
+
+/**
+ * The admission policies of the chart allow a resize only of pods and ReplicaSets that say themselves that they belong
+ * to a pipe, and which container is to be resized.
+ */
+function notRestricted(
+  { pipe, container }: BeginAction,
+  { spec: { template } }: WholeDeployment,
+): Fallback | undefined {
+  const { labels = {}, annotations = {} } = template.metadata ?? {};
+  const required = { [SERVICE_LABEL]: pipe.serviceId, [TYPE_LABEL]: DATABASE_TYPE };
+  const missing = Object.entries(required).filter(([key, value]) => labels[key] !== value);
+  if (missing.length > 0) {
+    const names = missing.map(([key, value]) => `${key}=${value}`).join(" and ");
+    return { reason: "PodsNotLabeled", message: `its pod template does not have the label ${names}` };
+  }
+  const { containers } = template.spec;
+  const named =
+    annotations[CONTAINER_ANNOTATION] ?? (containers.length === 1 ? containers[0]?.name : undefined);
+  if (named === container) return undefined;
+  const message = `its pod template does not have the annotation ${CONTAINER_ANNOTATION}=${container}`;
+  return { reason: "ContainerNotNamed", message };
+}
+
+/** If a webhook changes the template, it would not equal that of the ReplicaSet, and a rollout would start. */
+async function templateProblem(
+  client: InPlaceApplier["client"],
+  { pipe, container, rollout }: BeginAction,
+  current: WholeDeployment,
+): Promise<Fallback | undefined> {
+  const {
+    message: _,
+    query,
+    ...request
+  } = pipePatch(pipe, rollout, commitPatch({ pipe, container }, rollout.size));
+  let committed: WholeDeployment;
+  try {
+    committed = await client.json({ ...request, query: { ...query, dryRun: "All" } });
+  } catch (error) {
+    const problem = writeErrorOf(error);
+    if (!problem) throw error;
+    return { reason: "Refused", message: problem.message };
+  }
+  const text = ({ spec }: WholeDeployment) => JSON.stringify(withoutSize(spec, container));
+  if (text(committed) === text(current)) return undefined;
+  return { reason: "TemplateChanged", message: "something changes the pod template at each write" };
+}
+
+function withoutSize({ paused: _, template, ...spec }: Deployment["spec"], name: string): object {
+  const containers = template.spec.containers.map((container) =>
+    container.name === name ? { ...container, resources: withoutAmounts(container.resources) } : container,
+  );
+  return { ...spec, template: { ...template, spec: { ...template.spec, containers } } };
+}
+
+function withoutAmounts(
+  resources: Deployment["spec"]["template"]["spec"]["containers"][number]["resources"],
+): object {
+  const { cpu: _c, memory: _m, ...requests } = resources?.requests ?? {};
+  const { cpu: _l, memory: _n, ...limits } = resources?.limits ?? {};
+  return { requests, limits };
+}
+
+/** As in the query of a list. */
+function selectorText({ matchLabels = {}, matchExpressions = [] }: LabelSelector): string {
+  const labels = Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`);
+  const expressions = matchExpressions.map(({ key, operator, values = [] }) => {
+    const texts = {
+      In: `${key} in (${values.join(",")})`,
+      NotIn: `${key} notin (${values.join(",")})`,
+      Exists: key,
+      DoesNotExist: `!${key}`,
+    };
+    return texts[operator];
+  });
+  return [...labels, ...expressions].join(",");
+}
