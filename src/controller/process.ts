@@ -1,4 +1,4 @@
-import { collectDefaultMetrics, Registry } from "prom-client";
+import { Registry } from "prom-client";
 import { type EndedCall, KubeClient } from "../kube/client.ts";
 import { connect } from "../kube/connection.ts";
 import { checkReachable } from "../kube/reachable.ts";
@@ -11,6 +11,7 @@ import type { ControllerSettings } from "../settings/controller.ts";
 import { clusterMetrics } from "../telemetry/cluster-metrics.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { startOpsServer, urlOf } from "../telemetry/ops-server.ts";
+import { processMetrics } from "../telemetry/process-metrics.ts";
 import { startTracing } from "../telemetry/tracing.ts";
 import { hasVerticalAutoscalers } from "./observe/autoscaler-view.ts";
 import { readinessOf } from "./readiness.ts";
@@ -35,7 +36,7 @@ export async function runController(
   { clock: machineClock = systemClock, ...overrides }: ControllerOverrides = {},
 ): Promise<void> {
   const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
+  processMetrics(registry);
   const clock = new ServerClock(machineClock, (correctionMs) => {
     const correctionSeconds = Math.round(correctionMs / 1000);
     log.warn({ correctionSeconds }, "this machine's clock is wrong: using the API server's time instead");

@@ -10,7 +10,8 @@ export const INITIAL_EVENTS_END = "k8s.io/initial-events-end";
 /** A list that can replace the contents of the store. */
 export interface CompleteList<T extends KubeObject> {
   readonly list: ListInFlight;
-  readonly objects: readonly T[];
+  /** By key. */
+  readonly objects: ReadonlyMap<string, T>;
   /** Monotonic time of the request: the list shows the server's state at that time or later. */
   readonly requestedAt: number;
 }
@@ -20,7 +21,7 @@ export class InitialList<T extends KubeObject> implements CompleteList<T> {
   readonly #store: Store<T>;
   readonly list: ListInFlight;
   readonly requestedAt: number;
-  readonly #objects = new Map<string, T>();
+  readonly objects = new Map<string, T>();
 
   /** Each list must end: pass it to `Store.replace`, or call `abandon`. */
   constructor(store: Store<T>, namespace: string | undefined, requestedAt: number) {
@@ -30,12 +31,8 @@ export class InitialList<T extends KubeObject> implements CompleteList<T> {
   }
 
   take(type: "ADDED" | "MODIFIED" | "DELETED", object: T): void {
-    if (type === "DELETED") this.#objects.delete(keyOf(object));
-    else this.#objects.set(keyOf(object), object);
-  }
-
-  get objects(): readonly T[] {
-    return [...this.#objects.values()];
+    if (type === "DELETED") this.objects.delete(keyOf(object));
+    else this.objects.set(keyOf(object), object);
   }
 
   abandon(): void {

@@ -6,7 +6,7 @@ import { type CompleteList, INITIAL_EVENTS_END, InitialList } from "./initial-li
 import { ListWatch, type ListWatchOptions } from "./list-watch.ts";
 import { RetryBackoff } from "./retry-backoff.ts";
 import { SilenceLimit } from "./silence-limit.ts";
-import type { Store } from "./store.ts";
+import { byKey, type Store } from "./store.ts";
 import { WatchPosition } from "./watch-position.ts";
 import type { KnownEvent, WatchEvent } from "./watch-stream.ts";
 
@@ -125,7 +125,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     try {
       const read = (raw: Raw) => this.#read(raw);
       const { objects, version } = await this.#listWatch.list(read, signal);
-      this.#syncWith({ list, objects, requestedAt }, version);
+      this.#syncWith({ list, objects: byKey(objects), requestedAt }, version);
     } finally {
       store.abandon(list);
     }

@@ -133,14 +133,13 @@ export class Store<T extends KubeObject> {
   }
 
   /** The list, or an object in it, is older than the store: that happens only after an etcd restore. */
-  isRolledBackBy(list: ListInFlight, objects: readonly T[], listVersion: string): boolean {
+  isRolledBackBy(list: ListInFlight, listed: ReadonlyMap<string, T>, listVersion: string): boolean {
     const newest =
       list.namespace === undefined ? [...this.#newest.values()] : [this.#newest.get(list.namespace)];
     const isBeforeList = (version = "") => compareResourceVersions(version, listVersion) <= 0;
     if (!newest.every(isBeforeList)) return true;
     // The first list, which can be long, has nothing to be compared with.
     if (this.#objects.size === 0) return false;
-    const listed = new Map(objects.map((object) => [keyOf(object), object]));
     return [...this.#objects].some(([key, known]) => {
       const isCovered = list.namespace === undefined || known.metadata.namespace === list.namespace;
       if (!isCovered || list.written.has(key)) return false;
@@ -150,13 +149,12 @@ export class Store<T extends KubeObject> {
   }
 
   /** Makes the store equal to a complete list, even if the list is older (etcd rollback). */
-  replace(list: ListInFlight, objects: readonly T[], listVersion: string): void {
+  replace(list: ListInFlight, listed: ReadonlyMap<string, T>, listVersion: string): void {
     this.#lists.delete(list);
     // After an etcd rollback, other writes can have these versions.
     this.#ours.clear();
     if (list.namespace === undefined) this.#newest.clear();
     this.#newest.set(list.namespace, listVersion);
-    const listed = new Map(objects.map((object) => [keyOf(object), object]));
     const isNewerThanList = (key: string) => {
       const version = list.written.get(key);
       return version !== undefined && compareResourceVersions(version, listVersion) > 0;
@@ -218,6 +216,11 @@ export class Store<T extends KubeObject> {
 
 function isNewer(a: KubeObject, b: KubeObject): boolean {
   return compareResourceVersions(a.metadata.resourceVersion, b.metadata.resourceVersion) > 0;
+}
+
+/** The objects of a list, by key. */
+export function byKey<T extends KubeObject>(objects: readonly T[]): ReadonlyMap<string, T> {
+  return new Map(objects.map((object) => [keyOf(object), object]));
 }
 
 export function keyOf(object: KubeObject): string {

@@ -1,5 +1,6 @@
 import { parseQuantity, sizeOfQuantities } from "../../domain/quantity.ts";
 import { type Size, sameSize } from "../../domain/size.ts";
+import { memoized } from "../../kube/memoized.ts";
 import {
   type Container,
   type Deployment,
@@ -35,7 +36,7 @@ export interface DeploymentView extends KubeObject {
   /** True if the owner made the container Guaranteed. The CPU limit then follows the size, to keep the QoS class. */
   readonly cpuLimitFollows: boolean;
   /** A CPU limit that does not follow the size, in millicores. */
-  readonly cpuLimitMillicores?: number;
+  readonly cpuLimitMillicores?: number | undefined;
   /** Field managers other than ours that own a field of the size. */
   readonly otherManagers: readonly string[];
   readonly replicas: number;
@@ -53,7 +54,7 @@ export interface DeploymentView extends KubeObject {
    * Only without a last rollout, and only if the Deployment shows that the controller resized the pipe before: when
    * that was, in milliseconds since 1970.
    */
-  readonly resizedAtMs?: number;
+  readonly resizedAtMs?: number | undefined;
 }
 
 /** Progress of the rollout of the current template, as the Deployment controller reports it. */
@@ -84,12 +85,19 @@ export function toDeploymentView(deployment: Deployment): DeploymentView {
   const progressing = conditionOf("Progressing");
   const progressedAtS = Math.floor(timeOf(progressing?.lastUpdateTime) / 1000);
   const isComplete = isRolloutComplete(deployment, progressedAtS, lastRollout);
+  const sized = containerView(container, metadata);
+  // Objects with the same properties in the same order take the least memory, so none is left out.
   return {
     metadata: identityOf(metadata),
     serviceId: metadata.labels?.[SERVICE_LABEL] ?? "",
     createdAtMs: timeOf(metadata.creationTimestamp),
     isBeingDeleted: metadata.deletionTimestamp !== undefined,
-    ...containerView(container, metadata),
+    container: sized.container,
+    size: sized.size,
+    otherResources: sized.otherResources,
+    cpuLimitFollows: sized.cpuLimitFollows,
+    cpuLimitMillicores: sized.cpuLimitMillicores,
+    otherManagers: sized.otherManagers,
     replicas: spec.replicas ?? 1,
     isPaused: spec.paused ?? false,
     isPausedByUs: spec.paused === true && isPausedByController(metadata),
@@ -107,16 +115,10 @@ export function toDeploymentView(deployment: Deployment): DeploymentView {
       replicaFailure: isComplete ? undefined : conditionOf("ReplicaFailure"),
     },
     lastRollout,
-    ...(lastRollout ? {} : resizedBefore(container, metadata)),
+    resizedAtMs: lastRollout
+      ? undefined
+      : resizedAtMs("problem" in container ? undefined : container.name, metadata),
   };
-}
-
-function resizedBefore(
-  container: ReturnType<typeof chooseContainer>,
-  metadata: Deployment["metadata"],
-): Pick<DeploymentView, "resizedAtMs"> {
-  const atMs = resizedAtMs("problem" in container ? undefined : container.name, metadata);
-  return atMs === undefined ? {} : { resizedAtMs: atMs };
 }
 
 type ContainerView = Pick<
@@ -135,13 +137,11 @@ function containerView(
   const cpuLimitFollows =
     cpuLimit !== undefined && isGuaranteed(container) && isGuaranteedByOwner(container.name, managedFields);
   return {
-    container: { name: container.name },
+    container: named(container.name),
     size,
-    ...(size ? {} : { otherResources: resourcesOf(container) }),
+    otherResources: size ? undefined : resourcesOf(container),
     cpuLimitFollows,
-    ...(cpuLimit === undefined || cpuLimitFollows
-      ? {}
-      : { cpuLimitMillicores: Number(cpuLimit / 1_000_000n) }),
+    cpuLimitMillicores: cpuLimit === undefined || cpuLimitFollows ? undefined : Number(cpuLimit / 1_000_000n),
     otherManagers: otherManagersOf(container.name, managedFields),
   };
 }
@@ -168,11 +168,17 @@ function chooseContainer(
 
 /** Returns the size of a container, if its requests and memory limit are consistent. */
 export function sizeOf(container: Container): Size | undefined {
-  const requests = effectiveRequests(container);
-  const limit = sizeOfQuantities(requests["cpu"], container.resources?.limits?.["memory"]);
-  const request = sizeOfQuantities(requests["cpu"], requests["memory"]);
-  return limit?.memoryGib === request?.memoryGib ? request : undefined;
+  const { cpu, memory } = effectiveRequests(container);
+  return sizeOfResources(cpu, memory, container.resources?.limits?.["memory"]);
 }
+
+// Thousands of pipes share the same few sizes and names.
+const sizeOfResources = memoized((cpu?: string, memory?: string, memoryLimit?: string) => {
+  const limit = sizeOfQuantities(cpu, memoryLimit);
+  const request = sizeOfQuantities(cpu, memory);
+  return limit?.memoryGib === request?.memoryGib ? request : undefined;
+});
+const named = memoized((name: string) => ({ name }));
 
 /**
  * Returns true if the rollout of the current template completed. The reason NewReplicaSetAvailable remains even if a

@@ -1,5 +1,6 @@
 import { CONTROLLER_FIELD_MANAGER } from "../../crd/names.ts";
 import { managedAtMs, managersOf } from "../../kube/managers.ts";
+import { memoized } from "../../kube/memoized.ts";
 import type { Deployment } from "../../kube/objects.ts";
 import { LAST_ROLLOUT_ANNOTATION, SERVICE_LABEL } from "../names.ts";
 import { type LastRollout, parseLastRollout } from "./last-rollout.ts";
@@ -76,9 +77,9 @@ export function isPausedByController({ managedFields }: Metadata): boolean {
   return managers.length === 1 && managers[0] === CONTROLLER_FIELD_MANAGER;
 }
 
-function sizeFields(container: string): string[][] {
-  return SIZE_FIELDS.map((field) => resourcesField(container, field));
-}
+const sizeFields = memoized((container: string): string[][] =>
+  SIZE_FIELDS.map((field) => resourcesField(container, field)),
+);
 
 function resourcesField(container: string, field: readonly string[]): string[] {
   const item = `k:${JSON.stringify({ name: container })}`;

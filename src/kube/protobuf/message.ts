@@ -1,4 +1,5 @@
 import type { PbfReader } from "pbf";
+import { memoized } from "../memoized.ts";
 
 /**
  * Reads the value of a field that the reader has reached. `undefined` leaves the property out.
@@ -51,6 +52,12 @@ function embeddedEnd(reader: PbfReader): number {
 /** A `string` of Go: an empty one is left out, as in JSON with `omitempty`. */
 export function string(number: number): Field<string> {
   return { number, read: (reader) => reader.readString() || undefined };
+}
+
+/** A `string` of Go that has the same few values in thousands of objects, which share it. */
+export function sharedString(number: number): Field<string> {
+  const shared = memoized((text: string) => text);
+  return { number, read: (reader) => shared(reader.readString()) || undefined };
 }
 
 /** An integer of Go: 0 is left out, as in JSON with `omitempty`. */
@@ -164,35 +171,34 @@ const either = new Message<{ readonly type?: number; readonly integer?: number; 
   text: string(3),
 });
 
+/** Maximum number of texts of JSON that are kept with their values. */
+const MAX_TEXTS = 100;
+
 /**
  * A message with one field, which has JSON text in bytes: `FieldsV1`. Thousands of objects have the same few texts, so
- * the parsed values are shared between objects, and must not be changed.
+ * the parsed values are shared between objects, and must not be changed. Texts are compared as bytes: as strings, they
+ * would be most of the garbage of a list.
  */
 export function json<T>(number: number): Field<T> {
-  const parse = memoized((text: string): T => JSON.parse(text));
+  /** The last text of each length. */
+  const known = new Map<number, { readonly bytes: Buffer; readonly value: T }>();
   return {
     number,
     read: (reader) => {
-      const { text } = jsonText.read(reader, embeddedEnd(reader));
-      return text === undefined ? undefined : parse(text);
+      const { bytes } = jsonText.read(reader, embeddedEnd(reader));
+      if (bytes === undefined) return undefined;
+      const last = known.get(bytes.length);
+      if (last?.bytes.equals(bytes)) return last.value;
+      // A copy, which does not keep the rest of the response in memory.
+      const text = Buffer.from(bytes);
+      const value: T = JSON.parse(text.toString());
+      if (known.size >= MAX_TEXTS) known.clear();
+      known.set(text.length, { bytes: text, value });
+      return value;
     },
   };
 }
 
-const jsonText = new Message<{ readonly text?: string }>({ text: string(1) });
-
-/** Maximum number of results that are kept. */
-const MAX_RESULTS = 100;
-
-/** Keeps recent results of a function of few different arguments. */
-function memoized<Argument, Result>(compute: (argument: Argument) => Result): (argument: Argument) => Result {
-  const results = new Map<Argument, Result>();
-  return (argument) => {
-    const known = results.get(argument);
-    if (known !== undefined) return known;
-    const result = compute(argument);
-    if (results.size >= MAX_RESULTS) results.clear();
-    results.set(argument, result);
-    return result;
-  };
-}
+const jsonText = new Message<{ readonly bytes?: Uint8Array }>({
+  bytes: { number: 1, read: (reader) => reader.readBytes() },
+});

@@ -31,6 +31,7 @@ import {
   messages,
   optionalInteger,
   quantityMap,
+  sharedString,
   string,
   stringMap,
   strings,
@@ -46,7 +47,7 @@ type Item<T> = NonNullable<T> extends readonly (infer Each)[] ? Each : never;
 
 const objectMeta = new Message<ObjectMeta>({
   name: string(1),
-  namespace: string(3),
+  namespace: sharedString(3),
   uid: string(5),
   resourceVersion: string(6),
   generation: integer(7),

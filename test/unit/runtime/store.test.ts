@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { compareResourceVersions } from "../../../src/runtime/resource-version.ts";
-import { type Change, Store } from "../../../src/runtime/store.ts";
+import { byKey, type Change, Store } from "../../../src/runtime/store.ts";
 
 interface Thing {
   readonly metadata: {
@@ -27,7 +27,7 @@ function setup() {
 }
 
 function list(store: Store<Thing>, version: number, objects: Thing[], namespace?: string) {
-  store.replace(store.beginList(namespace), objects, String(version));
+  store.replace(store.beginList(namespace), byKey(objects), String(version));
 }
 
 describe("a store", () => {
@@ -112,7 +112,7 @@ describe("a store", () => {
     const inFlight = store.beginList(undefined);
     store.observe(thing("a", 12, { color: "blue" }));
     store.observe(thing("new", 13));
-    store.replace(inFlight, [thing("a", 1)], "11");
+    store.replace(inFlight, byKey([thing("a", 1)]), "11");
     expect(store.get("ns/a")?.color).toBe("blue");
     expect(store.get("ns/new")).toBeDefined();
   });
@@ -140,7 +140,7 @@ describe("a store", () => {
     const { store } = setup();
     const inFlight = store.beginList(undefined);
     store.observe(thing("a", 12));
-    store.replace(inFlight, [], "20");
+    store.replace(inFlight, new Map(), "20");
     expect(store.size).toBe(0);
   });
 
@@ -175,7 +175,7 @@ describe("the detection of an etcd rollback", () => {
     const { store } = setup();
     list(store, 5, [thing("a", 4), thing("b", 4)]);
     store.remove(thing("b", 10));
-    expect(store.isRolledBackBy(store.beginList(undefined), objects, version)).toBe(expected);
+    expect(store.isRolledBackBy(store.beginList(undefined), byKey(objects), version)).toBe(expected);
   });
 
   it("does not report a rollback if our write is newer than the list", () => {
@@ -183,25 +183,25 @@ describe("the detection of an etcd rollback", () => {
     list(store, 5, [thing("a", 4)]);
     const inFlight = store.beginList(undefined);
     store.observe(thing("a", 12));
-    expect(store.isRolledBackBy(inFlight, [thing("a", 4)], "11")).toBe(false);
+    expect(store.isRolledBackBy(inFlight, byKey([thing("a", 4)]), "11")).toBe(false);
   });
 
   it("reports a rollback if the list lacks the object of a write that was made before the list", () => {
     const { store } = setup();
     list(store, 5, []);
     store.observe(thing("a", 12));
-    expect(store.isRolledBackBy(store.beginList(undefined), [], "11")).toBe(true);
-    expect(store.isRolledBackBy(store.beginList("other"), [], "11")).toBe(false);
-    expect(store.isRolledBackBy(store.beginList(undefined), [], "13"), "deleted since").toBe(false);
+    expect(store.isRolledBackBy(store.beginList(undefined), new Map(), "11")).toBe(true);
+    expect(store.isRolledBackBy(store.beginList("other"), new Map(), "11")).toBe(false);
+    expect(store.isRolledBackBy(store.beginList(undefined), new Map(), "13"), "deleted since").toBe(false);
   });
 
   it("is separate for each namespace", () => {
     const { store } = setup();
     list(store, 5, [], "one");
     list(store, 50, [], "two");
-    expect(store.isRolledBackBy(store.beginList("one"), [], "6")).toBe(false);
-    expect(store.isRolledBackBy(store.beginList("two"), [], "6")).toBe(true);
-    expect(store.isRolledBackBy(store.beginList(undefined), [], "6")).toBe(true);
+    expect(store.isRolledBackBy(store.beginList("one"), new Map(), "6")).toBe(false);
+    expect(store.isRolledBackBy(store.beginList("two"), new Map(), "6")).toBe(true);
+    expect(store.isRolledBackBy(store.beginList(undefined), new Map(), "6")).toBe(true);
   });
 });
 

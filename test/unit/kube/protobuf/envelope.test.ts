@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 import type { ConfigMap } from "../../../../src/kube/objects.ts";
 import { decode, isProtobuf, listOf } from "../../../../src/kube/protobuf/envelope.ts";
-import { integerOrString, Message } from "../../../../src/kube/protobuf/message.ts";
+import { integerOrString, json, Message } from "../../../../src/kube/protobuf/message.ts";
 import { configMap } from "../../../../src/kube/protobuf/messages.ts";
 import { watchEvents } from "../../../../src/runtime/watch-stream.ts";
 
@@ -107,6 +107,36 @@ describe("an object in protobuf", () => {
     const of = new Message<{ readonly value: number | string }>({ value: integerOrString(1) });
     const bytes = encoded((writer) => writer.writeBytesField(1, encoded(write)));
     expect(of.read(new PbfReader(bytes))).toEqual({ value });
+  });
+});
+
+describe("a field with JSON in bytes", () => {
+  const of = new Message<{ readonly value: object }>({ value: json<object>(1) });
+  const bytesOf = (text: string) =>
+    Buffer.from(
+      encoded((writer) =>
+        writer.writeBytesField(
+          1,
+          encoded((inner) => inner.writeStringField(1, text)),
+        ),
+      ),
+    );
+  const valueIn = (bytes: Buffer) => of.read(new PbfReader(bytes)).value;
+
+  it("is one value for objects with the same text", () => {
+    expect(valueIn(bytesOf('{"f:a":{}}'))).toBe(valueIn(bytesOf('{"f:a":{}}')));
+  });
+
+  it("is another value for another text of the same length", () => {
+    const values = ['{"f:a":{}}', '{"f:b":{}}', '{"f:a":{}}'].map((text) => valueIn(bytesOf(text)));
+    expect(values).toEqual([{ "f:a": {} }, { "f:b": {} }, { "f:a": {} }]);
+  });
+
+  it("does not depend on the buffer of an earlier response", () => {
+    const bytes = bytesOf('{"f:c":{}}');
+    valueIn(bytes);
+    bytes.set(bytesOf('{"f:d":{}}'));
+    expect(valueIn(bytes)).toEqual({ "f:d": {} });
   });
 });
 
