@@ -28,7 +28,7 @@ const api = defineCommand({
     "Answers HTTP requests with the organizations, services and keys of the records, and writes the size\n" +
     "that a caller asks for into the PipeScaling of the service. Any number of them may run.",
   examples: ["api --kubeconfig ~/.kube/config", "api --host 0.0.0.0 --tls-cert tls.crt --tls-key tls.key"],
-  options: apiSettings,
+  options: apiSettings.shape,
   run: (values) =>
     runProcess("api", values.logLevel, async (log, signal) => {
       const settings = toApiSettings(values);
@@ -48,7 +48,7 @@ const controller = defineCommand({
     "controller --pipe-namespaces acme-pipes,globex-pipes --rollout-timeout 30m",
     "controller --tiers-file new-tiers.yaml --dry-run",
   ],
-  options: controllerSettings,
+  options: controllerSettings.shape,
   run: (values, io) => {
     if (values.dryRun) return printDryRun(values, io);
     return runProcess("controller", values.logLevel, async (log, signal) => {

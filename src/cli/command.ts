@@ -1,13 +1,13 @@
-import { Argument, type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
 import * as z from "zod";
 import {
+  argumentTerm,
   type DeclaredOption,
   declaredOptions,
   hyphenated,
   readOptions,
   withoutUnit,
 } from "../settings/option.ts";
-import { type DeclaredArgument, declaredArguments } from "./argument.ts";
 import { EXIT_DONE } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
 
@@ -20,27 +20,25 @@ export interface CommandText {
   readonly examples: readonly string[];
 }
 
+/** By their keys; each is declared by option() or argument(). */
+export type Options = Readonly<Record<string, z.ZodType>>;
+
+export type Values<O extends Options> = { readonly [Key in keyof O]: z.output<O[Key]> };
+
 /** @template Context what `run` gets before the values, such as a connection */
-export interface CommandSpec<S extends z.ZodObject, A extends z.ZodObject, Context extends unknown[] = []>
-  extends CommandText {
-  /** Each declared by argument(), in the order of the command line. */
-  readonly arguments?: A;
-  /** Each declared by option(). */
-  readonly options: S;
+export interface CommandSpec<O extends Options, Context extends unknown[] = []> extends CommandText {
+  /** The arguments, in the order of the command line, and the options. */
+  readonly options: O;
   /** Throws UsageError for values that do not fit together. It is called before `run`. */
-  check?(values: z.output<S> & z.output<A>): void;
+  check?(values: Values<O>): void;
   /** @returns the exit code, where that is not 0 (exit-codes.ts) */
   // biome-ignore lint/suspicious/noConfusingVoidType: most commands return nothing, which is 0
-  run(...args: [...Context, values: z.output<S> & z.output<A>, io: Io]): Promise<number | void>;
+  run(...args: [...Context, values: Values<O>, io: Io]): Promise<number | void>;
 }
 
 /** A command, and all that is declared about it: its help, its completion and its reference come from here. */
-export interface CommandDefinition {
-  readonly name: string;
-  readonly summary: string;
-  readonly details: string | undefined;
-  readonly examples: readonly string[];
-  readonly arguments: readonly DeclaredArgument[];
+export interface CommandDefinition extends CommandText {
+  readonly arguments: readonly DeclaredOption[];
   readonly options: readonly DeclaredOption[];
   /** Under which heading the help has it; the same for a group. */
   readonly section?: string;
@@ -80,30 +78,24 @@ export function allCommands(
 
 export const PROGRAM = "pipe-scaling";
 
-/** For commands without arguments. */
-export const NONE = z.object({});
-
-export function defineCommand<S extends z.ZodObject, A extends z.ZodObject = typeof NONE>(
-  spec: CommandSpec<S, A>,
-): CommandDefinition;
-export function defineCommand(spec: CommandSpec<z.ZodObject, z.ZodObject>): CommandDefinition {
-  const args = declaredArguments(spec.arguments ?? NONE);
-  const options = declaredOptions(spec.options);
-  const schema = z.object({ ...spec.arguments?.shape, ...spec.options.shape });
-  const { name, summary, details, examples } = spec;
+export function defineCommand<O extends Options>(spec: CommandSpec<O>): CommandDefinition;
+export function defineCommand(spec: CommandSpec<Options>): CommandDefinition {
+  const { name, summary, examples } = spec;
+  const schema = z.object(spec.options);
+  const declared = declaredOptions(schema);
+  const args = declared.filter(({ argument }) => argument);
+  const options = declared.filter(({ argument }) => !argument);
   return {
-    ...{ name, summary, details, examples, arguments: args, options },
+    ...spec,
+    arguments: args,
+    options,
     addTo(parent, io, ended) {
       const command = parent.command(name).summary(summary).description(describe(spec));
       command.showHelpAfterError(`See ${fullName(command)} --help.`);
+      command.usage(["[options]", ...args.map(argumentTerm)].join(" "));
       // Optional for commander, so that our own error reports a missing argument.
-      for (const { key, description } of args) {
-        command.addArgument(new Argument(`[${hyphenated(key)}]`, description));
-      }
-      command.usage(["[options]", ...args.map(({ term }) => term)].join(" "));
-      for (const declared of options) {
-        if (declared.flag !== undefined) command.addOption(commanderOption(declared, declared.flag));
-      }
+      for (const { key, description } of args) command.argument(`[${hyphenated(key)}]`, description);
+      for (const each of options) addOption(command, each);
       return command
         .addHelpText("after", variables(options) + examplesText(examples))
         .action(async (...given: unknown[]) => {
@@ -124,7 +116,7 @@ export function capitalized(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-function describe({ summary, details }: CommandSpec<z.ZodObject, z.ZodObject>): string {
+function describe({ summary, details }: CommandText): string {
   const sentence = `${capitalized(summary)}.`;
   return details === undefined ? sentence : `${sentence}\n\n${details}`;
 }
@@ -144,10 +136,11 @@ function examplesText(lines: readonly string[]): string {
 }
 
 /** Commander only finds the flags; what they mean is read from the declaration (option.ts). */
-function commanderOption(declared: DeclaredOption, flag: string): Option {
-  const { placeholder, list } = declared;
+function addOption(command: Command, declared: DeclaredOption): void {
+  const { flag, placeholder, list } = declared;
+  if (flag === undefined) return;
   const flags = placeholder === undefined ? flag : `${flag} <${placeholder}>`;
-  return new Option(flags, helpText(declared)).argParser((value, previous: string | undefined) => {
+  command.option(flags, helpText(declared), (value: string, previous: string | undefined) => {
     if (previous === undefined) return value;
     if (list) return `${previous},${value}`;
     throw new InvalidArgumentError("It is there twice.");

@@ -72,9 +72,9 @@ export function printOne(
  * For programs: undefined is left out, dates are texts in UTC. Control characters in texts of others are escaped,
  * because people look at this output, too.
  */
-export function printData(io: Io, output: Exclude<Format, "table">, value: unknown): void {
+export function printData({ out }: Pick<Io, "out">, output: Exclude<Format, "table">, value: unknown): void {
   const json = JSON.stringify(value, undefined, 2);
-  io.out(output === "json" ? `${escaped(json, inJson)}\n` : yamlOf(JSON.parse(json)));
+  out(output === "json" ? `${escaped(json, inJson)}\n` : yamlOf(JSON.parse(json)));
 }
 
 function yamlOf(value: unknown): string {

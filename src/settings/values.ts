@@ -92,7 +92,8 @@ export function oneOf<const T extends string>(...choices: readonly [T, ...T[]]):
   return withFacts(schema, { choices, inChart: z.enum(choices) });
 }
 
-function alternatives(values: readonly string[]): string {
+/** Formats a choice for people: `a, b or c`. */
+export function alternatives(values: readonly string[]): string {
   return [values.slice(0, -1).join(", "), values.at(-1)].filter(Boolean).join(" or ");
 }
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { COMMANDS } from "../../src/all-commands.ts";
 import { allCommands } from "../../src/cli/command.ts";
 import { runProgram } from "../../src/cli/program.ts";
+import { argumentTerm } from "../../src/settings/option.ts";
 import { fakeIo } from "../support/fakes/fake-io.ts";
 
 /** Every command with its words. */
@@ -39,7 +40,7 @@ describe("the program", () => {
     async ({ words, command }) => {
       const text = await help(...words.split(" "));
       expect(text).toContain(`Usage: pipe-scaling ${words}`);
-      for (const { term } of command.arguments) expect(text.split("\n")[0]).toContain(term);
+      for (const each of command.arguments) expect(text.split("\n")[0]).toContain(argumentTerm(each));
       for (const { flag, variable } of command.options) expect(text).toContain(flag ?? variable);
       expect(command.examples.length).toBeGreaterThan(0);
       for (const example of command.examples) expect(`${example} `).toMatch(new RegExp(`^${words} `));

@@ -1,8 +1,7 @@
 import { COMMANDS } from "../../../src/all-commands.ts";
-import type { DeclaredArgument } from "../../../src/cli/argument.ts";
 import { allCommands, type CommandDefinition, type CommandNode, PROGRAM } from "../../../src/cli/command.ts";
 import { EXIT_CODES } from "../../../src/cli/exit-codes.ts";
-import type { DeclaredOption } from "../../../src/settings/option.ts";
+import { argumentTerm, type DeclaredOption } from "../../../src/settings/option.ts";
 import { block, code, linkTo, sections, sentence, table } from "./markdown.ts";
 
 const OTHERS = "Others:";
@@ -56,7 +55,7 @@ function overview(heading: string, commands: readonly Named[]): string {
 
 function describe({ words, command }: Named): string {
   const { summary, details = "", arguments: args, options, examples } = command;
-  const usage = [PROGRAM, words, "[options]", ...args.map(({ term }) => term)].join(" ");
+  const usage = [PROGRAM, words, "[options]", ...args.map(argumentTerm)].join(" ");
   return sections(
     `### ${words}`,
     sentence(summary),
@@ -71,8 +70,9 @@ function describe({ words, command }: Named): string {
   );
 }
 
-function argumentRow({ term, description, choices }: DeclaredArgument): string[] {
-  return [code(term), sentence(description) + oneOf(choices, description)];
+function argumentRow(argument: DeclaredOption): string[] {
+  const { description, choices } = argument;
+  return [code(argumentTerm(argument)), sentence(description) + oneOf(choices, description)];
 }
 
 function optionRow({

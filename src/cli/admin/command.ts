@@ -1,19 +1,16 @@
-import * as z from "zod";
 import { KubeClient } from "../../kube/client.ts";
 import { clusterSettings } from "../../settings/cluster.ts";
-import { type CommandDefinition, type CommandSpec, defineCommand, type NONE } from "../command.ts";
+import { type CommandDefinition, type CommandSpec, defineCommand, type Options } from "../command.ts";
 import { Records } from "./records.ts";
 
-type RecordsCommand<S extends z.ZodObject, A extends z.ZodObject> = CommandSpec<S, A, [records: Records]>;
-
 /** Declares a command on the records. It also has the options for the cluster and the namespace of the records. */
-export function recordsCommand<S extends z.ZodObject, A extends z.ZodObject = typeof NONE>(
-  spec: RecordsCommand<S, A>,
+export function recordsCommand<O extends Options>(
+  spec: CommandSpec<O, [records: Records]>,
 ): CommandDefinition;
-export function recordsCommand(spec: RecordsCommand<z.ZodObject, z.ZodObject>): CommandDefinition {
-  return defineCommand({
+export function recordsCommand(spec: CommandSpec<Options, [records: Records]>): CommandDefinition {
+  return defineCommand<Options & typeof clusterSettings>({
     ...spec,
-    options: z.object({ ...spec.options.shape, ...clusterSettings }),
+    options: { ...spec.options, ...clusterSettings },
     async run(values, io) {
       const { kubeconfig, namespace } = values;
       // Loads the client library, which weighs more than all the rest: not for --help.

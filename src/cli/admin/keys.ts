@@ -1,82 +1,177 @@
-import * as z from "zod";
+import { randomUUID } from "node:crypto";
 import type { ConfigMap } from "../../kube/objects.ts";
 import { CONFIG_MAPS, SECRETS } from "../../kube/paths.ts";
-import type { ApiKey } from "../../records/api-key.ts";
+import { type ApiKey, apiKeySecret, newCredentials } from "../../records/api-key.ts";
 import { keyUsageConfigMapName, parseKeyUsage } from "../../records/key-usage.ts";
+import { ORGANIZATION_LABEL } from "../../records/labels.ts";
+import { instant } from "../../records/parse.ts";
 import { option } from "../../settings/option.ts";
-import { outputOption, yesOption } from "../common-options.ts";
+import { addressOrCidr, listOf, nonEmptyText, written } from "../../settings/values.ts";
+import type { CommandGroup } from "../command.ts";
 import { confirm } from "../confirm.ts";
+import { CliError } from "../failure.ts";
+import { orWord, outputOption, requireChange, roles, yesOption } from "../options.ts";
 import { printList, printOne } from "../output.ts";
-import { uuid } from "../values.ts";
 import { recordsCommand } from "./command.ts";
-import {
-  base64,
-  changeRecord,
-  KEYS,
-  keyArgument,
-  listRecords,
-  type NamedKey,
-  requireObject,
-  requireRecord,
-} from "./kinds.ts";
-import { organizationOption } from "./options.ts";
-import { deleteUnlessChanged } from "./retry.ts";
+import { rotate } from "./key-rotate.ts";
+import { KEYS, type NamedKey, ORGANIZATIONS } from "./kinds.ts";
+import { keyOptions, newNameOption, organizationOption } from "./options.ts";
+import { deleteUnlessChanged, withKnownOutcome } from "./retry.ts";
 
-/** A cluster may have very many keys, and the id is in none of their names. */
-export const ofOrganization = {
-  organization: option(uuid.optional(), {
-    placeholder: "uuid",
-    description: "look only among the keys of this organization, which is faster",
-  }),
-};
+/** docs/reference/contract.md#limits */
+const MAX_KEYS = 100;
+
+/** In any offset. */
+const expiry = written("it must be a date and time to come, such as 2030-01-31T12:00:00Z", (text) => {
+  const { data } = instant.safeParse(text);
+  return data && data.getTime() > Date.now() ? data : undefined;
+});
+
+/** The format of the record. */
+function accessList(sources: readonly string[]): ApiKey["ipAccessList"] {
+  return sources.map((source) => ({ description: "", source }));
+}
+
+const create = recordsCommand({
+  name: "create",
+  summary: "create an API key of an organization",
+  details:
+    "Prints the key id and the key secret, which are the user name and the password of HTTP Basic.\n" +
+    "They are shown this once: the cluster keeps only hashes of them.",
+  examples: [
+    "admin key create --organization <uuid> --name ci --role admin",
+    "admin key create --organization <uuid> --name dashboards --role developer --allow-from 10.0.0.0/8 --output json",
+  ],
+  options: {
+    ...organizationOption,
+    name: option(nonEmptyText, { placeholder: "text", description: "name of the key" }),
+    role: option(roles, {
+      placeholder: "role",
+      description: "admin may do everything, developer may read",
+      list: true,
+    }),
+    expireAt: option(expiry.optional(), {
+      placeholder: "time",
+      description: "end of its validity, such as 2030-01-31T12:00:00Z; without it never",
+    }),
+    allowFrom: option(listOf(addressOrCidr).optional(), {
+      placeholder: "cidr",
+      description: "addresses that may use the key; without it all",
+      list: true,
+    }),
+    ...outputOption,
+  },
+  async run(records, { organization, name, role, expireAt, allowFrom = [], output }, io) {
+    const shown = {
+      id: randomUUID(),
+      ...{ organizationId: organization, name, roles: [...new Set(role)], createdAt: new Date(), expireAt },
+    };
+    const credentials = newCredentials();
+    await ORGANIZATIONS.require(records, organization);
+    const { length } = await records.list(SECRETS, "api-key", organization);
+    if (length >= MAX_KEYS) {
+      throw new CliError(
+        `Organization ${organization} has ${length} API keys, and ${MAX_KEYS} is the most: delete one first (admin key list --organization ${organization}, admin key delete <key>).`,
+      );
+    }
+    const secret = apiKeySecret({ ...shown, ipAccessList: accessList(allowFrom) }, credentials);
+    await withKnownOutcome(
+      KEYS.create(records, shown.id, secret),
+      `It is not known whether the key was created, and its secret is lost: if admin key list --organization ${organization} lists the id ${shown.id}, delete that key`,
+    );
+    printOne(io, output, { ...credentials, ...shown, allowFrom });
+    if (output === "table") io.err("Keep the key secret now: it is not shown again.\n");
+  },
+});
 
 /** The properties of a key that are shown. The key id and the secrets are not stored. */
-export function shownKey(key: NamedKey) {
-  const { id, organizationId, name, keySuffix, state, roles, createdAt, expireAt, ipAccessList } = key;
-  const allowFrom = ipAccessList.map(({ source }) => source);
+function shownKey(key: NamedKey) {
+  const { id, organizationId, name, keySuffix, state, roles, createdAt, expireAt, secretName } = key;
+  const allowFrom = key.ipAccessList.map(({ source }) => source);
   const secrets = key.secretHashes.length;
   return {
     ...{ id, organizationId, name, keySuffix, state, roles, createdAt, expireAt },
-    ...{ allowFrom, secrets, secretName: key.secretName },
+    ...{ allowFrom, secrets, secretName },
   };
 }
 
-export const listKeys = recordsCommand({
+const list = recordsCommand({
   name: "list",
   summary: "list the API keys of an organization",
   details: "Key ids and secrets are not stored, so they are not shown.",
   examples: ["admin key list --organization <uuid>"],
-  options: z.object({ ...organizationOption, ...outputOption }),
+  options: { ...organizationOption, ...outputOption },
   async run(records, { organization, output }, io) {
-    const keys = await listRecords(records, io, KEYS, organization);
+    const keys = await KEYS.list(records, io, organization);
     const columns = ["id", "name", "keySuffix", "state", "roles", "createdAt", "expireAt", "secretName"];
     printList(io, output, columns, keys.map(shownKey));
   },
 });
 
-export const showKey = recordsCommand({
+const show = recordsCommand({
   name: "show",
   summary: "show an API key, and when it was last used",
   details:
     "It has two secrets while it is rotated. The time of the last use is precise to a minute, and comes a\n" +
     "little later.",
   examples: ["admin key show <uuid>", "admin key show <uuid> --output yaml"],
-  arguments: z.object(keyArgument),
-  options: z.object({ ...ofOrganization, ...outputOption }),
+  options: { ...keyOptions, ...outputOption },
   async run(records, { key: id, organization, output }, io) {
-    const { record } = await requireRecord(records, KEYS, id, organization);
-    const usage = await records.get<ConfigMap>(CONFIG_MAPS, keyUsageConfigMapName(record.organizationId));
+    const key = await KEYS.require(records, id, organization);
+    const usage = await records.get<ConfigMap>(CONFIG_MAPS, keyUsageConfigMapName(key.organizationId));
     const used = parseKeyUsage(usage?.data).get(id);
-    printOne(io, output, { ...shownKey(record), usedAt: used?.ok ? used.value : undefined });
+    printOne(io, output, { ...shownKey(key), usedAt: used?.ok ? used.value : undefined });
   },
 });
 
-export const disableKey = stateCommand("disable", "disabled", {
+const changes = {
+  ...newNameOption,
+  role: option(roles.optional(), {
+    placeholder: "role",
+    description: "its new roles, in place of all that it has",
+    list: true,
+    flagOnly: true,
+  }),
+  expireAt: option(orWord("never", expiry).optional(), {
+    placeholder: "time",
+    description: "new end of its validity, such as 2030-01-31T12:00:00Z, or never",
+    flagOnly: true,
+  }),
+  allowFrom: option(orWord("all", listOf(addressOrCidr)).optional(), {
+    placeholder: "cidr",
+    description: "addresses that may use it, in place of those that it has, or all",
+    list: true,
+    flagOnly: true,
+  }),
+};
+
+const update = recordsCommand({
+  name: "update",
+  summary: "change the name, roles, expiry or addresses of an API key",
+  details: "Values that are not given are kept. admin key rotate changes the secret.",
+  examples: [
+    "admin key update <uuid> --expire-at 2030-01-31T12:00:00Z",
+    "admin key update <uuid> --allow-from 10.0.0.0/8 --allow-from 192.0.2.7",
+  ],
+  options: { ...keyOptions, ...changes, ...outputOption },
+  check: (values) => requireChange(changes, values),
+  async run(records, { key: id, organization, output, name, role, expireAt, allowFrom }, io) {
+    const change = {
+      name,
+      roles: role && JSON.stringify([...new Set(role)]),
+      expireAt: expireAt === "never" ? null : expireAt?.toISOString(),
+      ipAccessList: allowFrom === "all" ? null : allowFrom && JSON.stringify(accessList(allowFrom)),
+    };
+    printOne(io, output, shownKey(await KEYS.change(records, id, () => change, organization)));
+  },
+});
+
+const disable = stateCommand("disable", "disabled", {
   summary: "disable an API key until it is enabled again",
   details: "Every replica of the API rejects it within a second.",
 });
 
-export const enableKey = stateCommand("enable", "enabled", { summary: "enable an API key again" });
+const enable = stateCommand("enable", "enabled", { summary: "enable an API key again" });
 
 function stateCommand(
   name: string,
@@ -87,35 +182,36 @@ function stateCommand(
     name,
     ...texts,
     examples: [`admin key ${name} <uuid>`],
-    arguments: z.object(keyArgument),
-    options: z.object(ofOrganization),
+    options: keyOptions,
     async run(records, { key: id, organization }, io) {
       let already = "";
-      const { record } = await changeRecord(records, KEYS, { id, organization }, (before) => {
+      const decide = (before: ApiKey) => {
         already = before.state === state ? " already" : "";
-        return { state: base64(state) };
-      });
-      io.err(`API key ${record.name} (${id}) is ${state}${already}.\n`);
+        return { state };
+      };
+      const key = await KEYS.change(records, id, decide, organization);
+      io.err(`API key ${key.name} (${id}) is ${state}${already}.\n`);
     },
   });
 }
 
-export const deleteKey = recordsCommand({
+const remove = recordsCommand({
   name: "delete",
   summary: "delete an API key for good",
   details: "Every replica of the API rejects it within a second.",
   examples: ["admin key delete <uuid>", "admin key delete <uuid> --yes"],
-  arguments: z.object(keyArgument),
-  options: z.object({ ...ofOrganization, ...yesOption }),
+  options: { ...keyOptions, ...yesOption },
   async run(records, { key: id, organization, yes }, io) {
-    const secret = await requireObject(records, KEYS, id, organization);
-    const key = KEYS.parse(secret);
-    // A malformed record can be deleted, too.
-    const what = key.ok
-      ? `${key.value.name} (${id}) of organization ${key.value.organizationId}`
-      : `${id}, whose record is malformed`;
-    await confirm(io, yes, `Delete API key ${what}?`);
+    const secret = await KEYS.requireObject(records, id, organization);
+    const owner = secret.metadata.labels?.[ORGANIZATION_LABEL];
+    await confirm(io, yes, `Delete ${KEYS.describe(secret, id)} of organization ${owner}?`);
     await deleteUnlessChanged(`API key ${id}`, () => records.delete(SECRETS, secret));
     io.err(`API key ${id} is deleted.\n`);
   },
 });
+
+export const key: CommandGroup = {
+  name: "key",
+  summary: "manage API keys, and rotate their secrets",
+  commands: [create, list, show, update, rotate, disable, enable, remove],
+};

@@ -3,62 +3,77 @@ import type { ConfigMap } from "../../kube/objects.ts";
 import { CONFIG_MAPS } from "../../kube/paths.ts";
 import {
   formatMember,
+  type Member,
   memberKey,
   membersConfigMap,
   membersConfigMapName,
   parseMembers,
 } from "../../records/members.ts";
 import { option } from "../../settings/option.ts";
-import { nonEmptyText } from "../../settings/values.ts";
-import { argument } from "../argument.ts";
-import { outputOption, role, yesOption } from "../common-options.ts";
+import { nonEmptyText, written } from "../../settings/values.ts";
+import type { CommandGroup } from "../command.ts";
 import { confirm } from "../confirm.ts";
 import { CliError } from "../failure.ts";
+import type { Io } from "../io.ts";
+import { argument, outputOption, role, yesOption } from "../options.ts";
 import { printList, printOne } from "../output.ts";
-import { emailAddress } from "../values.ts";
 import { recordsCommand } from "./command.ts";
-import { membersOf, ORGANIZATIONS, requireRecord } from "./kinds.ts";
+import { ORGANIZATIONS } from "./kinds.ts";
 import { organizationOption } from "./options.ts";
 import type { Records } from "./records.ts";
 import { retryOnConflict } from "./retry.ts";
 
-export const listMembers = recordsCommand({
+export const MEMBER_COLUMNS = ["userId", "name", "email", "role", "joinedAt"];
+
+const list = recordsCommand({
   name: "list",
   summary: "list the members of an organization",
   examples: [
     "admin member list --organization <uuid>",
     "admin member list --organization <uuid> --output json",
   ],
-  options: z.object({ ...organizationOption, ...outputOption }),
+  options: { ...organizationOption, ...outputOption },
   async run(records, { organization, output }, io) {
-    await requireRecord(records, ORGANIZATIONS, organization);
-    const members = membersOf(io, await getMembers(records, organization));
-    printList(io, output, ["userId", "name", "email", "role", "joinedAt"], members);
+    await ORGANIZATIONS.require(records, organization);
+    printList(io, output, MEMBER_COLUMNS, await membersOf(records, io, organization));
   },
 });
+
+/** Prints a line on standard error for each malformed entry, and returns the members of the others. */
+export async function membersOf(records: Records, io: Io, organizationId: string): Promise<Member[]> {
+  const object = await getMembers(records, organizationId);
+  return [...parseMembers(object?.data).values()].flatMap((parsed) => {
+    if (parsed.ok) return [parsed.value];
+    io.err(`An entry of ${object?.metadata.name} is malformed and was skipped: ${parsed.problem}.\n`);
+    return [];
+  });
+}
 
 function getMembers(records: Records, organizationId: string): Promise<ConfigMap | undefined> {
   return records.get<ConfigMap>(CONFIG_MAPS, membersConfigMapName(organizationId));
 }
 
-export const addMember = recordsCommand({
+const emailAddress = written("it must be an e-mail address", (text) => z.email().safeParse(text).data);
+
+const add = recordsCommand({
   name: "add",
   summary: "add a member to an organization",
   examples: [
     "admin member add --organization <uuid> --user-id u-1 --name 'Ada Lovelace' --email ada@example.com --role admin",
   ],
-  options: z.object({
+  options: {
     ...organizationOption,
     userId: option(nonEmptyText, { placeholder: "text", description: "id of the user" }),
     name: option(nonEmptyText, { placeholder: "text", description: "name of the user" }),
     email: option(emailAddress, { placeholder: "address", description: "e-mail address of the user" }),
     role: option(role, { placeholder: "role", description: "admin or developer" }),
     ...outputOption,
-  }),
-  async run(records, { organization, userId, name, email, role, output }, io) {
-    const member = { userId, name, email, role, joinedAt: new Date() };
+  },
+  async run(records, { organization, output, ...given }, io) {
+    const { userId } = given;
+    const member = { ...given, joinedAt: new Date() };
     const key = memberKey(userId);
-    await requireRecord(records, ORGANIZATIONS, organization);
+    await ORGANIZATIONS.require(records, organization);
     await retryOnConflict(`The list of members of organization ${organization}`, async () => {
       const object = await getMembers(records, organization);
       if (!object) return await records.create(CONFIG_MAPS, membersConfigMap(organization, [member]));
@@ -73,15 +88,14 @@ export const addMember = recordsCommand({
   },
 });
 
-export const removeMember = recordsCommand({
+const remove = recordsCommand({
   name: "remove",
   summary: "remove a member from an organization",
   details: "The last admin cannot be removed. API keys belong to the organization, and go on to work.",
   examples: ["admin member remove u-1 --organization <uuid>"],
-  arguments: z.object({ userId: argument(nonEmptyText, { description: "id of the user" }) }),
-  options: z.object({ ...organizationOption, ...yesOption }),
+  options: { userId: argument(nonEmptyText, "id of the user"), ...organizationOption, ...yesOption },
   async run(records, { organization, userId, yes }, io) {
-    const { name } = (await requireRecord(records, ORGANIZATIONS, organization)).record;
+    const { name } = await ORGANIZATIONS.require(records, organization);
     await requireRemovable(records, organization, userId);
     await confirm(io, yes, `Remove user ${userId} from organization ${name} (${organization})?`);
     await retryOnConflict(`The list of members of organization ${organization}`, async () => {
@@ -118,3 +132,9 @@ async function requireRemovable(records: Records, organization: string, userId: 
   }
   return object;
 }
+
+export const member: CommandGroup = {
+  name: "member",
+  summary: "manage the members of an organization",
+  commands: [add, list, remove],
+};

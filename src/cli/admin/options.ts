@@ -1,11 +1,21 @@
 import { type RolloutWindow, windowAt } from "../../domain/rollout-window.ts";
 import { formatRolloutWindow, rolloutWindowValue, writtenWindow } from "../../records/rollout-window.ts";
-import { option, UsageError } from "../../settings/option.ts";
-import { readTiers } from "../../settings/tiers.ts";
+import { option } from "../../settings/option.ts";
 import { nonEmptyText } from "../../settings/values.ts";
+import { argument, orWord, uuid } from "../options.ts";
 import type { Row } from "../output.ts";
-import { orWord, uuid } from "../values.ts";
-import type { DataChange } from "./records.ts";
+
+export const organizationArgument = { organization: argument(uuid, "id of the organization") };
+export const serviceArgument = { service: argument(uuid, "id of the service") };
+
+/** One API key. A cluster may have very many keys, and the id is in none of their names. */
+export const keyOptions = {
+  key: argument(uuid, "id of the API key, as admin key list shows it"),
+  organization: option(uuid.optional(), {
+    placeholder: "uuid",
+    description: "look only among the keys of this organization, which is faster",
+  }),
+};
 
 export const organizationOption = {
   organization: option(uuid, { placeholder: "uuid", description: "id of the organization" }),
@@ -19,56 +29,32 @@ export const newNameOption = {
   name: option(nonEmptyText.optional(), { placeholder: "text", description: "its new name", flagOnly: true }),
 };
 
-/** @throws UsageError with the tiers that there are */
-export function checkTier(tier: string, tiersFile: string | undefined): void {
-  const tiers = readTiers(tiersFile);
-  if (tiers.has(tier)) return;
-  throw new UsageError(
-    `--tier (or PIPE_SCALING_TIER) is ${JSON.stringify(tier)}, but it must be one of the tiers: ${[...tiers.keys()].join(", ")}.`,
-  );
-}
-
-/** @throws UsageError if an update changes nothing */
-export function requireChange(changes: readonly unknown[], flags: string): void {
-  if (changes.every((change) => change === undefined)) {
-    throw new UsageError(`There is nothing to change: give ${flags}.`);
-  }
-}
+const WINDOW = "window in which rollouts may restart pods: a YAML map of schedule, duration and timeZone";
 
 /** For the commands that create a record. */
-export const rolloutWindowOption = {
-  rolloutWindow: option(rolloutWindowValue.optional(), {
-    placeholder: "map",
-    description: "window in which rollouts may restart pods: a YAML map of schedule, duration and timeZone",
-  }),
+export const windowOption = {
+  rolloutWindow: option(rolloutWindowValue.optional(), { placeholder: "map", description: WINDOW }),
 };
 
 /** For the commands that change a record. */
-export const newRolloutWindowOption = {
+export const newWindowOption = {
   rolloutWindow: option(orWord("none", rolloutWindowValue).optional(), {
     placeholder: "map",
-    description:
-      "window in which rollouts may restart pods: a YAML map of schedule, duration and timeZone; none removes the window",
+    description: `${WINDOW}; none removes the window`,
     flagOnly: true,
   }),
 };
 
-export function rolloutWindowChange(window: RolloutWindow | "none" | undefined): DataChange {
-  if (window === undefined) return {};
-  return { rolloutWindow: window === "none" ? null : formatRolloutWindow(window) };
+/** The change of a record; `undefined` keeps its window. */
+export function windowChange(window: RolloutWindow | "none" | undefined): string | null | undefined {
+  return window === "none" ? null : window && formatRolloutWindow(window);
 }
 
-/** The window as it is printed. */
-export function rolloutWindowRow(window: RolloutWindow | undefined): Row {
-  return window ? { rolloutWindow: writtenWindow(window) } : {};
-}
-
-/** The window and its current state. */
-export function rolloutWindowStateRow(window: RolloutWindow | undefined): Row {
+/** The window and its current state, as they are printed. */
+export function windowRow(window: RolloutWindow | undefined): Row {
   if (!window) return { rolloutWindow: undefined };
   const state = windowAt(window, Date.now());
-  const rolloutWindowState = state.open
-    ? `open until ${new Date(state.untilMs).toISOString()}`
-    : `closed until ${new Date(state.opensAtMs).toISOString()}`;
-  return { ...rolloutWindowRow(window), rolloutWindowState };
+  const until = new Date(state.open ? state.untilMs : state.opensAtMs).toISOString();
+  const rolloutWindowState = `${state.open ? "open" : "closed"} until ${until}`;
+  return { rolloutWindow: writtenWindow(window), rolloutWindowState };
 }

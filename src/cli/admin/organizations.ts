@@ -1,55 +1,55 @@
 import { randomUUID } from "node:crypto";
-import * as z from "zod";
 import type { ConfigMap, Secret } from "../../kube/objects.ts";
 import { CONFIG_MAPS, SECRETS } from "../../kube/paths.ts";
-import { membersConfigMapName } from "../../records/members.ts";
+import type { RecordKind } from "../../records/labels.ts";
 import { type Organization, organizationConfigMap } from "../../records/organization.ts";
-import { option } from "../../settings/option.ts";
+import { writtenWindow } from "../../records/rollout-window.ts";
+import { option, UsageError } from "../../settings/option.ts";
 import { readTiers, tiersFileSetting } from "../../settings/tiers.ts";
 import { nonEmptyText } from "../../settings/values.ts";
-import { outputOption, switchOption } from "../common-options.ts";
+import type { CommandGroup } from "../command.ts";
+import { confirm } from "../confirm.ts";
+import { CliError } from "../failure.ts";
+import { outputOption, requireChange, switchOption, yesOption } from "../options.ts";
 import { printList, printOne, type Row } from "../output.ts";
 import { recordsCommand } from "./command.ts";
+import { ORGANIZATIONS, SERVICES } from "./kinds.ts";
+import { MEMBER_COLUMNS, membersOf } from "./members.ts";
 import {
-  changeRecord,
-  createRecord,
-  listRecords,
-  membersOf,
-  ORGANIZATIONS,
-  organizationArgument,
-  requireRecord,
-  SERVICES,
-} from "./kinds.ts";
-import {
-  checkTier,
   idOption,
   newNameOption,
-  newRolloutWindowOption,
-  requireChange,
-  rolloutWindowChange,
-  rolloutWindowOption,
-  rolloutWindowRow,
-  rolloutWindowStateRow,
+  newWindowOption,
+  organizationArgument,
+  windowChange,
+  windowOption,
+  windowRow,
 } from "./options.ts";
+import type { Records } from "./records.ts";
+import { deleteUnlessChanged } from "./retry.ts";
 
-function rowOf({
-  id,
-  name,
-  tier,
-  createdAt,
-  rolloutWindow,
-}: Omit<Organization, "byocConfig" | "privateEndpoints">): Row {
-  return { id, name, tier, createdAt, ...rolloutWindowRow(rolloutWindow) };
+type Shown = Omit<Organization, "byocConfig" | "privateEndpoints">;
+
+function rowOf({ id, name, tier, createdAt, rolloutWindow: window }: Shown): Row {
+  return { id, name, tier, createdAt, rolloutWindow: window && writtenWindow(window) };
 }
 
-export const createOrganization = recordsCommand({
+/** @throws UsageError with the tiers that there are */
+function checkTier(tier: string, tiersFile: string | undefined): void {
+  const tiers = readTiers(tiersFile);
+  if (tiers.has(tier)) return;
+  throw new UsageError(
+    `--tier (or PIPE_SCALING_TIER) is ${JSON.stringify(tier)}, but it must be one of the tiers: ${[...tiers.keys()].join(", ")}.`,
+  );
+}
+
+const create = recordsCommand({
   name: "create",
   summary: "create an organization",
   examples: [
     "admin organization create --name 'Acme Corp' --tier basic",
     "admin organization create --name 'Acme Corp' --tier basic --create-namespace --output json",
   ],
-  options: z.object({
+  options: {
     name: option(nonEmptyText, { placeholder: "text", description: "name of the organization" }),
     tier: option(nonEmptyText, {
       placeholder: "name",
@@ -57,42 +57,41 @@ export const createOrganization = recordsCommand({
     }),
     ...idOption,
     createNamespace: switchOption("create the namespace of the records, too, if it does not exist"),
-    ...rolloutWindowOption,
+    ...windowOption,
     ...tiersFileSetting,
     ...outputOption,
-  }),
+  },
   check: ({ tier, tiersFile }) => checkTier(tier, tiersFile),
   async run(records, { name, tier, id = randomUUID(), createNamespace, rolloutWindow, output }, io) {
     const organization = { id, name, tier, createdAt: new Date(), rolloutWindow };
     if (createNamespace) await records.createNamespace();
-    await createRecord(records, ORGANIZATIONS, id, organizationConfigMap(organization));
+    await ORGANIZATIONS.create(records, id, organizationConfigMap(organization));
     printOne(io, output, rowOf(organization));
   },
 });
 
-export const listOrganizations = recordsCommand({
+const list = recordsCommand({
   name: "list",
   summary: "list the organizations",
   examples: ["admin organization list", "admin organization list --output json"],
-  options: z.object(outputOption),
+  options: outputOption,
   async run(records, { output }, io) {
-    const organizations = await listRecords(records, io, ORGANIZATIONS);
+    const organizations = await ORGANIZATIONS.list(records, io);
     printList(io, output, ["id", "name", "tier", "createdAt"], organizations.map(rowOf));
   },
 });
 
-export const showOrganization = recordsCommand({
+const show = recordsCommand({
   name: "show",
   summary: "show an organization, with its services and members",
   examples: ["admin organization show <uuid>", "admin organization show <uuid> --output yaml"],
-  arguments: z.object(organizationArgument),
-  options: z.object({ ...tiersFileSetting, ...outputOption }),
+  options: { ...organizationArgument, ...tiersFileSetting, ...outputOption },
   async run(records, { organization: id, tiersFile, output }, io) {
     const tiers = readTiers(tiersFile);
-    const { record } = await requireRecord(records, ORGANIZATIONS, id);
+    const record = await ORGANIZATIONS.require(records, id);
     const { name, tier: tierName, createdAt, rolloutWindow, byocConfig, privateEndpoints } = record;
-    const services = await listRecords(records, io, SERVICES, id);
-    const members = await records.get<ConfigMap>(CONFIG_MAPS, membersConfigMapName(id));
+    const services = await SERVICES.list(records, io, id);
+    const members = await membersOf(records, io, id);
     const keys = await records.list<Secret>(SECRETS, "api-key", id);
     const tier = tiers.get(tierName);
     if (!tier) {
@@ -104,20 +103,28 @@ export const showOrganization = recordsCommand({
       ...{ id, name, createdAt, tier: tierName },
       defaultCpuMillicores: tier?.defaultSize.cpuMillicores,
       maximumCpuMillicores: tier?.maximumSize.cpuMillicores,
-      ...rolloutWindowStateRow(rolloutWindow),
+      ...windowRow(rolloutWindow),
       ...{ byocConfig, privateEndpoints, apiKeys: keys.length },
     };
+    const rows = services.map(({ id, name, namespace }) => ({ id, name, namespace }));
     printOne(io, output, shown, {
-      services: {
-        columns: ["id", "name", "namespace"],
-        rows: services.map(({ id, name, namespace }) => ({ id, name, namespace })),
-      },
-      members: { columns: ["userId", "name", "email", "role", "joinedAt"], rows: membersOf(io, members) },
+      services: { columns: ["id", "name", "namespace"], rows },
+      members: { columns: MEMBER_COLUMNS, rows: members },
     });
   },
 });
 
-export const updateOrganization = recordsCommand({
+const changes = {
+  tier: option(nonEmptyText.optional(), {
+    placeholder: "name",
+    description: "its new tier",
+    flagOnly: true,
+  }),
+  ...newNameOption,
+  ...newWindowOption,
+};
+
+const update = recordsCommand({
   name: "update",
   summary: "change the tier, the name or the rollout window of an organization",
   details:
@@ -129,29 +136,84 @@ export const updateOrganization = recordsCommand({
     "admin organization update <uuid> --name 'Acme Inc'",
     "admin organization update <uuid> --rollout-window '{schedule: \"0 2 * * 6\", duration: 4h, timeZone: Europe/Berlin}'",
   ],
-  arguments: z.object(organizationArgument),
-  options: z.object({
-    tier: option(nonEmptyText.optional(), {
-      placeholder: "name",
-      description: "its new tier",
-      flagOnly: true,
-    }),
-    ...newNameOption,
-    ...newRolloutWindowOption,
-    ...tiersFileSetting,
-    ...outputOption,
-  }),
-  check({ tier, name, rolloutWindow, tiersFile }) {
-    requireChange([tier, name, rolloutWindow], "--tier, --name or --rollout-window");
+  options: { ...organizationArgument, ...changes, ...tiersFileSetting, ...outputOption },
+  check({ tier, tiersFile, ...values }) {
+    requireChange(changes, { tier, ...values });
     if (tier !== undefined) checkTier(tier, tiersFile);
   },
   async run(records, { organization: id, tier, name, rolloutWindow, output }, io) {
-    const change = {
-      ...(tier === undefined ? {} : { tier }),
-      ...(name === undefined ? {} : { name }),
-      ...rolloutWindowChange(rolloutWindow),
-    };
-    const { record } = await changeRecord(records, ORGANIZATIONS, { id }, () => change);
-    printOne(io, output, rowOf(record));
+    const change = { tier, name, rolloutWindow: windowChange(rolloutWindow) };
+    printOne(io, output, rowOf(await ORGANIZATIONS.change(records, id, () => change)));
   },
 });
+
+const remove = recordsCommand({
+  name: "delete",
+  summary: "delete an organization, with its members and API keys",
+  details:
+    "One that has services is left as it is, unless they are to be deleted too. Pipes are never touched:\n" +
+    "they keep the size that they have, and so do the PipeScalings.",
+  examples: ["admin organization delete <uuid>", "admin organization delete <uuid> --with-services --yes"],
+  options: {
+    ...organizationArgument,
+    withServices: switchOption("delete the records of its services too, with their backup settings"),
+    ...yesOption,
+  },
+  async run(records, { organization: id, withServices, yes }, io) {
+    const object = await ORGANIZATIONS.requireObject(records, id);
+    const { keys, services, members, others } = await recordsOf(records, id);
+    if (services.length > 0 && !withServices) {
+      throw new CliError(
+        `Organization ${id} has ${count(services, "service")}, and nothing was deleted: delete them first (admin service list --organization ${id}), or give --with-services.`,
+      );
+    }
+    const entries = members.flatMap(({ data = {} }) => Object.keys(data));
+    const also = [
+      ...(services.length > 0 ? [count(services, "service")] : []),
+      count(keys, "API key"),
+      count(entries, "member"),
+    ];
+    await confirm(io, yes, `Delete ${ORGANIZATIONS.describe(object, id)} with ${also.join(", ")}?`);
+    // The organization is the last, so that the command can be repeated if it fails half-way.
+    const end = records.uninterrupted();
+    await deleteUnlessChanged(`A record of organization ${id}`, async () => {
+      for (const key of keys) await end.delete(SECRETS, key);
+      for (const each of [...services, ...members, ...others, object]) await end.delete(CONFIG_MAPS, each);
+    });
+    await requireNothingLeft(end, id);
+    io.err(`Organization ${id} is deleted.\n`);
+  },
+});
+
+async function recordsOf(records: Records, id: string) {
+  const configMaps = (kind: RecordKind) => records.list<ConfigMap>(CONFIG_MAPS, kind, id);
+  return {
+    keys: await records.list<Secret>(SECRETS, "api-key", id),
+    services: await configMaps("service"),
+    members: await configMaps("members"),
+    others: [...(await configMaps("backup")), ...(await configMaps("key-usage"))],
+  };
+}
+
+/** Others may have created records of the organization while it was deleted. */
+async function requireNothingLeft(records: Records, id: string): Promise<void> {
+  const { keys, services, members } = await recordsOf(records, id);
+  const left = [
+    ...keys.map(({ metadata }) => `secret/${metadata.name}`),
+    ...[...services, ...members].map(({ metadata }) => `configmap/${metadata.name}`),
+  ];
+  if (left.length === 0) return;
+  throw new CliError(
+    `Organization ${id} is deleted, but others have created objects for it meanwhile: check them, and delete them with kubectl delete --namespace ${records.namespace} ${left.join(" ")}.`,
+  );
+}
+
+function count(things: readonly unknown[], name: string): string {
+  return `${things.length} ${name}${things.length === 1 ? "" : "s"}`;
+}
+
+export const organization: CommandGroup = {
+  name: "organization",
+  summary: "manage organizations",
+  commands: [create, list, show, update, remove],
+};

@@ -4,13 +4,13 @@ import type { KubeObject } from "../../kube/objects.ts";
 import { collectionPath, objectPath, type Resource } from "../../kube/paths.ts";
 import { ORGANIZATION_LABEL, RESOURCE_LABEL, type RecordKind } from "../../records/labels.ts";
 import { CliError } from "../failure.ts";
-import { unlessCode } from "../unless-code.ts";
+import { listAll, unlessCode } from "../reading.ts";
 
 /** Manager of the fields that the command line writes, as managedFields name it. */
 const FIELD_MANAGER = "pipe-scaling-cli";
 
-/** Entries of an object's data; `null` removes one, and those that are absent stay as they are. */
-export type DataChange = Readonly<Record<string, string | null>>;
+/** Entries of an object's data; `null` removes one, and those that are absent or undefined stay as they are. */
+export type DataChange = Readonly<Record<string, string | null | undefined>>;
 
 /**
  * The namespace of the records, with the permissions of the kubeconfig.
@@ -64,13 +64,11 @@ export class Records {
     organizationId?: string,
   ): Promise<readonly T[]> {
     const ofOrganization = organizationId === undefined ? "" : `,${ORGANIZATION_LABEL}=${organizationId}`;
-    const { items } = await this.kube.json<{ readonly items: readonly T[] }>({
-      path: collectionPath(resource, this.namespace),
-      query: { labelSelector: `${RESOURCE_LABEL}=${kind}${ofOrganization}` },
-      signal: this.#signal,
-    });
-    if (items.length === 0) await this.requireNamespace();
-    return items;
+    const query = { labelSelector: `${RESOURCE_LABEL}=${kind}${ofOrganization}` };
+    const selection = { resource, namespace: this.namespace, query };
+    const objects = await listAll<T>(this.kube, selection, this.#signal);
+    if (objects.length === 0) await this.requireNamespace();
+    return objects;
   }
 
   /**

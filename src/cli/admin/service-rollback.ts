@@ -1,4 +1,3 @@
-import * as z from "zod";
 import { IGNORE_WINDOW_ANNOTATION } from "../../controller/names.ts";
 import { type PipeScalingView, toPipeScalingView } from "../../controller/observe/pipe-scaling-view.ts";
 import { PIPE_SCALINGS } from "../../crd/names.ts";
@@ -20,19 +19,21 @@ import { option } from "../../settings/option.ts";
 import { readTiers, tiersFileSetting } from "../../settings/tiers.ts";
 import { integer } from "../../settings/values.ts";
 import { PROGRAM } from "../command.ts";
-import { outputOption, recordsFlag, switchOption } from "../common-options.ts";
 import { CliError } from "../failure.ts";
+import { outputOption, recordsFlag, switchOption } from "../options.ts";
 import { printOne } from "../output.ts";
 import { desiredSize } from "../status/scaling-view.ts";
+import { sizeOf } from "../view/rescale-view.ts";
 import { recordsCommand } from "./command.ts";
-import { organizationOf, requireRecord, SERVICES, serviceArgument } from "./kinds.ts";
+import { ORGANIZATIONS, SERVICES } from "./kinds.ts";
+import { serviceArgument } from "./options.ts";
 import type { Records } from "./records.ts";
 import { retryOnConflict, withKnownOutcome } from "./retry.ts";
 
 /** How long `--now` lets rollouts start outside the rollout window. */
 const IGNORE_WINDOW_MS = 2 * 3_600_000;
 
-export const rollbackService = recordsCommand({
+export const rollback = recordsCommand({
   name: "rollback",
   summary: "return the pipes of a service to the previous size",
   details:
@@ -44,8 +45,8 @@ export const rollbackService = recordsCommand({
     "admin service rollback <uuid> --dry-run",
     "admin service rollback <uuid> --to 2",
   ],
-  arguments: z.object(serviceArgument),
-  options: z.object({
+  options: {
+    ...serviceArgument,
     to: option(integer(CPU_MINIMUM_MILLICORES / 1000, CPU_MAXIMUM_MILLICORES / 1000).optional(), {
       placeholder: "cores",
       description: "an older size of the history, by the CPU cores of each replica",
@@ -55,28 +56,25 @@ export const rollbackService = recordsCommand({
     dryRun: switchOption("print the size and write nothing"),
     ...tiersFileSetting,
     ...outputOption,
-  }),
+  },
   async run(records, { service: id, to: cores, now, dryRun, tiersFile, output }, io) {
     const tiers = readTiers(tiersFile);
     const to = cores === undefined ? undefined : sizeOfCores(cores);
-    const { record: service } = await requireRecord(records, SERVICES, id);
+    const service = await SERVICES.require(records, id);
     // Before the write: a failed read after it would look as if nothing was done.
-    const organization = await organizationOf(records, io, service);
+    const organization = await ORGANIZATIONS.find(records, io, service.organizationId);
     const tier = organization && tiers.get(organization.tier);
-    let first: PipeScalingView | undefined;
-    const { scaling, from, entry, change } = await retryOnConflict(
-      `The PipeScaling of service ${id}`,
-      async () => {
+    const first = await readScaling(records, service);
+    const from = desiredSize(first);
+    const entry = requirePrevious(first, from, to);
+    const change = changeTo(entry, first.spec, tier);
+    if (!dryRun) {
+      await retryOnConflict(`The PipeScaling of service ${id}`, async () => {
         const scaling = await readScaling(records, service);
-        first ??= scaling;
         requireSameSpec(first, scaling);
-        const from = desiredSize(scaling);
-        const entry = requirePrevious(scaling, from, to);
-        const change = changeTo(entry, scaling.spec, tier);
-        if (!dryRun) await write(records, scaling, change, now);
-        return { scaling, from, entry, change };
-      },
-    );
+        await write(records, scaling, change, now);
+      });
+    }
     const { name, namespace } = service;
     printOne(io, output, {
       ...{ id, name, namespace },
@@ -84,7 +82,7 @@ export const rollbackService = recordsCommand({
       to: entry.summary,
     });
     io.err(sizeNote(entry, change, tier));
-    if (scaling.spec.suspend) {
+    if (first.spec.suspend) {
       io.err("The service is suspended: no pipe is resized until it is resumed.\n");
     }
     io.err(
@@ -159,13 +157,9 @@ function sizeNote(entry: HistoryEntry, change: SizeChange, tier: Tier | undefine
   if (change.replicaCpuMillicores === null) {
     return `The size is removed from the PipeScaling, because ${entry.summary} was the default of the organization's tier: the tier decides the size again.\n`;
   }
-  const size = sizeOfEntry(entry);
+  const size = sizeOf(entry);
   if (!tier || smaller(size, tier.maximumSize) === size) return "";
   return `The tier ${tier.name} allows ${describeSize(tier.maximumSize)} at most: the pipes get that size, and the PipeScaling reports TierLimited.\n`;
-}
-
-function sizeOfEntry({ replicaCpuMillicores, replicaMemoryGb }: HistoryEntry): Size {
-  return { cpuMillicores: replicaCpuMillicores, memoryGib: replicaMemoryGb };
 }
 
 /**
@@ -179,7 +173,7 @@ export function findPrevious(
   to: Size | undefined,
 ): HistoryEntry | undefined {
   return history.find((entry) => {
-    const size = sizeOfEntry(entry);
+    const size = sizeOf(entry);
     return entry.result === "Scaled" && !sameSize(size, current) && (to === undefined || sameSize(size, to));
   });
 }
@@ -195,7 +189,7 @@ export type SizeChange = Readonly<Record<"replicaCpuMillicores" | "replicaMemory
  */
 export function changeTo(entry: HistoryEntry, spec: PipeScalingSpec, tier?: Tier): SizeChange {
   const { source, replicaCpuMillicores, replicaMemoryGb } = entry;
-  const isDefault = !tier || sameSize(tier.defaultSize, sizeOfEntry(entry));
+  const isDefault = !tier || sameSize(tier.defaultSize, sizeOf(entry));
   const isByTier = source === "TierDefault" && spec.replicaCpuMillicores !== undefined && isDefault;
   return isByTier
     ? { replicaCpuMillicores: null, replicaMemoryGb: null }

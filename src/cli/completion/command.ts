@@ -1,7 +1,6 @@
-import * as z from "zod";
 import { oneOf } from "../../settings/values.ts";
-import { argument } from "../argument.ts";
 import { defineCommand } from "../command.ts";
+import { argument } from "../options.ts";
 import { FILES } from "./candidates.ts";
 
 /*
@@ -82,10 +81,7 @@ export const completion = defineCommand({
     "completion zsh > ~/.zfunc/_pipe-scaling    # a folder of fpath",
     "completion fish > ~/.config/fish/completions/pipe-scaling.fish",
   ],
-  arguments: z.object({
-    shell: argument(oneOf("bash", "zsh", "fish"), { description: "bash, zsh or fish" }),
-  }),
-  options: z.object({}),
+  options: { shell: argument(oneOf("bash", "zsh", "fish"), "bash, zsh or fish") },
   async run({ shell }, io) {
     io.out(SCRIPTS[shell]);
   },

@@ -1,14 +1,12 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
-import * as z from "zod";
 import { canonicalUuid } from "../../domain/identifiers.ts";
 import { isLoopback } from "../../kube/loopback.ts";
 import { option, UsageError } from "../../settings/option.ts";
 import { nonEmptyText, written } from "../../settings/values.ts";
-import { argument } from "../argument.ts";
-import { switchOption } from "../common-options.ts";
+import type { Values } from "../command.ts";
 import { CliError } from "../failure.ts";
-import { uuid } from "../values.ts";
+import { argument, switchOption, uuid } from "../options.ts";
 import type { Profile, Profiles } from "./profile-file.ts";
 
 /** Can have a base path; the paths of the operations, which begin with /v1, follow it. */
@@ -88,11 +86,12 @@ export const organizationOption = {
 /** A person is likely to write the name of a service, so the rule says where its id is. */
 const serviceId = written("it must be the UUID of a service (see `pipe-scaling services`)", canonicalUuid);
 
-export const serviceArgument = z.object({
-  service: argument(serviceId, { description: "id of the service (see `pipe-scaling services`)" }),
-});
+export const serviceOptions = {
+  service: argument(serviceId, "id of the service (see `pipe-scaling services`)"),
+  ...organizationOption,
+};
 
-type AccessValues = z.output<z.ZodObject<typeof accessOptions>>;
+type AccessValues = Values<typeof accessOptions>;
 
 /** How to call the API. */
 export interface Access {

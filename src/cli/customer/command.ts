@@ -1,5 +1,4 @@
-import * as z from "zod";
-import { type CommandDefinition, type CommandSpec, defineCommand, type NONE } from "../command.ts";
+import { type CommandDefinition, type CommandSpec, defineCommand, type Options } from "../command.ts";
 import { CliError } from "../failure.ts";
 import { waitFor } from "../view/poll.ts";
 import { accessOf, accessOptions } from "./access.ts";
@@ -7,16 +6,12 @@ import { ApiClient } from "./client.ts";
 import { ProfileFile } from "./profile-file.ts";
 import { organizations } from "./responses.ts";
 
-type ApiCommand<S extends z.ZodObject, A extends z.ZodObject> = CommandSpec<S, A, [api: ApiClient]>;
-
 /** Declares a command that calls the API. It also has the options for the address and the key. */
-export function apiCommand<S extends z.ZodObject, A extends z.ZodObject = typeof NONE>(
-  spec: ApiCommand<S, A>,
-): CommandDefinition;
-export function apiCommand(spec: ApiCommand<z.ZodObject, z.ZodObject>): CommandDefinition {
-  return defineCommand({
+export function apiCommand<O extends Options>(spec: CommandSpec<O, [api: ApiClient]>): CommandDefinition;
+export function apiCommand(spec: CommandSpec<Options, [api: ApiClient]>): CommandDefinition {
+  return defineCommand<Options & typeof accessOptions>({
     ...spec,
-    options: z.object({ ...spec.options.shape, ...accessOptions }),
+    options: { ...spec.options, ...accessOptions },
     async run(values, io) {
       const access = accessOf(values, () => ProfileFile.of(io.env).read());
       // Loads the HTTP client, which --help does not need.
@@ -50,9 +45,14 @@ export async function organizationPath(api: ApiClient, id: string | undefined): 
 
 interface ServiceValues {
   readonly service: string;
-  readonly organization?: string | undefined;
+  readonly organization: string | undefined;
 }
 
-export async function servicePath(api: ApiClient, { service, organization }: ServiceValues): Promise<string> {
-  return `${await organizationPath(api, organization)}/services/${service}`;
+/** The path of a resource of a service. */
+export async function servicePath(
+  api: ApiClient,
+  { service, organization }: ServiceValues,
+  resource: string,
+): Promise<string> {
+  return `${await organizationPath(api, organization)}/services/${service}/${resource}`;
 }

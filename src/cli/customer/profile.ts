@@ -1,14 +1,12 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import * as z from "zod";
 import { option, UsageError } from "../../settings/option.ts";
 import { nonEmptyText } from "../../settings/values.ts";
-import { argument } from "../argument.ts";
 import { type CommandGroup, defineCommand } from "../command.ts";
-import { outputOption, yesOption } from "../common-options.ts";
 import { confirm } from "../confirm.ts";
 import { CliError } from "../failure.ts";
 import type { Io } from "../io.ts";
+import { argument, outputOption, yesOption } from "../options.ts";
 import { printList } from "../output.ts";
 import {
   apiUrl,
@@ -24,7 +22,7 @@ import {
 } from "./access.ts";
 import { type Profile, ProfileFile, type Profiles } from "./profile-file.ts";
 
-const nameArgument = z.object({ name: argument(profileName, { description: "name of the profile" }) });
+const nameArgument = { name: argument(profileName, "name of the profile") };
 
 /** Stands for standard input. */
 const STANDARD_INPUT = "-";
@@ -40,8 +38,8 @@ const set = defineCommand({
     "profile set prod --api-url https://api.example.com --key-id <id>",
     "profile set prod --key-secret-file -",
   ],
-  arguments: nameArgument,
-  options: z.object({
+  options: {
+    ...nameArgument,
     apiUrl: option(apiUrl.optional(), {
       placeholder: "url",
       description: "address of the API, such as https://api.example.com",
@@ -57,7 +55,7 @@ const set = defineCommand({
     }),
     ...caFileOption,
     ...insecureHttpOption,
-  }),
+  },
   async run({ name, keySecretFile, ...values }, io) {
     const file = ProfileFile.of(io.env);
     const known = file.read().byName.get(name);
@@ -129,7 +127,7 @@ const list = defineCommand({
   summary: "list the profiles",
   details: "KEY SUFFIX is the end of the key's id. A secret is never shown.",
   examples: ["profile list"],
-  options: z.object({ ...outputOption }),
+  options: outputOption,
   async run({ output }, io) {
     const { current, byName } = ProfileFile.of(io.env).read();
     const rows = [...byName].map(([name, { apiUrl, keyId, caFile }]) => ({
@@ -147,8 +145,7 @@ const use = defineCommand({
   name: "use",
   summary: "choose the profile that commands use by default",
   examples: ["profile use staging"],
-  arguments: nameArgument,
-  options: z.object({}),
+  options: nameArgument,
   async run({ name }, io) {
     const file = ProfileFile.of(io.env);
     file.write({ ...profilesWith(name, file), current: name });
@@ -161,8 +158,7 @@ const remove = defineCommand({
   summary: "remove a profile with its secret",
   details: "The API key stays valid: an admin of the cluster deletes it with admin key delete.",
   examples: ["profile remove staging", "profile remove staging --yes"],
-  arguments: nameArgument,
-  options: z.object({ ...yesOption }),
+  options: { ...nameArgument, ...yesOption },
   async run({ name, yes }, io) {
     const file = ProfileFile.of(io.env);
     profilesWith(name, file);

@@ -1,9 +1,7 @@
-import * as z from "zod";
 import { written } from "../../settings/values.ts";
-import { argument } from "../argument.ts";
 import type { CommandGroup } from "../command.ts";
-import { outputOption, yesOption } from "../common-options.ts";
 import { confirm } from "../confirm.ts";
+import { argument, outputOption, yesOption } from "../options.ts";
 import { printList } from "../output.ts";
 import { printable } from "../view/text.ts";
 import { organizationOption } from "./access.ts";
@@ -15,7 +13,7 @@ export const organizations = apiCommand({
   summary: "show the organization of the API key",
   details: "`pipe-scaling admin organization list` lists all organizations of a cluster.",
   examples: ["organizations", "organizations --profile staging --output json"],
-  options: z.object(outputOption),
+  options: outputOption,
   async run(api, { output }, io) {
     const path = "/v1/organizations";
     const { result } = await api.request({ method: "GET", path }, responses.organizations);
@@ -28,7 +26,7 @@ export const services = apiCommand({
   summary: "list the services of the organization",
   details: "`scaling` and `backup` take the id of a service.",
   examples: ["services", "services --profile staging --output json"],
-  options: z.object({ ...organizationOption, ...outputOption }),
+  options: { ...organizationOption, ...outputOption },
   async run(api, { organization, output }, io) {
     const path = `${await organizationPath(api, organization)}/services`;
     const { result } = await api.request({ method: "GET", path }, responses.services);
@@ -43,7 +41,7 @@ export const keys = apiCommand({
   summary: "list the API keys of the organization",
   details: "KEY SUFFIX is the end of the key id. Secrets are never shown.",
   examples: ["keys", "keys --output yaml"],
-  options: z.object({ ...organizationOption, ...outputOption }),
+  options: { ...organizationOption, ...outputOption },
   async run(api, { organization, output }, io) {
     const path = `${await organizationPath(api, organization)}/keys`;
     const { result } = await api.request({ method: "GET", path }, responses.apiKeys);
@@ -60,8 +58,7 @@ const remove = apiCommand({
   summary: "remove a member from the organization",
   details: "Asks first, unless --yes is given. The last admin of an organization cannot be removed.",
   examples: ["members remove u-1", "members remove u-1 --yes"],
-  arguments: z.object({ user: argument(userId, { description: "id of the user" }) }),
-  options: z.object({ ...yesOption, ...organizationOption }),
+  options: { user: argument(userId, "id of the user"), ...yesOption, ...organizationOption },
   async run(api, { user, yes, organization }, io) {
     const own = organization === undefined ? await ownOrganization(api) : undefined;
     const named = own ? `${printable(own.name)} (${own.id})` : organization;

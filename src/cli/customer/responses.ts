@@ -1,5 +1,5 @@
 import * as z from "zod";
-import type { Size } from "../../domain/size.ts";
+import type { Value } from "../../settings/values.ts";
 
 /** The fields of responses that this program uses. Fields that a later version adds are passed on to programs. */
 
@@ -12,10 +12,6 @@ export const backup = z.looseObject({ backupPeriodInHours: z.number() });
 export const nothing = z.undefined().optional();
 
 export const sizeFields = z.looseObject({ replicaCpuMillicores: z.number(), replicaMemoryGb: z.number() });
-
-export function toSize({ replicaCpuMillicores, replicaMemoryGb }: z.infer<typeof sizeFields>): Size {
-  return { cpuMillicores: replicaCpuMillicores, memoryGib: replicaMemoryGb };
-}
 
 export const progress = z.looseObject({
   state: z.string(),
@@ -31,3 +27,13 @@ export const progress = z.looseObject({
 });
 
 export type Progress = z.infer<typeof progress>;
+
+/** A value of the command line with the rule that the API has for it in a body. */
+export function bodyValue<T>(schema: z.ZodType<T>, read: (text: string) => unknown): Value<T> {
+  return z.string().transform((text, context) => {
+    const { success, data, error } = schema.safeParse(read(text));
+    if (success) return data;
+    context.addIssue({ code: "custom", message: `it ${error.issues[0]?.message}` });
+    return z.NEVER;
+  });
+}

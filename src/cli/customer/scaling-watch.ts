@@ -1,11 +1,11 @@
 import { describeSize, type Size, sameSize } from "../../domain/size.ts";
 import { CliError } from "../failure.ts";
-import type { PollOptions, Reading } from "../view/poll.ts";
-import type { RescaleState, RescaleView } from "../view/rescale-view.ts";
+import type { PollOptions } from "../view/poll.ts";
+import { type RescaleState, type RescaleView, sizeOf } from "../view/rescale-view.ts";
 import { profileFlag } from "./access.ts";
 import type { ApiClient } from "./client.ts";
 import { ErrorResponse, NoResponse } from "./errors.ts";
-import { type Progress, progress, toSize } from "./responses.ts";
+import { type Progress, progress } from "./responses.ts";
 
 export interface ScalingWatchOptions {
   readonly api: Pick<ApiClient, "requestOnce" | "access">;
@@ -25,46 +25,32 @@ const POLL_MS = 2500;
  * Replicas of the API can be a second apart. So the outcome of another request is never taken for that of ours,
  * and ours is superseded only if two reads in a row say so (docs/adr/0017).
  */
-export class ScalingWatch {
-  readonly #options: ScalingWatchOptions;
-  #last: Progress | undefined;
-  #isMaybeSuperseded = false;
+export function watchScaling({ api, path, service, requested }: ScalingWatchOptions): PollOptions {
+  let isMaybeSuperseded = false;
+  return {
+    async read() {
+      const request = { method: "GET", path: `${path}/progress` } as const;
+      const { result, restMs } = await api.requestOnce(request, progress);
+      const isForeign = isOfAnother(result, requested);
+      if (isForeign && isMaybeSuperseded) throw superseded(result, service, profileFlag(api.access));
+      isMaybeSuperseded = isForeign;
+      if (isForeign) return { view: undefined, restMs };
+      return { view: viewOf(service, result), data: { service, ...result }, restMs };
+    },
+    retryAfterMs,
+    intervalMs: POLL_MS,
+    isKnownToWork: requested !== undefined,
+  };
+}
 
-  constructor(options: ScalingWatchOptions) {
-    this.#options = options;
-  }
-
-  /** The last progress that counts. */
-  get last(): Progress | undefined {
-    return this.#last;
-  }
-
-  get pollOptions(): PollOptions {
-    const isKnownToWork = this.#options.requested !== undefined;
-    return { read: () => this.#read(), retryAfterMs, intervalMs: POLL_MS, isKnownToWork };
-  }
-
-  async #read(): Promise<Reading> {
-    const { api, path, service } = this.#options;
-    const { result, restMs } = await api.requestOnce({ method: "GET", path: `${path}/progress` }, progress);
-    const isForeign = this.#isForeign(result);
-    if (isForeign && this.#isMaybeSuperseded) throw superseded(result, service, profileFlag(api.access));
-    this.#isMaybeSuperseded = isForeign;
-    if (isForeign) return { view: undefined, restMs };
-    this.#last = result;
-    return { view: viewOf(service, result), restMs };
-  }
-
-  /** The progress belongs to another request for another size. */
-  #isForeign({ requestId, desired }: Progress): boolean {
-    const { requested } = this.#options;
-    if (!requested || requestId === requested.requestId) return false;
-    return !sameSize(desired && toSize(desired), requested.size);
-  }
+/** The progress belongs to another request for another size. */
+function isOfAnother({ requestId, desired }: Progress, requested: ScalingWatchOptions["requested"]): boolean {
+  if (!requested || requestId === requested.requestId) return false;
+  return !sameSize(desired && sizeOf(desired), requested.size);
 }
 
 function superseded({ requestId, desired }: Progress, service: string, flag: string): CliError {
-  const size = desired ? ` (${describeSize(toSize(desired))})` : "";
+  const size = desired ? ` (${describeSize(sizeOf(desired))})` : "";
   const who = requestId === undefined ? "A change without a request" : `Another request, ${requestId},`;
   return new CliError(
     `${who} set another size${size}: your request was superseded. To watch the other one: pipe-scaling scaling get ${service} --watch${flag}`,
@@ -79,24 +65,19 @@ function retryAfterMs(error: unknown): number | undefined {
 
 const STATES: readonly RescaleState[] = ["propagating", "scaled", "failed", "suspended"];
 
-export function stateOf({ state }: Pick<Progress, "state">): RescaleState {
-  return STATES.find((each) => each === state) ?? "unknown";
-}
-
-function viewOf(service: string, of: Progress): RescaleView {
-  const { desired, effective, pipes, failures, requestId, reason, message, startedAt, completedAt } = of;
+export function viewOf(service: string, of: Progress): RescaleView {
+  const { state, desired, effective, pipes, failures, startedAt, completedAt } = of;
+  const { requestId, reason, message } = of;
   return {
-    service,
-    desired: desired && toSize(desired),
+    ...{ service, requestId, reason, message },
+    desired: desired && sizeOf(desired),
     source: desired?.source,
-    effective: effective && toSize(effective),
+    effective: effective && sizeOf(effective),
     pipes: pipes ?? { total: 0, updated: 0 },
     startedAt: startedAt === undefined ? undefined : new Date(startedAt),
     completedAt: completedAt === undefined ? undefined : new Date(completedAt),
-    requestId,
-    state: stateOf(of),
-    reason,
-    message,
+    // A later version of the API may have others.
+    state: STATES.find((each) => each === state) ?? "unknown",
     pending: failures.map((failure) => ({ name: failure.pipe, state: "Failed", message: failure.message })),
   };
 }

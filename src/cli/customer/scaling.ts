@@ -1,28 +1,23 @@
-import * as z from "zod";
+import { pipeScaling, toPipeScaling } from "../../api/resources/pipe-scaling/schema.ts";
 import {
   CPU_MAXIMUM_MILLICORES,
   CPU_MINIMUM_MILLICORES,
   cpuMillicoresFor,
   describeSize,
-  MEMORY_MAXIMUM_GIB,
-  MEMORY_MINIMUM_GIB,
-  MEMORY_STEP_GIB,
   type Size,
   sizeOfCores,
 } from "../../domain/size.ts";
 import { option, UsageError } from "../../settings/option.ts";
-import { integer, written } from "../../settings/values.ts";
+import { integer } from "../../settings/values.ts";
 import type { CommandGroup } from "../command.ts";
-import { outputOption } from "../common-options.ts";
-import { EXIT_DONE } from "../exit-codes.ts";
-import type { Io } from "../io.ts";
-import { type Format, printData, printList, printOne } from "../output.ts";
+import { outputOption, requireWatch, watchOptions } from "../options.ts";
+import { printData, printList, printOne } from "../output.ts";
 import { exitCodeOf, watch } from "../view/follow.ts";
-import { requireWatch, watchOptions } from "../view/watch-options.ts";
-import { organizationOption, profileFlag, serviceArgument } from "./access.ts";
+import { rowOfView, sizeOf } from "../view/rescale-view.ts";
+import { profileFlag, serviceOptions } from "./access.ts";
 import { apiCommand, servicePath } from "./command.ts";
-import { type Progress, progress, sizeFields, toSize } from "./responses.ts";
-import { ScalingWatch, type ScalingWatchOptions, stateOf } from "./scaling-watch.ts";
+import { bodyValue, progress, sizeFields } from "./responses.ts";
+import { viewOf, watchScaling } from "./scaling-watch.ts";
 
 const get = apiCommand({
   name: "get",
@@ -35,29 +30,28 @@ const get = apiCommand({
     "scaling get <uuid> --watch --timeout 15m",
     "scaling get <uuid> --output json",
   ],
-  arguments: serviceArgument,
-  options: z.object({ ...watchOptions, ...organizationOption, ...outputOption }),
+  options: { ...serviceOptions, ...watchOptions, ...outputOption },
   check: ({ watch, timeout }) => requireWatch(watch, timeout),
-  async run(api, { service, watch: isWatch, timeout, organization, output }, io) {
-    const path = `${await servicePath(api, { service, organization })}/pipesCdcScaling`;
-    if (isWatch) return await watchScaling(io, { api, path, service, requested: undefined }, output, timeout);
+  async run(api, { watch: isWatch, timeout, output, ...values }, io) {
+    const { service } = values;
+    const path = await servicePath(api, values, "pipesCdcScaling");
+    const watched = { api, path, service, requested: undefined };
+    if (isWatch) return await watch(io, output, watchScaling(watched), timeout);
     const { result } = await api.request({ method: "GET", path: `${path}/progress` }, progress);
-    if (output === "table") printProgress(io, service, result);
-    else printData(io, output, { service, ...result });
-    return exitCodeOf({ state: stateOf(result) });
+    const view = viewOf(service, result);
+    if (output !== "table") {
+      printData(io, output, { service, ...result });
+      return exitCodeOf(view);
+    }
+    const { requestId, startedAt, completedAt, failures } = result;
+    printOne(io, output, { service, ...rowOfView(view), requestId, startedAt, completedAt });
+    if (failures.length > 0) {
+      io.out("\n");
+      printList(io, output, ["pipe", "reason", "attempts", "at", "message"], failures);
+    }
+    return exitCodeOf(view);
   },
 });
-
-const cores = integer(CPU_MINIMUM_MILLICORES / 1000, CPU_MAXIMUM_MILLICORES / 1000);
-
-const memoryGb = written(
-  `it must be a whole number from ${MEMORY_MINIMUM_GIB} to ${MEMORY_MAXIMUM_GIB}, a multiple of ${MEMORY_STEP_GIB}`,
-  (text) => {
-    const value = /^\d{1,3}$/.test(text) ? Number(text) : 0;
-    const isInRange = value >= MEMORY_MINIMUM_GIB && value <= MEMORY_MAXIMUM_GIB;
-    return isInRange && value % MEMORY_STEP_GIB === 0 ? value : undefined;
-  },
-);
 
 const set = apiCommand({
   name: "set",
@@ -70,41 +64,45 @@ const set = apiCommand({
     "scaling set <uuid> --memory-gb 32",
     "scaling set <uuid> --cores 4 --watch --timeout 15m --output json",
   ],
-  arguments: serviceArgument,
-  options: z.object({
-    cores: option(cores.optional(), { placeholder: "number", description: "CPU cores of each replica" }),
-    memoryGb: option(memoryGb.optional(), {
+  options: {
+    ...serviceOptions,
+    cores: option(integer(CPU_MINIMUM_MILLICORES / 1000, CPU_MAXIMUM_MILLICORES / 1000).optional(), {
+      placeholder: "number",
+      description: "CPU cores of each replica",
+    }),
+    memoryGb: option(bodyValue(pipeScaling.shape.replicaMemoryGb, Number).optional(), {
       placeholder: "number",
       description: "memory of each replica, in GiB",
     }),
     ...watchOptions,
-    ...organizationOption,
     ...outputOption,
-  }),
+  },
   check({ cores, memoryGb, watch, timeout }) {
     requireWatch(watch, timeout);
     sizeFrom(cores, memoryGb);
   },
-  async run(api, { service, cores, memoryGb, watch: isWatch, timeout, organization, output }, io) {
-    const { cpuMillicores, memoryGib } = sizeFrom(cores, memoryGb);
-    const body = { replicaCpuMillicores: cpuMillicores, replicaMemoryGb: memoryGib };
-    const path = `${await servicePath(api, { service, organization })}/pipesCdcScaling`;
+  async run(api, { cores, memoryGb, watch: isWatch, timeout, output, ...values }, io) {
+    const { service } = values;
+    const path = await servicePath(api, values, "pipesCdcScaling");
+    const body = toPipeScaling(sizeFrom(cores, memoryGb));
     const { requestId, result } = await api.request({ method: "PATCH", path, body }, sizeFields);
-    const size = toSize(result);
+    const size = sizeOf(result);
+    const command = `pipe-scaling scaling get ${service} --watch${profileFlag(api.access)}`;
     if (isWatch) {
       io.err(`Accepted: ${describeSize(size)} (request ${requestId}).\n`);
-      return await watchScaling(io, { api, path, service, requested: { size, requestId } }, output, timeout);
+      const watched = { api, path, service, requested: { size, requestId } };
+      try {
+        return await watch(io, output, watchScaling(watched), timeout);
+      } finally {
+        if (io.signal.aborted) io.err(`The rescale goes on. To watch it: ${command}\n`);
+      }
     }
     if (output === "table") printOne(io, output, { service, accepted: describeSize(size), requestId });
     else printData(io, output, { service, ...result, requestId });
-    io.err(`The rescale takes some minutes. To watch it: ${watchCommand(api, service)}\n`);
-    return EXIT_DONE;
+    io.err(`The rescale takes some minutes. To watch it: ${command}\n`);
+    return 0;
   },
 });
-
-function watchCommand({ access }: ScalingWatchOptions["api"], service: string): string {
-  return `pipe-scaling scaling get ${service} --watch${profileFlag(access)}`;
-}
 
 /** @throws UsageError if there is no size, or two that do not match */
 function sizeFrom(cores: number | undefined, memoryGb: number | undefined): Size {
@@ -119,40 +117,6 @@ function sizeFrom(cores: number | undefined, memoryGb: number | undefined): Size
   const size = byCores ?? byMemory;
   if (size) return size;
   throw new UsageError("No size is given: give --cores or --memory-gb.");
-}
-
-async function watchScaling(
-  io: Io,
-  options: ScalingWatchOptions,
-  output: Format,
-  timeoutMs: number | undefined,
-): Promise<number> {
-  const { api, service, requested } = options;
-  const scaling = new ScalingWatch(options);
-  try {
-    return await watch(io, output, scaling.pollOptions, timeoutMs);
-  } finally {
-    if (output !== "table" && scaling.last) printData(io, output, { service, ...scaling.last });
-    if (io.signal.aborted && requested) {
-      io.err(`The rescale goes on. To watch it: ${watchCommand(api, service)}\n`);
-    }
-  }
-}
-
-function printProgress(io: Io, service: string, of: Progress): void {
-  const { state, reason, message, desired, effective, pipes, failures } = of;
-  const { requestId, startedAt, completedAt } = of;
-  printOne(io, "table", {
-    ...{ service, state, reason, message },
-    desired: desired && describeSize(toSize(desired)),
-    source: desired?.source,
-    effective: effective && describeSize(toSize(effective)),
-    pipes: pipes && `${pipes.updated}/${pipes.total}`,
-    ...{ requestId, startedAt, completedAt },
-  });
-  if (failures.length === 0) return;
-  io.out("\n");
-  printList(io, "table", ["pipe", "reason", "attempts", "at", "message"], failures);
 }
 
 export const scaling: CommandGroup = {

@@ -17,7 +17,7 @@ import { CONFIG_MAPS, DEPLOYMENTS, LEASES, objectPath, SECRETS } from "../../kub
 import { RESOURCE_LABEL } from "../../records/labels.ts";
 import type { Service } from "../../records/service.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { recordsFlag } from "../common-options.ts";
+import { recordsFlag } from "../options.ts";
 import { CRD_PATH, type Crd, checkCrd } from "./crd.ts";
 import { checkInstallations, checkLease, findInstallations, tiersOf } from "./installation.ts";
 import { checkPermissions, userOf } from "./permissions.ts";

@@ -1,11 +1,10 @@
-import * as z from "zod";
 import packageJson from "../../../package.json" with { type: "json" };
 import { systemClock } from "../../runtime/clock.ts";
 import { readTiers, tiersFileSetting } from "../../settings/tiers.ts";
 import { recordsCommand } from "../admin/command.ts";
-import { outputOption } from "../common-options.ts";
 import { EXIT_DONE, EXIT_UNHEALTHY } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
+import { outputOption } from "../options.ts";
 import { printData } from "../output.ts";
 import { painter, type Style } from "../style.ts";
 import { labeled, lineWidth, padded } from "../view/text.ts";
@@ -24,7 +23,7 @@ export const doctor = recordsCommand({
     "records; to get Namespaces, CustomResourceDefinitions, the Lease and the ConfigMap of the tiers; and to\n" +
     "create subjectaccessreviews. A cluster administrator has all of them.",
   examples: ["doctor", "doctor --tiers-file tiers.yaml", "doctor --output json"],
-  options: z.object({ ...tiersFileSetting, ...outputOption }),
+  options: { ...tiersFileSetting, ...outputOption },
   async run({ kube, namespace }, { tiersFile, output }, io) {
     const report = await runChecks({
       client: kube,

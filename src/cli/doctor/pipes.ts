@@ -4,7 +4,7 @@ import type { DeploymentView } from "../../controller/observe/deployment-view.ts
 import type { PipeScalingView } from "../../controller/observe/pipe-scaling-view.ts";
 import { KIND, PLURAL } from "../../crd/names.ts";
 import type { Service } from "../../records/service.ts";
-import { recordsFlag } from "../common-options.ts";
+import { recordsFlag } from "../options.ts";
 import { currentCondition, viewOf } from "../status/scaling-view.ts";
 import { NOT_OBSERVED_YET } from "../view/rescale-view.ts";
 import { error, note, type Result, warning } from "./result.ts";

@@ -1,8 +1,7 @@
 import type { KubeClient } from "../../kube/client.ts";
 import { isCode } from "../../kube/errors.ts";
 import type { KubeObject } from "../../kube/objects.ts";
-import { listAll, type Selection } from "../list.ts";
-import { unlessCode } from "../unless-code.ts";
+import { listAll, type Selection, unlessCode } from "../reading.ts";
 import { type Check, note, type Report } from "./result.ts";
 
 /** Reads the cluster with the permissions of the kubeconfig; without a permission it adds a note to the report. */

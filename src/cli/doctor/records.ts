@@ -11,7 +11,7 @@ import {
 } from "../../records/organization.ts";
 import type { Parsed } from "../../records/parse.ts";
 import { parseService, type Service, serviceConfigMapName } from "../../records/service.ts";
-import { recordsFlag } from "../common-options.ts";
+import { recordsFlag } from "../options.ts";
 import { error, type Result, warning } from "./result.ts";
 
 /** The well-formed records, and results for the malformed ones. */

@@ -1,12 +1,13 @@
+import { toPipeScaling } from "../../api/resources/pipe-scaling/schema.ts";
 import { DATABASE_TYPE, RETRY_ANNOTATION, SERVICE_LABEL, TYPE_LABEL } from "../../controller/names.ts";
 import { PLURAL } from "../../crd/names.ts";
-import { describeSize, type Size } from "../../domain/size.ts";
 import { PROGRAM } from "../command.ts";
-import { recordsFlag } from "../common-options.ts";
 import type { Io } from "../io.ts";
+import { recordsFlag } from "../options.ts";
 import type { Row } from "../output.ts";
 import { painter } from "../style.ts";
 import { frame } from "../view/render.ts";
+import { rowOfView } from "../view/rescale-view.ts";
 import { labeled, lineWidth, padded } from "../view/text.ts";
 import { roughly } from "../view/time.ts";
 import { currentCondition } from "./scaling-view.ts";
@@ -23,10 +24,7 @@ export function tableRow(status: ServiceStatus): Row {
   return {
     name: service.name,
     organization: organization?.name ?? service.organizationId,
-    desired: view.desired && describeSize(view.desired),
-    effective: view.effective && describeSize(view.effective),
-    pipes: view.pipes.total === 0 ? undefined : `${view.pipes.updated}/${view.pipes.total}`,
-    state: view.state,
+    ...rowOfView(view),
     since: since && roughly(Date.now() - since.getTime()),
     reason: view.reason || undefined,
   };
@@ -41,7 +39,9 @@ export function dataRow(status: ServiceStatus): Row {
   return {
     ...{ id, name, namespace, organizationId, organization: organization?.name, tier: organization?.tier },
     ...{ state, reason, message, since: sinceOf(status) },
-    ...{ desired: sizeFields(view.desired), source, effective: sizeFields(view.effective) },
+    desired: view.desired && toPipeScaling(view.desired),
+    source,
+    effective: view.effective && toPipeScaling(view.effective),
     pipes: { ...view.pipes, pending: view.pending },
     ...{ requestId, startedAt, completedAt, retryAt, limits, conditions, failures },
   };
@@ -51,10 +51,6 @@ export function dataRow(status: ServiceStatus): Row {
 function sinceOf({ scaling }: ServiceStatus): Date | undefined {
   const condition = currentCondition(scaling?.status.conditions ?? []);
   return condition && new Date(condition.lastTransitionTime);
-}
-
-function sizeFields(size: Size | undefined): Row | undefined {
-  return size && { replicaCpuMillicores: size.cpuMillicores, replicaMemoryGb: size.memoryGib };
 }
 
 const LABEL_COLUMNS = 14;

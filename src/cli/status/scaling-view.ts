@@ -1,7 +1,7 @@
 import { type PipeScalingView, requestedSize } from "../../controller/observe/pipe-scaling-view.ts";
-import type { Condition, PipeScalingStatus } from "../../crd/pipe-scaling.ts";
+import type { Condition } from "../../crd/pipe-scaling.ts";
 import type { Size } from "../../domain/size.ts";
-import { NOT_OBSERVED_YET, type RescaleState, type RescaleView } from "../view/rescale-view.ts";
+import { NOT_OBSERVED_YET, type RescaleState, type RescaleView, sizeOf } from "../view/rescale-view.ts";
 
 /**
  * The rescale of a service as its PipeScaling reports it.
@@ -16,7 +16,7 @@ export function viewOf(service: string, scaling: PipeScalingView | undefined): R
     service,
     desired: scaling && desiredSize(scaling),
     source: isCurrent ? desired?.source : undefined,
-    effective: sizeIn(effective),
+    effective: effective && sizeOf(effective),
     pipes: { total: pipes?.total ?? 0, updated: pipes?.updated ?? 0 },
     startedAt: dateIn(propagation?.startedAt),
     completedAt: dateIn(propagation?.completedAt),
@@ -29,7 +29,8 @@ export function viewOf(service: string, scaling: PipeScalingView | undefined): R
 
 /** The desired size: of the status, or of a newer spec that the controller has not observed yet. */
 export function desiredSize(scaling: PipeScalingView): Size | undefined {
-  const reported = sizeIn(scaling.status.desired);
+  const { desired } = scaling.status;
+  const reported = desired && sizeOf(desired);
   return isObserved(scaling) ? reported : (requestedSize(scaling) ?? reported);
 }
 
@@ -67,10 +68,6 @@ function stateIn(conditions: readonly Condition[]): RescaleState {
   if (has("Ready", "True")) return "scaled";
   if (has("Stalled", "True")) return "failed";
   return has("Ready", "Unknown") ? "suspended" : "propagating";
-}
-
-function sizeIn(fields: PipeScalingStatus["effective"]): Size | undefined {
-  return fields && { cpuMillicores: fields.replicaCpuMillicores, memoryGib: fields.replicaMemoryGb };
 }
 
 function dateIn(text: string | undefined): Date | undefined {

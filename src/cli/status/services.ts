@@ -7,13 +7,12 @@ import { isCode } from "../../kube/errors.ts";
 import type { ConfigMap, KubeObject } from "../../kube/objects.ts";
 import type { Organization } from "../../records/organization.ts";
 import { type Service, serviceConfigMapName } from "../../records/service.ts";
-import { malformedRecord, SERVICES } from "../admin/kinds.ts";
+import { SERVICES } from "../admin/kinds.ts";
 import type { Records } from "../admin/records.ts";
 import { PROGRAM } from "../command.ts";
-import { recordsFlag } from "../common-options.ts";
 import { CliError } from "../failure.ts";
-import { listAll, type Selection } from "../list.ts";
-import { unlessCode } from "../unless-code.ts";
+import { recordsFlag } from "../options.ts";
+import { listAll, type Selection, unlessCode } from "../reading.ts";
 import type { RescaleView } from "../view/rescale-view.ts";
 import { viewOf } from "./scaling-view.ts";
 
@@ -105,11 +104,7 @@ export function findService(
   const recordName = serviceConfigMapName(canonicalUuid(idOrName) ?? "");
   const byId = objects.filter(({ metadata }) => metadata.name === recordName);
   const found = byId.length > 0 ? byId : objects.filter(({ data }) => data?.["name"] === idOrName);
-  const services = found.map((object) => {
-    const parsed = SERVICES.parse(object);
-    if (parsed.ok) return parsed.value;
-    throw malformedRecord("this service", object, SERVICES, namespace, parsed.problem);
-  });
+  const services = found.map((object) => SERVICES.read(object, "this service", namespace));
   const [service, ...others] = services;
   if (!service) {
     throw new CliError(

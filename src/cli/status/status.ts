@@ -1,18 +1,15 @@
-import * as z from "zod";
 import { KubeApiError, KubeUnreachableError } from "../../kube/errors.ts";
 import type { ConfigMap } from "../../kube/objects.ts";
 import { CONFIG_MAPS } from "../../kube/paths.ts";
 import { UsageError } from "../../settings/option.ts";
 import { nonEmptyText } from "../../settings/values.ts";
 import { recordsCommand } from "../admin/command.ts";
-import { ORGANIZATIONS, SERVICES, wellFormed } from "../admin/kinds.ts";
-import { argument } from "../argument.ts";
-import { outputOption } from "../common-options.ts";
+import { ORGANIZATIONS, SERVICES } from "../admin/kinds.ts";
 import { EXIT_DONE, EXIT_UNHEALTHY } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
+import { argument, outputOption, requireWatch, watchOptions } from "../options.ts";
 import { type Format, printData, printList } from "../output.ts";
 import { exitCodeOf, watch } from "../view/follow.ts";
-import { requireWatch, watchOptions } from "../view/watch-options.ts";
 import { dataRow, nextSteps, printService, TABLE_COLUMNS, tableRow } from "./print.ts";
 import { findService, readStatus, readStatuses, type ServiceStatus } from "./services.ts";
 
@@ -31,12 +28,11 @@ export const status = recordsCommand({
     "status orders --watch --timeout 15m",
     "status 01234567-89ab-4cde-8f01-23456789abcd --output json",
   ],
-  arguments: z.object({
-    service: argument(nonEmptyText.optional(), {
-      description: "id or name of a service; default: all services",
-    }),
-  }),
-  options: z.object({ ...watchOptions, ...outputOption }),
+  options: {
+    service: argument(nonEmptyText.optional(), "id or name of a service; default: all services"),
+    ...watchOptions,
+    ...outputOption,
+  },
   check({ service, watch, timeout }) {
     if (watch && service === undefined) throw new UsageError("--watch needs a service: name one.");
     requireWatch(watch, timeout);
@@ -47,18 +43,18 @@ export const status = recordsCommand({
     // doctor reports malformed organizations.
     const silent = { err: () => undefined };
     const list = await records.list<ConfigMap>(CONFIG_MAPS, "organization");
-    const organizations = new Map(wellFormed(silent, ORGANIZATIONS, list).map((each) => [each.id, each]));
+    const organizations = new Map(ORGANIZATIONS.wellFormed(silent, list).map((each) => [each.id, each]));
     if (idOrName === undefined) {
-      const services = wellFormed(io, SERVICES, objects);
+      const services = SERVICES.wellFormed(io, objects);
       return showAll(io, output, await readStatuses(kube, services, organizations, io.signal));
     }
     const service = findService(records, objects, idOrName);
     const read = () => readStatus(kube, service, organizations, io.signal);
-    const first = await read();
     if (isWatch) return await watchOne(io, output, read, namespace, timeoutMs);
-    if (output === "table") printService(io, first, namespace);
-    else printData(io, output, dataRow(first));
-    return exitCodeOf(first.view);
+    const status = await read();
+    if (output === "table") printService(io, status, namespace);
+    else printData(io, output, dataRow(status));
+    return exitCodeOf(status.view);
   },
 });
 
@@ -82,11 +78,9 @@ async function watchOne(
   let last: ServiceStatus | undefined;
   const read = async () => {
     last = await readStatus();
-    return { view: last.view };
+    return { view: last.view, data: dataRow(last) };
   };
-  const options = { read, retryAfterMs, intervalMs: POLL_MS, isKnownToWork: true };
-  const exitCode = await watch(io, output, options, timeoutMs);
-  if (output !== "table" && last) printData(io, output, dataRow(last));
+  const exitCode = await watch(io, output, { read, retryAfterMs, intervalMs: POLL_MS }, timeoutMs);
   const steps = exitCode === EXIT_UNHEALTHY && last ? nextSteps(last, namespace) : [];
   for (const step of steps) io.err(`${step}\n`);
   return exitCode;

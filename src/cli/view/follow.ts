@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type Clock, systemClock } from "../../runtime/clock.ts";
 import { EXIT_DONE, EXIT_TIMEOUT, EXIT_UNHEALTHY } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
-import type { Format } from "../output.ts";
+import { type Format, printData, type Row } from "../output.ts";
 import { painter } from "../style.ts";
 import { type PollOptions, poll, type Update } from "./poll.ts";
 import { frame, plainLines } from "./render.ts";
@@ -30,18 +30,29 @@ export function exitCodeOf({ state }: Pick<RescaleView, "state">): number {
 }
 
 /**
- * Polls a rescale until its outcome. With json or yaml the progress goes to standard error as plain lines, so that
- * standard output has only data for programs.
+ * Polls a rescale until its outcome. With json or yaml the progress goes to standard error as plain lines, and
+ * standard output has only the last state, for programs.
  */
-export function watch(
+export async function watch(
   io: FollowIo,
   output: Format,
   options: PollOptions,
   timeoutMs: number | undefined,
 ): Promise<number> {
+  if (output === "table") return await follow(io, (end) => poll(options, end), { timeoutMs });
   const { err, signal, terminal } = io;
   const onStderr = { out: err, err, signal, terminal: { ...terminal, output: false } };
-  return follow(output === "table" ? io : onStderr, (end) => poll(options, end), { timeoutMs });
+  let last: Row | undefined;
+  const read = async () => {
+    const reading = await options.read();
+    last = reading.data ?? last;
+    return reading;
+  };
+  try {
+    return await follow(onStderr, (end) => poll({ ...options, read }, end), { timeoutMs });
+  } finally {
+    if (last) printData(io, output, last);
+  }
 }
 
 /**
@@ -59,20 +70,16 @@ export async function follow(
   const display = io.terminal.output ? liveDisplay(io, clock) : plainDisplay(io, clock);
   const timeout = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs);
   const end = timeout ? AbortSignal.any([io.signal, timeout]) : io.signal;
-  let exitCode: number;
   try {
     // The source may be waiting for a response when the watch ends.
-    exitCode = await Promise.race([showUntilOutcome(source(end), display, end), rejectionBy(end)]);
+    return await Promise.race([showUntilOutcome(source(end), display, end), rejectionBy(end)]);
   } catch (error) {
     if (!timeout?.aborted || io.signal.aborted) throw error;
-    exitCode = EXIT_TIMEOUT;
   } finally {
     display.end();
   }
-  if (exitCode === EXIT_TIMEOUT && timeoutMs !== undefined) {
-    io.err(`The watch timed out after ${roughly(timeoutMs)}; the rescale goes on.\n`);
-  }
-  return exitCode;
+  io.err(`The watch timed out after ${roughly(timeoutMs ?? 0)}; the rescale goes on.\n`);
+  return EXIT_TIMEOUT;
 }
 
 /** Rejects with the reason of the signal once it is aborted. */

@@ -1,5 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import { sentenceFor } from "../failure.ts";
+import type { Row } from "../output.ts";
 import type { RescaleView } from "./rescale-view.ts";
 
 /** One step of a watch: the rescale, or why it cannot be read at the moment. */
@@ -8,6 +9,8 @@ export type Update = { readonly view: RescaleView } | { readonly problem: string
 export interface Reading {
   /** Absent if the response must not be believed yet. */
   readonly view: RescaleView | undefined;
+  /** The rescale for programs. */
+  readonly data?: Row;
   /** The server asks for this pause. */
   readonly restMs?: number;
 }

@@ -1,5 +1,6 @@
 import type { PendingPipe } from "../../crd/pipe-scaling.ts";
-import type { Size } from "../../domain/size.ts";
+import { describeSize, type Size } from "../../domain/size.ts";
+import type { Row } from "../output.ts";
 
 /** The rescale of a service at one moment, as the controller or the API reports it. */
 export interface RescaleView {
@@ -29,3 +30,24 @@ export const NOT_OBSERVED_YET = "NotObservedYet";
 
 /** As in the API; unknown: nothing has been reported yet. */
 export type RescaleState = "propagating" | "scaled" | "failed" | "suspended" | "unknown";
+
+/** The state and the sizes, as tables show them. */
+export function rowOfView({ state, reason, message, desired, source, effective, pipes }: RescaleView): Row {
+  return {
+    ...{ state, reason, message },
+    desired: desired && describeSize(desired),
+    source,
+    effective: effective && describeSize(effective),
+    pipes: pipes.total === 0 ? undefined : `${pipes.updated}/${pipes.total}`,
+  };
+}
+
+/** A size in a PipeScaling, or in a response of the API. */
+interface SizeFields {
+  readonly replicaCpuMillicores: number;
+  readonly replicaMemoryGb: number;
+}
+
+export function sizeOf({ replicaCpuMillicores, replicaMemoryGb }: SizeFields): Size {
+  return { cpuMillicores: replicaCpuMillicores, memoryGib: replicaMemoryGb };
+}

@@ -1,25 +1,21 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { argument, declaredArguments } from "../../../src/cli/argument.ts";
-import { readOptions, UsageError } from "../../../src/settings/option.ts";
+import { argument } from "../../../src/cli/options.ts";
+import { argumentTerm, declaredOptions, readOptions, UsageError } from "../../../src/settings/option.ts";
 import { integer, oneOf } from "../../../src/settings/values.ts";
 
 const args = z.object({
-  pipeCount: argument(integer(1, 9), { description: "how many" }),
-  shell: argument(oneOf("bash", "zsh").optional(), { description: "which shell" }),
+  pipeCount: argument(integer(1, 9), "how many"),
+  shell: argument(oneOf("bash", "zsh").optional(), "which shell"),
 });
 
 describe("an argument", () => {
   test("is shown with its name, in brackets if it is optional, and with its allowed values", () => {
-    expect(declaredArguments(args)).toEqual([
-      { key: "pipeCount", term: "<pipe-count>", required: true, description: "how many", choices: undefined },
-      {
-        key: "shell",
-        term: "[shell]",
-        required: false,
-        description: "which shell",
-        choices: ["bash", "zsh"],
-      },
+    const declared = declaredOptions(args);
+    expect(declared.map(argumentTerm)).toEqual(["<pipe-count>", "[shell]"]);
+    expect(declared).toMatchObject([
+      { key: "pipeCount", required: true, description: "how many", flag: undefined, variable: undefined },
+      { key: "shell", required: false, description: "which shell", choices: ["bash", "zsh"] },
     ]);
   });
 
@@ -32,13 +28,5 @@ describe("an argument", () => {
         '[shell] is "csh", but it must be bash or zsh.',
       ].join("\n"),
     );
-  });
-
-  test("is a programming error if it was not declared by argument(), or follows an optional one", () => {
-    expect(() => declaredArguments(z.object({ undeclared: z.string() }))).toThrow(
-      "undeclared is not declared",
-    );
-    const { pipeCount, shell } = args.shape;
-    expect(() => declaredArguments(z.object({ shell, pipeCount }))).toThrow("pipeCount comes after");
   });
 });

@@ -13,9 +13,8 @@ function program(body: string): string[] {
     import { defineCommand } from ${JSON.stringify(source("command"))};
     import { processIo } from ${JSON.stringify(source("process-io"))};
     import { runProgram } from ${JSON.stringify(source("program"))};
-    import * as z from "zod";
     const command = defineCommand({
-      name: "try-it", summary: "try it", examples: [], options: z.object({}),
+      name: "try-it", summary: "try it", examples: [], options: {},
       async run(values, io) { ${body} },
     });
     const spec = { version: "1", commands: [command] };

@@ -1,12 +1,10 @@
 import { describe, expect, test } from "vitest";
-import * as z from "zod";
 import { admin } from "../../../src/cli/admin/admin.ts";
-import { argument } from "../../../src/cli/argument.ts";
 import { allCommands, defineCommand } from "../../../src/cli/command.ts";
 import { CliError } from "../../../src/cli/failure.ts";
 import { Interruption } from "../../../src/cli/io.ts";
+import { argument, uuid } from "../../../src/cli/options.ts";
 import { runProgram } from "../../../src/cli/program.ts";
-import { uuid } from "../../../src/cli/values.ts";
 import { KubeApiError, KubeConfigError, KubeUnreachableError } from "../../../src/kube/errors.ts";
 import { option } from "../../../src/settings/option.ts";
 import { integer, listOf, nonEmptyText, onOff } from "../../../src/settings/values.ts";
@@ -24,11 +22,11 @@ async function run(
     name: "try-it",
     summary: "try it",
     examples: ["try-it --loud"],
-    options: z.object({
+    options: {
       loud: option(onOff, { description: "shout", default: "false" }),
       word: option(listOf(nonEmptyText).optional(), { placeholder: "w", description: "a word", list: true }),
       title: option(nonEmptyText.optional(), { placeholder: "t", description: "a title" }),
-    }),
+    },
     async run(values) {
       if (ending) throw ending;
       seen.push(values);
@@ -38,14 +36,12 @@ async function run(
     name: "try-args",
     summary: "try arguments",
     examples: ["try-args 3"],
-    arguments: z.object({
-      count: argument(integer(1, 9), { description: "how many" }),
-      title: argument(nonEmptyText.optional(), { description: "a title" }),
-    }),
-    options: z.object({
+    options: {
+      count: argument(integer(1, 9), "how many"),
+      title: argument(nonEmptyText.optional(), "a title"),
       loud: option(onOff, { description: "shout", default: "false" }),
       password: option(uuid, { description: "a password", secret: true }),
-    }),
+    },
     async run(values) {
       seen.push(values);
       return values.count;

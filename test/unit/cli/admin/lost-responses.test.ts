@@ -56,8 +56,8 @@ function answerTo(url: string): object {
   if (url.includes("/configmaps/organization-")) return organization;
   if (url.includes("/configmaps/service-")) return service;
   if (url.includes("/pipescalings/")) return scaling;
-  if (url.includes("/secrets?")) return { items: [secret] };
-  return { items: [] };
+  if (url.includes("/secrets?")) return { metadata: {}, items: [secret] };
+  return { metadata: {}, items: [] };
 }
 
 function kubeconfig(server: string): string {

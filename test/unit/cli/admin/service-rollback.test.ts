@@ -198,7 +198,7 @@ describe("admin service rollback", () => {
     const newer = { ...second, metadata: { ...second.metadata, resourceVersion: "8" } };
     const answers = [conflict(), { body: {} }];
     const { code, writes } = await rollBack("", {
-      scalings: [first, newer],
+      scalings: [first, first, newer],
       onWrite: () => answers.shift() ?? conflict(),
     });
     expect(code).toBe(0);
@@ -214,7 +214,7 @@ describe("admin service rollback", () => {
   ])("stops with a sentence if the PipeScaling %s at the same time", async (_, change) => {
     const changed = { ...scalingOf(), metadata: { ...scalingOf().metadata, ...change } };
     const { code, out, err, writes } = await rollBack("", {
-      scalings: [scalingOf(), changed],
+      scalings: [scalingOf(), scalingOf(), changed],
       onWrite: conflict,
     });
     expect({ code, out, writes: writes.length }).toEqual({ code: 1, out: "", writes: 1 });

@@ -192,8 +192,8 @@ describe("backup", () => {
   test.each([
     ["", "There is nothing to change: give --period, --retention or --start-time."],
     ["--period 7", 'is "7", but it must be default, 6, 8, 12, 16, 20, 24, 36 or 48.'],
-    ["--retention 25", "but it must be default, or a number of hours from 24 to 1080 in steps of 24."],
-    ["--start-time 2:30", "but it must be default, or a full hour in UTC such as 2:00 or 14:00."],
+    ["--retention 25", "but it must be a number from 24 to 1080, a multiple of 24, or default."],
+    ["--start-time 2:30", "but it must be a full hour in UTC, H:00 or HH:00, or default."],
   ])("set %s is refused without a request", async (flags, sentence) => {
     const api = await apiWith();
     const { code, err } = await run(api, `backup set ${SERVICE} ${flags}`.trim());
@@ -270,7 +270,7 @@ describe("scaling set", () => {
     [`${SERVICE}`, "No size is given: give --cores or --memory-gb."],
     [`${SERVICE} --cores 25`, 'is "25", but it must be a whole number from 1 to 24.'],
     [`${SERVICE} --cores 0.5`, "but it must be a whole number from 1 to 24."],
-    [`${SERVICE} --memory-gb 6`, "but it must be a whole number from 4 to 96, a multiple of 4."],
+    [`${SERVICE} --memory-gb 6`, "but it must be a number from 4 to 96, a multiple of 4."],
     [
       `${SERVICE} --cores 4 --memory-gb 8`,
       "--cores 4 goes with --memory-gb 16, and --memory-gb 8 with --cores 2: give one of the two.",

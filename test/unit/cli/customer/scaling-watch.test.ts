@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { ApiClient } from "../../../../src/cli/customer/client.ts";
 import { ErrorResponse, NoResponse } from "../../../../src/cli/customer/errors.ts";
 import { progress } from "../../../../src/cli/customer/responses.ts";
-import { ScalingWatch } from "../../../../src/cli/customer/scaling-watch.ts";
+import { watchScaling } from "../../../../src/cli/customer/scaling-watch.ts";
 import { poll, type Update } from "../../../../src/cli/view/poll.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 
@@ -51,10 +51,10 @@ function watchOf(
   };
   const access = { url: "https://api", authorization: "", keySuffix: "", ca: undefined, profile: undefined };
   const requested = hasRequested ? OURS : undefined;
-  const watch = new ScalingWatch({ api: { requestOnce, access }, path: PATH, service: "s", requested });
+  const options = watchScaling({ api: { requestOnce, access }, path: PATH, service: "s", requested });
   const wait = async (ms: number) => void waits.push(ms);
-  const news = poll({ ...watch.pollOptions, wait }, new AbortController().signal);
-  return { watch, news, asks, waits };
+  const news = poll({ ...options, wait }, new AbortController().signal);
+  return { news, asks, waits };
 }
 
 async function take(news: AsyncGenerator<Update>, count: number): Promise<Update[]> {

@@ -1,0 +1,77 @@
+import * as z from "zod";
+import { canonicalUuid } from "../domain/identifiers.ts";
+import { DEFAULT_RECORDS_NAMESPACE } from "../settings/cluster.ts";
+import { flagOf, option, UsageError } from "../settings/option.ts";
+import { alternatives, durationMs, listOf, oneOf, onOff, type Value, written } from "../settings/values.ts";
+import { FORMATS } from "./output.ts";
+
+/*
+ * Options, arguments and values that several commands share.
+ */
+
+/** Declares an argument: a word of the command line that is known by its position, and has no variable. */
+export function argument<S extends z.ZodType>(schema: S, description: string): S {
+  return option(schema, { description, argument: true });
+}
+
+/** An option without a value, off by default. */
+export function switchOption(description: string) {
+  return option(onOff, { description, default: "false" });
+}
+
+export const outputOption = {
+  output: option(oneOf(...FORMATS), {
+    placeholder: "format",
+    description: "table is for people, json and yaml are for programs",
+    default: "table",
+  }),
+};
+
+/** For commands that ask before they act; see confirm(). */
+export const yesOption = {
+  yes: switchOption("do not ask for confirmation"),
+};
+
+/** Options of a command that shows the state of a rescale, to follow its progress. */
+export const watchOptions = {
+  watch: option(onOff, { description: "go on until the outcome", default: "false", flagOnly: true }),
+  timeout: option(durationMs("1s", "24h").optional(), {
+    placeholder: "duration",
+    description: "with --watch: how long at most, such as 15m; without it until the outcome",
+    flagOnly: true,
+  }),
+};
+
+/** @throws UsageError for a timeout without a watch */
+export function requireWatch(watch: boolean, timeoutMs: number | undefined): void {
+  if (timeoutMs !== undefined && !watch) throw new UsageError("--timeout goes with --watch.");
+}
+
+/** @throws UsageError if an update changes nothing: none of these options has a value */
+export function requireChange(options: object, values: Readonly<Record<string, unknown>>): void {
+  const keys = Object.keys(options);
+  if (keys.some((key) => values[key] !== undefined)) return;
+  throw new UsageError(`There is nothing to change: give ${alternatives(keys.map(flagOf))}.`);
+}
+
+/** The flag that makes another command find the same records, with a leading blank. */
+export function recordsFlag(namespace: string): string {
+  return namespace === DEFAULT_RECORDS_NAMESPACE ? "" : ` --namespace ${namespace}`;
+}
+
+/** A word that stands for itself, or a value. */
+export function orWord<const W extends string, T>(word: W, value: Value<T>): Value<W | T> {
+  return z.string().transform((text, context): W | T => {
+    if (text === word) return word;
+    const read = value.safeParse(text);
+    if (read.success) return read.data;
+    const rule = read.error.issues[0]?.message ?? "";
+    context.addIssue({ code: "custom", message: `${rule}, or ${word}` });
+    return z.NEVER;
+  });
+}
+
+export const role = oneOf("admin", "developer");
+export const roles = listOf(role);
+
+export const uuid = written("it must be a UUID such as 01234567-89ab-4cde-8f01-23456789abcd", canonicalUuid);
