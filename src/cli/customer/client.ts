@@ -11,7 +11,7 @@ export interface ApiClientOptions {
   readonly transport: Pick<Transport, "send">;
   /** Prints why a command waits. */
   readonly tell: (sentence: string) => void;
-  /** Rejects with the signal's reason once it is aborted. */
+  /** Rejects once the signal is aborted. */
   readonly wait: (ms: number, signal: AbortSignal) => Promise<void>;
   readonly signal: AbortSignal;
 }

@@ -1,4 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
+import type {
+  V1CustomResourceDefinitionSpec,
+  V1CustomResourceDefinitionStatus,
+} from "@kubernetes/client-node";
 import { crdManifest } from "../../crd/manifest.ts";
 import { GROUP, PLURAL, VERSION } from "../../crd/names.ts";
 import type { KubeObject } from "../../kube/objects.ts";
@@ -11,20 +15,8 @@ const INSTALL =
   "kubectl apply --server-side -f crds/pipes.clouddb.dev_pipescalings.yaml, from the installed release (helm upgrade does it, too).";
 
 export interface Crd extends KubeObject {
-  readonly spec: {
-    readonly versions: readonly {
-      readonly name: string;
-      readonly served: boolean;
-      readonly schema?: object;
-    }[];
-  };
-  readonly status?: {
-    readonly conditions?: readonly {
-      readonly type: string;
-      readonly status: string;
-      readonly message?: string;
-    }[];
-  };
+  readonly spec: Pick<V1CustomResourceDefinitionSpec, "versions">;
+  readonly status?: V1CustomResourceDefinitionStatus;
 }
 
 /** Compares the CRD in the cluster with that of this program. */

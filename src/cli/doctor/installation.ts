@@ -1,3 +1,4 @@
+import type { V1DeploymentSpec, V1DeploymentStatus } from "@kubernetes/client-node";
 import { parseDocument } from "yaml";
 import type { ConfigMap, KubeObject, Lease } from "../../kube/objects.ts";
 import { CONFIG_MAPS, DEPLOYMENTS, objectPath } from "../../kube/paths.ts";
@@ -33,20 +34,8 @@ const VERSION = "app.kubernetes.io/version";
 const PRODUCT = "pipe-scaling-operator";
 
 interface ProcessDeployment extends KubeObject {
-  readonly spec: {
-    readonly replicas?: number;
-    readonly template: {
-      readonly metadata?: { readonly labels?: Readonly<Record<string, string>> };
-      readonly spec: {
-        readonly serviceAccountName?: string;
-        readonly containers: readonly {
-          readonly env?: readonly { readonly name: string; readonly value?: string }[];
-        }[];
-        readonly volumes?: readonly { readonly configMap?: { readonly name?: string } }[];
-      };
-    };
-  };
-  readonly status?: { readonly readyReplicas?: number; readonly updatedReplicas?: number };
+  readonly spec: V1DeploymentSpec;
+  readonly status?: V1DeploymentStatus;
 }
 
 /** The processes in any namespace; `undefined` without the permission. */
@@ -62,20 +51,21 @@ function installationOf({ metadata, spec, status }: ProcessDeployment): Installa
   const component = metadata.labels?.[COMPONENT];
   if (template.metadata?.labels?.[PART_OF] !== PRODUCT) return undefined;
   if (component !== "api" && component !== "controller") return undefined;
-  const env = template.spec.containers.flatMap((container) => container.env ?? []);
+  const { containers = [], volumes = [], serviceAccountName = "default" } = template.spec ?? {};
+  const env = containers.flatMap((container) => container.env ?? []);
   const variable = (name: string) => env.find((each) => each.name === name)?.value || undefined;
   return {
     component,
     namespace: metadata.namespace ?? "",
     name: metadata.name,
-    account: template.spec.serviceAccountName ?? "default",
+    account: serviceAccountName,
     records: variable("PIPE_SCALING_NAMESPACE") ?? DEFAULT_RECORDS_NAMESPACE,
     pipeNamespaces: variable("PIPE_SCALING_PIPE_NAMESPACES")?.split(",") ?? [],
     replicas,
     ready: status?.readyReplicas ?? 0,
     updated: status?.updatedReplicas ?? 0,
     version: metadata.labels?.[VERSION],
-    tiers: template.spec.volumes?.flatMap(({ configMap }) => configMap?.name ?? [])[0],
+    tiers: volumes.flatMap(({ configMap }) => configMap?.name ?? [])[0],
   };
 }
 

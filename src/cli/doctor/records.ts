@@ -1,16 +1,13 @@
 import type { ConfigMap, KubeObject, Secret } from "../../kube/objects.ts";
-import { type ApiKey, parseApiKey } from "../../records/api-key.ts";
+import type { ApiKey } from "../../records/api-key.ts";
 import { parseBackup } from "../../records/backup.ts";
 import { parseKeyUsage } from "../../records/key-usage.ts";
 import { RESOURCE_LABEL } from "../../records/labels.ts";
 import { parseMembers } from "../../records/members.ts";
-import {
-  type Organization,
-  organizationConfigMapName,
-  parseOrganization,
-} from "../../records/organization.ts";
+import { type Organization, organizationConfigMapName } from "../../records/organization.ts";
 import type { Parsed } from "../../records/parse.ts";
-import { parseService, type Service, serviceConfigMapName } from "../../records/service.ts";
+import { type Service, serviceConfigMapName } from "../../records/service.ts";
+import { KEYS, ORGANIZATIONS, SERVICES } from "../admin/kinds.ts";
 import { recordsFlag } from "../options.ts";
 import { error, type Result, warning } from "./result.ts";
 
@@ -29,52 +26,46 @@ export function readRecords(
   namespace: string,
 ): ReadRecords {
   const malformed: Result[] = [];
-  const wellFormed = <T>(
-    kind: string,
-    { metadata: { name } }: KubeObject,
-    parsed: Iterable<Parsed<T>>,
+  const wellFormed = <O extends KubeObject, T>(
+    resource: string,
+    objects: readonly O[] = [],
+    parse: (object: O) => Iterable<Parsed<T>>,
   ): T[] =>
-    [...parsed].flatMap((each) => {
-      if (each.ok) return [each.value];
-      const remedy = `kubectl edit ${kind} ${name} --namespace ${namespace}`;
-      malformed.push(error(`The ${kind} ${name} is malformed: ${each.problem}.`, remedy));
-      return [];
-    });
-  const organizations: Organization[] = [];
-  const services: Service[] = [];
-  for (const object of configMaps) {
-    const { metadata, data } = object;
-    switch (metadata.labels?.[RESOURCE_LABEL]) {
-      case "organization":
-        organizations.push(...wellFormed("configmap", object, [parseOrganization(metadata.name, data)]));
-        break;
-      case "service":
-        services.push(
-          ...wellFormed("configmap", object, [parseService(metadata.name, metadata.labels, data)]),
-        );
-        break;
-      default:
-        wellFormed("configmap", object, parseOther(object));
-    }
-  }
-  const keys = secrets.flatMap((object) =>
-    wellFormed("secret", object, [parseApiKey(object.metadata.labels, object.data)]),
-  );
+    objects.flatMap((object) =>
+      [...parse(object)].flatMap((parsed) => {
+        if (parsed.ok) return [parsed.value];
+        const { name } = object.metadata;
+        const remedy = `kubectl edit ${resource} ${name} --namespace ${namespace}`;
+        malformed.push(error(`The ${resource} ${name} is malformed: ${parsed.problem}.`, remedy));
+        return [];
+      }),
+    );
+  const { organization, service, ...others } = Object.groupBy(configMaps, kindOf);
+  const organizations = wellFormed("configmap", organization, (each) => [ORGANIZATIONS.parse(each)]);
+  const services = wellFormed("configmap", service, (each) => [SERVICES.parse(each)]);
+  for (const objects of Object.values(others)) wellFormed("configmap", objects, parseOther);
+  const keys = wellFormed("secret", secrets, (each) => [KEYS.parse(each)]);
   return { organizations, services, keys, malformed };
 }
 
+function kindOf({ metadata }: KubeObject): string {
+  return metadata.labels?.[RESOURCE_LABEL] ?? "";
+}
+
 /** Records that no other record refers to. */
-function parseOther({ metadata, data }: ConfigMap): Iterable<Parsed<unknown>> {
-  const kind = metadata.labels?.[RESOURCE_LABEL];
-  switch (kind) {
+function parseOther(object: ConfigMap): Iterable<Parsed<unknown>> {
+  const { metadata, data } = object;
+  switch (kindOf(object)) {
     case "members":
       return parseMembers(data).values();
     case "backup":
       return [parseBackup(metadata.name, data)];
     case "key-usage":
       return parseKeyUsage(data).values();
-    default:
-      return [{ ok: false, problem: `the label ${RESOURCE_LABEL} is "${kind}", which is no kind of record` }];
+    default: {
+      const problem = `the label ${RESOURCE_LABEL} is "${kindOf(object)}", which is no kind of record`;
+      return [{ ok: false, problem }];
+    }
   }
 }
 

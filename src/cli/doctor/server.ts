@@ -1,3 +1,4 @@
+import type { VersionInfo } from "@kubernetes/client-node";
 import type { KubeClient } from "../../kube/client.ts";
 import { isCode, KubeApiError, KubeUnreachableError } from "../../kube/errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -10,18 +11,12 @@ const MIN_MINOR = 30;
 /** Noticeable in the times that commands print. */
 const MAX_SKEW_MS = 5000;
 
-interface Version {
-  readonly major: string;
-  readonly minor: string;
-  readonly gitVersion: string;
-}
-
 /** Checks the version of the API server. Throws if it cannot be reached. */
 export async function checkServer(
   client: Pick<KubeClient, "json" | "server">,
   signal: AbortSignal,
 ): Promise<Result> {
-  const { major, minor, gitVersion } = await client.json<Version>({ path: "/version", signal });
+  const { major, minor, gitVersion } = await client.json<VersionInfo>({ path: "/version", signal });
   // Vendors append to it: "31+".
   const isSupported = major === "1" && Number.parseInt(minor, 10) >= MIN_MINOR;
   return isSupported

@@ -10,12 +10,6 @@ import type { RescaleState, RescaleView } from "./rescale-view.ts";
 import { broken, labeled, printable } from "./text.ts";
 import { roughly, stopwatch } from "./time.ts";
 
-export interface FollowOptions {
-  /** Without it the watch goes on until the outcome. */
-  readonly timeoutMs?: number | undefined;
-  readonly clock?: Clock;
-}
-
 const EXIT_CODES: ReadonlyMap<RescaleState, number> = new Map([
   ["scaled", EXIT_DONE],
   ["failed", EXIT_UNHEALTHY],
@@ -56,7 +50,7 @@ export async function watch(
 }
 
 /**
- * Shows a rescale until its outcome: redrawn in place on a terminal, line by line elsewhere.
+ * Shows a rescale until its outcome, or for `timeoutMs`: redrawn in place on a terminal, line by line elsewhere.
  *
  * @returns the exit code
  * @param source never ends by itself
@@ -65,7 +59,10 @@ export async function watch(
 export async function follow(
   io: FollowIo,
   source: (signal: AbortSignal) => AsyncGenerator<Update>,
-  { timeoutMs, clock = systemClock }: FollowOptions = {},
+  {
+    timeoutMs,
+    clock = systemClock,
+  }: { readonly timeoutMs?: number | undefined; readonly clock?: Clock } = {},
 ): Promise<number> {
   const display = io.terminal.output ? liveDisplay(io, clock) : plainDisplay(io, clock);
   const timeout = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs);
@@ -115,13 +112,10 @@ function plainDisplay({ out }: FollowIo, clock: Clock): Display {
   const print = (line: string) => out(`${stopwatch(clock.monotonic() - startedAt)}  ${line}\n`);
   return {
     show(update) {
-      if ("problem" in update) {
-        if (!hasProblem) print(printable(update.problem));
-        hasProblem = true;
-        return;
-      }
-      if (hasProblem) print("connected again");
-      hasProblem = false;
+      const isProblem = "problem" in update;
+      if (isProblem !== hasProblem) print(isProblem ? printable(update.problem) : "connected again");
+      hasProblem = isProblem;
+      if (isProblem) return;
       const lines = plainLines(update.view, clock.now());
       for (const line of lines) if (!printed.includes(line)) print(line);
       printed = lines;

@@ -22,7 +22,7 @@ export interface PollOptions {
   readonly intervalMs: number;
   /** An earlier request succeeded, so that a lost connection is not a wrong address. */
   readonly isKnownToWork?: boolean;
-  /** Rejects with the signal's reason once it is aborted. */
+  /** Rejects once the signal is aborted. */
   readonly wait?: (ms: number, signal: AbortSignal) => Promise<void>;
 }
 
@@ -53,12 +53,7 @@ export async function* poll(options: PollOptions, signal: AbortSignal): AsyncGen
   }
 }
 
-/** @throws the signal's reason once it is aborted */
-export async function waitFor(ms: number, signal: AbortSignal): Promise<void> {
-  try {
-    await setTimeout(ms, undefined, { signal });
-  } catch (error) {
-    signal.throwIfAborted();
-    throw error;
-  }
+/** Rejects once the signal is aborted, with its reason as the cause. */
+export function waitFor(ms: number, signal: AbortSignal): Promise<void> {
+  return setTimeout(ms, undefined, { signal });
 }
