@@ -1,7 +1,6 @@
 import { Document, visit } from "yaml";
 import type { Io } from "./io.ts";
-import { painter } from "./style.ts";
-import { escaped, padded, printable, widest } from "./view/text.ts";
+import { escaped, padded, painter, printable, widest } from "./view/text.ts";
 
 /** Its properties have the names that the table, the JSON and the YAML show. */
 export type Row = object;

@@ -6,7 +6,7 @@ import { option, UsageError } from "../../settings/option.ts";
 import { nonEmptyText, written } from "../../settings/values.ts";
 import type { Values } from "../command.ts";
 import { CliError } from "../failure.ts";
-import { argument, switchOption, uuid } from "../options.ts";
+import { argument, switchOption } from "../options.ts";
 import type { Profile, Profiles } from "./profile-file.ts";
 
 /** Can have a base path; the paths of the operations, which begin with /v1, follow it. */
@@ -76,19 +76,11 @@ export const accessOptions = {
   ...insecureHttpOption,
 };
 
-export const organizationOption = {
-  organization: option(uuid.optional(), {
-    placeholder: "uuid",
-    description: "id of the organization; default: the organization of the key",
-  }),
-};
-
 /** A person is likely to write the name of a service, so the rule says where its id is. */
 const serviceId = written("it must be the UUID of a service (see `pipe-scaling services`)", canonicalUuid);
 
-export const serviceOptions = {
+export const serviceArgument = {
   service: argument(serviceId, "id of the service (see `pipe-scaling services`)"),
-  ...organizationOption,
 };
 
 type AccessValues = Values<typeof accessOptions>;
@@ -119,63 +111,60 @@ export function accessOf(values: AccessValues, profiles: () => Profiles): Access
   const { apiUrl, keyId, keySecret } = values;
   const isComplete = apiUrl !== undefined && keyId !== undefined && keySecret !== undefined;
   const chosen = isComplete && values.profile === undefined ? undefined : choose(values.profile, profiles());
-  const settings = settled(values, chosen?.profile);
+  const profile = chosen?.profile;
+  const url = apiUrl ?? profile?.apiUrl;
+  const id = keyId ?? profile?.keyId;
+  // The secret belongs to the key of the profile.
+  const secret = keySecret ?? (id === profile?.keyId ? profile?.keySecret : undefined);
+  if (url === undefined || id === undefined || secret === undefined) throw missing(url, id, profile);
   // The profile allows plain HTTP only for its own address.
-  const isKept = chosen?.profile.insecureHttp === "true" && settings.url === chosen.profile.apiUrl;
-  requirePrivate(settings.url, values.insecureHttp || isKept);
-  const caFile = values.caFile ?? chosen?.profile.caFile;
-  const pair = `${settings.keyId}:${settings.keySecret}`;
+  requirePrivate(url, values.insecureHttp || (profile?.insecureHttp === "true" && url === profile.apiUrl));
+  const caFile = values.caFile ?? profile?.caFile;
   return {
-    url: settings.url,
-    authorization: `Basic ${Buffer.from(pair).toString("base64")}`,
-    keySuffix: keySuffix(settings.keyId),
+    url,
+    authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}`,
+    keySuffix: keySuffix(id),
     ca: caFile === undefined ? undefined : readCertificates(caFile),
     profile: chosen?.name,
   };
 }
 
-function choose(
-  named: string | undefined,
-  { current, byName }: Profiles,
-): { readonly name: string; readonly profile: Profile } | undefined {
+function missing(url: string | undefined, keyId: string | undefined, profile: Profile | undefined) {
+  if (profile) {
+    return new UsageError(
+      "--key-id (or PIPE_SCALING_KEY_ID) is not the key of the profile: set PIPE_SCALING_KEY_SECRET, too.",
+    );
+  }
+  const absent = [
+    ...(url === undefined ? ["--api-url (or PIPE_SCALING_API_URL)"] : []),
+    ...(keyId === undefined ? ["--key-id (or PIPE_SCALING_KEY_ID)"] : []),
+    "PIPE_SCALING_KEY_SECRET",
+  ];
+  return new UsageError(
+    `The address of the API or the key is missing: ${absent.join(", ")}. Keep them in a profile with \`pipe-scaling profile set NAME --api-url URL --key-id ID\`, or give all three.`,
+  );
+}
+
+function choose(named: string | undefined, { current, profiles }: Profiles) {
   const name = named ?? current;
-  const profile = name === undefined ? undefined : byName.get(name);
-  if (name !== undefined && profile) return { name, profile };
-  const names = [...byName.keys()];
-  if (name !== undefined) throw noSuchProfile(name, names);
+  if (name !== undefined) return { name, profile: requireProfile(name, profiles) };
+  const names = Object.keys(profiles);
   if (names.length === 0) return undefined;
   throw new UsageError(
     `No profile is in use: name one with --profile, or choose one with \`pipe-scaling profile use NAME\`. Profiles: ${names.join(", ")}.`,
   );
 }
 
-export function noSuchProfile(name: string, names: readonly string[]): UsageError {
+/** @throws UsageError if the profile does not exist */
+export function requireProfile(name: string, profiles: Profiles["profiles"]): Profile {
+  const profile = Object.hasOwn(profiles, name) ? profiles[name] : undefined;
+  if (profile) return profile;
+  const names = Object.keys(profiles);
   const known =
     names.length === 0
       ? `Create it with \`pipe-scaling profile set ${name} --api-url URL --key-id ID\`.`
       : `Profiles: ${names.join(", ")}.`;
-  return new UsageError(`There is no profile ${JSON.stringify(name)}. ${known}`);
-}
-
-function settled(values: AccessValues, profile: Profile | undefined) {
-  const url = values.apiUrl ?? profile?.apiUrl;
-  const keyId = values.keyId ?? profile?.keyId;
-  // The secret belongs to the key of the profile.
-  const keySecret = values.keySecret ?? (keyId === profile?.keyId ? profile?.keySecret : undefined);
-  if (url !== undefined && keyId !== undefined && keySecret !== undefined) return { url, keyId, keySecret };
-  if (profile) {
-    throw new UsageError(
-      "--key-id (or PIPE_SCALING_KEY_ID) is not the key of the profile: set PIPE_SCALING_KEY_SECRET, too.",
-    );
-  }
-  const missing = [
-    ...(url === undefined ? ["--api-url (or PIPE_SCALING_API_URL)"] : []),
-    ...(keyId === undefined ? ["--key-id (or PIPE_SCALING_KEY_ID)"] : []),
-    ...(keySecret === undefined ? ["PIPE_SCALING_KEY_SECRET"] : []),
-  ].join(", ");
-  throw new UsageError(
-    `The address of the API or the key is missing: ${missing}. Keep them in a profile with \`pipe-scaling profile set NAME --api-url URL --key-id ID\`, or give all three.`,
-  );
+  throw new UsageError(`There is no profile ${JSON.stringify(name)}. ${known}`);
 }
 
 /** @throws UsageError for plain HTTP to another machine */

@@ -5,7 +5,7 @@ import { oneOf } from "../../settings/values.ts";
 import type { CommandGroup } from "../command.ts";
 import { orWord, outputOption, requireChange } from "../options.ts";
 import { printOne } from "../output.ts";
-import { serviceOptions } from "./access.ts";
+import { serviceArgument } from "./access.ts";
 import { apiCommand, servicePath } from "./command.ts";
 import { backup as backupResult, bodyValue } from "./responses.ts";
 
@@ -18,9 +18,9 @@ const get = apiCommand({
   name: "get",
   summary: "show the backup settings of a service",
   examples: ["backup get <uuid>"],
-  options: { ...serviceOptions, ...outputOption },
-  async run(api, { output, ...values }, io) {
-    const path = await servicePath(api, values, "backupConfiguration");
+  options: { ...serviceArgument, ...outputOption },
+  async run(api, { service, output }, io) {
+    const path = await servicePath(api, service, "backupConfiguration");
     const { result } = await api.request({ method: "GET", path }, backupResult);
     printOne(io, output, result);
   },
@@ -49,16 +49,16 @@ const set = apiCommand({
     "backup set <uuid> --period 12 --retention 72",
     "backup set <uuid> --period 24 --start-time 2:00",
   ],
-  options: { ...serviceOptions, ...changes, ...outputOption },
+  options: { ...serviceArgument, ...changes, ...outputOption },
   check: (values) => requireChange(changes, values),
-  async run(api, { output, period, retention, startTime, ...values }, io) {
+  async run(api, { service, period, retention, startTime, output }, io) {
     // JSON leaves out a setting that is undefined.
     const body = {
       backupPeriodInHours: period === DEFAULT ? null : period && Number(period),
       backupRetentionPeriodInHours: retention === DEFAULT ? null : retention,
       backupStartTime: startTime === DEFAULT ? null : startTime,
     };
-    const path = await servicePath(api, values, "backupConfiguration");
+    const path = await servicePath(api, service, "backupConfiguration");
     const { result } = await api.request({ method: "PATCH", path, body }, backupResult);
     printOne(io, output, result);
   },

@@ -38,21 +38,12 @@ export async function ownOrganization(api: ApiClient): Promise<{ id: string; nam
   );
 }
 
-/** The path of an organization, by default that of the key. */
-export async function organizationPath(api: ApiClient, id: string | undefined): Promise<string> {
-  return `/v1/organizations/${id ?? encodeURIComponent((await ownOrganization(api)).id)}`;
-}
-
-interface ServiceValues {
-  readonly service: string;
-  readonly organization: string | undefined;
+/** The path of the organization of the key. */
+export async function organizationPath(api: ApiClient): Promise<string> {
+  return `/v1/organizations/${encodeURIComponent((await ownOrganization(api)).id)}`;
 }
 
 /** The path of a resource of a service. */
-export async function servicePath(
-  api: ApiClient,
-  { service, organization }: ServiceValues,
-  resource: string,
-): Promise<string> {
-  return `${await organizationPath(api, organization)}/services/${service}/${resource}`;
+export async function servicePath(api: ApiClient, service: string, resource: string): Promise<string> {
+  return `${await organizationPath(api)}/services/${service}/${resource}`;
 }

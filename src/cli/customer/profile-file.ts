@@ -21,18 +21,13 @@ const profile = z.strictObject({
 /** The address of an API and a key. */
 export type Profile = z.infer<typeof profile>;
 
-export interface Profiles {
+const contents = z.strictObject({
   /** Used if no profile is named. */
-  readonly current: string | undefined;
-  readonly byName: ReadonlyMap<string, Profile>;
-}
+  current: profileName.optional(),
+  profiles: z.record(profileName, profile).default({}),
+});
 
-const contents = yamlValue(
-  z.strictObject({
-    current: profileName.optional(),
-    profiles: z.record(profileName, profile).default({}),
-  }),
-);
+export type Profiles = z.infer<typeof contents>;
 
 /** In the XDG base directory specification a relative path in the variable is ignored. */
 export function profilePath(env: Environment): string {
@@ -56,20 +51,19 @@ export class ProfileFile {
   /** @throws CliError with what to do about the file */
   read(): Profiles {
     const stats = statSync(this.path, { throwIfNoEntry: false });
-    if (!stats) return { current: undefined, byName: new Map() };
+    if (!stats) return { profiles: {} };
     this.#requireOwn(stats);
-    const { success, data, error } = contents.safeParse(readFileSync(this.path, "utf8"));
-    if (success) return { current: data.current, byName: new Map(Object.entries(data.profiles)) };
+    const { success, data, error } = yamlValue(contents).safeParse(readFileSync(this.path, "utf8"));
+    if (success) return data;
     throw new CliError(
       `The profile file ${this.path} is malformed: ${error.issues[0]?.message}. Correct it, or remove it and create the profiles again.`,
     );
   }
 
   /** Writes all of the file or, after a crash, nothing. */
-  write({ current, byName }: Profiles): void {
+  write(profiles: Profiles): void {
     mkdirSync(dirname(this.path), { recursive: true, mode: 0o700 });
-    const data = { ...(current === undefined ? {} : { current }), profiles: Object.fromEntries(byName) };
-    writeFileAtomic.sync(this.path, stringify(data), { mode: 0o600 });
+    writeFileAtomic.sync(this.path, stringify(profiles), { mode: 0o600 });
   }
 
   #requireOwn({ uid, mode }: Stats): void {

@@ -15,12 +15,12 @@ import {
   keyId,
   keySecret,
   keySuffix,
-  noSuchProfile,
   profileName,
   readCertificates,
   requirePrivate,
+  requireProfile,
 } from "./access.ts";
-import { type Profile, ProfileFile, type Profiles } from "./profile-file.ts";
+import { type Profile, ProfileFile } from "./profile-file.ts";
 
 const nameArgument = { name: argument(profileName, "name of the profile") };
 
@@ -58,7 +58,7 @@ const set = defineCommand({
   },
   async run({ name, keySecretFile, ...values }, io) {
     const file = ProfileFile.of(io.env);
-    const known = file.read().byName.get(name);
+    const known = file.read().profiles[name];
     const url = values.apiUrl ?? known?.apiUrl;
     const id = values.keyId ?? known?.keyId;
     if (url === undefined || id === undefined) {
@@ -79,8 +79,9 @@ const set = defineCommand({
     };
     // Another command may have changed the file while the secret was typed.
     const latest = file.read();
-    const current = latest.current ?? (latest.byName.size === 0 ? name : undefined);
-    file.write({ current, byName: new Map([...latest.byName, [name, profile]]) });
+    const isFirst = Object.keys(latest.profiles).length === 0;
+    const current = latest.current ?? (isFirst ? name : undefined);
+    file.write({ current, profiles: { ...latest.profiles, [name]: profile } });
     const use =
       current === name
         ? "It is in use."
@@ -104,7 +105,7 @@ async function secretOf(
     );
   }
   const question = `Secret of the key that ends in ${keySuffix(id)}: `;
-  const text = isTyped ? await io.askSecret(question) : await textOf(io, path);
+  const text = isTyped ? await io.askSecret(question) : await textIn(io, path);
   const read = keySecret.safeParse(text?.trim() ?? "");
   if (read.success) return read.data;
   throw new CliError(
@@ -112,14 +113,8 @@ async function secretOf(
   );
 }
 
-async function textOf(io: Io, path: string): Promise<string | undefined> {
-  if (path === STANDARD_INPUT) return await io.ask("");
-  try {
-    return readFileSync(path, "utf8");
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new CliError(`The file of --key-secret-file cannot be read: ${why}.`, { cause });
-  }
+async function textIn(io: Io, path: string): Promise<string | undefined> {
+  return path === STANDARD_INPUT ? await io.ask("") : readFileSync(path, "utf8");
 }
 
 const list = defineCommand({
@@ -129,14 +124,10 @@ const list = defineCommand({
   examples: ["profile list"],
   options: outputOption,
   async run({ output }, io) {
-    const { current, byName } = ProfileFile.of(io.env).read();
-    const rows = [...byName].map(([name, { apiUrl, keyId, caFile }]) => ({
-      name,
-      inUse: name === current,
-      apiUrl,
-      keySuffix: keySuffix(keyId),
-      caFile,
-    }));
+    const { current, profiles } = ProfileFile.of(io.env).read();
+    const rows = Object.entries(profiles).map(([name, { apiUrl, keyId, caFile }]) => {
+      return { name, inUse: name === current, apiUrl, keySuffix: keySuffix(keyId), caFile };
+    });
     printList(io, output, ["name", "inUse", "apiUrl", "keySuffix", "caFile"], rows);
   },
 });
@@ -148,7 +139,9 @@ const use = defineCommand({
   options: nameArgument,
   async run({ name }, io) {
     const file = ProfileFile.of(io.env);
-    file.write({ ...profilesWith(name, file), current: name });
+    const { profiles } = file.read();
+    requireProfile(name, profiles);
+    file.write({ current: name, profiles });
     io.err(`The profile ${name} is in use.\n`);
   },
 });
@@ -161,23 +154,14 @@ const remove = defineCommand({
   options: { ...nameArgument, ...yesOption },
   async run({ name, yes }, io) {
     const file = ProfileFile.of(io.env);
-    profilesWith(name, file);
+    requireProfile(name, file.read().profiles);
     await confirm(io, yes, `Remove the profile ${name} with its secret?`);
-    const { current, byName } = profilesWith(name, file);
-    file.write({
-      current: current === name ? undefined : current,
-      byName: new Map([...byName].filter(([other]) => other !== name)),
-    });
+    const { current, profiles } = file.read();
+    const { [name]: _, ...others } = profiles;
+    file.write({ current: current === name ? undefined : current, profiles: others });
     io.err(`Removed the profile ${name}.\n`);
   },
 });
-
-/** @throws UsageError if the profile does not exist */
-function profilesWith(name: string, file: ProfileFile): Profiles {
-  const profiles = file.read();
-  if (!profiles.byName.has(name)) throw noSuchProfile(name, [...profiles.byName.keys()]);
-  return profiles;
-}
 
 export const profile: CommandGroup = {
   name: "profile",

@@ -3,8 +3,6 @@ import type { CommandGroup } from "../command.ts";
 import { confirm } from "../confirm.ts";
 import { argument, outputOption, yesOption } from "../options.ts";
 import { printList } from "../output.ts";
-import { printable } from "../view/text.ts";
-import { organizationOption } from "./access.ts";
 import { apiCommand, organizationPath, ownOrganization } from "./command.ts";
 import * as responses from "./responses.ts";
 
@@ -26,9 +24,9 @@ export const services = apiCommand({
   summary: "list the services of the organization",
   details: "`scaling` and `backup` take the id of a service.",
   examples: ["services", "services --profile staging --output json"],
-  options: { ...organizationOption, ...outputOption },
-  async run(api, { organization, output }, io) {
-    const path = `${await organizationPath(api, organization)}/services`;
+  options: outputOption,
+  async run(api, { output }, io) {
+    const path = `${await organizationPath(api)}/services`;
     const { result } = await api.request({ method: "GET", path }, responses.services);
     printList(io, output, ["id", "name"], result);
   },
@@ -41,9 +39,9 @@ export const keys = apiCommand({
   summary: "list the API keys of the organization",
   details: "KEY SUFFIX is the end of the key id. Secrets are never shown.",
   examples: ["keys", "keys --output yaml"],
-  options: { ...organizationOption, ...outputOption },
-  async run(api, { organization, output }, io) {
-    const path = `${await organizationPath(api, organization)}/keys`;
+  options: outputOption,
+  async run(api, { output }, io) {
+    const path = `${await organizationPath(api)}/keys`;
     const { result } = await api.request({ method: "GET", path }, responses.apiKeys);
     const rows = result.map((key) => ({ ...key, allowFrom: key.ipAccessList.map(({ source }) => source) }));
     printList(io, output, KEY_COLUMNS, output === "table" ? rows : result);
@@ -58,13 +56,12 @@ const remove = apiCommand({
   summary: "remove a member from the organization",
   details: "Asks first, unless --yes is given. The last admin of an organization cannot be removed.",
   examples: ["members remove u-1", "members remove u-1 --yes"],
-  options: { user: argument(userId, "id of the user"), ...yesOption, ...organizationOption },
-  async run(api, { user, yes, organization }, io) {
-    const own = organization === undefined ? await ownOrganization(api) : undefined;
-    const named = own ? `${printable(own.name)} (${own.id})` : organization;
-    await confirm(io, yes, `Remove the user ${JSON.stringify(user)} from the organization ${named}?`);
-    const members = `${await organizationPath(api, organization ?? own?.id)}/members`;
-    const path = `${members}/${encodeURIComponent(user)}`;
+  options: { user: argument(userId, "id of the user"), ...yesOption },
+  async run(api, { user, yes }, io) {
+    const { id, name } = await ownOrganization(api);
+    const from = `the organization ${name} (${id})`;
+    await confirm(io, yes, `Remove the user ${JSON.stringify(user)} from ${from}?`);
+    const path = `/v1/organizations/${encodeURIComponent(id)}/members/${encodeURIComponent(user)}`;
     const { requestId } = await api.request({ method: "DELETE", path }, responses.nothing);
     io.err(`Removed the user ${JSON.stringify(user)} (request ${requestId}).\n`);
   },

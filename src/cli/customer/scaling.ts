@@ -14,7 +14,7 @@ import { outputOption, requireWatch, watchOptions } from "../options.ts";
 import { printData, printList, printOne } from "../output.ts";
 import { exitCodeOf, watch } from "../view/follow.ts";
 import { rowOfView, sizeOf } from "../view/rescale-view.ts";
-import { profileFlag, serviceOptions } from "./access.ts";
+import { profileFlag, serviceArgument } from "./access.ts";
 import { apiCommand, servicePath } from "./command.ts";
 import { bodyValue, progress, sizeFields } from "./responses.ts";
 import { viewOf, watchScaling } from "./scaling-watch.ts";
@@ -30,11 +30,10 @@ const get = apiCommand({
     "scaling get <uuid> --watch --timeout 15m",
     "scaling get <uuid> --output json",
   ],
-  options: { ...serviceOptions, ...watchOptions, ...outputOption },
+  options: { ...serviceArgument, ...watchOptions, ...outputOption },
   check: ({ watch, timeout }) => requireWatch(watch, timeout),
-  async run(api, { watch: isWatch, timeout, output, ...values }, io) {
-    const { service } = values;
-    const path = await servicePath(api, values, "pipesCdcScaling");
+  async run(api, { service, watch: isWatch, timeout, output }, io) {
+    const path = await servicePath(api, service, "pipesCdcScaling");
     const watched = { api, path, service, requested: undefined };
     if (isWatch) return await watch(io, output, watchScaling(watched), timeout);
     const { result } = await api.request({ method: "GET", path: `${path}/progress` }, progress);
@@ -65,7 +64,7 @@ const set = apiCommand({
     "scaling set <uuid> --cores 4 --watch --timeout 15m --output json",
   ],
   options: {
-    ...serviceOptions,
+    ...serviceArgument,
     cores: option(integer(CPU_MINIMUM_MILLICORES / 1000, CPU_MAXIMUM_MILLICORES / 1000).optional(), {
       placeholder: "number",
       description: "CPU cores of each replica",
@@ -81,9 +80,8 @@ const set = apiCommand({
     requireWatch(watch, timeout);
     sizeFrom(cores, memoryGb);
   },
-  async run(api, { cores, memoryGb, watch: isWatch, timeout, output, ...values }, io) {
-    const { service } = values;
-    const path = await servicePath(api, values, "pipesCdcScaling");
+  async run(api, { service, cores, memoryGb, watch: isWatch, timeout, output }, io) {
+    const path = await servicePath(api, service, "pipesCdcScaling");
     const body = toPipeScaling(sizeFrom(cores, memoryGb));
     const { requestId, result } = await api.request({ method: "PATCH", path, body }, sizeFields);
     const size = sizeOf(result);

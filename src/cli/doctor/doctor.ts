@@ -6,8 +6,7 @@ import { EXIT_DONE, EXIT_UNHEALTHY } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { outputOption } from "../options.ts";
 import { printData } from "../output.ts";
-import { painter, type Style } from "../style.ts";
-import { labeled, lineWidth, padded } from "../view/text.ts";
+import { labeled, lineWidth, padded, painter, type Style } from "../view/text.ts";
 import { runChecks } from "./checks.ts";
 import type { Report, Severity } from "./result.ts";
 

@@ -3,11 +3,10 @@ import { type Clock, systemClock } from "../../runtime/clock.ts";
 import { EXIT_DONE, EXIT_TIMEOUT, EXIT_UNHEALTHY } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { type Format, printData, type Row } from "../output.ts";
-import { painter } from "../style.ts";
 import { type PollOptions, poll, type Update } from "./poll.ts";
 import { frame, plainLines } from "./render.ts";
 import type { RescaleState, RescaleView } from "./rescale-view.ts";
-import { broken, labeled, printable } from "./text.ts";
+import { broken, labeled, painter, printable } from "./text.ts";
 import { roughly, stopwatch } from "./time.ts";
 
 const EXIT_CODES: ReadonlyMap<RescaleState, number> = new Map([

@@ -1,8 +1,7 @@
 import type { PendingPipe } from "../../crd/pipe-scaling.ts";
 import { describeSize, sameSize } from "../../domain/size.ts";
-import type { painter, Style } from "../style.ts";
 import type { RescaleState, RescaleView } from "./rescale-view.ts";
-import { labeled, padded, printable, widest } from "./text.ts";
+import { labeled, padded, type painter, printable, type Style, widest } from "./text.ts";
 import { roughly, stopwatch } from "./time.ts";
 
 interface Canvas {

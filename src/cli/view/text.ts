@@ -1,6 +1,14 @@
+import { styleText } from "node:util";
 import stringWidth from "string-width";
 import wrapAnsi from "wrap-ansi";
 import type { Io } from "../io.ts";
+
+export type Style = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";
+
+/** Styles a text of standard output, where that has colours; elsewhere it is left as it is. */
+export function painter({ terminal }: Pick<Io, "terminal">): (style: Style, text: string) => string {
+  return (style, text) => (terminal.colors ? styleText(style, text, { validateStream: false }) : text);
+}
 
 /** Characters that move the cursor, change colors or the reading direction, or are no characters at all. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}]+/gu;

@@ -99,16 +99,21 @@ describe("services", () => {
   ];
   const PATH = `${BASE}/services`;
 
-  test("lists the services of the organization that the key belongs to or that is given", async () => {
+  test("lists the services of the organization of the key", async () => {
     const api = await apiWith({ [`GET ${PATH}`]: done(SERVICES) });
     expect(await run(api, "services")).toEqual({
       code: 0,
       out: `ID                                    NAME\n${ORGANIZATION}  Billing\n${SERVICE}  orders\n`,
       err: "",
     });
-    const json = await run(api, `services --organization ${ORGANIZATION} --output json`);
+    const json = await run(api, `services --output json`);
     expect(JSON.parse(json.out)).toEqual(SERVICES);
-    expect(api.requests.map(({ path }) => path)).toEqual(["/v1/organizations", PATH, PATH]);
+    expect(api.requests.map(({ path }) => path)).toEqual([
+      "/v1/organizations",
+      PATH,
+      "/v1/organizations",
+      PATH,
+    ]);
     expect((await run(api, "services --output yaml")).out).toContain(`- id: ${SERVICE}\n  name: orders\n`);
   });
 
@@ -120,7 +125,7 @@ describe("services", () => {
 
   test("names the command that shows the key's organization after a 404", async () => {
     const api = await apiWith({ [`GET ${PATH}`]: refused(404, "There is no such organization.") });
-    const { code, out, err } = await run(api, `services --organization ${ORGANIZATION}`);
+    const { code, out, err } = await run(api, "services");
     expect({ code, out }).toEqual({ code: 1, out: "" });
     expect(err).toContain("`pipe-scaling organizations` shows the organization of the key");
   });
@@ -137,19 +142,18 @@ describe("keys", () => {
     ipAccessList: [{ description: "office", source: "203.0.113.0/24" }],
   };
 
-  test("lists the keys of the organization that the key belongs to or that is given", async () => {
+  test("lists the keys of the organization of the key", async () => {
     const api = await apiWith({ [`GET ${BASE}/keys`]: done([KEY]) });
     const { out } = await run(api, "keys");
     expect(out).toBe(
       "NAME  KEY SUFFIX  STATE    ROLES            CREATED AT                EXPIRE AT  USED AT  ALLOW FROM\n" +
         "ci    x7Qd        enabled  admin,developer  2026-01-31T12:00:00.000Z  -          -        203.0.113.0/24\n",
     );
-    expect(JSON.parse((await run(api, `keys --organization ${ORGANIZATION} --output json`)).out)).toEqual([
-      KEY,
-    ]);
+    expect(JSON.parse((await run(api, `keys --output json`)).out)).toEqual([KEY]);
     expect(api.requests.map(({ path }) => path)).toEqual([
       "/v1/organizations",
       `${BASE}/keys`,
+      "/v1/organizations",
       `${BASE}/keys`,
     ]);
   });
@@ -235,7 +239,7 @@ describe("members remove", () => {
       err: expect.stringContaining("give --yes to confirm"),
     });
     expect(writes(api)).toEqual([]);
-    expect(await remove(api, undefined, "--yes", "--organization", ORGANIZATION)).toMatchObject({ code: 0 });
+    expect(await remove(api, undefined, "--yes")).toMatchObject({ code: 0 });
   });
 });
 
@@ -418,7 +422,7 @@ describe("the API and the key", () => {
   async function keep(name: string, profile: object): Promise<void> {
     const file = new ProfileFile(profilePath({ XDG_CONFIG_HOME: home }));
     const added = { apiUrl: "", keyId: "kept", keySecret: "ofprofile", ...profile };
-    file.write({ current: name, byName: new Map([...file.read().byName, [name, added]]) });
+    file.write({ current: name, profiles: { ...file.read().profiles, [name]: added } });
   }
 
   test("are missing: the message says what to do, with 2", async () => {

@@ -62,9 +62,9 @@ describe("profile set", () => {
     expect(readdirSync(dirname(path))).toEqual(["profiles.yaml"]);
     expect(new ProfileFile(path).read()).toEqual({
       current: "prod",
-      byName: new Map([
-        ["prod", { apiUrl: "https://api.example.com", keyId: "abcdefghijklmnopx7Qd", keySecret: SECRET }],
-      ]),
+      profiles: {
+        prod: { apiUrl: "https://api.example.com", keyId: "abcdefghijklmnopx7Qd", keySecret: SECRET },
+      },
     });
   });
 
@@ -76,7 +76,7 @@ describe("profile set", () => {
     const file = join(home, "secret");
     writeFileSync(file, `${SECRET}\n`);
     await done(`profile set prod ${PROD} ${flags(file)}`.trim(), answers, env);
-    expect(new ProfileFile(path).read().byName.get("prod")?.keySecret).toBe(SECRET);
+    expect(new ProfileFile(path).read().profiles["prod"]?.keySecret).toBe(SECRET);
   });
 
   test("does not show the secret that is typed at a terminal for standard input", async () => {
@@ -89,14 +89,14 @@ describe("profile set", () => {
     writeFileSync(ca, certificatePair("ca").cert);
     await done(`profile set prod ${PROD} --ca-file ${ca}`, [SECRET]);
     await done("profile set prod", ["another"]);
-    expect(new ProfileFile(path).read().byName.get("prod")).toEqual({
+    expect(new ProfileFile(path).read().profiles["prod"]).toEqual({
       apiUrl: "https://api.example.com",
       keyId: "abcdefghijklmnopx7Qd",
       keySecret: "another",
       caFile: ca,
     });
     await done("profile set prod --api-url http://localhost:8080/base/ --key-id otherkey", ["third"]);
-    expect(new ProfileFile(path).read().byName.get("prod")).toMatchObject({
+    expect(new ProfileFile(path).read().profiles["prod"]).toMatchObject({
       apiUrl: "http://localhost:8080/base",
       keyId: "otherkey",
     });
@@ -155,7 +155,7 @@ describe("profile set", () => {
     ],
     [
       "profile set prod --api-url https://x --key-id a --key-secret-file /no/such",
-      "The file of --key-secret-file cannot be read: ENOENT",
+      "ENOENT: no such file or directory, open '/no/such'.",
       1,
     ],
   ])("refuses with a message: %s", async (words, sentence, expected) => {
@@ -214,8 +214,8 @@ describe("profiles", () => {
     expect((await done("profile remove staging", ["y"])).err).toBe(
       "Remove the profile staging with its secret? [y/N] Removed the profile staging.\n",
     );
-    const { current, byName } = new ProfileFile(path).read();
-    expect([current, ...byName.keys()]).toEqual([undefined, "prod"]);
+    const { current, profiles } = new ProfileFile(path).read();
+    expect([current, ...Object.keys(profiles)]).toEqual([undefined, "prod"]);
     const { code, err } = await run("organizations");
     expect(code).toBe(2);
     expect(err).toContain(
@@ -229,7 +229,7 @@ describe("profiles", () => {
     const unasked = await run("profile remove prod");
     expect(unasked.code).toBe(2);
     expect(unasked.err).toContain("give --yes to confirm");
-    expect([...new ProfileFile(path).read().byName.keys()]).toEqual(["prod", "staging"]);
+    expect(Object.keys(new ProfileFile(path).read().profiles)).toEqual(["prod", "staging"]);
   });
 
   test.each(["profile use nine", "profile remove nine --yes", "keys --profile nine"])(
