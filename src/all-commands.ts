@@ -83,8 +83,8 @@ export const COMMANDS: ProgramSpec = {
   version: packageJson.version,
   commands: [
     ...section(PROCESSES, api, controller),
-    ...section(BY_KUBECONFIG, admin, status, doctor),
-    ...section(BY_KEY, organizations, services, keys, scaling, backup, members, profile),
+    ...section(BY_KUBECONFIG, ...admin, status, doctor),
+    ...section(BY_KEY, organizations, services, keys, ...scaling, ...backup, ...members, ...profile),
     completion,
   ],
 };

@@ -12,6 +12,7 @@ import { EXIT_DONE } from "./exit-codes.ts";
 import type { Io } from "./io.ts";
 
 export interface CommandText {
+  /** All its words, such as `admin key create`. */
   readonly name: string;
   readonly summary: string;
   /** More text for the help. */
@@ -40,41 +41,29 @@ export interface CommandSpec<O extends Options, Context extends unknown[] = []> 
 export interface CommandDefinition extends CommandText {
   readonly arguments: readonly DeclaredOption[];
   readonly options: readonly DeclaredOption[];
-  /** Under which heading the help has it; the same for a group. */
+  /** Under which heading the help has it. */
   readonly section?: string;
   /** Adds the command to its parent. */
   addTo(parent: Command, io: Io, ended: (exitCode: number) => void): Command;
 }
 
-/** Commands below a common word, such as `admin organization`. */
-export interface CommandGroup {
-  readonly name: string;
-  readonly summary: string;
-  readonly section?: string;
-  readonly commands: readonly CommandNode[];
-}
-
-export type CommandNode = CommandDefinition | CommandGroup;
-
-export function isGroup(node: CommandNode): node is CommandGroup {
-  return "commands" in node;
-}
-
 /** Puts the commands under one heading of the help. */
-export function section(heading: string, ...nodes: readonly CommandNode[]): CommandNode[] {
-  return nodes.map((node) => ({ ...node, section: heading }));
+export function section(heading: string, ...commands: readonly CommandDefinition[]): CommandDefinition[] {
+  return commands.map((command) => ({ ...command, section: heading }));
 }
 
-/** Every command below the nodes, with all its words: `admin key create`. */
-export function allCommands(
-  nodes: readonly CommandNode[],
-  parent = "",
-): { readonly words: string; readonly command: CommandDefinition }[] {
-  return nodes.flatMap((node) => {
-    const words = `${parent} ${node.name}`.trim();
-    return isGroup(node) ? allCommands(node.commands, words) : [{ words, command: node }];
-  });
-}
+/** Summaries of the words that several commands begin with. */
+export const GROUPS: Readonly<Record<string, string>> = {
+  admin: "manage organizations, services, members and API keys",
+  "admin organization": "manage organizations",
+  "admin service": "manage services, and roll back their size",
+  "admin member": "manage the members of an organization",
+  "admin key": "manage API keys, and rotate their secrets",
+  backup: "show and change the backup settings of a service",
+  scaling: "show and change the size of a service's pipes",
+  profile: "manage profiles: addresses of APIs with keys",
+  members: "remove members from the organization",
+};
 
 export const PROGRAM = "pipe-scaling";
 
@@ -90,7 +79,7 @@ export function defineCommand(spec: CommandSpec<Options>): CommandDefinition {
     arguments: args,
     options,
     addTo(parent, io, ended) {
-      const command = parent.command(name).summary(summary).description(describe(spec));
+      const command = parent.command(name.replace(/.* /, "")).summary(summary).description(describe(spec));
       command.showHelpAfterError(`See ${fullName(command)} --help.`);
       command.usage(["[options]", ...args.map(argumentTerm)].join(" "));
       // Optional for commander, so that our own error reports a missing argument.

@@ -1,6 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { UsageError } from "../settings/option.ts";
-import { type CommandNode, capitalized, fullName, isGroup, PROGRAM } from "./command.ts";
+import { type CommandDefinition, capitalized, fullName, GROUPS, PROGRAM } from "./command.ts";
 import { candidateLines } from "./completion/candidates.ts";
 import { EXIT_CODES, EXIT_DONE, EXIT_FAILURE, EXIT_USAGE } from "./exit-codes.ts";
 import { sentenceFor } from "./failure.ts";
@@ -8,7 +8,7 @@ import { Interruption, type Io } from "./io.ts";
 
 export interface ProgramSpec {
   readonly version: string;
-  readonly commands: readonly CommandNode[];
+  readonly commands: readonly CommandDefinition[];
 }
 
 /** Hidden command of the completion scripts, followed by `--` and the words of the command line. */
@@ -72,24 +72,27 @@ function program(spec: ProgramSpec, io: Io, ended: (exitCode: number) => void): 
       outputError: (text, write) => write(sentence(text)),
     })
     .addHelpText("after", EPILOGUE);
-  addCommands(root, spec.commands, io, ended);
+  for (const command of spec.commands) {
+    const words = command.name.split(" ");
+    command.addTo(groupOf(root, words.slice(0, -1)), io, ended);
+    groupOf(root, words.slice(0, 1)).helpGroup(command.section ?? OTHERS);
+  }
   return root;
 }
 
-function addCommands(
-  parent: Command,
-  nodes: readonly CommandNode[],
-  io: Io,
-  ended: (exitCode: number) => void,
-): void {
-  for (const node of nodes) {
-    const command = isGroup(node) ? parent.command(node.name) : node.addTo(parent, io, ended);
-    command.helpGroup(node.section ?? OTHERS);
-    if (!isGroup(node)) continue;
-    command.summary(node.summary).description(`${capitalized(node.summary)}.`);
-    command.showHelpAfterError(`See ${fullName(command)} --help.`);
-    addCommands(command, node.commands, io, ended);
-  }
+/** The command of these words, which has others below it. */
+function groupOf(root: Command, words: readonly string[]): Command {
+  const name = words.at(-1);
+  if (name === undefined) return root;
+  const parent = groupOf(root, words.slice(0, -1));
+  const known = parent.commands.find((each) => each.name() === name);
+  if (known) return known;
+  const summary = GROUPS[words.join(" ")] ?? "";
+  const group = parent
+    .command(name)
+    .summary(summary)
+    .description(`${capitalized(summary)}.`);
+  return group.showHelpAfterError(`See ${fullName(group)} --help.`);
 }
 
 /**
@@ -97,14 +100,13 @@ function addCommands(
  * `organization create`, which is another command.
  */
 function requireKnownPlace({ commands }: ProgramSpec, words: readonly string[]): void {
-  const [first] = words;
-  if (commands.some(({ name }) => name === first)) return;
-  const parent = commands
-    .filter(isGroup)
-    .find((group) => group.commands.some((node) => isGroup(node) && node.name === first));
-  if (!parent) return;
-  const meant = commandWords(parent.commands, words).join(" ");
-  throw new UsageError(`Unknown command '${first}'. Did you mean ${PROGRAM} ${parent.name} ${meant}?`);
+  const names = commands.map(({ name }) => name.split(" "));
+  const [given] = words;
+  if (names.some(([first]) => first === given)) return;
+  const [first = ""] = names.find(([, second, third]) => third !== undefined && second === given) ?? [];
+  if (first === "") return;
+  const meant = commandWords(commands, [first, ...words]).join(" ");
+  throw new UsageError(`Unknown command '${given}'. Did you mean ${PROGRAM} ${meant}?`);
 }
 
 /** A command with its arguments, as a list of commands has it. */
@@ -129,11 +131,12 @@ function withHelp(spec: ProgramSpec, words: readonly string[]): string[] {
   return named.length === 0 ? [...words] : [...named, "--help"];
 }
 
-/** Those of the words that name a command. */
-function commandWords(nodes: readonly CommandNode[], [first, ...rest]: readonly string[]): string[] {
-  const node = nodes.find(({ name }) => name === first);
-  if (!node) return [];
-  return [node.name, ...(isGroup(node) ? commandWords(node.commands, rest) : [])];
+/** Those of the words that name a command, or several. */
+function commandWords(commands: readonly CommandDefinition[], words: readonly string[]): readonly string[] {
+  const isKnown = (count: number) =>
+    commands.some(({ name }) => `${name} `.startsWith(`${words.slice(0, count).join(" ")} `));
+  const unknown = words.findIndex((_, at) => !isKnown(at + 1));
+  return unknown < 0 ? words : words.slice(0, unknown);
 }
 
 export function stackOf(error: unknown): string {

@@ -26,7 +26,7 @@ async function run(
 ) {
   const io = fakeIo();
   const code = await runProgram(
-    { version: "0", commands: [admin] },
+    { version: "0", commands: admin },
     [...words, "--kubeconfig", kubeconfig, "--namespace", namespace],
     io,
   );

@@ -35,7 +35,7 @@ export class AdminTestEnvironment {
 
   async run(words: string | readonly string[], person: Person = {}): Promise<Ended> {
     const io = fakeIo(person);
-    const spec = { version: "0", commands: [admin] };
+    const spec = { version: "0", commands: admin };
     const given = typeof words === "string" ? words.split(" ") : words;
     const code = await runProgram(spec, [...given, ...this.place], io);
     return { code, ...io.written };

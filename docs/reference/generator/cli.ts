@@ -1,5 +1,5 @@
 import { COMMANDS } from "../../../src/all-commands.ts";
-import { allCommands, type CommandDefinition, type CommandNode, PROGRAM } from "../../../src/cli/command.ts";
+import { type CommandDefinition, PROGRAM } from "../../../src/cli/command.ts";
 import { EXIT_CODES } from "../../../src/cli/exit-codes.ts";
 import { argumentTerm, type DeclaredOption } from "../../../src/settings/option.ts";
 import { block, code, linkTo, sections, sentence, table } from "./markdown.ts";
@@ -16,11 +16,6 @@ const VARIABLES = [
   ["`XDG_CONFIG_HOME`", "folder of the profiles, instead of `~/.config`"],
 ] as const;
 
-interface Named {
-  readonly words: string;
-  readonly command: CommandDefinition;
-}
-
 export function cliPage(): string {
   const all = COMMANDS.commands;
   const headings = [...new Set(all.map(headingOf))];
@@ -36,28 +31,29 @@ export function cliPage(): string {
     table(["variable", "effect"], VARIABLES),
     "## Commands",
     ...headings.map((heading) =>
-      overview(heading, allCommands(all.filter((each) => headingOf(each) === heading))),
+      overview(
+        heading,
+        all.filter((each) => headingOf(each) === heading),
+      ),
     ),
-    ...headings.flatMap((heading) =>
-      allCommands(all.filter((each) => headingOf(each) === heading)).map(describe),
-    ),
+    ...headings.flatMap((heading) => all.filter((each) => headingOf(each) === heading).map(describe)),
   );
 }
 
-function headingOf({ section = OTHERS }: CommandNode): string {
+function headingOf({ section = OTHERS }: CommandDefinition): string {
   return section;
 }
 
-function overview(heading: string, commands: readonly Named[]): string {
-  const rows = commands.map(({ words, command }) => [linkTo(words, code(words)), command.summary]);
+function overview(heading: string, commands: readonly CommandDefinition[]): string {
+  const rows = commands.map(({ name, summary }) => [linkTo(name, code(name)), summary]);
   return sections(heading, table(["command", "description"], rows));
 }
 
-function describe({ words, command }: Named): string {
-  const { summary, details = "", arguments: args, options, examples } = command;
-  const usage = [PROGRAM, words, "[options]", ...args.map(argumentTerm)].join(" ");
+function describe(command: CommandDefinition): string {
+  const { name, summary, details = "", arguments: args, options, examples } = command;
+  const usage = [PROGRAM, name, "[options]", ...args.map(argumentTerm)].join(" ");
   return sections(
-    `### ${words}`,
+    `### ${name}`,
     sentence(summary),
     details.replace(/(?<!\n)\n(?!\n)/g, " "),
     block("sh", usage),

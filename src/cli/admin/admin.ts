@@ -1,12 +1,7 @@
-import type { CommandGroup } from "../command.ts";
-import { key } from "./keys.ts";
-import { member } from "./members.ts";
-import { organization } from "./organizations.ts";
-import { service } from "./services.ts";
+import { keyCommands } from "./keys.ts";
+import { memberCommands } from "./members.ts";
+import { organizationCommands } from "./organizations.ts";
+import { serviceCommands } from "./services.ts";
 
 /** Commands of the platform team on the records, with the permissions of its kubeconfig. */
-export const admin: CommandGroup = {
-  name: "admin",
-  summary: "manage organizations, services, members and API keys",
-  commands: [organization, service, member, key],
-};
+export const admin = [...organizationCommands, ...serviceCommands, ...memberCommands, ...keyCommands];

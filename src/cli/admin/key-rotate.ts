@@ -10,7 +10,7 @@ import { keyOptions } from "./options.ts";
 import { withKnownOutcome } from "./retry.ts";
 
 export const rotate = recordsCommand({
-  name: "rotate",
+  name: "admin key rotate",
   summary: "rotate the secret of an API key without downtime",
   details:
     "Adds a second secret, and prints it this once. Both work, with the same key id, until --finish drops the\n" +

@@ -7,7 +7,6 @@ import { ORGANIZATION_LABEL } from "../../records/labels.ts";
 import { instant } from "../../records/parse.ts";
 import { option } from "../../settings/option.ts";
 import { addressOrCidr, listOf, nonEmptyText, written } from "../../settings/values.ts";
-import type { CommandGroup } from "../command.ts";
 import { confirm } from "../confirm.ts";
 import { CliError } from "../failure.ts";
 import { orWord, outputOption, requireChange, roles, yesOption } from "../options.ts";
@@ -33,7 +32,7 @@ function accessList(sources: readonly string[]): ApiKey["ipAccessList"] {
 }
 
 const create = recordsCommand({
-  name: "create",
+  name: "admin key create",
   summary: "create an API key of an organization",
   details:
     "Prints the key id and the key secret, which are the user name and the password of HTTP Basic.\n" +
@@ -96,7 +95,7 @@ function shownKey(key: NamedKey) {
 }
 
 const list = recordsCommand({
-  name: "list",
+  name: "admin key list",
   summary: "list the API keys of an organization",
   details: "Key ids and secrets are not stored, so they are not shown.",
   examples: ["admin key list --organization <uuid>"],
@@ -109,7 +108,7 @@ const list = recordsCommand({
 });
 
 const show = recordsCommand({
-  name: "show",
+  name: "admin key show",
   summary: "show an API key, and when it was last used",
   details:
     "It has two secrets while it is rotated. The time of the last use is precise to a minute, and comes a\n" +
@@ -146,7 +145,7 @@ const changes = {
 };
 
 const update = recordsCommand({
-  name: "update",
+  name: "admin key update",
   summary: "change the name, roles, expiry or addresses of an API key",
   details: "Values that are not given are kept. admin key rotate changes the secret.",
   examples: [
@@ -179,7 +178,7 @@ function stateCommand(
   texts: { readonly summary: string; readonly details?: string },
 ) {
   return recordsCommand({
-    name,
+    name: `admin key ${name}`,
     ...texts,
     examples: [`admin key ${name} <uuid>`],
     options: keyOptions,
@@ -196,7 +195,7 @@ function stateCommand(
 }
 
 const remove = recordsCommand({
-  name: "delete",
+  name: "admin key delete",
   summary: "delete an API key for good",
   details: "Every replica of the API rejects it within a second.",
   examples: ["admin key delete <uuid>", "admin key delete <uuid> --yes"],
@@ -210,8 +209,4 @@ const remove = recordsCommand({
   },
 });
 
-export const key: CommandGroup = {
-  name: "key",
-  summary: "manage API keys, and rotate their secrets",
-  commands: [create, list, show, update, rotate, disable, enable, remove],
-};
+export const keyCommands = [create, list, show, update, rotate, disable, enable, remove];

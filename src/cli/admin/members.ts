@@ -11,7 +11,6 @@ import {
 } from "../../records/members.ts";
 import { option } from "../../settings/option.ts";
 import { nonEmptyText, written } from "../../settings/values.ts";
-import type { CommandGroup } from "../command.ts";
 import { confirm } from "../confirm.ts";
 import { CliError } from "../failure.ts";
 import type { Io } from "../io.ts";
@@ -26,7 +25,7 @@ import { retryOnConflict } from "./retry.ts";
 export const MEMBER_COLUMNS = ["userId", "name", "email", "role", "joinedAt"];
 
 const list = recordsCommand({
-  name: "list",
+  name: "admin member list",
   summary: "list the members of an organization",
   examples: [
     "admin member list --organization <uuid>",
@@ -56,7 +55,7 @@ function getMembers(records: Records, organizationId: string): Promise<ConfigMap
 const emailAddress = written("it must be an e-mail address", (text) => z.email().safeParse(text).data);
 
 const add = recordsCommand({
-  name: "add",
+  name: "admin member add",
   summary: "add a member to an organization",
   examples: [
     "admin member add --organization <uuid> --user-id u-1 --name 'Ada Lovelace' --email ada@example.com --role admin",
@@ -89,7 +88,7 @@ const add = recordsCommand({
 });
 
 const remove = recordsCommand({
-  name: "remove",
+  name: "admin member remove",
   summary: "remove a member from an organization",
   details: "The last admin cannot be removed. API keys belong to the organization, and go on to work.",
   examples: ["admin member remove u-1 --organization <uuid>"],
@@ -133,8 +132,4 @@ async function requireRemovable(records: Records, organization: string, userId: 
   return object;
 }
 
-export const member: CommandGroup = {
-  name: "member",
-  summary: "manage the members of an organization",
-  commands: [add, list, remove],
-};
+export const memberCommands = [add, list, remove];

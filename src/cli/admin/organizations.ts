@@ -7,7 +7,6 @@ import { writtenWindow } from "../../records/rollout-window.ts";
 import { option, UsageError } from "../../settings/option.ts";
 import { readTiers, tiersFileSetting } from "../../settings/tiers.ts";
 import { nonEmptyText } from "../../settings/values.ts";
-import type { CommandGroup } from "../command.ts";
 import { confirm } from "../confirm.ts";
 import { CliError } from "../failure.ts";
 import { outputOption, requireChange, switchOption, yesOption } from "../options.ts";
@@ -43,7 +42,7 @@ function checkTier(tier: string, tiersFile: string | undefined): void {
 }
 
 const create = recordsCommand({
-  name: "create",
+  name: "admin organization create",
   summary: "create an organization",
   examples: [
     "admin organization create --name 'Acme Corp' --tier basic",
@@ -71,7 +70,7 @@ const create = recordsCommand({
 });
 
 const list = recordsCommand({
-  name: "list",
+  name: "admin organization list",
   summary: "list the organizations",
   examples: ["admin organization list", "admin organization list --output json"],
   options: outputOption,
@@ -82,7 +81,7 @@ const list = recordsCommand({
 });
 
 const show = recordsCommand({
-  name: "show",
+  name: "admin organization show",
   summary: "show an organization, with its services and members",
   examples: ["admin organization show <uuid>", "admin organization show <uuid> --output yaml"],
   options: { ...organizationArgument, ...tiersFileSetting, ...outputOption },
@@ -125,7 +124,7 @@ const changes = {
 };
 
 const update = recordsCommand({
-  name: "update",
+  name: "admin organization update",
   summary: "change the tier, the name or the rollout window of an organization",
   details:
     "With another tier the controller resizes its pipes: those that have the default of the tier, and those\n" +
@@ -148,7 +147,7 @@ const update = recordsCommand({
 });
 
 const remove = recordsCommand({
-  name: "delete",
+  name: "admin organization delete",
   summary: "delete an organization, with its members and API keys",
   details:
     "One that has services is left as it is, unless they are to be deleted too. Pipes are never touched:\n" +
@@ -212,8 +211,4 @@ function count(things: readonly unknown[], name: string): string {
   return `${things.length} ${name}${things.length === 1 ? "" : "s"}`;
 }
 
-export const organization: CommandGroup = {
-  name: "organization",
-  summary: "manage organizations",
-  commands: [create, list, show, update, remove],
-};
+export const organizationCommands = [create, list, show, update, remove];

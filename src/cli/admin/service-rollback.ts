@@ -34,7 +34,7 @@ import { retryOnConflict, withKnownOutcome } from "./retry.ts";
 const IGNORE_WINDOW_MS = 2 * 3_600_000;
 
 export const rollback = recordsCommand({
-  name: "rollback",
+  name: "admin service rollback",
   summary: "return the pipes of a service to the previous size",
   details:
     "The previous size is the newest size in the history (admin service show) that every pipe ran and that is not the\n" +

@@ -9,7 +9,6 @@ import { writtenWindow } from "../../records/rollout-window.ts";
 import { type Service, serviceConfigMap } from "../../records/service.ts";
 import { option } from "../../settings/option.ts";
 import { namespaceName, nonEmptyText } from "../../settings/values.ts";
-import type { CommandGroup } from "../command.ts";
 import { confirm } from "../confirm.ts";
 import { outputOption, requireChange, uuid, yesOption } from "../options.ts";
 import { printList, printOne, type Row } from "../output.ts";
@@ -35,7 +34,7 @@ function rowOf({ rolloutWindow: window, ...service }: Service): Row {
 }
 
 const create = recordsCommand({
-  name: "create",
+  name: "admin service create",
   summary: "create a service of an organization",
   details:
     "Its pipes are the Deployments of the pipes' namespace that have the labels\n" +
@@ -61,7 +60,7 @@ const create = recordsCommand({
 });
 
 const list = recordsCommand({
-  name: "list",
+  name: "admin service list",
   summary: "list the services",
   examples: ["admin service list", "admin service list --organization <uuid> --output json"],
   options: {
@@ -80,7 +79,7 @@ const list = recordsCommand({
 const HISTORY_COLUMNS = ["size", "source", "result", "startedAt", "completedAt", "requestId"];
 
 const show = recordsCommand({
-  name: "show",
+  name: "admin service show",
   summary: "show a service, the state of its PipeScaling in short, and the history of its sizes",
   examples: ["admin service show <uuid>", "admin service show <uuid> --output yaml"],
   options: { ...serviceArgument, ...outputOption },
@@ -102,7 +101,7 @@ const show = recordsCommand({
 const changes = { ...newNameOption, ...newWindowOption };
 
 const update = recordsCommand({
-  name: "update",
+  name: "admin service update",
   summary: "change the name or the rollout window of a service",
   details: "A service without a rollout window of its own has the window of its organization.",
   examples: [
@@ -119,7 +118,7 @@ const update = recordsCommand({
 });
 
 const remove = recordsCommand({
-  name: "delete",
+  name: "admin service delete",
   summary: "delete the record of a service, with its backup settings",
   details:
     `Nothing is resized: its pipes keep the size that they have, and its ${KIND} stays, with that size, until\n` +
@@ -140,8 +139,4 @@ const remove = recordsCommand({
   },
 });
 
-export const service: CommandGroup = {
-  name: "service",
-  summary: "manage services, and roll back their size",
-  commands: [create, list, show, update, rollback, remove],
-};
+export const serviceCommands = [create, list, show, update, rollback, remove];

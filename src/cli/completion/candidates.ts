@@ -1,5 +1,5 @@
 import type { DeclaredOption } from "../../settings/option.ts";
-import { type CommandDefinition, type CommandNode, isGroup } from "../command.ts";
+import { type CommandDefinition, GROUPS } from "../command.ts";
 
 /** Printed in place of candidates if the shell should complete the name of a file. */
 export const FILES = ":files";
@@ -15,7 +15,7 @@ const VERSION: Candidate = ["--version", "print the version"];
  *
  * @param words of the command line after the program, the last one being the one to complete
  */
-export function candidateLines(commands: readonly CommandNode[], words: readonly string[]): string[] {
+export function candidateLines(commands: readonly CommandDefinition[], words: readonly string[]): string[] {
   // bash takes --flag=value for three words.
   const split = words.flatMap((word) => (/^--[^=]+=/.test(word) ? word.split(/=(.*)/s, 2) : [word]));
   const given = split.filter((word, at) => word !== "=" || at === split.length - 1);
@@ -26,20 +26,19 @@ export function candidateLines(commands: readonly CommandNode[], words: readonly
 }
 
 function candidatesAfter(
-  commands: readonly CommandNode[],
+  commands: readonly CommandDefinition[],
   given: readonly string[],
   current: string,
 ): readonly Candidate[] | typeof FILES {
-  let nodes = commands;
-  let flags = [VERSION, HELP];
-  for (const [at, word] of given.entries()) {
-    const node = nodes.find(({ name }) => name === word);
-    if (node && !isGroup(node)) return candidatesOf(node, given.slice(at + 1), current);
-    if (!node) return [];
-    nodes = node.commands;
-    flags = [HELP];
-  }
-  return current.startsWith("-") ? flags : nodes.map(({ name, summary }): Candidate => [name, summary]);
+  const words = given.map((word) => `${word} `).join("");
+  const command = commands.find(({ name }) => words.startsWith(`${name} `));
+  if (command) return candidatesOf(command, given.slice(command.name.split(" ").length), current);
+  const next = commands.flatMap(({ name, summary }): Candidate[] => {
+    const [word = ""] = name.startsWith(words) ? name.slice(words.length).split(" ") : [];
+    return word === "" ? [] : [[word, GROUPS[words + word] ?? summary]];
+  });
+  if (next.length === 0 || !current.startsWith("-")) return [...new Map(next)];
+  return given.length === 0 ? [VERSION, HELP] : [HELP];
 }
 
 function candidatesOf(

@@ -2,7 +2,6 @@ import { backupConfiguration } from "../../api/resources/backup/schema.ts";
 import { BACKUP_PERIODS_HOURS, START_TIME_ALONE_RULE, START_TIME_RULE } from "../../domain/backup-policy.ts";
 import { option } from "../../settings/option.ts";
 import { oneOf } from "../../settings/values.ts";
-import type { CommandGroup } from "../command.ts";
 import { orWord, outputOption, requireChange } from "../options.ts";
 import { printOne } from "../output.ts";
 import { serviceArgument } from "./access.ts";
@@ -15,7 +14,7 @@ const DEFAULT = "default";
 const { backupRetentionPeriodInHours, backupStartTime } = backupConfiguration.shape;
 
 const get = apiCommand({
-  name: "get",
+  name: "backup get",
   summary: "show the backup settings of a service",
   examples: ["backup get <uuid>"],
   options: { ...serviceArgument, ...outputOption },
@@ -42,7 +41,7 @@ const changes = {
 };
 
 const set = apiCommand({
-  name: "set",
+  name: "backup set",
   summary: "change the backup settings of a service",
   details: `A setting that is not given keeps its value; the word ${DEFAULT} resets it to its default.\n${START_TIME_RULE}. ${START_TIME_ALONE_RULE}.`,
   examples: [
@@ -64,8 +63,4 @@ const set = apiCommand({
   },
 });
 
-export const backup: CommandGroup = {
-  name: "backup",
-  summary: "show and change the backup settings of a service",
-  commands: [get, set],
-};
+export const backup = [get, set];

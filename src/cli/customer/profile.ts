@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { option, UsageError } from "../../settings/option.ts";
 import { nonEmptyText } from "../../settings/values.ts";
-import { type CommandGroup, defineCommand } from "../command.ts";
+import { defineCommand } from "../command.ts";
 import { confirm } from "../confirm.ts";
 import { CliError } from "../failure.ts";
 import type { Io } from "../io.ts";
@@ -28,7 +28,7 @@ const nameArgument = { name: argument(profileName, "name of the profile") };
 const STANDARD_INPUT = "-";
 
 const set = defineCommand({
-  name: "set",
+  name: "profile set",
   summary: "create or change a profile",
   details:
     "A profile has the address of an API and a key. Profiles are in a file that only you can read:\n" +
@@ -118,7 +118,7 @@ async function textIn(io: Io, path: string): Promise<string | undefined> {
 }
 
 const list = defineCommand({
-  name: "list",
+  name: "profile list",
   summary: "list the profiles",
   details: "KEY SUFFIX is the end of the key's id. A secret is never shown.",
   examples: ["profile list"],
@@ -133,7 +133,7 @@ const list = defineCommand({
 });
 
 const use = defineCommand({
-  name: "use",
+  name: "profile use",
   summary: "choose the profile that commands use by default",
   examples: ["profile use staging"],
   options: nameArgument,
@@ -147,7 +147,7 @@ const use = defineCommand({
 });
 
 const remove = defineCommand({
-  name: "remove",
+  name: "profile remove",
   summary: "remove a profile with its secret",
   details: "The API key stays valid: an admin of the cluster deletes it with admin key delete.",
   examples: ["profile remove staging", "profile remove staging --yes"],
@@ -163,8 +163,4 @@ const remove = defineCommand({
   },
 });
 
-export const profile: CommandGroup = {
-  name: "profile",
-  summary: "manage profiles: addresses of APIs with keys",
-  commands: [set, list, use, remove],
-};
+export const profile = [set, list, use, remove];

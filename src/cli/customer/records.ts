@@ -1,5 +1,4 @@
 import { written } from "../../settings/values.ts";
-import type { CommandGroup } from "../command.ts";
 import { confirm } from "../confirm.ts";
 import { argument, outputOption, yesOption } from "../options.ts";
 import { printList } from "../output.ts";
@@ -52,7 +51,7 @@ export const keys = apiCommand({
 const userId = written("it must not be empty", (text) => text || undefined);
 
 const remove = apiCommand({
-  name: "remove",
+  name: "members remove",
   summary: "remove a member from the organization",
   details: "Asks first, unless --yes is given. The last admin of an organization cannot be removed.",
   examples: ["members remove u-1", "members remove u-1 --yes"],
@@ -67,8 +66,4 @@ const remove = apiCommand({
   },
 });
 
-export const members: CommandGroup = {
-  name: "members",
-  summary: "remove members from the organization",
-  commands: [remove],
-};
+export const members = [remove];

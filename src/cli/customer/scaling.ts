@@ -9,7 +9,6 @@ import {
 } from "../../domain/size.ts";
 import { option, UsageError } from "../../settings/option.ts";
 import { integer } from "../../settings/values.ts";
-import type { CommandGroup } from "../command.ts";
 import { outputOption, requireWatch, watchOptions } from "../options.ts";
 import { printData, printList, printOne } from "../output.ts";
 import { exitCodeOf, watch } from "../view/follow.ts";
@@ -20,7 +19,7 @@ import { bodyValue, progress, sizeFields } from "./responses.ts";
 import { viewOf, watchScaling } from "./scaling-watch.ts";
 
 const get = apiCommand({
-  name: "get",
+  name: "scaling get",
   summary: "show the size of a service's pipes, and the progress of a rescale",
   details:
     "Exits with 3 if the rescale failed or is suspended. With --watch and json or yaml the progress goes to\n" +
@@ -53,7 +52,7 @@ const get = apiCommand({
 });
 
 const set = apiCommand({
-  name: "set",
+  name: "scaling set",
   summary: "change the size of all pipes of a service",
   details:
     "Cores and memory go together, 4 GiB for each core, so one of them is enough. The API accepts the size at\n" +
@@ -117,8 +116,4 @@ function sizeFrom(cores: number | undefined, memoryGb: number | undefined): Size
   throw new UsageError("No size is given: give --cores or --memory-gb.");
 }
 
-export const scaling: CommandGroup = {
-  name: "scaling",
-  summary: "show and change the size of a service's pipes",
-  commands: [get, set],
-};
+export const scaling = [get, set];

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { admin } from "../../../src/cli/admin/admin.ts";
-import { allCommands, defineCommand } from "../../../src/cli/command.ts";
+import { defineCommand } from "../../../src/cli/command.ts";
 import { CliError } from "../../../src/cli/failure.ts";
 import { Interruption } from "../../../src/cli/io.ts";
 import { argument, uuid } from "../../../src/cli/options.ts";
@@ -49,7 +49,7 @@ async function run(
   });
   const io = fakeIo({ env });
   const code = await runProgram(
-    { version: "1.2.3", commands: [tryIt, tryArgs, admin] },
+    { version: "1.2.3", commands: [tryIt, tryArgs, ...admin] },
     words.split(" ").filter(Boolean),
     io,
   );
@@ -65,7 +65,7 @@ describe("help", () => {
     }
   });
 
-  const all = allCommands([admin]).map(({ words }) => words);
+  const all = admin.map(({ name }) => name);
 
   /** Flags of an update or a rollback that have no variable, because variables apply to other commands, too. */
   const CHANGES = ["--name", "--tier", "--rollout-window", "--role", "--expire-at", "--allow-from", "--to"];

@@ -60,7 +60,7 @@ async function rollBack(words: string, { scalings = [scalingOf()], onWrite }: Gi
   };
   const { url, requests } = await startFakeHttpServer(answer);
   const io = fakeIo();
-  const spec = { version: "0", commands: [admin] };
+  const spec = { version: "0", commands: admin };
   const place = ["--kubeconfig", writeKubeconfig(url)];
   const code = await runProgram(
     spec,

@@ -6,7 +6,6 @@ import { promisify, stripVTControlCharacters } from "node:util";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, type TestContext, test } from "vitest";
 import { COMMANDS } from "../../../../src/all-commands.ts";
-import { allCommands } from "../../../../src/cli/command.ts";
 import { candidateLines } from "../../../../src/cli/completion/candidates.ts";
 import { runProgram } from "../../../../src/cli/program.ts";
 import { fakeIo } from "../../../support/fakes/fake-io.ts";
@@ -213,9 +212,9 @@ test.each(SHELLS)("the script for %s is what the program prints", async (shell) 
 });
 
 test("completes every command with its flags", () => {
-  for (const { words, command } of allCommands(COMMANDS.commands)) {
-    const lines = candidateLines(COMMANDS.commands, [...words.split(" "), "--"]);
-    const flags = command.options.flatMap(({ flag }) => flag ?? []);
+  for (const { name, options } of COMMANDS.commands) {
+    const lines = candidateLines(COMMANDS.commands, [...name.split(" "), "--"]);
+    const flags = options.flatMap(({ flag }) => flag ?? []);
     expect(lines.map((line) => line.split("\t")[0])).toEqual([...flags, "--help"]);
   }
 });
