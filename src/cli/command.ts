@@ -17,8 +17,8 @@ export interface CommandText {
   readonly summary: string;
   /** More text for the help. */
   readonly details?: string;
-  /** Words after the program's name. */
-  readonly examples: readonly string[];
+  /** Words after the program's name; by default the command with its arguments. */
+  readonly examples?: readonly string[];
 }
 
 /** By their keys; each is declared by option() or argument(). */
@@ -39,6 +39,7 @@ export interface CommandSpec<O extends Options, Context extends unknown[] = []> 
 
 /** A command, and all that is declared about it: its help, its completion and its reference come from here. */
 export interface CommandDefinition extends CommandText {
+  readonly examples: readonly string[];
   readonly arguments: readonly DeclaredOption[];
   readonly options: readonly DeclaredOption[];
   /** Under which heading the help has it. */
@@ -69,13 +70,15 @@ export const PROGRAM = "pipe-scaling";
 
 export function defineCommand<O extends Options>(spec: CommandSpec<O>): CommandDefinition;
 export function defineCommand(spec: CommandSpec<Options>): CommandDefinition {
-  const { name, summary, examples } = spec;
+  const { name, summary } = spec;
   const schema = z.object(spec.options);
   const declared = declaredOptions(schema);
   const args = declared.filter(({ argument }) => argument);
   const options = declared.filter(({ argument }) => !argument);
+  const examples = spec.examples ?? [[name, ...args.map(() => "<uuid>")].join(" ")];
   return {
     ...spec,
+    examples,
     arguments: args,
     options,
     addTo(parent, io, ended) {

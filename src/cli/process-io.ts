@@ -22,16 +22,10 @@ export function processIo(env: Environment): Io {
   const isTerminal = { input: isatty(0), output: isatty(1) && env["TERM"] !== "dumb" };
   let interruption: AbortSignal | undefined;
 
-  /** Listens only once a command asks for it: without a listener the signal ends the process. */
-  function signal(): AbortSignal {
-    interruption ??= interruptionOfProcess();
-    return interruption;
-  }
-
   async function ask(question: string, isHidden: boolean): Promise<string | undefined> {
     let answer: string | undefined;
     try {
-      answer = await readLine(harmless(question), isHidden && isTerminal.input, signal());
+      answer = await readLine(harmless(question), isHidden && isTerminal.input, io.signal);
       return answer;
     } finally {
       // Enter was not pressed, or not shown.
@@ -41,7 +35,7 @@ export function processIo(env: Environment): Io {
 
   stdout.on("error", exitWithoutOutput);
   stderr.on("error", exitWithoutOutput);
-  return {
+  const io: Io = {
     env,
     out: (text) => stdout.write(text),
     err: (text) => stderr.write(harmless(text)),
@@ -53,10 +47,13 @@ export function processIo(env: Environment): Io {
     },
     ask: (question) => ask(question, false),
     askSecret: (question) => ask(question, true),
+    /** Listens only once a command asks for it: without a listener the signal ends the process. */
     get signal() {
-      return signal();
+      interruption ??= interruptionOfProcess();
+      return interruption;
     },
   };
+  return io;
 }
 
 /** Messages contain names that others chose, which must not send control codes to the terminal. */

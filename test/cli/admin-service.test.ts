@@ -26,16 +26,16 @@ describe("admin service show", () => {
     const record = { id, organizationId: organization, name: "orders", namespace: records.environment.pipes };
     expect(await records.json(shown, `admin service show ${id}`)).toEqual({
       ...record,
-      reason: "NoPipeScaling",
-      message: "The controller has not seen a pipe of this service yet.",
+      ...{ state: "unknown", reason: "NoPipeScaling" },
+      message: "There is no PipeScaling: the controller has not seen a pipe of this service yet.",
       history: [],
     });
 
     await records.environment.addScaling(id, { suspend: true }, 2);
     expect(await records.json(shown, `admin service show ${id}`)).toEqual({
       ...record,
-      ...{ effective: "2 cpu / 8 Gi", suspended: true, ready: "Unknown" },
-      message: "No controller has observed it yet.",
+      ...{ effective: "2 cpu / 8 Gi", state: "unknown", reason: "NotObservedYet" },
+      message: "No controller has observed the PipeScaling yet.",
       history: [],
     });
     expect((await records.run(`admin service show ${id.toUpperCase()}`)).out).toMatch(

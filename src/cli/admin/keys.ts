@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { ConfigMap } from "../../kube/objects.ts";
+import type { ConfigMap, Secret } from "../../kube/objects.ts";
 import { CONFIG_MAPS, SECRETS } from "../../kube/paths.ts";
 import { type ApiKey, apiKeySecret, newCredentials } from "../../records/api-key.ts";
 import { keyUsageConfigMapName, parseKeyUsage } from "../../records/key-usage.ts";
@@ -15,6 +15,7 @@ import { recordsCommand } from "./command.ts";
 import { rotate } from "./key-rotate.ts";
 import { KEYS, type NamedKey, ORGANIZATIONS } from "./kinds.ts";
 import { keyOptions, newNameOption, organizationOption } from "./options.ts";
+import type { Records } from "./records.ts";
 import { deleteUnlessChanged, withKnownOutcome } from "./retry.ts";
 
 /** docs/reference/contract.md#limits */
@@ -67,21 +68,35 @@ const create = recordsCommand({
     };
     const credentials = newCredentials();
     await ORGANIZATIONS.require(records, organization);
-    const { length } = await records.list(SECRETS, "api-key", organization);
-    if (length >= MAX_KEYS) {
-      throw new CliError(
-        `Organization ${organization} has ${length} API keys, and ${MAX_KEYS} is the most: delete one first (admin key list --organization ${organization}, admin key delete <key>).`,
-      );
-    }
+    await requireRoom(records, organization, MAX_KEYS - 1);
     const secret = apiKeySecret({ ...shown, ipAccessList: accessList(allowFrom) }, credentials);
+    const end = records.uninterrupted();
     await withKnownOutcome(
-      KEYS.create(records, shown.id, secret),
+      KEYS.create(end, shown.id, secret),
       `It is not known whether the key was created, and its secret is lost: if admin key list --organization ${organization} lists the id ${shown.id}, delete that key`,
     );
+    try {
+      // If several commands create the last allowed keys concurrently, the last one to count sees all of them. So the
+      // limit holds once all have ended, although more of them than necessary may withdraw their key.
+      await requireRoom(end, organization, MAX_KEYS);
+    } catch (error) {
+      const own = await end.get<Secret>(SECRETS, secret.metadata.name);
+      if (own) await end.delete(SECRETS, own);
+      throw error;
+    }
     printOne(io, output, { ...credentials, ...shown, allowFrom });
     if (output === "table") io.err("Keep the key secret now: it is not shown again.\n");
   },
 });
+
+/** @throws CliError if there are more keys than `limit` */
+async function requireRoom(records: Records, organizationId: string, limit: number): Promise<void> {
+  const { length } = await records.list(SECRETS, "api-key", organizationId);
+  if (length <= limit) return;
+  throw new CliError(
+    `Organization ${organizationId} has ${Math.min(length, MAX_KEYS)} API keys, and ${MAX_KEYS} is the most: delete one first (admin key list --organization ${organizationId}, admin key delete <key>).`,
+  );
+}
 
 /** The properties of a key that are shown. The key id and the secrets are not stored. */
 function shownKey(key: NamedKey) {
@@ -113,7 +128,6 @@ const show = recordsCommand({
   details:
     "It has two secrets while it is rotated. The time of the last use is precise to a minute, and comes a\n" +
     "little later.",
-  examples: ["admin key show <uuid>", "admin key show <uuid> --output yaml"],
   options: { ...keyOptions, ...outputOption },
   async run(records, { key: id, organization, output }, io) {
     const key = await KEYS.require(records, id, organization);
@@ -180,7 +194,6 @@ function stateCommand(
   return recordsCommand({
     name: `admin key ${name}`,
     ...texts,
-    examples: [`admin key ${name} <uuid>`],
     options: keyOptions,
     async run(records, { key: id, organization }, io) {
       let already = "";
@@ -198,7 +211,6 @@ const remove = recordsCommand({
   name: "admin key delete",
   summary: "delete an API key for good",
   details: "Every replica of the API rejects it within a second.",
-  examples: ["admin key delete <uuid>", "admin key delete <uuid> --yes"],
   options: { ...keyOptions, ...yesOption },
   async run(records, { key: id, organization, yes }, io) {
     const secret = await KEYS.requireObject(records, id, organization);

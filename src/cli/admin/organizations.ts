@@ -11,6 +11,7 @@ import { confirm } from "../confirm.ts";
 import { CliError } from "../failure.ts";
 import { outputOption, requireChange, switchOption, yesOption } from "../options.ts";
 import { printList, printOne, type Row } from "../output.ts";
+import { counted } from "../view/text.ts";
 import { recordsCommand } from "./command.ts";
 import { ORGANIZATIONS, SERVICES } from "./kinds.ts";
 import { MEMBER_COLUMNS, membersOf } from "./members.ts";
@@ -72,7 +73,6 @@ const create = recordsCommand({
 const list = recordsCommand({
   name: "admin organization list",
   summary: "list the organizations",
-  examples: ["admin organization list", "admin organization list --output json"],
   options: outputOption,
   async run(records, { output }, io) {
     const organizations = await ORGANIZATIONS.list(records, io);
@@ -83,7 +83,6 @@ const list = recordsCommand({
 const show = recordsCommand({
   name: "admin organization show",
   summary: "show an organization, with its services and members",
-  examples: ["admin organization show <uuid>", "admin organization show <uuid> --output yaml"],
   options: { ...organizationArgument, ...tiersFileSetting, ...outputOption },
   async run(records, { organization: id, tiersFile, output }, io) {
     const tiers = readTiers(tiersFile);
@@ -163,14 +162,14 @@ const remove = recordsCommand({
     const { keys, services, members, others } = await recordsOf(records, id);
     if (services.length > 0 && !withServices) {
       throw new CliError(
-        `Organization ${id} has ${count(services, "service")}, and nothing was deleted: delete them first (admin service list --organization ${id}), or give --with-services.`,
+        `Organization ${id} has ${counted(services.length, "service")}, and nothing was deleted: delete them first (admin service list --organization ${id}), or give --with-services.`,
       );
     }
     const entries = members.flatMap(({ data = {} }) => Object.keys(data));
     const also = [
-      ...(services.length > 0 ? [count(services, "service")] : []),
-      count(keys, "API key"),
-      count(entries, "member"),
+      ...(services.length > 0 ? [counted(services.length, "service")] : []),
+      counted(keys.length, "API key"),
+      counted(entries.length, "member"),
     ];
     await confirm(io, yes, `Delete ${ORGANIZATIONS.describe(object, id)} with ${also.join(", ")}?`);
     // The organization is the last, so that the command can be repeated if it fails half-way.
@@ -205,10 +204,6 @@ async function requireNothingLeft(records: Records, id: string): Promise<void> {
   throw new CliError(
     `Organization ${id} is deleted, but others have created objects for it meanwhile: check them, and delete them with kubectl delete --namespace ${records.namespace} ${left.join(" ")}.`,
   );
-}
-
-function count(things: readonly unknown[], name: string): string {
-  return `${things.length} ${name}${things.length === 1 ? "" : "s"}`;
 }
 
 export const organizationCommands = [create, list, show, update, remove];

@@ -81,7 +81,6 @@ const HISTORY_COLUMNS = ["size", "source", "result", "startedAt", "completedAt",
 const show = recordsCommand({
   name: "admin service show",
   summary: "show a service, the state of its PipeScaling in short, and the history of its sizes",
-  examples: ["admin service show <uuid>", "admin service show <uuid> --output yaml"],
   options: { ...serviceArgument, ...outputOption },
   async run(records, { service: id, output }, io) {
     const { rolloutWindow, ...service } = await SERVICES.require(records, id);
@@ -123,7 +122,6 @@ const remove = recordsCommand({
   details:
     `Nothing is resized: its pipes keep the size that they have, and its ${KIND} stays, with that size, until\n` +
     "somebody deletes it with kubectl.",
-  examples: ["admin service delete <uuid>", "admin service delete <uuid> --yes"],
   options: { ...serviceArgument, ...yesOption },
   async run(records, { service: id, yes }, io) {
     const object = await SERVICES.requireObject(records, id);

@@ -16,7 +16,6 @@ const { backupRetentionPeriodInHours, backupStartTime } = backupConfiguration.sh
 const get = apiCommand({
   name: "backup get",
   summary: "show the backup settings of a service",
-  examples: ["backup get <uuid>"],
   options: { ...serviceArgument, ...outputOption },
   async run(api, { service, output }, io) {
     const path = await servicePath(api, service, "backupConfiguration");

@@ -121,7 +121,6 @@ const list = defineCommand({
   name: "profile list",
   summary: "list the profiles",
   details: "KEY SUFFIX is the end of the key's id. A secret is never shown.",
-  examples: ["profile list"],
   options: outputOption,
   async run({ output }, io) {
     const { current, profiles } = ProfileFile.of(io.env).read();

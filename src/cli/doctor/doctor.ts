@@ -6,7 +6,7 @@ import { EXIT_DONE, EXIT_UNHEALTHY } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { outputOption } from "../options.ts";
 import { printData } from "../output.ts";
-import { labeled, lineWidth, padded, painter, type Style } from "../view/text.ts";
+import { counted, labeled, lineWidth, padded, painter, type Style } from "../view/text.ts";
 import { runChecks } from "./checks.ts";
 import type { Report, Severity } from "./result.ts";
 
@@ -59,10 +59,7 @@ function printReport(io: Pick<Io, "out" | "terminal">, report: Report): void {
       ...(remedy === undefined ? [] : labeled(`${indent}→ `, remedy, columns)),
     ];
   });
-  const count = (severity: Severity) => {
-    const number = report.count(severity);
-    return `${number} ${severity}${number === 1 ? "" : "s"}`;
-  };
+  const count = (severity: Severity) => counted(report.count(severity), severity);
   const summary = `${count("error")}, ${count("warning")}, ${count("note")}.`;
   io.out([...lines, "", summary].map((line) => `${line}\n`).join(""));
 }

@@ -11,20 +11,12 @@ import { KEYS, ORGANIZATIONS, SERVICES } from "../admin/kinds.ts";
 import { recordsFlag } from "../options.ts";
 import { error, type Result, warning } from "./result.ts";
 
-/** The well-formed records, and results for the malformed ones. */
-export interface ReadRecords {
-  readonly organizations: readonly Organization[];
-  readonly services: readonly Service[];
-  readonly keys: readonly ApiKey[];
-  readonly malformed: readonly Result[];
-}
-
-/** @param configMaps all ConfigMaps of the namespace with the label of records; `secrets` likewise */
-export function readRecords(
-  configMaps: readonly ConfigMap[],
-  secrets: readonly Secret[],
-  namespace: string,
-): ReadRecords {
+/**
+ * The well-formed records, and results for the malformed ones.
+ *
+ * @param configMaps all ConfigMaps of the namespace with the label of records; `secrets` likewise
+ */
+export function readRecords(configMaps: readonly ConfigMap[], secrets: readonly Secret[], namespace: string) {
   const malformed: Result[] = [];
   const wellFormed = <O extends KubeObject, T>(
     resource: string,
@@ -71,7 +63,10 @@ function parseOther(object: ConfigMap): Iterable<Parsed<unknown>> {
 
 export type NamespaceState = "active" | "terminating" | "missing";
 
-export interface References extends Pick<ReadRecords, "organizations" | "services" | "keys"> {
+export interface References {
+  readonly organizations: readonly Organization[];
+  readonly services: readonly Service[];
+  readonly keys: readonly ApiKey[];
   /** Names of the tiers; `undefined` if they could not be read. */
   readonly tiers: ReadonlySet<string> | undefined;
   /** Namespaces of services, as far as they could be read. */

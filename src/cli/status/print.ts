@@ -7,7 +7,7 @@ import { recordsFlag } from "../options.ts";
 import type { Row } from "../output.ts";
 import { frame } from "../view/render.ts";
 import { rowOfView } from "../view/rescale-view.ts";
-import { labeled, lineWidth, padded, painter } from "../view/text.ts";
+import { counted, labeled, lineWidth, padded, painter } from "../view/text.ts";
 import { roughly } from "../view/time.ts";
 import { currentCondition } from "./scaling-view.ts";
 import type { ServiceStatus } from "./services.ts";
@@ -54,16 +54,16 @@ function sinceOf({ scaling }: ServiceStatus): Date | undefined {
 
 const LABEL_COLUMNS = 14;
 
-/**
- * One service for people: the frame of the live view, its details, and the next steps.
- *
- * @param records their namespace
- */
-export function printService(io: Pick<Io, "out" | "terminal">, status: ServiceStatus, records: string): void {
+/** One service for people: the frame of the live view, its details, and the next steps. */
+export function printService(
+  io: Pick<Io, "out" | "terminal">,
+  status: ServiceStatus,
+  recordsNamespace: string,
+): void {
   const columns = lineWidth(io);
   const paint = painter(io);
   const nowMs = Date.now();
-  const steps = nextSteps(status, records).map((step) => ["NEXT", step] as const);
+  const steps = nextSteps(status, recordsNamespace).map((step) => ["NEXT", step] as const);
   const details = [...detailsOf(status, nowMs), ...steps].flatMap(([label, text]) =>
     labeled(paint("bold", label) + padded(label, LABEL_COLUMNS).slice(label.length), text, columns),
   );
@@ -94,21 +94,17 @@ function detailsOf(status: ServiceStatus, nowMs: number): (readonly [label: stri
     ],
     ["CONDITIONS", conditions.map((each) => `${each.type}=${each.status} (${each.reason})`).join(", ")],
     ...failures.map(({ pipe, reason, message, attempts, at }): readonly [string, string] => {
-      const times = attempts === 1 ? "1 attempt" : `${attempts} attempts`;
-      return ["FAILURE", `${pipe}: ${reason}, ${times}, ${roughly(nowMs - Date.parse(at))} ago: ${message}`];
+      const when = `${counted(attempts, "attempt")}, ${roughly(nowMs - Date.parse(at))} ago`;
+      return ["FAILURE", `${pipe}: ${reason}, ${when}: ${message}`];
     }),
   ];
   return details.flatMap(([label, text]) => (text ? [[label, text]] : []));
 }
 
-/**
- * The next steps for a person, one sentence each, with the commands.
- *
- * @param records their namespace
- */
-export function nextSteps({ service, view }: ServiceStatus, records: string): string[] {
+/** The next steps for a person, one sentence each, with the commands. */
+export function nextSteps({ service, view }: ServiceStatus, recordsNamespace: string): string[] {
   const { id, namespace } = service;
-  const flag = recordsFlag(records);
+  const flag = recordsFlag(recordsNamespace);
   const object = `${PLURAL} ${id} --namespace ${namespace}`;
   const doctor = `${PROGRAM} doctor${flag}`;
   switch (view.state) {

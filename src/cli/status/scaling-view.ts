@@ -3,17 +3,13 @@ import type { Condition } from "../../crd/pipe-scaling.ts";
 import type { Size } from "../../domain/size.ts";
 import { NOT_OBSERVED_YET, type RescaleState, type RescaleView, sizeOf } from "../view/rescale-view.ts";
 
-/**
- * The rescale of a service as its PipeScaling reports it.
- *
- * @param service its name
- */
-export function viewOf(service: string, scaling: PipeScalingView | undefined): RescaleView {
+/** The rescale of a service as its PipeScaling reports it. */
+export function viewOf(serviceName: string, scaling: PipeScalingView | undefined): RescaleView {
   const { desired, effective, pipes, propagation, failures = [] } = scaling?.status ?? {};
   const isCurrent = scaling !== undefined && isObserved(scaling);
   const [retryAt] = failures.flatMap(({ nextRetryAt }) => nextRetryAt ?? []).toSorted();
   return {
-    service,
+    service: serviceName,
     desired: scaling && desiredSize(scaling),
     source: isCurrent ? desired?.source : undefined,
     effective: effective && sizeOf(effective),

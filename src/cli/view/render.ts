@@ -1,7 +1,7 @@
 import type { PendingPipe } from "../../crd/pipe-scaling.ts";
 import { describeSize, sameSize } from "../../domain/size.ts";
 import type { RescaleState, RescaleView } from "./rescale-view.ts";
-import { labeled, padded, type painter, printable, type Style, widest } from "./text.ts";
+import { counted, labeled, padded, type painter, printable, type Style, widest } from "./text.ts";
 import { roughly, stopwatch } from "./time.ts";
 
 interface Canvas {
@@ -92,7 +92,7 @@ function sizeChange({ effective, desired }: RescaleView): string {
 }
 
 function pipesUpdated({ pipes }: RescaleView): string {
-  return `${pipes.updated}/${pipes.total} ${pipes.total === 1 ? "pipe" : "pipes"}`;
+  return `${pipes.updated}/${counted(pipes.total, "pipe")}`;
 }
 
 function progressLine(view: RescaleView, nowMs: number, paint: Canvas["paint"]): string {

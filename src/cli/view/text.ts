@@ -47,6 +47,11 @@ export function lineWidth({ terminal }: Pick<Io, "terminal">): number {
   return terminal.output ? terminal.columns() : Number.MAX_SAFE_INTEGER;
 }
 
+/** `1 pipe`, `2 pipes`. */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
 const MIN_COLUMNS = 20;
 
 /** The text after a label, in lines of at most so many columns; further lines are indented by the label's width. */
