@@ -118,7 +118,7 @@ describe("admin service update", () => {
     const id = await records.environment.addService(organization);
     expect(await records.run(`admin service update ${id}`)).toMatchObject({
       code: 2,
-      err: expect.stringContaining("There is nothing to change: give --name, --rollout-window or both."),
+      err: expect.stringContaining("There is nothing to change: give --name or --rollout-window."),
     });
     const unknown = await records.run(`admin service update ${randomUUID()} --name billing`);
     expect(unknown).toMatchObject({
