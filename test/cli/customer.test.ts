@@ -141,12 +141,6 @@ describe.each(WAYS)("%s", (way) => {
       async () => ({}),
       "scaling set 01234567-89ab-4cde-8f01-23456789abcd --cores 4",
     ],
-    [
-      "another organization",
-      404,
-      async () => ({}),
-      "keys --organization 01234567-89ab-4cde-8f01-23456789abcd",
-    ],
     ["an unknown member", 404, async () => ({}), "members remove unknown --yes"],
     ["the last admin", 400, async () => ({}), "members remove ada --yes"],
   ])("%s leads to exit code 1, the status %i and the request id", async (_, status, key, words) => {

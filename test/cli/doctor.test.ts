@@ -245,17 +245,17 @@ describe("doctor, of the records", () => {
       {
         added: [
           expect.stringMatching(
-            /^error: The configmap backup-ID is malformed: backupPeriodInHours: must be one of/,
-          ),
-          expect.stringMatching(/^error: The configmap key-usage-ID is malformed: ID: must be a date/),
-          expect.stringMatching(/^error: The configmap members-ID is malformed: u-1: /),
-          'error: The configmap odd is malformed: the label pipes.clouddb.dev/resource is "pipe", which is no kind of record.',
-          expect.stringMatching(
             /^error: The configmap organization-ID is malformed: createdAt: must be a date/,
           ),
           expect.stringMatching(
             /^error: The configmap service-ID is malformed: namespace: must be a namespace name/,
           ),
+          expect.stringMatching(
+            /^error: The configmap backup-ID is malformed: backupPeriodInHours: must be one of/,
+          ),
+          expect.stringMatching(/^error: The configmap key-usage-ID is malformed: ID: must be a date/),
+          expect.stringMatching(/^error: The configmap members-ID is malformed: u-1: /),
+          'error: The configmap odd is malformed: the label pipes.clouddb.dev/resource is "pipe", which is no kind of record.',
           "error: The secret api-key-HASH is malformed: state: must be enabled or disabled.",
         ],
         removed: ["ok: The records are well-formed: organizations 1, services 1, keys 0."],
@@ -263,7 +263,7 @@ describe("doctor, of the records", () => {
     );
     expect(all.code).toBe(3);
     const malformed = all.results.filter(({ message }) => message.includes(" is malformed: "));
-    const names = [backup, usage, members, odd, organization, service].map(({ metadata }) => metadata.name);
+    const names = [organization, service, backup, usage, members, odd].map(({ metadata }) => metadata.name);
     expect(malformed.map(({ remedy }) => remedy)).toEqual([
       ...names.map((name) => `kubectl edit configmap ${name} --namespace ${environment.records}`),
       `kubectl edit secret ${record.metadata.name} --namespace ${environment.records}`,
