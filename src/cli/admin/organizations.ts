@@ -30,7 +30,7 @@ import { deleteUnlessChanged } from "./retry.ts";
 type Shown = Omit<Organization, "byocConfig" | "privateEndpoints">;
 
 function rowOf({ id, name, tier, createdAt, rolloutWindow: window }: Shown): Row {
-  return { id, name, tier, createdAt, rolloutWindow: window && writtenWindow(window) };
+  return { id, name, tier, createdAt, ...(window && { rolloutWindow: writtenWindow(window) }) };
 }
 
 /** @throws UsageError with the tiers that there are */

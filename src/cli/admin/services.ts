@@ -30,7 +30,7 @@ import { deleteUnlessChanged } from "./retry.ts";
 import { rollback } from "./service-rollback.ts";
 
 function rowOf({ rolloutWindow: window, ...service }: Service): Row {
-  return { ...service, rolloutWindow: window && writtenWindow(window) };
+  return { ...service, ...(window && { rolloutWindow: writtenWindow(window) }) };
 }
 
 const create = recordsCommand({
