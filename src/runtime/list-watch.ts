@@ -53,7 +53,7 @@ export class ListWatch<Raw extends KubeObject> {
 
   /**
    * @param after the watch starts after this version; without one it starts with all objects
-   * @param isKnown the change that made this version is known, so its event can stay unread
+   * @param isKnown whether the store already has the change with this version, so that its event can be skipped
    */
   async watch(
     after: string | undefined,

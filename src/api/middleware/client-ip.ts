@@ -57,7 +57,7 @@ function addressIn(entry: string): string | undefined {
   return address !== undefined && isAddress(address) ? address : undefined;
 }
 
-/** Rejects a key from an address that is not in its access list. */
+/** Rejects a request if the access list of its key does not allow the client address. */
 export const allowClientIp: RequestHandler = ({ context }, _response, next) => {
   const isAllowed = context.key?.view.access.allows(context.clientIp) === true;
   next(isAllowed ? undefined : createError(403, "This key may not be used from this address."));

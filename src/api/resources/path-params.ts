@@ -39,7 +39,7 @@ export function organizationParam(request: Request, records: TenantRecords): Org
 /**
  * The organization and the service in the path.
  *
- * @throws InvalidRequestError if a parameter is no UUID
+ * @throws InvalidRequestError if a parameter is not a UUID
  * @throws NotFoundError if either is absent or belongs to another organization; both look the same
  */
 export function serviceParams(request: Request, records: TenantRecords): ServiceParams {

@@ -16,7 +16,7 @@ interface Field<T> {
 /** The fields of a message that are read, one for each property. Readers skip all others. */
 export type Fields<T> = { readonly [Key in keyof T]-?: Field<NonNullable<T[Key]>> };
 
-/** A message as the object that the same message is in JSON, with only the fields that are declared. */
+/** Reads a message as the object that its JSON encoding would give, with only the declared fields. */
 export class Message<T> {
   /** By field number. */
   readonly #fields: (readonly [key: string, read: ReadValue<unknown>] | undefined)[] = [];

@@ -184,7 +184,7 @@ describe("the progress of a PipeScaling", () => {
         pipe: "orders",
         size: askedFor(4),
         reason: "Unschedulable",
-        message: "There is no room for the pipe at this size at present.",
+        message: "There is currently no room for the pipe at this size.",
         attempts: 2,
         at: "2026-01-31T12:00:00.000Z",
       },
