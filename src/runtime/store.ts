@@ -34,7 +34,7 @@ export class Store<T extends KubeObject> {
   readonly #indexed = new Map<string, Map<string, Set<string>>>();
   readonly #listeners: ((change: Change<T>) => void)[] = [];
   readonly #lists = new Set<ListInFlight>();
-  /** Newest version seen, by namespace (`undefined` for all). An unknown object with an older version was deleted. */
+  /** Newest version seen, by namespace (`undefined` for all). An unknown object that is not newer was deleted. */
   readonly #newest = new Map<string | undefined, string>();
   /** Versions of our own writes that no watch has reached yet, and the namespace of each. */
   readonly #ours = new Map<string, string | undefined>();
