@@ -7,7 +7,7 @@ import { LIST_AS_EVENTS } from "./initial-list.ts";
 import { listPages } from "./list-pages.ts";
 import { type KnownEvent, type WatchEvent, watchEvents } from "./watch-stream.ts";
 
-/** A watch ends by itself after 10 to 20 minutes, at random, so that not all watches end at the same time. */
+/** The server ends a watch after this time: 10 to 20 minutes, at random, so that not all watches end together. */
 const WATCH_SECONDS_LEAST = 600;
 const WATCH_SECONDS_SPREAD = 600;
 
@@ -25,7 +25,7 @@ export interface ListWatchOptions<Raw extends KubeObject> {
   readonly random?: () => number;
 }
 
-/** The requests of a reflector: how the selected objects are listed and watched. */
+/** The requests of a reflector: lists and watches of the selected objects. */
 export class ListWatch<Raw extends KubeObject> {
   readonly path: string;
   readonly #options: ListWatchOptions<Raw>;

@@ -58,7 +58,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   readonly #listWatch: ListWatch<Raw>;
   readonly #synced = Promise.withResolvers<void>();
   readonly #position: WatchPosition;
-  /** False once the server has refused to send a list as events. */
+  /** False after the server rejected a list as events. */
   #canStreamLists = true;
   #isSynced = false;
 
