@@ -63,7 +63,7 @@ export function memberParams(request: Request, records: TenantRecords): MemberPa
   const organizationId = uuidParam(request, "organizationId");
   const userId = textParam(request, "userId");
   if (userId === undefined) {
-    throw new InvalidRequestError("The path's userId must be UTF-8, percent-encoded.");
+    throw new InvalidRequestError("The userId in the path must be percent-encoded UTF-8.");
   }
   return { organization: requireOwn(organizationId, request, records), userId };
 }
@@ -77,7 +77,7 @@ function requireOwn(organizationId: string, request: Request, records: TenantRec
 
 function uuidParam(request: Request, name: string): string {
   const id = canonicalUuid(textParam(request, name) ?? "");
-  if (id === undefined) throw new InvalidRequestError(`The path's ${name} must be a UUID.`);
+  if (id === undefined) throw new InvalidRequestError(`The ${name} in the path must be a UUID.`);
   return id;
 }
 
