@@ -9,7 +9,7 @@ import { type PipeScalingResource, type PipeScalingView, toPipeScalingView } fro
 /** The request for a size; it travels with the size as an annotation. */
 export interface SizeRequest {
   readonly requestId: string;
-  /** Resource id of the API key. */
+  /** Resource ID of the API key. */
   readonly apiKey: string;
   readonly requestedAt: string;
 }

@@ -54,7 +54,7 @@ export function serviceParams(request: Request, records: TenantRecords): Service
 }
 
 /**
- * The organization and the user id in the path.
+ * The organization and the user ID in the path.
  *
  * @throws InvalidRequestError if a parameter is malformed
  * @throws NotFoundError if the organization is absent or belongs to another key; both look the same

@@ -52,7 +52,7 @@ export const pipeScalingProgress = z
       .meta({ description: `Pipes that failed to reach the desired size, at most ${MAX_FAILURES}.` }),
     requestId: z.string().optional().meta({
       description:
-        "The id of the request for the desired size. If it is not yours, a later request superseded yours. Absent if the size did not come from a request.",
+        "The ID of the request for the desired size. If it is not yours, a later request superseded yours. Absent if the size did not come from a request.",
     }),
     startedAt: instant.optional().meta({ description: "Time at which the first pipe was resized." }),
     completedAt: instant.optional().meta({ description: "Time at which every pipe had the size." }),
