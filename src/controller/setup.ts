@@ -13,6 +13,7 @@ import type { RolloutPolicy } from "../settings/rollout-policy.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { RuntimeMetrics } from "../telemetry/runtime-metrics.ts";
 import type { RecordSpan } from "../telemetry/span.ts";
+import { CommitPace } from "./apply/commit-pace.ts";
 import { RolloutBudget } from "./apply/rollout-budget.ts";
 import { Validations } from "./apply/validations.ts";
 import { WriteHistory } from "./apply/write-history.ts";
@@ -140,6 +141,7 @@ export function setup(options: SetupOptions): Controller {
     validations,
     nodes: new Nodes({ client, clock, log }),
     budget,
+    commits: new CommitPace({ clock, wake: enqueue }),
     deletedScalings,
     resizes,
     enqueue,

@@ -51,6 +51,15 @@ function beginAction(assessment: Assessment, step: Step): InPlaceAction[] {
   return [{ type: "begin-in-place", pipe, container: pipe.container.name, rollout }];
 }
 
+/** Returns the pipes whose commit could start but exceeds the rate. */
+export function commitsLater(
+  assessments: readonly Assessment[],
+  { freeCommits }: { readonly freeCommits: number },
+): ReadonlySet<Assessment> {
+  const ready = assessments.filter(({ inPlace }) => inPlace !== "begin" && inPlace?.type === "pause");
+  return new Set(ready.slice(freeCommits));
+}
+
 /** Returns the actions of one step. */
 export function inPlaceActions(
   next: InPlaceStep | "begin",
