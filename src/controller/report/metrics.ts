@@ -1,10 +1,10 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { FALLBACK_REASONS, type FallbackReason } from "../../crd/fallback-reasons.ts";
 import type { PipeScalingStatus } from "../../crd/pipe-scaling.ts";
 import { FAILURE_REASONS, failureReason } from "../../crd/reasons.ts";
 import type { PipeState } from "../../domain/rollout-plan.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Event } from "../../runtime/event-recorder.ts";
-import { FALLBACK_REASONS, type FallbackReason } from "../in-place/view.ts";
 
 /**
  * Pods that start immediately take seconds, real pipes take minutes, and a pipe that needs intervention takes hours.

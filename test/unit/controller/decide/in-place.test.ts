@@ -25,4 +25,10 @@ describe("decide, with pipes whose pods all have the size", () => {
     expect(recheckAtMs(snapshot, decision, DECIDE_OPTIONS)).toBeUndefined();
     expect(committed(3).decision.waitsForCommit).toBeUndefined();
   });
+
+  it("records in the annotation when the pods began to be resized", () => {
+    expect(committed(1).decision.actions).toMatchObject([
+      { type: "resize", isCommit: true, rollout: { inPlaceStartedAtMs: snapshot.nowMs - 5000 } },
+    ]);
+  });
 });
