@@ -178,7 +178,7 @@ export class Reconciler {
       body: { apiVersion: API_VERSION, kind: KIND, metadata: { uid, resourceVersion }, status: patch },
     });
     caches.scalings.observe(toPipeScalingView(written));
-    const recorded = eventsOf(scaling, scaling.status, status);
+    const recorded = eventsOf(scaling, scaling.status, status, snapshot?.pipes);
     metrics.reported(scaling.status, status, recorded);
     for (const event of recorded) events.record(event);
     if (recordSpan && snapshot) rescaleSpans({ ...snapshot, scaling, after: status }).forEach(recordSpan);

@@ -64,3 +64,24 @@ function methodOf({ metadata, lastRollout }: DeploymentView, fallenBack: Readonl
   const isInPlace = lastRollout?.inPlaceStartedAtMs !== undefined && !fallenBack.has(metadata.name);
   return isInPlace ? "InPlace" : "Rollout";
 }
+
+/** Returns the pipes that were resized in place according to a status, and not according to the previous one. */
+export function newInPlace(before: PipeScalingStatus, after: PipeScalingStatus): readonly string[] {
+  const known = isSameDesired(before, after) ? before.pipes?.resizedBy : undefined;
+  const methods = Object.entries(after.pipes?.resizedBy ?? {});
+  return methods.flatMap(([name, method]) =>
+    method === "InPlace" && known?.[name] !== method ? [name] : [],
+  );
+}
+
+/** Returns the fallbacks that a status has and the previous status did not have. */
+export function newFallbacks(before: PipeScalingStatus, after: PipeScalingStatus): readonly PipeFallback[] {
+  const known = isSameDesired(before, after) ? (before.pipes?.fallbacks ?? []) : [];
+  return (after.pipes?.fallbacks ?? []).filter(
+    ({ pipe, reason }) => !known.some((each) => each.pipe === pipe && each.reason === reason),
+  );
+}
+
+function isSameDesired(before: PipeScalingStatus, { desired }: PipeScalingStatus): boolean {
+  return before.desired?.summary === desired?.summary;
+}
