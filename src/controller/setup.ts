@@ -115,6 +115,8 @@ export function setup(options: SetupOptions): Controller {
   const resizes = new InPlaceResizes({
     ...{ client, clock, pipes: caches.pipes, enqueue },
     onProblem: (err) => log.warn({ err }, "the pods of a pipe cannot be watched; trying again"),
+    onPod: (outcome) => metrics.podEnded(outcome),
+    onDeferred: (durationMs) => metrics.wasDeferred(durationMs),
     onFallback: ({ serviceId, metadata }, { reason, message }) => {
       metrics.fellBack(reason);
       log.info({ serviceId, pipe: metadata.name, reason }, `the pipe is not resized in place: ${message}`);
