@@ -9,7 +9,6 @@ import {
   MEMORY_MINIMUM_GIB,
   MEMORY_STEP_GIB,
 } from "../domain/size.ts";
-import { FALLBACK_REASONS } from "./fallback-reasons.ts";
 
 /**
  * The schema of PipeScaling, from which the TypeScript types and (in manifest.ts) the CRD in crds/ are derived.
@@ -110,7 +109,7 @@ const pendingPipe = z.object({
 
 const fallback = z.object({
   pipe: z.string().meta({ description: "Name of the Deployment." }),
-  reason: z.enum(FALLBACK_REASONS),
+  reason: z.string(),
   message: z.string(),
 });
 
