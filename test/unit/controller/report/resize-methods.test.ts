@@ -6,6 +6,7 @@ import type { LastRollout } from "../../../../src/controller/observe/last-rollou
 import { statusOf } from "../../../../src/controller/report/status.ts";
 import { MAX_FALLBACKS, type PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { mergePatch } from "../../../../src/runtime/merge-patch.ts";
 import {
   anInPlaceView,
   aPipe,
@@ -93,6 +94,18 @@ describe("the status", () => {
 
   it("counts a rollout if the pods were replaced after their resize", () => {
     expect(pipesOf([inPlace("a")], { a: fellBack }).pipes?.resizedBy).toEqual({ a: "Rollout" });
+  });
+
+  it("grows by one pipe with each pipe, and so does the patch, however many pipes are done", () => {
+    const patchSize = (done: number) => {
+      const pipes = (count: number) =>
+        Array.from({ length: 400 }, (_, at) => (at < count ? inPlace(`pipe-${at}`) : aPipe(`pipe-${at}`)));
+      const before = pipesOf(pipes(done));
+      const patch = mergePatch(before, pipesOf(pipes(done + 1), {}, before));
+      expect(patch).toMatchObject({ pipes: { resizedBy: { [`pipe-${done}`]: "InPlace" } } });
+      return JSON.stringify(patch).length;
+    };
+    expect(patchSize(300)).toBeLessThan(patchSize(100) + 100);
   });
 
   it("has a bounded number of reasons", () => {
