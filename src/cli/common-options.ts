@@ -16,6 +16,14 @@ export const outputOption = {
   }),
 };
 
+export const wideOutputOption = {
+  output: option(oneOf(...FORMATS, "wide"), {
+    placeholder: "format",
+    description: "table and wide are for people, json and yaml are for programs; wide has more columns",
+    default: "table",
+  }),
+};
+
 /** An option without a value, off by default. */
 export function switchOption(description: string) {
   return option(onOff, { description, default: "false" });

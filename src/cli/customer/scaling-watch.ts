@@ -84,7 +84,8 @@ export function stateOf({ state }: Pick<Progress, "state">): RescaleState {
 }
 
 function viewOf(service: string, of: Progress): RescaleView {
-  const { desired, effective, pipes, failures, requestId, reason, message, startedAt, completedAt } = of;
+  const { desired, effective, pipes, failures, fallbacks = [], requestId } = of;
+  const { reason, message, startedAt, completedAt } = of;
   return {
     service,
     desired: desired && toSize(desired),
@@ -98,5 +99,6 @@ function viewOf(service: string, of: Progress): RescaleView {
     reason,
     message,
     pending: failures.map((failure) => ({ name: failure.pipe, state: "Failed", message: failure.message })),
+    fallbacks,
   };
 }

@@ -16,7 +16,7 @@ import type { CommandGroup } from "../command.ts";
 import { outputOption } from "../common-options.ts";
 import { EXIT_DONE } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
-import { type Format, printData, printList, printOne } from "../output.ts";
+import { type Format, printData, printList, printOne, type Row } from "../output.ts";
 import { exitCodeOf, watch } from "../view/follow.ts";
 import { requireWatch, watchOptions } from "../view/watch-options.ts";
 import { organizationOption, profileFlag, serviceArgument } from "./access.ts";
@@ -140,7 +140,7 @@ async function watchScaling(
 }
 
 function printProgress(io: Io, service: string, of: Progress): void {
-  const { state, reason, message, desired, effective, pipes, failures } = of;
+  const { state, reason, message, desired, effective, pipes, failures, fallbacks = [] } = of;
   const { requestId, startedAt, completedAt } = of;
   printOne(io, "table", {
     ...{ service, state, reason, message },
@@ -148,11 +148,21 @@ function printProgress(io: Io, service: string, of: Progress): void {
     source: desired?.source,
     effective: effective && describeSize(toSize(effective)),
     pipes: pipes && `${pipes.updated}/${pipes.total}`,
+    ...(pipes?.inPlace ? { inPlace: pipes.inPlace } : {}),
     ...{ requestId, startedAt, completedAt },
   });
-  if (failures.length === 0) return;
+  printTable(io, ["pipe", "reason", "attempts", "at", "message"], failures);
+  printTable(io, ["pipe", "restartedBecause", "message"], fallbacks.map(fallbackRow));
+}
+
+function fallbackRow({ pipe, reason, message }: NonNullable<Progress["fallbacks"]>[number]) {
+  return { pipe, restartedBecause: reason, message };
+}
+
+function printTable(io: Io, columns: readonly string[], rows: readonly Row[]): void {
+  if (rows.length === 0) return;
   io.out("\n");
-  printList(io, "table", ["pipe", "reason", "attempts", "at", "message"], failures);
+  printList(io, "table", columns, rows);
 }
 
 export const scaling: CommandGroup = {
