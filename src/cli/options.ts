@@ -27,6 +27,14 @@ export const outputOption = {
   }),
 };
 
+export const wideOutputOption = {
+  output: option(oneOf(...FORMATS, "wide"), {
+    placeholder: "format",
+    description: "table and wide are for people, json and yaml are for programs; wide has more columns",
+    default: "table",
+  }),
+};
+
 /** For commands that ask before they act; see confirm(). */
 export const yesOption = {
   yes: switchOption("do not ask for confirmation"),

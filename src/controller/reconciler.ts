@@ -9,6 +9,7 @@ import type { Outcome } from "../runtime/workers.ts";
 import type { RolloutPolicy } from "../settings/rollout-policy.ts";
 import type { RecordSpan } from "../telemetry/span.ts";
 import { ActionRunner, type ActionRunnerOptions } from "./apply/action-runner.ts";
+import type { CommitPace } from "./apply/commit-pace.ts";
 import type { RolloutBudget } from "./apply/rollout-budget.ts";
 import { type Decision, decide } from "./decide/decide.ts";
 import { recheckAtMs } from "./decide/recheck.ts";
@@ -30,6 +31,7 @@ export interface ReconcilerOptions extends ActionRunnerOptions {
   readonly tiers: Tiers;
   readonly policy: RolloutPolicy;
   readonly budget: RolloutBudget;
+  readonly commits: CommitPace;
   readonly deletedScalings: Pick<DeletedScalings, "find">;
   readonly events: Pick<EventRecorder, "record">;
   readonly metrics: Pick<ControllerMetrics, "passed" | "reported">;
@@ -62,8 +64,9 @@ export class Reconciler {
     const isUnchanged = decision.actions.length === 0;
     const after = isUnchanged ? before : this.#observe(serviceId);
     const next = isUnchanged ? decision : this.#decide(after);
-    const { resizes } = this.#options;
+    const { resizes, commits } = this.#options;
     if (resizes.active > 0) resizes.keep(serviceId, resizedInPlace(next));
+    commits.reconciled(serviceId, next.waitsForCommit === true);
     // Before the report, so that a rollout that ends meanwhile wakes this service.
     this.#options.budget.reconciled(serviceId, next.sizing?.holdBack === "overall-limit");
     await this.#reportAll(after, next.sizing);
@@ -91,6 +94,9 @@ export class Reconciler {
   }
 
   #run(serviceId: string, { actions, sizing }: Decision): Promise<Acted["outdated"]> {
+    // Before anything can interrupt this reconciliation, so that no other one takes the same turn.
+    for (const action of actions)
+      if (action.type === "resize" && action.isCommit) this.#options.commits.begin();
     return this.#actions.run(serviceId, actions, sizing?.requestId);
   }
 
@@ -104,8 +110,9 @@ export class Reconciler {
   }
 
   #decide(snapshot: Snapshot): Decision {
-    const { policy, budget } = this.#options;
-    return decide(snapshot, { policy, overallFree: budget.free(), validatesFirst: true });
+    const { policy, budget, commits } = this.#options;
+    const limits = { overallFree: budget.free(), freeCommits: commits.free() };
+    return decide(snapshot, { policy, ...limits, validatesFirst: true });
   }
 
   async #reportAll(snapshot: Snapshot, sizing: Sizing | undefined): Promise<void> {
@@ -171,7 +178,7 @@ export class Reconciler {
       body: { apiVersion: API_VERSION, kind: KIND, metadata: { uid, resourceVersion }, status: patch },
     });
     caches.scalings.observe(toPipeScalingView(written));
-    const recorded = eventsOf(scaling, scaling.status, status);
+    const recorded = eventsOf(scaling, scaling.status, status, snapshot?.pipes);
     metrics.reported(scaling.status, status, recorded);
     for (const event of recorded) events.record(event);
     if (recordSpan && snapshot) rescaleSpans({ ...snapshot, scaling, after: status }).forEach(recordSpan);

@@ -13,6 +13,7 @@ import type { RolloutPolicy } from "../settings/rollout-policy.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { RuntimeMetrics } from "../telemetry/runtime-metrics.ts";
 import type { RecordSpan } from "../telemetry/span.ts";
+import { CommitPace } from "./apply/commit-pace.ts";
 import { RolloutBudget } from "./apply/rollout-budget.ts";
 import { Validations } from "./apply/validations.ts";
 import { WriteHistory } from "./apply/write-history.ts";
@@ -114,6 +115,8 @@ export function setup(options: SetupOptions): Controller {
   const resizes = new InPlaceResizes({
     ...{ client, clock, pipes: caches.pipes, enqueue },
     onProblem: (err) => log.warn({ err }, "the pods of a pipe cannot be watched; trying again"),
+    onPod: (outcome) => metrics.podEnded(outcome),
+    onDeferred: (durationMs) => metrics.wasDeferred(durationMs),
     onFallback: ({ serviceId, metadata }, { reason, message }) => {
       metrics.fellBack(reason);
       log.info({ serviceId, pipe: metadata.name, reason }, `the pipe is not resized in place: ${message}`);
@@ -140,6 +143,7 @@ export function setup(options: SetupOptions): Controller {
     validations,
     nodes: new Nodes({ client, clock, log }),
     budget,
+    commits: new CommitPace({ clock, wake: enqueue }),
     deletedScalings,
     resizes,
     enqueue,

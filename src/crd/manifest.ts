@@ -33,6 +33,7 @@ export function crdManifest(): object {
             column("Reason", '.status.conditions[?(@.type=="Ready")].reason'),
             column("Age", ".metadata.creationTimestamp", { type: "date" }),
             column("Units", ".status.computeUnits", { type: "number", priority: 1 }),
+            column("In Place", ".status.pipes.inPlace", { type: "integer", priority: 1 }),
             column("Tier", ".status.tier", { priority: 1 }),
             column("Message", '.status.conditions[?(@.type=="Ready")].message', { priority: 1 }),
           ],

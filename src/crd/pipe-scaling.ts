@@ -107,6 +107,12 @@ const pendingPipe = z.object({
   message: z.string().optional().meta({ description: "The reason for waiting, or the error." }),
 });
 
+const fallback = z.object({
+  pipe: z.string().meta({ description: "Name of the Deployment." }),
+  reason: z.string(),
+  message: z.string(),
+});
+
 const historyEntry = sizeFields.extend({
   source: sizeSource.meta({ description: "Origin of the size." }),
   result: z.enum(["Progressing", "Scaled", "Superseded", "Failed"]).meta({
@@ -121,6 +127,7 @@ const historyEntry = sizeFields.extend({
 export const MAX_FAILURES = 20;
 export const MAX_HISTORY = 10;
 export const MAX_PENDING = 20;
+export const MAX_FALLBACKS = 20;
 /** For the remaining pipes of a larger service, only their rollouts count. */
 export const MAX_CAME_UP = 1000;
 
@@ -151,6 +158,26 @@ const status = z
             description: `Pipes that do not run the desired size yet, with the reason, at most ${MAX_PENDING}.`,
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["name"],
+          }),
+        inPlace: z.int().optional().meta({
+          description:
+            "Updated pipes whose running pods were resized without a restart; absent if there are none.",
+        }),
+        resizedBy: z
+          .record(z.string(), z.enum(["InPlace", "Rollout"]))
+          .optional()
+          .meta({
+            maxProperties: MAX_CAME_UP,
+            description: `How each updated pipe got the desired size, for at most ${MAX_CAME_UP} pipes: by a resize of its running pods, or by a rollout. Pipes that had the size before are not listed.`,
+          }),
+        fallbacks: z
+          .array(fallback)
+          .max(MAX_FALLBACKS)
+          .optional()
+          .meta({
+            description: `Pipes that get the desired size by a rollout because they cannot be resized in place, with the reason, at most ${MAX_FALLBACKS}.`,
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["pipe"],
           }),
         cameUp: z
           .record(z.string(), z.string())
@@ -212,6 +239,8 @@ export type Condition = z.infer<typeof condition>;
 export type PipeFailure = z.infer<typeof failure>;
 export type HistoryEntry = z.infer<typeof historyEntry>;
 export type PendingPipe = z.infer<typeof pendingPipe>;
+export type PipeFallback = z.infer<typeof fallback>;
+export type ResizeMethod = NonNullable<NonNullable<PipeScalingStatus["pipes"]>["resizedBy"]>[string];
 
 /** A PipeScaling without its metadata. */
 export interface PipeScaling {

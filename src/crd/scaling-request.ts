@@ -10,7 +10,7 @@ export const REQUEST_ANNOTATION = `${GROUP}/scaling-request`;
 
 const schema = z.object({
   requestId: z.string(),
-  /** Resource id of the API key; never the key id. */
+  /** Resource ID of the API key; never the key ID. */
   apiKey: z.string(),
   requestedAt: z.string(),
   replicaCpuMillicores: z.int(),

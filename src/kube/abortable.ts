@@ -1,7 +1,7 @@
 /**
  * Settles like the promise, or rejects with the signal's reason as soon as the signal is aborted.
  *
- * For promises that do not, or not always, follow the signal themselves.
+ * For promises that do not always follow the signal themselves.
  */
 export async function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>();

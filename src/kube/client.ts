@@ -31,13 +31,13 @@ export interface KubeRequest {
   readonly patchType?: PatchType;
   readonly signal?: AbortSignal | undefined;
   readonly timeoutMs?: number;
-  /** Asks for protobuf, and reads this of it. Without it the response is JSON. */
+  /** Requests protobuf, and reads these fields of the response. Without it, the response is JSON. */
   readonly message?: Message<unknown> | undefined;
 }
 
 /** The body of a stream as it arrives. */
 export interface Stream extends AsyncIterable<Buffer> {
-  /** Else it is JSON. */
+  /** Otherwise it is JSON. */
   readonly isProtobuf?: boolean;
 }
 
@@ -84,13 +84,13 @@ export class KubeClient {
   }
 
   /**
-   * The response's body, typed by trust in the API server's own validation (objects.ts). The response's type decides how
-   * it is read: a server may answer in JSON when asked for protobuf.
+   * Returns the body of the response, without validation (objects.ts). Its Content-Type determines how it is read,
+   * because a server may respond with JSON to a request for protobuf.
    */
   async json<T>(request: KubeRequest): Promise<T> {
     const { body, contentType } = await this.#call(request);
     try {
-      // The request's message is that of the type that the caller names.
+      // The caller's type argument must match the message of the request.
       if (request.message && isProtobuf(contentType)) return decode(request.message, body) as T;
       return JSON.parse(body.toString());
     } catch (cause) {
@@ -223,7 +223,7 @@ export class KubeClient {
   }
 }
 
-/** JSON for what has no protobuf, such as lists of custom resources. */
+/** Some kinds, such as custom resources, have no protobuf. */
 const ACCEPT_PROTOBUF = `${PROTOBUF}, application/json`;
 
 interface Body {

@@ -35,7 +35,7 @@ export class KubeApiError extends Error {
   }
 }
 
-/** No response: refused, reset, timed out, cut short, or no credentials. The outcome of a write is unknown. */
+/** No response: connection refused or reset, timeout, incomplete response, or no credentials. A write may have succeeded. */
 export class KubeUnreachableError extends Error {
   override readonly name = "KubeUnreachableError";
 }

@@ -1,20 +1,20 @@
 import type { FieldsV1, ManagedFields } from "./objects.ts";
 
-/** Returns the field managers that own at least one of the fields. @param ways path of each field in `fieldsV1` */
+/** Returns the field managers that own at least one of the fields. @param paths path of each field in `fieldsV1` */
 export function managersOf(
   managedFields: readonly ManagedFields[] = [],
-  ways: readonly (readonly string[])[],
+  paths: readonly (readonly string[])[],
 ): string[] {
-  return [...new Set(owning(managedFields, ways).flatMap(({ manager }) => manager ?? []))];
+  return [...new Set(owning(managedFields, paths).flatMap(({ manager }) => manager ?? []))];
 }
 
 /** When a field manager last wrote, in milliseconds since 1970; `undefined` if it owns none of the fields. */
 export function managedAtMs(
   managedFields: readonly ManagedFields[] = [],
-  ways: readonly (readonly string[])[],
+  paths: readonly (readonly string[])[],
   manager: string,
 ): number | undefined {
-  const times = owning(managedFields, ways)
+  const times = owning(managedFields, paths)
     .filter((entry) => entry.manager === manager)
     .map(({ time }) => Date.parse(time ?? "") || 0);
   return times.length === 0 ? undefined : Math.max(...times);
@@ -22,11 +22,11 @@ export function managedAtMs(
 
 function owning(
   managedFields: readonly ManagedFields[],
-  ways: readonly (readonly string[])[],
+  paths: readonly (readonly string[])[],
 ): readonly ManagedFields[] {
-  return managedFields.filter(({ fieldsV1 }) => ways.some((way) => hasField(fieldsV1, way)));
+  return managedFields.filter(({ fieldsV1 }) => paths.some((path) => hasField(fieldsV1, path)));
 }
 
-function hasField(fields: FieldsV1 | undefined, way: readonly string[]): boolean {
-  return way.reduce((at: FieldsV1 | undefined, step) => at?.[step], fields) !== undefined;
+function hasField(fields: FieldsV1 | undefined, path: readonly string[]): boolean {
+  return path.reduce((at: FieldsV1 | undefined, step) => at?.[step], fields) !== undefined;
 }

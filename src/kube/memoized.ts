@@ -1,9 +1,9 @@
 type Argument = string | number | undefined;
 
-/** Maximum number of results that are kept. */
+/** Maximum number of cached results. */
 const MAX_RESULTS = 100;
 
-/** Keeps recent results of a function of few different arguments. Its callers share the results. */
+/** Caches the results of a function that gets few different arguments. Callers share them, so they must not change. */
 export function memoized<Arguments extends readonly Argument[], Result>(
   compute: (...args: Arguments) => Result,
 ): (...args: Arguments) => Result {

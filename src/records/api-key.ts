@@ -13,7 +13,7 @@ export interface ApiKey {
   readonly id: string;
   readonly organizationId: string;
   readonly name: string;
-  /** Last 4 characters of the key id. */
+  /** Last 4 characters of the key ID. */
   readonly keySuffix: string;
   /** SHA-256 of the secret; two of them while it is rotated. */
   readonly secretHashes: readonly Buffer[];
@@ -52,13 +52,13 @@ export const apiKeyData = z.object({
     .meta({
       format: "uuid",
       description:
-        "Resource id, in lower case. The API and the logs show it; it is not the key id that a caller sends.",
+        "Resource ID, in lower case. The API and the logs show it; it is not the key ID that a caller sends.",
     }),
   name: nonEmpty.meta({ description: "Name for people." }),
   keySuffix: z
     .string()
-    .length(4, "must be the last 4 characters of the key id")
-    .meta({ description: "The last 4 characters of the key id, so that people recognize the key." }),
+    .length(4, "must be the last 4 characters of the key ID")
+    .meta({ description: "The last 4 characters of the key ID, so that people recognize the key." }),
   secretHash: z.string({ error: "is missing" }).transform(parseSecretHashes).meta({
     description:
       "SHA-256 of the secret as `sha256:` and 64 lower-case hexadecimal digits; two of them, separated by a space, while the secret is rotated. Both secrets work then.",

@@ -32,7 +32,7 @@ export function memberKey(userId: string): string {
 export const memberEntry = yamlValue(
   z.object({
     userId: nonEmpty.meta({
-      description: "Id of the user, in any form; it must match the key of the entry.",
+      description: "ID of the user, in any form; it must match the key of the entry.",
     }),
     name: z.string().meta({ description: "Name of the user." }),
     email: z.string().meta({ description: "Email address of the user. It is not checked." }),

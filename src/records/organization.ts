@@ -39,7 +39,7 @@ export const organizationData = z.object({
     z.array(
       z.object({
         accountName: z.string().meta({ description: "Name of the cloud account." }),
-        id: z.string().meta({ description: "Id of the cloud account." }),
+        id: z.string().meta({ description: "ID of the cloud account." }),
       }),
     ),
   )
@@ -49,7 +49,7 @@ export const organizationData = z.object({
     z.array(
       z.object({
         description: z.string().meta({ description: "Text for people." }),
-        id: z.string().meta({ description: "Id of the endpoint." }),
+        id: z.string().meta({ description: "ID of the endpoint." }),
       }),
     ),
   )

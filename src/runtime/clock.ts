@@ -1,4 +1,4 @@
-/** Time as an argument: tests use a clock that they move. */
+/** Passed as an argument, so that tests can control time. */
 export interface Clock {
   /** Wall-clock time in milliseconds since 1970; can jump. For timestamps, never for measuring. */
   now(): number;

@@ -1,5 +1,5 @@
 /**
- * Milliseconds from a time that the cluster stored until now.
+ * Returns the milliseconds since a time that is stored in the cluster.
  *
  * A stored time can be wrong: another clock wrote it, a person edited it, or a backup restored it. So a time in the
  * future, or one that cannot be parsed, counts as now.

@@ -47,10 +47,10 @@ const SERIES_MS = 6 * 60_000;
 /** Events about one object: this many in a row, then one per interval. */
 const BURST = 10;
 const REFILL_MS = 60_000;
-/** Objects whose recent events are remembered. */
-const MOST_REMEMBERED = 1000;
-/** Calls in flight. */
-const MOST_UNDER_WAY = 100;
+/** Maximum number of objects whose recent events are remembered. */
+const MAX_REMEMBERED = 1000;
+/** Maximum number of concurrent calls. */
+const MAX_IN_FLIGHT = 100;
 
 interface Series {
   readonly name: string;
@@ -76,7 +76,7 @@ interface Regarded {
 export class EventRecorder {
   readonly #options: EventRecorderOptions;
   readonly #objects = new Map<string, Regarded>();
-  #underWay = 0;
+  #inFlight = 0;
 
   constructor(options: EventRecorderOptions) {
     this.#options = options;
@@ -88,16 +88,16 @@ export class EventRecorder {
     const key = `${event.type} ${event.reason} ${event.note}${event.suffix ?? ""}`;
     const series = object.series.get(key);
     const isRepeated = series !== undefined && clock.monotonic() - series.lastAt < SERIES_MS;
-    if (this.#underWay >= MOST_UNDER_WAY || !(isRepeated || takeToken(object, clock.monotonic()))) {
+    if (this.#inFlight >= MAX_IN_FLIGHT || !(isRepeated || takeToken(object, clock.monotonic()))) {
       onLost(event, new Error("too many events at once"));
       return;
     }
-    this.#underWay += 1;
+    this.#inFlight += 1;
     const write = isRepeated ? this.#count(event, series) : this.#create(event, key, object);
     write
       .catch((problem: unknown) => onLost(event, problem))
       .finally(() => {
-        this.#underWay -= 1;
+        this.#inFlight -= 1;
       });
   }
 
@@ -110,7 +110,7 @@ export class EventRecorder {
       return known;
     }
     const [oldest] = this.#objects.keys();
-    if (oldest !== undefined && this.#objects.size >= MOST_REMEMBERED) this.#objects.delete(oldest);
+    if (oldest !== undefined && this.#objects.size >= MAX_REMEMBERED) this.#objects.delete(oldest);
     const object = { tokens: BURST, refilledAt: now, series: new Map() };
     this.#objects.set(uid, object);
     return object;

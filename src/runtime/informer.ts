@@ -6,9 +6,9 @@ export interface Informer {
   readonly synced: Promise<void>;
   readonly isSynced: boolean;
   /**
-   * Monotonic time at which the store was last known to show the server's present state. A list proves it for the
-   * time of its request, once it is complete and in the store. A bookmark or the event of a change proves it for the
-   * time of its arrival, unless it belongs to the backlog of a watch that was interrupted.
+   * Monotonic time at which the store was last known to be current. A list proves this for the time of its request,
+   * as soon as it is complete and in the store. A bookmark or an event proves it for the time of its arrival, unless it
+   * belongs to the backlog of an interrupted watch.
    */
   readonly lastContact: number;
   /** Runs until the signal is aborted. Never rejects. */

@@ -40,12 +40,11 @@ interface Observation {
  * Elects at most one leader by a Lease, with the rules of client-go.
  *
  * Guarantees:
- * - Clocks of machines are never compared: a candidate takes over once it has seen the Lease unchanged for the
- *   duration that its holder wrote into it, by the candidate's own monotonic clock. Failed calls do not restart
- *   that time.
- * - `assertHeld` throws from `renewDeadlineMs` after the start of the last successful renewal, so a leader that
- *   was suspended refuses to write before it has renewed, and cannot renew a Lease that another one took.
- * - A leader that ends releases the Lease, so that the next one does not have to wait.
+ * - Clocks of machines are never compared. A candidate takes over when, by its own monotonic clock, the Lease has not
+ *   changed for the duration that its holder wrote into it. Failed calls do not restart this time.
+ * - `assertHeld` throws if the last successful renewal started more than `renewDeadlineMs` ago. So a leader whose
+ *   process was suspended does not write until it has renewed the Lease, and cannot renew it if another one took it.
+ * - On shutdown, a leader releases the Lease, so that the next one does not have to wait.
  */
 export class LeaderElector {
   readonly #options: Required<LeaderOptions>;
@@ -70,8 +69,7 @@ export class LeaderElector {
 
   /** Call it right before each write. @throws LeadershipLostError */
   assertHeld(): void {
-    if (!this.isLeader)
-      throw new LeadershipLostError("not written: another process may hold the lease by now");
+    if (!this.isLeader) throw new LeadershipLostError("not written: another process may hold the lease");
   }
 
   /**
@@ -104,7 +102,7 @@ export class LeaderElector {
     const { clock, retryMs } = this.#options;
     while (!signal.aborted && this.isLeader) {
       await pause(clock, retryMs, signal);
-      // Not aborted: without the response, the version that is needed to release the lease would be unknown.
+      // Not aborted, because releasing the lease requires the version in the response.
       if (!signal.aborted) await this.#tryAcquireOrRenew(undefined);
     }
   }
@@ -135,7 +133,7 @@ export class LeaderElector {
     return lease?.spec?.holderIdentity === this.#options.identity;
   }
 
-  /** The observed Lease belongs to another process, which can still be writing. */
+  /** Returns true if the observed Lease belongs to another process that may still write. */
   #isHeldByAnother(): boolean {
     const { clock, leaseMs } = this.#options;
     if (!this.#observed) return false;
@@ -159,7 +157,7 @@ export class LeaderElector {
     }
   }
 
-  /** Only a changed spec is a sign of life: anyone may edit the metadata. */
+  /** Only a changed spec shows that the holder is alive: anyone may edit the metadata. */
   #observe(lease: Lease): void {
     const isUnchanged = this.#observed && isDeepStrictEqual(lease.spec, this.#observed.lease.spec);
     const at = isUnchanged ? this.#observed?.at : undefined;

@@ -7,7 +7,7 @@ import { LIST_AS_EVENTS } from "./initial-list.ts";
 import { listPages } from "./list-pages.ts";
 import { type KnownEvent, type WatchEvent, watchEvents } from "./watch-stream.ts";
 
-/** A watch ends by itself after 10 to 20 minutes, at random, so that not all watches end at the same time. */
+/** The server ends a watch after this time: 10 to 20 minutes, at random, so that not all watches end together. */
 const WATCH_SECONDS_LEAST = 600;
 const WATCH_SECONDS_SPREAD = 600;
 
@@ -25,7 +25,7 @@ export interface ListWatchOptions<Raw extends KubeObject> {
   readonly random?: () => number;
 }
 
-/** The requests of a reflector: how the selected objects are listed and watched. */
+/** The requests of a reflector: lists and watches of the selected objects. */
 export class ListWatch<Raw extends KubeObject> {
   readonly path: string;
   readonly #options: ListWatchOptions<Raw>;
@@ -53,7 +53,7 @@ export class ListWatch<Raw extends KubeObject> {
 
   /**
    * @param after the watch starts after this version; without one it starts with all objects
-   * @param isKnown the change that made this version is known, so its event can stay unread
+   * @param isKnown whether the store already has the change with this version, so that its event can be skipped
    */
   async watch(
     after: string | undefined,

@@ -11,10 +11,10 @@ export interface MultiNamespaceInformerOptions<T extends KubeObject, Raw extends
 /**
  * Keeps a store equal to the API server's objects of one kind in several namespaces.
  *
- * One watch over all namespaces costs one connection instead of one for each namespace, so it is tried first. If the
- * account may not list and watch the kind in all namespaces, there is one watch for each namespace instead. That also
- * happens if the permission is revoked later. Trying needs no other permission and no review at the start, and a
- * server that wrongly responds 403 while it starts costs only connections.
+ * One watch of all namespaces needs one connection and not one per namespace, so it is tried first. If the account may
+ * not list and watch the kind in all namespaces, or loses this permission later, there is one watch per namespace. The
+ * attempt needs no access review and no other permission. If a starting API server wrongly responds 403, the only cost
+ * is more connections.
  */
 export class MultiNamespaceInformer<T extends KubeObject, Raw extends KubeObject = KubeObject>
   implements Informer

@@ -13,8 +13,17 @@ export class Pace {
   }
 
   delay(now: number): number {
-    const turnAt = Math.max(this.#nextAt, now - (this.#burst - 1) * this.#intervalMs);
+    const turnAt = this.#turnAt(now);
     this.#nextAt = turnAt + this.#intervalMs;
     return Math.max(0, turnAt - now);
+  }
+
+  /** The same time, without taking the turn. */
+  wait(now: number): number {
+    return Math.max(0, this.#turnAt(now) - now);
+  }
+
+  #turnAt(now: number): number {
+    return Math.max(this.#nextAt, now - (this.#burst - 1) * this.#intervalMs);
   }
 }

@@ -40,17 +40,17 @@ export interface ReflectorOptions<T extends KubeObject, Raw extends KubeObject =
  * Guarantees:
  * - Only the signal ends it. After an error it calls `onProblem` and retries with a backoff of 0.8 to 30 s, which
  *   starts over after two minutes without an error. So no server can make it list more than ten times a minute.
- * - A list asks for no resource version, so it is a consistent read. It replaces the store's contents and starts a
- *   new epoch, even if it is older than they are (etcd restored from a snapshot: `onEtcdRollback`). It arrives as the
+ * - A list has no resource version in its request, so it is a consistent read. It replaces the contents of the store
+ *   and starts a new epoch, even if it is older (etcd restored from a snapshot: `onEtcdRollback`). It arrives as the
  *   first events of the watch (Kubernetes 1.32), one object in memory at a time, or else page by page.
- * - It skips, unread, the event of our own write if the store already has the response to that write.
- * - If the server ends a watch, the next one continues from the last version: that is normal. It starts at once, but
- *   at most one watch a second, and with the backoff if the watch ended within a second and without an event. A
- *   server that ends the initial list early has failed.
+ * - The event of our own write is skipped without parsing if the store already has the response to that write.
+ * - If the server ends a watch, which is normal, the next one continues from the last version. It starts at once, but
+ *   at most one watch a second, and with the backoff if the watch ended within a second without an event. It is an
+ *   error if the server ends the watch before the initial list is complete.
  * - After an outage it relists. After any other error, and after silence (a half-open connection), it compares its
- *   position with the server's before it continues.
- * - `lastContact` never advances while the store is older than that: neither during a list nor during the backlog
- *   of an interrupted watch.
+ *   position with that of the server before it continues.
+ * - `lastContact` does not advance while the store is not current: neither during a list nor during the backlog of an
+ *   interrupted watch.
  */
 export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject> implements Informer {
   readonly resource: string;
@@ -58,7 +58,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
   readonly #listWatch: ListWatch<Raw>;
   readonly #synced = Promise.withResolvers<void>();
   readonly #position: WatchPosition;
-  /** False once the server has refused to send a list as events. */
+  /** False after the server rejected a list as events. */
   #canStreamLists = true;
   #isSynced = false;
 
@@ -92,7 +92,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     }
   }
 
-  /** One watch, after the check or the list that it starts from. */
+  /** Runs one watch, after the check or the list that it needs. */
   async #listAndWatch(backoff: RetryBackoff, signal: AbortSignal): Promise<void> {
     if (this.#position.needsCheck) await this.#checkPosition(signal);
     if (this.#position.needsList && !this.#canStreamLists) await this.#list(signal);

@@ -1,6 +1,6 @@
 /**
- * Resource versions are numbers in decimal and, within one history of one cluster, grow with every write
- * (Kubernetes 1.35 made that a promise). Compared as text of unbounded length, so no precision is lost.
+ * Resource versions are decimal numbers that increase with every write, until etcd is restored from a snapshot
+ * (guaranteed since Kubernetes 1.35). They are compared as text, because they may exceed the precision of a number.
  *
  * @returns negative, zero or positive as `a` is older than, the same as or newer than `b`
  */

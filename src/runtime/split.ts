@@ -21,7 +21,7 @@ export function splitLines(): (chunk: Buffer) => Buffer[] {
 /** Length of a frame, before it, as an unsigned big-endian integer. */
 const HEADER_BYTES = 4;
 
-/** etcd refuses objects above 1.5 MiB, so a longer frame is none. */
+/** Far above the limit of 1.5 MiB that etcd has for an object, so a longer frame is malformed. */
 const MAX_FRAME_BYTES = 64 * 1024 * 1024;
 
 /**

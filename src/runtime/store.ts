@@ -6,7 +6,7 @@ export type Change<T> = (
   | { readonly type: "updated"; readonly object: T; readonly previous: T }
   | { readonly type: "deleted"; readonly previous: T }
 ) & {
-  /** It comes from the response to a write of ours. */
+  /** True if the change comes from the response to one of our writes. */
   readonly isOurs: boolean;
 };
 
@@ -34,7 +34,7 @@ export class Store<T extends KubeObject> {
   readonly #indexed = new Map<string, Map<string, Set<string>>>();
   readonly #listeners: ((change: Change<T>) => void)[] = [];
   readonly #lists = new Set<ListInFlight>();
-  /** The newest version seen by namespace, `undefined` being all: an unknown object up to that version is gone. */
+  /** Newest version seen, by namespace (`undefined` for all). An unknown object that is not newer was deleted. */
   readonly #newest = new Map<string | undefined, string>();
   /** Versions of our own writes that no watch has reached yet, and the namespace of each. */
   readonly #ours = new Map<string, string | undefined>();
@@ -66,7 +66,7 @@ export class Store<T extends KubeObject> {
     this.#listeners.push(listener);
   }
 
-  /** Our write made this version, and the store has its response, so its event can stay unread. */
+  /** Returns true if the store has this version from the response to one of our writes, so its event can be skipped. */
   isOurs(resourceVersion: string): boolean {
     return this.#ours.has(resourceVersion);
   }
@@ -76,7 +76,7 @@ export class Store<T extends KubeObject> {
     this.#noteVersion(this.#ours.get(resourceVersion), resourceVersion);
   }
 
-  /** A version of an object, from a watch. Older ones than the one known are ignored. */
+  /** Stores a version of an object from a watch, unless the store has a newer one. */
   apply(object: T): void {
     const { namespace, resourceVersion } = object.metadata;
     this.#noteVersion(namespace, resourceVersion);
@@ -94,8 +94,8 @@ export class Store<T extends KubeObject> {
   }
 
   /**
-   * The response to a write of ours. It counts at once, and a list that was requested before does not undo it. It is
-   * ignored if the object's deletion is known already.
+   * Stores the response to one of our writes. A list that was requested earlier does not undo it. The response is
+   * ignored if the object is already known to be deleted.
    */
   observe(object: T): void {
     const { namespace, resourceVersion } = object.metadata;
@@ -107,7 +107,7 @@ export class Store<T extends KubeObject> {
     if (this.#accept(object, true)) this.#ours.set(resourceVersion, namespace);
   }
 
-  /** A deletion, from a watch, with the version of the deletion. */
+  /** Deletes an object. The version is that of the deletion, from a watch. */
   remove(object: T): void {
     const { namespace, resourceVersion } = object.metadata;
     this.#noteVersion(namespace, resourceVersion);

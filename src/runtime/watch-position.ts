@@ -2,7 +2,7 @@ import type { Clock } from "./clock.ts";
 import { compareResourceVersions } from "./resource-version.ts";
 
 /**
- * The resource version up to which a store follows the API server, and the time at which that was the newest one.
+ * The resource version that a store has reached, and the last time at which the store was known to be current.
  *
  *     moveToList ──▶ advance, advance, … ──▶ doubt ──▶ check ──▶ advance, … (the backlog first)
  *         ▲                                    │          │
@@ -12,7 +12,7 @@ export class WatchPosition {
   readonly #clock: Pick<Clock, "monotonic">;
   #lastSyncResourceVersion: string | undefined;
   #isDoubtful = false;
-  /** The server's version at the last check. Older events are backlog: they prove nothing about the present. */
+  /** The server's version at the last check. Older events are backlog and do not show that the store is current. */
   #backlogEnd = "";
   #lastContact = Number.NEGATIVE_INFINITY;
 
@@ -25,7 +25,7 @@ export class WatchPosition {
     return this.#lastSyncResourceVersion;
   }
 
-  /** Monotonic time at which the store last showed the server's present state. It never decreases. */
+  /** Monotonic time at which the store was last known to be current. It never decreases. */
   get lastContact(): number {
     return this.#lastContact;
   }
@@ -67,7 +67,7 @@ export class WatchPosition {
     if (position !== undefined && compareResourceVersions(serverVersion, position) < 0) this.discard();
   }
 
-  /** Only a list can continue from here. */
+  /** After this, a list is needed. */
   discard(): void {
     this.#lastSyncResourceVersion = undefined;
   }

@@ -18,7 +18,7 @@ interface ErrorEvent {
   readonly object: { readonly code?: number };
 }
 
-/** The event of a change that is known already. The event stays unread. */
+/** The event of a change that the store already has. Its object is not parsed. */
 export interface KnownEvent {
   readonly type: "KNOWN";
   readonly resourceVersion: string;
@@ -29,18 +29,18 @@ export interface WatchOptions<Raw> {
   readonly path: string;
   /** The message of the objects; absent if they come as JSON. */
   readonly message?: Message<Raw> | undefined;
-  /** The change that made this version is known, so its event can stay unread. */
+  /** Returns true if the store already has the change with this version, so that its event can be skipped. */
   readonly isKnown: (resourceVersion: string) => boolean;
 }
 
-/** An event of which only what identifies the change has been read. */
+/** An event that is not parsed yet. */
 interface UnreadEvent<Raw extends KubeObject> {
-  /** The version that a change made, if it can be told without reading all of the event. */
+  /** The resource version after the change, if it can be read without parsing the whole event. */
   readonly changedTo: string | undefined;
   read(): WatchEvent<Raw> | ErrorEvent;
 }
 
-/** How a body is divided into events. */
+/** The format of a watch: splits a body into events, and reads them. */
 interface Format<Raw extends KubeObject> {
   readonly split: (chunk: Buffer) => Buffer[];
   readonly open: (part: Buffer) => UnreadEvent<Raw>;

@@ -36,7 +36,7 @@ export interface WorkQueueOptions {
 
 interface Entry {
   phase: "ready" | "processing" | "resting";
-  /** Start of its wait, if it is ready, or was added again while it is processed or rests. */
+  /** Time since which the key waits: it is ready, or it was added again while it is processed or rests. */
   addedAt: number | undefined;
   startedAt: number;
   /** Not to be processed again before this time. */
@@ -52,8 +52,8 @@ interface Entry {
  * - A key is never processed by two workers at once.
  * - A key that is added while it is processed is processed again afterwards, so no change is missed.
  * - Any number of adds between two reconciles lead to one reconcile.
- * - A key that fails is retried after a delay that doubles, and all keys together within one rate.
- * - A key that must rest for some time before its retry is not processed before, even if it is added.
+ * - A failing key is retried after a delay that doubles. One rate limit applies to the retries of all keys.
+ * - A key that must rest before its retry is not processed earlier, even if it is added again.
  * - Its memory is bounded by the keys that are waiting, processed, delayed or failing.
  */
 export class WorkQueue {

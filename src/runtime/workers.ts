@@ -4,7 +4,7 @@ import type { WorkQueue } from "./work-queue.ts";
 
 /** Result of a reconcile. Without a delay, the key waits for the next change. */
 export interface Outcome {
-  /** Reconcile again soon. It counts toward the backoff, like an error, so that it can never become a loop. */
+  /** Reconcile again soon. It counts toward the backoff, like an error, so that it cannot become a busy loop. */
   readonly requeue?: boolean;
   readonly requeueAfterMs?: number | undefined;
 }

@@ -36,7 +36,7 @@ export function createProcessLog(level: LogLevel, component: string): ProcessLog
 }
 
 export interface LogDestination extends DestinationStream {
-  /** Writes what the file takes without waiting; never throws. pino calls it after a fatal line. */
+  /** Writes as much as the file accepts without waiting; never throws. pino calls it after a fatal line. */
   flushSync(): void;
   /** As `flushSync`, but waits up to a second for a slow reader. */
   end(): void;
@@ -112,7 +112,7 @@ export function createLogDestination(fd: number, onDropped: (lines: number) => v
   };
 }
 
-/** The destination of pino. The library's type lacks that `write` takes buffers in content mode "buffer". */
+/** pino's destination. Its own type does not say that `write` accepts buffers in the content mode "buffer". */
 interface BufferDestination extends Pick<ReturnType<typeof pino.destination>, "on" | "flush"> {
   write(data: string | Buffer): boolean;
 }

@@ -62,7 +62,7 @@ export class RuntimeMetrics {
       registers,
       labelNames: ["controller", "result"],
       name: "controller_runtime_reconcile_total",
-      help: "Reconciles by result: success, requeue_after (a recheck is scheduled) or error.",
+      help: "Reconciles by result: success, requeue (again soon), requeue_after (a recheck is scheduled) or error.",
     });
     this.#errors = new Counter({
       ...ofController,
@@ -74,7 +74,7 @@ export class RuntimeMetrics {
       name: "controller_runtime_max_concurrent_reconciles",
       help: "Maximum number of concurrent reconciles.",
     }).set({ controller: name }, concurrency);
-    for (const result of ["success", "requeue_after", "error"])
+    for (const result of ["success", "requeue", "requeue_after", "error"])
       this.#reconciles.inc({ controller: name, result }, 0);
     for (const counter of [this.#adds, this.#retries]) counter.inc({ name }, 0);
     this.#errors.inc({ controller: name }, 0);

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 
 /** Finished work, as part of the trace of one request. */
 export interface Span {
-  /** The request that caused the work. A span whose request id is not one of the API's is not recorded. */
+  /** The request that caused the work. A span whose request ID is not one of the API's is not recorded. */
   readonly requestId: string;
   /** 16 hexadecimal digits, derived from the work: if it is recorded twice, a backend sees the same span. */
   readonly id: string;
@@ -32,14 +32,14 @@ export function traceIdOf(requestId: string): string | undefined {
 }
 
 /**
- * The id of the span of the request itself: the second half of its trace id. The API and the controller both derive
- * it from the request id. It is never all zeros, which would be invalid: it starts with the variant of a UUID.
+ * The ID of the span of the request itself: the second half of its trace ID. The API and the controller both derive
+ * it from the request ID. It is never all zeros, which would be invalid: it starts with the variant of a UUID.
  */
 export function requestSpanId(requestId: string): string {
   return requestId.replaceAll("-", "").slice(16);
 }
 
-/** The id of the span of other work in the trace of a request; `work` identifies the work within the trace. */
+/** The ID of the span of other work in the trace of a request; `work` identifies the work within the trace. */
 export function spanIdOf(requestId: string, work: string): string {
   const hash = createHash("sha256").update(`${requestId} ${work}`).digest("hex").slice(0, 16);
   return /^0+$/.test(hash) ? "1".padStart(16, "0") : hash;

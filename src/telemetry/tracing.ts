@@ -16,7 +16,7 @@ export interface Tracing {
 const NO_TRACING: Tracing = { recordSpan: undefined, end: async () => undefined };
 
 /**
- * @param service the name under which a tracing backend shows the process
+ * @param service name of the process in the tracing backend
  * @param instance unique to this process
  */
 export async function startTracing(

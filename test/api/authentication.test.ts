@@ -50,7 +50,7 @@ async function until(what: string, status: number, authorization: string): Promi
   await waitFor(async () => (await list(authorization)).status === status, { what });
 }
 
-const DENIED = { error: "Authentication failed: send the key's id and secret with HTTP Basic.", status: 401 };
+const DENIED = { error: "Authentication failed: send the key's ID and secret with HTTP Basic.", status: 401 };
 
 describe("credentials", () => {
   it.each([

@@ -236,7 +236,7 @@ function ask({ key }: Tenant, request: Ask): Promise<Answer> {
   return api.ask({ ...request, authorization: key.authorization });
 }
 
-const OUR_FAULT = "Something went wrong on our side. Quote the request id when you report it.";
+const OUR_FAULT = "Something went wrong on our side. Quote the request ID when you report it.";
 
 describe("a malformed record fails only dependent requests, changes nothing, and is logged once per version", () => {
   it.each(TABLE)("%s", async (what, _malformed, answers) => {

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { isDeepStrictEqual } from "node:util";
 import { helm, tryHelm } from "@pipe-scaling/local-cluster/helm";
 import { beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
@@ -6,9 +7,11 @@ import { generated, type ValueSchema, valuesSchema } from "../../deploy/chart/ge
 import { CHART } from "../../deploy/chart/path.ts";
 import { NODE } from "../../deploy/image/node.ts";
 import { plainManifests } from "../../deploy/manifests/plain-manifests.ts";
+import { PERMISSIONS } from "../../src/cli/doctor/permissions.ts";
 import { apiSettings } from "../../src/settings/api.ts";
 import { controllerSettings } from "../../src/settings/controller.ts";
 import { declaredOptions } from "../../src/settings/option.ts";
+import { inPlaceAccount, shippedAccount } from "../support/fixtures/shipped-account.ts";
 import { entrypoint } from "./image.ts";
 import { type Manifest, RELEASE, rendered, VALUE_SETS, valuesFile } from "./tools.ts";
 
@@ -25,6 +28,34 @@ describe("the plain manifests", () => {
     expect(readFileSync(new URL("../../deploy/manifests/install.yaml", import.meta.url), "utf8")).toBe(
       await plainManifests(),
     );
+  });
+});
+
+const clusterRole = z.object({
+  kind: z.literal("ClusterRole"),
+  rules: z.array(
+    z.object({
+      apiGroups: z.tuple([z.string()]),
+      resources: z.tuple([z.string()]),
+      verbs: z.array(z.string()),
+    }),
+  ),
+});
+
+describe("rbac.inPlaceResize", () => {
+  it("adds exactly the permissions that doctor checks if pipes should be resized in place", async () => {
+    const granted = (objects: readonly object[]) =>
+      objects
+        .flatMap((object) => clusterRole.safeParse(object).data?.rules ?? [])
+        .map(({ apiGroups: [group], resources: [resource], verbs }) => ({ group, resource, verbs }));
+    const before = granted(shippedAccount("controller", "anywhere"));
+    const added = granted(await inPlaceAccount("anywhere")).filter(
+      (rule) => !before.some((each) => isDeepStrictEqual(each, rule)),
+    );
+    const checked = PERMISSIONS.controller.inPlace.map(({ group, resource, verbs }) => ({
+      ...{ group, resource, verbs: [...verbs] },
+    }));
+    expect(added).toEqual(checked);
   });
 });
 

@@ -75,6 +75,15 @@ describe("status of all services", () => {
     ]);
   });
 
+  it("is a table with more columns on request", async () => {
+    const { code, out, err } = await runProgram(words("--output", "wide"));
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expect(cells(out)[0]?.slice(-4)).toEqual(["REASON", "IN PLACE", "FALLBACKS", "REQUEST ID"]);
+    const one = await runProgram(words("orders", "--output", "wide"));
+    expect({ code: one.code, err: one.err }).toEqual({ code: 0, err: "" });
+    expect(one.out).toContain("SERVICE");
+  });
+
   it("is a table with bold headings on a terminal", async () => {
     const status = startInPty(process.execPath, [MAIN, ...words()], { columns: 120 });
     expect(await status.exitCode).toBe(0);

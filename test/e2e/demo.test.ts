@@ -39,12 +39,12 @@ function startDemo(...args: string[]) {
 }
 
 const STORY = [
-  /✓ A Kubernetes cluster of its own runs/,
-  /✓ The PipeScaling resource and an account for each process are installed/,
+  /✓ A local Kubernetes cluster runs/,
+  /✓ The CRD of PipeScaling and a service account for each process are installed/,
   /✓ Organization Acme Corp .* has a service, a member and an API key/,
-  /✓ 3 database pipes of Acme run .*, and s3-archive, of another kind/,
+  /✓ 3 database pipes of Acme run .*, and s3-archive, a pipe of another type/,
   /✓ The API listens on http:\/\/127\.0\.0\.1:\d+/,
-  /✓ The controller has made the PipeScaling of the service: 1 cpu \/ 4 Gi/,
+  /✓ The controller created the PipeScaling of the service: 1 cpu \/ 4 Gi/,
   /✓ GET \/v1\/organizations .*200/,
   /"name":"Acme Corp"/,
   /✓ PATCH …\/pipesCdcScaling .* is accepted: 200/,
@@ -54,19 +54,19 @@ const STORY = [
   /NAMESPACE +NAME +DESIRED +EFFECTIVE +PIPES +READY +REASON +AGE/,
   /acme-pipes .* 4 cpu \/ 16 Gi +1 cpu \/ 4 Gi +[12]\/3 +False +Progressing/,
   /· 3 of 3 pipes done/,
-  /kubectl wait .* has returned, with the last pipe and not before/,
+  /kubectl wait .* returned together with the last pipe/,
   /postgres-orders +1, 4Gi, 4Gi +4, 16Gi, 16Gi/,
-  /s3-archive +1, 4Gi, 4Gi +the same/,
+  /s3-archive +1, 4Gi, 4Gi +unchanged/,
   /acme-pipes .* 4 cpu \/ 16 Gi +4 cpu \/ 16 Gi +3\/3 +True +Scaled/,
-  /✓ A size between two steps is refused: 400/,
-  /✓ A wrong secret is refused: 401/,
-  /✓ Another tenant's service is refused: 404/,
+  /✓ A size between two steps is rejected: 400/,
+  /✓ A wrong secret is rejected: 401/,
+  /✓ Another tenant's service is rejected: 404/,
   /✓ The platform team moves Acme Corp from tier basic to trial/,
   /· 3 of 3 pipes done/,
   /acme-pipes .* 2 cpu \/ 8 Gi +2 cpu \/ 8 Gi +3\/3 +True +TierLimited/,
-  /✓ A size above what the tier allows is refused: 400/,
-  /✓ Both processes have ended, and the cluster is gone/,
-  /Every step was seen to happen/,
+  /✓ A size above what the tier allows is rejected: 400/,
+  /✓ Both processes have ended, and the cluster is removed/,
+  /All steps succeeded/,
 ];
 
 describe("npm run demo", () => {
@@ -101,7 +101,7 @@ describe("npm run demo", () => {
       );
       demo.kill("SIGINT");
       expect(await demo.exitCode).toBe(130);
-      expect(demo.output()).toContain("Stopped; everything that was started is gone again.");
+      expect(demo.output()).toContain("Stopped. Everything that the demo started is removed.");
       expect(demo.output()).not.toContain("    at ");
       expect(demo.isThere()).toBe(false);
       expect(demo.processes()).toEqual([]);
@@ -109,13 +109,13 @@ describe("npm run demo", () => {
     TIMEOUT_MS,
   );
 
-  test("rejects unknown arguments, and its help says that it touches no other cluster", async () => {
+  test("rejects unknown arguments, and its help says that it uses only its own cluster", async () => {
     const unknown = startDemo("--kubeconfig", "x");
     expect(await unknown.exitCode).not.toBe(0);
     expect(unknown.output()).toContain("unknown option '--kubeconfig'");
     const help = startDemo("--help");
     expect(await help.exitCode).toBe(0);
-    expect(help.output()).toContain("KUBECONFIG and the user's own kubeconfig are not read");
+    expect(help.output()).toContain("ignores KUBECONFIG and your own kubeconfig");
     expect(help.output()).toContain("--keep");
   });
 });

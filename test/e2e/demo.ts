@@ -10,13 +10,13 @@ import { runDemo } from "./demo/story.ts";
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 const HELP = `
-It only ever touches the cluster that it has started: KUBECONFIG and the user's own kubeconfig are not read.
-It ends with exit code 0 only if every step of the story was seen to happen.
+It uses only the cluster that it starts, and ignores KUBECONFIG and your own kubeconfig. The exit code is 0 only if
+every step succeeds.
 
 Environment:
-  NO_COLOR                       no colours
-  PIPE_SCALING_CLUSTER_BINARIES  a folder that holds the cluster's programs; nothing is fetched then
-  PIPE_SCALING_CACHE_DIR         where programs and clusters are kept
+  NO_COLOR                       disables colors
+  PIPE_SCALING_CLUSTER_BINARIES  folder with the programs of the cluster; disables downloads
+  PIPE_SCALING_CACHE_DIR         folder for programs and clusters
                                  (default: pipe-scaling-operator in $XDG_CACHE_HOME or ~/.cache)
 
 Examples:
@@ -26,12 +26,12 @@ Examples:
 function program(): Command {
   return new Command("npm run demo --")
     .description(
-      "Starts a Kubernetes cluster on this machine, resizes the database pipes of a service by one HTTP request, shows what is refused and what a change of tier does, and removes everything.",
+      "Starts a Kubernetes cluster on this machine, resizes the database pipes of a service with one HTTP request, shows rejected requests and a change of tier, and removes everything.",
     )
     .option("--keep", "leave the cluster and the processes running, and print the commands to try")
     .configureHelp({ helpWidth: 100 })
     .addHelpText("after", HELP)
-    .showHelpAfterError("Ask for --help to see what there is.")
+    .showHelpAfterError("See npm run demo -- --help.")
     .action(({ keep = false }: { keep?: boolean }) => demo(keep));
 }
 
@@ -49,7 +49,9 @@ async function demo(keep: boolean): Promise<void> {
   try {
     await runDemo({ narration: new Narration(process.stdout), keep, signal: stopping.signal });
   } catch (error) {
-    console.error(`\n${stoppedBy ? "Stopped; everything that was started is gone again." : failure(error)}`);
+    console.error(
+      `\n${stoppedBy ? "Stopped. Everything that the demo started is removed." : failure(error)}`,
+    );
     process.exitCode = stoppedBy ? 128 + constants.signals[stoppedBy] : 1;
   }
   // Signal handlers and kept processes would keep this process alive.

@@ -123,7 +123,7 @@ describe("the CRD of PipeScaling", () => {
     expect(narrow).toMatch(/^NAME +DESIRED +EFFECTIVE +PIPES +READY +REASON +AGE\n/);
     expect(narrow).toMatch(/4 cpu \/ 16 Gi +1 cpu \/ 4 Gi +2\/5 +False +Progressing/);
     const wide = await kubectl(cluster, ["get", "pipes", "-n", namespace, "-o", "wide"]);
-    expect(wide).toMatch(/AGE +UNITS +TIER +MESSAGE\n/);
+    expect(wide).toMatch(/AGE +UNITS +IN PLACE +TIER +MESSAGE\n/);
     expect(wide).toMatch(/7.5 +scale +2 of 5\./);
   });
 

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { apply } from "@pipe-scaling/local-cluster/kubectl";
 import { RESIZE_OUTCOME_ANNOTATION } from "@pipe-scaling/local-cluster/resize-stages";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
@@ -8,13 +9,22 @@ import {
   SERVICE_LABEL,
   TYPE_LABEL,
 } from "../../src/controller/names.ts";
+import { toDeploymentView } from "../../src/controller/observe/deployment-view.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
-import type { Pod, ReplicaSet } from "../../src/kube/objects.ts";
-import { collectionPath, objectPath, PODS, REPLICA_SETS } from "../../src/kube/paths.ts";
+import { formatScalingRequest, REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
+import type { KubeObject, Pod, ReplicaSet } from "../../src/kube/objects.ts";
+import { collectionPath, EVENTS, objectPath, PODS, REPLICA_SETS } from "../../src/kube/paths.ts";
 import { mayDo, Rights } from "../chart/rights.ts";
+import { startFakeCollector } from "../support/fakes/fake-collector.ts";
 import type { PipeOptions } from "../support/fixtures/pipe.ts";
 import { accountName, inPlaceAccount } from "../support/fixtures/shipped-account.ts";
 import { conditionOf, resourcesOf, TestEnvironment } from "../support/test-environment.ts";
+
+interface ToldEvent extends KubeObject {
+  readonly reason: string;
+  readonly note: string;
+  readonly regarding: { readonly kind: string };
+}
 
 describe("with the strategy InPlaceOrRollout, the controller", () => {
   let environment: TestEnvironment;
@@ -124,9 +134,64 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     await environment.waitForCondition("Ready", "True");
     expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
     expect((await pods()).map(({ metadata }) => metadata.uid)).not.toContain(before?.metadata.uid);
-    expect(await environment.scrape()).toContain(
-      'pipe_scaling_in_place_fallbacks_total{reason="Infeasible"} 1',
+    const metrics = await environment.scrape();
+    expect(metrics).toContain('pipe_scaling_in_place_fallbacks_total{reason="Infeasible"} 1');
+    expect(metrics).toContain('pipe_scaling_in_place_pods_total{outcome="returned"} 1');
+  });
+
+  it("reports with the request which pipes it resized in place, and why another one restarted", async () => {
+    const collector = await startFakeCollector();
+    await environment.startController({ resizeStrategy: "InPlaceOrRollout", otlpEndpoint: collector.url });
+    const inPlace = ["pipe-a", "pipe-b", "pipe-c", "pipe-d"];
+    for (const name of inPlace) await createPipe({ name, cores: 1 });
+    await createPipe({ name: "pipe-e", cores: 1, podLabels: {} });
+    await environment.waitForCondition("Ready", "True");
+    await runningPods(5);
+    const requestId = randomUUID();
+    const size = { replicaCpuMillicores: 4000, replicaMemoryGb: 16 };
+    const request = { requestId, apiKey: "k", requestedAt: new Date().toISOString(), ...size };
+    await environment.patchScaling(size, { [REQUEST_ANNOTATION]: formatScalingRequest(request) });
+    const { status } = await environment.waitForCondition("Ready", "True");
+    expect(status?.pipes).toMatchObject({
+      inPlace: 4,
+      resizedBy: { ...Object.fromEntries(inPlace.map((name) => [name, "InPlace"])), "pipe-e": "Rollout" },
+      fallbacks: [{ pipe: "pipe-e", reason: "PodsNotLabeled" }],
+    });
+
+    const commits = await Promise.all(
+      inPlace.map(
+        async (name) => toDeploymentView(await environment.pipe(name)).lastRollout?.startedAtMs ?? 0,
+      ),
     );
+    const sorted = commits.toSorted((a, b) => a - b);
+    const gaps = sorted.slice(1).map((atMs, at) => atMs - (sorted[at] ?? 0));
+    expect(Math.min(...gaps), "three templates per second").toBeGreaterThanOrEqual(300);
+
+    const ofRequest = (each: { readonly note: string }) => each.note.includes(`(request ${requestId})`);
+    const told = await waitFor(
+      async () => {
+        const { items } = await environment.client.json<{ readonly items: readonly ToldEvent[] }>({
+          path: collectionPath(EVENTS, environment.pipes),
+        });
+        const own = items.filter(ofRequest);
+        return own.length >= 6 ? own : undefined;
+      },
+      { what: "the Events" },
+    );
+    expect(told.map(({ reason, regarding }) => `${reason} ${regarding.kind}`).toSorted()).toEqual([
+      "FellBackToRollout PipeScaling",
+      ...inPlace.map(() => "ResizedInPlace Deployment"),
+      "Scaled PipeScaling",
+    ]);
+
+    const spans = await waitFor(() => collector.spans.length >= 15 && collector.spans, { what: "the spans" });
+    const count = (name: string) => spans.filter((span) => span.name === name).length;
+    expect(["resize in place", "resize pods", "update template", "roll out", "rescale"].map(count)).toEqual([
+      ...[5, 4, 4, 1, 1],
+    ]);
+    const metrics = await environment.scrape();
+    expect(metrics).toContain("pipe_scaling_in_place_commits_total 4");
+    expect(metrics).toContain('pipe_scaling_in_place_pods_total{outcome="resized"} 4');
   });
 
   it("finishes a commit that its predecessor began, without a restart", async () => {

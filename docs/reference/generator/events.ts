@@ -5,16 +5,26 @@ export function eventsPage(): string {
   const obstacles = Object.entries(REASON_TEXTS).filter(([, { shows }]) => shows === "Stalled");
   return sections(
     "# Events",
-    "The controller records Events on the PipeScaling when a rescale completes or something blocks it, once each, with the ID of the request for the size. The start of a rescale is not an Event; the status shows it. The API records no Events.",
-    "```sh\nkubectl events --for pipescaling/<service> -n <namespace>\n```",
+    "The controller records Events on the PipeScaling when a rescale completes or something blocks it, once each, with the ID of the request for the size. A pipe that was resized in place has an Event on its Deployment. The start of a rescale is not an Event; the status shows it. The API records no Events.",
+    "```sh\nkubectl events --for pipescaling/<service> -n <namespace>\nkubectl events --for deployment/<pipe> -n <namespace>\n```",
     table(
       ["type", "reason", "when"],
       [
         ["Normal", code("Scaled"), "A rescale is complete: every pipe runs the size."],
+        [
+          "Normal",
+          code("ResizedInPlace"),
+          "The pods of a pipe were resized in place, and its template has the size too. On the Deployment.",
+        ],
+        [
+          "Normal",
+          code("FellBackToRollout"),
+          "Pipes cannot be resized in place and get a rollout, once for each [reason](../explanation/in-place.md#reasons-for-a-rollout).",
+        ],
         ...obstacles.map(([reason, { meaning }]) => ["Warning", code(reason), meaning]),
       ],
     ),
     "[errors.md](errors.md#reasons-of-a-rescale) has the remedy for each Warning. If Kubernetes reports a reason why it cannot create the pods of a pipe, the Event has that reason.",
-    "Repetitions of an Event within a few minutes increase the count of the first one, and the number of Events per PipeScaling is limited. Like all Events, they expire after an hour; the status has the current state.",
+    "Repetitions of an Event within a few minutes increase the count of the first one, and the number of Events per object is limited. Like all Events, they expire after an hour; the status has the current state.",
   );
 }

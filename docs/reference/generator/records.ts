@@ -34,7 +34,7 @@ const TEXTS: Readonly<Record<DescribedRecord, RecordText>> = {
     heading: "Organization",
     object: "ConfigMap `organization-<organization id>`",
     writtenBy: "people, `pipe-scaling admin organization create`",
-    purpose: "A customer. The id in the name is a UUID in lower case.",
+    purpose: "A customer. The ID in the name is a UUID in lower case.",
   },
   service: {
     heading: "Service",
@@ -44,9 +44,9 @@ const TEXTS: Readonly<Record<DescribedRecord, RecordText>> = {
   },
   "api-key": {
     heading: "API key",
-    object: `Secret \`api-key-<hexadecimal SHA-256 of the key id>\` of type ${code(API_KEY_SECRET_TYPE)}`,
+    object: `Secret \`api-key-<hexadecimal SHA-256 of the key ID>\` of type ${code(API_KEY_SECRET_TYPE)}`,
     writtenBy: "people, `pipe-scaling admin key create`; the API only reads it",
-    purpose: `A key of the organization that the label ${code(ORGANIZATION_LABEL)} names. The Secret holds neither the key id nor the secret, only hashes of them.`,
+    purpose: `A key of the organization that the label ${code(ORGANIZATION_LABEL)} names. The Secret holds neither the key ID nor the secret, only hashes of them.`,
   },
   members: {
     heading: "Members",
@@ -67,7 +67,7 @@ const TEXTS: Readonly<Record<DescribedRecord, RecordText>> = {
     object: "ConfigMap `key-usage-<organization id>`",
     writtenBy: "the API",
     purpose:
-      "The time at which each API key was last used. There is one key for each API key: its resource id (`id` in the Secret).",
+      "The time at which each API key was last used. There is one key for each API key: its resource ID (`id` in the Secret).",
   },
   tiers: {
     heading: "Tiers",
@@ -78,7 +78,7 @@ const TEXTS: Readonly<Record<DescribedRecord, RecordText>> = {
   },
 };
 
-/** The schemas of the keys. The entries of members and of key usage have keys that are ids. */
+/** The schemas of the keys. The entries of members and of key usage have keys that are IDs. */
 export const RECORD_SCHEMAS: Readonly<Record<DescribedRecord, z.ZodType>> = {
   organization: organizationData,
   service: serviceData,

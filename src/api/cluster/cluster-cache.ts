@@ -38,7 +38,7 @@ export interface ClusterCacheOptions {
   readonly namespace: string;
   /** Namespaces of pipes; all if empty. */
   readonly pipeNamespaces: readonly string[];
-  /** Reads are rejected while the API server has not confirmed the caches for longer than this. */
+  /** Reads are rejected if the API server has not confirmed the caches for this long. */
   readonly maxAgeMs: number;
   readonly clock: Clock;
   readonly log: Logger;
@@ -107,7 +107,7 @@ export class ClusterCache {
     ]);
   }
 
-  /** The kinds that have not been listed yet, in words for people; empty once all are listed. */
+  /** Names of the kinds that have not been listed yet, for people. */
   notSynced(): readonly string[] {
     const all = [this.#keys, this.#records, ...this.#scalings.values()];
     return all.filter(({ isSynced }) => !isSynced).map(({ what }) => what);
@@ -127,7 +127,7 @@ export class ClusterCache {
     return this.#keys.get(this.#namespace, secretName);
   }
 
-  /** The well-formed keys of an organization, in no order. */
+  /** The well-formed keys of an organization, in no particular order. */
   keysOf(organizationId: string): readonly ApiKey[] {
     const keys = this.#keys.by("organization", organizationId);
     return keys.flatMap(({ parsed }) => (parsed.ok ? [parsed.value] : []));
@@ -144,7 +144,7 @@ export class ClusterCache {
     return record?.kind === "key-usage" ? record : undefined;
   }
 
-  /** The well-formed services of an organization, in no order. */
+  /** The well-formed services of an organization, in no particular order. */
   servicesOf(organizationId: string): readonly Service[] {
     const records = this.#records.by("services", organizationId);
     return records.flatMap((record) =>

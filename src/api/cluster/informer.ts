@@ -12,7 +12,7 @@ import type { CacheState } from "../metrics.ts";
 const MALFORMED = "malformed";
 
 export interface InformerOptions<T extends KubeObject, Raw extends KubeObject> {
-  /** For people, in the plural: `API keys`. */
+  /** Plural name for people, such as `API keys`. */
   readonly what: string;
   readonly resource: Resource<Raw>;
   /** All namespaces if absent. */
@@ -66,7 +66,7 @@ export class Informer<T extends KubeObject, Raw extends KubeObject> {
     return { resource: resource.plural, namespace, isSynced: this.isSynced, ageMs, malformed };
   }
 
-  /** Until the signal is aborted. Never rejects. */
+  /** Runs until the signal is aborted. Never rejects. */
   run(signal: AbortSignal): Promise<void> {
     return this.#reflector.run(signal);
   }

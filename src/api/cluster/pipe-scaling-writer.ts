@@ -9,12 +9,12 @@ import { type PipeScalingResource, type PipeScalingView, toPipeScalingView } fro
 /** The request for a size; it travels with the size as an annotation. */
 export interface SizeRequest {
   readonly requestId: string;
-  /** Resource id of the API key. */
+  /** Resource ID of the API key. */
   readonly apiKey: string;
   readonly requestedAt: string;
 }
 
-/** The two calls to the cluster of a change of size. */
+/** The two calls to the cluster that a change of size needs. */
 export class PipeScalingWriter {
   readonly #client: Pick<KubeClient, "json">;
 
@@ -26,7 +26,7 @@ export class PipeScalingWriter {
    * Server-side apply of both fields and the annotation, and of nothing else. The uid keeps it from ever creating the
    * object: only the controller may, when there is a pipe.
    *
-   * @throws KubeApiError 409 or 422 on metadata.uid if the object is no longer the one given
+   * @throws KubeApiError 409, or 422 on metadata.uid, if the object was deleted or replaced
    * @throws KubeUnreachableError if there was no response; the outcome is unknown
    */
   async write({ metadata }: PipeScalingView, size: Size, request: SizeRequest): Promise<PipeScalingView> {

@@ -3,6 +3,7 @@ import { REQUEST_ANNOTATION, scalingRequestFor } from "../../crd/scaling-request
 import { parseSize, type Size, sameSize } from "../../domain/size.ts";
 import type { DesiredSize } from "../../domain/tier.ts";
 import type { KubeObject } from "../../kube/objects.ts";
+import { type ApiFallbackReason, fallbackReasonOf } from "./fallback-reasons.ts";
 import { type Reason, reasonOf } from "./reasons.ts";
 import { sizeOf } from "./resource-size.ts";
 
@@ -13,12 +14,26 @@ export interface Progress {
   /** Absent until the controller reports a size; without a request it is the default of the tier. */
   readonly desired: DesiredSize | undefined;
   /** Absent until the controller has counted them. */
-  readonly pipes: { readonly total: number; readonly updated: number } | undefined;
+  readonly pipes: Pipes | undefined;
   readonly failures: readonly Failure[];
+  /** Pipes that restarted, or will, because they could not be resized in place. */
+  readonly fallbacks: readonly Fallback[];
   /** The request for the desired size; absent if the size did not come from a request. */
   readonly requestId: string | undefined;
   readonly startedAtMs: number | undefined;
   readonly completedAtMs: number | undefined;
+}
+
+interface Pipes {
+  readonly total: number;
+  readonly updated: number;
+  /** Those of `updated` that did not restart; absent if there are none. */
+  readonly inPlace?: number;
+}
+
+interface Fallback {
+  readonly pipe: string;
+  readonly reason: ApiFallbackReason;
 }
 
 interface Failure {
@@ -31,6 +46,7 @@ interface Failure {
 
 /** Shared by the PipeScalings without failures, which are most of them. */
 const NO_FAILURES: readonly Failure[] = [];
+const NO_FALLBACKS: readonly Fallback[] = [];
 
 /**
  * Derives the progress from a PipeScaling. It never describes an older request: until the controller has observed the
@@ -53,6 +69,7 @@ export function progressOf({ metadata, spec = {}, status = {} }: PipeScaling & K
       desired: reported,
       pipes: pipesOf(status),
       failures: failuresOf(status),
+      fallbacks: fallbacksOf(status),
       requestId,
       ...times,
     };
@@ -63,6 +80,7 @@ export function progressOf({ metadata, spec = {}, status = {} }: PipeScaling & K
     desired: isSame ? reported : { size: requested, source: "Spec" },
     pipes: pipesOf(status, isSame),
     failures: NO_FAILURES,
+    fallbacks: NO_FALLBACKS,
     requestId,
     ...NO_TIMES,
   };
@@ -89,7 +107,10 @@ function desiredOf({ desired }: PipeScalingStatus): DesiredSize | undefined {
 
 /** @param areOfSize whether the pipes that the status counts as updated have the desired size */
 function pipesOf({ pipes }: PipeScalingStatus, areOfSize = true): Progress["pipes"] {
-  return pipes && { total: pipes.total, updated: areOfSize ? pipes.updated : 0 };
+  if (!pipes) return undefined;
+  const { total, updated, inPlace = 0 } = pipes;
+  if (!areOfSize) return { total, updated: 0 };
+  return inPlace > 0 ? { total, updated, inPlace } : { total, updated };
 }
 
 function timesOf({ propagation }: PipeScalingStatus, state: Progress["state"]) {
@@ -102,6 +123,11 @@ function timesOf({ propagation }: PipeScalingStatus, state: Progress["state"]) {
 
 function failuresOf({ failures }: PipeScalingStatus): readonly Failure[] {
   return failures?.length ? failures.map(failureOf) : NO_FAILURES;
+}
+
+function fallbacksOf({ pipes }: PipeScalingStatus): readonly Fallback[] {
+  if (!pipes?.fallbacks?.length) return NO_FALLBACKS;
+  return pipes.fallbacks.map(({ pipe, reason }) => ({ pipe, reason: fallbackReasonOf(reason) }));
 }
 
 function failureOf({ pipe, size, reason, attempts, at }: PipeFailure): Failure {

@@ -17,7 +17,7 @@ const SENTENCES: Readonly<Record<Reason, string>> = {
     "Every pipe runs the largest size of the organization's tier, which is smaller than the requested size.",
   Suspended: "Scaling of this service is suspended: the pipes keep their size until it is resumed.",
   Deleting: "The service is being set up again.",
-  Unschedulable: "There is no room for the pipe at this size at present.",
+  Unschedulable: "There is currently no room for the pipe at this size.",
   NoNodeLargeEnough: "At this size, the pipe is too large for the machines that it may run on.",
   ProgressDeadlineExceeded: NOT_UP,
   RolloutTimeout: NOT_UP,

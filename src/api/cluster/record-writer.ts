@@ -10,7 +10,7 @@ export interface RecordPatch {
   readonly data: Readonly<Record<string, string | null>>;
 }
 
-/** The calls to the cluster of a change of a record. */
+/** The calls to the cluster that change a record. */
 export class RecordWriter {
   readonly #client: Pick<KubeClient, "json">;
   readonly #namespace: string;
@@ -48,7 +48,7 @@ export class RecordWriter {
   /**
    * Changes exactly the given version.
    *
-   * @throws KubeApiError 409, 404, or 422 on metadata.uid if the record is another version or object by now
+   * @throws KubeApiError 409, 404, or 422 on metadata.uid, if the record was changed, deleted or replaced
    * @throws KubeUnreachableError if there was no response; the outcome is unknown
    */
   patch({ metadata }: KubeObject, { labels, data }: RecordPatch): Promise<ConfigMap> {

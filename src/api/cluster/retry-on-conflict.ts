@@ -12,7 +12,7 @@ export interface RetryOptions<T, R> {
   /**
    * Decides based on the given object, and writes to exactly that version of it.
    *
-   * @throws ApiError if the object must not be changed so
+   * @throws ApiError if this change is not allowed
    */
   readonly attempt: (current: T | undefined) => Promise<R>;
   /** The object of the sentence "The cluster's policy does not allow …". */

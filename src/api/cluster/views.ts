@@ -31,7 +31,7 @@ export interface OrganizationView extends KubeObject {
 
 export interface ServiceView extends KubeObject {
   readonly kind: "service";
-  /** From the label, so that even a malformed service is visible to its own organization only. */
+  /** From the label, so that even a malformed service is visible only to its own organization. */
   readonly organizationId: string | undefined;
   readonly parsed: Parsed<Service>;
 }

@@ -12,7 +12,7 @@ export function isOutcomeUnknown(error: unknown): boolean {
 }
 
 /**
- * The caller's view of a write that the cluster refused or did not confirm.
+ * Returns the error for the caller after a write that the cluster rejected or did not confirm.
  *
  * @param what the object of the sentence "The cluster's policy does not allow …"
  */

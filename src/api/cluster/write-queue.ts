@@ -1,9 +1,9 @@
 import type { Clock } from "../../runtime/clock.ts";
 import { UnavailableError } from "../errors.ts";
 
-/** Writes that may wait for one object. */
+/** Maximum number of waiting writes for one object. */
 const MAX_WAITING = 256;
-/** Longest wait of a write for its turn; clients wait longer for a response. */
+/** Maximum wait of a write for its turn; clients wait longer for a response. */
 const MAX_WAIT_MS = 20_000;
 
 interface WaitingWrite<T> {
@@ -38,7 +38,7 @@ export class WriteQueue<T> {
   /**
    * @param object its name, unique in this queue
    * @param coalesceKey equal for writes with the same effect
-   * @throws UnavailableError if too many writes wait or this one has waited too long; then it was not made
+   * @throws UnavailableError if too many writes wait or this one waited too long; nothing was written
    */
   async run(object: string, write: () => Promise<T>, coalesceKey?: string): Promise<T> {
     const waiting = this.#waiting.get(object);

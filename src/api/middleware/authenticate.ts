@@ -49,7 +49,7 @@ export function authenticate({ cache, clock, limits }: AuthenticateOptions): Req
 function unauthenticated(context: RequestContext): Error {
   context.closeConnection = true;
   // The same text for every cause, so that the caller cannot learn which one it was.
-  return createError(401, "Authentication failed: send the key's id and secret with HTTP Basic.", {
+  return createError(401, "Authentication failed: send the key's ID and secret with HTTP Basic.", {
     headers: { "WWW-Authenticate": CHALLENGE },
   });
 }

@@ -28,12 +28,12 @@ export class TrustedProxies {
   }
 
   /**
-   * The address of the client of a request. Each proxy appends the address of its peer to
-   * `X-Forwarded-For`, so the list counts only as far from its end as trusted proxies wrote it. The `Forwarded`
-   * header is ignored: a proxy that maintains only one of the two passes the other on unchanged.
+   * Returns the address of the client of a request. Each proxy appends the address of its peer to `X-Forwarded-For`, so
+   * only the last entries, which trusted proxies wrote, count. The `Forwarded` header is ignored: a proxy that
+   * maintains only one of the two passes the other on unchanged.
    *
-   * @returns `undefined` if the connection is gone, or if the last trusted proxy sent something that is no address:
-   * its own address in that place would let everybody pass an access list that covers the proxy
+   * @returns `undefined` if the connection is gone, or if the last trusted proxy sent something that is not an address.
+   * With the proxy's own address instead, every client would pass an access list that contains the proxy.
    */
   clientIp(request: IncomingMessage): string | undefined {
     const { remoteAddress } = request.socket;
@@ -57,7 +57,7 @@ function addressIn(entry: string): string | undefined {
   return address !== undefined && isAddress(address) ? address : undefined;
 }
 
-/** Rejects a key from an address that is not in its access list. */
+/** Rejects a request if the access list of its key does not allow the client address. */
 export const allowClientIp: RequestHandler = ({ context }, _response, next) => {
   const isAllowed = context.key?.view.access.allows(context.clientIp) === true;
   next(isAllowed ? undefined : createError(403, "This key may not be used from this address."));

@@ -18,7 +18,7 @@ export function toHttpError(error: unknown): HttpError {
     const headers = { "Retry-After": retryAfter(error.retryAfterMs) };
     return createError(503, error.message, { headers, ...causeOf(error) });
   }
-  return createError(500, "Something went wrong on our side. Quote the request id when you report it.", {
+  return createError(500, "Something went wrong on our side. Quote the request ID when you report it.", {
     cause: error,
   });
 }

@@ -100,8 +100,7 @@ function toBodyError(error: unknown): unknown {
   if (!createError.isHttpError(error)) return error;
   if (error["type"] === "entity.too.large") return tooLarge();
   // raw-body reports 400 if the client disconnected, or if the length does not match.
-  if (error.status === 400)
-    return new InvalidRequestError("The request's body is incomplete.", { cause: error });
+  if (error.status === 400) return new InvalidRequestError("The body is incomplete.", { cause: error });
   return error;
 }
 

@@ -81,7 +81,7 @@ export function authenticatedKey({ context }: { readonly context: RequestContext
 /** The author of a request, for audit lines and for the annotation of a rescale. */
 export interface Requester {
   readonly requestId: string;
-  /** Resource id of the API key. */
+  /** Resource ID of the API key. */
   readonly apiKey: string;
 }
 

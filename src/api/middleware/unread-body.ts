@@ -20,8 +20,8 @@ export function isShortBody({ headers }: Pick<IncomingMessage, "headers">): bool
 }
 
 /**
- * Ends a response, which is written already, once the request's body has ended, but reads only a bounded part of it.
- * Closing the connection at once would reset it while the client still sends, and the client could lose the response.
+ * Ends a response, which is already written, when the body of the request ends or a limit is reached. Closing the
+ * connection at once would reset it while the client still sends, and the client could lose the response.
  */
 export function endAfterBody(request: IncomingMessage, response: ServerResponse): void {
   const { socket } = request;
@@ -43,8 +43,8 @@ export function endAfterBody(request: IncomingMessage, response: ServerResponse)
 }
 
 /**
- * The parser and the request's stream take 30 ms for 64 KiB in chunks of one byte. So the stream gets no more chunks of
- * the current segment, and the parser no further segments: no more requests on this connection are served.
+ * Stops the stream and the parser, because they take 30 ms for 64 KiB in chunks of one byte. No more requests on this
+ * connection are served.
  */
 function bypassParser(request: IncomingMessage, onData: (bytes: Buffer) => void, onEnd: () => void): void {
   request.push = (chunk: Buffer | null) => {

@@ -31,9 +31,9 @@ const TAGS: Readonly<Record<Tag, string>> = {
 const BETA = "**Beta**: the contract is stable.";
 
 const PARAMETERS: Readonly<Record<string, z.ZodType>> = {
-  organizationId: z.guid().meta({ description: "The id of the key's organization." }),
-  serviceId: z.guid().meta({ description: "The id of a service of the organization." }),
-  userId: z.string().min(1).meta({ description: "The id of a user, in any format." }),
+  organizationId: z.guid().meta({ description: "The ID of the key's organization." }),
+  serviceId: z.guid().meta({ description: "The ID of a service of the organization." }),
+  userId: z.string().min(1).meta({ description: "The ID of a user, in any format." }),
 };
 
 /** The OpenAPI 3.1 document of these operations. */
@@ -52,7 +52,7 @@ export function openApiDocument(operations: readonly Operation[]): ReturnType<ty
     paths: Object.fromEntries(paths),
     components: {
       securitySchemes: {
-        apiKey: { type: "http", scheme: "basic", description: "The id of an API key, and its secret." },
+        apiKey: { type: "http", scheme: "basic", description: "The ID of an API key, and its secret." },
       },
     },
   });

@@ -97,7 +97,7 @@ const failed = {
   id: "InternalError",
   ...refusal(
     500,
-    "An error of the server. The outcome of a write is unknown; it is safe to repeat. Include the request id when you report it.",
+    "An error of the server. The outcome of a write is unknown; it is safe to repeat. Include the request ID when you report it.",
   ),
 };
 const unavailable = {
@@ -128,7 +128,7 @@ function success({ result }: Operation): ZodOpenApiResponseObject {
 /** All responses of an operation, by status. */
 export function responsesOf(operation: Operation): Record<string, ZodOpenApiResponseObject> {
   const { path, body, refusals } = operation;
-  const invalid = path.includes("{") ? "An id in the path is not a UUID." : "The request is not valid HTTP.";
+  const invalid = path.includes("{") ? "An ID in the path is not a UUID." : "The request is not valid HTTP.";
   const own = Object.entries({ 400: invalid, ...refusals }).map(([status, when]) => [
     status,
     refusal(Number(status), when),

@@ -39,7 +39,7 @@ export function organizationParam(request: Request, records: TenantRecords): Org
 /**
  * The organization and the service in the path.
  *
- * @throws InvalidRequestError if a parameter is no UUID
+ * @throws InvalidRequestError if a parameter is not a UUID
  * @throws NotFoundError if either is absent or belongs to another organization; both look the same
  */
 export function serviceParams(request: Request, records: TenantRecords): ServiceParams {
@@ -54,7 +54,7 @@ export function serviceParams(request: Request, records: TenantRecords): Service
 }
 
 /**
- * The organization and the user id in the path.
+ * The organization and the user ID in the path.
  *
  * @throws InvalidRequestError if a parameter is malformed
  * @throws NotFoundError if the organization is absent or belongs to another key; both look the same
@@ -63,7 +63,7 @@ export function memberParams(request: Request, records: TenantRecords): MemberPa
   const organizationId = uuidParam(request, "organizationId");
   const userId = textParam(request, "userId");
   if (userId === undefined) {
-    throw new InvalidRequestError("The path's userId must be UTF-8, percent-encoded.");
+    throw new InvalidRequestError("The userId in the path must be percent-encoded UTF-8.");
   }
   return { organization: requireOwn(organizationId, request, records), userId };
 }
@@ -77,7 +77,7 @@ function requireOwn(organizationId: string, request: Request, records: TenantRec
 
 function uuidParam(request: Request, name: string): string {
   const id = canonicalUuid(textParam(request, name) ?? "");
-  if (id === undefined) throw new InvalidRequestError(`The path's ${name} must be a UUID.`);
+  if (id === undefined) throw new InvalidRequestError(`The ${name} in the path must be a UUID.`);
   return id;
 }
 

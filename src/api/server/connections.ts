@@ -153,7 +153,7 @@ export class Connections {
         this.#drop(connection);
         return true;
       }
-      if (!isOwedResponse(connection)) idle ??= connection;
+      if (!hasPendingResponse(connection)) idle ??= connection;
     }
     if (idle) this.#drop(idle);
     return idle !== undefined;
@@ -166,8 +166,9 @@ export class Connections {
     this.#options.onDrop("evicted", connection.source);
   }
 
-  #close(isMeant: (connection: Connection) => boolean): void {
-    for (const connection of [...this.#open.values()]) if (isMeant(connection)) connection.socket.destroy();
+  #close(isSelected: (connection: Connection) => boolean): void {
+    for (const connection of [...this.#open.values()])
+      if (isSelected(connection)) connection.socket.destroy();
   }
 }
 
@@ -179,7 +180,7 @@ function isIdle({ latest }: Connection): boolean {
   return latest === undefined || latest.response.writableFinished;
 }
 
-function isOwedResponse(connection: Connection): boolean {
+function hasPendingResponse(connection: Connection): boolean {
   const { latest } = connection;
   if (latest === undefined || isIdle(connection)) return false;
   // A response gets its socket after the responses before it are written, and is written at once.

@@ -36,7 +36,7 @@ export interface HttpServerOptions
   extends Omit<MalformedRequestsOptions, "connections">,
     Omit<ConnectionsOptions, "server" | "limits"> {
   readonly app: RequestListener;
-  /** Plain HTTP without. */
+  /** Without it, the server uses plain HTTP. */
   readonly tls: TlsFiles | undefined;
   readonly timeouts?: Timeouts;
   readonly connectionLimits?: ConnectionsOptions["limits"];

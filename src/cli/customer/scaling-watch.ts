@@ -66,8 +66,8 @@ function retryAfterMs(error: unknown): number | undefined {
 const STATES: readonly RescaleState[] = ["propagating", "scaled", "failed", "suspended"];
 
 export function viewOf(service: string, of: Progress): RescaleView {
-  const { state, desired, effective, pipes, failures, startedAt, completedAt } = of;
-  const { requestId, reason, message } = of;
+  const { state, desired, effective, pipes, failures, fallbacks = [] } = of;
+  const { requestId, reason, message, startedAt, completedAt } = of;
   return {
     ...{ service, requestId, reason, message },
     desired: desired && sizeOf(desired),
@@ -79,5 +79,6 @@ export function viewOf(service: string, of: Progress): RescaleView {
     // A later version of the API may have others.
     state: STATES.find((each) => each === state) ?? "unknown",
     pending: failures.map((failure) => ({ name: failure.pipe, state: "Failed", message: failure.message })),
+    fallbacks,
   };
 }

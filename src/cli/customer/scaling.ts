@@ -9,8 +9,9 @@ import {
 } from "../../domain/size.ts";
 import { option, UsageError } from "../../settings/option.ts";
 import { integer } from "../../settings/values.ts";
+import type { Io } from "../io.ts";
 import { outputOption, requireWatch, watchOptions } from "../options.ts";
-import { printData, printList, printOne } from "../output.ts";
+import { printData, printList, printOne, type Row } from "../output.ts";
 import { exitCodeOf, watch } from "../view/follow.ts";
 import { rowOfView, sizeOf } from "../view/rescale-view.ts";
 import { profileFlag, serviceArgument } from "./access.ts";
@@ -41,12 +42,17 @@ const get = apiCommand({
       printData(io, output, { service, ...result });
       return exitCodeOf(view);
     }
-    const { requestId, startedAt, completedAt, failures } = result;
-    printOne(io, output, { service, ...rowOfView(view), requestId, startedAt, completedAt });
-    if (failures.length > 0) {
-      io.out("\n");
-      printList(io, output, ["pipe", "reason", "attempts", "at", "message"], failures);
-    }
+    const { pipes, requestId, startedAt, completedAt, failures, fallbacks = [] } = result;
+    const restarted = fallbacks.map(({ pipe, reason: restartedBecause, message }) => {
+      return { pipe, restartedBecause, message };
+    });
+    printOne(io, output, {
+      ...{ service, ...rowOfView(view) },
+      ...(pipes?.inPlace ? { inPlace: pipes.inPlace } : {}),
+      ...{ requestId, startedAt, completedAt },
+    });
+    printTable(io, ["pipe", "reason", "attempts", "at", "message"], failures);
+    printTable(io, ["pipe", "restartedBecause", "message"], restarted);
     return exitCodeOf(view);
   },
 });
@@ -114,6 +120,12 @@ function sizeFrom(cores: number | undefined, memoryGb: number | undefined): Size
   const size = byCores ?? byMemory;
   if (size) return size;
   throw new UsageError("No size is given: give --cores or --memory-gb.");
+}
+
+function printTable(io: Io, columns: readonly string[], rows: readonly Row[]): void {
+  if (rows.length === 0) return;
+  io.out("\n");
+  printList(io, "table", columns, rows);
 }
 
 export const scaling = [get, set];

@@ -12,19 +12,26 @@ import { toPipeScalingView } from "../../controller/observe/pipe-scaling-view.ts
 import { PIPE_SCALINGS } from "../../crd/names.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
 import type { KubeClient } from "../../kube/client.ts";
-import type { ConfigMap, Deployment, KubeObject, Lease, Secret } from "../../kube/objects.ts";
+import type { ConfigMap, KubeObject, Lease, Secret } from "../../kube/objects.ts";
 import { CONFIG_MAPS, DEPLOYMENTS, LEASES, objectPath, SECRETS } from "../../kube/paths.ts";
 import { RESOURCE_LABEL } from "../../records/labels.ts";
 import type { Service } from "../../records/service.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { recordsFlag } from "../options.ts";
 import { CRD_PATH, type Crd, checkCrd } from "./crd.ts";
-import { checkInstallations, checkLease, findInstallations, tiersOf } from "./installation.ts";
+import { checkInPlace, type InPlaceOptions } from "./in-place.ts";
+import {
+  checkInstallations,
+  checkLease,
+  findInstallations,
+  type Installation,
+  tiersOf,
+} from "./installation.ts";
 import { checkPermissions, userOf } from "./permissions.ts";
 import { checkPipe, checkScaling, checkUnscaled } from "./pipes.ts";
 import { Reader } from "./reader.ts";
 import { checkReferences, type NamespaceState, readRecords } from "./records.ts";
-import { error, note, Report, type Result } from "./result.ts";
+import { error, note, ok, Report, type Result } from "./result.ts";
 import { checkClock, checkServer, clockOffsetMs, serverFailure } from "./server.ts";
 
 export interface DoctorOptions {
@@ -64,11 +71,7 @@ async function checkAll(options: DoctorOptions, report: Report): Promise<void> {
   const installations = await findInstallations(reader);
   if (installations) report.add("installation", checkInstallations(installations, records, ownVersion));
   const ours = (installations ?? []).filter((each) => each.records === records);
-  for (const each of ours) {
-    const results = await checkPermissions(reader, each);
-    const healthy = `The account of the ${each.component}, ${userOf(each)}, has all permissions that it needs.`;
-    if (results) report.add("permissions", results, healthy);
-  }
+  for (const each of ours) await checkAccount(reader, each);
 
   const leasePath = objectPath(LEASES, records, LEASE_NAME);
   const lease = await reader.get<Lease>("lease", `get leases in ${records}`, leasePath);
@@ -79,7 +82,16 @@ async function checkAll(options: DoctorOptions, report: Report): Promise<void> {
   const tiers = options.tiers ?? (controller && (await tiersOf(reader, controller)));
   const pipeNamespaces = controller?.pipeNamespaces ?? [];
   const services = await checkRecords(reader, records, tiers, pipeNamespaces);
-  if (services) await checkPipes(reader, records, services, pipeNamespaces);
+  if (services) await checkPipes(reader, records, services, controller);
+}
+
+async function checkAccount(reader: Reader, installation: Installation): Promise<void> {
+  const results = await checkPermissions(reader, installation);
+  if (!results) return;
+  const account = `The account of the ${installation.component}, ${userOf(installation)},`;
+  // A missing optional permission is only a note.
+  const healthy = results.length === 0 ? [ok(`${account} has all permissions that it needs.`)] : results;
+  reader.report.add("permissions", healthy);
 }
 
 /** @returns the services, or `undefined` if they cannot be read */
@@ -147,16 +159,21 @@ async function checkPipes(
   reader: Reader,
   records: string,
   services: readonly Service[],
-  namespaces: readonly string[],
+  controller: Installation | undefined,
 ): Promise<void> {
   const { report } = reader;
+  const namespaces = controller?.pipeNamespaces ?? [];
   const byId = new Map(services.map((each) => [each.id, each]));
   const list = { resource: PIPE_SCALINGS };
   const objects = await reader.listIn<KubeObject & PipeScaling>("scalings", list, namespaces);
   const scalings = objects.map(toPipeScalingView);
   const labelSelector = `${TYPE_LABEL}=${DATABASE_TYPE},${SERVICE_LABEL}`;
   const selection = { resource: DEPLOYMENTS, query: { labelSelector } };
-  const deployments = await reader.listIn<Deployment>("pipes", selection, namespaces);
+  const deployments = await reader.listIn<InPlaceOptions["deployments"][number]>(
+    "pipes",
+    selection,
+    namespaces,
+  );
   const pipes = deployments.map(toDeploymentView).filter(({ isBeingDeleted }) => !isBeingDeleted);
   const autoscalers = await readAutoscalers(reader, namespaces);
   const results = pipes.flatMap((pipe) => checkPipe(pipe, byId, actingOn(pipe, autoscalers)));
@@ -165,6 +182,7 @@ async function checkPipes(
     ...checkUnscaled(services, scalings, pipes),
   ]);
   if (pipes.length > 0) report.add("pipes", results, `The pipes can be resized: ${pipes.length}.`);
+  await checkInPlace(reader, { controller, services: byId, scalings, deployments });
 }
 
 async function readAutoscalers(reader: Reader, namespaces: readonly string[]): Promise<AutoscalerView[]> {

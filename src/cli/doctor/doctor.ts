@@ -15,8 +15,8 @@ export const doctor = recordsCommand({
   summary: "check the installation and its records",
   details:
     "Checks the API server (version, clock), the CRD, the two processes with their permissions, the lease of the\n" +
-    "controller, all records, and all PipeScalings and pipes. Each result has a remedy. Writes nothing. Exits\n" +
-    "with 3 if there is an error.\n\n" +
+    "controller, all records, all PipeScalings and pipes, and why pipes cannot be resized in place if they should\n" +
+    "be. Each result has a remedy. Writes nothing. Exits with 3 if there is an error.\n\n" +
     "Checks what your kubeconfig may read, and lists what it may not. A full check needs permission to list\n" +
     "Deployments, PipeScalings and autoscalers in all namespaces; ConfigMaps and Secrets in the namespace of the\n" +
     "records; to get Namespaces, CustomResourceDefinitions, the Lease and the ConfigMap of the tiers; and to\n" +

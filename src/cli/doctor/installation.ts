@@ -1,5 +1,6 @@
 import type { V1DeploymentSpec, V1DeploymentStatus } from "@kubernetes/client-node";
 import { parseDocument } from "yaml";
+import { RESIZE_STRATEGIES, type ResizeStrategy } from "../../domain/resize-strategy.ts";
 import type { ConfigMap, KubeObject, Lease } from "../../kube/objects.ts";
 import { CONFIG_MAPS, DEPLOYMENTS, objectPath } from "../../kube/paths.ts";
 import { DEFAULT_RECORDS_NAMESPACE } from "../../settings/cluster.ts";
@@ -24,6 +25,8 @@ export interface Installation {
   /** Pods of the newest template. */
   readonly updated: number;
   readonly version: string | undefined;
+  /** How it resizes pipes of a PipeScaling without a strategy. */
+  readonly resizeStrategy: ResizeStrategy | undefined;
   /** Name of the ConfigMap of the tiers. */
   readonly tiers: string | undefined;
 }
@@ -61,6 +64,7 @@ function installationOf({ metadata, spec, status }: ProcessDeployment): Installa
     account: serviceAccountName,
     records: variable("PIPE_SCALING_NAMESPACE") ?? DEFAULT_RECORDS_NAMESPACE,
     pipeNamespaces: variable("PIPE_SCALING_PIPE_NAMESPACES")?.split(",") ?? [],
+    resizeStrategy: RESIZE_STRATEGIES.find((each) => each === variable("PIPE_SCALING_RESIZE_STRATEGY")),
     replicas,
     ready: status?.readyReplicas ?? 0,
     updated: status?.updatedReplicas ?? 0,

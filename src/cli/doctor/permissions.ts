@@ -2,7 +2,7 @@ import { LEASE_NAME } from "../../controller/names.ts";
 import { GROUP, PLURAL } from "../../crd/names.ts";
 import type { Installation } from "./installation.ts";
 import type { Reader } from "./reader.ts";
-import { error, note, type Result } from "./result.ts";
+import { error, note, type Result, warning } from "./result.ts";
 
 /** A permission that a process needs. */
 export interface Permission {
@@ -23,6 +23,8 @@ function allow(group: string, resource: string, verbs: string, without: string, 
 
 const LEASES = "coordination.k8s.io";
 const NO_LEADER = "no controller becomes the leader";
+const NOT_IN_PLACE = "pipes restart, although they should be resized in place";
+const IN_PLACE_VALUE = "rbac.inPlaceResize";
 const NO_START = "the controller does not start";
 
 /** As the chart grants them; a test compares the two. */
@@ -39,6 +41,7 @@ export const PERMISSIONS = {
     ],
     cluster: [],
     pipes: [allow(GROUP, PLURAL, "get list watch patch", "no size can be read or requested")],
+    inPlace: [],
   },
   controller: {
     records: [
@@ -66,6 +69,10 @@ export const PERMISSIONS = {
       allow(GROUP, `${PLURAL}/status`, "patch", "the progress of a rescale is not reported"),
       allow("events.k8s.io", "events", "create patch", "failures are not reported as Events"),
     ],
+    inPlace: [
+      { ...allow("", "pods/resize", "patch", NOT_IN_PLACE), optional: IN_PLACE_VALUE },
+      { ...allow("apps", "replicasets", "list watch patch delete", NOT_IN_PLACE), optional: IN_PLACE_VALUE },
+    ],
   },
 } as const satisfies Record<string, Permissions>;
 
@@ -74,6 +81,8 @@ interface Permissions {
   /** For objects without a namespace. */
   readonly cluster: readonly Permission[];
   readonly pipes: readonly Permission[];
+  /** Where pipes are, and needed only to resize them in place. */
+  readonly inPlace: readonly Permission[];
 }
 
 export type Component = keyof typeof PERMISSIONS;
@@ -85,13 +94,36 @@ interface Claim extends Permission {
 
 /** Asks the API server whether the account of a process has its permissions; `undefined` if you may not ask. */
 export function checkPermissions(reader: Reader, installation: Installation): Promise<Result[] | undefined> {
-  const { component, records, pipeNamespaces } = installation;
+  const { component, records } = installation;
   const permissions: Permissions = PERMISSIONS[component];
-  const scopes = [
+  return checkScopes(reader, installation, [
     { needed: permissions.records, namespaces: [records] },
     { needed: permissions.cluster, namespaces: [""] },
-    { needed: permissions.pipes, namespaces: pipeNamespaces.length === 0 ? [""] : pipeNamespaces },
-  ];
+    { needed: permissions.pipes, namespaces: pipeNamespacesOf(installation) },
+  ]);
+}
+
+/** The same for the permissions with which a controller resizes pipes in place. */
+export async function checkInPlacePermissions(
+  reader: Reader,
+  installation: Installation,
+): Promise<Result[] | undefined> {
+  const needed = PERMISSIONS[installation.component].inPlace;
+  const results = await checkScopes(reader, installation, [
+    { needed, namespaces: pipeNamespacesOf(installation) },
+  ]);
+  return results?.map(({ message, remedy }) => warning(message, remedy ?? ""));
+}
+
+function pipeNamespacesOf({ pipeNamespaces }: Installation): readonly string[] {
+  return pipeNamespaces.length === 0 ? [""] : pipeNamespaces;
+}
+
+function checkScopes(
+  reader: Reader,
+  installation: Installation,
+  scopes: readonly { readonly needed: readonly Permission[]; readonly namespaces: readonly string[] }[],
+): Promise<Result[] | undefined> {
   const claims = scopes.flatMap(({ needed, namespaces }) =>
     namespaces.flatMap((namespace) => needed.map((permission): Claim => ({ ...permission, namespace }))),
   );

@@ -6,11 +6,11 @@ import { type Check, note, type Report } from "./result.ts";
 
 /** Reads the cluster with the permissions of the kubeconfig; without a permission it adds a note to the report. */
 export class Reader {
-  readonly client: KubeClient;
+  readonly client: Pick<KubeClient, "json">;
   readonly signal: AbortSignal;
   readonly report: Report;
 
-  constructor(client: KubeClient, report: Report, signal: AbortSignal) {
+  constructor(client: Pick<KubeClient, "json">, report: Report, signal: AbortSignal) {
     this.client = client;
     this.report = report;
     this.signal = signal;

@@ -16,7 +16,8 @@ export type Check =
   | "records"
   | "services"
   | "scalings"
-  | "pipes";
+  | "pipes"
+  | "in-place";
 
 export interface Result {
   readonly severity: Severity;

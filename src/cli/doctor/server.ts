@@ -27,6 +27,36 @@ export async function checkServer(
       );
 }
 
+/** The release in which the kubelet reports everything that a resize needs. */
+const MIN_RESIZE_MINOR = 35;
+
+/** Checks whether the API server can resize running pods. */
+export async function checkPodResizes(
+  client: Pick<KubeClient, "json">,
+  signal: AbortSignal,
+): Promise<Result[]> {
+  const { major, minor, gitVersion } = await client.json<VersionInfo>({ path: "/version", signal });
+  if (major === "1" && Number.parseInt(minor, 10) < MIN_RESIZE_MINOR) {
+    return [
+      warning(
+        `The cluster runs Kubernetes ${gitVersion}, so pipes restart, although they should be resized in place: that needs 1.${MIN_RESIZE_MINOR} or later.`,
+        "Upgrade the cluster, or set controller.config.resizeStrategy=Rollout in the values of the chart.",
+      ),
+    ];
+  }
+  const { resources } = await client.json<{ readonly resources: readonly { readonly name: string }[] }>({
+    path: "/api/v1",
+    signal,
+  });
+  if (resources.some(({ name }) => name === "pods/resize")) return [];
+  return [
+    warning(
+      "The API server does not serve pods/resize, so pipes restart, although they should be resized in place.",
+      "Enable the feature gate InPlacePodVerticalScaling, or set controller.config.resizeStrategy=Rollout in the values of the chart.",
+    ),
+  ];
+}
+
 /** The result if the API server does not respond, or rejects the requests; any other error is rethrown. */
 export function serverFailure(server: string, cause: unknown): Result {
   if (isCode(cause, 401)) {

@@ -16,6 +16,9 @@ export const TABLE_COLUMNS = [
   ...["name", "organization", "desired", "effective", "pipes", "state", "since", "reason"],
 ];
 
+/** The further columns of the wide table. */
+export const WIDE_COLUMNS = ["inPlace", "fallbacks", "requestId"];
+
 /** A row of the table of all services. */
 export function tableRow(status: ServiceStatus): Row {
   const { service, organization, view } = status;
@@ -26,6 +29,9 @@ export function tableRow(status: ServiceStatus): Row {
     ...rowOfView(view),
     since: since && roughly(Date.now() - since.getTime()),
     reason: view.reason || undefined,
+    inPlace: view.pipes.inPlace,
+    fallbacks: view.fallbacks.map(({ pipe, reason }) => `${pipe}=${reason}`),
+    requestId: view.requestId,
   };
 }
 
@@ -41,9 +47,15 @@ export function dataRow(status: ServiceStatus): Row {
     desired: view.desired && toPipeScaling(view.desired),
     source,
     effective: view.effective && toPipeScaling(view.effective),
-    pipes: { ...view.pipes, pending: view.pending },
+    pipes: { ...view.pipes, pending: view.pending, ...methodsOf(status) },
     ...{ requestId, startedAt, completedAt, retryAt, limits, conditions, failures },
   };
+}
+
+/** How pipes were resized; empty if there is nothing to say. */
+function methodsOf({ view, scaling }: ServiceStatus): Row {
+  const { resizedBy } = scaling?.status.pipes ?? {};
+  return view.fallbacks.length > 0 || view.pipes.inPlace ? { resizedBy, fallbacks: view.fallbacks } : {};
 }
 
 /** Time of the last transition of the state. */

@@ -13,13 +13,14 @@ export function viewOf(serviceName: string, scaling: PipeScalingView | undefined
     desired: scaling && desiredSize(scaling),
     source: isCurrent ? desired?.source : undefined,
     effective: effective && sizeOf(effective),
-    pipes: { total: pipes?.total ?? 0, updated: pipes?.updated ?? 0 },
+    pipes: { total: pipes?.total ?? 0, updated: pipes?.updated ?? 0, inPlace: pipes?.inPlace },
     startedAt: dateIn(propagation?.startedAt),
     completedAt: dateIn(propagation?.completedAt),
     requestId: isCurrent ? propagation?.requestId : undefined,
     ...stateOf(scaling),
     retryAt: dateIn(retryAt),
     pending: isCurrent ? (pipes?.pending ?? []) : [],
+    fallbacks: isCurrent ? (pipes?.fallbacks ?? []) : [],
   };
 }
 

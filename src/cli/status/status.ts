@@ -7,10 +7,11 @@ import { recordsCommand } from "../admin/command.ts";
 import { ORGANIZATIONS, SERVICES } from "../admin/kinds.ts";
 import { EXIT_DONE, EXIT_UNHEALTHY } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
-import { argument, outputOption, requireWatch, watchOptions } from "../options.ts";
+import { argument, requireWatch, watchOptions, wideOutputOption } from "../options.ts";
 import { type Format, printData, printList } from "../output.ts";
 import { exitCodeOf, watch } from "../view/follow.ts";
-import { dataRow, nextSteps, printService, TABLE_COLUMNS, tableRow } from "./print.ts";
+import { printPipes } from "./pipes.ts";
+import { dataRow, nextSteps, printService, TABLE_COLUMNS, tableRow, WIDE_COLUMNS } from "./print.ts";
 import { findService, readStatus, readStatuses, type ServiceStatus } from "./services.ts";
 
 export const status = recordsCommand({
@@ -19,25 +20,29 @@ export const status = recordsCommand({
   details:
     "Without a service, prints a table of all services. With the id or the name of a service, prints its pending\n" +
     "pipes, failures and the next steps; --watch waits for the outcome and shows the progress. Exits with 3 if a\n" +
-    "rescale failed or is suspended.\n\n" +
+    "rescale failed or is suspended. With --output wide, also prints how each pipe was resized: in place, or by a\n" +
+    "rollout, and why.\n\n" +
     "Needs permission to list ConfigMaps in the namespace of the records, and PipeScalings in the namespaces of\n" +
     "the pipes.",
   examples: [
     "status",
     "status orders",
+    "status orders --output wide",
     "status orders --watch --timeout 15m",
     "status 01234567-89ab-4cde-8f01-23456789abcd --output json",
   ],
   options: {
     service: argument(nonEmptyText.optional(), "id or name of a service; default: all services"),
     ...watchOptions,
-    ...outputOption,
+    ...wideOutputOption,
   },
   check({ service, watch, timeout }) {
     if (watch && service === undefined) throw new UsageError("--watch needs a service: name one.");
     requireWatch(watch, timeout);
   },
-  async run(records, { service: idOrName, watch: isWatch, timeout: timeoutMs, output }, io) {
+  async run(records, { service: idOrName, watch: isWatch, timeout: timeoutMs, output: format }, io) {
+    const isWide = format === "wide";
+    const output = isWide ? "table" : format;
     const { kube, namespace } = records;
     const objects = await records.list<ConfigMap>(CONFIG_MAPS, "service");
     // doctor reports malformed organizations.
@@ -46,7 +51,7 @@ export const status = recordsCommand({
     const organizations = new Map(ORGANIZATIONS.wellFormed(silent, list).map((each) => [each.id, each]));
     if (idOrName === undefined) {
       const services = SERVICES.wellFormed(io, objects);
-      return showAll(io, output, await readStatuses(kube, services, organizations, io.signal));
+      return showAll(io, output, await readStatuses(kube, services, organizations, io.signal), isWide);
     }
     const service = findService(records, objects, idOrName);
     const read = () => readStatus(kube, service, organizations, io.signal);
@@ -54,13 +59,15 @@ export const status = recordsCommand({
     const status = await read();
     if (output === "table") printService(io, status, namespace);
     else printData(io, output, dataRow(status));
+    if (isWide) printPipes(io, status);
     return exitCodeOf(status.view);
   },
 });
 
-function showAll(io: Io, output: Format, statuses: readonly ServiceStatus[]): number {
+function showAll(io: Io, output: Format, statuses: readonly ServiceStatus[], isWide: boolean): number {
+  const columns = isWide ? [...TABLE_COLUMNS, ...WIDE_COLUMNS] : TABLE_COLUMNS;
   if (output !== "table") printData(io, output, statuses.map(dataRow));
-  else if (statuses.length > 0) printList(io, output, TABLE_COLUMNS, statuses.map(tableRow));
+  else if (statuses.length > 0) printList(io, output, columns, statuses.map(tableRow));
   else io.err("There is no service yet: see pipe-scaling admin service create --help.\n");
   const isUnhealthy = statuses.some(({ view }) => exitCodeOf(view) === EXIT_UNHEALTHY);
   return isUnhealthy ? EXIT_UNHEALTHY : EXIT_DONE;

@@ -46,11 +46,13 @@ export function frame(view: RescaleView, nowMs: number, { columns, paint }: Canv
     return labeled(label, describePipe(pipe), columns);
   });
   const more = pending.length - MAX_PIPES;
+  const restarts = restartsOf(view).map((text) => labeled(`  ${paint("yellow", "↻")} `, text, columns));
   return [
     title.trimEnd(),
     progressLine(view, nowMs, paint),
     ...pipes,
     more > 0 ? `    and ${more} more` : "",
+    ...restarts.flat(),
     ...[view.message, retryNote(view, nowMs)]
       .filter((text) => text !== "")
       .flatMap((text) => labeled("", text, columns))
@@ -73,11 +75,21 @@ export function plainLines(view: RescaleView, nowMs: number): string[] {
     change === "" ? "" : `${service}: ${change}${request}`,
     // The reason for waiting changes with every other pipe.
     ...pending.map((pipe) => `${pipe.name}: ${pipe.state === "Waiting" ? "Waiting" : describePipe(pipe)}`),
+    ...restartsOf(view),
     `${state}${took}${count}: ${[reason, message].filter(Boolean).join(": ")}`,
     retryNote(view, nowMs),
   ]
     .filter((line) => line !== "")
     .map(printable);
+}
+
+/** Pipes that did not get the size in place; the reason of a pending pipe is in its message. */
+function restartsOf({ fallbacks, pending }: RescaleView): string[] {
+  const isPending = new Set(pending.map(({ name }) => name));
+  return fallbacks
+    .filter(({ pipe }) => !isPending.has(pipe))
+    .slice(0, MAX_PIPES)
+    .map(({ pipe, reason, message }) => `${pipe}: not resized in place (${reason}): ${message}`);
 }
 
 function describePipe({ state, message = "" }: PendingPipe): string {
@@ -92,7 +104,8 @@ function sizeChange({ effective, desired }: RescaleView): string {
 }
 
 function pipesUpdated({ pipes }: RescaleView): string {
-  return `${pipes.updated}/${counted(pipes.total, "pipe")}`;
+  const inPlace = pipes.inPlace ? `, ${pipes.inPlace} in place` : "";
+  return `${pipes.updated}/${counted(pipes.total, "pipe")}${inPlace}`;
 }
 
 function progressLine(view: RescaleView, nowMs: number, paint: Canvas["paint"]): string {

@@ -1,4 +1,4 @@
-import type { PendingPipe } from "../../crd/pipe-scaling.ts";
+import type { PendingPipe, PipeFallback } from "../../crd/pipe-scaling.ts";
 import { describeSize, type Size } from "../../domain/size.ts";
 import type { Row } from "../output.ts";
 
@@ -11,7 +11,7 @@ export interface RescaleView {
   readonly source: string | undefined;
   /** The last size that every pipe had at once. */
   readonly effective: Size | undefined;
-  readonly pipes: { readonly total: number; readonly updated: number };
+  readonly pipes: { readonly total: number; readonly updated: number; readonly inPlace?: number | undefined };
   readonly startedAt: Date | undefined;
   readonly completedAt: Date | undefined;
   readonly requestId: string | undefined;
@@ -23,6 +23,8 @@ export interface RescaleView {
   readonly retryAt?: Date | undefined;
   /** Pipes that do not run the desired size. The API reports only those that failed. */
   readonly pending: readonly PendingPipe[];
+  /** Pipes that restart because they could not be resized in place. */
+  readonly fallbacks: readonly PipeFallback[];
 }
 
 /** The reason while the controller has not observed the newest change. */

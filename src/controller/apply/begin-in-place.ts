@@ -1,9 +1,9 @@
 import { formatSize } from "../../domain/size.ts";
-import type { Deployment, ObjectMeta } from "../../kube/objects.ts";
+import type { Deployment } from "../../kube/objects.ts";
 import { collectionPath, DEPLOYMENTS } from "../../kube/paths.ts";
 import type { InPlaceAction } from "../decide/actions.ts";
+import { type PodTemplate, podTemplateProblem } from "../in-place/pod-template.ts";
 import type { Fallback } from "../in-place/view.ts";
-import { CONTAINER_ANNOTATION, DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../names.ts";
 import type { InPlaceApplier } from "./in-place.ts";
 import { commitPatch, pipePatch } from "./pipe-patch.ts";
 import { writeErrorOf } from "./write-error.ts";
@@ -14,7 +14,7 @@ type BeginAction = Extract<InPlaceAction, { readonly type: "begin-in-place" }>;
 interface WholeDeployment extends Deployment {
   readonly spec: Deployment["spec"] & {
     readonly selector: LabelSelector;
-    readonly template: { readonly metadata?: Partial<ObjectMeta> };
+    readonly template: PodTemplate;
   };
 }
 
@@ -43,32 +43,10 @@ export async function beginInPlace(
   if (!current) return;
   const fallback = pipe.isPausedByUs
     ? undefined
-    : (notRestricted(action, current) ?? (await templateProblem(client, action, current)));
+    : (podTemplateProblem(current.spec.template, pipe.serviceId, action.container) ??
+      (await templateProblem(client, action, current)));
   if (fallback) return resizes.fellBack(pipe, size, fallback);
   await resizes.begin(pipe, size, selectorText(current.spec.selector));
-}
-
-/**
- * The admission policies of the chart allow a resize only of pods and ReplicaSets that say themselves that they belong
- * to a pipe, and which container is to be resized.
- */
-function notRestricted(
-  { pipe, container }: BeginAction,
-  { spec: { template } }: WholeDeployment,
-): Fallback | undefined {
-  const { labels = {}, annotations = {} } = template.metadata ?? {};
-  const required = { [SERVICE_LABEL]: pipe.serviceId, [TYPE_LABEL]: DATABASE_TYPE };
-  const missing = Object.entries(required).filter(([key, value]) => labels[key] !== value);
-  if (missing.length > 0) {
-    const names = missing.map(([key, value]) => `${key}=${value}`).join(" and ");
-    return { reason: "PodsNotLabeled", message: `its pod template does not have the label ${names}` };
-  }
-  const { containers } = template.spec;
-  const named =
-    annotations[CONTAINER_ANNOTATION] ?? (containers.length === 1 ? containers[0]?.name : undefined);
-  if (named === container) return undefined;
-  const message = `its pod template does not have the annotation ${CONTAINER_ANNOTATION}=${container}`;
-  return { reason: "ContainerNotNamed", message };
 }
 
 /** If a webhook changes the template, it would not equal that of the ReplicaSet, and a rollout would start. */

@@ -11,7 +11,7 @@ import type { Snapshot } from "../observe/snapshot.ts";
 import type { Action } from "./actions.ts";
 import { assess } from "./assess.ts";
 import type { Assessment } from "./assessment.ts";
-import { beginInPlace, inPlaceActions } from "./in-place.ts";
+import { beginInPlace, commitsLater, inPlaceActions } from "./in-place.ts";
 import { repair, resize } from "./pipe-actions.ts";
 import { specForRecreation } from "./recreate.ts";
 import type { Sizing, Step } from "./sizing.ts";
@@ -21,12 +21,16 @@ export interface Decision {
   readonly actions: readonly Action[];
   /** Absent if the pipes must not be resized. */
   readonly sizing?: Sizing;
+  /** True if the template of a pipe could follow its resized pods, but not now. */
+  readonly waitsForCommit?: boolean;
 }
 
 export interface DecideOptions {
   readonly policy: RolloutPolicy;
   /** Number of rollouts that may start before the limit across all services is reached. */
   readonly overallFree: number;
+  /** Number of commits of resizes in place that may start now, across all services. */
+  readonly freeCommits: number;
   /** True if a canary requires dry runs of all waiting pipes, and stopping old pods requires a check of the nodes. */
   readonly validatesFirst: boolean;
 }
@@ -64,14 +68,16 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   const validation = options.validatesFirst ? validate(assessments, plan, step) : VALIDATED;
   // A rollout restarts a pipe, so everything that can be checked without a restart is checked first.
   const starting = new Set(validation.isComplete ? start : start.filter((name) => isIdle(name, pipes)));
+  const later = commitsLater(assessments, options);
   const writes = assessments.flatMap((each): readonly Action[] => {
     const { name } = each.pipe.metadata;
-    if (each.inPlace) return inPlaceActions(each.inPlace, each, step);
+    if (each.inPlace) return later.has(each) ? [] : inPlaceActions(each.inPlace, each, step);
     if (starting.has(name)) return (each.pipe.replicas > 0 && beginInPlace(each, step)) || resize(each, step);
     return start.includes(name) ? [] : repair(each, step);
   });
   const actions = [...refreshes, ...validation.actions, ...writes];
-  return { actions, sizing: { ...sizing, holdBack, blockedBy, window } };
+  const waits = later.size > 0 ? { waitsForCommit: true } : {};
+  return { actions, sizing: { ...sizing, holdBack, blockedBy, window }, ...waits };
 }
 
 const ALWAYS_OPEN = { open: true, untilMs: Number.POSITIVE_INFINITY } as const;

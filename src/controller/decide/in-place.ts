@@ -3,6 +3,7 @@ import { type InPlaceStep, nextStep } from "../in-place/next-step.ts";
 import type { InPlaceView } from "../in-place/view.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import { resourcesFor } from "../observe/resources.ts";
+import type { Snapshot } from "../observe/snapshot.ts";
 import type { Action, InPlaceAction } from "./actions.ts";
 import type { AssessContext, Assessment } from "./assessment.ts";
 import { lastGoodSize, newRollout } from "./pipe-actions.ts";
@@ -51,6 +52,24 @@ function beginAction(assessment: Assessment, step: Step): InPlaceAction[] {
   return [{ type: "begin-in-place", pipe, container: pipe.container.name, rollout }];
 }
 
+/** Returns the pipes whose commit could start but exceeds the rate. */
+export function commitsLater(
+  assessments: readonly Assessment[],
+  { freeCommits }: { readonly freeCommits: number },
+): ReadonlySet<Assessment> {
+  const ready = assessments.filter(({ inPlace }) => inPlace !== "begin" && inPlace?.type === "pause");
+  return new Set(ready.slice(freeCommits));
+}
+
+/** The start of the resize of the pods, in milliseconds since 1970. */
+export function startedAtMs(
+  { metadata }: DeploymentView,
+  { inPlace, nowMs }: Pick<Snapshot, "inPlace" | "nowMs">,
+) {
+  const view = inPlace.get(metadata.uid);
+  return view ? nowMs - (view.nowMs - view.beganAtMs) : nowMs;
+}
+
 /** Returns the actions of one step. */
 export function inPlaceActions(
   next: InPlaceStep | "begin",
@@ -71,10 +90,10 @@ export function inPlaceActions(
       return [{ type: "delete-replica-set", pipe, replicaSet: next.replicaSet, size }];
     case "pause": {
       const rollout = newRollout(pipe, step, priorAttempts + 1, lastGoodSize(pipe, step.scaling));
+      const inPlaceStartedAtMs = startedAtMs(pipe, step.snapshot);
       // No new pod template, so no new revision.
-      return [
-        { type: "resize", isCommit: true, pipe, container, rollout: { ...rollout, revision: pipe.revision } },
-      ];
+      const commit = { ...rollout, revision: pipe.revision, inPlaceStartedAtMs };
+      return [{ type: "resize", isCommit: true, pipe, container, rollout: commit }];
     }
     case "update-replica-set":
       return [

@@ -6,6 +6,8 @@ import type { ReflectorClient } from "../../runtime/list-watch.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import { keyOf, Store } from "../../runtime/store.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
+import { DeferredPods } from "./deferred-pods.ts";
+import { type PodOutcome, podOutcome } from "./pod-outcome.ts";
 import { type PodView, toPodView } from "./pod-view.ts";
 import { type ReplicaSetView, toReplicaSetView } from "./replica-set-view.ts";
 import type { Fallback, InPlaceView } from "./view.ts";
@@ -18,6 +20,10 @@ export interface InPlaceResizesOptions {
   readonly enqueue: (serviceId: string) => void;
   /** A problem with the API server, already being retried. */
   readonly onProblem: (problem: unknown) => void;
+  /** The resize of a pod ended. */
+  readonly onPod: (outcome: PodOutcome) => void;
+  /** A node gave a pod its size after this time, or did not give it within this time. */
+  readonly onDeferred: (durationMs: number) => void;
   /** A pipe gets a rollout. */
   readonly onFallback: (pipe: DeploymentView, fallback: Fallback) => void;
 }
@@ -29,6 +35,7 @@ interface Resize {
   readonly size: string;
   readonly pods: Store<PodView>;
   readonly replicaSets: Store<ReplicaSetView>;
+  readonly deferred: DeferredPods;
   readonly watches: AbortController;
   readonly resizedAtMs: Map<string, number>;
   readonly beganAtMs: number;
@@ -36,7 +43,7 @@ interface Resize {
   pausedAtMs: number | undefined;
 }
 
-type FallenBack = Pick<InPlaceView, "size"> & { readonly fallback: Fallback };
+type FallenBack = Pick<InPlaceView, "size" | "beganAtMs"> & { readonly fallback: Fallback };
 
 const NOTHING_OBSERVED = {
   ...{ isReady: true, pods: [], replicaSets: [], resizedAtMs: new Map(), pausedAtMs: undefined },
@@ -84,7 +91,7 @@ export class InPlaceResizes {
     const { uid } = pipe.metadata;
     const nowMs = this.#options.clock.monotonic();
     const fallenBack = this.#fallbacks.get(uid);
-    if (fallenBack) return { ...NOTHING_OBSERVED, ...fallenBack, beganAtMs: nowMs, nowMs };
+    if (fallenBack) return { ...NOTHING_OBSERVED, ...fallenBack, nowMs };
     const resize = this.#resizes.get(uid);
     if (!resize) return undefined;
     resize.pausedAtMs = pipe.isPausedByUs ? (resize.pausedAtMs ?? nowMs) : undefined;
@@ -114,12 +121,13 @@ export class InPlaceResizes {
    * @param selector of the Deployment
    */
   async begin(pipe: DeploymentView, size: string, selector: string): Promise<void> {
-    const { client, clock, enqueue } = this.#options;
+    const { client, clock, enqueue, onDeferred } = this.#options;
     const { uid, namespace } = pipe.metadata;
     this.end(uid);
     this.#fallbacks.delete(uid);
     const resize: Resize = {
       ...{ pipe, size, pods: new Store<PodView>(), replicaSets: new Store<ReplicaSetView>() },
+      deferred: new DeferredPods(clock, onDeferred),
       ...{ watches: new AbortController(), resizedAtMs: new Map<string, number>() },
       ...{ beganAtMs: clock.monotonic(), isReady: false, pausedAtMs: undefined },
     };
@@ -139,6 +147,7 @@ export class InPlaceResizes {
         ...{ resource: REPLICA_SETS, store: replicaSets, project: toReplicaSetView },
       }),
     ];
+    pods.onChange((change) => resize.deferred.observe(change));
     for (const store of [pods, replicaSets]) store.onChange(() => enqueue(pipe.serviceId));
     for (const reflector of reflectors) {
       reflector.run(watches.signal).catch((error: unknown) => {
@@ -181,16 +190,28 @@ export class InPlaceResizes {
   /** Remembers that the pipe gets a rollout, until another size is requested. */
   fellBack(pipe: DeploymentView, size: string, fallback: Fallback): void {
     const { uid } = pipe.metadata;
+    const beganAtMs = this.#resizes.get(uid)?.beganAtMs ?? this.#options.clock.monotonic();
     this.#options.onFallback(pipe, fallback);
-    this.end(uid);
+    this.#end(uid, { isFallback: true });
     // The Deployment may have been deleted meanwhile.
     if (this.#options.pipes.get(keyOf(pipe))?.metadata.uid === uid)
-      this.#fallbacks.set(uid, { size, fallback });
+      this.#fallbacks.set(uid, { size, beganAtMs, fallback });
   }
 
   end(uid: string): void {
-    this.#resizes.get(uid)?.watches.abort();
+    this.#end(uid, { isFallback: false });
+  }
+
+  #end(uid: string, { isFallback }: { readonly isFallback: boolean }): void {
+    const resize = this.#resizes.get(uid);
+    if (!resize) return;
     this.#resizes.delete(uid);
+    resize.watches.abort();
+    resize.deferred.end();
+    const pods = new Map([...resize.pods.values()].map((pod) => [pod.metadata.uid, pod]));
+    for (const pod of resize.resizedAtMs.keys()) {
+      this.#options.onPod(podOutcome(pods.get(pod), { ...resize, isFallback }));
+    }
   }
 
   /** Ends those of a service that are not in progress any more. @param active UIDs of the Deployments */

@@ -1,3 +1,4 @@
+import type { FallbackReason } from "../../crd/fallback-reasons.ts";
 import type { PodView } from "./pod-view.ts";
 import type { ReplicaSetView } from "./replica-set-view.ts";
 
@@ -26,24 +27,3 @@ export interface Fallback {
   readonly reason: FallbackReason;
   readonly message: string;
 }
-
-/** Reasons why a pipe is not resized in place. They are also label values of a metric. */
-export const FALLBACK_REASONS = [
-  "ContainerNotNamed",
-  "ContainerNotRunning",
-  "ContainerRestarts",
-  "Deferred",
-  "Forbidden",
-  "Infeasible",
-  "ListTimeout",
-  "NotSupported",
-  "NotSettled",
-  "PodsNotLabeled",
-  "Refused",
-  "ResizeError",
-  "ResizeTimeout",
-  "Reverted",
-  "TemplateChanged",
-] as const;
-
-export type FallbackReason = (typeof FALLBACK_REASONS)[number];

@@ -18,6 +18,8 @@ export interface LastRollout {
   readonly lastGoodSize?: Allotment | undefined;
   /** Start of the rollout or of the rollback, in milliseconds since 1970. */
   readonly startedAtMs: number;
+  /** Start of the resize of the running pods; absent if the pods were replaced. */
+  readonly inPlaceStartedAtMs?: number | undefined;
   /** Number of consecutive attempts with `size`; 0 if the pipe had it before the controller wrote anything. */
   readonly attempts: number;
   /** The service that the pipe belonged to. */
@@ -45,6 +47,7 @@ const schema = z.object({
   failure: z.object({ reason: z.string().transform(failureReason), message: z.string() }).optional(),
   lastGoodSize: z.string().optional(),
   startedAt: z.iso.datetime(),
+  inPlaceStartedAt: z.iso.datetime().optional(),
   attempts: z.int(),
   serviceId: z.string(),
   scalingUid: z.string(),
@@ -58,7 +61,8 @@ const schema = z.object({
 
 /** @param deploymentUid binds the annotation to its Deployment, so that a copy on another Deployment is ignored */
 export function formatLastRollout(rollout: LastRollout, deploymentUid: string): string {
-  const { size, isRollback, lastGoodSize, startedAtMs, ...rest } = rollout;
+  const { size, isRollback, lastGoodSize, startedAtMs, inPlaceStartedAtMs, ...rest } = rollout;
+  const isInPlace = inPlaceStartedAtMs !== undefined;
   return JSON.stringify({
     version: 1,
     deploymentUid,
@@ -66,6 +70,7 @@ export function formatLastRollout(rollout: LastRollout, deploymentUid: string): 
     ...(isRollback ? { isRollback } : {}),
     ...(lastGoodSize ? { lastGoodSize: formatAllotment(lastGoodSize) } : {}),
     startedAt: new Date(startedAtMs).toISOString(),
+    ...(isInPlace ? { inPlaceStartedAt: new Date(inPlaceStartedAtMs).toISOString() } : {}),
     ...rest,
   } satisfies z.input<typeof schema>);
 }
@@ -82,12 +87,21 @@ export function parseLastRollout(
   if (annotation === undefined) return undefined;
   try {
     const parsed = schema.parse(JSON.parse(annotation));
-    const { version, deploymentUid: uid, size: text, startedAt, lastGoodSize, ...rest } = parsed;
+    const {
+      version,
+      deploymentUid: uid,
+      size: text,
+      startedAt,
+      inPlaceStartedAt,
+      lastGoodSize,
+      ...rest
+    } = parsed;
     const size = parseSize(text);
     if (!size || (deploymentUid !== undefined && uid !== deploymentUid)) return undefined;
     return {
       size,
       startedAtMs: Date.parse(startedAt),
+      ...(inPlaceStartedAt === undefined ? {} : { inPlaceStartedAtMs: Date.parse(inPlaceStartedAt) }),
       lastGoodSize: parseAllotment(lastGoodSize),
       ...rest,
     };

@@ -1,10 +1,12 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { FALLBACK_REASONS, type FallbackReason } from "../../crd/fallback-reasons.ts";
 import type { PipeScalingStatus } from "../../crd/pipe-scaling.ts";
 import { FAILURE_REASONS, failureReason } from "../../crd/reasons.ts";
 import type { PipeState } from "../../domain/rollout-plan.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Event } from "../../runtime/event-recorder.ts";
-import { FALLBACK_REASONS, type FallbackReason } from "../in-place/view.ts";
+import { POD_OUTCOMES, type PodOutcome } from "../in-place/pod-outcome.ts";
+import { newInPlace } from "./resize-methods.ts";
 
 /**
  * Pods that start immediately take seconds, real pipes take minutes, and a pipe that needs intervention takes hours.
@@ -20,6 +22,9 @@ const PIPE_STATES: readonly PipeState[] = [
   "paused",
   "unsizable",
 ];
+/** A pipe falls back to a rollout after a minute. */
+const DEFERRED_SECONDS = [0.1, 1, 5, 10, 20, 30, 40, 50, 60, 90];
+
 const CONDITIONS = ["Ready", "Reconciling", "Stalled", "Suspended"] as const;
 
 /** Number of services with their own series, those with the most units. The others share the series `other`. */
@@ -40,6 +45,9 @@ export class ControllerMetrics {
   readonly #propagation: Histogram;
   readonly #failures: Counter<"reason">;
   readonly #fallbacks: Counter<"reason">;
+  readonly #pods: Counter<"outcome">;
+  readonly #commits: Counter;
+  readonly #deferred: Histogram;
 
   constructor(registry: Registry, clock: Clock) {
     const registers = [registry];
@@ -65,6 +73,24 @@ export class ControllerMetrics {
       registers,
     });
     for (const reason of FALLBACK_REASONS) this.#fallbacks.inc({ reason }, 0);
+    this.#pods = new Counter({
+      name: "pipe_scaling_in_place_pods_total",
+      help: "Pods whose resize in place ended, by outcome: resized if they run the size, returned if they got their old size again before a rollout, unfinished if the size was no longer wanted.",
+      labelNames: ["outcome"],
+      registers,
+    });
+    for (const outcome of POD_OUTCOMES) this.#pods.inc({ outcome }, 0);
+    this.#commits = new Counter({
+      name: "pipe_scaling_in_place_commits_total",
+      help: "Pipes whose template followed their resized pods without a rollout.",
+      registers,
+    });
+    this.#deferred = new Histogram({
+      name: "pipe_scaling_in_place_deferred_seconds",
+      help: "Time in seconds for which a resize in place waited for room on the node, until the pod got it or the pipe fell back to a rollout.",
+      buckets: DEFERRED_SECONDS,
+      registers,
+    });
     new Gauge({
       name: "pipe_scaling_pipes",
       help: "Pipes by state relative to the desired size; done means that they run it.",
@@ -136,10 +162,19 @@ export class ControllerMetrics {
     this.#fallbacks.inc({ reason });
   }
 
+  podEnded(outcome: PodOutcome): void {
+    this.#pods.inc({ outcome });
+  }
+
+  wasDeferred(durationMs: number): void {
+    this.#deferred.observe(durationMs / 1000);
+  }
+
   /** Records a write of the status of a PipeScaling, and the Events that it caused. */
   reported(before: PipeScalingStatus, after: PipeScalingStatus, events: readonly Event[]): void {
     for (const { type, reason } of events)
       if (type === "Warning") this.#failures.inc({ reason: failureReason(reason) });
+    this.#commits.inc(newInPlace(before, after).length);
     const { startedAt, completedAt } = after.propagation ?? {};
     if (!startedAt || !completedAt) return;
     // A rescale completes again when a pipe is added or removed; only its first completion counts.

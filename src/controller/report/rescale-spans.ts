@@ -4,10 +4,13 @@ import { formatSize, sameSize } from "../../domain/size.ts";
 import { requestSpanId, type Span, spanIdOf } from "../../telemetry/span.ts";
 import { rolloutId } from "../decide/came-up.ts";
 import { describeFailure, newFailures } from "../decide/failure.ts";
+import { startedAtMs as inPlaceStartedAtMs } from "../decide/in-place.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import { type PipeScalingView, requestedSize } from "../observe/pipe-scaling-view.ts";
+import type { Snapshot } from "../observe/snapshot.ts";
+import { newFallbacks } from "./resize-methods.ts";
 
-interface Step {
+interface Step extends Pick<Snapshot, "inPlace"> {
   readonly scaling: PipeScalingView;
   /** The new status of the PipeScaling. */
   readonly after: PipeScalingStatus;
@@ -28,6 +31,7 @@ export function rescaleSpans(step: Step): Span[] {
     supersededRescale(step),
     ...completedRollouts(step),
     ...failedRollouts(step),
+    ...failedResizesInPlace(step),
     completedRescale(step),
   ];
   const service = { "pipe_scaling.service": step.scaling.metadata.name };
@@ -51,8 +55,40 @@ function completedRollouts({ scaling, after, pipes, nowMs }: Step): Span[] {
       const { requestId, attempts, startedAtMs, generation } = lastRollout;
       const work = `${metadata.uid} ${generation}`;
       const what = { pipe: metadata.name, size: formatSize(lastRollout.size), attempts };
-      return rolloutSpan(requestId, after, work, what, startedAtMs, nowMs);
+      const span = rolloutSpan(requestId, after, work, what, startedAtMs, nowMs);
+      const isInPlace = after.pipes?.resizedBy?.[metadata.name] === "InPlace";
+      return isInPlace ? inPlaceSpans(span, lastRollout.inPlaceStartedAtMs ?? startedAtMs) : [span];
     });
+}
+
+/** @param commit from the update of the template to the end */
+function inPlaceSpans(commit: Span, startMs: number): Span[] {
+  const { requestId, id, startMs: commitMs } = commit;
+  const part = (name: string): Span => ({
+    ...commit,
+    ...{ id: spanIdOf(requestId, `${id} ${name}`), parentId: id, name },
+  });
+  return [
+    { ...part("resize pods"), startMs, endMs: commitMs },
+    part("update template"),
+    { ...commit, name: "resize in place", startMs },
+  ];
+}
+
+/** A resize in place that ended with a fallback to a rollout. */
+function failedResizesInPlace(step: Step): Span[] {
+  const { scaling, after, pipes, nowMs } = step;
+  const requestId = after.propagation?.requestId;
+  if (requestId === undefined) return [];
+  return newFallbacks(scaling.status, after).flatMap((fallback) => {
+    const pipe = pipes.find(({ metadata }) => metadata.name === fallback.pipe);
+    if (!pipe) return [];
+    const startMs = inPlaceStartedAtMs(pipe, step);
+    const work = `${pipe.metadata.uid} ${fallback.reason} ${startMs}`;
+    const what = { pipe: fallback.pipe, size: after.desired?.summary ?? "", attempts: 1 };
+    const span = rolloutSpan(requestId, after, work, what, startMs, nowMs);
+    return { ...span, name: "resize in place", failure: `${fallback.reason}: ${fallback.message}` };
+  });
 }
 
 function failedRollouts({ scaling, after, pipes, nowMs }: Step): Span[] {

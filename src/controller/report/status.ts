@@ -4,6 +4,7 @@ import {
   MAX_FAILURES,
   MAX_PENDING,
   type PendingPipe,
+  type PipeFallback,
   type PipeScalingStatus,
 } from "../../crd/pipe-scaling.ts";
 import { computeUnits } from "../../domain/compute-units.ts";
@@ -17,17 +18,19 @@ import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import { type ConditionSummary, formatTime, summarizeConditions, waitingFor } from "./conditions.ts";
 import { historyOf } from "./history.ts";
+import { resizeMethods } from "./resize-methods.ts";
 
 /**
  * Computes the status of the service's PipeScaling: the desired and the current state, failures, and times. Equal
  * inputs give an equal status, so that nothing is written in steady state.
  */
 export function statusOf(
-  { nowMs, pipes, tier }: Snapshot,
+  snapshot: Snapshot,
   scaling: PipeScalingView,
   sizing: Sizing | undefined,
   policy: RolloutPolicy,
 ): PipeScalingStatus {
+  const { nowMs, pipes, tier } = snapshot;
   const previous = scaling.status;
   const summary = summarizeConditions(scaling, tier, sizing);
   const observed = {
@@ -41,6 +44,7 @@ export function statusOf(
   const updated = assessments.filter((each) => each.state === "done").length;
   const effective = effectiveSize(assessments, desired.size);
   const desiredFields = { ...sizeFields(desired.size), source: desired.source };
+  const methods = resizeMethods(snapshot, sizing, previous);
   const propagation = propagationOf(previous, sizing, updated === pipes.length, nowMs);
   return {
     ...previous,
@@ -51,7 +55,8 @@ export function statusOf(
       total: pipes.length,
       updated,
       summary: `${updated}/${pipes.length}`,
-      pending: pendingPipes(sizing),
+      pending: pendingPipes(sizing, methods.fallbacks),
+      ...methods,
       cameUp: cameUp(assessments, scaling),
     },
     replicas,
@@ -115,14 +120,17 @@ const STATE_NAMES = {
 /** Sorts the pipes that need intervention first. */
 const STATE_ORDER = ["failed", "unsizable", "retrying", "rolling", "paused", "waiting"];
 
-function pendingPipes(sizing: Sizing): PendingPipe[] | undefined {
+function pendingPipes(sizing: Sizing, fallbacks: readonly PipeFallback[] = []): PendingPipe[] | undefined {
+  const reasons = new Map(fallbacks.map(({ pipe, message }) => [pipe, message]));
   const pending = sizing.assessments
     .toSorted((a, b) => STATE_ORDER.indexOf(a.state) - STATE_ORDER.indexOf(b.state))
     .flatMap(({ pipe, state, failure, obstacle, inPlace }): PendingPipe[] => {
       if (state === "done") return [];
       const waits = state === "waiting" ? `waiting${waitingFor(sizing)}` : undefined;
       const resizes = inPlace ? "its pods are being resized in place" : undefined;
-      const message = failure?.message ?? obstacle ?? waits ?? resizes;
+      const fallback = reasons.get(pipe.metadata.name);
+      const replaces = fallback && `its pods cannot be resized in place and are replaced: ${fallback}`;
+      const message = failure?.message ?? obstacle ?? waits ?? resizes ?? replaces;
       return [{ name: pipe.metadata.name, state: STATE_NAMES[state], ...(message ? { message } : {}) }];
     });
   return pending.length === 0 ? undefined : pending.slice(0, MAX_PENDING);

@@ -1,7 +1,7 @@
 import { PbfReader } from "pbf";
 import { integer, Message, message, messages, type ReadValue, string } from "./message.ts";
 
-/** Kubernetes' own encoding, which the API server has for built-in kinds; it answers in JSON where it has not. */
+/** The protobuf encoding of Kubernetes for built-in kinds. For other kinds, the API server responds with JSON. */
 export const PROTOBUF = "application/vnd.kubernetes.protobuf";
 
 /** Each object begins with these bytes: `k8s` and 0. A `runtime.Unknown` with the object follows. */

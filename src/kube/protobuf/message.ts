@@ -16,7 +16,7 @@ interface Field<T> {
 /** The fields of a message that are read, one for each property. Readers skip all others. */
 export type Fields<T> = { readonly [Key in keyof T]-?: Field<NonNullable<T[Key]>> };
 
-/** A message as the object that the same message is in JSON, with only the fields that are declared. */
+/** Reads a message as the object that its JSON encoding would give, with only the declared fields. */
 export class Message<T> {
   /** By field number. */
   readonly #fields: (readonly [key: string, read: ReadValue<unknown>] | undefined)[] = [];
@@ -54,7 +54,7 @@ export function string(number: number): Field<string> {
   return { number, read: (reader) => reader.readString() || undefined };
 }
 
-/** A `string` of Go that has the same few values in thousands of objects, which share it. */
+/** A `string` of Go with few different values in thousands of objects, which share one copy of each. */
 export function sharedString(number: number): Field<string> {
   const shared = memoized((text: string) => text);
   return { number, read: (reader) => shared(reader.readString()) || undefined };
@@ -171,12 +171,12 @@ const either = new Message<{ readonly type?: number; readonly integer?: number; 
   text: string(3),
 });
 
-/** Maximum number of texts of JSON that are kept with their values. */
+/** Maximum number of cached JSON texts with their values. */
 const MAX_TEXTS = 100;
 
 /**
  * A message with one field, which has JSON text in bytes: `FieldsV1`. Thousands of objects have the same few texts, so
- * the parsed values are shared between objects, and must not be changed. Texts are compared as bytes: as strings, they
+ * the parsed values are shared between objects and must not be changed. Texts are compared as bytes, because strings
  * would be most of the garbage of a list.
  */
 export function json<T>(number: number): Field<T> {
@@ -189,7 +189,7 @@ export function json<T>(number: number): Field<T> {
       if (bytes === undefined) return undefined;
       const last = known.get(bytes.length);
       if (last?.bytes.equals(bytes)) return last.value;
-      // A copy, which does not keep the rest of the response in memory.
+      // A copy, so that the rest of the response can be freed.
       const text = Buffer.from(bytes);
       const value: T = JSON.parse(text.toString());
       if (known.size >= MAX_TEXTS) known.clear();

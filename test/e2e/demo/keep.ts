@@ -15,7 +15,7 @@ export interface Kept {
 export function tellWhatToTry(narration: Narration, kept: Kept): void {
   const { cluster, baseUrl, organizationId, serviceId, key } = kept;
   narration.plain(`
-The cluster and both processes are still there. To try it yourself:
+The cluster and both processes are still running. To try it yourself:
 
   export KUBECONFIG='${cluster.kubeconfig}'
   export PATH='${cluster.binaries.dir}':"$PATH"
@@ -30,7 +30,7 @@ The cluster and both processes are still there. To try it yourself:
   kubectl patch configmap organization-${organizationId} -n ${RECORDS_NAMESPACE} \\
     --type merge -p '{"data": {"tier": "basic"}}'
 
-Logs: ${cluster.dir}/logs/api.log and controller.log. When you are done, this removes all of it:
+Logs: ${cluster.dir}/logs/api.log and controller.log. To remove everything:
 
   npm run cluster -- down --name ${cluster.name}`);
 }

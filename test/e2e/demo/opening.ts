@@ -21,11 +21,11 @@ export function installStep({ cluster, narration, signal }: Stage): Promise<void
       mayDo(api, { namespace: ACME_PIPES, verb: "patch", group: "apps", resource: "deployments" }, signal),
       mayDo(controller, { namespace: RECORDS_NAMESPACE, verb: "list", resource: "secrets" }, signal),
     ]);
-    check(!apiPatches, "the API's account may patch Deployments, and should not");
-    check(!controllerReads, "the controller's account may read Secrets, and should not");
+    check(!apiPatches, "the service account of the API may patch Deployments, and should not");
+    check(!controllerReads, "the service account of the controller may read Secrets, and should not");
     return {
-      told: "The PipeScaling resource and an account for each process are installed",
-      details: ["the API's may not touch a Deployment, the controller's may not read a Secret"],
+      told: "The CRD of PipeScaling and a service account for each process are installed",
+      details: ["the API cannot change Deployments, and the controller cannot read Secrets"],
       result: undefined,
     };
   });
@@ -35,13 +35,13 @@ export function seedStep({ cluster, narration, signal }: Stage): Promise<Seeded>
   return narration.step("Seeding two organizations", async () => {
     const seeded = await seed(cluster, TIERS_FILE, signal);
     return {
-      told: "Organization Acme Corp (tier basic) has a service, a member and an API key; Globex is somebody else",
+      told: "Organization Acme Corp (tier basic) has a service, a member and an API key; Globex is another tenant",
       result: seeded,
     };
   });
 }
 
-/** Creates three database pipes of Acme, a pipe of another kind, and a pipe of Globex. */
+/** Creates three database pipes of Acme, a pipe of another type, and a pipe of Globex. */
 export function pipesStep({ cluster, observer, narration, signal }: Stage, seeded: Seeded): Promise<void> {
   const { acme, globex } = seeded;
   return narration.step("Starting the pipes", async () => {
@@ -70,7 +70,7 @@ export function pipesStep({ cluster, observer, narration, signal }: Stage, seede
       { what: "all pipes of Acme to run", timeoutMs: 60_000, signal },
     );
     return {
-      told: `${DATABASE_PIPES.length} database pipes of Acme run (${DATABASE_PIPES.join(", ")}), and ${OTHER_PIPE}, of another kind`,
+      told: `${DATABASE_PIPES.length} database pipes of Acme run (${DATABASE_PIPES.join(", ")}), and ${OTHER_PIPE}, a pipe of another type`,
       result: undefined,
     };
   });
@@ -105,7 +105,7 @@ export function processesStep(
       api.ready(signal),
       controller.ready(signal),
     ]);
-    check(url !== undefined, "the API did not say where it listens");
+    check(url !== undefined, "the API did not log its address");
     return {
       told: `The API listens on ${url}, the controller watches the pipes`,
       result: { api, controller, baseUrl: url },
@@ -126,11 +126,11 @@ export function adoptedStep(stage: Stage, { acme }: Seeded): Promise<void> {
       { what: "the PipeScaling of the service to be created and ready", signal },
     );
     const pods = await observer.podIds(ACME_PIPES, DATABASE_PIPES[0]);
-    check(pods.join() === before.join(), "a pipe that had the right size already was restarted");
+    check(pods.join() === before.join(), "a pipe that already had the right size was restarted");
     const { desired, pipes } = scaling.status ?? {};
     check(pipes?.summary === "3/3", `the resource counts ${pipes?.summary} pipes instead of 3/3`);
     return {
-      told: `The controller has made the PipeScaling of the service: ${desired?.summary}, the default of the tier; no restart`,
+      told: `The controller created the PipeScaling of the service: ${desired?.summary}, the default of the tier; no pipe restarted`,
       result: undefined,
     };
   });

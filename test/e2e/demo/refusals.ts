@@ -46,7 +46,7 @@ export async function refusalsStep(stage: Stage, caller: ApiCaller, seeded: Seed
       body: { replicaCpuMillicores: 8000 },
     },
     {
-      told: "Another tenant's service, as if it were one's own",
+      told: "Another tenant's service under the caller's own organization",
       status: 404,
       by: caller,
       path: scalingPath({ organizationId: acme.organizationId, serviceId: globex.serviceId }),
@@ -55,7 +55,7 @@ export async function refusalsStep(stage: Stage, caller: ApiCaller, seeded: Seed
   ];
   for (const attempt of attempts) await expectRefusal(narration, attempt);
   const after = await look();
-  check(isDeepStrictEqual(after, before), "a request that was refused has changed a resource");
+  check(isDeepStrictEqual(after, before), "a rejected request changed a resource");
 }
 
 export function expectRefusal(narration: Stage["narration"], attempt: Attempt): Promise<void> {
@@ -63,8 +63,8 @@ export function expectRefusal(narration: Stage["narration"], attempt: Attempt): 
     const reply = await attempt.by.patch(attempt.path, attempt.body);
     check(
       reply.status === attempt.status && refusal.safeParse(reply.body).success,
-      `${attempt.told} was answered ${reply.status} instead of ${attempt.status}: ${reply.text}`,
+      `${attempt.told} got ${reply.status} and not ${attempt.status}: ${reply.text}`,
     );
-    return { told: `${attempt.told} is refused: ${reply.status}`, details: [reply.text], result: undefined };
+    return { told: `${attempt.told} is rejected: ${reply.status}`, details: [reply.text], result: undefined };
   });
 }

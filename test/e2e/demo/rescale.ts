@@ -42,9 +42,9 @@ export function organizationsStep({ narration }: Stage, caller: ApiCaller, { acm
   return narration.step("GET /v1/organizations", async () => {
     const reply = await caller.get("/v1/organizations");
     const seen = organizations.parse(reply.body).result[0];
-    check(seen?.id === acme.organizationId, "the key was shown an organization that is not its own");
+    check(seen?.id === acme.organizationId, "the API returned an organization that is not that of the key");
     return {
-      told: "GET /v1/organizations shows the one that the key belongs to: 200",
+      told: "GET /v1/organizations returns the organization of the key: 200",
       details: [reply.text],
       result: undefined,
     };
@@ -59,7 +59,7 @@ export function expectEffective(caller: ApiCaller, seeded: Seeded, cores: number
       const { result } = scaled.parse(reply.body);
       check(
         result.replicaCpuMillicores === cores * 1000 && result.replicaMemoryGb === cores * 4,
-        `GET pipesCdcScaling answered ${reply.text} while every pipe has ${cores} cores`,
+        `GET pipesCdcScaling returned ${reply.text} although every pipe has ${cores} cores`,
       );
       return reply;
     },
@@ -79,7 +79,7 @@ export async function rescaleStep(stage: Stage, caller: ApiCaller, seeded: Seede
 
   await narration.step("PATCH pipesCdcScaling", async () => {
     const reply = await caller.patch(scalingPath(seeded.acme), REQUESTED);
-    check(reply.status === 200, `PATCH pipesCdcScaling answered ${reply.status}: ${reply.text}`);
+    check(reply.status === 200, `PATCH pipesCdcScaling returned ${reply.status}: ${reply.text}`);
     const { result } = scaled.parse(reply.body);
     check(
       result.replicaCpuMillicores === FOUR_CORES.cpuMillicores,
@@ -106,29 +106,27 @@ export async function rescaleStep(stage: Stage, caller: ApiCaller, seeded: Seede
     lateSeconds < MOST_LATE_SECONDS,
     `kubectl wait returned only ${lateSeconds.toFixed(1)} s after the last pipe was done`,
   );
-  narration.seen(
-    `kubectl wait --for=condition=Ready psc/${serviceId} has returned, with the last pipe and not before`,
-  );
+  narration.seen(`kubectl wait --for=condition=Ready psc/${serviceId} returned together with the last pipe`);
 
   const after = await observer.databasePipes();
   await narration.step("Comparing the Deployments", async () => {
     const wrong = after.flatMap((pipe, index) => {
       const was = before[index];
-      return was ? trespasses(was, pipe) : [`${pipe.metadata.name} was not there before`];
+      return was ? trespasses(was, pipe) : [`${pipe.metadata.name} is new`];
     });
-    check(wrong.length === 0, `fields that are not ours were changed:\n${wrong.join("\n")}`);
+    check(wrong.length === 0, `the controller changed more than the size:\n${wrong.join("\n")}`);
     const other = await observer.deployment(OTHER_PIPE);
     check(
       other.metadata.resourceVersion === otherBefore.metadata.resourceVersion &&
         (await observer.podIds(ACME_PIPES, OTHER_PIPE)).join() === otherPods.join(),
-      `${OTHER_PIPE} is of another kind and was touched all the same`,
+      `${OTHER_PIPE} has another type, but was changed`,
     );
     await expectEffective(caller, seeded, 4);
     return {
       told: `All database pipes have 4 cpu and 16 Gi, ${followed.seconds.toFixed(1)} s after the request`,
       details: [
         sizesTable(before, [...after, other], otherBefore),
-        `managedFields: of each Deployment the size and nothing else; ${OTHER_PIPE} is untouched`,
+        `managedFields: the controller owns only the size and its annotation; ${OTHER_PIPE} is unchanged`,
         await kubectl(cluster, ["get", "psc", "-A"], { signal }),
       ],
       result: undefined,
@@ -144,11 +142,11 @@ function sizesTable(
 ): string {
   const was = new Map([...before, other].map((pipe) => [pipe.metadata.name, sizeText(pipe)]));
   return formatTable([
-    ["DEPLOYMENT", "CPU, MEMORY, LIMIT", "NOW"],
+    ["DEPLOYMENT", "CPU, MEMORY, LIMIT", "AFTER"],
     ...after.map((pipe) => {
       const { name } = pipe.metadata;
       const now = sizeText(pipe);
-      return [name, was.get(name) ?? "-", now === was.get(name) ? "the same" : now];
+      return [name, was.get(name) ?? "-", now === was.get(name) ? "unchanged" : now];
     }),
   ]);
 }

@@ -38,7 +38,7 @@ export async function runDemo({ narration, keep, signal }: DemoOptions): Promise
       tellWhatToTry(narration, { cluster, baseUrl: running.baseUrl, ...seeded.acme });
     } else {
       await endStep(narration, cluster, processes);
-      narration.plain("\nEvery step was seen to happen. To try it yourself: npm run demo -- --keep");
+      narration.plain("\nAll steps succeeded. To try it yourself: npm run demo -- --keep");
     }
   } finally {
     // Also ends our processes (processes.ts).
@@ -54,7 +54,7 @@ function clusterStep(narration: Narration, keep: boolean, signal: AbortSignal): 
       signal,
       ...POD_START,
     });
-    return { told: `A Kubernetes cluster of its own runs on ${cluster.server}`, result: cluster };
+    return { told: `A local Kubernetes cluster runs on ${cluster.server}`, result: cluster };
   });
 }
 
@@ -79,11 +79,11 @@ function endStep(narration: Narration, cluster: Cluster, processes: readonly Own
   return narration.step("Stopping", async () => {
     const codes = await Promise.all(processes.map((process) => process.stop()));
     for (const [index, code] of codes.entries()) {
-      check(code === 0, `${processes[index]?.name} ended with exit code ${code} when it was told to stop`);
+      check(code === 0, `${processes[index]?.name} ended with exit code ${code} on shutdown`);
     }
     await cluster.stop();
     const left = programsRunFrom(cluster.dir).map(({ program }) => program);
     check(left.length === 0, `these processes were left behind: ${left.join(", ")}`);
-    return { told: "Both processes have ended, and the cluster is gone", result: undefined };
+    return { told: "Both processes have ended, and the cluster is removed", result: undefined };
   });
 }

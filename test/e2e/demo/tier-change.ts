@@ -30,7 +30,7 @@ export async function tierStep(stage: Stage, caller: ApiCaller, seeded: Seeded):
       { signal },
     );
     return {
-      told: "The platform team moves Acme Corp from tier basic to trial, whose limit is 2 cpu (kubectl patch)",
+      told: "The platform team moves Acme Corp from tier basic to trial, with a maximum of 2 cpu (kubectl patch)",
       result: undefined,
     };
   });
@@ -42,10 +42,10 @@ export async function tierStep(stage: Stage, caller: ApiCaller, seeded: Seeded):
     scaling.spec?.replicaCpuMillicores === 4000,
     "the requested size changed in the spec; only the pipes should follow the tier",
   );
-  await narration.step("Looking at the outcome", async () => {
+  await narration.step("Checking the result", async () => {
     const reply = await expectEffective(caller, seeded, 2);
     return {
-      told: `All pipes have 2 cpu and 8 Gi after ${seconds.toFixed(1)} s, and the resource says why`,
+      told: `All pipes have 2 cpu and 8 Gi after ${seconds.toFixed(1)} s, and the resource has the reason`,
       details: [
         await kubectl(cluster, ["get", "psc", "-A"], { signal }),
         `GET …/pipesCdcScaling ${reply.text}`,

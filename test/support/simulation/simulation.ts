@@ -1,3 +1,4 @@
+import { CommitPace } from "../../../src/controller/apply/commit-pace.ts";
 import { RolloutBudget } from "../../../src/controller/apply/rollout-budget.ts";
 import { Validations } from "../../../src/controller/apply/validations.ts";
 import { WriteHistory } from "../../../src/controller/apply/write-history.ts";
@@ -176,6 +177,7 @@ export class Simulation {
       resizes: noResizes(caches.pipes, clock),
       nodes: new Nodes({ client, clock, log }),
       budget,
+      commits: new CommitPace({ clock, wake: enqueue }),
       enqueue,
       deletedScalings: new DeletedScalings(caches.scalings, clock),
       events: { record: (event) => events.push(event) },

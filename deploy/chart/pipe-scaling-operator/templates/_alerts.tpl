@@ -99,6 +99,20 @@ labels of the release.
       A rescale has been in progress for {{ "{{ $value | humanizeDuration }}" }}.
     description: It has neither completed nor failed.
     {{- include "pipe-scaling.runbook" (list . "PipeScalingPropagationSlow") }}
+- alert: PipeScalingInPlaceFallbacks
+  expr: |-
+    sum(increase(pipe_scaling_in_place_fallbacks_total{ {{- $of }}}[1h])) > 5
+      and sum(increase(pipe_scaling_in_place_fallbacks_total{ {{- $of }}}[1h]))
+        > sum(increase(pipe_scaling_in_place_commits_total{ {{- $of }}}[1h]))
+  for: 5m
+  labels:
+    severity: warning
+    {{- $labels | nindent 4 }}
+  annotations:
+    summary: >-
+      {{ `{{ $value | printf "%.0f" }}` }} pipes could not be resized in place within an hour.
+    description: More than half of the pipes that should have been resized in place restarted instead. They get their size by a rollout.
+    {{- include "pipe-scaling.runbook" (list . "PipeScalingInPlaceFallbacks") }}
 - alert: PipeScalingReconcileErrors
   expr: |-
     sum(rate(controller_runtime_reconcile_errors_total{ {{- $of }}, controller="pipescaling"}[10m]))

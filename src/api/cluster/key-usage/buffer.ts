@@ -2,7 +2,7 @@ import type { ApiKey } from "../../../records/api-key.ts";
 
 const MINUTE_MS = 60_000;
 
-/** Resource ids of keys to the minute of their last use, counted from 1970. */
+/** Resource IDs of keys to the minute of their last use, counted from 1970. */
 export type UsedMinutes = ReadonlyMap<string, number>;
 
 export function startOf(minute: number): Date {

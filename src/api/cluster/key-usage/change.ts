@@ -8,7 +8,7 @@ import { startOf, type UsedMinutes } from "./buffer.ts";
 const MOST_ENTRIES = 500;
 
 export interface KeyUsageChange {
-  /** By the resource ids of the keys. */
+  /** By the resource IDs of the keys. */
   readonly used: ReadonlyMap<string, Date>;
   /** Entries to be removed. */
   readonly removed: readonly string[];
@@ -20,7 +20,7 @@ export interface KeyUsageChange {
  * Only a later minute replaces an entry, so an entry from the future, written by a wrong clock, stays until that time
  * or until a person removes it. A malformed entry is replaced.
  *
- * @param keys resource ids of the organization's keys in the cache, which may be a moment behind: entries without a key
+ * @param keys resource IDs of the organization's keys in the cache, which may be a moment behind: entries without a key
  *   are removed in the order of their last use
  */
 export function keyUsageChange(

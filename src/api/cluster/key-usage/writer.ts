@@ -66,7 +66,7 @@ export class KeyUsageWriter {
   async run(signal: AbortSignal): Promise<void> {
     const { clock, client, namespace, random = Math.random } = this.#options;
     const overdue = new AbortController();
-    const end = () => overdue.abort(new Error("the process has to end"));
+    const end = () => overdue.abort(new Error("shutdown timed out"));
     const startLastRound = () => clock.after(LAST_ROUND_MS, end);
     if (signal.aborted) startLastRound();
     else signal.addEventListener("abort", startLastRound, { once: true });
@@ -106,7 +106,7 @@ export class KeyUsageWriter {
     cache.keyUsageBuffer.restore(organization, new Map([...uses].filter(([id]) => keys.has(id))));
   }
 
-  /** @returns whether the uses are recorded; not while their organization has no record of its own */
+  /** @returns whether the uses are recorded, which requires that the organization has a record */
   async #write(
     organizationId: string,
     uses: UsedMinutes,

@@ -15,7 +15,7 @@ const MAX_SOURCES = 16_384;
 interface Policy extends Quota {
   /** An RFC 9651 string. */
   readonly name: string;
-  /** Header fields that are the same in every response about it, names and values in turn. */
+  /** The header fields that are the same in every response, names and values in turn. */
   readonly fields: readonly string[];
   readonly refusal: string;
 }
@@ -46,7 +46,7 @@ export class RateLimits {
       : [];
   }
 
-  /** @param secretName stays the same when the Secret changes, and belongs to one key */
+  /** @param secretName identifies the key, even after its Secret changes */
   ofKey(secretName: string, now: number): Bucket<Policy> | undefined {
     return this.#keys?.of(secretName, now);
   }

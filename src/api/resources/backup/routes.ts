@@ -39,7 +39,7 @@ export const updateBackupConfiguration = {
   body: backupConfigurationPatch,
   result: backupConfiguration,
   refusals: {
-    400: `An id in the path is not a UUID, or the body is invalid. In particular, ${START_TIME_RULE}.`,
+    400: `An ID in the path is not a UUID, or the body is invalid. In particular, ${START_TIME_RULE}.`,
     404: NOT_FOUND,
   },
 } as const satisfies Operation;

@@ -43,7 +43,7 @@ export function keysRouter({ cache, pathAliases }: KeysDeps): Router {
   return router;
 }
 
-/** The id breaks ties, so that the order is always the same. */
+/** The ID breaks ties, so that the order is always the same. */
 function byCreation(a: ApiKey, b: ApiKey): number {
   return a.createdAt.getTime() - b.createdAt.getTime() || Number(a.id > b.id) - Number(a.id < b.id);
 }

@@ -5,7 +5,7 @@ import { CREATED_EXAMPLE, ID_EXAMPLE, id, instant } from "../schema-parts.ts";
 export const apiKey = z
   .strictObject({
     id: id.meta({
-      description: "The resource id of the key, which is not the key id in HTTP Basic.",
+      description: "The resource ID of the key, which is not the key ID in HTTP Basic.",
     }),
     name: z.string(),
     state: z.enum(["enabled", "disabled"]),
@@ -19,7 +19,7 @@ export const apiKey = z
     usedAt: instant
       .optional()
       .meta({ description: "Last use, to the minute. Absent if the key was never used." }),
-    keySuffix: z.string().meta({ description: "The last characters of the key id." }),
+    keySuffix: z.string().meta({ description: "The last characters of the key ID." }),
     ipAccessList: z.array(z.strictObject({ description: z.string(), source: z.string() })).meta({
       description:
         "Addresses and CIDRs that the key may be used from. If empty, it may be used from anywhere.",

@@ -1,6 +1,7 @@
 import * as z from "zod";
-import { MAX_FAILURES } from "../../../crd/pipe-scaling.ts";
+import { MAX_FAILURES, MAX_FALLBACKS } from "../../../crd/pipe-scaling.ts";
 import type { Size } from "../../../domain/size.ts";
+import { API_FALLBACK_REASONS, fallbackSentence } from "../../cluster/fallback-reasons.ts";
 import type { Progress } from "../../cluster/progress.ts";
 import { REASONS, sentenceOf } from "../../cluster/reasons.ts";
 import { instant } from "../schema-parts.ts";
@@ -19,6 +20,12 @@ const failure = z.strictObject({
   message,
   attempts: z.int().min(0).meta({ description: "Number of attempts." }),
   at: instant.optional(),
+});
+
+const fallback = z.strictObject({
+  pipe: z.string().meta({ description: "The name of the pipe." }),
+  reason: z.enum(API_FALLBACK_REASONS).meta({ description: "The reason as one word, for programs." }),
+  message,
 });
 
 export const pipeScalingProgress = z
@@ -43,6 +50,10 @@ export const pipeScalingProgress = z
       .strictObject({
         total: pipes.meta({ description: "Database pipes of the service." }),
         updated: pipes.meta({ description: "Pipes that run the desired size." }),
+        inPlace: pipes.optional().meta({
+          description:
+            "Updated pipes that were resized in place, without a restart. Absent if there are none.",
+        }),
       })
       .optional()
       .meta({ description: "Absent for a moment after the first pipe of a service appears." }),
@@ -50,9 +61,16 @@ export const pipeScalingProgress = z
       .array(failure)
       .max(MAX_FAILURES)
       .meta({ description: `Pipes that failed to reach the desired size, at most ${MAX_FAILURES}.` }),
+    fallbacks: z
+      .array(fallback)
+      .max(MAX_FALLBACKS)
+      .optional()
+      .meta({
+        description: `Pipes that restart because they could not be resized in place, at most ${MAX_FALLBACKS}. Absent if there are none.`,
+      }),
     requestId: z.string().optional().meta({
       description:
-        "The id of the request for the desired size. If it is not yours, a later request superseded yours. Absent if the size did not come from a request.",
+        "The ID of the request for the desired size. If it is not yours, a later request superseded yours. Absent if the size did not come from a request.",
     }),
     startedAt: instant.optional().meta({ description: "Time at which the first pipe was resized." }),
     completedAt: instant.optional().meta({ description: "Time at which every pipe had the size." }),
@@ -81,7 +99,8 @@ export function toPipeScalingProgress(
   progress: Progress,
   effective: Size | undefined,
 ): PipeScalingProgressObject {
-  const { state, reason, desired, pipes, failures, requestId, startedAtMs, completedAtMs } = progress;
+  const { state, reason, desired, pipes, failures, fallbacks, requestId } = progress;
+  const { startedAtMs, completedAtMs } = progress;
   return {
     state,
     reason,
@@ -90,6 +109,7 @@ export function toPipeScalingProgress(
     ...(effective ? { effective: toPipeScaling(effective) } : {}),
     ...(pipes ? { pipes } : {}),
     failures: failures.map(toFailure),
+    ...(fallbacks.length > 0 ? { fallbacks: fallbacks.map(toFallback) } : {}),
     ...(requestId === undefined ? {} : { requestId }),
     ...(startedAtMs === undefined ? {} : { startedAt: iso(startedAtMs) }),
     ...(completedAtMs === undefined ? {} : { completedAt: iso(completedAtMs) }),
@@ -105,6 +125,10 @@ function toFailure({ pipe, size, reason, attempts, atMs }: Progress["failures"][
     attempts,
     ...(atMs === undefined ? {} : { at: iso(atMs) }),
   };
+}
+
+function toFallback({ pipe, reason }: Progress["fallbacks"][number]) {
+  return { pipe, reason, message: fallbackSentence(reason) };
 }
 
 function iso(ms: number): string {

@@ -29,7 +29,7 @@ export const getPipeScaling = {
     "The size that every database pipe of the service runs, not the last requested size: during a rescale, the last size that all pipes had.",
   isBeta: true,
   result: pipeScaling,
-  refusals: { 400: `An id in the path is not a UUID, or ${NO_PIPE}.`, 404: NOT_FOUND },
+  refusals: { 400: `An ID in the path is not a UUID, or ${NO_PIPE}.`, 404: NOT_FOUND },
 } as const satisfies Operation;
 
 export const updatePipeScaling = {
@@ -44,7 +44,7 @@ export const updatePipeScaling = {
   body: pipeScalingPatch,
   result: pipeScaling,
   refusals: {
-    400: `An id in the path is not a UUID, the body is invalid, the size is above the limit of the organization's tier, or ${NO_PIPE}.`,
+    400: `An ID in the path is not a UUID, the body is invalid, the size is above the limit of the organization's tier, or ${NO_PIPE}.`,
     404: NOT_FOUND,
     409: "Scaling of the service is suspended.",
   },
@@ -60,7 +60,7 @@ export const getPipeScalingProgress = {
     "The number of pipes that run the last requested size, the pipes that failed to get it with the reasons, and the request for it. Reflects a PATCH immediately. Poll it every few seconds: it is served from memory, but counts toward the rate limit of the key.",
   isBeta: true,
   result: pipeScalingProgress,
-  refusals: { 400: `An id in the path is not a UUID, or ${NO_PIPE}.`, 404: NOT_FOUND },
+  refusals: { 400: `An ID in the path is not a UUID, or ${NO_PIPE}.`, 404: NOT_FOUND },
 } as const satisfies Operation;
 
 const sizeJson = memoizeJson(toPipeScaling);

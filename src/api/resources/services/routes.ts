@@ -17,7 +17,7 @@ export const listServices = {
   id: "listServices",
   tag: "Service",
   summary: "List the services of an organization",
-  description: "Id and name of every service of the organization, sorted by name. There is no paging.",
+  description: "ID and name of every service of the organization, sorted by name. There is no paging.",
   result: z.array(service),
   refusals: { 404: "The organization does not exist, or the key belongs to another one." },
 } as const satisfies Operation;
@@ -39,7 +39,7 @@ export function servicesRouter({ cache, pathAliases }: ServicesDeps): Router {
   return router;
 }
 
-/** By code unit, which is the same on every machine; the id breaks ties. */
+/** By code unit, which is the same on every machine; the ID breaks ties. */
 function byName(a: Service, b: Service): number {
   return compare(a.name, b.name) || compare(a.id, b.id);
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { fallbackSentence } from "../../../../src/api/cluster/fallback-reasons.ts";
 import { type Progress, progressOf } from "../../../../src/api/cluster/progress.ts";
 import { REASONS, reasonOf, sentenceOf } from "../../../../src/api/cluster/reasons.ts";
 import {
@@ -184,7 +185,7 @@ describe("the progress of a PipeScaling", () => {
         pipe: "orders",
         size: askedFor(4),
         reason: "Unschedulable",
-        message: "There is no room for the pipe at this size at present.",
+        message: "There is currently no room for the pipe at this size.",
         attempts: 2,
         at: "2026-01-31T12:00:00.000Z",
       },
@@ -213,5 +214,36 @@ describe("the reasons", () => {
       expect(sentenceOf(reason)).toMatch(/^[A-Z].*\.$/);
     }
     for (const text of ["", "constructor", "__proto__", "scaled"]) expect(reasonOf(text)).toBe("Failed");
+  });
+});
+
+describe("the progress of pipes that were resized in place", () => {
+  const pipes = {
+    ...{ total: 5, updated: 5, summary: "5/5", inPlace: 4 },
+    fallbacks: [
+      { pipe: "pipe-a", reason: "Deferred", message: "node worker-7 of tenant b is full" },
+      { pipe: "pipe-b", reason: "OfALaterVersion", message: "node worker-7 of tenant b is full" },
+    ],
+  };
+  const shown = (status: PipeScalingStatus) =>
+    toPipeScalingProgress(progressOf(scaling({ spec: fieldsOf(sizeOfCores(4)), status })), undefined);
+
+  it("counts them, and names the pipes that restarted, without the words of the cluster", () => {
+    const object = shown({ ...done(4), pipes });
+    expect(pipeScalingProgress.parse(object)).toMatchObject({
+      pipes: { total: 5, updated: 5, inPlace: 4 },
+      fallbacks: [
+        { pipe: "pipe-a", reason: "Deferred", message: fallbackSentence("Deferred") },
+        { pipe: "pipe-b", reason: "Other", message: fallbackSentence("Other") },
+      ],
+    });
+    expect(JSON.stringify(object)).not.toContain("worker-7");
+  });
+
+  it("says nothing of them if there are none, or about an older request", () => {
+    const none = shown(done(4));
+    expect([none.pipes, none.fallbacks]).toEqual([{ total: 5, updated: 5 }, undefined]);
+    const older = shown({ ...done(2), observedGeneration: 1, pipes });
+    expect([older.pipes, older.fallbacks]).toEqual([{ total: 5, updated: 0 }, undefined]);
   });
 });

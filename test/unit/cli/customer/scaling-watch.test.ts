@@ -172,3 +172,13 @@ describe("a watch through the API", () => {
     ]);
   });
 });
+
+test("a watch shows how many pipes were resized in place, and why others restarted", async () => {
+  const fallbacks = [{ pipe: "pipe-a", reason: "Deferred", message: "No room." }];
+  const pipes = { total: 3, updated: 3, inPlace: 2 };
+  const { news } = watchOf({ progress: [told({ pipes, fallbacks }), told()] });
+  expect(await take(news, 2)).toMatchObject([
+    { view: { pipes, fallbacks } },
+    { view: { pipes: { total: 3, updated: 1 }, fallbacks: [] } },
+  ]);
+});

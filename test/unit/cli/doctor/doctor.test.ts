@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { type Crd, checkCrd } from "../../../../src/cli/doctor/crd.ts";
 import { PERMISSIONS, type Permission } from "../../../../src/cli/doctor/permissions.ts";
-import { checkClock, checkServer } from "../../../../src/cli/doctor/server.ts";
+import { checkClock, checkPodResizes, checkServer } from "../../../../src/cli/doctor/server.ts";
 import { type Component, shippedAccount } from "../../../support/fixtures/shipped-account.ts";
 
 const CHART = new URL("../../../../deploy/chart/pipe-scaling-operator/Chart.yaml", import.meta.url);
@@ -48,6 +48,29 @@ test.each<Component>(["api", "controller"])(
     expect(asked([...pipes, ...cluster])).toEqual(shipped(component, "ClusterRole"));
   },
 );
+
+describe("the API server, of resizes in place", () => {
+  async function check(minor: string, ...names: string[]) {
+    const client = {
+      async json({ path }: { readonly path: string }) {
+        const version = { major: "1", minor, gitVersion: `v1.${minor}.0` };
+        const resources = names.map((name) => ({ name }));
+        return JSON.parse(JSON.stringify(path === "/version" ? version : { resources }));
+      },
+    };
+    return await checkPodResizes(client, new AbortController().signal);
+  }
+
+  test("can make them if it serves pods/resize and is new enough", async () => {
+    expect(await check("35", "pods", "pods/resize")).toEqual([]);
+    expect(await check("34", "pods", "pods/resize")).toMatchObject([
+      { severity: "warning", message: expect.stringContaining("that needs 1.35 or later") },
+    ]);
+    expect(await check("36", "pods", "pods/status")).toMatchObject([
+      { severity: "warning", message: expect.stringContaining("does not serve pods/resize") },
+    ]);
+  });
+});
 
 describe("the API server", () => {
   async function check(minor: string) {

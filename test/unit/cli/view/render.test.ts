@@ -47,6 +47,7 @@ const anyView: fc.Arbitrary<RescaleView> = fc.record({
   reason: anyText,
   message: anyText,
   pending: fc.array(anyPipe, { maxLength: 20 }),
+  fallbacks: fc.array(fc.record({ pipe: anyText, reason: anyText, message: anyText }), { maxLength: 20 }),
   pipes: fc.nat(30).chain((total) => fc.record({ total: fc.constant(total), updated: fc.nat(total) })),
 });
 
@@ -77,6 +78,34 @@ test("the text after a label is wrapped and indented by the width of the label w
     "NEXT  one two three four",
     "      five six",
   ]);
+});
+
+describe("a rescale with pipes that could not be resized in place", () => {
+  const fallbacks = [
+    { pipe: "pipe-1", reason: "Deferred", message: "no room" },
+    { pipe: "pipe-2", reason: "Refused", message: "the quota is exceeded" },
+  ];
+  const done = rescaleView("Done", "Done", "Rolling");
+  const view: RescaleView = { ...done, pipes: { ...done.pipes, inPlace: 1 }, fallbacks };
+  const restarted = "pipe-1: not resized in place (Deferred): no room";
+
+  test("has the reason of each that is not pending, and the number of the others", () => {
+    const lines = frame(view, NOW, CANVAS);
+    expect(lines[1]).toMatch(/2\/3 pipes, 1 in place/);
+    expect(lines.filter((line) => line.includes("not resized in place"))).toEqual([`  ↻ ${restarted}`]);
+    expect(plainLines(view, NOW)).toContain(restarted);
+  });
+
+  test("has a bounded number of lines", () => {
+    const many = Array.from({ length: 20 }, (_, at) => ({
+      pipe: `p-${at}`,
+      reason: "Deferred",
+      message: "",
+    }));
+    expect(
+      plainLines({ ...view, fallbacks: many }, NOW).filter((line) => line.startsWith("p-")),
+    ).toHaveLength(10);
+  });
 });
 
 describe("a frame", () => {

@@ -14,7 +14,10 @@ import type { Container, Deployment, ManagedFields, ObjectMeta } from "../../../
 import { pipeDeployment } from "../../../support/fixtures/pipe.ts";
 import { aRollout, NOW_MS } from "../../../support/fixtures/snapshot.ts";
 
-const ROLLOUT = aRollout(sizeOfCores(4), { progressedAtS: NOW_MS / 1000 });
+const ROLLOUT = aRollout(sizeOfCores(4), {
+  progressedAtS: NOW_MS / 1000,
+  inPlaceStartedAtMs: NOW_MS - 90_000,
+});
 
 function managedBy(manager: string): readonly ManagedFields[] {
   const fieldsV1 = { "f:metadata": { "f:annotations": { [`f:${LAST_ROLLOUT_ANNOTATION}`]: {} } } };

@@ -104,6 +104,33 @@ describe("the controller's metrics", () => {
     ]);
   });
 
+  it("count each resize of a pod in place, and each template that followed, once", async () => {
+    const { metrics, series } = setup();
+    const resized = (...names: string[]) =>
+      aStatus({
+        pipes: {
+          ...{ total: 3, updated: names.length, summary: "" },
+          resizedBy: Object.fromEntries([...names.map((name) => [name, "InPlace"]), ["c", "Rollout"]]),
+        },
+      });
+    metrics.reported({}, resized("a"), []);
+    metrics.reported(resized("a"), resized("a", "b"), []);
+    metrics.podEnded("resized");
+    metrics.podEnded("returned");
+    metrics.wasDeferred(12_000);
+    expect(await series("pipe_scaling_in_place_commits_total")).toEqual([
+      "pipe_scaling_in_place_commits_total 2",
+    ]);
+    expect(await series("pipe_scaling_in_place_pods_total")).toEqual([
+      'pipe_scaling_in_place_pods_total{outcome="resized"} 1',
+      'pipe_scaling_in_place_pods_total{outcome="returned"} 1',
+      'pipe_scaling_in_place_pods_total{outcome="unfinished"} 0',
+    ]);
+    expect(await series("pipe_scaling_in_place_deferred_seconds_sum")).toEqual([
+      "pipe_scaling_in_place_deferred_seconds_sum 12",
+    ]);
+  });
+
   it("have a series for each of the thousand largest services, and one for the others", async () => {
     const { metrics, series } = setup();
     for (let at = 0; at < 1003; at += 1) metrics.passed(`s${at}`, aStatus({ computeUnits: at }), []);

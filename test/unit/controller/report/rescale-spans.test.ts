@@ -2,12 +2,13 @@ import { describe, expect, it } from "vitest";
 import { rolloutId } from "../../../../src/controller/decide/came-up.ts";
 import type { DeploymentView } from "../../../../src/controller/observe/deployment-view.ts";
 import type { LastRollout } from "../../../../src/controller/observe/last-rollout.ts";
+import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
 import { rescaleSpans } from "../../../../src/controller/report/rescale-spans.ts";
 import type { PipeFailure, PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
 import { formatScalingRequest } from "../../../../src/crd/scaling-request.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { requestSpanId } from "../../../../src/telemetry/span.ts";
-import { aPipe, aRollout, aScaling, NOW_MS } from "../../../support/fixtures/snapshot.ts";
+import { anInPlaceView, aPipe, aRollout, aScaling, NOW_MS } from "../../../support/fixtures/snapshot.ts";
 
 const REQUEST_ID = "0b7f6c1e-3a52-4d0a-9c1b-5f0e7a7d2c11";
 const OTHER_ID = "1c8f6c1e-3a52-4d0a-9c1b-5f0e7a7d2c22";
@@ -38,11 +39,13 @@ function spans(
   after: PipeScalingStatus,
   pipes: readonly DeploymentView[],
   annotation?: string,
+  inPlace: Snapshot["inPlace"] = new Map(),
 ) {
   const scaling = aScaling(4, { status: before, requestAnnotation: annotation });
-  return rescaleSpans({ scaling, after, pipes, nowMs: NOW_MS });
+  return rescaleSpans({ scaling, after, pipes, nowMs: NOW_MS, inPlace });
 }
 
+const resizedBy = { a: "InPlace" } as const;
 const underWay = { requestId: REQUEST_ID, startedAt: STARTED };
 
 describe("the spans of a rescale", () => {
@@ -122,6 +125,43 @@ describe("the spans of a rescale", () => {
     expect(up?.id).not.toBe(failed?.id);
     const [refused] = spans(before, statusOf([], underWay, [failure]), [aPipe("a")]);
     expect(refused?.startMs, "a refused patch, which has not started a rollout").toBe(Date.parse(failure.at));
+  });
+
+  it("divide a resize in place into the resize of the pods and the update of the template", () => {
+    const pipe = grown("a", { inPlaceStartedAtMs: NOW_MS - 90_000 });
+    const status = statusOf([pipe], underWay);
+    const after = { ...status, pipes: { total: 2, updated: 1, summary: "", ...status.pipes, resizedBy } };
+    const [pods, template, resize, ...none] = spans(statusOf([], underWay), after, [pipe]);
+    expect(none).toEqual([]);
+    expect(resize).toMatchObject({ name: "resize in place", startMs: NOW_MS - 90_000, endMs: NOW_MS });
+    const part = { parentId: resize?.id, attributes: resize?.attributes };
+    expect(pods).toMatchObject({
+      ...part,
+      ...{ name: "resize pods", startMs: NOW_MS - 90_000, endMs: NOW_MS - 60_000 },
+    });
+    expect(template).toMatchObject({
+      ...part,
+      ...{ name: "update template", startMs: NOW_MS - 60_000, endMs: NOW_MS },
+    });
+    expect(new Set([pods, template, resize].map((span) => span?.id)).size).toBe(3);
+  });
+
+  it("record a resize in place that ended with a rollout, with its reason, once", () => {
+    const pipe = aPipe("a");
+    const fallback = { reason: "Deferred", message: "pod a-1: no room" } as const;
+    const before = statusOf([], underWay);
+    const fallbacks = [{ pipe: "a", ...fallback }];
+    const after = { ...before, pipes: { total: 2, updated: 0, summary: "", fallbacks } };
+    const inPlace = new Map([["uid-a", anInPlaceView({ fallback })]]);
+    expect(spans(before, after, [pipe], undefined, inPlace)).toEqual([
+      expect.objectContaining({
+        name: "resize in place",
+        failure: "Deferred: pod a-1: no room",
+        startMs: NOW_MS - 5000,
+        endMs: NOW_MS,
+      }),
+    ]);
+    expect(spans(after, after, [pipe], undefined, inPlace)).toEqual([]);
   });
 
   it("include a rescale that another one superseded", () => {

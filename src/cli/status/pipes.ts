@@ -1,0 +1,33 @@
+import type { Io } from "../io.ts";
+import { printList, type Row } from "../output.ts";
+import type { ServiceStatus } from "./services.ts";
+
+const COLUMNS = ["pipe", "state", "resized", "reason", "message"];
+
+/** Prints how each pipe of a service was resized, as far as the status has room for them. */
+export function printPipes(io: Io, status: ServiceStatus): void {
+  const rows = pipeRows(status);
+  if (rows.length === 0) return;
+  io.out("\n");
+  printList(io, "table", COLUMNS, rows);
+}
+
+const METHODS = { InPlace: "in place", Rollout: "by a rollout" } as const;
+
+export function pipeRows({ scaling, view }: ServiceStatus): Row[] {
+  const { resizedBy = {} } = scaling?.status.pipes ?? {};
+  const pending = new Map(view.pending.map((each) => [each.name, each]));
+  const fallbacks = new Map(view.fallbacks.map((each) => [each.pipe, each]));
+  const names = new Set([...pending.keys(), ...Object.keys(resizedBy), ...fallbacks.keys()]);
+  return [...names].map((pipe) => {
+    const method = resizedBy[pipe];
+    const fallback = fallbacks.get(pipe);
+    return {
+      pipe,
+      state: pending.get(pipe)?.state ?? "Done",
+      resized: method && METHODS[method],
+      reason: fallback?.reason,
+      message: fallback?.message ?? pending.get(pipe)?.message,
+    };
+  });
+}

@@ -1,0 +1,31 @@
+import { parseSize } from "../../domain/size.ts";
+import type { DeploymentView } from "../observe/deployment-view.ts";
+import { resourcesFor } from "../observe/resources.ts";
+import { podState } from "./pod-state.ts";
+import type { PodView } from "./pod-view.ts";
+
+/**
+ * How the resize of a pod ended. resized: it runs the size. returned: it got its old size again, because the pipe gets a
+ * rollout. unfinished: the resize was no longer wanted, or the pod is gone.
+ */
+export const POD_OUTCOMES = ["resized", "returned", "unfinished"] as const;
+
+export type PodOutcome = (typeof POD_OUTCOMES)[number];
+
+interface EndedResize {
+  readonly pipe: DeploymentView;
+  /** In the format of `formatSize`. */
+  readonly size: string;
+  readonly isFallback: boolean;
+}
+
+export function podOutcome(
+  pod: PodView | undefined,
+  { pipe, size: text, isFallback }: EndedResize,
+): PodOutcome {
+  if (isFallback) return "returned";
+  const size = parseSize(text);
+  if (!pod || !size || "problem" in pipe.container) return "unfinished";
+  const target = resourcesFor(size, pipe.cpuLimitFollows);
+  return podState(pod, pipe.container.name, target) === "done" ? "resized" : "unfinished";
+}

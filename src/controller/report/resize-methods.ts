@@ -1,0 +1,87 @@
+import {
+  MAX_CAME_UP,
+  MAX_FALLBACKS,
+  type PipeFallback,
+  type PipeScalingStatus,
+  type ResizeMethod,
+} from "../../crd/pipe-scaling.ts";
+import { formatSize, type Size, sameSize } from "../../domain/size.ts";
+import type { Assessment } from "../decide/assessment.ts";
+import { clipped } from "../decide/failure.ts";
+import type { Sizing } from "../decide/sizing.ts";
+import type { DeploymentView } from "../observe/deployment-view.ts";
+import type { Snapshot } from "../observe/snapshot.ts";
+
+type Methods = Pick<NonNullable<PipeScalingStatus["pipes"]>, "inPlace" | "resizedBy" | "fallbacks">;
+
+/** Computes how each pipe got the desired size, and why pipes got it by a rollout although in place was wanted. */
+export function resizeMethods(
+  { inPlace }: Pick<Snapshot, "inPlace">,
+  { desired, assessments }: Pick<Sizing, "desired" | "assessments">,
+  previous: PipeScalingStatus,
+): Methods {
+  const { size } = desired;
+  const known = isDesired(previous, size) ? (previous.pipes?.fallbacks ?? []) : [];
+  const fallbacks = assessments.flatMap(({ pipe }) => fallbackOf(pipe, size, inPlace, known) ?? []);
+  const fallenBack = new Set(fallbacks.map(({ pipe }) => pipe));
+  const methods = assessments
+    .filter((each) => each.state === "done" && wasResized(each.pipe, size))
+    .map(({ pipe }) => [pipe.metadata.name, methodOf(pipe, fallenBack)] as const);
+  return {
+    inPlace: methods.filter(([, method]) => method === "InPlace").length || undefined,
+    resizedBy: methods.length === 0 ? undefined : Object.fromEntries(methods.slice(0, MAX_CAME_UP)),
+    fallbacks: fallbacks.length === 0 ? undefined : fallbacks.slice(0, MAX_FALLBACKS),
+  };
+}
+
+function isDesired({ desired }: PipeScalingStatus, { cpuMillicores, memoryGib }: Size): boolean {
+  return desired?.replicaCpuMillicores === cpuMillicores && desired.replicaMemoryGb === memoryGib;
+}
+
+/** After a restart of the controller, only the status has the reason. */
+function fallbackOf(
+  pipe: DeploymentView,
+  desired: Size,
+  inPlace: Snapshot["inPlace"],
+  known: readonly PipeFallback[],
+): PipeFallback | undefined {
+  const { name, uid } = pipe.metadata;
+  const view = inPlace.get(uid);
+  if (view?.size !== formatSize(desired)) {
+    return wasResized(pipe, desired) ? known.find((each) => each.pipe === name) : undefined;
+  }
+  const { fallback } = view;
+  return fallback && { pipe: name, reason: fallback.reason, message: clipped(fallback.message) };
+}
+
+/** A pipe without replicas has the size, but no pod was resized or replaced. */
+function wasResized({ lastRollout }: Assessment["pipe"], desired: Size): boolean {
+  if (!lastRollout || lastRollout.isRollback || !sameSize(lastRollout.size, desired)) return false;
+  return lastRollout.attempts > 0 && lastRollout.replicas > 0;
+}
+
+function methodOf({ metadata, lastRollout }: DeploymentView, fallenBack: ReadonlySet<string>): ResizeMethod {
+  const isInPlace = lastRollout?.inPlaceStartedAtMs !== undefined && !fallenBack.has(metadata.name);
+  return isInPlace ? "InPlace" : "Rollout";
+}
+
+/** Returns the pipes that were resized in place according to a status, and not according to the previous one. */
+export function newInPlace(before: PipeScalingStatus, after: PipeScalingStatus): readonly string[] {
+  const known = isSameDesired(before, after) ? before.pipes?.resizedBy : undefined;
+  const methods = Object.entries(after.pipes?.resizedBy ?? {});
+  return methods.flatMap(([name, method]) =>
+    method === "InPlace" && known?.[name] !== method ? [name] : [],
+  );
+}
+
+/** Returns the fallbacks that a status has and the previous status did not have. */
+export function newFallbacks(before: PipeScalingStatus, after: PipeScalingStatus): readonly PipeFallback[] {
+  const known = isSameDesired(before, after) ? (before.pipes?.fallbacks ?? []) : [];
+  return (after.pipes?.fallbacks ?? []).filter(
+    ({ pipe, reason }) => !known.some((each) => each.pipe === pipe && each.reason === reason),
+  );
+}
+
+function isSameDesired(before: PipeScalingStatus, { desired }: PipeScalingStatus): boolean {
+  return before.desired?.summary === desired?.summary;
+}

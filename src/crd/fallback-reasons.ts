@@ -1,0 +1,20 @@
+/** Reasons why a pipe is not resized in place. They are also label values of a metric. */
+export const FALLBACK_REASONS = [
+  "ContainerNotNamed",
+  "ContainerNotRunning",
+  "ContainerRestarts",
+  "Deferred",
+  "Forbidden",
+  "Infeasible",
+  "ListTimeout",
+  "NotSupported",
+  "NotSettled",
+  "PodsNotLabeled",
+  "Refused",
+  "ResizeError",
+  "ResizeTimeout",
+  "Reverted",
+  "TemplateChanged",
+] as const;
+
+export type FallbackReason = (typeof FALLBACK_REASONS)[number];

@@ -1,0 +1,69 @@
+import { describe, expect, it } from "vitest";
+import { eventsOf } from "../../../../src/controller/report/events.ts";
+import type { PipeFallback, PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
+import { describeSize, sizeOfCores } from "../../../../src/domain/size.ts";
+import { aPipe, aRollout, aScaling } from "../../../support/fixtures/snapshot.ts";
+
+const SCALING = aScaling(4);
+const REQUEST = " (request request-1)";
+
+function statusOf(pipes: Partial<NonNullable<PipeScalingStatus["pipes"]>>, cores = 4): PipeScalingStatus {
+  const { cpuMillicores, memoryGib } = sizeOfCores(cores);
+  return {
+    desired: {
+      ...{ replicaCpuMillicores: cpuMillicores, replicaMemoryGb: memoryGib, source: "Spec" },
+      summary: describeSize(sizeOfCores(cores)),
+    },
+    pipes: { total: 3, updated: 0, summary: "", ...pipes },
+    propagation: { requestId: "request-1", startedAt: "2026-06-01T12:00:00Z" },
+  };
+}
+
+const deferred = (pipe: string): PipeFallback => ({
+  ...{ pipe, reason: "Deferred", message: `pod ${pipe}-1: no room` },
+});
+
+describe("the Events of a fallback to a rollout", () => {
+  const tell = (before: PipeFallback[], after: PipeFallback[], cores = 4) =>
+    eventsOf(SCALING, statusOf({ fallbacks: before }, cores), statusOf({ fallbacks: after })).map(
+      ({ type, reason, note, suffix, regarding }) => `${regarding.kind} ${type} ${reason}: ${note}${suffix}`,
+    );
+
+  it("name the reason and the request, once for each reason", () => {
+    const refused = { pipe: "c", reason: "Refused", message: "the quota is exceeded" } as const;
+    expect(tell([], [deferred("a"), deferred("b"), refused])).toEqual([
+      `PipeScaling Normal FellBackToRollout: Fell back to a rollout: a: pod a-1: no room; so did 1 more for this reason${REQUEST}`,
+      `PipeScaling Normal FellBackToRollout: Fell back to a rollout: c: the quota is exceeded${REQUEST}`,
+    ]);
+    expect(tell([deferred("a")], [deferred("a"), deferred("b")])).toEqual([]);
+  });
+
+  it("are recorded again for another size", () => {
+    expect(tell([deferred("a")], [deferred("a")], 2)).toHaveLength(1);
+  });
+});
+
+describe("the Event of a resize in place", () => {
+  const lastRollout = aRollout(sizeOfCores(4), { replicas: 2 });
+  const pipe = aPipe("a", { lastRollout });
+  const inPlace = statusOf({ resizedBy: { a: "InPlace", b: "Rollout" } });
+
+  it("is on the Deployment, and names the pods, the size and the request", () => {
+    expect(eventsOf(SCALING, statusOf({}), inPlace, [pipe, aPipe("b", { lastRollout })])).toEqual([
+      {
+        regarding: {
+          ...{ apiVersion: "apps/v1", kind: "Deployment" },
+          ...{ namespace: "pipes", name: "a", uid: "uid-a" },
+        },
+        ...{ action: "Rescale", type: "Normal", reason: "ResizedInPlace" },
+        note: `Resized 2 pods in place to 4 cpu / 16 Gi, and updated the template without a rollout${REQUEST}.`,
+      },
+    ]);
+  });
+
+  it("is recorded once, and not for a PipeScaling that was created again", () => {
+    expect(eventsOf(SCALING, inPlace, inPlace, [pipe])).toEqual([]);
+    const other = aPipe("a", { lastRollout: { ...lastRollout, scalingUid: "deleted" } });
+    expect(eventsOf(SCALING, statusOf({}), inPlace, [other])).toEqual([]);
+  });
+});

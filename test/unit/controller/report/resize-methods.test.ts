@@ -1,0 +1,121 @@
+import { describe, expect, it } from "vitest";
+import { decide } from "../../../../src/controller/decide/decide.ts";
+import type { Fallback, InPlaceView } from "../../../../src/controller/in-place/view.ts";
+import type { DeploymentView } from "../../../../src/controller/observe/deployment-view.ts";
+import type { LastRollout } from "../../../../src/controller/observe/last-rollout.ts";
+import { statusOf } from "../../../../src/controller/report/status.ts";
+import { MAX_FALLBACKS, type PipeScalingStatus } from "../../../../src/crd/pipe-scaling.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { mergePatch } from "../../../../src/runtime/merge-patch.ts";
+import {
+  anInPlaceView,
+  aPipe,
+  aRollout,
+  aScaling,
+  aSnapshot,
+  DECIDE_OPTIONS,
+  NOW_MS,
+  POLICY,
+  rollingTo,
+} from "../../../support/fixtures/snapshot.ts";
+
+const FOUR = sizeOfCores(4);
+const DEFERRED: Fallback = { reason: "Deferred", message: "pod a-1: the node has no room" };
+const fellBack = anInPlaceView({ fallback: DEFERRED });
+
+function resized(name: string, changes: Partial<LastRollout> = {}): DeploymentView {
+  return aPipe(name, { size: FOUR, lastRollout: aRollout(FOUR, changes) });
+}
+
+function inPlace(name: string): DeploymentView {
+  return resized(name, { inPlaceStartedAtMs: NOW_MS - 65_000 });
+}
+
+/** The pipes in the status, after a controller that knows `views` reconciled; the desired size is four cores. */
+function pipesOf(
+  pipes: readonly DeploymentView[],
+  views: Readonly<Record<string, InPlaceView>> = {},
+  status: PipeScalingStatus = {},
+): PipeScalingStatus {
+  const scaling = aScaling(4, { status });
+  const known = new Map(Object.entries(views).map(([name, view]) => [`uid-${name}`, view]));
+  const snapshot = aSnapshot(pipes, { scaling, strategy: "InPlaceOrRollout", inPlace: known });
+  return statusOf(snapshot, scaling, decide(snapshot, DECIDE_OPTIONS).sizing, POLICY);
+}
+
+describe("the status", () => {
+  it("says how each pipe got the size: in place or by a rollout", () => {
+    const deployed = aPipe("c", { size: FOUR });
+    const empty = resized("d", { replicas: 0 });
+    expect(pipesOf([inPlace("a"), resized("b"), deployed, empty]).pipes).toMatchObject({
+      updated: 4,
+      inPlace: 1,
+      resizedBy: { a: "InPlace", b: "Rollout" },
+    });
+  });
+
+  it("says so only for the desired size", () => {
+    const two = aPipe("a", { size: sizeOfCores(2), lastRollout: aRollout(sizeOfCores(2)) });
+    const { inPlace, resizedBy } = pipesOf([two]).pipes ?? {};
+    expect({ inPlace, resizedBy }).toEqual({ inPlace: undefined, resizedBy: undefined });
+  });
+
+  it("says why a pipe fell back to a rollout, also when the rollout has completed", () => {
+    const fallbacks = [{ pipe: "a", ...DEFERRED }];
+    const rolling = pipesOf([rollingTo("a", FOUR), aPipe("b")], { a: fellBack });
+    expect(rolling.pipes).toMatchObject({
+      fallbacks,
+      pending: [
+        {
+          name: "a",
+          message: expect.stringContaining("cannot be resized in place and are replaced: pod a-1"),
+        },
+        { name: "b", state: "Waiting" },
+      ],
+    });
+    expect(pipesOf([resized("a"), resized("b")], { a: fellBack }, rolling).pipes).toMatchObject({
+      fallbacks,
+      resizedBy: { a: "Rollout", b: "Rollout" },
+    });
+  });
+
+  it("keeps the reason over a restart of the controller, until another size is desired", () => {
+    const before = pipesOf([resized("a")], { a: fellBack });
+    expect(pipesOf([resized("a")], {}, before).pipes?.fallbacks).toEqual([{ pipe: "a", ...DEFERRED }]);
+    const { fallbacks } = pipesOf([resized("a")], {}, { ...before, desired: undefined }).pipes ?? {};
+    expect(fallbacks).toBeUndefined();
+  });
+
+  it("drops the reason when the next controller tries again in place", () => {
+    const before = pipesOf([aPipe("a")], { a: fellBack });
+    expect(pipesOf([aPipe("a")], { a: anInPlaceView() }, before).pipes?.fallbacks).toBeUndefined();
+    expect(pipesOf([inPlace("a")], {}, pipesOf([aPipe("a")])).pipes).toMatchObject({ inPlace: 1 });
+  });
+
+  it("counts a rollout if the pods were replaced after their resize", () => {
+    expect(pipesOf([inPlace("a")], { a: fellBack }).pipes?.resizedBy).toEqual({ a: "Rollout" });
+  });
+
+  it("grows by one pipe with each pipe, and so does the patch, however many pipes are done", () => {
+    const patchSize = (done: number) => {
+      const pipes = (count: number) =>
+        Array.from({ length: 400 }, (_, at) => (at < count ? inPlace(`pipe-${at}`) : aPipe(`pipe-${at}`)));
+      const before = pipesOf(pipes(done));
+      const patch = mergePatch(before, pipesOf(pipes(done + 1), {}, before));
+      expect(patch).toMatchObject({ pipes: { resizedBy: { [`pipe-${done}`]: "InPlace" } } });
+      return JSON.stringify(patch).length;
+    };
+    expect(patchSize(300)).toBeLessThan(patchSize(100) + 100);
+  });
+
+  it("has a bounded number of reasons", () => {
+    const names = Array.from({ length: 30 }, (_, at) => `pipe-${at}`);
+    const views = Object.fromEntries(names.map((name) => [name, fellBack]));
+    expect(
+      pipesOf(
+        names.map((name) => resized(name)),
+        views,
+      ).pipes?.fallbacks,
+    ).toHaveLength(MAX_FALLBACKS);
+  });
+});
