@@ -14,6 +14,7 @@ import type { Assessment } from "./assessment.ts";
 import { beginInPlace, commitsLater, inPlaceActions } from "./in-place.ts";
 import { repair, resize } from "./pipe-actions.ts";
 import { specForRecreation } from "./recreate.ts";
+import { resumeAbandoned } from "./resume.ts";
 import type { Sizing, Step } from "./sizing.ts";
 import { VALIDATED, validate } from "./validate.ts";
 
@@ -105,15 +106,6 @@ function refreshUnknown({ pipes, writes }: Snapshot): Action[] {
   return pipes
     .filter(({ metadata }) => writes.get(metadata.uid)?.outcome.type === "unknown")
     .map((pipe) => ({ type: "refresh", pipe }));
-}
-
-/** A Deployment never stays paused because a rescale ended between two steps. */
-function resumeAbandoned({ scaling, tier, namespace, pipes, orphans }: Snapshot): Action[] {
-  const isActive =
-    scaling && !scaling.isBeingDeleted && !scaling.spec.suspend && tier.ok && namespace !== undefined;
-  return [...(isActive ? [] : pipes), ...orphans]
-    .filter(({ isPausedByUs }) => isPausedByUs)
-    .map((pipe) => ({ type: "resume", pipe }));
 }
 
 function requestIdOf(scaling: PipeScalingView, desired: Size): string | undefined {
