@@ -109,14 +109,8 @@ export function inPlaceActions(
     case "resume":
       return [{ type: "resume", pipe }];
     case "fall-back": {
-      const { restore, reason, message } = next;
-      const old =
-        pipe.size && !sameSize(pipe.size, desired.size)
-          ? resourcesFor(pipe.size, pipe.cpuLimitFollows)
-          : resources;
-      return [
-        { type: "fall-back", pipe, container, size, fallback: { reason, message }, restore, resources: old },
-      ];
+      const { reason, message, ...old } = next;
+      return [{ ...old, pipe, container, size, fallback: { reason, message } }];
     }
     case "wait":
     case "done":

@@ -1,7 +1,7 @@
 import type { DeploymentView } from "../observe/deployment-view.ts";
-import { type Resources, resourcesFor } from "../observe/resources.ts";
+import { type Resources, resourcesFor, resourcesOf } from "../observe/resources.ts";
 import { containerOf, type PodState, podState } from "./pod-state.ts";
-import { hasResources, type PodView } from "./pod-view.ts";
+import { type ContainerView, hasResources, type PodView } from "./pod-view.ts";
 import type { ReplicaSetView } from "./replica-set-view.ts";
 import type { Fallback, InPlaceView } from "./view.ts";
 
@@ -31,8 +31,14 @@ export type InPlaceStep =
       readonly resources: Resources;
     }
   | { readonly type: "resume" }
-  /** @param restore pods that get their old resources again */
-  | ({ readonly type: "fall-back"; readonly restore: readonly PodView[] } & Fallback)
+  | ({
+      readonly type: "fall-back";
+      /** Pods that get these resources again. */
+      readonly restore: readonly PodView[];
+      readonly resources: Resources;
+      /** Gets these resources again too. The Deployment controller then replaces its pods. */
+      readonly replicaSet?: ReplicaSetView;
+    } & Fallback)
   | { readonly type: "done" };
 
 export interface InPlaceContext {
@@ -56,20 +62,22 @@ export function nextStep(context: InPlaceContext): InPlaceStep {
   return begin(context);
 }
 
-function resizePods(context: InPlaceContext): InPlaceStep {
-  const { container, target, view } = context;
-  const pods = view.pods.map((pod) => ({ pod, state: podState(pod, container, target) }));
-  const unchanged = pods.flatMap(({ pod, state }) => (state === "unchanged" ? [pod] : []));
-  const changed = pods.flatMap(({ pod, state }) => (state === "unchanged" ? [] : [pod]));
-  const fallBack = (fallback: Fallback): InPlaceStep => ({
-    type: "fall-back",
-    restore: changed,
-    ...fallback,
-  });
+interface PodWithState {
+  readonly pod: PodView;
+  readonly state: PodState;
+}
 
+function resizePods(context: InPlaceContext): InPlaceStep {
+  const { view } = context;
+  const pods = podsOf(context);
+  const unchanged = pods.flatMap(({ pod, state }) => (state === "unchanged" ? [pod] : []));
+  const changed = changedOf(pods);
+
+  if (view.failure) return fallBack(context, view.failure);
+  if (isCommitTakenBack(context)) return fallBack(context, TAKEN_BACK);
   const ends = pods.map(({ pod, state }) => endOf(pod, state, view));
   const failure = ends.find((end) => end && end.atMs <= view.nowMs);
-  if (failure) return fallBack(failure);
+  if (failure) return fallBack(context, failure);
   const untilMs = Math.min(...ends.map((end) => end?.atMs ?? Number.POSITIVE_INFINITY));
   if (Number.isFinite(untilMs)) return { type: "wait", untilMs };
   if (unchanged.length === 0) return { type: "done" };
@@ -77,7 +85,7 @@ function resizePods(context: InPlaceContext): InPlaceStep {
   const reverted = unchanged.find(({ metadata }) => view.resizedAtMs.has(metadata.uid));
   if (reverted) {
     const message = `pod ${reverted.metadata.name}: something gave it its old size again`;
-    return fallBack({ reason: "Reverted", message });
+    return fallBack(context, { reason: "Reverted", message });
   }
   const problem =
     (context.isTemplateSized ? undefined : unsettled(context)) ??
@@ -85,10 +93,71 @@ function resizePods(context: InPlaceContext): InPlaceStep {
   if (!problem) {
     return { type: "resize-pods", pods: unchanged.slice(0, changed.length === 0 ? 1 : MAX_CONCURRENT_PODS) };
   }
-  if (changed.length === 0) return fallBack(problem);
-  // Pods that are created meanwhile have the time of a resize to start.
-  const startsUntilMs = Math.max(view.beganAtMs, ...view.resizedAtMs.values()) + RESIZE_MS;
-  return startsUntilMs > view.nowMs ? { type: "wait", untilMs: startsUntilMs } : fallBack(problem);
+  return changed.length === 0 ? fallBack(context, problem) : waitOrFallBack(context, problem);
+}
+
+function podsOf({ container, target, view }: InPlaceContext): readonly PodWithState[] {
+  return view.pods.map((pod) => ({ pod, state: podState(pod, container, target) }));
+}
+
+function changedOf(pods: readonly PodWithState[]): readonly PodView[] {
+  return pods.flatMap(({ pod, state }) => (state === "unchanged" ? [] : [pod]));
+}
+
+/** Pods that are created meanwhile have the time of a resize to start. */
+function waitOrFallBack(context: InPlaceContext, problem: Fallback): InPlaceStep {
+  const { beganAtMs, resizedAtMs, nowMs } = context.view;
+  const untilMs = Math.max(beganAtMs, ...resizedAtMs.values()) + RESIZE_MS;
+  return untilMs > nowMs ? { type: "wait", untilMs } : fallBack(context, problem);
+}
+
+/**
+ * The resized pods get their old size again before the rollout. Otherwise a larger or a deferred one takes the room of
+ * the new pods, and if the rollout fails, the old pods stay and do not have the size that the status reports.
+ */
+function fallBack(context: InPlaceContext, fallback: Fallback): InPlaceStep {
+  if (context.isTemplateSized) return replacePods(context, fallback);
+  const { pipe } = context;
+  const restore = pipe.size ? changedOf(podsOf(context)) : [];
+  const resources = pipe.size ? resourcesFor(pipe.size, pipe.cpuLimitFollows) : context.target;
+  return { type: "fall-back", restore, resources, ...fallback };
+}
+
+/**
+ * The template has the size already, and pods of its ReplicaSet do not. If the ReplicaSet gets the resources of these
+ * pods again, it is not the one of the template any more, so the Deployment controller rolls out the template.
+ */
+function replacePods(context: InPlaceContext, fallback: Fallback): InPlaceStep {
+  const { pipe, view, container, target } = context;
+  const stale = podsOf(context).filter(({ pod }) => !hasResources(runningWith(pod, container), target));
+  const [replicaSet, ...others] = inUse(view);
+  const isCommitted = hasResources(replicaSet?.resources.get(container), target);
+  if (!replicaSet || !isCommitted || others.length > 0) {
+    // The status of the Deployment is still that of the time before the rollout.
+    if (pipe.rollout.isComplete) return { type: "wait", untilMs: view.nowMs + COMMIT_MS };
+    return { type: "fall-back", restore: [], resources: target, ...fallback };
+  }
+  const [first] = stale;
+  if (!first) return { type: "done" };
+  const resources = resourcesOf({ name: container, resources: runningWith(first.pod, container) });
+  return { type: "fall-back", restore: changedOf(stale), resources, replicaSet, ...fallback };
+}
+
+function runningWith(pod: PodView, container: string): NonNullable<ContainerView["actual"]> {
+  const own = containerOf(pod, container);
+  return own?.actual ?? own?.resources ?? {};
+}
+
+const TAKEN_BACK: Fallback = { reason: "NotSettled", message: "its ReplicaSet does not have the size" };
+
+/** A predecessor fell back after the commit, so a rollout begins. */
+function isCommitTakenBack({ isTemplateSized, view, container, target }: InPlaceContext): boolean {
+  const used = inUse(view);
+  return (
+    isTemplateSized &&
+    used.length > 0 &&
+    used.every(({ resources }) => !hasResources(resources.get(container), target))
+  );
 }
 
 /** When the resize of a pod fails unless it is done before; `undefined` if none is in progress. */
@@ -164,9 +233,10 @@ function withoutNull(amounts: Readonly<Record<string, string | null | undefined>
 
 /** All pods have the size, so the template follows. */
 function begin(context: InPlaceContext): InPlaceStep {
-  const { view, container, target } = context;
+  const { pipe, view, container, target } = context;
   const problem = unsettled(context);
-  if (problem) return { type: "fall-back", restore: [], ...problem };
+  // A Deployment that is scaled, or that replaces a pod, soon settles again.
+  if (problem) return pipe.replicas === 0 ? fallBack(context, problem) : waitOrFallBack(context, problem);
   const [current] = inUse(view);
   const duplicate = view.replicaSets.find(
     (each) =>

@@ -101,6 +101,14 @@ describe("a resize in place", () => {
     });
   });
 
+  it("gives the resized pods their old size again if the API server refuses another pod", () => {
+    const view = { failure: { reason: "Refused", message: "exceeded quota" } } as const;
+    expect(stepOf([resized("a"), pod("b")], view)).toEqual({
+      ...{ type: "fall-back", reason: "Refused", message: "exceeded quota" },
+      ...{ restore: [resized("a")], resources: resourcesFor(ONE, false) },
+    });
+  });
+
   it("waits for a pod that is created meanwhile to start", () => {
     const view = { beganAtMs: NOW_MS - 2000, resizedAtMs: new Map([["uid-a", NOW_MS - 1000]]) };
     const starting = pod("b", {}, { isRunning: false });
@@ -178,14 +186,81 @@ describe("the commit of a resize in place", () => {
     });
   });
 
+  it("waits until the Deployment has settled after a change of its replicas", () => {
+    const behind = { rollout: UNDER_WAY };
+    expect(stepOf(pods, {}, behind)).toEqual({ type: "wait", untilMs: NOW_MS + 120_000 });
+    expect(stepOf(pods, { beganAtMs: NOW_MS - 120_000 }, behind)).toMatchObject({
+      type: "fall-back",
+      reason: "NotSettled",
+      restore: [{ metadata: { name: "a" } }, { metadata: { name: "b" } }],
+      resources: resourcesFor(ONE, false),
+    });
+  });
+});
+
+describe("after the commit, a resize in place", () => {
+  const pods = [resized("a"), resized("b")];
+  const committed = { size: FOUR };
+  const sized = replicaSet("current", { resources: new Map([["pipe", amounts(FOUR)]]) });
+  const replicaSets = [sized];
+
   it("resizes pods that were created before the ReplicaSet had the size", () => {
-    expect(stepOf([...pods, pod("c")], {}, { size: FOUR })).toMatchObject({
+    expect(stepOf([...pods, pod("c")], { replicaSets }, committed)).toMatchObject({
       type: "resize-pods",
       pods: [{ metadata: { name: "c" } }],
     });
-    expect(stepOf([...pods, pod("c", {}, { resources: amounts(FOUR) })], {}, { size: FOUR })).toEqual({
-      type: "done",
+    const created = pod("c", {}, { resources: amounts(FOUR) });
+    expect(stepOf([...pods, created], { replicaSets }, committed)).toEqual({ type: "done" });
+  });
+
+  const deferred = resized(
+    "c",
+    { resize: { type: "PodResizePending", reason: "Deferred", message: "no room" } },
+    { allocated: amounts(ONE).requests, actual: amounts(ONE) },
+  );
+
+  it.each<[string, PodView, Partial<InPlaceView>, object]>([
+    [
+      "for which its node has no room",
+      deferred,
+      { resizedAtMs: new Map([["uid-c", NOW_MS - 60_000]]) },
+      { reason: "Deferred", restore: [{ metadata: { name: "c" } }] },
+    ],
+    [
+      "that the API server does not resize",
+      pod("c"),
+      { failure: { reason: "Refused", message: "quota" } },
+      { reason: "Refused", message: "quota", restore: [] },
+    ],
+    [
+      "whose container does not run",
+      pod("c", {}, { isRunning: false }),
+      { beganAtMs: NOW_MS - 120_000 },
+      { reason: "ContainerNotRunning", restore: [] },
+    ],
+  ])("leads to a rollout if there is a pod %s", (_what, straggler, view, fallback) => {
+    expect(stepOf([...pods, straggler], { replicaSets, ...view }, committed)).toMatchObject({
+      type: "fall-back",
+      replicaSet: { metadata: { name: "current" } },
+      resources: resourcesFor(ONE, false),
+      ...fallback,
     });
+  });
+
+  it("is done if the pod that failed is gone", () => {
+    const view = { replicaSets, failure: { reason: "Refused", message: "quota" } } as const;
+    expect(stepOf(pods, view, committed)).toEqual({ type: "done" });
+  });
+
+  it.each([
+    ["falls back", { failure: { reason: "Deferred", message: "no room" } }, "Deferred"],
+    ["continues what a predecessor began", {}, "NotSettled"],
+  ] as const)("%s only when the rollout has begun", (_what, view, reason) => {
+    expect(stepOf([...pods, pod("c")], view, committed)).toMatchObject({ type: "wait" });
+    const begun = { ...committed, rollout: UNDER_WAY };
+    const step = stepOf([...pods, pod("c")], view, begun);
+    expect(step).toMatchObject({ type: "fall-back", reason, restore: [] });
+    expect(step).not.toHaveProperty("replicaSet");
   });
 });
 
@@ -205,6 +280,7 @@ function stepOf(
         size: "4000m/16Gi",
         isReady: true,
         fallback: undefined,
+        failure: undefined,
         pods,
         replicaSets: [replicaSet("current")],
       },
