@@ -1,4 +1,4 @@
-import { formatSize } from "../../domain/size.ts";
+import { formatSize, sameSize } from "../../domain/size.ts";
 import type { Deployment } from "../../kube/objects.ts";
 import { collectionPath, DEPLOYMENTS } from "../../kube/paths.ts";
 import type { InPlaceAction } from "../decide/actions.ts";
@@ -41,10 +41,11 @@ export async function beginInPlace(
   });
   const current = items.find((item) => item.metadata.uid === uid);
   if (!current) return;
+  const isCommitted = sameSize(pipe.size, rollout.size);
   const fallback = pipe.isPausedByUs
     ? undefined
     : (podTemplateProblem(current.spec.template, pipe.serviceId, action.container) ??
-      (await templateProblem(client, action, current)));
+      (isCommitted ? undefined : await templateProblem(client, action, current)));
   if (fallback) return resizes.fellBack(pipe, size, fallback);
   await resizes.begin(pipe, size, selectorText(current.spec.selector));
 }

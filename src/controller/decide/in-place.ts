@@ -6,17 +6,19 @@ import { resourcesFor } from "../observe/resources.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import type { Action, InPlaceAction } from "./actions.ts";
 import type { AssessContext, Assessment } from "./assessment.ts";
+import { hasComeUp } from "./came-up.ts";
 import { lastGoodSize, newRollout } from "./pipe-actions.ts";
 import type { Step } from "./sizing.ts";
 
 type Context = Pick<AssessContext, "desired" | "inPlace">;
+type StepContext = Context & Pick<AssessContext, "scaling" | "strategy">;
 
 /** The next step of a resize in place that has begun; `undefined` if there is none. */
-export function inPlaceStep(pipe: DeploymentView, context: Context): InPlaceStep | "begin" | undefined {
+export function inPlaceStep(pipe: DeploymentView, context: StepContext): InPlaceStep | "begin" | undefined {
   if ("problem" in pipe.container) return undefined;
   const view = viewOf(pipe, context);
   // After a crash between two steps of a commit, the pods of the pipe must be listed first.
-  if (!view) return pipe.isPausedByUs ? "begin" : undefined;
+  if (!view) return pipe.isPausedByUs || isUnproven(pipe, context) ? "begin" : undefined;
   if (view.fallback) return pipe.isPausedByUs ? { type: "resume" } : undefined;
   if (!view.isReady) return { type: "wait", untilMs: view.nowMs + LISTING_MS };
   const step = nextStep({
@@ -28,6 +30,22 @@ export function inPlaceStep(pipe: DeploymentView, context: Context): InPlaceStep
 }
 
 const LISTING_MS = 1000;
+
+/**
+ * True if a resize in place may have ended between its steps, because the controller crashed or because the first size
+ * is desired again. Then pods may have another size than the template.
+ */
+function isUnproven(pipe: DeploymentView, { desired, scaling, strategy }: StepContext): boolean {
+  const known = scaling.status.pipes?.cameUp?.[pipe.metadata.name];
+  return (
+    strategy === "InPlaceOrRollout" &&
+    sameSize(pipe.size, desired) &&
+    pipe.rollout.isComplete &&
+    pipe.replicas > 0 &&
+    known?.startsWith(`${pipe.metadata.uid}/`) === true &&
+    !hasComeUp(pipe, scaling)
+  );
+}
 
 /** The view of a resize to the desired size. */
 function viewOf({ metadata }: DeploymentView, { desired, inPlace }: Context): InPlaceView | undefined {
