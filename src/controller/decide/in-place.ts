@@ -1,3 +1,4 @@
+import type { RolloutPhase } from "../../domain/rollout-plan.ts";
 import { formatSize, sameSize } from "../../domain/size.ts";
 import { type InPlaceStep, nextStep } from "../in-place/next-step.ts";
 import type { InPlaceView } from "../in-place/view.ts";
@@ -58,9 +59,20 @@ export function beginInPlace(assessment: Assessment, step: Step): readonly Actio
   const { pipe, phase } = assessment;
   const context = { desired: step.sizing.desired.size, inPlace: step.snapshot.inPlace };
   if (step.snapshot.strategy !== "InPlaceOrRollout" || "problem" in pipe.container) return undefined;
-  // A rollout of ours that is in progress restarts the pods anyway.
-  if (!pipe.size || phase !== "settled" || viewOf(pipe, context)) return undefined;
+  const isOver = phase === "rolling-out" && (hasComeUp(pipe, step.scaling) || isResumed(pipe));
+  if (!pipe.size || !(isOver || BEGINS.includes(phase)) || viewOf(pipe, context)) return undefined;
   return beginAction(assessment, step);
+}
+
+/**
+ * A Deployment that was scaled, or whose owner rolls something out, is waited for (next-step.ts). A rollout of ours that
+ * is in progress restarts the pods anyway.
+ */
+const BEGINS: readonly RolloutPhase[] = ["settled", "terminating", "updating"];
+
+/** True if the Deployment controller has not seen the end of a commit yet, which is not a rollout. */
+function isResumed({ rollout, revision, lastRollout }: DeploymentView): boolean {
+  return !rollout.isSeen && lastRollout !== undefined && lastRollout.revision <= revision;
 }
 
 function beginAction(assessment: Assessment, step: Step): InPlaceAction[] {

@@ -80,7 +80,7 @@ function resizePods(context: InPlaceContext): InPlaceStep {
   if (failure) return fallBack(context, failure);
   const untilMs = Math.min(...ends.map((end) => end?.atMs ?? Number.POSITIVE_INFINITY));
   if (Number.isFinite(untilMs)) return { type: "wait", untilMs };
-  if (unchanged.length === 0) return { type: "done" };
+  if (unchanged.length === 0) return allResized(context);
 
   const reverted = unchanged.find(({ metadata }) => view.resizedAtMs.has(metadata.uid));
   if (reverted) {
@@ -93,7 +93,21 @@ function resizePods(context: InPlaceContext): InPlaceStep {
   if (!problem) {
     return { type: "resize-pods", pods: unchanged.slice(0, changed.length === 0 ? 1 : MAX_CONCURRENT_PODS) };
   }
-  return changed.length === 0 ? fallBack(context, problem) : waitOrFallBack(context, problem);
+  const isWaiting = changed.length > 0 || isSettling(context, problem, unchanged);
+  return isWaiting ? waitOrFallBack(context, problem) : fallBack(context, problem);
+}
+
+/** After the commit, a Deployment looks as if it were in a rollout until the Deployment controller has seen it. */
+function allResized({ pipe, view, isTemplateSized }: InPlaceContext): InPlaceStep {
+  if (!isTemplateSized || pipe.rollout.isSeen) return { type: "done" };
+  return { type: "wait", untilMs: view.nowMs + COMMIT_MS };
+}
+
+/** A Deployment that was scaled just now soon settles again. */
+function isSettling({ pipe }: InPlaceContext, { reason }: Fallback, pods: readonly PodView[]): boolean {
+  if (reason === "NotSettled") return !pipe.isPaused;
+  const stopped = pods.flatMap(({ containers }) => containers.filter(({ isRunning }) => !isRunning));
+  return reason === "ContainerNotRunning" && stopped.every(({ restartCount }) => restartCount === 0);
 }
 
 function podsOf({ container, target, view }: InPlaceContext): readonly PodWithState[] {

@@ -73,23 +73,32 @@ describe("a resize in place", () => {
   });
 
   it.each([
-    ["a container that is not running", { isRunning: false }, "ContainerNotRunning"],
+    ["a container that has stopped", { isRunning: false, restartCount: 1 }, "ContainerNotRunning"],
     ["a node that does not report resources", { actual: undefined }, "NotSupported"],
     ["a container that restarts when its memory changes", { restartsFor: ["memory"] }, "ContainerRestarts"],
   ])("does not begin with %s", (_what, changes, reason) => {
     expect(stepOf([pod("a", {}, changes)])).toMatchObject({ type: "fall-back", restore: [], reason });
   });
 
-  it.each([
-    ["paused by its owner", { isPaused: true }],
-    ["in a rollout", { rollout: UNDER_WAY }],
-  ])("does not begin while the Deployment is %s", (_what, changes) => {
-    expect(stepOf([pod("a")], {}, changes)).toMatchObject({ type: "fall-back", reason: "NotSettled" });
+  it("does not begin while the Deployment is paused by its owner", () => {
+    const paused = { isPaused: true };
+    expect(stepOf([pod("a")], {}, paused)).toMatchObject({ type: "fall-back", reason: "NotSettled" });
   });
 
-  it("does not begin while pods of two ReplicaSets run", () => {
-    const replicaSets = [replicaSet("new"), replicaSet("old")];
-    expect(stepOf([pod("a")], { replicaSets })).toMatchObject({ type: "fall-back", reason: "NotSettled" });
+  it.each<[string, PodView, Partial<InPlaceView>, Partial<InPlaceContext["pipe"]>, string]>([
+    ["the Deployment is being scaled", pod("a"), {}, { rollout: UNDER_WAY }, "NotSettled"],
+    [
+      "pods of two ReplicaSets run",
+      pod("a"),
+      { replicaSets: [replicaSet("new"), replicaSet("old")] },
+      {},
+      "NotSettled",
+    ],
+    ["a new pod starts", pod("a", {}, { isRunning: false }), {}, {}, "ContainerNotRunning"],
+  ])("waits for two minutes at most while %s, and does not begin", (_what, waited, view, changes, reason) => {
+    expect(stepOf([waited], view, changes)).toEqual({ type: "wait", untilMs: NOW_MS + 120_000 });
+    const late = { ...view, beganAtMs: NOW_MS - 120_000 };
+    expect(stepOf([waited], late, changes)).toMatchObject({ type: "fall-back", reason, restore: [] });
   });
 
   it("falls back if something gives a pod its old size again", () => {
@@ -245,6 +254,11 @@ describe("after the commit, a resize in place", () => {
       resources: resourcesFor(ONE, false),
       ...fallback,
     });
+  });
+
+  it("waits until the Deployment controller has seen the end of the commit", () => {
+    const resumed = { ...committed, rollout: { ...UNDER_WAY, isSeen: false } };
+    expect(stepOf(pods, { replicaSets }, resumed)).toEqual({ type: "wait", untilMs: NOW_MS + 30_000 });
   });
 
   it("is done if the pod that failed is gone", () => {

@@ -8,6 +8,7 @@ import {
   aRollout,
   aScaling,
   aSnapshot,
+  COMPLETE,
   DECIDE_OPTIONS,
   POLICY,
   UNDER_WAY,
@@ -57,6 +58,29 @@ describe("a pipe whose template has the size", () => {
   it("is being rolled out if its pods are replaced", () => {
     const { actions, states } = decisionFor("uid-a/-/1000m/4Gi", { rollout: UNDER_WAY });
     expect([actions, states]).toEqual([[], ["rolling"]]);
+  });
+});
+
+describe("a pipe that gets another size", () => {
+  const unseen = { ...UNDER_WAY, isSeen: false };
+  const cameUp = "uid-a/3/4000m/16Gi";
+  it.each<[string, Partial<DeploymentView>, string, string?]>([
+    ["it is scaled after it has come up", { rollout: UNDER_WAY }, "begin-in-place", cameUp],
+    ["the Deployment controller has not seen the end of a commit", { rollout: unseen }, "begin-in-place"],
+    [
+      "its owner scales it or rolls something out",
+      { lastRollout: undefined, rollout: UNDER_WAY },
+      "begin-in-place",
+    ],
+    ["old pods are terminating", { rollout: { ...COMPLETE, terminatingReplicas: 1 } }, "begin-in-place"],
+    ["the controller rolls out another size", { rollout: UNDER_WAY }, "resize"],
+    [
+      "the Deployment controller has not seen a rollout",
+      { rollout: unseen, lastRollout: aRollout(FOUR, { generation: 3, revision: 2 }) },
+      "resize",
+    ],
+  ])("is resized as soon as possible if %s", (_, changes, action, known) => {
+    expect(decisionFor(known, changes, { cores: 2 }).actions).toEqual([action]);
   });
 });
 
