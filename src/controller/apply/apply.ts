@@ -1,6 +1,5 @@
 import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../crd/names.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
-import { formatSize } from "../../domain/size.ts";
 import { isCode, isReplaced } from "../../kube/errors.ts";
 import type { Deployment, KubeObject } from "../../kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath } from "../../kube/paths.ts";
@@ -91,9 +90,8 @@ async function writePipe(applier: Applier, action: PipeAction, spec: object | un
       return;
     }
     writes.failed(uid, problem, generation, clock.now());
-    // The next attempt is a rollout, after the delay of a failed write.
-    if (isCommit)
-      resizes.fellBack(pipe, formatSize(rollout.size), { reason: "Refused", message: problem.message });
+    // The pods get their old size again. The next attempt is a rollout, after the delay of a failed write.
+    if (isCommit) resizes.failed(uid, { reason: "Refused", message: problem.message });
   }
 }
 

@@ -2,6 +2,9 @@ import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, describe, expect, it } from "vitest";
 import type { FallbackReason } from "../../../src/controller/in-place/view.ts";
+import { RETRY_ANNOTATION } from "../../../src/controller/names.ts";
+import type { KubeRequest } from "../../../src/kube/client.ts";
+import { collectionPath, DEPLOYMENTS, objectPath, PODS } from "../../../src/kube/paths.ts";
 import { accountName } from "../../support/fixtures/shipped-account.ts";
 import { AdmissionWebhook } from "../../support/servers/admission-webhook.ts";
 import { type HeldService, HeldServices, PIPE } from "./held-services.ts";
@@ -43,44 +46,66 @@ describe("a resize in place", () => {
     // The rollout does not have the room either, so it is rolled back, and the old pods stay.
     await environment.waitForCondition("Ready", "False", "FailedCreate");
     await expectFallback(service, "Refused");
-    await waitFor(async () => (await sizesOf(service)).join() === "1,1", { what: "pods of one core" });
-    expect(await service.uids()).toEqual(service.before);
+    await expectOldPods(service);
     await environment.patchScaling({ strategy: "Rollout" });
     await apply(environment.cluster, [{ ...quota, spec: { hard: { "requests.cpu": "20" } } }]);
     await environment.askFor(3);
     await service.settled(3);
   });
 
-  it("does not begin if a webhook changes the pod template at each write", async () => {
+  it("does not begin if a policy changes the pod template at each write", async () => {
     const { service } = await start();
+    const { environment } = service;
     const stamp = `{"stamp": string(object.metadata.generation)}`;
+    const path = objectPath(DEPLOYMENTS, environment.pipes, PIPE);
     await mutate(service, {
       ...{ group: "apps", resource: "deployments", operation: "UPDATE" },
-      matchCondition: `request.userInfo.username.contains("${accountName("controller")}")`,
+      matchCondition: `request.dryRun || request.userInfo.username.contains("${accountName("controller")}")`,
       expression: `Object{spec: Object.spec{template: Object.spec.template{
         metadata: Object.spec.template.metadata{annotations: ${stamp}}}}}`,
+      dryRun: {
+        method: "PATCH",
+        ...STRATEGIC,
+        path,
+        body: { metadata: { annotations: { "example.com/dry-run": "true" } } },
+      },
+      isApplied: (text) => text.includes('"stamp"'),
     });
-    await service.environment.askFor(2);
-    await service.settled(2);
-    expect(await isReplaced(service)).toBe(true);
-    await expectFallback(service, "TemplateChanged");
+    await environment.askFor(2);
+    // The admission policies of the chart refuse the changed template, also in a rollout.
+    await environment.waitForCondition("Ready", "False", "Refused");
+    await expectFallback(service, "Refused");
+    await expectOldPods(service);
   });
 
-  it("leads to a rollout if a webhook changes the pod template only during the commit", async () => {
+  it("returns the pods to their old size if a webhook changes the pod template during the commit", async () => {
     const { held, service } = await start();
+    const { environment } = service;
     await held.hold(2);
     const webhook = await stampAtEachWrite(service);
     held.release();
-    await waitFor(() => isReplaced(service), { what: "the pods to be replaced" });
+    await environment.waitForCondition("Ready", "False", "Refused");
+    await expectFallback(service, "Refused");
+    await expectOldPods(service);
     webhook.respond = () => ({ allowed: true });
+    await environment.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
     await service.settled(2);
   });
 
   it("leads to a rollout if a policy undoes the resize of each pod", async () => {
     const { service } = await start();
+    const { name, namespace = "" } = (await service.aPod()).metadata;
+    const containers = [{ name: "pipe", resources: { requests: { cpu: "7" } } }];
     await mutate(service, {
       ...{ group: "", resource: "pods/resize", operation: "UPDATE" },
       expression: withCpu("1"),
+      dryRun: {
+        method: "PATCH",
+        ...STRATEGIC,
+        path: `${objectPath(PODS, namespace, name)}/resize`,
+        body: { spec: { containers } },
+      },
+      isApplied: (text) => !text.includes('"cpu":"7"'),
     });
     await service.environment.askFor(2);
     await waitFor(() => isReplaced(service), { what: "the pods to be replaced" });
@@ -89,7 +114,18 @@ describe("a resize in place", () => {
 
   it("gives the size to pods that a policy created with another one", async () => {
     const { service } = await start();
-    await mutate(service, { group: "", resource: "pods", operation: "CREATE", expression: withCpu("3") });
+    const { pipes } = service.environment;
+    const containers = [{ name: "pipe", image: "registry.example/pipe:1" }];
+    await mutate(service, {
+      ...{ group: "", resource: "pods", operation: "CREATE" },
+      expression: withCpu("3"),
+      dryRun: {
+        method: "POST",
+        path: collectionPath(PODS, pipes),
+        body: { metadata: { name: "dry-run" }, spec: { containers } },
+      },
+      isApplied: (text) => text.includes('"cpu":"3"'),
+    });
     await service.change({ replicas: 3 });
     await waitFor(async () => (await sizesOf(service)).includes("3"), { what: "a pod of another size" });
     await service.environment.askFor(2);
@@ -120,6 +156,13 @@ describe("a resize in place", () => {
   });
 });
 
+/** The pods of the beginning, with their size. */
+async function expectOldPods(service: HeldService): Promise<void> {
+  await waitFor(async () => (await sizesOf(service)).join() === "1,1", { what: "pods of one core" });
+  expect(await service.uids()).toEqual(service.before);
+  expect((await service.pipe()).spec.paused).toBeUndefined();
+}
+
 async function sizesOf(service: HeldService): Promise<readonly (string | undefined)[]> {
   return (await service.pods()).map(
     ({ status }) => status?.containerStatuses?.[0]?.resources?.requests?.["cpu"],
@@ -138,6 +181,8 @@ async function stampAtEachWrite({ environment }: HeldService): Promise<Admission
   return webhook;
 }
 
+const STRATEGIC = { patchType: "application/strategic-merge-patch+json" } as const;
+
 interface Mutation {
   readonly group: "" | "apps";
   readonly resource: string;
@@ -145,14 +190,17 @@ interface Mutation {
   /** Fields to apply, in CEL. */
   readonly expression: string;
   readonly matchCondition?: string;
+  /** A write that shows whether the API server knows the policy already. */
+  readonly dryRun: Pick<KubeRequest, "method" | "path" | "body" | "patchType">;
+  readonly isApplied: (response: string) => boolean;
 }
 
 /** Changes objects of the service when they are written. */
 async function mutate(
   { environment }: HeldService,
-  { group, resource, operation, expression, matchCondition = "true" }: Mutation,
+  { group, resource, operation, expression, matchCondition = "true", dryRun, isApplied }: Mutation,
 ): Promise<void> {
-  const { cluster, pipes } = environment;
+  const { client, cluster, pipes } = environment;
   const apiVersion = "admissionregistration.k8s.io/v1";
   const policy = {
     apiVersion,
@@ -178,6 +226,9 @@ async function mutate(
     spec: { policyName: pipes },
   };
   await apply(cluster, [policy, binding]);
+  const request = { ...dryRun, query: { dryRun: "All" } };
+  const isKnown = async () => isApplied(JSON.stringify(await client.json(request)));
+  await waitFor(isKnown, { what: "the API server to apply the policy" });
   ends.push(() =>
     kubectl(cluster, ["delete", "mutatingadmissionpolicy,mutatingadmissionpolicybinding", pipes]),
   );
