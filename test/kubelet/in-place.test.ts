@@ -18,7 +18,7 @@ const FALLBACK_MS = 170_000;
 async function start(cpus: number): Promise<TestEnvironment> {
   const cluster = await startCluster({ nodes: 0 });
   onTestFinished(() => cluster.stop());
-  await startKubelet(cluster, { nodeSize: { cpus, memoryGib: cpus * 4 } });
+  await startKubelet(cluster, { nodeSize: { cpus, memoryGib: cpus * 5 } });
   const environment = await TestEnvironment.create("basic", cluster);
   onTestFinished(() => environment.end());
   await apply(cluster, await inPlaceAccount(environment.records));
@@ -38,7 +38,8 @@ async function createPipes(
   options: Partial<PipeOptions>,
 ): Promise<void> {
   const podLabels = { [SERVICE_LABEL]: environment.serviceId, [TYPE_LABEL]: DATABASE_TYPE };
-  for (const name of names) await environment.createPipe({ podLabels, ...options, name });
+  // The container runtime pulls an image without a tag; it does not have any other.
+  for (const name of names) await environment.createPipe({ podLabels, image: "pipe", ...options, name });
   const summary = `${names.length}/${names.length}`;
   const isReady = async () => (await environment.scaling()).status?.pipes?.summary === summary;
   await waitFor(isReady, { what: `${summary} pipes to run` });
@@ -46,7 +47,8 @@ async function createPipes(
   const isRunning = ({ status }: Pod) => status?.containerStatuses?.[0]?.state?.running !== undefined;
   const areRunning = async () => {
     const all = await pods(environment);
-    return all.length === names.length * replicas && all.every(isRunning);
+    if (all.length === names.length * replicas && all.every(isRunning)) return true;
+    throw new Error(JSON.stringify(all.map(({ status }) => status?.containerStatuses?.[0]?.state)));
   };
   await waitFor(areRunning, { what: "the pods to run" });
 }
@@ -130,9 +132,18 @@ it(
   async () => {
     // The node has no room for a second pod, so the old one stays.
     const environment = await start(2);
-    const podAnnotations = { [MEMORY_USAGE_ANNOTATION]: "6Gi" };
-    await createPipes(environment, ["pipe"], { cores: 2, podAnnotations });
+    await createPipes(environment, ["pipe"], { cores: 1 });
+    await environment.askFor(2);
+    await environment.waitForCondition("Ready", "True");
     const [before] = await containers(environment);
+    for (const { metadata } of await pods(environment)) {
+      await environment.client.json({
+        method: "PATCH",
+        path: objectPath(PODS, environment.pipes, metadata.name),
+        patchType: "application/merge-patch+json",
+        body: { metadata: { annotations: { [MEMORY_USAGE_ANNOTATION]: "6Gi" } } },
+      });
+    }
     await environment.askFor(1);
     const isRolledOut = async () => (await list<ReplicaSet>(environment, REPLICA_SETS)).length === 2;
     await waitFor(isRolledOut, { what: "the rollout to begin", timeoutMs: FALLBACK_MS });
