@@ -7,7 +7,7 @@ import { resourcesFor } from "../observe/resources.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import type { Action, InPlaceAction } from "./actions.ts";
 import type { AssessContext, Assessment } from "./assessment.ts";
-import { hasComeUp } from "./came-up.ts";
+import { hasComeUp, mustComeUpAgain } from "./came-up.ts";
 import { lastGoodSize, newRollout } from "./pipe-actions.ts";
 import type { Step } from "./sizing.ts";
 
@@ -38,7 +38,9 @@ const LISTING_MS = 1000;
  */
 function isUnproven(pipe: DeploymentView, { desired, scaling, strategy }: StepContext): boolean {
   const known = scaling.status.pipes?.cameUp?.[pipe.metadata.name];
+  const mayBeInPlace = pipe.lastRollout?.inPlaceStartedAtMs !== undefined || mustComeUpAgain(pipe, scaling);
   return (
+    mayBeInPlace &&
     strategy === "InPlaceOrRollout" &&
     sameSize(pipe.size, desired) &&
     pipe.rollout.isComplete &&

@@ -1,8 +1,8 @@
 import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, describe, expect, it } from "vitest";
-import type { FallbackReason } from "../../../src/controller/in-place/view.ts";
 import { RETRY_ANNOTATION } from "../../../src/controller/names.ts";
+import type { FallbackReason } from "../../../src/crd/fallback-reasons.ts";
 import type { KubeRequest } from "../../../src/kube/client.ts";
 import { collectionPath, DEPLOYMENTS, objectPath, PODS } from "../../../src/kube/paths.ts";
 import { accountName } from "../../support/fixtures/shipped-account.ts";

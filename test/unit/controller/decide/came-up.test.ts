@@ -10,12 +10,16 @@ import {
   aSnapshot,
   COMPLETE,
   DECIDE_OPTIONS,
+  NOW_MS,
   POLICY,
   UNDER_WAY,
 } from "../../../support/fixtures/snapshot.ts";
 
 const FOUR = sizeOfCores(4);
-const SIZED = { size: FOUR, lastRollout: aRollout(FOUR, { generation: 3 }) };
+const SIZED = {
+  size: FOUR,
+  lastRollout: aRollout(FOUR, { generation: 3, inPlaceStartedAtMs: NOW_MS - 1000 }),
+};
 
 /** Decides and reports about a pipe of four cores. @param cameUp its entry in the status */
 function decisionFor(
@@ -50,6 +54,11 @@ describe("a pipe whose template has the size", () => {
   it.each([
     ["it came up with it", "uid-a/3/4000m/16Gi", {}],
     ["nothing is known about it", undefined, {}],
+    [
+      "a rollout gave it to the pods",
+      "uid-a/-/1000m/4Gi",
+      { lastRollout: aRollout(FOUR, { generation: 3 }) },
+    ],
     ["the entry is of another Deployment", "another/-/4000m/16Gi", {}],
   ])("is done if %s", (_, cameUp, changes) => {
     expect(decisionFor(cameUp, changes)).toMatchObject({ states: ["done"], cameUp: "uid-a/3/4000m/16Gi" });
