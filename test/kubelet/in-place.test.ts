@@ -65,7 +65,7 @@ function pods(environment: TestEnvironment): Promise<readonly Pod[]> {
   return list(environment, PODS);
 }
 
-/** What a restart of a container or a replacement of a pod would change, sorted. */
+/** Identities and restart counts of the containers, sorted: a restart or a replacement of a pod changes them. */
 async function containers(environment: TestEnvironment): Promise<readonly string[]> {
   return (await pods(environment))
     .map(({ metadata, status }) => {

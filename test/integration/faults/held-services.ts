@@ -129,7 +129,7 @@ export class HeldServices {
     expect(errors).toEqual([]);
   }
 
-  /** What the controller did to the service. */
+  /** Log lines of the controller about the service. */
   #logOf({ environment }: HeldService): string {
     const lines = this.environment.log.filter(({ serviceId }) => serviceId === environment.serviceId);
     return lines
