@@ -1,11 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
-import { PIPE_SCALINGS } from "../../../src/crd/names.ts";
+import { CONTROLLER_FIELD_MANAGER, PIPE_SCALINGS } from "../../../src/crd/names.ts";
 import type { KubeClient } from "../../../src/kube/client.ts";
 import { collectionPath, DEPLOYMENTS, objectPath, PODS } from "../../../src/kube/paths.ts";
+import { ownedLeaves } from "../../e2e/demo/ownership.ts";
 import { PatientClient } from "../../support/patient-client.ts";
 import type { TestEnvironment } from "../../support/test-environment.ts";
-import type { Kinds } from "./history.ts";
+import type { Entry, Kind, Kinds } from "./history.ts";
 import { historyText } from "./history-text.ts";
 import { type Judgement, judge } from "./judge.ts";
 import { Observer } from "./observer.ts";
@@ -75,6 +76,18 @@ export class Invariants {
     return this.#observer.entries.flatMap((entry) =>
       entry.type === "gap" ? [`${entry.kind} from ${entry.after} to ${entry.until}`] : [],
     );
+  }
+
+  /** Resolves when the controller makes the next write of a resize in place, to this kind; false if there is none in time. */
+  async seesResize(kind: "Pod" | "ReplicaSet" | "Deployment", timeoutMs: number): Promise<boolean> {
+    const { entries } = this.#observer;
+    const first = entries.length;
+    const until = performance.now() + timeoutMs;
+    while (performance.now() < until) {
+      if (entries.slice(first).some((entry) => isWriteInPlace(entry, kind))) return true;
+      await delay(5);
+    }
+    return false;
   }
 
   /** Waits for `reached`, then watches for a while that the controller writes nothing more. If it does, `end` will tell. */
@@ -167,6 +180,12 @@ export class Invariants {
         throw new Error(`not yet: pod ${pod.metadata.name} has ${size}`);
     }
   }
+}
+
+function isWriteInPlace(entry: Entry, kind: Kind): boolean {
+  if (entry.type !== "seen" || entry.kind !== kind) return false;
+  if (entry.kind === "Deployment") return isPausedByUs(entry.object);
+  return ownedLeaves(entry.object, CONTROLLER_FIELD_MANAGER).length > 0;
 }
 
 /** The owner of a pod is the ReplicaSet `<name of the Deployment>-<hash>`. */
