@@ -1,7 +1,7 @@
 import type { Kind, Kinds } from "./history.ts";
 import type { PipeRecord } from "./pipe-record.ts";
-import { isPausedByUs, isResumedByUs, pipeContainer } from "./pipe-view.ts";
-import { hasPods, hasRestarted, isResized } from "./pod-view.ts";
+import { isPausedByUs, isResumedByUs, isRolledOut, pipeContainer } from "./pipe-view.ts";
+import { hasPods, hasRestarted, isResized, runningSize } from "./pod-view.ts";
 import type { ServiceRecord } from "./service-record.ts";
 import { isSameBesideOurs, isSizedByUs, ownedBeyond, type SizedObject, sizeIn } from "./sized-object.ts";
 
@@ -24,6 +24,8 @@ export interface Court {
   /** Judges the number of pipes that are resized at once. */
   readonly pace: (judged: JudgedPipe, size: string) => void;
   readonly fault: (object: SizedObject, fault: string) => void;
+  /** The PipeScaling of a service. */
+  readonly scalingOf: (service: ServiceRecord) => Kinds["PipeScaling"] | undefined;
 }
 
 /** A Deployment that the controller paused to bring its template to the size of its pods. */
@@ -74,6 +76,8 @@ export class InPlaceJudge {
     } else if (commit) {
       this.#continued(commit, before, after, atMs);
     }
+    if (isSizedByUs(before, after, pipeContainer(before)) && !after.spec.paused && isRolledOut(before))
+      this.#checkRollout(before, after);
     const isLifted = isResumedByUs(before, after) && !isPausedByUs(before);
     if (isLifted) this.#court.fault(after, "the controller resumed it, although somebody else had paused it");
     this.#note(uid);
@@ -91,6 +95,25 @@ export class InPlaceJudge {
       template: JSON.stringify(after.spec.template),
       replicaSet: inUse.length === 1 ? inUse[0]?.metadata.uid : undefined,
     });
+  }
+
+  /** A rollout replaces pods that were resized in place only if the status says why. */
+  #checkRollout(before: Deployment, after: Deployment): void {
+    const container = pipeContainer(before);
+    const size = sizeIn(after, container);
+    const isResizedInPlace = this.#podsOf(after.metadata.uid).some(
+      ({ object, given }) => given === size && sizeIn(object, container) === size,
+    );
+    const service = this.#court.pipeOf(after.metadata.uid)?.service;
+    if (!isResizedInPlace || !service) return;
+    const { spec = {}, status = {} } = this.#court.scalingOf(service) ?? {};
+    const messages = (status.conditions ?? []).map(({ message }) => message).join(" ");
+    const isSaid = messages.includes(`The pods of ${after.metadata.name} are replaced`);
+    if (!isSaid && spec.strategy !== "Rollout")
+      this.#court.fault(
+        after,
+        `its pods have ${size} in place, and are replaced without a reason in the status`,
+      );
   }
 
   #continued(commit: Commit, before: Deployment, after: Deployment, atMs: number): void {
@@ -132,10 +155,23 @@ export class InPlaceJudge {
         `it got the pods of ${deployment.metadata.name}, which was resized in place without a restart`,
       );
     if (before) this.#changed("ReplicaSet", before, object, deployment);
-    const size = sizeIn(object, pipeContainer(deployment)) ?? "";
-    const isOurs = before && isSizedByUs(before, object, pipeContainer(deployment));
-    if (isOurs && !commit?.sizes.has(size))
-      this.#court.fault(object, `the controller gave it ${size}, which its Deployment did not have`);
+    if (before && isSizedByUs(before, object, pipeContainer(deployment)))
+      this.#sizedReplicaSet(object, deployment);
+  }
+
+  #sizedReplicaSet(object: ReplicaSet, deployment: Deployment): void {
+    const { uid } = deployment.metadata;
+    const container = pipeContainer(deployment);
+    const size = sizeIn(object, container) ?? "";
+    if (this.#commits.get(uid)?.sizes.has(size)) return;
+    // If a pod does not get the size after all, a rollout begins when the ReplicaSet is as before the commit.
+    this.#commits.delete(uid);
+    const isTakenBack = this.#podsOf(uid).some((pod) => runningSize(pod.object, container) === size);
+    if (!isTakenBack)
+      this.#court.fault(
+        object,
+        `the controller gave it ${size}, which neither its Deployment nor its pods had`,
+      );
   }
 
   goneReplicaSet(object: ReplicaSet): void {
@@ -195,8 +231,9 @@ export class InPlaceJudge {
     if (writes === MOST_WRITES + 1)
       this.#court.fault(after, `the controller resized it more than ${MOST_WRITES} times for one request`);
     if (size === pipe.size) return;
+    if (runningSize(after, pipeContainer(deployment)) === size) return;
     if (service.placeOf(size, pipe.newestGiven) === -1)
-      this.#court.fault(after, `it was given ${size}, which is neither requested nor that of ${pipe.name}`);
+      this.#court.fault(after, `it was given ${size}, which is neither requested nor its old size`);
     this.#checkPods(after, deployment, size);
     const isFirst = pipe.resizingTo !== size;
     pipe.resizingTo = size;

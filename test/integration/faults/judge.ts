@@ -51,6 +51,7 @@ class Judge {
     },
     pace: ({ pipe, service }, size) => this.#pace(pipe, service, size),
     fault: (object, fault) => this.#fault(object, fault),
+    scalingOf: ({ id }) => [...this.#scalings.values()].find(({ metadata }) => metadata.name === id),
   });
   #leader: string | undefined;
   #lastAtMs = 0;

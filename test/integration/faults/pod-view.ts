@@ -18,6 +18,11 @@ export function isResized({ metadata, spec, status = {} }: Pod, container: strin
   );
 }
 
+/** The size with which the container runs. */
+export function runningSize({ status }: Pod, container: string | undefined): string {
+  return sizeOf(status?.containerStatuses?.find(({ name }) => name === container)?.resources);
+}
+
 /** True if a container is another one, or was restarted, and no test caused that. */
 export function hasRestarted(before: Pod, { metadata, status }: Pod): boolean {
   if (metadata.labels?.[NEVER_READY_LABEL] !== undefined) return false;

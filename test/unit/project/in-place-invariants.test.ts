@@ -47,6 +47,12 @@ it("accepts that a pod gets its old size again, and that a rollout follows", () 
   expect(violationsOf(history.give("pipe-a", 4).replicaSet("pipe-a", 4))).toEqual([]);
 });
 
+it("accepts a rollout after the commit if the ReplicaSet is first as before", () => {
+  const history = committed(podsResized(service(), "pipe-a", 4), "pipe-a", 4);
+  history.pod("pipe-a-z", "pipe-a-1", 1).giveReplicaSet("pipe-a-1", 1).replicaSet("pipe-a", 4);
+  expect(violationsOf(history)).toEqual([]);
+});
+
 it("accepts a new ReplicaSet after another writer changed the Deployment", () => {
   const paused = podsResized(service(), "pipe-a", 4).pause("pipe-a", 4);
   expect(violationsOf(paused.giveByOthers("pipe-a", 3).replicaSet("pipe-a", 3))).toEqual([]);
@@ -92,6 +98,11 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
     /^pipe-a-4 .* it got the pods of pipe-a/,
   ],
   [
+    "a rollout replaces pods that were resized in place, and the status does not say why",
+    (history) => podsResized(history, "pipe-a", 4).give("pipe-a", 4).replicaSet("pipe-a", 4),
+    /^pipe-a .* its pods have 4 16Gi 16Gi in place, and are replaced without a reason in the status/,
+  ],
+  [
     "a label of a pod is changed together with its size",
     (history) => history.resize("pipe-a-x", 4, { labels: { stolen: "true" } }),
     /^pipe-a-x .* the controller changed more of it than the size/,
@@ -105,7 +116,7 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
   [
     "a ReplicaSet gets a size that its Deployment does not have",
     (history) => history.giveReplicaSet("pipe-a-1", 4),
-    /^pipe-a-1 .* the controller gave it 4 16Gi 16Gi, which its Deployment did not have/,
+    /^pipe-a-1 .* the controller gave it 4 16Gi 16Gi, which neither its Deployment nor its pods had/,
   ],
   [
     "a ReplicaSet with pods is deleted",
@@ -115,7 +126,7 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
   [
     "a pod gets a size that was never requested",
     (history) => history.resize("pipe-a-x", 8),
-    /^pipe-a-x .* it was given 8 32Gi 32Gi, which is neither requested nor that of pipe-a/,
+    /^pipe-a-x .* it was given 8 32Gi 32Gi, which is neither requested nor its old size/,
   ],
   [
     "a second pod is resized before the first one has proven the size",
