@@ -89,7 +89,8 @@ function resizePods(context: InPlaceContext): InPlaceStep {
   }
   const problem =
     (context.isTemplateSized ? undefined : unsettled(context)) ??
-    unchanged.map((pod) => notResizable(pod, context)).find((each) => each !== undefined);
+    unchanged.map((pod) => notResizable(pod, context)).find((each) => each !== undefined) ??
+    notWritten(unchanged, view);
   if (!problem) {
     return { type: "resize-pods", pods: unchanged.slice(0, changed.length === 0 ? 1 : MAX_CONCURRENT_PODS) };
   }
@@ -199,6 +200,15 @@ function unsettled({ pipe, view }: InPlaceContext): Fallback | undefined {
     return { reason, message: "a rollout of the Deployment has not completed" };
   if (inUse(view).length !== 1) return { reason, message: "its pods are of several ReplicaSets" };
   return undefined;
+}
+
+/** Each write can fail, for example because of a webhook that does not respond. */
+function notWritten(
+  [pod]: readonly PodView[],
+  { beganAtMs, resizedAtMs, nowMs }: InPlaceView,
+): Fallback | undefined {
+  if (Math.max(beganAtMs, ...resizedAtMs.values()) + RESIZE_MS > nowMs) return undefined;
+  return { reason: "ResizeTimeout", message: `pod ${pod?.metadata.name}: the API server has not resized it` };
 }
 
 function notResizable(pod: PodView, { container, target }: InPlaceContext): Fallback | undefined {

@@ -63,6 +63,20 @@ describe("a resize in place", () => {
     expect(stepOf([unseen], { beganAtMs: NOW_MS - 120_000 })).toMatchObject({ reason: "ResizeTimeout" });
   });
 
+  it("falls back if the API server accepts no resize within two minutes of the last one", () => {
+    const at = (agoMs: number) =>
+      stepOf([resized("a"), pod("b")], {
+        beganAtMs: NOW_MS - 300_000,
+        resizedAtMs: new Map([["uid-a", NOW_MS - agoMs]]),
+      });
+    expect(at(119_999)).toMatchObject({ type: "resize-pods" });
+    expect(at(120_000)).toMatchObject({
+      type: "fall-back",
+      reason: "ResizeTimeout",
+      message: "pod b: the API server has not resized it",
+    });
+  });
+
   it("falls back at once from a size that the node can never give", () => {
     const resize = { type: "PodResizePending", reason: "Infeasible", message: "swap" } as const;
     expect(stepOf([resized("a", { resize })])).toMatchObject({

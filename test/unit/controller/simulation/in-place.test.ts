@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../../../src/controller/names.ts";
 import { sizeOfQuantities } from "../../../../src/domain/quantity.ts";
 import { formatSize, sizeOfCores } from "../../../../src/domain/size.ts";
+import { KubeApiError } from "../../../../src/kube/errors.ts";
 import type { Pod } from "../../../../src/kube/objects.ts";
 import { LOST_ANSWER } from "../../../support/simulation/cluster.ts";
 import { Simulation } from "../../../support/simulation/simulation.ts";
@@ -110,6 +111,26 @@ describe("a resize in place on the simulated cluster", () => {
   });
 });
 
+describe("a webhook that fails each resize of a pod", () => {
+  it("leads to a rollout and a few writes", async () => {
+    const scenario = new Scenario(2);
+    await scenario.start();
+    const { simulation, workloads } = scenario;
+    let calls = 0;
+    simulation.cluster.fault = ({ path }) => {
+      if (!path.endsWith("/resize")) return undefined;
+      calls += 1;
+      return { error: new KubeApiError("PATCH", 500, "{}") };
+    };
+    simulation.ask(1, 4);
+    await simulation.run(HOUR);
+    expect(simulation.told(1)?.reason).toBe("Scaled");
+    expect(simulation.fallbacks).toEqual(["pipe-0 ResizeTimeout", "pipe-1 ResizeTimeout"]);
+    expect(workloads.replaced).toEqual(["pipe-0", "pipe-1"]);
+    expect(calls).toBeLessThanOrEqual(MOST_WRITES * PIPES.length);
+  });
+});
+
 type Act<T> = (scenario: Scenario, value: T, pipe: string) => void;
 
 /** Something that happens, and the time until the next. */
@@ -207,6 +228,6 @@ it("whatever happens meanwhile, the pods and the template get the size, nothing 
       expect(simulation.cluster.writes.slice(written)).toEqual([]);
       simulation.stop();
     }),
-    { numRuns: 1000 },
+    { numRuns: 200 },
   );
 });
