@@ -11,6 +11,7 @@ import type { Snapshot } from "../observe/snapshot.ts";
 import type { Action } from "./actions.ts";
 import { assess } from "./assess.ts";
 import type { Assessment } from "./assessment.ts";
+import { finishCommits } from "./finish-commit.ts";
 import { beginInPlace, commitsLater, inPlaceActions } from "./in-place.ts";
 import { repair, resize } from "./pipe-actions.ts";
 import { specForRecreation } from "./recreate.ts";
@@ -73,6 +74,7 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   const writes = assessments.flatMap((each): readonly Action[] => {
     const { name } = each.pipe.metadata;
     if (each.inPlace) return later.has(each) ? [] : inPlaceActions(each.inPlace, each, step);
+    if (each.state === "unsizable" && each.pipe.isPausedByUs) return finishCommits([each.pipe], snapshot);
     if (starting.has(name)) return (each.pipe.replicas > 0 && beginInPlace(each, step)) || resize(each, step);
     return start.includes(name) ? [] : repair(each, step);
   });

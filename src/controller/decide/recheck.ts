@@ -18,6 +18,8 @@ export function recheckAtMs(
   const { nowMs, deleted, scaling, orphans } = snapshot;
   const times = (sizing?.assessments ?? []).map(({ pipe }) => repeatedAtMs(pipe, snapshot));
   times.push(...orphans.map((orphan) => orphanResumedAtMs(orphan, nowMs)));
+  // A commit also ends if the Deployment controller does not respond.
+  times.push(...snapshot.pipes.filter(({ isPausedByUs }) => isPausedByUs).map(() => nowMs + COMMIT_MS));
   if (!scaling && deleted) times.push(deleted.recreateAtMs);
   const window = sizing?.window;
   if (sizing?.holdBack === "window" && window && !window.open) times.push(window.opensAtMs);
@@ -30,6 +32,8 @@ export function recheckAtMs(
   const later = times.filter((atMs) => atMs > nowMs && Number.isFinite(atMs));
   return later.length === 0 ? undefined : Math.min(...later);
 }
+
+const COMMIT_MS = 1000;
 
 /** When an adoption or a rollback may be repeated; the time of a resize is in the assessment. */
 function repeatedAtMs(pipe: DeploymentView, { writes, scaling, nowMs }: Snapshot): number {

@@ -2,6 +2,7 @@ import { elapsedMs } from "../../runtime/elapsed.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import type { Action } from "./actions.ts";
+import { finishCommits } from "./finish-commit.ts";
 
 /**
  * An orphan may be a pipe of another release of the controller, which has the same field manager and pauses it for at
@@ -10,12 +11,15 @@ import type { Action } from "./actions.ts";
 const ORPHAN_PAUSE_MS = 60_000;
 
 /** A Deployment never stays paused because a rescale ended between two steps. */
-export function resumeAbandoned({ scaling, tier, namespace, pipes, orphans, nowMs }: Snapshot): Action[] {
+export function resumeAbandoned(snapshot: Snapshot): Action[] {
+  const { scaling, tier, namespace, pipes, orphans, nowMs } = snapshot;
   const isActive =
     scaling && !scaling.isBeingDeleted && !scaling.spec.suspend && tier.ok && namespace !== undefined;
-  const own = isActive ? [] : pipes.filter(({ isPausedByUs }) => isPausedByUs);
   const abandoned = orphans.filter((pipe) => orphanResumedAtMs(pipe, nowMs) <= nowMs);
-  return [...own, ...abandoned].map((pipe) => ({ type: "resume", pipe }));
+  return [
+    ...(isActive ? [] : finishCommits(pipes, snapshot)),
+    ...abandoned.map((pipe) => ({ type: "resume" as const, pipe })),
+  ];
 }
 
 /** When an orphan is resumed, in milliseconds since 1970; infinite if the controller did not pause it. */

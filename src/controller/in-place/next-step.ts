@@ -41,6 +41,8 @@ export type InPlaceStep =
     } & Fallback)
   | { readonly type: "done" };
 
+type CommitStep = Extract<InPlaceStep, { readonly type: "wait" | "update-replica-set" | "resume" }>;
+
 export interface InPlaceContext {
   readonly pipe: DeploymentView;
   readonly container: string;
@@ -56,7 +58,7 @@ export interface InPlaceContext {
  * a crash at any point. Only the timeouts start again.
  */
 export function nextStep(context: InPlaceContext): InPlaceStep {
-  if (context.pipe.isPausedByUs) return commit(context);
+  if (context.pipe.isPausedByUs) return commitStep(context);
   const pods = resizePods(context);
   if (pods.type !== "done" || context.isTemplateSized) return pods;
   return begin(context);
@@ -274,11 +276,15 @@ function begin(context: InPlaceContext): InPlaceStep {
 }
 
 /** The Deployment is paused by us: its ReplicaSet follows its template, and then it is resumed. */
-function commit({ pipe, container, view }: InPlaceContext): InPlaceStep {
+export function commitStep({
+  pipe,
+  container,
+  view,
+}: Pick<InPlaceContext, "pipe" | "container" | "view">): CommitStep {
   const endsAtMs = (view.pausedAtMs ?? view.nowMs) + COMMIT_MS;
   // If the Deployment controller does not respond, or the owner changed the template, a rollout brings the size.
   if (!pipe.size || endsAtMs <= view.nowMs) return { type: "resume" };
-  const wait: InPlaceStep = { type: "wait", untilMs: endsAtMs };
+  const wait: CommitStep = { type: "wait", untilMs: endsAtMs };
   if (!pipe.rollout.isSeen) return wait;
   const [current, ...others] = inUse(view);
   if (!current || others.length > 0) return { type: "resume" };

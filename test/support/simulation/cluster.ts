@@ -127,6 +127,12 @@ export class SimulatedCluster {
     this.judge.forget(name);
   }
 
+  /** The owner sets parts of the spec as a whole. */
+  setSpec(name: string, parts: Partial<Deployment["spec"]>): void {
+    const before = found(this.deployments, name);
+    this.#write(parsed({ ...before, spec: { ...before.spec, ...parts } }), true);
+  }
+
   /** Another writer removes the controller's annotation. */
   removeAnnotation(name: string): void {
     const before = found(this.deployments, name);

@@ -111,6 +111,44 @@ describe("a resize in place on the simulated cluster", () => {
   });
 });
 
+describe("a commit in which the Deployment is paused", () => {
+  /** Something that happens between the pause and the write to the ReplicaSet, which fails. */
+  async function interrupted(happens: (scenario: Scenario) => void): Promise<Scenario> {
+    const scenario = new Scenario(2);
+    await scenario.start();
+    const { simulation } = scenario;
+    let isOver = false;
+    simulation.cluster.fault = ({ path }) => {
+      if (isOver || !path.includes("/replicasets/")) return undefined;
+      isOver = true;
+      happens(scenario);
+      return { error: new KubeApiError("PATCH", 409, "{}") };
+    };
+    simulation.ask(1, 4);
+    await simulation.run(MINUTE);
+    expect(isOver).toBe(true);
+    expect(simulation.cluster.pipe("pipe-0").isPaused).toBe(false);
+    return scenario;
+  }
+
+  it.each<[string, (scenario: Scenario) => void]>([
+    ["the service is suspended", ({ simulation }) => simulation.suspend(1, true)],
+    ["the PipeScaling is deleted", ({ simulation }) => simulation.removeScaling(1)],
+    ["its tier is unknown", ({ simulation }) => simulation.setTier("unknown")],
+  ])("ends without a restart although %s", async (_what, happens) => {
+    const { workloads } = await interrupted(happens);
+    expect(workloads.replaced).toEqual([]);
+  });
+
+  it("ends although its owner adds a container, and it is unknown which one is the pipe", async () => {
+    await interrupted(({ simulation }) => {
+      const { template } = simulation.cluster.deployments.get("pipe-0")?.spec ?? {};
+      const containers = [...(template?.spec.containers ?? []), { name: "sidecar" }];
+      simulation.cluster.setSpec("pipe-0", { template: { ...template, spec: { containers } } });
+    });
+  });
+});
+
 describe("a webhook that fails each resize of a pod", () => {
   it("leads to a rollout and a few writes", async () => {
     const scenario = new Scenario(2);
