@@ -20,7 +20,6 @@ export class InPlaceOperations implements OtherWriters {
     this.#resume,
     this.#resume,
     this.#hinderResize,
-    this.#hinderResize,
     this.#slowResize,
     this.#allowResizes,
     this.#allowResizes,

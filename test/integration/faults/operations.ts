@@ -33,10 +33,8 @@ export class Operations {
     this.#service = service;
     this.#others = others;
     const own: readonly Operation[] = [
-      this.#ask,
-      this.#ask,
-      this.#ask,
-      this.#ask,
+      ...Array.from({ length: 8 }, () => this.#ask),
+      this.#askForPrevious,
       this.#askForPrevious,
       this.#askForDefault,
       this.#changeTier,
@@ -45,8 +43,10 @@ export class Operations {
       this.#suspend,
       this.#resume,
       this.#resume,
+      this.#resume,
       this.#deleteScaling,
       this.#spoilRecord,
+      this.#repairRecord,
       this.#repairRecord,
       this.#repairRecord,
       this.#writeOverSize,
