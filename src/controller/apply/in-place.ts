@@ -3,6 +3,7 @@ import type { KubeClient } from "../../kube/client.ts";
 import { isCode, KubeApiError } from "../../kube/errors.ts";
 import type { Deployment, Pod, ReplicaSet } from "../../kube/objects.ts";
 import { DEPLOYMENTS, objectPath, PODS, REPLICA_SETS } from "../../kube/paths.ts";
+import type { Clock } from "../../runtime/clock.ts";
 import type { Store } from "../../runtime/store.ts";
 import type { InPlaceAction } from "../decide/actions.ts";
 import { type PodView, toPodView } from "../in-place/pod-view.ts";
@@ -14,11 +15,14 @@ import type { WriteError } from "../observe/write-record.ts";
 import { beginInPlace } from "./begin-in-place.ts";
 import { WRITE_TIMEOUT_MS } from "./pipe-patch.ts";
 import { writeErrorOf } from "./write-error.ts";
+import type { WriteHistory } from "./write-history.ts";
 
 export interface InPlaceApplier {
   readonly client: Pick<KubeClient, "json">;
   readonly caches: { readonly pipes: Store<DeploymentView> };
   readonly resizes: InPlaceResizes;
+  readonly writes: WriteHistory;
+  readonly clock: Pick<Clock, "now">;
 }
 
 type Of<Type extends InPlaceAction["type"]> = Extract<InPlaceAction, { readonly type: Type }>;

@@ -3,9 +3,10 @@ import { describe, expect, it } from "vitest";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../../../src/controller/names.ts";
 import { sizeOfQuantities } from "../../../../src/domain/quantity.ts";
 import { formatSize, sizeOfCores } from "../../../../src/domain/size.ts";
+import type { KubeRequest } from "../../../../src/kube/client.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 import type { Pod } from "../../../../src/kube/objects.ts";
-import { LOST_ANSWER } from "../../../support/simulation/cluster.ts";
+import { type Fault, LOST_ANSWER } from "../../../support/simulation/cluster.ts";
 import { Simulation } from "../../../support/simulation/simulation.ts";
 import type { ResizeOutcome } from "../../../support/simulation/workloads.ts";
 
@@ -146,6 +147,47 @@ describe("a commit in which the Deployment is paused", () => {
       const containers = [...(template?.spec.containers ?? []), { name: "sidecar" }];
       simulation.cluster.setSpec("pipe-0", { template: { ...template, spec: { containers } } });
     });
+  });
+});
+
+const FAILED = {
+  error: new KubeApiError("PATCH", 500, JSON.stringify({ message: "failed calling webhook" })),
+};
+const WITHOUT_ROLES = {
+  error: new KubeApiError(
+    "PATCH",
+    403,
+    JSON.stringify({
+      message:
+        'pods "a" is forbidden: User "controller" cannot patch: RBAC: clusterrole.rbac.authorization.k8s.io "b" not found',
+    }),
+  ),
+};
+
+describe("an error that soon ends", () => {
+  const isCommit = ({ body }: KubeRequest) => JSON.stringify(body ?? {}).includes('"paused":true');
+  it.each<[string, Fault, (request: KubeRequest) => boolean]>([
+    ["the dry run", FAILED, (request) => isCommit(request) && request.query?.["dryRun"] !== undefined],
+    ["the pause", FAILED, (request) => isCommit(request) && request.query?.["dryRun"] === undefined],
+    ["the resize of a pod", FAILED, ({ path }) => path.endsWith("/resize")],
+    ["the resize of a pod, because roles are unknown", WITHOUT_ROLES, ({ path }) => path.endsWith("/resize")],
+    ["the write to the ReplicaSet", FAILED, ({ path }) => path.includes("/replicasets/")],
+  ])("restarts no pod: %s", async (_what, fault, isHit) => {
+    const scenario = new Scenario(2);
+    await scenario.start();
+    const { simulation, workloads } = scenario;
+    let hits = 0;
+    simulation.cluster.fault = (request) => {
+      if (!isHit(request) || hits === 2) return undefined;
+      hits += 1;
+      return fault;
+    };
+    simulation.ask(1, 4);
+    await simulation.run(MINUTE);
+    expect(hits).toBe(2);
+    expect(simulation.told(1)?.reason).toBe("Scaled");
+    expect(simulation.fallbacks).toEqual([]);
+    expect(workloads.replaced).toEqual([]);
   });
 });
 
