@@ -15,7 +15,7 @@ export interface JudgedPipe {
   readonly service: ServiceRecord;
 }
 
-/** What the judge of pods and ReplicaSets needs of the judge of Deployments. */
+/** The functions of the judge of Deployments that this one calls. */
 export interface Court {
   /** The pipe of a Deployment, if its service is looked after. */
   readonly pipeOf: (deploymentUid: string) => JudgedPipe | undefined;

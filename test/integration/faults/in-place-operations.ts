@@ -11,7 +11,7 @@ import type { Operation, ServiceUnderTest } from "./service-under-test.ts";
 /** The longest that a resize of a pod takes. */
 const RESIZE_MS = 3000;
 
-/** What happens to pipes that are resized in place: kubelets that cannot do it, and owners who pause the Deployment. */
+/** Kubelets that cannot resize a pod, and owners who pause a Deployment or choose another strategy. */
 export class InPlaceOperations implements OtherWriters {
   readonly operations: readonly Operation[] = [
     this.#setStrategy,

@@ -15,7 +15,7 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const SERVICE = "00000000-0000-4000-8000-000000000001";
 const PIPES = ["pipe-0", "pipe-1"] as const;
-/** Of the controller to one object, for one request. */
+/** Limit of the controller's writes to one object for one request. */
 const MOST_WRITES = 20;
 
 /** A service whose pipes are resized in place, and its kubelets. */
@@ -308,6 +308,6 @@ it("whatever happens meanwhile, the pods and the template get the size, nothing 
       expect(simulation.cluster.writes.slice(written)).toEqual([]);
       simulation.stop();
     }),
-    { numRuns: 200 },
+    { numRuns: 100 },
   );
 });
