@@ -27,10 +27,14 @@ export function inPlaceStep(pipe: DeploymentView, context: StepContext): InPlace
     target: resourcesFor(context.desired, pipe.cpuLimitFollows),
     isTemplateSized: sameSize(pipe.size, context.desired),
   });
+  // The status first records that the pipe has to come up again. After a crash, this shows that its pods may differ.
+  if (step.type === "resize-pods" && hasComeUp(pipe, context.scaling))
+    return { type: "wait", untilMs: view.nowMs + REPORT_MS };
   return step.type === "done" ? undefined : step;
 }
 
 const LISTING_MS = 1000;
+const REPORT_MS = 100;
 
 /**
  * True if a resize in place may have ended between its steps, because the controller crashed or because the first size

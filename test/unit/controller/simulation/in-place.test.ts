@@ -99,6 +99,18 @@ describe("a resize in place on the simulated cluster", () => {
     expect(simulation.fallbacks).toEqual([]);
   });
 
+  it("returns to the first size if that is requested again while events are late", async () => {
+    const scenario = new Scenario(1);
+    const { simulation } = scenario;
+    simulation.cluster.eventDelayMs = 300;
+    await scenario.start();
+    simulation.ask(1, 2);
+    await simulation.run(101);
+    simulation.ask(1, 1);
+    await simulation.run(MINUTE);
+    expect(scenario.podSizes()).toEqual(["1000m/4Gi", "1000m/4Gi"]);
+  });
+
   it("ends in a rollout if a node never gives the size", async () => {
     const scenario = new Scenario(2);
     await scenario.start();
