@@ -65,7 +65,7 @@ export class Reconciler {
     const after = isUnchanged ? before : this.#observe(serviceId);
     const next = isUnchanged ? decision : this.#decide(after);
     const { resizes, commits } = this.#options;
-    if (resizes.active > 0) resizes.keep(serviceId, resizedInPlace(next));
+    if (resizes.active > 0) resizes.keep(serviceId, resizedInPlace(after, next));
     commits.reconciled(serviceId, next.waitsForCommit === true);
     // Before the report, so that a rollout that ends meanwhile wakes this service.
     this.#options.budget.reconciled(serviceId, next.sizing?.holdBack === "overall-limit");
@@ -185,9 +185,11 @@ export class Reconciler {
   }
 }
 
-/** UIDs of the Deployments whose resize in place has begun or begins. */
-function resizedInPlace({ actions, sizing }: Decision): ReadonlySet<string> {
+/** UIDs of the Deployments whose resize in place has begun, begins, or has to end. */
+function resizedInPlace({ pipes }: Snapshot, { actions, sizing }: Decision): ReadonlySet<string> {
   const begun = sizing?.assessments.filter(({ inPlace }) => inPlace) ?? [];
   const beginning = actions.flatMap((action) => (action.type === "begin-in-place" ? [action] : []));
-  return new Set([...begun, ...beginning].map(({ pipe }) => pipe.metadata.uid));
+  const paused = pipes.filter(({ isPausedByUs }) => isPausedByUs);
+  const active = [...begun, ...beginning].map(({ pipe }) => pipe);
+  return new Set([...active, ...paused].map(({ metadata }) => metadata.uid));
 }

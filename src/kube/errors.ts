@@ -69,6 +69,14 @@ export function isWithoutRight(error: unknown): error is KubeApiError {
   return isCode(error, 403) && / is forbidden: User "[^"]*" cannot /.test(error.message);
 }
 
+/** An API server that has just started does not know the roles yet, and refuses what they allow. */
+export function isWithoutRoles(error: unknown): boolean {
+  return (
+    isWithoutRight(error) &&
+    /RBAC: .*role\.rbac\.authorization\.k8s\.io "[^"]*" not found/.test(error.message)
+  );
+}
+
 /** The message of an error starts with the request and the status code, followed by the message of the server. */
 export function serverMessage({ message, code }: KubeApiError): string {
   const before = `: ${code} `;

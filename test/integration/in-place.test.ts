@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { apply } from "@pipe-scaling/local-cluster/kubectl";
 import { RESIZE_OUTCOME_ANNOTATION } from "@pipe-scaling/local-cluster/resize-stages";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -14,11 +13,11 @@ import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
 import { formatScalingRequest, REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
 import type { KubeObject, Pod, ReplicaSet } from "../../src/kube/objects.ts";
 import { collectionPath, EVENTS, objectPath, PODS, REPLICA_SETS } from "../../src/kube/paths.ts";
-import { mayDo, Rights } from "../chart/rights.ts";
+import { Rights } from "../chart/rights.ts";
 import { startFakeCollector } from "../support/fakes/fake-collector.ts";
 import type { PipeOptions } from "../support/fixtures/pipe.ts";
-import { accountName, inPlaceAccount } from "../support/fixtures/shipped-account.ts";
 import { conditionOf, resourcesOf, TestEnvironment } from "../support/test-environment.ts";
+import { allowResizesInPlace } from "./in-place-account.ts";
 
 interface ToldEvent extends KubeObject {
   readonly reason: string;
@@ -31,13 +30,8 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
   let rights: Rights;
   beforeEach(async () => {
     environment = await TestEnvironment.create();
-    await apply(environment.cluster, await inPlaceAccount(environment.records));
+    await allowResizesInPlace(environment);
     rights = await Rights.of("controller", environment);
-    const user = `system:serviceaccount:${environment.records}:${accountName("controller")}`;
-    const right = { verb: "patch", group: "", resource: "pods/resize" };
-    await waitFor(() => mayDo(environment.client, user, environment.pipes, right), {
-      what: "permission to resize pods",
-    });
   });
   afterEach(async () => {
     await environment.end();

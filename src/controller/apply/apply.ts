@@ -1,6 +1,5 @@
 import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../crd/names.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
-import { formatSize } from "../../domain/size.ts";
 import { isCode, isReplaced } from "../../kube/errors.ts";
 import type { Deployment, KubeObject } from "../../kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath } from "../../kube/paths.ts";
@@ -91,11 +90,16 @@ async function writePipe(applier: Applier, action: PipeAction, spec: object | un
       return;
     }
     writes.failed(uid, problem, generation, clock.now());
-    // The next attempt is a rollout, after the delay of a failed write.
-    if (isCommit)
-      resizes.fellBack(pipe, formatSize(rollout.size), { reason: "Refused", message: problem.message });
+    const { attempts = 1 } = writes.records.get(uid) ?? {};
+    // Other errors than a refusal may end soon, and a rollout restarts the pods.
+    if (isCommit && problem.reason === "WriteFailed" && attempts < MOST_COMMITS) throw error;
+    // The pods get their old size again. The next attempt is a rollout, after the delay of a failed write.
+    if (isCommit) resizes.failed(uid, { reason: "Refused", message: problem.message });
   }
 }
+
+/** With the delays of the work queue, they take about 10 s. */
+const MOST_COMMITS = 8;
 
 async function patchPipe(
   { client, caches }: Applier,

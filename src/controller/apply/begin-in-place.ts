@@ -1,13 +1,16 @@
-import { formatSize } from "../../domain/size.ts";
+import { formatSize, sameSize } from "../../domain/size.ts";
 import type { Deployment } from "../../kube/objects.ts";
 import { collectionPath, DEPLOYMENTS } from "../../kube/paths.ts";
 import type { InPlaceAction } from "../decide/actions.ts";
 import { type PodTemplate, podTemplateProblem } from "../in-place/pod-template.ts";
 import type { Fallback } from "../in-place/view.ts";
+import type { WriteError } from "../observe/write-record.ts";
 import type { InPlaceApplier } from "./in-place.ts";
 import { commitPatch, pipePatch } from "./pipe-patch.ts";
 import { writeErrorOf } from "./write-error.ts";
 
+type BeginApplier = Pick<InPlaceApplier, "client" | "resizes" | "writes" | "clock">;
+type FailedWrite = WriteError & { readonly reason: "WriteFailed" };
 type BeginAction = Extract<InPlaceAction, { readonly type: "begin-in-place" }>;
 
 /** A Deployment with all of its fields. */
@@ -28,10 +31,8 @@ interface LabelSelector {
 }
 
 /** Checks whether the template can follow without a rollout, and then watches the pods. */
-export async function beginInPlace(
-  { client, resizes }: Pick<InPlaceApplier, "client" | "resizes">,
-  action: BeginAction,
-): Promise<void> {
+export async function beginInPlace(applier: BeginApplier, action: BeginAction): Promise<void> {
+  const { client, resizes } = applier;
   const { pipe, rollout } = action;
   const size = formatSize(rollout.size);
   const { name, namespace, uid } = pipe.metadata;
@@ -41,12 +42,25 @@ export async function beginInPlace(
   });
   const current = items.find((item) => item.metadata.uid === uid);
   if (!current) return;
-  const fallback = pipe.isPausedByUs
+  const isCommitted = sameSize(pipe.size, rollout.size);
+  const problem = pipe.isPausedByUs
     ? undefined
     : (podTemplateProblem(current.spec.template, pipe.serviceId, action.container) ??
-      (await templateProblem(client, action, current)));
-  if (fallback) return resizes.fellBack(pipe, size, fallback);
+      (isCommitted ? undefined : await templateProblem(client, action, current)));
+  if (problem?.reason === "WriteFailed") return recordFailure(applier, action, problem);
+  if (problem) return resizes.fellBack(pipe, size, problem);
   await resizes.begin(pipe, size, selectorText(current.spec.selector));
+}
+
+/** The dry run is repeated after the delay of a failed write, because a rollout restarts the pods. */
+function recordFailure(
+  { writes, clock }: BeginApplier,
+  { pipe, rollout }: BeginAction,
+  problem: WriteError,
+): void {
+  const { uid, generation } = pipe.metadata;
+  writes.begin(uid, "resize", rollout, clock.now());
+  writes.failed(uid, problem, generation, clock.now());
 }
 
 /** If a webhook changes the template, it would not equal that of the ReplicaSet, and a rollout would start. */
@@ -54,7 +68,7 @@ async function templateProblem(
   client: InPlaceApplier["client"],
   { pipe, container, rollout }: BeginAction,
   current: WholeDeployment,
-): Promise<Fallback | undefined> {
+): Promise<Fallback | FailedWrite | undefined> {
   const {
     message: _,
     query,
@@ -66,6 +80,7 @@ async function templateProblem(
   } catch (error) {
     const problem = writeErrorOf(error);
     if (!problem) throw error;
+    if (problem.reason === "WriteFailed") return { ...problem, reason: "WriteFailed" };
     return { reason: "Refused", message: problem.message };
   }
   const text = ({ spec }: WholeDeployment) => JSON.stringify(withoutSize(spec, container));

@@ -3,21 +3,26 @@ import type { KubeClient } from "../../kube/client.ts";
 import { isCode, KubeApiError } from "../../kube/errors.ts";
 import type { Deployment, Pod, ReplicaSet } from "../../kube/objects.ts";
 import { DEPLOYMENTS, objectPath, PODS, REPLICA_SETS } from "../../kube/paths.ts";
+import type { Clock } from "../../runtime/clock.ts";
 import type { Store } from "../../runtime/store.ts";
 import type { InPlaceAction } from "../decide/actions.ts";
 import { type PodView, toPodView } from "../in-place/pod-view.ts";
 import { toReplicaSetView } from "../in-place/replica-set-view.ts";
 import type { InPlaceResizes } from "../in-place/resizes.ts";
+import type { Fallback } from "../in-place/view.ts";
 import { type DeploymentView, toDeploymentView } from "../observe/deployment-view.ts";
 import type { WriteError } from "../observe/write-record.ts";
 import { beginInPlace } from "./begin-in-place.ts";
 import { WRITE_TIMEOUT_MS } from "./pipe-patch.ts";
 import { writeErrorOf } from "./write-error.ts";
+import type { WriteHistory } from "./write-history.ts";
 
 export interface InPlaceApplier {
   readonly client: Pick<KubeClient, "json">;
   readonly caches: { readonly pipes: Store<DeploymentView> };
   readonly resizes: InPlaceResizes;
+  readonly writes: WriteHistory;
+  readonly clock: Pick<Clock, "now">;
 }
 
 type Of<Type extends InPlaceAction["type"]> = Extract<InPlaceAction, { readonly type: Type }>;
@@ -50,8 +55,8 @@ async function resizePod({ client, resizes }: InPlaceApplier, action: Of<"resize
   } catch (error) {
     // The pod is gone, or changed meanwhile; its watch shows that.
     if (isCode(error, 409) || isPodGone(error)) return;
-    const what = `pod ${pod.metadata.name}`;
-    rollOutIf(resizes, action, what, writeErrorOf(error) ?? notSupported(error), error);
+    const problem = writeErrorOf(error) ?? notSupported(error);
+    resizes.failed(uid, refusalOf(`pod ${pod.metadata.name}`, problem, error));
   }
 }
 
@@ -60,16 +65,10 @@ async function resizePod({ client, resizes }: InPlaceApplier, action: Of<"resize
  *
  * @throws the error if the write can succeed later
  */
-function rollOutIf(
-  resizes: InPlaceResizes,
-  { pipe, size }: Of<"resize-pod" | "delete-replica-set" | "update-replica-set">,
-  what: string,
-  problem: WriteError | undefined,
-  error: unknown,
-): void {
+function refusalOf(what: string, problem: WriteError | undefined, error: unknown): Fallback {
   if (!problem || problem.reason === "WriteFailed") throw error;
   const reason = problem.reason === "Forbidden" ? "Forbidden" : "Refused";
-  resizes.fellBack(pipe, size, { reason, message: `${what}: ${problem.message}` });
+  return { reason, message: `${what}: ${problem.message}` };
 }
 
 function isPodGone(error: unknown): boolean {
@@ -100,9 +99,9 @@ async function patchResources(
 
 async function deleteReplicaSet(
   { client, resizes }: InPlaceApplier,
-  action: Of<"delete-replica-set">,
+  { pipe, replicaSet }: Of<"delete-replica-set">,
 ): Promise<void> {
-  const { name, namespace, uid, resourceVersion } = action.replicaSet.metadata;
+  const { name, namespace, uid, resourceVersion } = replicaSet.metadata;
   try {
     await client.json({
       method: "DELETE",
@@ -111,32 +110,43 @@ async function deleteReplicaSet(
       timeoutMs: WRITE_TIMEOUT_MS,
     });
   } catch (error) {
-    rollOutIf(resizes, action, `ReplicaSet ${name}`, writeErrorOf(error), error);
+    resizes.failed(pipe.metadata.uid, refusalOf(`ReplicaSet ${name}`, writeErrorOf(error), error));
   }
 }
 
-async function updateReplicaSet(
-  { client, resizes }: InPlaceApplier,
-  action: Of<"update-replica-set">,
-): Promise<void> {
-  const { pipe, replicaSet, container, resources } = action;
-  const { name, namespace, uid, resourceVersion } = replicaSet.metadata;
+async function updateReplicaSet(applier: InPlaceApplier, action: Of<"update-replica-set">): Promise<void> {
+  const { pipe, replicaSet, size } = action;
   try {
-    const updated = await client.json<ReplicaSet>({
-      method: "PATCH",
-      path: objectPath(REPLICA_SETS, namespace, name),
-      query: { fieldManager: CONTROLLER_FIELD_MANAGER },
-      patchType: "application/strategic-merge-patch+json",
-      body: {
-        metadata: { uid, resourceVersion },
-        spec: { template: { spec: { containers: [{ name: container, resources }] } } },
-      },
-      timeoutMs: WRITE_TIMEOUT_MS,
-    });
-    resizes.observeReplicaSet(pipe.metadata.uid, toReplicaSetView(updated));
+    await patchReplicaSet(applier, action);
   } catch (error) {
-    rollOutIf(resizes, action, `ReplicaSet ${name}`, writeErrorOf(error), error);
+    const { name } = replicaSet.metadata;
+    // The template has the size, and the ReplicaSet has not, so a rollout begins when the Deployment is resumed.
+    applier.resizes.fellBack(pipe, size, refusalOf(`ReplicaSet ${name}`, writeErrorOf(error), error));
   }
+}
+
+async function patchReplicaSet(
+  { client, resizes }: InPlaceApplier,
+  {
+    pipe,
+    replicaSet,
+    container,
+    resources,
+  }: Pick<Of<"update-replica-set">, "pipe" | "replicaSet" | "container" | "resources">,
+): Promise<void> {
+  const { name, namespace, uid, resourceVersion } = replicaSet.metadata;
+  const updated = await client.json<ReplicaSet>({
+    method: "PATCH",
+    path: objectPath(REPLICA_SETS, namespace, name),
+    query: { fieldManager: CONTROLLER_FIELD_MANAGER },
+    patchType: "application/strategic-merge-patch+json",
+    body: {
+      metadata: { uid, resourceVersion },
+      spec: { template: { spec: { containers: [{ name: container, resources }] } } },
+    },
+    timeoutMs: WRITE_TIMEOUT_MS,
+  });
+  resizes.observeReplicaSet(pipe.metadata.uid, toReplicaSetView(updated));
 }
 
 async function resume({ client, caches }: InPlaceApplier, { pipe }: Of<"resume">): Promise<void> {
@@ -154,12 +164,19 @@ async function resume({ client, caches }: InPlaceApplier, { pipe }: Of<"resume">
 }
 
 /** A pod that cannot be restored is replaced by the rollout. */
-async function fallBack({ client, resizes }: InPlaceApplier, action: Of<"fall-back">): Promise<void> {
-  const { pipe, container, size, fallback, restore, resources } = action;
+async function fallBack(applier: InPlaceApplier, action: Of<"fall-back">): Promise<void> {
+  const { client, resizes } = applier;
+  const { pipe, container, size, fallback, restore, resources, replicaSet } = action;
   const restored = await Promise.allSettled(
     restore.map((pod) => patchResources(client, { pod, container, resources })),
   );
-  resizes.fellBack(pipe, size, fallback);
+  if (replicaSet) {
+    // The pipe is resized in place until the Deployment controller begins the rollout.
+    resizes.failed(pipe.metadata.uid, fallback);
+    await patchReplicaSet(applier, { ...action, replicaSet });
+  } else {
+    resizes.fellBack(pipe, size, fallback);
+  }
   const failed = restored.find((each) => each.status === "rejected");
   if (failed) throw failed.reason;
 }

@@ -3,6 +3,7 @@ import {
   isReplaced,
   isTerminating,
   isWithoutRight,
+  isWithoutRoles,
   KubeApiError,
   KubeUnreachableError,
   serverMessage,
@@ -20,6 +21,7 @@ export function writeErrorOf(error: unknown): WriteError | undefined {
   if (isCode(error, 404) || isCode(error, 409)) return undefined;
   const message = serverMessage(error);
   const { retryAfterMs } = error;
+  if (isWithoutRoles(error)) return { reason: "WriteFailed", message, retryAfterMs };
   if (isWithoutRight(error)) return { reason: "Forbidden", message };
   // 422 from validation or an admission policy, 403 from a policy and 400 from a webhook depend on the written object.
   const isRefused = [400, 403, 422].some((code) => isCode(error, code));

@@ -75,7 +75,7 @@ export type InPlaceAction =
       readonly size: string;
     }
   | { readonly type: "resume"; readonly pipe: DeploymentView }
-  /** Gives pods their old resources again. A rollout follows. */
+  /** Gives pods, and after a commit their ReplicaSet, their old resources again. A rollout follows. */
   | {
       readonly type: "fall-back";
       readonly pipe: DeploymentView;
@@ -83,6 +83,7 @@ export type InPlaceAction =
       readonly size: string;
       readonly fallback: Fallback;
       readonly restore: readonly PodView[];
+      readonly replicaSet?: ReplicaSetView;
       readonly resources: Resources;
     };
 

@@ -32,7 +32,7 @@ export interface Assessment {
 
 export interface AssessContext
   extends Timing,
-    Pick<Snapshot, "failures" | "writes" | "unschedulable" | "autoscalers" | "inPlace"> {
+    Pick<Snapshot, "failures" | "writes" | "unschedulable" | "autoscalers" | "strategy" | "inPlace"> {
   readonly desired: Size;
   readonly scaling: PipeScalingView;
 }

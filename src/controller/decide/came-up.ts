@@ -27,6 +27,16 @@ export function withoutRollout(id: string): string {
 
 const NO_ROLLOUT = "-";
 
+/**
+ * Returns true if the pipe had its current size before, and has to come up again. Its pods may have another size, from a
+ * resize in place that did not end.
+ */
+export function mustComeUpAgain(pipe: DeploymentView, { status }: PipeScalingView): boolean {
+  const id = rolloutId(pipe);
+  const known = status.pipes?.cameUp?.[pipe.metadata.name];
+  return id !== undefined && known === withoutRollout(id);
+}
+
 /** Returns the size with which the pipe last came up, according to the status. */
 export function lastSizeThatCameUp(
   { metadata }: DeploymentView,

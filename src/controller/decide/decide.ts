@@ -11,9 +11,11 @@ import type { Snapshot } from "../observe/snapshot.ts";
 import type { Action } from "./actions.ts";
 import { assess } from "./assess.ts";
 import type { Assessment } from "./assessment.ts";
+import { finishCommits } from "./finish-commit.ts";
 import { beginInPlace, commitsLater, inPlaceActions } from "./in-place.ts";
 import { repair, resize } from "./pipe-actions.ts";
 import { specForRecreation } from "./recreate.ts";
+import { resumeAbandoned } from "./resume.ts";
 import type { Sizing, Step } from "./sizing.ts";
 import { VALIDATED, validate } from "./validate.ts";
 
@@ -72,6 +74,7 @@ export function decide(snapshot: Snapshot, options: DecideOptions): Decision {
   const writes = assessments.flatMap((each): readonly Action[] => {
     const { name } = each.pipe.metadata;
     if (each.inPlace) return later.has(each) ? [] : inPlaceActions(each.inPlace, each, step);
+    if (each.state === "unsizable" && each.pipe.isPausedByUs) return finishCommits([each.pipe], snapshot);
     if (starting.has(name)) return (each.pipe.replicas > 0 && beginInPlace(each, step)) || resize(each, step);
     return start.includes(name) ? [] : repair(each, step);
   });
@@ -105,15 +108,6 @@ function refreshUnknown({ pipes, writes }: Snapshot): Action[] {
   return pipes
     .filter(({ metadata }) => writes.get(metadata.uid)?.outcome.type === "unknown")
     .map((pipe) => ({ type: "refresh", pipe }));
-}
-
-/** A Deployment never stays paused because a rescale ended between two steps. */
-function resumeAbandoned({ scaling, tier, namespace, pipes, orphans }: Snapshot): Action[] {
-  const isActive =
-    scaling && !scaling.isBeingDeleted && !scaling.spec.suspend && tier.ok && namespace !== undefined;
-  return [...(isActive ? [] : pipes), ...orphans]
-    .filter(({ isPausedByUs }) => isPausedByUs)
-    .map((pipe) => ({ type: "resume", pipe }));
 }
 
 function requestIdOf(scaling: PipeScalingView, desired: Size): string | undefined {

@@ -1,3 +1,4 @@
+import type { RolloutPhase } from "../../domain/rollout-plan.ts";
 import { formatSize, sameSize } from "../../domain/size.ts";
 import { type InPlaceStep, nextStep } from "../in-place/next-step.ts";
 import type { InPlaceView } from "../in-place/view.ts";
@@ -6,17 +7,19 @@ import { resourcesFor } from "../observe/resources.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import type { Action, InPlaceAction } from "./actions.ts";
 import type { AssessContext, Assessment } from "./assessment.ts";
+import { hasComeUp, mustComeUpAgain } from "./came-up.ts";
 import { lastGoodSize, newRollout } from "./pipe-actions.ts";
 import type { Step } from "./sizing.ts";
 
 type Context = Pick<AssessContext, "desired" | "inPlace">;
+type StepContext = Context & Pick<AssessContext, "scaling" | "strategy">;
 
 /** The next step of a resize in place that has begun; `undefined` if there is none. */
-export function inPlaceStep(pipe: DeploymentView, context: Context): InPlaceStep | "begin" | undefined {
+export function inPlaceStep(pipe: DeploymentView, context: StepContext): InPlaceStep | "begin" | undefined {
   if ("problem" in pipe.container) return undefined;
   const view = viewOf(pipe, context);
   // After a crash between two steps of a commit, the pods of the pipe must be listed first.
-  if (!view) return pipe.isPausedByUs ? "begin" : undefined;
+  if (!view) return pipe.isPausedByUs || isUnproven(pipe, context) ? "begin" : undefined;
   if (view.fallback) return pipe.isPausedByUs ? { type: "resume" } : undefined;
   if (!view.isReady) return { type: "wait", untilMs: view.nowMs + LISTING_MS };
   const step = nextStep({
@@ -24,10 +27,32 @@ export function inPlaceStep(pipe: DeploymentView, context: Context): InPlaceStep
     target: resourcesFor(context.desired, pipe.cpuLimitFollows),
     isTemplateSized: sameSize(pipe.size, context.desired),
   });
+  // The status first records that the pipe has to come up again. After a crash, this shows that its pods may differ.
+  if (step.type === "resize-pods" && hasComeUp(pipe, context.scaling))
+    return { type: "wait", untilMs: view.nowMs + REPORT_MS };
   return step.type === "done" ? undefined : step;
 }
 
 const LISTING_MS = 1000;
+const REPORT_MS = 100;
+
+/**
+ * True if a resize in place may have ended between its steps, because the controller crashed or because the first size
+ * is desired again. Then pods may have another size than the template.
+ */
+function isUnproven(pipe: DeploymentView, { desired, scaling, strategy }: StepContext): boolean {
+  const known = scaling.status.pipes?.cameUp?.[pipe.metadata.name];
+  const mayBeInPlace = pipe.lastRollout?.inPlaceStartedAtMs !== undefined || mustComeUpAgain(pipe, scaling);
+  return (
+    mayBeInPlace &&
+    strategy === "InPlaceOrRollout" &&
+    sameSize(pipe.size, desired) &&
+    pipe.rollout.isComplete &&
+    pipe.replicas > 0 &&
+    known?.startsWith(`${pipe.metadata.uid}/`) === true &&
+    !hasComeUp(pipe, scaling)
+  );
+}
 
 /** The view of a resize to the desired size. */
 function viewOf({ metadata }: DeploymentView, { desired, inPlace }: Context): InPlaceView | undefined {
@@ -40,9 +65,20 @@ export function beginInPlace(assessment: Assessment, step: Step): readonly Actio
   const { pipe, phase } = assessment;
   const context = { desired: step.sizing.desired.size, inPlace: step.snapshot.inPlace };
   if (step.snapshot.strategy !== "InPlaceOrRollout" || "problem" in pipe.container) return undefined;
-  // A rollout of ours that is in progress restarts the pods anyway.
-  if (!pipe.size || phase !== "settled" || viewOf(pipe, context)) return undefined;
+  const isOver = phase === "rolling-out" && (hasComeUp(pipe, step.scaling) || isResumed(pipe));
+  if (!pipe.size || !(isOver || BEGINS.includes(phase)) || viewOf(pipe, context)) return undefined;
   return beginAction(assessment, step);
+}
+
+/**
+ * A Deployment that was scaled, or whose owner rolls something out, is waited for (next-step.ts). A rollout of ours that
+ * is in progress restarts the pods anyway.
+ */
+const BEGINS: readonly RolloutPhase[] = ["settled", "terminating", "updating"];
+
+/** True if the Deployment controller has not seen the end of a commit yet, which is not a rollout. */
+function isResumed({ rollout, revision, lastRollout }: DeploymentView): boolean {
+  return !rollout.isSeen && lastRollout !== undefined && lastRollout.revision <= revision;
 }
 
 function beginAction(assessment: Assessment, step: Step): InPlaceAction[] {
@@ -109,14 +145,8 @@ export function inPlaceActions(
     case "resume":
       return [{ type: "resume", pipe }];
     case "fall-back": {
-      const { restore, reason, message } = next;
-      const old =
-        pipe.size && !sameSize(pipe.size, desired.size)
-          ? resourcesFor(pipe.size, pipe.cpuLimitFollows)
-          : resources;
-      return [
-        { type: "fall-back", pipe, container, size, fallback: { reason, message }, restore, resources: old },
-      ];
+      const { reason, message, ...old } = next;
+      return [{ ...old, pipe, container, size, fallback: { reason, message } }];
     }
     case "wait":
     case "done":

@@ -2,20 +2,24 @@ import type { DeploymentView } from "../observe/deployment-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import type { Decision } from "./decide.ts";
 import { repeatableAtMs } from "./pipe-actions.ts";
+import { orphanResumedAtMs } from "./resume.ts";
 import { phaseEndsAtMs, type Timing } from "./rollout-phase.ts";
 
 /**
  * Returns the time at which the decision may change without an event, in milliseconds since 1970: a retry, the timeout
- * of a rollout, the end of a phase that other pipes wait for, or the recreation of a PipeScaling. `undefined` if only
- * an event can change it.
+ * of a rollout, the end of a phase that other pipes wait for, the recreation of a PipeScaling, or the end of a pause.
+ * `undefined` if only an event can change it.
  */
 export function recheckAtMs(
   snapshot: Snapshot,
   { sizing }: Decision,
   { policy }: Pick<Timing, "policy">,
 ): number | undefined {
-  const { nowMs, deleted, scaling } = snapshot;
+  const { nowMs, deleted, scaling, orphans } = snapshot;
   const times = (sizing?.assessments ?? []).map(({ pipe }) => repeatedAtMs(pipe, snapshot));
+  times.push(...orphans.map((orphan) => orphanResumedAtMs(orphan, nowMs)));
+  // A commit also ends if the Deployment controller does not respond.
+  times.push(...snapshot.pipes.filter(({ isPausedByUs }) => isPausedByUs).map(() => nowMs + COMMIT_MS));
   if (!scaling && deleted) times.push(deleted.recreateAtMs);
   const window = sizing?.window;
   if (sizing?.holdBack === "window" && window && !window.open) times.push(window.opensAtMs);
@@ -28,6 +32,8 @@ export function recheckAtMs(
   const later = times.filter((atMs) => atMs > nowMs && Number.isFinite(atMs));
   return later.length === 0 ? undefined : Math.min(...later);
 }
+
+const COMMIT_MS = 1000;
 
 /** When an adoption or a rollback may be repeated; the time of a resize is in the assessment. */
 function repeatedAtMs(pipe: DeploymentView, { writes, scaling, nowMs }: Snapshot): number {

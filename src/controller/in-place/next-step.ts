@@ -1,7 +1,7 @@
 import type { DeploymentView } from "../observe/deployment-view.ts";
-import { type Resources, resourcesFor } from "../observe/resources.ts";
+import { type Resources, resourcesFor, resourcesOf } from "../observe/resources.ts";
 import { containerOf, type PodState, podState } from "./pod-state.ts";
-import { hasResources, type PodView } from "./pod-view.ts";
+import { type ContainerView, hasResources, type PodView } from "./pod-view.ts";
 import type { ReplicaSetView } from "./replica-set-view.ts";
 import type { Fallback, InPlaceView } from "./view.ts";
 
@@ -31,9 +31,17 @@ export type InPlaceStep =
       readonly resources: Resources;
     }
   | { readonly type: "resume" }
-  /** @param restore pods that get their old resources again */
-  | ({ readonly type: "fall-back"; readonly restore: readonly PodView[] } & Fallback)
+  | ({
+      readonly type: "fall-back";
+      /** Pods that get these resources again. */
+      readonly restore: readonly PodView[];
+      readonly resources: Resources;
+      /** Gets these resources again too. The Deployment controller then replaces its pods. */
+      readonly replicaSet?: ReplicaSetView;
+    } & Fallback)
   | { readonly type: "done" };
+
+type CommitStep = Extract<InPlaceStep, { readonly type: "wait" | "update-replica-set" | "resume" }>;
 
 export interface InPlaceContext {
   readonly pipe: DeploymentView;
@@ -50,45 +58,123 @@ export interface InPlaceContext {
  * a crash at any point. Only the timeouts start again.
  */
 export function nextStep(context: InPlaceContext): InPlaceStep {
-  if (context.pipe.isPausedByUs) return commit(context);
+  if (context.pipe.isPausedByUs) return commitStep(context);
   const pods = resizePods(context);
   if (pods.type !== "done" || context.isTemplateSized) return pods;
   return begin(context);
 }
 
-function resizePods(context: InPlaceContext): InPlaceStep {
-  const { container, target, view } = context;
-  const pods = view.pods.map((pod) => ({ pod, state: podState(pod, container, target) }));
-  const unchanged = pods.flatMap(({ pod, state }) => (state === "unchanged" ? [pod] : []));
-  const changed = pods.flatMap(({ pod, state }) => (state === "unchanged" ? [] : [pod]));
-  const fallBack = (fallback: Fallback): InPlaceStep => ({
-    type: "fall-back",
-    restore: changed,
-    ...fallback,
-  });
+interface PodWithState {
+  readonly pod: PodView;
+  readonly state: PodState;
+}
 
+function resizePods(context: InPlaceContext): InPlaceStep {
+  const { view } = context;
+  const pods = podsOf(context);
+  const unchanged = pods.flatMap(({ pod, state }) => (state === "unchanged" ? [pod] : []));
+  const changed = changedOf(pods);
+
+  if (view.failure) return fallBack(context, view.failure);
+  if (isCommitTakenBack(context)) return fallBack(context, TAKEN_BACK);
   const ends = pods.map(({ pod, state }) => endOf(pod, state, view));
   const failure = ends.find((end) => end && end.atMs <= view.nowMs);
-  if (failure) return fallBack(failure);
+  if (failure) return fallBack(context, failure);
   const untilMs = Math.min(...ends.map((end) => end?.atMs ?? Number.POSITIVE_INFINITY));
   if (Number.isFinite(untilMs)) return { type: "wait", untilMs };
-  if (unchanged.length === 0) return { type: "done" };
+  if (unchanged.length === 0) return allResized(context);
 
   const reverted = unchanged.find(({ metadata }) => view.resizedAtMs.has(metadata.uid));
   if (reverted) {
     const message = `pod ${reverted.metadata.name}: something gave it its old size again`;
-    return fallBack({ reason: "Reverted", message });
+    return fallBack(context, { reason: "Reverted", message });
   }
   const problem =
     (context.isTemplateSized ? undefined : unsettled(context)) ??
-    unchanged.map((pod) => notResizable(pod, context)).find((each) => each !== undefined);
+    unchanged.map((pod) => notResizable(pod, context)).find((each) => each !== undefined) ??
+    notWritten(unchanged, view);
   if (!problem) {
     return { type: "resize-pods", pods: unchanged.slice(0, changed.length === 0 ? 1 : MAX_CONCURRENT_PODS) };
   }
-  if (changed.length === 0) return fallBack(problem);
-  // Pods that are created meanwhile have the time of a resize to start.
-  const startsUntilMs = Math.max(view.beganAtMs, ...view.resizedAtMs.values()) + RESIZE_MS;
-  return startsUntilMs > view.nowMs ? { type: "wait", untilMs: startsUntilMs } : fallBack(problem);
+  const isWaiting = changed.length > 0 || isSettling(context, problem, unchanged);
+  return isWaiting ? waitOrFallBack(context, problem) : fallBack(context, problem);
+}
+
+/** After the commit, a Deployment looks as if it were in a rollout until the Deployment controller has seen it. */
+function allResized({ pipe, view, isTemplateSized }: InPlaceContext): InPlaceStep {
+  if (!isTemplateSized || pipe.rollout.isSeen) return { type: "done" };
+  return { type: "wait", untilMs: view.nowMs + COMMIT_MS };
+}
+
+/** A Deployment that was scaled just now soon settles again. */
+function isSettling({ pipe }: InPlaceContext, { reason }: Fallback, pods: readonly PodView[]): boolean {
+  if (reason === "NotSettled") return !pipe.isPaused;
+  const stopped = pods.flatMap(({ containers }) => containers.filter(({ isRunning }) => !isRunning));
+  return reason === "ContainerNotRunning" && stopped.every(({ restartCount }) => restartCount === 0);
+}
+
+function podsOf({ container, target, view }: InPlaceContext): readonly PodWithState[] {
+  return view.pods.map((pod) => ({ pod, state: podState(pod, container, target) }));
+}
+
+function changedOf(pods: readonly PodWithState[]): readonly PodView[] {
+  return pods.flatMap(({ pod, state }) => (state === "unchanged" ? [] : [pod]));
+}
+
+/** Pods that are created meanwhile have the time of a resize to start. */
+function waitOrFallBack(context: InPlaceContext, problem: Fallback): InPlaceStep {
+  const { beganAtMs, resizedAtMs, nowMs } = context.view;
+  const untilMs = Math.max(beganAtMs, ...resizedAtMs.values()) + RESIZE_MS;
+  return untilMs > nowMs ? { type: "wait", untilMs } : fallBack(context, problem);
+}
+
+/**
+ * The resized pods get their old size again before the rollout. Otherwise a larger or a deferred one takes the room of
+ * the new pods, and if the rollout fails, the old pods stay and do not have the size that the status reports.
+ */
+function fallBack(context: InPlaceContext, fallback: Fallback): InPlaceStep {
+  if (context.isTemplateSized) return replacePods(context, fallback);
+  const { pipe } = context;
+  const restore = pipe.size ? changedOf(podsOf(context)) : [];
+  const resources = pipe.size ? resourcesFor(pipe.size, pipe.cpuLimitFollows) : context.target;
+  return { type: "fall-back", restore, resources, ...fallback };
+}
+
+/**
+ * The template has the size already, and pods of its ReplicaSet do not. If the ReplicaSet gets the resources of these
+ * pods again, it is not the one of the template any more, so the Deployment controller rolls out the template.
+ */
+function replacePods(context: InPlaceContext, fallback: Fallback): InPlaceStep {
+  const { pipe, view, container, target } = context;
+  const stale = podsOf(context).filter(({ pod }) => !hasResources(runningWith(pod, container), target));
+  const [replicaSet, ...others] = inUse(view);
+  const isCommitted = hasResources(replicaSet?.resources.get(container), target);
+  if (!replicaSet || !isCommitted || others.length > 0) {
+    // The status of the Deployment is still that of the time before the rollout.
+    if (pipe.rollout.isComplete) return { type: "wait", untilMs: view.nowMs + COMMIT_MS };
+    return { type: "fall-back", restore: [], resources: target, ...fallback };
+  }
+  const [first] = stale;
+  if (!first) return { type: "done" };
+  const resources = resourcesOf({ name: container, resources: runningWith(first.pod, container) });
+  return { type: "fall-back", restore: changedOf(stale), resources, replicaSet, ...fallback };
+}
+
+function runningWith(pod: PodView, container: string): NonNullable<ContainerView["actual"]> {
+  const own = containerOf(pod, container);
+  return own?.actual ?? own?.resources ?? {};
+}
+
+const TAKEN_BACK: Fallback = { reason: "NotSettled", message: "its ReplicaSet does not have the size" };
+
+/** A predecessor fell back after the commit, so a rollout begins. */
+function isCommitTakenBack({ isTemplateSized, view, container, target }: InPlaceContext): boolean {
+  const used = inUse(view);
+  return (
+    isTemplateSized &&
+    used.length > 0 &&
+    used.every(({ resources }) => !hasResources(resources.get(container), target))
+  );
 }
 
 /** When the resize of a pod fails unless it is done before; `undefined` if none is in progress. */
@@ -116,6 +202,15 @@ function unsettled({ pipe, view }: InPlaceContext): Fallback | undefined {
     return { reason, message: "a rollout of the Deployment has not completed" };
   if (inUse(view).length !== 1) return { reason, message: "its pods are of several ReplicaSets" };
   return undefined;
+}
+
+/** Each write can fail, for example because of a webhook that does not respond. */
+function notWritten(
+  [pod]: readonly PodView[],
+  { beganAtMs, resizedAtMs, nowMs }: InPlaceView,
+): Fallback | undefined {
+  if (Math.max(beganAtMs, ...resizedAtMs.values()) + RESIZE_MS > nowMs) return undefined;
+  return { reason: "ResizeTimeout", message: `pod ${pod?.metadata.name}: the API server has not resized it` };
 }
 
 function notResizable(pod: PodView, { container, target }: InPlaceContext): Fallback | undefined {
@@ -164,9 +259,10 @@ function withoutNull(amounts: Readonly<Record<string, string | null | undefined>
 
 /** All pods have the size, so the template follows. */
 function begin(context: InPlaceContext): InPlaceStep {
-  const { view, container, target } = context;
+  const { pipe, view, container, target } = context;
   const problem = unsettled(context);
-  if (problem) return { type: "fall-back", restore: [], ...problem };
+  // A Deployment that is scaled, or that replaces a pod, soon settles again.
+  if (problem) return pipe.replicas === 0 ? fallBack(context, problem) : waitOrFallBack(context, problem);
   const [current] = inUse(view);
   const duplicate = view.replicaSets.find(
     (each) =>
@@ -180,11 +276,15 @@ function begin(context: InPlaceContext): InPlaceStep {
 }
 
 /** The Deployment is paused by us: its ReplicaSet follows its template, and then it is resumed. */
-function commit({ pipe, container, view }: InPlaceContext): InPlaceStep {
+export function commitStep({
+  pipe,
+  container,
+  view,
+}: Pick<InPlaceContext, "pipe" | "container" | "view">): CommitStep {
   const endsAtMs = (view.pausedAtMs ?? view.nowMs) + COMMIT_MS;
   // If the Deployment controller does not respond, or the owner changed the template, a rollout brings the size.
   if (!pipe.size || endsAtMs <= view.nowMs) return { type: "resume" };
-  const wait: InPlaceStep = { type: "wait", untilMs: endsAtMs };
+  const wait: CommitStep = { type: "wait", untilMs: endsAtMs };
   if (!pipe.rollout.isSeen) return wait;
   const [current, ...others] = inUse(view);
   if (!current || others.length > 0) return { type: "resume" };

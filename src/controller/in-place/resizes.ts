@@ -1,4 +1,4 @@
-import { isWithoutRight, serverMessage } from "../../kube/errors.ts";
+import { isWithoutRight, isWithoutRoles, serverMessage } from "../../kube/errors.ts";
 import type { Pod, ReplicaSet } from "../../kube/objects.ts";
 import { PODS, REPLICA_SETS } from "../../kube/paths.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -41,12 +41,14 @@ interface Resize {
   readonly beganAtMs: number;
   isReady: boolean;
   pausedAtMs: number | undefined;
+  failure: Fallback | undefined;
 }
 
 type FallenBack = Pick<InPlaceView, "size" | "beganAtMs"> & { readonly fallback: Fallback };
 
 const NOTHING_OBSERVED = {
-  ...{ isReady: true, pods: [], replicaSets: [], resizedAtMs: new Map(), pausedAtMs: undefined },
+  ...{ isReady: true, failure: undefined, pods: [], replicaSets: [] },
+  ...{ resizedAtMs: new Map(), pausedAtMs: undefined },
 };
 
 /**
@@ -100,17 +102,10 @@ export class InPlaceResizes {
     const pods = [...resize.pods.values()].filter(
       ({ isBeingDeleted, replicaSetUid = "" }) => !isBeingDeleted && owners.has(replicaSetUid),
     );
-    const { size, isReady, beganAtMs, resizedAtMs, pausedAtMs } = resize;
+    const { size, isReady, failure, beganAtMs, resizedAtMs, pausedAtMs } = resize;
     return {
-      size,
-      isReady,
-      fallback: undefined,
-      pods,
-      replicaSets,
-      beganAtMs,
-      resizedAtMs,
-      pausedAtMs,
-      nowMs,
+      ...{ size, isReady, fallback: undefined, failure, pods, replicaSets },
+      ...{ beganAtMs, resizedAtMs, pausedAtMs, nowMs },
     };
   }
 
@@ -129,13 +124,13 @@ export class InPlaceResizes {
       ...{ pipe, size, pods: new Store<PodView>(), replicaSets: new Store<ReplicaSetView>() },
       deferred: new DeferredPods(clock, onDeferred),
       ...{ watches: new AbortController(), resizedAtMs: new Map<string, number>() },
-      ...{ beganAtMs: clock.monotonic(), isReady: false, pausedAtMs: undefined },
+      ...{ beganAtMs: clock.monotonic(), isReady: false, pausedAtMs: undefined, failure: undefined },
     };
     this.#resizes.set(uid, resize);
     const { pods, replicaSets, watches } = resize;
     const ended = Promise.withResolvers<void>();
     const onProblem = (problem: unknown) => {
-      if (!isWithoutRight(problem)) return this.#options.onProblem(problem);
+      if (!isWithoutRight(problem) || isWithoutRoles(problem)) return this.#options.onProblem(problem);
       this.#endWatches(resize, { reason: "Forbidden", message: serverMessage(problem) });
       ended.resolve();
     };
@@ -176,6 +171,12 @@ export class InPlaceResizes {
 
   resized(uid: string, pod: string): void {
     this.#resizes.get(uid)?.resizedAtMs.set(pod, this.#options.clock.monotonic());
+  }
+
+  /** The pipe gets a rollout when its pods have their old size again. */
+  failed(uid: string, failure: Fallback): void {
+    const resize = this.#resizes.get(uid);
+    if (resize) resize.failure ??= failure;
   }
 
   /** Stores the response to one of our writes. */

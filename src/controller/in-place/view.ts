@@ -10,6 +10,8 @@ export interface InPlaceView {
   readonly isReady: boolean;
   /** Why the pipe gets a rollout instead. */
   readonly fallback: Fallback | undefined;
+  /** Why the pipe gets a rollout as soon as its pods have their old size again. */
+  readonly failure: Fallback | undefined;
   /** Pods of the Deployment that are not being deleted. */
   readonly pods: readonly PodView[];
   /** ReplicaSets of the Deployment. */

@@ -12,9 +12,9 @@ import {
 import { CONTAINER_ANNOTATION, REVISION_ANNOTATION, SERVICE_LABEL } from "../names.ts";
 import {
   isGuaranteedByOwner,
-  isPausedByController,
   otherManagersOf,
   ownLastRollout,
+  pausedByControllerAtMs,
   resizedAtMs,
 } from "./field-owners.ts";
 import { appliedSize, type LastRollout } from "./last-rollout.ts";
@@ -43,6 +43,8 @@ export interface DeploymentView extends KubeObject {
   readonly isPaused: boolean;
   /** Paused by the controller, to commit a resize in place. */
   readonly isPausedByUs: boolean;
+  /** During such a pause: when the controller last wrote to the Deployment, in milliseconds since 1970. */
+  readonly pausedByUsAtMs: number | undefined;
   /** A rollout stops old pods before their replacements run. */
   readonly stopsOldPodsFirst: boolean;
   /** Revision of the pod template; 0 until Kubernetes sets it. */
@@ -86,6 +88,7 @@ export function toDeploymentView(deployment: Deployment): DeploymentView {
   const progressedAtS = Math.floor(timeOf(progressing?.lastUpdateTime) / 1000);
   const isComplete = isRolloutComplete(deployment, progressedAtS, lastRollout);
   const sized = containerView(container, metadata);
+  const pausedByUsAtMs = spec.paused ? pausedByControllerAtMs(metadata) : undefined;
   // Objects with the same properties in the same order take the least memory, so none is left out.
   return {
     metadata: identityOf(metadata),
@@ -100,7 +103,8 @@ export function toDeploymentView(deployment: Deployment): DeploymentView {
     otherManagers: sized.otherManagers,
     replicas: spec.replicas ?? 1,
     isPaused: spec.paused ?? false,
-    isPausedByUs: spec.paused === true && isPausedByController(metadata),
+    isPausedByUs: pausedByUsAtMs !== undefined,
+    pausedByUsAtMs,
     stopsOldPodsFirst: stopsOldPodsFirst(spec),
     revision: Number.parseInt(annotations[REVISION_ANNOTATION] ?? "", 10) || 0,
     rollout: {

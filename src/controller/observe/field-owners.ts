@@ -71,10 +71,15 @@ export function isGuaranteedByOwner(container: string, managedFields: Metadata["
   return isOurs(["f:limits", "f:cpu"]) || !isOurs(["f:requests", "f:cpu"]);
 }
 
-/** A pause by its owner, or one that the owner confirmed, is not ours to lift. */
-export function isPausedByController({ managedFields }: Metadata): boolean {
-  const managers = managersOf(managedFields, [["f:spec", "f:paused"]]);
-  return managers.length === 1 && managers[0] === CONTROLLER_FIELD_MANAGER;
+const PAUSED = [["f:spec", "f:paused"]];
+
+/**
+ * When the controller paused a Deployment or wrote to it after that, in milliseconds since 1970. A pause by its owner,
+ * or one that the owner confirmed, is not ours to lift, so it has no such time.
+ */
+export function pausedByControllerAtMs({ managedFields }: Metadata): number | undefined {
+  const isOurs = managersOf(managedFields, PAUSED).every((manager) => manager === CONTROLLER_FIELD_MANAGER);
+  return isOurs ? managedAtMs(managedFields, PAUSED, CONTROLLER_FIELD_MANAGER) : undefined;
 }
 
 const sizeFields = memoized((container: string): string[][] =>

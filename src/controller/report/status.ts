@@ -11,7 +11,7 @@ import { computeUnits } from "../../domain/compute-units.ts";
 import { describeSize, type Size, sameSize } from "../../domain/size.ts";
 import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
 import type { Assessment } from "../decide/assessment.ts";
-import { lastSizeThatCameUp, rolloutId, withoutRollout } from "../decide/came-up.ts";
+import { lastSizeThatCameUp, mustComeUpAgain, rolloutId, withoutRollout } from "../decide/came-up.ts";
 import { failuresOf } from "../decide/decide.ts";
 import type { Sizing } from "../decide/sizing.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
@@ -136,20 +136,24 @@ function pendingPipes(sizing: Sizing, fallbacks: readonly PipeFallback[] = []): 
   return pending.length === 0 ? undefined : pending.slice(0, MAX_PENDING);
 }
 
-/** An entry stays until the pipe comes up with another size, because until then it is the last good size. */
+/**
+ * An entry stays until the pipe comes up with another size, because until then it is the last good size. During a resize
+ * in place, the template does not show which size the pods have.
+ */
 function cameUp(
   assessments: readonly Assessment[],
   scaling: PipeScalingView,
 ): Record<string, string> | undefined {
-  const entries = assessments.flatMap(({ pipe, state }): [string, string][] => {
+  const entries = assessments.flatMap(({ pipe, state, inPlace }): [string, string][] => {
     const { name, uid } = pipe.metadata;
     const known = scaling.status.pipes?.cameUp?.[name];
-    const isUp = (state === "done" || pipe.rollout.isComplete) && pipe.replicas > 0;
+    const isProven = pipe.rollout.isComplete && !inPlace && !mustComeUpAgain(pipe, scaling);
+    const isUp = (state === "done" || isProven) && pipe.replicas > 0;
     const id = isUp ? rolloutId(pipe) : undefined;
     if (id !== undefined) return [[name, id]];
     if (!known?.startsWith(`${uid}/`)) return [];
     const isSize = sameSize(lastSizeThatCameUp(pipe, scaling), pipe.size);
-    return [[name, isSize ? known : withoutRollout(known)]];
+    return [[name, isSize && !inPlace ? known : withoutRollout(known)]];
   });
   return entries.length === 0 ? undefined : Object.fromEntries(entries.slice(0, MAX_CAME_UP));
 }
@@ -158,7 +162,8 @@ function cameUp(
 function effectiveSize(assessments: readonly Assessment[], desired: Size): Size | undefined {
   const [first, ...others] = assessments;
   if (!first) return desired;
-  const settled = (each: Assessment) => each.state === "done" || each.pipe.rollout.isComplete;
+  const settled = ({ state, pipe, inPlace }: Assessment) =>
+    state === "done" || (pipe.rollout.isComplete && !inPlace);
   const size = first.pipe.size;
   const isCommon = others.every((each) => sameSize(each.pipe.size, size));
   return isCommon && assessments.every(settled) ? size : undefined;

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { CONTROLLER_FIELD_MANAGER, GROUP } from "../../../src/crd/names.ts";
-import type { Deployment, FieldsV1, ManagedFields } from "../../../src/kube/objects.ts";
+import type { Deployment, FieldsV1, KubeObject, ManagedFields } from "../../../src/kube/objects.ts";
 import { CONTAINER } from "./objects.ts";
 
 export interface ManagedDeployment extends Deployment {
@@ -16,8 +16,8 @@ const SIZE_FIELDS = [
 const OWN_ANNOTATION = `metadata.annotations.${GROUP}/`;
 
 /** Returns the paths of the fields that a manager owns. */
-export function ownedLeaves(deployment: ManagedDeployment, manager: string): string[] {
-  return deployment.metadata.managedFields
+export function ownedLeaves({ metadata: { managedFields = [] } }: KubeObject, manager: string): string[] {
+  return managedFields
     .filter((entry) => entry.manager === manager)
     .flatMap((entry) => leaves(entry.fieldsV1))
     .sort();

@@ -6,6 +6,7 @@ import { environment as env } from "@pipe-scaling/local-cluster/environment";
 import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { inject } from "vitest";
+import type { ResizeStrategy } from "../../../src/domain/resize-strategy.ts";
 import { accountName } from "../../support/fixtures/shipped-account.ts";
 import type { TestEnvironment } from "../../support/test-environment.ts";
 
@@ -31,6 +32,8 @@ export interface ControllerProcessOptions {
   readonly pipeNamespaces?: readonly string[];
   /** Lead of its machine's clock; negative if it is behind. */
   readonly clockErrorMs?: number;
+  /** For PipeScalings without a strategy. */
+  readonly resizeStrategy?: ResizeStrategy;
 }
 
 /** `pipe-scaling controller`, for faults that only a process can have. */
@@ -44,13 +47,14 @@ export class ControllerProcess {
     { cluster, records, pipes }: TestEnvironment,
     kubeconfig: string,
     identity: string,
-    { pipeNamespaces = [pipes], clockErrorMs = 0 }: ControllerProcessOptions = {},
+    { pipeNamespaces = [pipes], clockErrorMs = 0, resizeStrategy = "Rollout" }: ControllerProcessOptions = {},
   ) {
     const options = {
       kubeconfig,
       identity,
       namespace: records,
       "ops-port": "0",
+      "resize-strategy": resizeStrategy,
       ...(pipeNamespaces.length > 0 ? { "pipe-namespaces": pipeNamespaces.join(",") } : {}),
     };
     const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value]);

@@ -42,6 +42,8 @@ interface Answer {
 }
 
 interface Link {
+  /** The request waits for this before it goes on to the server. */
+  readonly after?: Promise<unknown>;
   /** Every piece of the answer's body comes so much later. */
   readonly lateMs?: number;
   /** The connection ends after so long. */
@@ -169,6 +171,7 @@ export class FaultyProxy {
           response.destroy();
           return;
         case "pass":
+          await fate.after;
           await pass(await this.#forward(met, request, response), response, fate);
           return;
       }

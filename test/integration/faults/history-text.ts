@@ -1,7 +1,8 @@
 import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
 import { ownedLeaves } from "../../e2e/demo/ownership.ts";
 import { type Entry, inOrder, type Kinds, versionOf } from "./history.ts";
-import { hasOurAnnotation, pipeContainer, replicasOf, sizeIn } from "./pipe-view.ts";
+import { hasOurAnnotation, isPausedByUs, pipeContainer, replicasOf } from "./pipe-view.ts";
+import { sizeIn, sizeOf } from "./sized-object.ts";
 
 /** A history for people who look for the cause of a failure, one line for each version of a pipe or PipeScaling. */
 export function historyText(entries: readonly Entry[]): string {
@@ -22,6 +23,9 @@ function textOf(entry: Entry): string | undefined {
     case "seen":
     case "gone":
       if (entry.kind === "Deployment") return `${entry.type} ${pipeText(entry.object)}`;
+      if (entry.kind === "ReplicaSet") return `${entry.type} ReplicaSet ${sizedText(entry.object)}`;
+      if (entry.kind === "Pod")
+        return `${entry.type} pod ${sizedText(entry.object)}, ${podText(entry.object)}`;
       if (entry.kind === "PipeScaling") return `${entry.type} ${scalingText(entry.object)}`;
       return undefined;
   }
@@ -35,11 +39,37 @@ function pipeText(pipe: Kinds["Deployment"]): string {
   );
   return [
     `${namespace}/${name} (${uid.slice(0, 8)})`,
-    sizeIn(pipe.spec.template, pipeContainer(pipe)),
+    sizeIn(pipe, pipeContainer(pipe)),
     `generation ${generation} seen ${observedGeneration}`,
     `replicas ${replicasOf(pipe)}: ${replicas}/${updatedReplicas}/${availableReplicas}`,
     hasOurAnnotation(pipe) ? "annotated" : "",
+    pauseText(pipe),
     `ours: ${owned.join(" ")}`,
+  ].join(", ");
+}
+
+function pauseText(pipe: Kinds["Deployment"]): string {
+  if (!pipe.spec.paused) return "";
+  return isPausedByUs(pipe) ? "paused by us" : "paused";
+}
+
+/** With the sizes of all containers, because the Deployment tells which one is the pipe's. */
+function sizedText(object: Kinds["ReplicaSet" | "Pod"]): string {
+  const { namespace, name, uid, deletionTimestamp } = object.metadata;
+  const { containers } = "template" in object.spec ? object.spec.template.spec : object.spec;
+  const sizes = containers.map((each) => sizeOf(each.resources)).join(" + ");
+  const replicas = "template" in object.spec ? `, replicas ${object.spec.replicas}` : "";
+  const end = deletionTimestamp === undefined ? "" : ", ends";
+  return `${namespace}/${name} (${uid.slice(0, 8)}), ${sizes}${replicas}${end}`;
+}
+
+function podText({ metadata, status = {} }: Kinds["Pod"]): string {
+  const { conditions = [], containerStatuses = [], observedGeneration } = status;
+  const resize = conditions.find(({ type }) => type.startsWith("PodResize"));
+  return [
+    `generation ${metadata.generation} seen ${observedGeneration}`,
+    `runs ${containerStatuses.map((each) => sizeOf(each.resources)).join(" + ")}`,
+    resize ? `${resize.type} ${resize.reason ?? ""}` : "",
   ].join(", ");
 }
 

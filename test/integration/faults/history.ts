@@ -1,13 +1,12 @@
 import type { PipeScaling } from "../../../src/crd/pipe-scaling.ts";
-import type { KubeObject, Lease } from "../../../src/kube/objects.ts";
+import type { KubeObject, Lease, Pod, ReplicaSet } from "../../../src/kube/objects.ts";
 import type { ManagedDeployment } from "../../e2e/demo/ownership.ts";
 
 /** The kinds that are watched, as they are on the wire. */
 export interface Kinds {
   readonly Deployment: ManagedDeployment;
-  readonly ReplicaSet: KubeObject & {
-    readonly spec: { readonly template: ManagedDeployment["spec"]["template"] };
-  };
+  readonly ReplicaSet: ReplicaSet;
+  readonly Pod: Pod;
   readonly PipeScaling: KubeObject & PipeScaling;
   readonly Event: KubeObject & { readonly reportingController?: string };
   readonly Lease: Lease;
@@ -21,6 +20,8 @@ export type Sighting = {
     readonly object: Kinds[K];
     /** It was there before anybody looked: how it came about is not known. */
     readonly isInitial: boolean;
+    /** When it was seen, by the observer's monotonic clock. */
+    readonly atMs: number;
   };
 }[Kind];
 

@@ -1,15 +1,18 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
-import { PIPE_SCALINGS } from "../../../src/crd/names.ts";
+import { CONTROLLER_FIELD_MANAGER, PIPE_SCALINGS } from "../../../src/crd/names.ts";
 import type { KubeClient } from "../../../src/kube/client.ts";
-import { collectionPath, DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
+import { collectionPath, DEPLOYMENTS, objectPath, PODS } from "../../../src/kube/paths.ts";
+import { ownedLeaves } from "../../e2e/demo/ownership.ts";
 import { PatientClient } from "../../support/patient-client.ts";
 import type { TestEnvironment } from "../../support/test-environment.ts";
-import type { Kinds } from "./history.ts";
+import type { Entry, Kind, Kinds } from "./history.ts";
 import { historyText } from "./history-text.ts";
 import { type Judgement, judge } from "./judge.ts";
 import { Observer } from "./observer.ts";
-import { isRolledOut, pipeContainer, serviceOf, sizeIn, sizeOfCores } from "./pipe-view.ts";
+import { isPausedByUs, isRolledOut, pipeContainer, serviceOf, sizeOfCores } from "./pipe-view.ts";
+import { isResized } from "./pod-view.ts";
+import { sizeIn } from "./sized-object.ts";
 
 interface ObserveOptions {
   /** From the settings of the controllers. */
@@ -73,6 +76,18 @@ export class Invariants {
     return this.#observer.entries.flatMap((entry) =>
       entry.type === "gap" ? [`${entry.kind} from ${entry.after} to ${entry.until}`] : [],
     );
+  }
+
+  /** Resolves when the controller makes the next write of a resize in place, to this kind; false if there is none in time. */
+  async seesResize(kind: "Pod" | "ReplicaSet" | "Deployment", timeoutMs: number): Promise<boolean> {
+    const { entries } = this.#observer;
+    const first = entries.length;
+    const until = performance.now() + timeoutMs;
+    while (performance.now() < until) {
+      if (entries.slice(first).some((entry) => isWriteInPlace(entry, kind))) return true;
+      await delay(5);
+    }
+    return false;
   }
 
   /** Waits for `reached`, then watches for a while that the controller writes nothing more. If it does, `end` will tell. */
@@ -139,11 +154,10 @@ export class Invariants {
     });
     const others = items.filter((pipe) => serviceOf(pipe) === serviceId && !runs(pipe, size));
     if (others.length > 0) {
-      const seen = others.map(
-        (each) => `${each.metadata.name} ${sizeIn(each.spec.template, pipeContainer(each))}`,
-      );
+      const seen = others.map((each) => `${each.metadata.name} ${sizeIn(each, pipeContainer(each))}`);
       throw new Error(`not yet: ${seen.join(", ")}`);
     }
+    await this.#checkPods(items, namespace);
     const { metadata, status } = await this.#client.json<Kinds["PipeScaling"]>({
       path: objectPath(PIPE_SCALINGS, namespace, serviceId),
     });
@@ -151,8 +165,35 @@ export class Invariants {
     if (ready?.status === "True" && status?.observedGeneration === metadata.generation) return true;
     throw new Error(`not yet ready: ${ready?.reason} ${ready?.message}`);
   }
+
+  /** A pod that was resized in place can have another size than the template of its Deployment. */
+  async #checkPods(pipes: readonly Kinds["Deployment"][], namespace: string): Promise<void> {
+    const { items } = await this.#client.json<{ readonly items: readonly Kinds["Pod"][] }>({
+      path: collectionPath(PODS, namespace),
+    });
+    for (const pod of items) {
+      const pipe = pipes.find(({ metadata }) => metadata.name === ownerName(pod));
+      if (!pipe || pod.metadata.deletionTimestamp !== undefined) continue;
+      const container = pipeContainer(pipe);
+      const size = sizeIn(pod, container);
+      if (size !== sizeIn(pipe, container) || !isResized(pod, container))
+        throw new Error(`not yet: pod ${pod.metadata.name} has ${size}`);
+    }
+  }
+}
+
+function isWriteInPlace(entry: Entry, kind: Kind): boolean {
+  if (entry.type !== "seen" || entry.kind !== kind) return false;
+  if (entry.kind === "Deployment") return isPausedByUs(entry.object);
+  return ownedLeaves(entry.object, CONTROLLER_FIELD_MANAGER).length > 0;
+}
+
+/** The owner of a pod is the ReplicaSet `<name of the Deployment>-<hash>`. */
+function ownerName({ metadata }: Kinds["Pod"]): string | undefined {
+  const owner = metadata.ownerReferences?.find(({ kind }) => kind === "ReplicaSet");
+  return owner?.name.replace(/-[^-]+$/, "");
 }
 
 function runs(pipe: Kinds["Deployment"], size: string): boolean {
-  return sizeIn(pipe.spec.template, pipeContainer(pipe)) === size && isRolledOut(pipe);
+  return sizeIn(pipe, pipeContainer(pipe)) === size && isRolledOut(pipe) && !isPausedByUs(pipe);
 }

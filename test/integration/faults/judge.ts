@@ -1,18 +1,12 @@
 import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
 import { mergePatch } from "../../../src/runtime/merge-patch.ts";
-import { type Entry, inOrder, type Kind, type Kinds, versionOf } from "./history.ts";
+import { type Entry, inOrder, type Kind, type Kinds, type Sighting, versionOf } from "./history.ts";
+import { InPlaceJudge } from "./in-place-judge.ts";
 import { PipeRecord } from "./pipe-record.ts";
-import {
-  isOurWrite,
-  isSameBesideOurs,
-  isSizedByUs,
-  ownedBeyond,
-  pipeContainer,
-  serviceOf,
-  sizeIn,
-} from "./pipe-view.ts";
+import { isOurWrite, pipeContainer, serviceOf } from "./pipe-view.ts";
 import { recreationFaults, requestedSize } from "./recreation.ts";
 import { ServiceRecord } from "./service-record.ts";
+import { isSameBesideOurs, isSizedByUs, ownedBeyond, sizeIn } from "./sized-object.ts";
 import { statusFaults } from "./status-faults.ts";
 
 export interface Scope {
@@ -32,6 +26,7 @@ export interface Judgement {
 export function judge(entries: readonly Entry[], scope: Scope): Judgement {
   const judge = new Judge(scope, entries);
   for (const entry of inOrder(entries)) judge.see(entry);
+  judge.end();
   const { violations, writes } = judge;
   return { violations, writes };
 }
@@ -48,7 +43,18 @@ class Judge {
   readonly #deployments = new Map<string, Kinds["Deployment"]>();
   readonly #scalings = new Map<string, Kinds["PipeScaling"]>();
   readonly #knownSets = new Set<string>();
+  readonly #inPlace = new InPlaceJudge({
+    pipeOf: (deploymentUid) => this.#pipeOf(deploymentUid),
+    wrote: (kind, object) => {
+      this.writes.push(`${kind} ${nameAt(object)}`);
+      this.#mustLead(kind, object, BigInt(object.metadata.resourceVersion));
+    },
+    pace: ({ pipe, service }, size) => this.#pace(pipe, service, size),
+    fault: (object, fault) => this.#fault(object, fault),
+    scalingOf: ({ id }) => [...this.#scalings.values()].find(({ metadata }) => metadata.name === id),
+  });
   #leader: string | undefined;
+  #lastAtMs = 0;
 
   constructor(scope: Scope, entries: readonly Entry[]) {
     this.#scope = scope;
@@ -64,6 +70,7 @@ class Judge {
       return;
     }
     const isGone = entry.type === "gone";
+    this.#lastAtMs = Math.max(this.#lastAtMs, entry.atMs);
     switch (entry.kind) {
       case "Lease":
         this.#leader = isGone ? undefined : entry.object.spec?.holderIdentity;
@@ -73,19 +80,32 @@ class Judge {
           this.writes.push(`Event ${nameAt(entry.object)}`);
         return;
       case "ReplicaSet":
-        if (!isGone) this.#replicaSet(entry.object, version, entry.isInitial);
+        if (isGone) this.#inPlace.goneReplicaSet(entry.object);
+        else this.#replicaSet(entry.object, version, entry.isInitial);
+        return;
+      case "Pod":
+        if (isGone) this.#inPlace.gonePod(entry.object);
+        else this.#inPlace.pod(entry.object, this.#isBlind(entry, version));
         return;
       case "PipeScaling":
         this.#scaling(entry.object, version, isGone, entry.isInitial);
         return;
       case "Deployment":
         if (isGone) this.#goneDeployment(entry.object, version);
-        else this.#deployment(entry.object, version, entry.isInitial);
+        else this.#deployment(entry.object, version, entry);
         return;
     }
   }
 
-  #deployment(object: Kinds["Deployment"], version: bigint, isInitial: boolean): void {
+  end(): void {
+    this.#inPlace.end(this.#lastAtMs);
+  }
+
+  #deployment(
+    object: Kinds["Deployment"],
+    version: bigint,
+    { isInitial, atMs }: Pick<Sighting, "isInitial" | "atMs">,
+  ): void {
     const { uid } = object.metadata;
     const before = this.#deployments.get(uid);
     this.#deployments.set(uid, object);
@@ -96,17 +116,22 @@ class Judge {
     if (isOurs) this.#ourWrite(before, object, was, version, isBlind);
     const pipe = was === is ? is?.pipes.get(uid) : undefined;
     if (pipe && before) {
-      pipe.become(object, isSizedByUs(before, object) ? "us" : "others", isBlind);
-      if (is && isOurs && !isBlind) this.#pace(pipe, is, before);
+      const isSized = isSizedByUs(before, object, pipeContainer(before));
+      pipe.become(object, isSized ? "us" : "others", isBlind);
+      const isResized = pipe.size !== sizeIn(before, pipeContainer(before));
+      if (is && isOurs && !isBlind && isResized && pipe.isRolling && !pipe.isPutBack)
+        this.#pace(pipe, is, pipe.size);
     } else {
       was?.pipes.delete(uid);
       is?.pipes.set(uid, new PipeRecord(object, isBlind));
     }
+    this.#inPlace.deployment(isBlind ? undefined : before, object, atMs);
     for (const service of new Set([was, is])) service?.note(version);
   }
 
   #goneDeployment(object: Kinds["Deployment"], version: bigint): void {
     this.#deployments.delete(object.metadata.uid);
+    this.#inPlace.goneDeployment(object.metadata.uid);
     for (const service of this.#services.values()) {
       if (service.pipes.delete(object.metadata.uid)) service.note(version);
     }
@@ -126,7 +151,7 @@ class Judge {
       this.#fault(after, "the controller changed it, and it is no pipe of a service that it looks after");
       return;
     }
-    if (!isBlind && !isSameBesideOurs(before, after))
+    if (!isBlind && !isSameBesideOurs(before, after, pipeContainer(before)))
       this.#fault(after, "the controller changed more of it than the size of its pipe container");
     pipe.writes += 1;
     if (pipe.writes === MOST_WRITES + 1)
@@ -134,7 +159,7 @@ class Judge {
     const ownedBefore = ownedBeyond(before);
     for (const leaf of ownedBeyond(after).filter((each) => !ownedBefore.includes(each)))
       this.#fault(after, `the controller has come to own ${leaf}`);
-    const size = sizeIn(after.spec.template, pipeContainer(before));
+    const size = sizeIn(after, pipeContainer(before));
     if (size !== pipe.size && size !== undefined) this.#given(pipe, service, size, after);
   }
 
@@ -158,22 +183,16 @@ class Judge {
     pipe.isPutBack = true;
   }
 
-  /** Judged when a size was just given, with what is rolling by then. */
-  #pace(pipe: PipeRecord, service: ServiceRecord, before: Kinds["Deployment"]): void {
-    if (
-      !pipe.isRolling ||
-      pipe.isPutBack ||
-      pipe.size === sizeIn(before.spec.template, pipeContainer(before))
-    )
-      return;
-    const rolling = service.rolling();
+  /** Judged when a size was just given, with what is on its way by then. */
+  #pace(pipe: PipeRecord, service: ServiceRecord, size = ""): void {
+    const rolling = service.rolling(size);
     const names = rolling.map((each) => each.name).join(", ");
     const limit = Math.max(3, Math.ceil(service.living.length / 4));
     if (rolling.length > limit)
       this.#fault(pipe.object, `${rolling.length} pipes roll at once (${names}), more than ${limit}`);
-    const atSize = rolling.filter((each) => each.size === pipe.size);
-    if (atSize.length > 1 && !service.isProven(pipe.size ?? ""))
-      this.#fault(pipe.object, `no pipe has proven ${pipe.size} yet, and ${names} roll to it at once`);
+    const atSize = rolling.filter((each) => each.size === size || each.resizingTo === size);
+    if (atSize.length > 1 && !service.isProven(size))
+      this.#fault(pipe.object, `no pipe has proven ${size} yet, and ${names} roll to it at once`);
     const overall = [...this.#services.values()].flatMap((each) => each.rolling()).length;
     if (overall > this.#scope.maxConcurrentRollouts)
       this.#fault(pipe.object, `${overall} pipes of all services roll at once`);
@@ -181,13 +200,14 @@ class Judge {
 
   #replicaSet(object: Kinds["ReplicaSet"], version: bigint, isInitial: boolean): void {
     const { uid, ownerReferences = [] } = object.metadata;
+    this.#inPlace.replicaSet(object, isInitial || this.#isUnseen("ReplicaSet", version));
     if (this.#knownSets.has(uid)) return;
     this.#knownSets.add(uid);
     if (isInitial || this.#isUnseen("Deployment", version)) return;
     const owner = this.#deployments.get(ownerReferences[0]?.uid ?? "");
     const service = owner && this.#serviceFor(owner);
     const pipe = owner && service?.pipes.get(owner.metadata.uid);
-    const size = owner && sizeIn(object.spec.template, pipeContainer(owner));
+    const size = owner && sizeIn(object, pipeContainer(owner));
     if (!service || !pipe || size === undefined) return;
     if (service.placeOf(size) === -1 && !pipe.sizesOfOthers.has(size))
       this.#fault(object, `a ReplicaSet of ${pipe.name} was made for ${size}, which was never requested`);
@@ -235,6 +255,17 @@ class Judge {
   #mustLead(kind: Kind, object: Kinds[Kind], version: bigint): void {
     if (!this.#leader && !this.#isUnseen("Lease", version) && !this.#isUnseen(kind, version))
       this.#fault(object, "it was written while there was no leader");
+  }
+
+  #pipeOf(deploymentUid: string) {
+    const object = this.#deployments.get(deploymentUid);
+    const service = object && this.#serviceFor(object);
+    const pipe = service?.pipes.get(deploymentUid);
+    return service && pipe && { pipe, service };
+  }
+
+  #isBlind({ kind, isInitial }: Pick<Sighting, "kind" | "isInitial">, version: bigint): boolean {
+    return isInitial || this.#isUnseen(kind, version);
   }
 
   #serviceFor(object: Kinds["Deployment"]): ServiceRecord | undefined {

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { LAST_ROLLOUT_ANNOTATION } from "../../../src/controller/names.ts";
@@ -172,13 +173,13 @@ function manifestOf({ metadata, spec }: Deployment): object {
   };
 }
 
-/** As a backup has it: without what only the API server sets. */
+/** As a backup has it: without what only the API server sets, and with the name of the program that restores it. */
 function withAnnotations({ metadata, spec }: Deployment): object {
   const { name, namespace, labels = {}, annotations = {} } = metadata;
   return {
     apiVersion: DEPLOYMENTS.apiVersion,
     kind: "Deployment",
-    metadata: { name, namespace, labels, annotations },
+    metadata: { name, namespace, labels, annotations: { ...annotations, restored: randomUUID() } },
     spec,
   };
 }

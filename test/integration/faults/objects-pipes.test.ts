@@ -105,7 +105,11 @@ describe("a pipe", () => {
       },
       { what: "the time of the rollout to be over, and the pause to be told" },
     );
-    await environment.patchPipe(name, { spec: { paused: null } });
+    // Beside the pause, because the controller resumes Deployments by removing nothing else.
+    await environment.patchPipe(name, {
+      metadata: { annotations: { resumed: "by its owner" } },
+      spec: { paused: null },
+    });
     await settled(4);
   });
 

@@ -1,11 +1,17 @@
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { PIPE_SCALINGS } from "../../../src/crd/names.ts";
 import type { KubeClient } from "../../../src/kube/client.ts";
-import { collectionPath, DEPLOYMENTS, EVENTS, LEASES, type Resource } from "../../../src/kube/paths.ts";
+import {
+  collectionPath,
+  DEPLOYMENTS,
+  EVENTS,
+  LEASES,
+  PODS,
+  REPLICA_SETS,
+  type Resource,
+} from "../../../src/kube/paths.ts";
 import { type Entry, type Kind, type Kinds, type Sighting, versionOf } from "./history.ts";
 import { type Told, WatchedKind } from "./watched-kind.ts";
-
-const REPLICA_SETS: Resource = { apiVersion: "apps/v1", plural: "replicasets" };
 
 /**
  * Watches namespaces by means of its own, so that a fault of the controller's runtime cannot hide here, and
@@ -41,6 +47,7 @@ export class Observer {
       return [
         this.#begin("Deployment", at(DEPLOYMENTS), (told) => ({ kind: "Deployment", ...told })),
         this.#begin("ReplicaSet", at(REPLICA_SETS), (told) => ({ kind: "ReplicaSet", ...told })),
+        this.#begin("Pod", at(PODS), (told) => ({ kind: "Pod", ...told })),
         this.#begin("PipeScaling", at(PIPE_SCALINGS), (told) => ({ kind: "PipeScaling", ...told })),
         this.#begin("Event", at(EVENTS), (told) => ({ kind: "Event", ...told })),
       ];
@@ -64,14 +71,14 @@ export class Observer {
   async #begin<K extends Kind>(
     kind: K,
     path: string,
-    sighting: (told: Told<Kinds[K]>) => Sighting,
+    sighting: (told: Told<Kinds[K]> & Pick<Sighting, "atMs">) => Sighting,
   ): Promise<void> {
     const watched = new WatchedKind<Kinds[K]>({
       client: this.#client,
       path,
       signal: this.#ending.signal,
       tell: (told) => {
-        const entry = sighting(told);
+        const entry = sighting({ ...told, atMs: performance.now() });
         const version = versionOf(entry);
         this.entries.push(entry);
         if (version > this.#newest) this.#newest = version;

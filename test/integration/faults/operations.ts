@@ -1,5 +1,5 @@
 import { KubectlError } from "@pipe-scaling/local-cluster/kubectl";
-import { RETRY_ANNOTATION } from "../../../src/controller/names.ts";
+import { DATABASE_TYPE, RETRY_ANNOTATION, SERVICE_LABEL, TYPE_LABEL } from "../../../src/controller/names.ts";
 import { API_VERSION, KIND, PIPE_SCALINGS } from "../../../src/crd/names.ts";
 import { KubeApiError, KubeUnreachableError } from "../../../src/kube/errors.ts";
 import { DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
@@ -23,6 +23,7 @@ export class Operations {
   readonly #others: readonly OtherWriters[];
   readonly #operations: readonly Operation[];
   #made = 0;
+  #asked: readonly number[] = [];
 
   get serviceId() {
     return this.#service.environment.serviceId;
@@ -32,10 +33,9 @@ export class Operations {
     this.#service = service;
     this.#others = others;
     const own: readonly Operation[] = [
-      this.#ask,
-      this.#ask,
-      this.#ask,
-      this.#ask,
+      ...Array.from({ length: 8 }, () => this.#ask),
+      this.#askForPrevious,
+      this.#askForPrevious,
       this.#askForDefault,
       this.#changeTier,
       this.#addPipe,
@@ -43,8 +43,10 @@ export class Operations {
       this.#suspend,
       this.#resume,
       this.#resume,
+      this.#resume,
       this.#deleteScaling,
       this.#spoilRecord,
+      this.#repairRecord,
       this.#repairRecord,
       this.#repairRecord,
       this.#writeOverSize,
@@ -80,7 +82,16 @@ export class Operations {
   }
 
   async #ask(): Promise<void> {
-    const cores = 1 + this.#service.below(8);
+    await this.#askFor(1 + this.#service.below(8));
+  }
+
+  /** Back to the size before the last one, which may be on its way. */
+  async #askForPrevious(): Promise<void> {
+    await this.#askFor(this.#asked.at(-2) ?? 1);
+  }
+
+  async #askFor(cores: number): Promise<void> {
+    this.#asked = [...this.#asked.slice(-1), cores];
     this.#service.accept(cores);
     await this.#service.environment.askFor(cores);
   }
@@ -103,7 +114,11 @@ export class Operations {
     this.#made += 1;
     const name = `pipe-${this.#made}`;
     const cores = 1 + this.#service.below(3);
-    await environment.createPipe({ name, cores, replicas: this.#service.below(3) });
+    // A pipe whose pods do not have its labels is never resized in place.
+    const isLabeled = this.#service.below(6) > 0;
+    const podLabels = { [SERVICE_LABEL]: environment.serviceId, [TYPE_LABEL]: DATABASE_TYPE };
+    const replicas = this.#service.below(4);
+    await environment.createPipe({ name, cores, replicas, ...(isLabeled ? { podLabels } : {}) });
     pipes.add(name);
   }
 

@@ -1,5 +1,6 @@
 import type { Kinds } from "./history.ts";
-import { isRolledOut, pipeContainer, replicasOf, saysRolledOut, sizeIn } from "./pipe-view.ts";
+import { isRolledOut, pipeContainer, replicasOf, saysRolledOut } from "./pipe-view.ts";
+import { sizeIn } from "./sized-object.ts";
 
 type Deployment = Kinds["Deployment"];
 
@@ -13,6 +14,8 @@ export class PipeRecord {
   completedSize: string | undefined;
   /** We gave it a size that is still on its way to its pods. */
   holdsSlot = false;
+  /** The size that its pods get in place; its template has another one yet. */
+  resizingTo: string | undefined;
   /** The place, among those that were accepted, of the newest size that we gave it. */
   newestGiven = -1;
   /** The last that we did to it was to put it back. */
@@ -33,7 +36,7 @@ export class PipeRecord {
   }
 
   get size(): string | undefined {
-    return sizeIn(this.object.spec.template, pipeContainer(this.object));
+    return sizeIn(this.object, pipeContainer(this.object));
   }
 
   /** Has pods that a rollout restarts. */

@@ -12,8 +12,10 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, afterEach, beforeAll, beforeEach, it } from "vitest";
 import { AdmissionWebhook } from "../../support/servers/admission-webhook.ts";
 import { TestEnvironment } from "../../support/test-environment.ts";
+import { allowResizesInPlace } from "../in-place-account.ts";
 import { AdmissionFaults } from "./admission-faults.ts";
 import { controllerKubeconfig, KeptController } from "./controller-process.ts";
+import { InPlaceOperations } from "./in-place-operations.ts";
 import { Invariants } from "./invariants.ts";
 import { ObjectWriters } from "./object-writers.ts";
 import { Operations } from "./operations.ts";
@@ -54,6 +56,7 @@ beforeAll(async () => {
 afterAll(() => cluster?.stop());
 beforeEach(async () => {
   environment = await TestEnvironment.create("basic", cluster);
+  await allowResizesInPlace(environment);
   proxy = await TcpProxy.listen(Number(new URL(cluster.server).port));
 });
 afterEach(async () => {
@@ -77,11 +80,13 @@ it(`the invariants hold through ${STEPS} random operations and faults (seed ${se
   const service = new ServiceUnderTest(environment, invariants, random);
   const operations = new Operations(service, [
     new ObjectWriters(service),
+    new InPlaceOperations(service),
     new AdmissionFaults(service, webhook),
   ]);
   await prepared(service, operations, 4);
   controller = await startController([environment.pipes]);
   await environment.waitForCondition("Ready", "True");
+  await drawStrategy(service);
   await run(invariants, controller, [operations], STEPS);
 });
 
@@ -93,16 +98,20 @@ it(`the invariants hold in ${OTHER_NAMESPACES + 1} namespaces through ${STEPS_OF
   const services = new Map(environments.map(({ serviceId, pipes }) => [serviceId, pipes]));
   const observed = await Invariants.observe(environment, { services });
   invariants = observed;
+  const underTest = environments.map((each) => new ServiceUnderTest(each, observed, random));
   const all = await Promise.all(
-    environments.map(async (each) => {
-      const service = new ServiceUnderTest(each, observed, random);
-      const operations = new Operations(service, [new ObjectWriters(service)]);
+    underTest.map(async (service) => {
+      const operations = new Operations(service, [
+        new ObjectWriters(service),
+        new InPlaceOperations(service),
+      ]);
       await prepared(service, operations, 2);
       return operations;
     }),
   );
   controller = await startController([]);
   for (const each of environments) await each.waitForCondition("Ready", "True");
+  for (const each of underTest) await drawStrategy(each);
   await run(observed, controller, all, STEPS_OF_MANY);
 });
 
@@ -113,6 +122,7 @@ async function startController(pipeNamespaces: readonly string[]): Promise<KeptC
   return new KeptController(environment, await controllerKubeconfig(environment, proxy.port), () => ({
     pipeNamespaces,
     clockErrorMs: Math.floor(randomClock() * 3 - 1) * HOUR_MS,
+    resizeStrategy: "InPlaceOrRollout",
   }));
 }
 
@@ -120,6 +130,12 @@ async function startController(pipeNamespaces: readonly string[]): Promise<KeptC
 async function prepared(service: ServiceUnderTest, operations: Operations, pipes: number): Promise<void> {
   service.acceptDefault();
   await operations.addPipes(pipes);
+}
+
+/** Most services are resized in place: those that say so, and those without a strategy. */
+async function drawStrategy(service: ServiceUnderTest): Promise<void> {
+  const strategy = service.pick(["InPlaceOrRollout", null, "Rollout"]);
+  await service.environment.patchScaling({ strategy });
 }
 
 /** Steps of people and faults; then one last size for all services, and the judgement. */
@@ -130,7 +146,7 @@ async function run(
   steps: number,
 ): Promise<void> {
   const random = randomOf(seed + 2);
-  const faults = new RandomFaults(cluster, proxy, kept, random);
+  const faults = new RandomFaults(cluster, proxy, kept, observed, random);
   try {
     for (let step = 0; step < steps; step++) {
       await all[Math.floor(random() * all.length)]?.any();

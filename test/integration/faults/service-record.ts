@@ -47,8 +47,15 @@ export class ServiceRecord {
     return (this.#provenAt.get(size) ?? -1n) > acceptedAt;
   }
 
-  rolling(): PipeRecord[] {
-    return this.living.filter((pipe) => pipe.isRolling);
+  /** Pipes that roll out a size, and those that are resized in place to this one. */
+  rolling(size?: string): PipeRecord[] {
+    const isInPlace = ({ resizingTo }: PipeRecord) => size !== undefined && resizingTo === size;
+    return this.living.filter((pipe) => pipe.isRolling || isInPlace(pipe));
+  }
+
+  /** Number of requests so far. */
+  get requests(): number {
+    return this.#accepted.length;
   }
 
   /** True if all pipes ran the size at the same time at or after this version. */

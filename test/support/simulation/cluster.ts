@@ -2,7 +2,7 @@ import { LAST_ROLLOUT_ANNOTATION, REVISION_ANNOTATION } from "../../../src/contr
 import { type DeploymentView, toDeploymentView } from "../../../src/controller/observe/deployment-view.ts";
 import { formatAllotment } from "../../../src/controller/observe/resources.ts";
 import type { PipeScaling, PipeScalingStatus } from "../../../src/crd/pipe-scaling.ts";
-import type { KubeRequest } from "../../../src/kube/client.ts";
+import type { KubeRequest, Stream } from "../../../src/kube/client.ts";
 import { KubeApiError, KubeUnreachableError } from "../../../src/kube/errors.ts";
 import type { Deployment, KubeObject, Node, ObjectMeta } from "../../../src/kube/objects.ts";
 import { collectionPath, NODES } from "../../../src/kube/paths.ts";
@@ -11,6 +11,7 @@ import { aNode } from "../fixtures/node.ts";
 import { SimulationJudge } from "./judge.ts";
 import { ownedWith, ownedWithout } from "./owners.ts";
 import { patched } from "./patch.ts";
+import { SimulatedWorkloads } from "./workloads.ts";
 
 export type ScalingObject = KubeObject & PipeScaling;
 
@@ -51,12 +52,22 @@ export class SimulatedCluster {
   /** Time in ms until pods of this template are ready; `undefined` if they never are. */
   rolloutMs: (pipe: Deployment) => number | undefined = () => 1000;
   fault: (request: KubeRequest, pipe: Deployment | undefined) => Fault = () => undefined;
+  /** Absent if pods are not simulated: then rollouts only take their time. */
+  readonly workloads: SimulatedWorkloads | undefined;
   #version = 100;
   /** Each Deployment before the last change of its template, by uid. */
   readonly #earlier = new Map<string, Deployment>();
 
-  constructor(rolloutTimeoutMs: number) {
-    this.judge = new SimulationJudge(this.clock, rolloutTimeoutMs);
+  constructor(rolloutTimeoutMs: number, { hasPods = false } = {}) {
+    const { clock, deployments } = this;
+    this.judge = new SimulationJudge(clock, rolloutTimeoutMs);
+    if (!hasPods) return;
+    this.workloads = new SimulatedWorkloads({
+      ...{ clock, deployments, next: () => this.next() },
+      report: (name, status) => this.report(name, status),
+      setRevision: (name, revision) => this.#setRevision(name, revision),
+      wrote: (line) => this.writes.push(line),
+    });
   }
 
   /** The next resource version. */
@@ -92,12 +103,14 @@ export class SimulatedCluster {
     };
     const status = { observedGeneration: 1, ...running(replicas), conditions: [progressing(NEW, at, at)] };
     this.#put({ ...made, metadata, status });
+    this.workloads?.changed(made.metadata.name);
   }
 
   remove(name: string): void {
     const gone = found(this.deployments, name);
     this.deployments.delete(name);
     this.judge.forget(name);
+    this.workloads?.removed(gone.metadata.uid);
     const object = { ...gone, metadata: { ...gone.metadata, resourceVersion: this.next() } };
     this.#tell((watcher) => watcher.pipeGone(object));
   }
@@ -108,9 +121,16 @@ export class SimulatedCluster {
     const size = this.sizeOf(name);
     if (patch.replicas === 0) this.judge.stopped(name);
     this.#write(parsed({ ...before, spec: patched(before.spec, patch, true) }), "template" in patch);
+    if (patch.paused === null) this.#disown(name, ["paused"]);
     if (this.sizeOf(name) === size) return;
     this.#disown(name, ["size"]);
     this.judge.forget(name);
+  }
+
+  /** The owner sets parts of the spec as a whole. */
+  setSpec(name: string, parts: Partial<Deployment["spec"]>): void {
+    const before = found(this.deployments, name);
+    this.#write(parsed({ ...before, spec: { ...before.spec, ...parts } }), true);
   }
 
   /** Another writer removes the controller's annotation. */
@@ -198,10 +218,28 @@ export class SimulatedCluster {
     const name = nameIn(request.path);
     if (request.path === collectionPath(NODES, undefined)) return this.#listNodes(request);
     if (request.path.endsWith("/deployments")) return this.#listPipe(request);
+    if (this.workloads && /\/(pods|replicasets)\//.test(request.path)) return this.#callWorkloads(request);
     const isOfPipe = request.path.includes("/deployments/");
     const fault = this.fault(request, isOfPipe ? this.deployments.get(name) : undefined);
     if (fault && !fault.isDone) throw fault.error;
     const answer = isOfPipe ? this.#patchPipe(name, request) : this.#callScaling(name, request);
+    if (fault) throw fault.error;
+    return parsed(answer);
+  }
+
+  /** A watch of the controller. */
+  stream(request: KubeRequest): Promise<Stream> {
+    const { workloads } = this;
+    if (!workloads) return Promise.reject(new Error("no pods are simulated"));
+    const { pods, replicaSets, watches } = workloads;
+    const objects = request.path.endsWith("/pods") ? pods : replicaSets;
+    return Promise.resolve(watches.stream(request, objects.values(), this.next()));
+  }
+
+  #callWorkloads<T>(request: KubeRequest): T {
+    const fault = this.fault(request, undefined);
+    if (fault && !fault.isDone) throw fault.error;
+    const answer = this.workloads?.call(request);
     if (fault) throw fault.error;
     return parsed(answer);
   }
@@ -226,12 +264,14 @@ export class SimulatedCluster {
     );
     if (query?.["dryRun"] !== undefined) return after;
     const isRollback = annotations[LAST_ROLLOUT_ANNOTATION]?.includes('"isRollback":true');
+    if (patch.spec?.paused === null) return this.#resume(before, after);
     if (patch.spec && isRollback) this.judge.putBack(name);
     else if (patch.spec) this.judge.given(toDeploymentView(before));
     const { [LAST_ROLLOUT_ANNOTATION]: _, ...kept } = after.metadata.annotations ?? {};
     const { isStripping } = this;
     const { managedFields: owned } = before.metadata;
-    const sized = patch.spec ? (["size"] as const) : [];
+    const paused = patch.spec?.paused ? (["paused"] as const) : [];
+    const sized = patch.spec ? (["size", ...paused] as const) : [];
     const managedFields = isStripping
       ? ownedWith(ownedWithout(owned, ["annotation"]), sized, this.#time())
       : ownedWith(owned, ["annotation", ...sized], this.#time());
@@ -239,6 +279,13 @@ export class SimulatedCluster {
     const written = this.#write({ ...after, metadata }, true);
     this.writes.push(`${name} ${patch.spec ? this.sizeOf(name) : "noted"}`);
     return written;
+  }
+
+  #resume(before: Deployment, after: Deployment): Deployment {
+    const { name, managedFields } = before.metadata;
+    const metadata = { ...after.metadata, managedFields: ownedWithout(managedFields, ["paused"]) };
+    this.writes.push(`${name} resumed`);
+    return this.#write({ ...after, metadata }, false);
   }
 
   #callScaling(name: string, { method = "GET", body }: KubeRequest): ScalingObject {
@@ -281,7 +328,8 @@ export class SimulatedCluster {
     const generation = (before.metadata.generation ?? 0) + (isChanged ? 1 : 0);
     const written = { ...after, metadata: { ...after.metadata, generation, resourceVersion: this.next() } };
     this.#put(written);
-    if (isChanged && !written.spec.paused) this.#roll(written, isOfTemplate);
+    if (this.workloads) this.workloads.changed(name);
+    else if (isChanged && !written.spec.paused) this.#roll(written, isOfTemplate);
     return written;
   }
 
@@ -321,12 +369,16 @@ export class SimulatedCluster {
   }
 
   #raiseRevision(name: string): void {
+    const { annotations = {} } = found(this.deployments, name).metadata;
+    this.#setRevision(name, Number(annotations[REVISION_ANNOTATION]) + 1);
+  }
+
+  #setRevision(name: string, revision: number): void {
     const before = found(this.deployments, name);
     const { annotations = {} } = before.metadata;
-    const revision = `${Number(annotations[REVISION_ANNOTATION]) + 1}`;
     this.deployments.set(name, {
       ...before,
-      metadata: { ...before.metadata, annotations: { ...annotations, [REVISION_ANNOTATION]: revision } },
+      metadata: { ...before.metadata, annotations: { ...annotations, [REVISION_ANNOTATION]: `${revision}` } },
     });
   }
 

@@ -2,10 +2,11 @@ import { LAST_ROLLOUT_ANNOTATION } from "../../../src/controller/names.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../../src/crd/names.ts";
 import type { FieldsV1, ManagedFields } from "../../../src/kube/objects.ts";
 
-type Part = "annotation" | "size";
+type Part = "annotation" | "size" | "paused";
 
 const FIELDS: Readonly<Record<Part, FieldsV1>> = {
   annotation: { "f:metadata": { "f:annotations": { [`f:${LAST_ROLLOUT_ANNOTATION}`]: {} } } },
+  paused: { "f:spec": { "f:paused": {} } },
   size: {
     "f:spec": {
       "f:template": {

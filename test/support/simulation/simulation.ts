@@ -5,6 +5,7 @@ import { WriteHistory } from "../../../src/controller/apply/write-history.ts";
 import { Nodes } from "../../../src/controller/capacity/nodes.ts";
 import { countRolling } from "../../../src/controller/decide/rolling.ts";
 import { enqueueOnChange } from "../../../src/controller/event-handlers.ts";
+import { InPlaceResizes } from "../../../src/controller/in-place/resizes.ts";
 import { RETRY_ANNOTATION } from "../../../src/controller/names.ts";
 import { createCaches } from "../../../src/controller/observe/caches.ts";
 import { DeletedScalings } from "../../../src/controller/observe/deleted-scalings.ts";
@@ -15,16 +16,16 @@ import type { ControllerMetrics } from "../../../src/controller/report/metrics.t
 import type { Condition } from "../../../src/crd/pipe-scaling.ts";
 import { sizeOfCores } from "../../../src/domain/size.ts";
 import { BUILT_IN_TIERS } from "../../../src/domain/tier.ts";
-import type { KubeClient } from "../../../src/kube/client.ts";
 import { type ConfigMap, type Container, type Deployment, identityOf } from "../../../src/kube/objects.ts";
 import { parseOrganization } from "../../../src/records/organization.ts";
 import { parseService } from "../../../src/records/service.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
 import type { Event } from "../../../src/runtime/event-recorder.ts";
+import type { ReflectorClient } from "../../../src/runtime/list-watch.ts";
 import { WorkQueue } from "../../../src/runtime/work-queue.ts";
 import { runWorkers } from "../../../src/runtime/workers.ts";
 import { createLogger } from "../../../src/telemetry/log.ts";
-import { noResizes } from "../fixtures/no-resizes.ts";
+import type { FakeClock } from "../fakes/fake-clock.ts";
 import { type PipeOptions, pipeDeployment } from "../fixtures/pipe.ts";
 import { organizationRecord, serviceRecord } from "../fixtures/records.ts";
 import { POLICY } from "../fixtures/snapshot.ts";
@@ -38,14 +39,18 @@ interface SimulationOptions {
   readonly mostRollouts?: number;
   /** Lead of the controller's clock over the cluster's; negative if it is behind. */
   readonly skewMs?: number;
+  /** Pipes are resized in place, and pods are simulated. */
+  readonly isInPlace?: boolean;
   readonly metrics?: Pick<ControllerMetrics, "passed" | "reported">;
 }
 
 /** The controller, with its queue, caches and bounds, on a simulated cluster. */
 export class Simulation {
   readonly rolloutTimeoutMs = POLICY.rolloutTimeoutMs;
-  readonly cluster = new SimulatedCluster(this.rolloutTimeoutMs);
-  readonly clock = this.cluster.clock;
+  readonly cluster: SimulatedCluster;
+  readonly clock: FakeClock;
+  /** Why pipes were not resized in place. */
+  readonly fallbacks: string[] = [];
   readonly events: Event[] = [];
   /** Runs of the reconcile function so far. */
   reconciliations = 0;
@@ -56,6 +61,8 @@ export class Simulation {
 
   constructor(options: SimulationOptions = {}) {
     this.#options = options;
+    this.cluster = new SimulatedCluster(this.rolloutTimeoutMs, { hasPods: options.isInPlace ?? false });
+    this.clock = this.cluster.clock;
     this.setTier("basic");
   }
 
@@ -141,7 +148,9 @@ export class Simulation {
     this.#abort = new AbortController();
     this.#caches = createCaches();
     const { cluster, events } = this;
-    const policy = { ...POLICY, maxConcurrentRollouts: this.#options.mostRollouts ?? 50 };
+    const { mostRollouts = 50, isInPlace = false } = this.#options;
+    const resizeStrategy = isInPlace ? ("InPlaceOrRollout" as const) : ("Rollout" as const);
+    const policy = { ...POLICY, maxConcurrentRollouts: mostRollouts, resizeStrategy };
     const clock = this.#skewedClock();
     const caches = this.#caches;
     const { signal } = this.#abort;
@@ -154,16 +163,27 @@ export class Simulation {
     });
     const writes = new WriteHistory(caches.pipes);
     const enqueue = (serviceId: string) => queue.add(serviceId);
+    const client: ReflectorClient = {
+      json: (request) => cluster.json({ ...request, signal: request.signal ?? signal }),
+      stream: (request) => cluster.stream(request),
+    };
+    const resizes = new InPlaceResizes({
+      ...{ client, clock, pipes: caches.pipes, enqueue },
+      ...{ onProblem: () => undefined, onPod: () => undefined, onDeferred: () => undefined },
+      onFallback: ({ metadata }, { reason }) => this.fallbacks.push(`${metadata.name} ${reason}`),
+    });
+    signal.addEventListener("abort", () => resizes.endAll());
     const budget = new RolloutBudget({
       clock,
       limit: policy.maxConcurrentRollouts,
       rolling: () =>
-        countRolling(caches, { nowMs: clock.now(), policy }) + writes.unresolvedRollouts(clock.now()),
+        countRolling(caches, { nowMs: clock.now(), policy }) +
+        writes.unresolvedRollouts(clock.now()) +
+        resizes.active,
       wake: enqueue,
     });
     enqueueOnChange(caches, queue, budget);
     this.#watch();
-    const client: Pick<KubeClient, "json"> = { json: (request) => cluster.json({ ...request, signal }) };
     const log = createLogger("silent", "controller");
     const reconciler = new Reconciler({
       client,
@@ -174,7 +194,7 @@ export class Simulation {
       policy,
       writes,
       validations: new Validations(caches.pipes),
-      resizes: noResizes(caches.pipes, clock),
+      resizes,
       nodes: new Nodes({ client, clock, log }),
       budget,
       commits: new CommitPace({ clock, wake: enqueue }),

@@ -11,6 +11,8 @@ import type { Entry, Kinds } from "../../integration/faults/history.ts";
 import { sizeOfCores } from "../../integration/faults/pipe-view.ts";
 
 type Deployment = Kinds["Deployment"];
+type ReplicaSet = Kinds["ReplicaSet"];
+type Pod = Kinds["Pod"];
 
 export const SERVICE = "service-1";
 export const NAMESPACE = "pipes";
@@ -37,12 +39,26 @@ const GIVEN_FIELDS = {
 /** The controller added the first annotation, and owns the map without it. */
 const MAP_OF_ANNOTATIONS = { "f:metadata": { "f:annotations": { ".": {} } } };
 
+const PAUSED_FIELD = { "f:spec": { "f:paused": {} } };
+
+/** Those of a pod, or of the template of a ReplicaSet. */
+const AMOUNTS = {
+  "f:containers": {
+    'k:{"name":"pipe"}': {
+      "f:resources": { "f:limits": { "f:memory": {} }, "f:requests": { "f:cpu": {}, "f:memory": {} } },
+    },
+  },
+};
+
 /** Builds the history of a cluster: each call adds an event at the next version. */
 export class HistoryBuilder {
   readonly entries: Entry[] = [];
   readonly #deployments = new Map<string, Deployment>();
+  readonly #replicaSets = new Map<string, ReplicaSet>();
+  readonly #pods = new Map<string, Pod>();
   #scaling: Kinds["PipeScaling"] | undefined;
   #version = 100;
+  #atMs = 0;
 
   accept(cores: number): this {
     this.entries.push({
@@ -54,9 +70,15 @@ export class HistoryBuilder {
     return this;
   }
 
+  /** Time passes. */
+  after(ms: number): this {
+    this.#atMs += ms;
+    return this;
+  }
+
   leader(holderIdentity: string): this {
     const object = { metadata: this.#meta("lease"), spec: { holderIdentity } };
-    this.entries.push({ type: "seen", kind: "Lease", isInitial: false, object });
+    this.entries.push({ type: "seen", kind: "Lease", isInitial: false, atMs: this.#atMs, object });
     return this;
   }
 
@@ -122,6 +144,15 @@ export class HistoryBuilder {
     }));
   }
 
+  /** In place of the fields that the controller owned in the last version, which this does not repeat. */
+  #own(name: string, spec: FieldsV1): this {
+    const last = this.entries.pop();
+    if (last?.type !== "seen" || last.kind !== "Deployment") throw new Error(`no write to ${name}`);
+    const fieldsV1 = { ...GIVEN_FIELDS, "f:spec": spec };
+    const managedFields = [{ manager: CONTROLLER_FIELD_MANAGER, fieldsV1 }];
+    return this.#see({ ...last.object, metadata: { ...last.object.metadata, managedFields } });
+  }
+
   /** The controller has come to own a field. */
   own(name: string, fieldsV1: FieldsV1): this {
     return this.#change(name, (before) => ({
@@ -148,16 +179,95 @@ export class HistoryBuilder {
     }));
   }
 
-  replicaSet(pipe: string, cores: number): this {
+  replicaSet(pipe: string, cores: number, replicas = 1): this {
     const { uid } = this.#deployment(pipe).metadata;
     const { template } = specOf(cores);
     const metadata = {
       ...this.#meta(`${pipe}-${cores}`),
       ownerReferences: [{ kind: "Deployment", name: pipe, uid }],
     };
-    const object: Kinds["ReplicaSet"] = { metadata, spec: { template } };
-    this.entries.push({ type: "seen", kind: "ReplicaSet", isInitial: false, object });
+    return this.#seeReplicaSet({ metadata, spec: { replicas, template } });
+  }
+
+  /** The controller gives the template of a ReplicaSet a size. */
+  giveReplicaSet(name: string, cores: number, more: Partial<ReplicaSet["spec"]> = {}): this {
+    const before = found(this.#replicaSets, name);
+    const managedFields = [
+      {
+        manager: CONTROLLER_FIELD_MANAGER,
+        fieldsV1: { "f:spec": { "f:template": { "f:spec": AMOUNTS } } },
+      },
+    ];
+    return this.#seeReplicaSet({
+      ...before,
+      metadata: { ...before.metadata, ...this.#next(), managedFields },
+      spec: { ...before.spec, template: specOf(cores).template, ...more },
+    });
+  }
+
+  deleteReplicaSet(name: string): this {
+    const before = found(this.#replicaSets, name);
+    const object = { ...before, metadata: { ...before.metadata, ...this.#next() } };
+    this.entries.push({ type: "gone", kind: "ReplicaSet", isInitial: false, atMs: this.#atMs, object });
     return this;
+  }
+
+  /** A running pod. */
+  pod(name: string, replicaSet: string, cores: number): this {
+    const { uid } = found(this.#replicaSets, replicaSet).metadata;
+    const metadata = {
+      ...this.#meta(name),
+      generation: 1,
+      ownerReferences: [{ kind: "ReplicaSet", name: replicaSet, uid }],
+    };
+    return this.#seePod({ metadata, spec: specOf(cores).template.spec, status: runningWith(cores, 1) });
+  }
+
+  /** The controller gives a pod a size. */
+  resize(name: string, cores: number, more: Partial<Pod["metadata"]> = {}): this {
+    const before = found(this.#pods, name);
+    const { generation = 0 } = before.metadata;
+    const managedFields = [
+      { manager: CONTROLLER_FIELD_MANAGER, subresource: "resize", fieldsV1: { "f:spec": AMOUNTS } },
+    ];
+    return this.#seePod({
+      ...before,
+      metadata: { ...before.metadata, ...this.#next(), generation: generation + 1, managedFields, ...more },
+      spec: specOf(cores).template.spec,
+    });
+  }
+
+  /** The kubelet has given a pod its size. */
+  resized(name: string, cores: number, restartCount = 0): this {
+    const before = found(this.#pods, name);
+    const { generation = 0 } = before.metadata;
+    return this.#seePod({
+      ...before,
+      metadata: { ...before.metadata, ...this.#next() },
+      status: runningWith(cores, generation, restartCount),
+    });
+  }
+
+  /** The controller pauses a Deployment and gives it a size, by default. */
+  pause(name: string, cores: number): this {
+    this.give(name, cores, { paused: true });
+    return this.#own(name, { ...SIZE_FIELDS["f:spec"], ...PAUSED_FIELD["f:spec"] });
+  }
+
+  pauseByOthers(name: string): this {
+    return this.#change(name, (before) => ({
+      ...before,
+      metadata: {
+        ...before.metadata,
+        managedFields: [{ manager: "somebody", fieldsV1: PAUSED_FIELD }],
+      },
+      spec: { ...before.spec, paused: true },
+    }));
+  }
+
+  /** The controller removes a pause. */
+  resume(name: string): this {
+    return this.#change(name, ({ spec: { paused: _, ...spec }, ...before }) => ({ ...before, spec }));
   }
 
   /** The PipeScaling as it is asked for by people. */
@@ -192,7 +302,7 @@ export class HistoryBuilder {
   deleteScaling(): this {
     if (!this.#scaling) throw new Error("ask first");
     const object = { ...this.#scaling, metadata: { ...this.#scaling.metadata, ...this.#next() } };
-    this.entries.push({ type: "gone", kind: "PipeScaling", isInitial: false, object });
+    this.entries.push({ type: "gone", kind: "PipeScaling", isInitial: false, atMs: this.#atMs, object });
     this.#scaling = undefined;
     return this;
   }
@@ -225,20 +335,30 @@ export class HistoryBuilder {
 
   #see(object: Deployment): this {
     this.#deployments.set(object.metadata.name, object);
-    this.entries.push({ type: "seen", kind: "Deployment", isInitial: false, object });
+    this.entries.push({ type: "seen", kind: "Deployment", isInitial: false, atMs: this.#atMs, object });
     return this;
   }
 
   #seeScaling(object: Kinds["PipeScaling"]): this {
     this.#scaling = object;
-    this.entries.push({ type: "seen", kind: "PipeScaling", isInitial: false, object });
+    this.entries.push({ type: "seen", kind: "PipeScaling", isInitial: false, atMs: this.#atMs, object });
+    return this;
+  }
+
+  #seeReplicaSet(object: ReplicaSet): this {
+    this.#replicaSets.set(object.metadata.name, object);
+    this.entries.push({ type: "seen", kind: "ReplicaSet", isInitial: false, atMs: this.#atMs, object });
+    return this;
+  }
+
+  #seePod(object: Pod): this {
+    this.#pods.set(object.metadata.name, object);
+    this.entries.push({ type: "seen", kind: "Pod", isInitial: false, atMs: this.#atMs, object });
     return this;
   }
 
   #deployment(name: string): Deployment {
-    const found = this.#deployments.get(name);
-    if (!found) throw new Error(`no pipe ${name}`);
-    return found;
+    return found(this.#deployments, name);
   }
 
   #meta(name: string) {
@@ -259,4 +379,25 @@ function specOf(cores: number): Deployment["spec"] {
   const amounts = { cpu: `${cores}`, memory: `${cores * 4}Gi` };
   const resources = { requests: amounts, limits: { memory: amounts.memory } };
   return { replicas: 1, template: { spec: { containers: [{ name: "pipe", resources }] } } };
+}
+
+function runningWith(
+  cores: number,
+  observedGeneration: number,
+  restartCount = 0,
+): NonNullable<Pod["status"]> {
+  const { resources } = specOf(cores).template.spec.containers[0] ?? {};
+  const containerID = `runtime://${restartCount}`;
+  const state = { running: {} };
+  const own = { name: "pipe", state, restartCount, containerID, resources };
+  return {
+    observedGeneration,
+    containerStatuses: [{ ...own, allocatedResources: resources?.requests ?? {} }],
+  };
+}
+
+function found<T>(objects: ReadonlyMap<string, T>, name: string): T {
+  const object = objects.get(name);
+  if (!object) throw new Error(`no ${name}`);
+  return object;
 }

@@ -63,6 +63,20 @@ describe("a resize in place", () => {
     expect(stepOf([unseen], { beganAtMs: NOW_MS - 120_000 })).toMatchObject({ reason: "ResizeTimeout" });
   });
 
+  it("falls back if the API server accepts no resize within two minutes of the last one", () => {
+    const at = (agoMs: number) =>
+      stepOf([resized("a"), pod("b")], {
+        beganAtMs: NOW_MS - 300_000,
+        resizedAtMs: new Map([["uid-a", NOW_MS - agoMs]]),
+      });
+    expect(at(119_999)).toMatchObject({ type: "resize-pods" });
+    expect(at(120_000)).toMatchObject({
+      type: "fall-back",
+      reason: "ResizeTimeout",
+      message: "pod b: the API server has not resized it",
+    });
+  });
+
   it("falls back at once from a size that the node can never give", () => {
     const resize = { type: "PodResizePending", reason: "Infeasible", message: "swap" } as const;
     expect(stepOf([resized("a", { resize })])).toMatchObject({
@@ -73,23 +87,32 @@ describe("a resize in place", () => {
   });
 
   it.each([
-    ["a container that is not running", { isRunning: false }, "ContainerNotRunning"],
+    ["a container that has stopped", { isRunning: false, restartCount: 1 }, "ContainerNotRunning"],
     ["a node that does not report resources", { actual: undefined }, "NotSupported"],
     ["a container that restarts when its memory changes", { restartsFor: ["memory"] }, "ContainerRestarts"],
   ])("does not begin with %s", (_what, changes, reason) => {
     expect(stepOf([pod("a", {}, changes)])).toMatchObject({ type: "fall-back", restore: [], reason });
   });
 
-  it.each([
-    ["paused by its owner", { isPaused: true }],
-    ["in a rollout", { rollout: UNDER_WAY }],
-  ])("does not begin while the Deployment is %s", (_what, changes) => {
-    expect(stepOf([pod("a")], {}, changes)).toMatchObject({ type: "fall-back", reason: "NotSettled" });
+  it("does not begin while the Deployment is paused by its owner", () => {
+    const paused = { isPaused: true };
+    expect(stepOf([pod("a")], {}, paused)).toMatchObject({ type: "fall-back", reason: "NotSettled" });
   });
 
-  it("does not begin while pods of two ReplicaSets run", () => {
-    const replicaSets = [replicaSet("new"), replicaSet("old")];
-    expect(stepOf([pod("a")], { replicaSets })).toMatchObject({ type: "fall-back", reason: "NotSettled" });
+  it.each<[string, PodView, Partial<InPlaceView>, Partial<InPlaceContext["pipe"]>, string]>([
+    ["the Deployment is being scaled", pod("a"), {}, { rollout: UNDER_WAY }, "NotSettled"],
+    [
+      "pods of two ReplicaSets run",
+      pod("a"),
+      { replicaSets: [replicaSet("new"), replicaSet("old")] },
+      {},
+      "NotSettled",
+    ],
+    ["a new pod starts", pod("a", {}, { isRunning: false }), {}, {}, "ContainerNotRunning"],
+  ])("waits for two minutes at most while %s, and does not begin", (_what, waited, view, changes, reason) => {
+    expect(stepOf([waited], view, changes)).toEqual({ type: "wait", untilMs: NOW_MS + 120_000 });
+    const late = { ...view, beganAtMs: NOW_MS - 120_000 };
+    expect(stepOf([waited], late, changes)).toMatchObject({ type: "fall-back", reason, restore: [] });
   });
 
   it("falls back if something gives a pod its old size again", () => {
@@ -98,6 +121,14 @@ describe("a resize in place", () => {
       type: "fall-back",
       reason: "Reverted",
       restore: [{ metadata: { name: "a" } }],
+    });
+  });
+
+  it("gives the resized pods their old size again if the API server refuses another pod", () => {
+    const view = { failure: { reason: "Refused", message: "exceeded quota" } } as const;
+    expect(stepOf([resized("a"), pod("b")], view)).toEqual({
+      ...{ type: "fall-back", reason: "Refused", message: "exceeded quota" },
+      ...{ restore: [resized("a")], resources: resourcesFor(ONE, false) },
     });
   });
 
@@ -178,14 +209,86 @@ describe("the commit of a resize in place", () => {
     });
   });
 
+  it("waits until the Deployment has settled after a change of its replicas", () => {
+    const behind = { rollout: UNDER_WAY };
+    expect(stepOf(pods, {}, behind)).toEqual({ type: "wait", untilMs: NOW_MS + 120_000 });
+    expect(stepOf(pods, { beganAtMs: NOW_MS - 120_000 }, behind)).toMatchObject({
+      type: "fall-back",
+      reason: "NotSettled",
+      restore: [{ metadata: { name: "a" } }, { metadata: { name: "b" } }],
+      resources: resourcesFor(ONE, false),
+    });
+  });
+});
+
+describe("after the commit, a resize in place", () => {
+  const pods = [resized("a"), resized("b")];
+  const committed = { size: FOUR };
+  const sized = replicaSet("current", { resources: new Map([["pipe", amounts(FOUR)]]) });
+  const replicaSets = [sized];
+
   it("resizes pods that were created before the ReplicaSet had the size", () => {
-    expect(stepOf([...pods, pod("c")], {}, { size: FOUR })).toMatchObject({
+    expect(stepOf([...pods, pod("c")], { replicaSets }, committed)).toMatchObject({
       type: "resize-pods",
       pods: [{ metadata: { name: "c" } }],
     });
-    expect(stepOf([...pods, pod("c", {}, { resources: amounts(FOUR) })], {}, { size: FOUR })).toEqual({
-      type: "done",
+    const created = pod("c", {}, { resources: amounts(FOUR) });
+    expect(stepOf([...pods, created], { replicaSets }, committed)).toEqual({ type: "done" });
+  });
+
+  const deferred = resized(
+    "c",
+    { resize: { type: "PodResizePending", reason: "Deferred", message: "no room" } },
+    { allocated: amounts(ONE).requests, actual: amounts(ONE) },
+  );
+
+  it.each<[string, PodView, Partial<InPlaceView>, object]>([
+    [
+      "for which its node has no room",
+      deferred,
+      { resizedAtMs: new Map([["uid-c", NOW_MS - 60_000]]) },
+      { reason: "Deferred", restore: [{ metadata: { name: "c" } }] },
+    ],
+    [
+      "that the API server does not resize",
+      pod("c"),
+      { failure: { reason: "Refused", message: "quota" } },
+      { reason: "Refused", message: "quota", restore: [] },
+    ],
+    [
+      "whose container does not run",
+      pod("c", {}, { isRunning: false }),
+      { beganAtMs: NOW_MS - 120_000 },
+      { reason: "ContainerNotRunning", restore: [] },
+    ],
+  ])("leads to a rollout if there is a pod %s", (_what, straggler, view, fallback) => {
+    expect(stepOf([...pods, straggler], { replicaSets, ...view }, committed)).toMatchObject({
+      type: "fall-back",
+      replicaSet: { metadata: { name: "current" } },
+      resources: resourcesFor(ONE, false),
+      ...fallback,
     });
+  });
+
+  it("waits until the Deployment controller has seen the end of the commit", () => {
+    const resumed = { ...committed, rollout: { ...UNDER_WAY, isSeen: false } };
+    expect(stepOf(pods, { replicaSets }, resumed)).toEqual({ type: "wait", untilMs: NOW_MS + 30_000 });
+  });
+
+  it("is done if the pod that failed is gone", () => {
+    const view = { replicaSets, failure: { reason: "Refused", message: "quota" } } as const;
+    expect(stepOf(pods, view, committed)).toEqual({ type: "done" });
+  });
+
+  it.each([
+    ["falls back", { failure: { reason: "Deferred", message: "no room" } }, "Deferred"],
+    ["continues what a predecessor began", {}, "NotSettled"],
+  ] as const)("%s only when the rollout has begun", (_what, view, reason) => {
+    expect(stepOf([...pods, pod("c")], view, committed)).toMatchObject({ type: "wait" });
+    const begun = { ...committed, rollout: UNDER_WAY };
+    const step = stepOf([...pods, pod("c")], view, begun);
+    expect(step).toMatchObject({ type: "fall-back", reason, restore: [] });
+    expect(step).not.toHaveProperty("replicaSet");
   });
 });
 
@@ -205,6 +308,7 @@ function stepOf(
         size: "4000m/16Gi",
         isReady: true,
         fallback: undefined,
+        failure: undefined,
         pods,
         replicaSets: [replicaSet("current")],
       },

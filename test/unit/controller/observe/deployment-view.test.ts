@@ -295,3 +295,38 @@ describe("a rollout that stops its old pods first", () => {
     ["has replicas", 0, { rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } }, false],
   ])("%s", (_, replicas, strategy, expected) => expect(stops(replicas, strategy)).toBe(expected));
 });
+
+describe("the pause of a Deployment", () => {
+  const pausedBy = (...managers: readonly string[]) => {
+    const made = deployment({});
+    const managedFields = managers.map(
+      (manager): ManagedFields => ({
+        manager,
+        time: new Date(NOW_MS).toISOString(),
+        fieldsV1: { "f:spec": { "f:paused": {} } },
+      }),
+    );
+    return toDeploymentView({
+      ...made,
+      metadata: { ...made.metadata, managedFields },
+      spec: { ...made.spec, paused: true },
+    });
+  };
+
+  it("is ours, with its time, if the controller alone manages the field", () => {
+    expect(pausedBy(CONTROLLER_FIELD_MANAGER)).toMatchObject({
+      isPausedByUs: true,
+      pausedByUsAtMs: NOW_MS,
+    });
+  });
+
+  it.each([
+    ["another writer made it", ["kubectl"]],
+    ["another writer confirmed it", [CONTROLLER_FIELD_MANAGER, "kubectl"]],
+    ["its writer is unknown", []],
+  ])("is not ours if %s", (_, managers) => {
+    const view = pausedBy(...managers);
+    expect(view).toMatchObject({ isPaused: true, isPausedByUs: false });
+    expect(view.pausedByUsAtMs).toBeUndefined();
+  });
+});

@@ -21,6 +21,8 @@ import {
 
 const FOUR = sizeOfCores(4);
 const DEFERRED: Fallback = { reason: "Deferred", message: "pod a-1: the node has no room" };
+/** After the commit, when the pods were listed and all of them have the size. */
+const listed = anInPlaceView({ replicaSets: [] });
 const fellBack = anInPlaceView({ fallback: DEFERRED });
 
 function resized(name: string, changes: Partial<LastRollout> = {}): DeploymentView {
@@ -89,7 +91,7 @@ describe("the status", () => {
   it("drops the reason when the next controller tries again in place", () => {
     const before = pipesOf([aPipe("a")], { a: fellBack });
     expect(pipesOf([aPipe("a")], { a: anInPlaceView() }, before).pipes?.fallbacks).toBeUndefined();
-    expect(pipesOf([inPlace("a")], {}, pipesOf([aPipe("a")])).pipes).toMatchObject({ inPlace: 1 });
+    expect(pipesOf([inPlace("a")], { a: listed }, pipesOf([aPipe("a")])).pipes).toMatchObject({ inPlace: 1 });
   });
 
   it("counts a rollout if the pods were replaced after their resize", () => {
@@ -101,7 +103,7 @@ describe("the status", () => {
       const pipes = (count: number) =>
         Array.from({ length: 400 }, (_, at) => (at < count ? inPlace(`pipe-${at}`) : aPipe(`pipe-${at}`)));
       const before = pipesOf(pipes(done));
-      const patch = mergePatch(before, pipesOf(pipes(done + 1), {}, before));
+      const patch = mergePatch(before, pipesOf(pipes(done + 1), { [`pipe-${done}`]: listed }, before));
       expect(patch).toMatchObject({ pipes: { resizedBy: { [`pipe-${done}`]: "InPlace" } } });
       return JSON.stringify(patch).length;
     };

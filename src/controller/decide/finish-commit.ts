@@ -1,0 +1,29 @@
+import { commitStep } from "../in-place/next-step.ts";
+import type { InPlaceView } from "../in-place/view.ts";
+import type { DeploymentView } from "../observe/deployment-view.ts";
+import type { Snapshot } from "../observe/snapshot.ts";
+import type { Action } from "./actions.ts";
+
+/**
+ * Finishes the commits of pipes that cannot be resized now, for example because their service is suspended. If they
+ * were resumed in the middle of a commit, a rollout would begin.
+ */
+export function finishCommits(
+  pipes: readonly DeploymentView[],
+  { inPlace }: Pick<Snapshot, "inPlace">,
+): readonly Action[] {
+  const paused = pipes.filter(({ isPausedByUs }) => isPausedByUs);
+  return paused.flatMap((pipe) => finishCommit(pipe, inPlace.get(pipe.metadata.uid)));
+}
+
+function finishCommit(pipe: DeploymentView, view: InPlaceView | undefined): readonly Action[] {
+  const { container, lastRollout } = pipe;
+  if ("problem" in container || !lastRollout || view?.fallback) return [{ type: "resume", pipe }];
+  const { name } = container;
+  if (!view) return [{ type: "begin-in-place", pipe, container: name, rollout: lastRollout }];
+  if (!view.isReady) return [];
+  const step = commitStep({ pipe, container: name, view });
+  if (step.type === "resume") return [{ type: "resume", pipe }];
+  if (step.type === "wait") return [];
+  return [{ ...step, pipe, container: name, size: view.size }];
+}

@@ -1,0 +1,278 @@
+import { apply } from "@pipe-scaling/local-cluster/kubectl";
+import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
+import { expect } from "vitest";
+import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../../src/controller/names.ts";
+import type { Deployment, KubeObject, Pod, ReplicaSet } from "../../../src/kube/objects.ts";
+import { collectionPath, objectPath, PODS, REPLICA_SETS } from "../../../src/kube/paths.ts";
+import { mayDo } from "../../chart/rights.ts";
+import type { PipeOptions } from "../../support/fixtures/pipe.ts";
+import { accountName, inPlaceAccount } from "../../support/fixtures/shipped-account.ts";
+import { conditionOf, resourcesOf, TestEnvironment } from "../../support/test-environment.ts";
+import { type Asked, type Fate, FaultyProxy } from "./faulty-proxy.ts";
+
+/** The writes of a resize in place of two pods, in their order. */
+export const STEPS = ["dry run", "first pod", "second pod", "pause", "ReplicaSet", "resume"] as const;
+export type Step = (typeof STEPS)[number];
+
+export const PIPE = "pipe";
+
+type RunningPod = Pod & KubeObject;
+
+interface StartOptions {
+  /** One service for each. */
+  readonly steps?: readonly Step[];
+  readonly pipe?: Partial<PipeOptions>;
+  /** The test's own cluster; by default the shared one. */
+  readonly cluster?: Parameters<typeof TestEnvironment.create>[1];
+}
+
+/**
+ * Services of one pipe with two pods, whose resizes in place can be held before one step: another step for each service.
+ * So a test does the same between any two steps at once.
+ */
+export class HeldServices {
+  readonly environment: TestEnvironment;
+  readonly services: readonly HeldService[];
+  readonly #proxy: FaultyProxy;
+  #held: PromiseWithResolvers<void> = Promise.withResolvers();
+  #stopController: () => Promise<void> = () => Promise.resolve();
+
+  private constructor(environment: TestEnvironment, services: readonly HeldService[], proxy: FaultyProxy) {
+    this.environment = environment;
+    this.services = services;
+    this.#proxy = proxy;
+  }
+
+  /** Resolves when the pods of all services run with one core. */
+  static async start({ steps = STEPS, pipe = {}, cluster }: StartOptions = {}): Promise<HeldServices> {
+    const environment = await TestEnvironment.create("basic", cluster);
+    await apply(environment.cluster, await inPlaceAccount(environment.records));
+    const user = `system:serviceaccount:${environment.records}:${accountName("controller")}`;
+    const right = { verb: "patch", group: "", resource: "pods/resize" };
+    await waitFor(() => mayDo(environment.client, user, environment.pipes, right), {
+      what: "permission to resize pods",
+    });
+    const others = steps.length > 1 ? await environment.more(steps.length - 1) : [];
+    const all = [environment, ...others];
+    const services = steps.flatMap((step, index) => {
+      const own = all[index];
+      return own ? [new HeldService(own, step)] : [];
+    });
+    const held = new HeldServices(environment, services, await FaultyProxy.start(environment.cluster));
+    await held.#startController();
+    await held.#each((service) => service.createPipe(pipe));
+    await held.#each((service) => service.settled(1));
+    return held;
+  }
+
+  async #startController(): Promise<void> {
+    const { cluster, records } = this.environment;
+    this.#stopController = await this.environment.startController({
+      kubeconfig: this.#proxy.kubeconfig(
+        await serviceAccountKubeconfig(cluster, records, accountName("controller")),
+      ),
+      pipeNamespaces: this.services.map(({ environment }) => environment.pipes),
+      resizeStrategy: "InPlaceOrRollout",
+    });
+  }
+
+  /** Requests a size for all services, and resolves when each is held before its step. */
+  async hold(cores: number): Promise<void> {
+    this.#held = Promise.withResolvers();
+    for (const service of this.services) service.begin(this.#held.promise);
+    this.#proxy.fate = (asked) => {
+      const service = this.services.find((each) =>
+        asked.url.includes(`/namespaces/${each.environment.pipes}/`),
+      );
+      return service?.fate(asked);
+    };
+    await this.#each(({ environment }) => environment.askFor(cores));
+    await waitFor(() => this.services.every(({ isHeld }) => isHeld), {
+      what: "each service to be held before its step",
+    });
+  }
+
+  /** Lets the held requests, and all later ones, go on. */
+  release(): void {
+    this.#proxy.fate = () => undefined;
+    this.#held.resolve();
+  }
+
+  /** The controller ends before the held requests reach the server, and another one starts. */
+  async crash(): Promise<void> {
+    const ended = this.#stopController();
+    this.#proxy.fate = () => undefined;
+    this.#held.reject(new Error("the controller has crashed"));
+    await ended;
+    await this.#startController();
+  }
+
+  /** Holds the services at their steps, does something to each, and lets them go on. */
+  async between(cores: number, act: (service: HeldService) => Promise<unknown>): Promise<void> {
+    await this.hold(cores);
+    await this.#each(act);
+    this.release();
+  }
+
+  async each(act: (service: HeldService) => Promise<unknown>): Promise<void> {
+    await this.#each(act);
+  }
+
+  async #each(act: (service: HeldService) => Promise<unknown>): Promise<void> {
+    const results = await Promise.allSettled(this.services.map(act));
+    const errors = results.flatMap((result, index) => {
+      const service = this.services[index];
+      if (result.status === "fulfilled" || !service) return [];
+      return [`before "${service.step}": ${result.reason}\n${this.#logOf(service)}`];
+    });
+    expect(errors).toEqual([]);
+  }
+
+  /** Log lines of the controller about the service. */
+  #logOf({ environment }: HeldService): string {
+    const lines = this.environment.log.filter(({ serviceId }) => serviceId === environment.serviceId);
+    return lines
+      .map(({ msg, size = "", reason = "", err = "" }) => [msg, size, reason, JSON.stringify(err)].join(" "))
+      .join("\n");
+  }
+
+  async end(): Promise<void> {
+    this.release();
+    await this.environment.end();
+    for (const { environment } of this.services) {
+      if (environment !== this.environment) await environment.client.close();
+    }
+    await this.#proxy.stop();
+  }
+}
+
+export class HeldService {
+  readonly environment: TestEnvironment;
+  /** The step before which it is held. */
+  readonly step: Step;
+  isHeld = false;
+  /** UIDs of the pods with the first size. */
+  before: readonly string[] = [];
+  #after: Promise<void> | undefined;
+  readonly #writes = new Map<string, number>();
+
+  constructor(environment: TestEnvironment, step: Step) {
+    this.environment = environment;
+    this.step = step;
+  }
+
+  begin(after: Promise<void>): void {
+    this.isHeld = false;
+    this.#after = after;
+    this.#writes.clear();
+  }
+
+  fate(asked: Asked): Fate | undefined {
+    if (this.isHeld || this.#stepOf(asked) !== this.step || !this.#after) return undefined;
+    this.isHeld = true;
+    return { type: "pass", after: this.#after };
+  }
+
+  #stepOf({ verb, resource, url }: Asked): Step | undefined {
+    if (verb !== "patch") return undefined;
+    if (url.includes("dryRun=All")) return "dry run";
+    const count = (this.#writes.get(resource) ?? 0) + 1;
+    this.#writes.set(resource, count);
+    if (resource === "pods/resize") return count === 1 ? "first pod" : "second pod";
+    if (resource === "deployments") return count === 1 ? "pause" : "resume";
+    return resource === "replicasets" ? "ReplicaSet" : undefined;
+  }
+
+  createPipe(options: Partial<PipeOptions>): Promise<unknown> {
+    const podLabels = { [SERVICE_LABEL]: this.environment.serviceId, [TYPE_LABEL]: DATABASE_TYPE };
+    return this.environment.createPipe({ name: PIPE, cores: 1, replicas: 2, podLabels, ...options });
+  }
+
+  pipe(): Promise<Deployment> {
+    return this.environment.pipe(PIPE);
+  }
+
+  /** As kubectl does it. */
+  change(spec: object): Promise<Deployment> {
+    return this.environment.patchPipe(PIPE, { spec }, "kubectl");
+  }
+
+  /** Those that are not being deleted. */
+  async pods(): Promise<readonly RunningPod[]> {
+    const items = await this.#list<RunningPod>(PODS);
+    return items.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+  }
+
+  replicaSets(): Promise<readonly (ReplicaSet & KubeObject)[]> {
+    return this.#list(REPLICA_SETS);
+  }
+
+  async #list<T>(resource: Parameters<typeof collectionPath>[0]): Promise<readonly T[]> {
+    const { client, pipes } = this.environment;
+    const { items } = await client.json<{ readonly items: readonly T[] }>({
+      path: collectionPath(resource, pipes),
+    });
+    return items;
+  }
+
+  async aPod(): Promise<RunningPod> {
+    const [pod] = await this.pods();
+    if (!pod) throw new Error("the pipe has no pods");
+    return pod;
+  }
+
+  /** @param subresource with a slash before it */
+  patchPod(name: string, body: object, subresource = ""): Promise<unknown> {
+    const { client, pipes } = this.environment;
+    return client.json({
+      method: "PATCH",
+      path: `${objectPath(PODS, pipes, name)}${subresource}`,
+      patchType: "application/strategic-merge-patch+json",
+      body,
+    });
+  }
+
+  /** Waits until the status says that the pipe has the size, and checks that its template and all its pods have it. */
+  async settled(cores: number, replicas = 2): Promise<void> {
+    const { environment } = this;
+    const size = `${cores} ${cores * 4}Gi`;
+    const problem = async () => {
+      const [scaling, pipe, pods] = await Promise.all([environment.scaling(), this.pipe(), this.pods()]);
+      const isSeen = scaling.status?.observedGeneration === scaling.metadata.generation;
+      const ready = conditionOf(scaling, "Ready");
+      if (!isSeen || ready?.status !== "True") return `not ready: ${ready?.message}`;
+      if (resourcesOf(pipe) !== `${size} ${cores * 4}Gi`) return `the template has ${resourcesOf(pipe)}`;
+      if (pipe.spec.paused) return "the Deployment is paused";
+      const sizes = pods.map(({ spec, status }) => {
+        const actual = status?.containerStatuses?.find(({ name }) => name === "pipe")?.resources?.requests;
+        const wanted = spec.containers.find(({ name }) => name === "pipe")?.resources?.requests;
+        return [wanted, actual].map((each) => `${each?.["cpu"]} ${each?.["memory"]}`);
+      });
+      const areSized = sizes.length === replicas && sizes.flat().every((each) => each === size);
+      return areSized ? undefined : `the pods have ${JSON.stringify(sizes)}`;
+    };
+    let last: string | undefined;
+    const isSettled = async () => {
+      last = await problem();
+      return last === undefined || Promise.reject(new Error(last));
+    };
+    await waitFor(isSettled, { what: `the pipe to settle at ${size}`, timeoutMs: 90_000 });
+    if (this.before.length === 0) this.before = await this.uids();
+  }
+
+  async uids(): Promise<readonly string[]> {
+    return (await this.pods()).map(({ metadata }) => metadata.uid).sort();
+  }
+
+  /** Expects the pods and the ReplicaSet of the beginning, and that no container restarted. */
+  async expectNoRestart(): Promise<void> {
+    expect(await this.uids()).toEqual(this.before);
+    expect(await this.replicaSets()).toHaveLength(1);
+    expect(await this.#restarts()).toEqual(this.before.map(() => 0));
+  }
+
+  async #restarts(): Promise<readonly (number | undefined)[]> {
+    return (await this.pods()).map(({ status }) => status?.containerStatuses?.[0]?.restartCount);
+  }
+}

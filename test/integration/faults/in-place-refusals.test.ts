@@ -1,0 +1,240 @@
+import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
+import { afterEach, describe, expect, it } from "vitest";
+import { RETRY_ANNOTATION } from "../../../src/controller/names.ts";
+import type { FallbackReason } from "../../../src/crd/fallback-reasons.ts";
+import type { KubeRequest } from "../../../src/kube/client.ts";
+import { collectionPath, DEPLOYMENTS, objectPath, PODS } from "../../../src/kube/paths.ts";
+import { accountName } from "../../support/fixtures/shipped-account.ts";
+import { AdmissionWebhook } from "../../support/servers/admission-webhook.ts";
+import { type HeldService, HeldServices, PIPE } from "./held-services.ts";
+
+const ends: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end();
+});
+
+/** One service. */
+async function start(): Promise<{ readonly held: HeldServices; readonly service: HeldService }> {
+  const held = await HeldServices.start({ steps: ["pause"] });
+  ends.push(() => held.end());
+  const [service] = held.services;
+  if (!service) throw new Error("there is no service");
+  return { held, service };
+}
+
+async function expectFallback({ environment }: HeldService, reason: FallbackReason): Promise<void> {
+  expect(await environment.scrape()).toContain(`pipe_scaling_in_place_fallbacks_total{reason="${reason}"} 1`);
+}
+
+async function isReplaced(service: HeldService): Promise<boolean> {
+  return (await service.uids()).every((uid) => !service.before.includes(uid));
+}
+
+describe("a resize in place", () => {
+  it("returns the first pod to its old size if a quota refuses the second one", async () => {
+    const { service } = await start();
+    const { environment } = service;
+    const quota = {
+      apiVersion: "v1",
+      kind: "ResourceQuota",
+      metadata: { name: "quota", namespace: environment.pipes },
+      spec: { hard: { "requests.cpu": "3" } },
+    };
+    await apply(environment.cluster, [quota]);
+    await environment.askFor(2);
+    // The rollout does not have the room either, so it is rolled back, and the old pods stay.
+    await environment.waitForCondition("Ready", "False", "FailedCreate");
+    await expectFallback(service, "Refused");
+    await expectOldPods(service);
+    await environment.patchScaling({ strategy: "Rollout" });
+    await apply(environment.cluster, [{ ...quota, spec: { hard: { "requests.cpu": "20" } } }]);
+    await environment.askFor(3);
+    await service.settled(3);
+  });
+
+  it("does not begin if a policy changes the pod template at each write", async () => {
+    const { service } = await start();
+    const { environment } = service;
+    const stamp = `{"stamp": string(object.metadata.generation)}`;
+    const path = objectPath(DEPLOYMENTS, environment.pipes, PIPE);
+    await mutate(service, {
+      ...{ group: "apps", resource: "deployments", operation: "UPDATE" },
+      matchCondition: `request.dryRun || request.userInfo.username.contains("${accountName("controller")}")`,
+      expression: `Object{spec: Object.spec{template: Object.spec.template{
+        metadata: Object.spec.template.metadata{annotations: ${stamp}}}}}`,
+      dryRun: {
+        method: "PATCH",
+        ...STRATEGIC,
+        path,
+        body: { metadata: { annotations: { "example.com/dry-run": "true" } } },
+      },
+      isApplied: (text) => text.includes('"stamp"'),
+    });
+    await environment.askFor(2);
+    // The admission policies of the chart refuse the changed template, also in a rollout.
+    await environment.waitForCondition("Ready", "False", "Refused");
+    await expectFallback(service, "Refused");
+    await expectOldPods(service);
+  });
+
+  it("returns the pods to their old size if a webhook changes the pod template during the commit", async () => {
+    const { held, service } = await start();
+    const { environment } = service;
+    await held.hold(2);
+    const webhook = await stampAtEachWrite(service);
+    held.release();
+    await environment.waitForCondition("Ready", "False", "Refused");
+    await expectFallback(service, "Refused");
+    await expectOldPods(service);
+    webhook.respond = () => ({ allowed: true });
+    await environment.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
+    await service.settled(2);
+  });
+
+  it("leads to a rollout if a policy undoes the resize of each pod", async () => {
+    const { service } = await start();
+    const { name, namespace = "" } = (await service.aPod()).metadata;
+    const containers = [{ name: "pipe", resources: { requests: { cpu: "7" } } }];
+    await mutate(service, {
+      ...{ group: "", resource: "pods/resize", operation: "UPDATE" },
+      expression: withCpu("1"),
+      dryRun: {
+        method: "PATCH",
+        ...STRATEGIC,
+        path: `${objectPath(PODS, namespace, name)}/resize`,
+        body: { spec: { containers } },
+      },
+      isApplied: (text) => !text.includes('"cpu":"7"'),
+    });
+    await service.environment.askFor(2);
+    await waitFor(() => isReplaced(service), { what: "the pods to be replaced" });
+    await service.settled(2);
+  });
+
+  it("gives the size to pods that a policy created with another one", async () => {
+    const { service } = await start();
+    const { pipes } = service.environment;
+    const containers = [{ name: "pipe", image: "registry.example/pipe:1" }];
+    await mutate(service, {
+      ...{ group: "", resource: "pods", operation: "CREATE" },
+      expression: withCpu("3"),
+      dryRun: {
+        method: "POST",
+        path: collectionPath(PODS, pipes),
+        body: { metadata: { name: "dry-run" }, spec: { containers } },
+      },
+      isApplied: (text) => text.includes('"cpu":"3"'),
+    });
+    await service.change({ replicas: 3 });
+    await waitFor(async () => (await sizesOf(service)).includes("3"), { what: "a pod of another size" });
+    await service.environment.askFor(2);
+    await service.settled(2, 3);
+    expect(await service.uids()).toEqual(expect.arrayContaining([...service.before]));
+    expect(await service.replicaSets()).toHaveLength(1);
+  });
+
+  it("keeps an empty ReplicaSet of the size that is newer than the current one", async () => {
+    const { service } = await start();
+    const { environment } = service;
+    const [first] = await service.replicaSets();
+    const createdAt = Date.parse(first?.metadata.creationTimestamp ?? "");
+    await waitFor(() => Date.now() >= createdAt + 2000, { what: "the ReplicaSet to be older than a second" });
+    await environment.patchScaling({ strategy: "Rollout" });
+    for (const cores of [2, 1]) {
+      await environment.askFor(cores);
+      await service.settled(cores);
+    }
+    const before = await service.uids();
+    const names = (await service.replicaSets()).map(({ metadata }) => metadata.name);
+    expect(names).toHaveLength(2);
+    await environment.patchScaling({ strategy: "InPlaceOrRollout" });
+    await environment.askFor(2);
+    await service.settled(2);
+    expect(await service.uids()).toEqual(before);
+    expect((await service.replicaSets()).map(({ metadata }) => metadata.name)).toEqual(names);
+  });
+});
+
+/** The pods of the beginning, with their size. */
+async function expectOldPods(service: HeldService): Promise<void> {
+  await waitFor(async () => (await sizesOf(service)).join() === "1,1", { what: "pods of one core" });
+  expect(await service.uids()).toEqual(service.before);
+  expect((await service.pipe()).spec.paused).toBeUndefined();
+}
+
+async function sizesOf(service: HeldService): Promise<readonly (string | undefined)[]> {
+  return (await service.pods()).map(
+    ({ status }) => status?.containerStatuses?.[0]?.resources?.requests?.["cpu"],
+  );
+}
+
+async function stampAtEachWrite({ environment }: HeldService): Promise<AdmissionWebhook> {
+  const webhook = await AdmissionWebhook.start(environment, "MutatingWebhookConfiguration", PIPE);
+  ends.push(() => webhook.end());
+  let writes = 0;
+  webhook.respond = () => {
+    writes += 1;
+    const path = "/spec/template/metadata/annotations";
+    return { allowed: true, patch: [{ op: "add", path, value: { stamp: `${writes}` } }] };
+  };
+  return webhook;
+}
+
+const STRATEGIC = { patchType: "application/strategic-merge-patch+json" } as const;
+
+interface Mutation {
+  readonly group: "" | "apps";
+  readonly resource: string;
+  readonly operation: "CREATE" | "UPDATE";
+  /** Fields to apply, in CEL. */
+  readonly expression: string;
+  readonly matchCondition?: string;
+  /** A write that shows whether the API server knows the policy already. */
+  readonly dryRun: Pick<KubeRequest, "method" | "path" | "body" | "patchType">;
+  readonly isApplied: (response: string) => boolean;
+}
+
+/** Changes objects of the service when they are written. */
+async function mutate(
+  { environment }: HeldService,
+  { group, resource, operation, expression, matchCondition = "true", dryRun, isApplied }: Mutation,
+): Promise<void> {
+  const { client, cluster, pipes } = environment;
+  const apiVersion = "admissionregistration.k8s.io/v1";
+  const policy = {
+    apiVersion,
+    kind: "MutatingAdmissionPolicy",
+    metadata: { name: pipes },
+    spec: {
+      failurePolicy: "Fail",
+      reinvocationPolicy: "Never",
+      matchConstraints: {
+        namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": pipes } },
+        resourceRules: [
+          { apiGroups: [group], apiVersions: ["v1"], resources: [resource], operations: [operation] },
+        ],
+      },
+      matchConditions: [{ name: "subject", expression: matchCondition }],
+      mutations: [{ patchType: "ApplyConfiguration", applyConfiguration: { expression } }],
+    },
+  };
+  const binding = {
+    apiVersion,
+    kind: "MutatingAdmissionPolicyBinding",
+    metadata: { name: pipes },
+    spec: { policyName: pipes },
+  };
+  await apply(cluster, [policy, binding]);
+  const request = { ...dryRun, query: { dryRun: "All" } };
+  const isKnown = async () => isApplied(JSON.stringify(await client.json(request)));
+  await waitFor(isKnown, { what: "the API server to apply the policy" });
+  ends.push(() =>
+    kubectl(cluster, ["delete", "mutatingadmissionpolicy,mutatingadmissionpolicybinding", pipes]),
+  );
+}
+
+function withCpu(cpu: string): string {
+  const resources = `Object.spec.containers.resources{requests: {"cpu": "${cpu}"}}`;
+  return `Object{spec: Object.spec{containers: [Object.spec.containers{name: "pipe", resources: ${resources}}]}}`;
+}

@@ -1,0 +1,39 @@
+import { NEVER_READY_LABEL } from "@pipe-scaling/local-cluster/stages";
+import type { Kinds } from "./history.ts";
+import { sizeOf } from "./sized-object.ts";
+
+type Pod = Kinds["Pod"];
+
+/** True if the kubelet reports that the container runs with the size of its spec. */
+export function isResized({ metadata, spec, status = {} }: Pod, container: string | undefined): boolean {
+  const wanted = sizeOf(spec.containers.find(({ name }) => name === container)?.resources);
+  const own = status.containerStatuses?.find(({ name }) => name === container);
+  const isPending = status.conditions?.some(({ type }) => type.startsWith("PodResize")) ?? false;
+  const { limits = {} } = own?.resources ?? {};
+  return (
+    (status.observedGeneration ?? 0) >= (metadata.generation ?? 0) &&
+    !isPending &&
+    sizeOf(own?.resources) === wanted &&
+    sizeOf({ requests: own?.allocatedResources ?? {}, limits }) === wanted
+  );
+}
+
+/** The size with which the container runs. */
+export function runningSize({ status }: Pod, container: string | undefined): string {
+  return sizeOf(status?.containerStatuses?.find(({ name }) => name === container)?.resources);
+}
+
+/** True if a container is another one, or was restarted, and no test caused that. */
+export function hasRestarted(before: Pod, { metadata, status }: Pod): boolean {
+  if (metadata.labels?.[NEVER_READY_LABEL] !== undefined) return false;
+  const known = new Map(before.status?.containerStatuses?.map((each) => [each.name, each]));
+  return (status?.containerStatuses ?? []).some(({ name, containerID, restartCount }) => {
+    const was = known.get(name);
+    return was !== undefined && (was.containerID !== containerID || was.restartCount !== restartCount);
+  });
+}
+
+/** True if a ReplicaSet has pods, or is to have some. */
+export function hasPods({ spec, status }: Kinds["ReplicaSet"]): boolean {
+  return (spec.replicas ?? 1) > 0 || (status?.replicas ?? 0) > 0;
+}

@@ -1,0 +1,165 @@
+import { startCluster } from "@pipe-scaling/local-cluster";
+import { apply } from "@pipe-scaling/local-cluster/kubectl";
+import { MEMORY_USAGE_ANNOTATION, startKubelet } from "@pipe-scaling/local-cluster/kubelet";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
+import { expect, it, onTestFinished } from "vitest";
+import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
+import type { KubeObject, Pod, ReplicaSet } from "../../src/kube/objects.ts";
+import { collectionPath, objectPath, PODS, REPLICA_SETS } from "../../src/kube/paths.ts";
+import { mayDo } from "../chart/rights.ts";
+import type { PipeOptions } from "../support/fixtures/pipe.ts";
+import { accountName, inPlaceAccount } from "../support/fixtures/shipped-account.ts";
+import { resourcesOf, TestEnvironment } from "../support/test-environment.ts";
+
+/** The kubelet reports an error 15 s after the resize, and the controller gives up after two minutes. */
+const FALLBACK_MS = 170_000;
+
+/** A service on a node with a real kubelet, and a controller that resizes in place. */
+async function start(cpus: number): Promise<TestEnvironment> {
+  const cluster = await startCluster({ nodes: 0 });
+  onTestFinished(() => cluster.stop());
+  await startKubelet(cluster, { nodeSize: { cpus, memoryGib: cpus * 5 } });
+  const environment = await TestEnvironment.create("basic", cluster);
+  onTestFinished(() => environment.end());
+  await apply(cluster, await inPlaceAccount(environment.records));
+  const user = `system:serviceaccount:${environment.records}:${accountName("controller")}`;
+  const right = { verb: "patch", group: "", resource: "pods/resize" };
+  await waitFor(() => mayDo(environment.client, user, environment.pipes, right), {
+    what: "permission to resize pods",
+  });
+  await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
+  return environment;
+}
+
+/** Creates a pipe, and resolves when the status says that all pipes have their size. */
+async function createPipes(
+  environment: TestEnvironment,
+  names: readonly string[],
+  options: Partial<PipeOptions>,
+): Promise<void> {
+  const podLabels = { [SERVICE_LABEL]: environment.serviceId, [TYPE_LABEL]: DATABASE_TYPE };
+  // The container runtime pulls an image without a tag; it does not have any other.
+  for (const name of names) await environment.createPipe({ podLabels, image: "pipe", ...options, name });
+  const summary = `${names.length}/${names.length}`;
+  const isReady = async () => (await environment.scaling()).status?.pipes?.summary === summary;
+  await waitFor(isReady, { what: `${summary} pipes to run` });
+  const { replicas = 1 } = options;
+  const isRunning = ({ status }: Pod) => status?.containerStatuses?.[0]?.state?.running !== undefined;
+  const areRunning = async () => {
+    const all = await pods(environment);
+    if (all.length === names.length * replicas && all.every(isRunning)) return true;
+    throw new Error(JSON.stringify(all.map(({ status }) => status?.containerStatuses?.[0]?.state)));
+  };
+  await waitFor(areRunning, { what: "the pods to run" });
+}
+
+async function list<T>(
+  { client, pipes }: TestEnvironment,
+  resource: Parameters<typeof collectionPath>[0],
+): Promise<readonly T[]> {
+  return (await client.json<{ readonly items: readonly T[] }>({ path: collectionPath(resource, pipes) }))
+    .items;
+}
+
+function pods(environment: TestEnvironment): Promise<readonly Pod[]> {
+  return list(environment, PODS);
+}
+
+/** Identities and restart counts of the containers, sorted: a restart or a replacement of a pod changes them. */
+async function containers(environment: TestEnvironment): Promise<readonly string[]> {
+  return (await pods(environment))
+    .map(({ metadata, status }) => {
+      const { containerID, restartCount } = status?.containerStatuses?.[0] ?? {};
+      return `${metadata.uid} ${containerID} ${restartCount}`;
+    })
+    .sort();
+}
+
+it("a service of ten pipes with two pods each is rescaled without a restart", async () => {
+  const environment = await start(64);
+  const names = Array.from({ length: 10 }, (_, index) => `pipe-${index}`);
+  await createPipes(environment, names, { cores: 1, replicas: 2 });
+  const before = await containers(environment);
+  expect(before.every((each) => each.endsWith(" 0"))).toBe(true);
+  for (const cores of [2, 1]) {
+    await environment.askFor(cores);
+    await environment.waitForCondition("Ready", "True");
+    const size = { cpu: `${cores}`, memory: `${cores * 4}Gi` };
+    for (const { status } of await pods(environment)) {
+      expect(status?.containerStatuses).toMatchObject([
+        { resources: { requests: size }, allocatedResources: size },
+      ]);
+    }
+    for (const name of names) {
+      const pipe = await environment.pipe(name);
+      expect(resourcesOf(pipe)).toBe(`${size.cpu} ${size.memory} ${size.memory}`);
+      expect(pipe.spec.paused).toBeUndefined();
+    }
+    expect(await containers(environment)).toEqual(before);
+    expect(await list<ReplicaSet>(environment, REPLICA_SETS)).toHaveLength(names.length);
+  }
+});
+
+it("a pod for which the node has no room is resized when another one goes", async () => {
+  const environment = await start(4);
+  await createPipes(environment, ["pipe"], { cores: 1 });
+  const before = await containers(environment);
+  const name = "other";
+  const resources = { requests: { cpu: "2" } };
+  await environment.create(PODS, "default", {
+    metadata: { name },
+    spec: { containers: [{ name, image: name, resources }], terminationGracePeriodSeconds: 0 },
+  });
+  const path = objectPath(PODS, "default", name);
+  const isRunning = async () =>
+    (await environment.client.json<KubeObject & Pod>({ path })).status?.containerStatuses?.[0]?.state
+      ?.running;
+  await waitFor(isRunning, { what: "the other pod to run" });
+  await environment.askFor(3);
+  const isDeferred = async () =>
+    (await pods(environment)).some(({ status }) =>
+      status?.conditions?.some(({ type, reason }) => type === "PodResizePending" && reason === "Deferred"),
+    );
+  await waitFor(isDeferred, { what: "the resize to be deferred" });
+  await environment.client.json({ method: "DELETE", path });
+  await environment.waitForCondition("Ready", "True");
+  expect(await containers(environment)).toEqual(before);
+  expect(resourcesOf(await environment.pipe("pipe"))).toBe("3 12Gi 12Gi");
+});
+
+it(
+  "a pod that uses more memory than the new size keeps running until the rollout replaces it",
+  async () => {
+    // The node has no room for a second pod, so the old one stays.
+    const environment = await start(2);
+    await createPipes(environment, ["pipe"], { cores: 1 });
+    await environment.askFor(2);
+    await environment.waitForCondition("Ready", "True");
+    const [before] = await containers(environment);
+    for (const { metadata } of await pods(environment)) {
+      await environment.client.json({
+        method: "PATCH",
+        path: objectPath(PODS, environment.pipes, metadata.name),
+        patchType: "application/merge-patch+json",
+        body: { metadata: { annotations: { [MEMORY_USAGE_ANNOTATION]: "6Gi" } } },
+      });
+    }
+    await environment.askFor(1);
+    const isRolledOut = async () => (await list<ReplicaSet>(environment, REPLICA_SETS)).length === 2;
+    await waitFor(isRolledOut, { what: "the rollout to begin", timeoutMs: FALLBACK_MS });
+    const hasOldSize = async () => {
+      const old = (await pods(environment)).find(({ metadata }) => before?.startsWith(metadata.uid));
+      const isResized = old?.status?.conditions?.some(({ type }) => type.startsWith("PodResize"));
+      const status = old?.status?.containerStatuses?.[0];
+      return (
+        !isResized && status?.resources?.limits?.["memory"] === "8Gi" && status.state?.running !== undefined
+      );
+    };
+    await waitFor(hasOldSize, { what: "the old pod to run with its old size" });
+    expect(await containers(environment)).toContain(before);
+    expect(await environment.scrape()).toContain(
+      'pipe_scaling_in_place_fallbacks_total{reason="ResizeError"} 1',
+    );
+  },
+  FALLBACK_MS + 120_000,
+);

@@ -1,0 +1,318 @@
+import { REVISION_ANNOTATION } from "../../../src/controller/names.ts";
+import type { KubeRequest } from "../../../src/kube/client.ts";
+import { KubeApiError } from "../../../src/kube/errors.ts";
+import type { Deployment, KubeObject, Pod, ReplicaSet } from "../../../src/kube/objects.ts";
+import { PODS, REPLICA_SETS } from "../../../src/kube/paths.ts";
+import type { FakeClock } from "../fakes/fake-clock.ts";
+import { patched } from "./patch.ts";
+import { SimulatedWatches } from "./watches.ts";
+
+/** How a kubelet answers a resize: it does it, or reports a reason, or does not notice. */
+export type ResizeOutcome = "Done" | "Deferred" | "Infeasible" | "Error" | "NotObserved";
+
+interface WorkloadsOptions {
+  readonly clock: FakeClock;
+  readonly next: () => string;
+  readonly deployments: ReadonlyMap<string, Deployment>;
+  readonly report: (name: string, status: Partial<NonNullable<Deployment["status"]>>) => void;
+  readonly setRevision: (name: string, revision: number) => void;
+  /** A write of the controller. */
+  readonly wrote: (line: string) => void;
+}
+
+const SYNC_MS = 20;
+const START_MS = 500;
+const KUBELET_MS = 30;
+
+/**
+ * The Deployment controller, the ReplicaSets, and the pods with their kubelets, in virtual time: as much of them as a
+ * resize in place can tell. New pods start at once beside the old ones.
+ */
+export class SimulatedWorkloads {
+  readonly pods = new Map<string, Pod>();
+  readonly replicaSets = new Map<string, ReplicaSet>();
+  readonly watches = new SimulatedWatches();
+  /** Names of Deployments whose pods were replaced, once for each new ReplicaSet. */
+  readonly replaced: string[] = [];
+  outcome: (pod: Pod) => ResizeOutcome = () => "Done";
+  /** Delay of the Deployment controller in ms. */
+  syncMs = SYNC_MS;
+  readonly #options: WorkloadsOptions;
+  #created = 0;
+
+  constructor(options: WorkloadsOptions) {
+    this.#options = options;
+  }
+
+  /** The Deployment, or something of it, has changed. */
+  changed(name: string): void {
+    this.#options.clock.after(this.syncMs, () => this.#sync(name));
+  }
+
+  removed(uid: string): void {
+    for (const set of this.#setsOf(uid)) {
+      this.#scale(set, 0);
+      this.#remove(set.metadata.name);
+    }
+  }
+
+  podsOf(deployment: Deployment): Pod[] {
+    const owners = new Set(this.#setsOf(deployment.metadata.uid).map(({ metadata }) => metadata.uid));
+    return [...this.pods.values()].filter(({ metadata }) => owners.has(ownerOf(metadata) ?? ""));
+  }
+
+  /** Each kubelet looks at its pod again, because outcomes have changed. */
+  look(): void {
+    for (const { metadata } of this.pods.values()) this.#kubelet(metadata.name);
+  }
+
+  deletePod(name: string): void {
+    const pod = this.pods.get(name);
+    if (!pod) return;
+    this.pods.delete(name);
+    this.watches.tell(PODS, "DELETED", this.#stamped(pod));
+    const set = [...this.replicaSets.values()].find(({ metadata }) => metadata.uid === ownerOf(pod.metadata));
+    if (set) this.changed(set.metadata.ownerReferences?.[0]?.name ?? "");
+  }
+
+  /** A call of the controller for a pod or ReplicaSet. */
+  call({ method, path, body }: KubeRequest): KubeObject {
+    const name =
+      path
+        .replace(/\/resize$/, "")
+        .split("/")
+        .at(-1) ?? "";
+    const written: ReplicaSet & Pod = JSON.parse(JSON.stringify(body));
+    if (path.includes("/pods/")) return this.#resize(checked(this.pods.get(name), written), written);
+    const set = this.replicaSets.get(name);
+    if (method === "DELETE") {
+      const { preconditions } = JSON.parse(JSON.stringify(body));
+      checked(set, { metadata: preconditions });
+      this.#options.wrote(`${name} deleted`);
+      this.#remove(name);
+      return { metadata: preconditions };
+    }
+    const before = checked(set, written);
+    const after: ReplicaSet = JSON.parse(JSON.stringify(patched(before, { spec: written.spec }, true)));
+    this.#options.wrote(`${name} ${sizeText(after.spec.template.spec)}`);
+    const stored = this.#putSet(after);
+    this.changed(after.metadata.ownerReferences?.[0]?.name ?? "");
+    return stored;
+  }
+
+  #resize(before: Pod, { spec }: Pod): Pod {
+    const after: Pod = JSON.parse(JSON.stringify(patched(before, { spec }, true)));
+    if (JSON.stringify(after.spec) === JSON.stringify(before.spec)) return before;
+    const { name, generation = 0 } = before.metadata;
+    this.#options.wrote(`${name} ${sizeText(after.spec)}`);
+    this.#options.clock.after(KUBELET_MS, () => this.#kubelet(name));
+    return this.#putPod({ ...after, metadata: { ...after.metadata, generation: generation + 1 } });
+  }
+
+  #kubelet(name: string): void {
+    const pod = this.pods.get(name);
+    if (!pod || !isRunning(pod)) return;
+    const isApplied = pod.spec.containers.every(
+      ({ resources }, index) =>
+        JSON.stringify(resources) === JSON.stringify(pod.status?.containerStatuses?.[index]?.resources),
+    );
+    const outcome = this.outcome(pod);
+    if (outcome === "NotObserved") return;
+    const done = outcome === "Done" || isApplied;
+    const type = outcome === "Error" ? "PodResizeInProgress" : "PodResizePending";
+    const conditions = done ? [] : [{ type, status: "True", reason: outcome }];
+    const observedGeneration = pod.metadata.generation ?? 0;
+    const status = { ...pod.status, observedGeneration, conditions };
+    const after = done ? { ...pod, status: { ...status, ...runningWith(pod) } } : { ...pod, status };
+    if (JSON.stringify(after) !== JSON.stringify(pod)) this.#putPod(after);
+  }
+
+  #sync(name: string): void {
+    const deployment = this.#options.deployments.get(name);
+    if (!deployment) return;
+    const { uid } = deployment.metadata;
+    const { replicas = 1, paused = false } = deployment.spec;
+    let current = this.#currentOf(deployment);
+    if (!paused) {
+      current ??= this.#create(deployment);
+      this.#raiseRevision(name, current);
+      this.#scale(current, replicas);
+      if (this.#runningOf(current) >= replicas) {
+        for (const other of this.#setsOf(uid))
+          if (other.metadata.uid !== current.metadata.uid) this.#scale(other, 0);
+      }
+    } else {
+      const active = this.#setsOf(uid).filter(({ spec }) => (spec.replicas ?? 1) > 0);
+      const only = active.length === 0 ? current : active[0];
+      if (only && active.length <= 1) this.#scale(only, replicas);
+    }
+    this.#reportStatus(deployment, current);
+  }
+
+  #reportStatus(
+    { metadata: { name, uid }, spec, status }: Deployment,
+    current: ReplicaSet | undefined,
+  ): void {
+    const sets = this.#setsOf(uid);
+    const updatedReplicas = current ? this.#podsOf(current).length : 0;
+    const counts = {
+      replicas: sets.reduce((sum, set) => sum + this.#podsOf(set).length, 0),
+      updatedReplicas,
+      availableReplicas: sets.reduce((sum, set) => sum + this.#runningOf(set), 0),
+    };
+    const isComplete =
+      counts.replicas === updatedReplicas && counts.availableReplicas >= (spec.replicas ?? 1);
+    const before = status?.conditions?.[0];
+    const reason = isComplete && !spec.paused ? "NewReplicaSetAvailable" : "ReplicaSetUpdated";
+    const isNew = !spec.paused && before?.reason !== reason;
+    const lastUpdateTime = new Date(this.#options.clock.now()).toISOString();
+    const condition = { type: "Progressing", status: "True", reason, lastUpdateTime };
+    this.#options.report(name, { ...counts, ...(isNew ? { conditions: [condition] } : {}) });
+  }
+
+  /** The oldest ReplicaSet with the template of the Deployment, as the Deployment controller chooses it. */
+  #currentOf({ metadata, spec }: Deployment): ReplicaSet | undefined {
+    return this.#setsOf(metadata.uid).find(
+      (set) => JSON.stringify(set.spec.template) === JSON.stringify(spec.template),
+    );
+  }
+
+  #create({ metadata, spec }: Deployment): ReplicaSet {
+    this.#created += 1;
+    this.replaced.push(metadata.name);
+    const name = `${metadata.name}-${this.#created}`;
+    return this.#putSet({
+      metadata: {
+        ...{ name, namespace: metadata.namespace ?? "", uid: `uid-${name}`, resourceVersion: "" },
+        creationTimestamp: new Date(this.#options.clock.now()).toISOString(),
+        ownerReferences: [{ kind: "Deployment", name: metadata.name, uid: metadata.uid }],
+        annotations: { [REVISION_ANNOTATION]: "0" },
+      },
+      spec: { replicas: 0, template: spec.template },
+    });
+  }
+
+  #raiseRevision(name: string, current: ReplicaSet): void {
+    const revisions = this.#setsOf(current.metadata.ownerReferences?.[0]?.uid ?? "")
+      .filter(({ metadata }) => metadata.uid !== current.metadata.uid)
+      .map(revisionOf);
+    const revision = Math.max(0, ...revisions) + 1;
+    if (revisionOf(current) >= revision) return;
+    const annotations = { [REVISION_ANNOTATION]: `${revision}` };
+    this.#putSet({ ...current, metadata: { ...current.metadata, annotations } });
+    this.#options.setRevision(name, revision);
+  }
+
+  #scale({ metadata: { name } }: ReplicaSet, replicas: number): void {
+    const set = this.replicaSets.get(name);
+    if (!set) return;
+    const pods = this.#podsOf(set);
+    for (const pod of pods.slice(replicas)) this.deletePod(pod.metadata.name);
+    for (let count = pods.length; count < replicas; count += 1) this.#startPod(set);
+    if (set.spec.replicas === replicas && set.status?.replicas === replicas) return;
+    this.#putSet({ ...set, spec: { ...set.spec, replicas }, status: { replicas } });
+  }
+
+  #startPod({ metadata, spec: { template } }: ReplicaSet): void {
+    this.#created += 1;
+    const name = `${metadata.name}-${this.#created}`;
+    const deployment = metadata.ownerReferences?.[0]?.name ?? "";
+    this.#putPod({
+      metadata: {
+        ...{
+          name,
+          namespace: metadata.namespace ?? "",
+          uid: `uid-${name}`,
+          resourceVersion: "",
+          generation: 1,
+        },
+        ownerReferences: [{ kind: "ReplicaSet", name: metadata.name, uid: metadata.uid }],
+      },
+      spec: template.spec,
+    });
+    this.#options.clock.after(START_MS, () => {
+      const pod = this.pods.get(name);
+      if (!pod) return;
+      this.#putPod({ ...pod, status: { observedGeneration: 1, ...runningWith(pod) } });
+      this.changed(deployment);
+      this.#kubelet(name);
+    });
+  }
+
+  #putPod(pod: Pod): Pod {
+    const stored = this.#stamped(pod);
+    const isNew = !this.pods.has(pod.metadata.name);
+    this.pods.set(pod.metadata.name, stored);
+    this.watches.tell(PODS, isNew ? "ADDED" : "MODIFIED", stored);
+    return stored;
+  }
+
+  #putSet(set: ReplicaSet): ReplicaSet {
+    const stored = this.#stamped(set);
+    const isNew = !this.replicaSets.has(set.metadata.name);
+    this.replicaSets.set(set.metadata.name, stored);
+    this.watches.tell(REPLICA_SETS, isNew ? "ADDED" : "MODIFIED", stored);
+    return stored;
+  }
+
+  #remove(name: string): void {
+    const set = this.replicaSets.get(name);
+    if (!set) return;
+    this.replicaSets.delete(name);
+    this.watches.tell(REPLICA_SETS, "DELETED", this.#stamped(set));
+  }
+
+  #stamped<T extends KubeObject>(object: T): T {
+    return { ...object, metadata: { ...object.metadata, resourceVersion: this.#options.next() } };
+  }
+
+  /** In the order of their creation. */
+  #setsOf(deploymentUid: string): ReplicaSet[] {
+    return [...this.replicaSets.values()].filter(({ metadata }) => ownerOf(metadata) === deploymentUid);
+  }
+
+  #podsOf({ metadata }: ReplicaSet): Pod[] {
+    return [...this.pods.values()].filter((pod) => ownerOf(pod.metadata) === metadata.uid);
+  }
+
+  #runningOf(set: ReplicaSet): number {
+    return this.#podsOf(set).filter(isRunning).length;
+  }
+}
+
+function ownerOf({ ownerReferences }: KubeObject["metadata"]): string | undefined {
+  return ownerReferences?.[0]?.uid;
+}
+
+function revisionOf({ metadata }: ReplicaSet): number {
+  return Number(metadata.annotations?.[REVISION_ANNOTATION] ?? 0);
+}
+
+function isRunning({ status }: Pod): boolean {
+  return status?.containerStatuses?.[0]?.state?.running !== undefined;
+}
+
+function runningWith({ spec }: Pod) {
+  const containerStatuses = spec.containers.map(({ name, resources = {} }) => ({
+    ...{ name, state: { running: {} }, restartCount: 0, containerID: "id" },
+    ...{ resources, allocatedResources: resources.requests ?? {} },
+  }));
+  return { containerStatuses };
+}
+
+function sizeText({ containers }: Pod["spec"]): string {
+  const { requests } = containers[0]?.resources ?? {};
+  return `${requests?.["cpu"]}`;
+}
+
+/** The object of a write that has preconditions. */
+function checked<T extends KubeObject>(
+  object: T | undefined,
+  { metadata: { uid, resourceVersion } }: { readonly metadata: Partial<KubeObject["metadata"]> },
+): T {
+  if (!object) throw new KubeApiError("PATCH", 404, JSON.stringify({ message: "not found" }));
+  const isOther = uid !== undefined && object.metadata.uid !== uid;
+  const isOutdated = resourceVersion !== undefined && object.metadata.resourceVersion !== resourceVersion;
+  if (isOther || isOutdated) throw new KubeApiError("PATCH", 409, "{}");
+  return object;
+}

@@ -1,0 +1,105 @@
+import { describe, expect, it } from "vitest";
+import { decide } from "../../../../src/controller/decide/decide.ts";
+import type { DeploymentView } from "../../../../src/controller/observe/deployment-view.ts";
+import { statusOf } from "../../../../src/controller/report/status.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import {
+  aPipe,
+  aRollout,
+  aScaling,
+  aSnapshot,
+  COMPLETE,
+  DECIDE_OPTIONS,
+  NOW_MS,
+  POLICY,
+  UNDER_WAY,
+} from "../../../support/fixtures/snapshot.ts";
+
+const FOUR = sizeOfCores(4);
+const SIZED = {
+  size: FOUR,
+  lastRollout: aRollout(FOUR, { generation: 3, inPlaceStartedAtMs: NOW_MS - 1000 }),
+};
+
+/** Decides and reports about a pipe of four cores. @param cameUp its entry in the status */
+function decisionFor(
+  cameUp: string | undefined,
+  changes: Partial<DeploymentView> = {},
+  { cores = 4, overallFree = 50 } = {},
+) {
+  const status = {
+    pipes: { total: 1, updated: 1, summary: "1/1", ...(cameUp ? { cameUp: { a: cameUp } } : {}) },
+  };
+  const scaling = aScaling(cores, { status });
+  const snapshot = aSnapshot([aPipe("a", { ...SIZED, ...changes })], {
+    scaling,
+    strategy: "InPlaceOrRollout",
+  });
+  const { actions, sizing } = decide(snapshot, { ...DECIDE_OPTIONS, overallFree });
+  return {
+    actions: actions.map(({ type }) => type),
+    states: sizing?.assessments.map(({ state }) => state),
+    cameUp: statusOf(snapshot, scaling, sizing, POLICY).pipes?.cameUp?.["a"],
+  };
+}
+
+describe("a pipe whose template has the size", () => {
+  it.each([
+    ["after a commit that another process made", "uid-a/-/1000m/4Gi"],
+    ["after a resize to another size that did not end", "uid-a/-/4000m/16Gi"],
+  ])("is not done before its pods are listed, %s", (_, cameUp) => {
+    expect(decisionFor(cameUp)).toEqual({ actions: ["begin-in-place"], states: ["rolling"], cameUp });
+  });
+
+  it.each([
+    ["it came up with it", "uid-a/3/4000m/16Gi", {}],
+    ["nothing is known about it", undefined, {}],
+    [
+      "a rollout gave it to the pods",
+      "uid-a/-/1000m/4Gi",
+      { lastRollout: aRollout(FOUR, { generation: 3 }) },
+    ],
+    ["the entry is of another Deployment", "another/-/4000m/16Gi", {}],
+  ])("is done if %s", (_, cameUp, changes) => {
+    expect(decisionFor(cameUp, changes)).toMatchObject({ states: ["done"], cameUp: "uid-a/3/4000m/16Gi" });
+  });
+
+  it("is being rolled out if its pods are replaced", () => {
+    const { actions, states } = decisionFor("uid-a/-/1000m/4Gi", { rollout: UNDER_WAY });
+    expect([actions, states]).toEqual([[], ["rolling"]]);
+  });
+});
+
+describe("a pipe that gets another size", () => {
+  const unseen = { ...UNDER_WAY, isSeen: false };
+  const cameUp = "uid-a/3/4000m/16Gi";
+  it.each<[string, Partial<DeploymentView>, string, string?]>([
+    ["it is scaled after it has come up", { rollout: UNDER_WAY }, "begin-in-place", cameUp],
+    ["the Deployment controller has not seen the end of a commit", { rollout: unseen }, "begin-in-place"],
+    [
+      "its owner scales it or rolls something out",
+      { lastRollout: undefined, rollout: UNDER_WAY },
+      "begin-in-place",
+    ],
+    ["old pods are terminating", { rollout: { ...COMPLETE, terminatingReplicas: 1 } }, "begin-in-place"],
+    ["the controller rolls out another size", { rollout: UNDER_WAY }, "resize"],
+    [
+      "the Deployment controller has not seen a rollout",
+      { rollout: unseen, lastRollout: aRollout(FOUR, { generation: 3, revision: 2 }) },
+      "resize",
+    ],
+  ])("is resized as soon as possible if %s", (_, changes, action, known) => {
+    expect(decisionFor(known, changes, { cores: 2 }).actions).toEqual([action]);
+  });
+});
+
+describe("a pipe that waits for another size after a resize in place that did not end", () => {
+  it("must come up again with the size of its template", () => {
+    const cameUp = "uid-a/-/4000m/16Gi";
+    expect(decisionFor(cameUp, {}, { cores: 2, overallFree: 0 })).toEqual({
+      actions: [],
+      states: ["waiting"],
+      cameUp,
+    });
+  });
+});

@@ -1,0 +1,325 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../../../src/controller/names.ts";
+import { sizeOfQuantities } from "../../../../src/domain/quantity.ts";
+import { formatSize, sizeOfCores } from "../../../../src/domain/size.ts";
+import type { KubeRequest } from "../../../../src/kube/client.ts";
+import { KubeApiError } from "../../../../src/kube/errors.ts";
+import type { Pod } from "../../../../src/kube/objects.ts";
+import { type Fault, LOST_ANSWER } from "../../../support/simulation/cluster.ts";
+import { Simulation } from "../../../support/simulation/simulation.ts";
+import type { ResizeOutcome } from "../../../support/simulation/workloads.ts";
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const SERVICE = "00000000-0000-4000-8000-000000000001";
+const PIPES = ["pipe-0", "pipe-1"] as const;
+/** Limit of the controller's writes to one object for one request. */
+const MOST_WRITES = 20;
+
+/** A service whose pipes are resized in place, and its kubelets. */
+class Scenario {
+  readonly simulation = new Simulation({ isInPlace: true });
+  readonly workloads = workloadsOf(this.simulation);
+  /** Outcomes by name of the pod; other pods are resized. */
+  readonly outcomes = new Map<string, ResizeOutcome>();
+  /** The last size that was requested, at first the default. */
+  asked = 1;
+
+  constructor(replicas: number) {
+    const { simulation, workloads, outcomes } = this;
+    workloads.outcome = ({ metadata }) => outcomes.get(metadata.name) ?? "Done";
+    simulation.addService(1);
+    const podLabels = { [SERVICE_LABEL]: SERVICE, [TYPE_LABEL]: DATABASE_TYPE };
+    for (const name of PIPES) simulation.deploy(name, 1, { replicas, podLabels });
+  }
+
+  async start(): Promise<void> {
+    this.simulation.start();
+    await this.simulation.run(5 * SECOND);
+    this.workloads.replaced.length = 0;
+  }
+
+  pods(name: string): Pod[] {
+    const deployment = this.simulation.cluster.deployments.get(name);
+    return deployment ? this.workloads.podsOf(deployment) : [];
+  }
+
+  /** The nodes have room for every pod, and no Deployment is paused by its owner. */
+  heal(): void {
+    const { simulation, workloads, outcomes } = this;
+    outcomes.clear();
+    workloads.look();
+    workloads.syncMs = 20;
+    simulation.cluster.fault = () => undefined;
+    for (const name of PIPES) this.resume(name);
+    simulation.suspend(1, false);
+  }
+
+  ask(cores: number): void {
+    this.asked = cores;
+    this.simulation.ask(1, cores);
+  }
+
+  resume(name: string): void {
+    if (this.simulation.cluster.pipe(name).isPaused) this.simulation.cluster.change(name, { paused: null });
+  }
+
+  /** The size of each pod that is to run, as the kubelet reports it. */
+  podSizes(): string[] {
+    return PIPES.flatMap((name) =>
+      this.pods(name).map(({ status }) => {
+        const { requests = {} } = status?.containerStatuses?.[0]?.resources ?? {};
+        const size = sizeOfQuantities(requests["cpu"], requests["memory"]);
+        return size ? formatSize(size) : "none";
+      }),
+    );
+  }
+}
+
+function workloadsOf({ cluster }: Simulation) {
+  if (!cluster.workloads) throw new Error("pods are not simulated");
+  return cluster.workloads;
+}
+
+describe("a resize in place on the simulated cluster", () => {
+  it("replaces no pod, and ends with the size in the template", async () => {
+    const scenario = new Scenario(2);
+    await scenario.start();
+    const { simulation, workloads } = scenario;
+    const before = [...workloads.pods.keys()];
+    simulation.ask(1, 4);
+    await simulation.run(MINUTE);
+    expect(simulation.told(1)?.reason).toBe("Scaled");
+    expect([...workloads.pods.keys()]).toEqual(before);
+    expect(scenario.podSizes()).toEqual(["4000m/16Gi", "4000m/16Gi", "4000m/16Gi", "4000m/16Gi"]);
+    expect(simulation.sizes(...PIPES)).toEqual(["4000m/16Gi", "4000m/16Gi"]);
+    expect(workloads.replaced).toEqual([]);
+    expect(simulation.fallbacks).toEqual([]);
+  });
+
+  it("returns to the first size if that is requested again while events are late", async () => {
+    const scenario = new Scenario(1);
+    const { simulation } = scenario;
+    simulation.cluster.eventDelayMs = 300;
+    await scenario.start();
+    simulation.ask(1, 2);
+    await simulation.run(101);
+    simulation.ask(1, 1);
+    await simulation.run(MINUTE);
+    expect(scenario.podSizes()).toEqual(["1000m/4Gi", "1000m/4Gi"]);
+  });
+
+  it("ends in a rollout if a node never gives the size", async () => {
+    const scenario = new Scenario(2);
+    await scenario.start();
+    const { simulation, workloads } = scenario;
+    workloads.outcome = () => "Infeasible";
+    simulation.ask(1, 4);
+    await simulation.run(MINUTE);
+    expect(simulation.told(1)?.reason).toBe("Scaled");
+    expect(simulation.fallbacks).toEqual(["pipe-0 Infeasible", "pipe-1 Infeasible"]);
+    expect(workloads.replaced).toEqual(["pipe-0", "pipe-1"]);
+  });
+});
+
+describe("a commit in which the Deployment is paused", () => {
+  /** Something that happens between the pause and the write to the ReplicaSet, which fails. */
+  async function interrupted(happens: (scenario: Scenario) => void): Promise<Scenario> {
+    const scenario = new Scenario(2);
+    await scenario.start();
+    const { simulation } = scenario;
+    let isOver = false;
+    simulation.cluster.fault = ({ path }) => {
+      if (isOver || !path.includes("/replicasets/")) return undefined;
+      isOver = true;
+      happens(scenario);
+      return { error: new KubeApiError("PATCH", 409, "{}") };
+    };
+    simulation.ask(1, 4);
+    await simulation.run(MINUTE);
+    expect(isOver).toBe(true);
+    expect(simulation.cluster.pipe("pipe-0").isPaused).toBe(false);
+    return scenario;
+  }
+
+  it.each<[string, (scenario: Scenario) => void]>([
+    ["the service is suspended", ({ simulation }) => simulation.suspend(1, true)],
+    ["the PipeScaling is deleted", ({ simulation }) => simulation.removeScaling(1)],
+    ["its tier is unknown", ({ simulation }) => simulation.setTier("unknown")],
+  ])("ends without a restart although %s", async (_what, happens) => {
+    const { workloads } = await interrupted(happens);
+    expect(workloads.replaced).toEqual([]);
+  });
+
+  it("ends although its owner adds a container, and it is unknown which one is the pipe", async () => {
+    await interrupted(({ simulation }) => {
+      const { template } = simulation.cluster.deployments.get("pipe-0")?.spec ?? {};
+      const containers = [...(template?.spec.containers ?? []), { name: "sidecar" }];
+      simulation.cluster.setSpec("pipe-0", { template: { ...template, spec: { containers } } });
+    });
+  });
+});
+
+const FAILED = {
+  error: new KubeApiError("PATCH", 500, JSON.stringify({ message: "failed calling webhook" })),
+};
+const WITHOUT_ROLES = {
+  error: new KubeApiError(
+    "PATCH",
+    403,
+    JSON.stringify({
+      message:
+        'pods "a" is forbidden: User "controller" cannot patch: RBAC: clusterrole.rbac.authorization.k8s.io "b" not found',
+    }),
+  ),
+};
+
+describe("an error that soon ends", () => {
+  const isCommit = ({ body }: KubeRequest) => JSON.stringify(body ?? {}).includes('"paused":true');
+  it.each<[string, Fault, (request: KubeRequest) => boolean]>([
+    ["the dry run", FAILED, (request) => isCommit(request) && request.query?.["dryRun"] !== undefined],
+    ["the pause", FAILED, (request) => isCommit(request) && request.query?.["dryRun"] === undefined],
+    ["the resize of a pod", FAILED, ({ path }) => path.endsWith("/resize")],
+    ["the resize of a pod, because roles are unknown", WITHOUT_ROLES, ({ path }) => path.endsWith("/resize")],
+    ["the write to the ReplicaSet", FAILED, ({ path }) => path.includes("/replicasets/")],
+  ])("restarts no pod: %s", async (_what, fault, isHit) => {
+    const scenario = new Scenario(2);
+    await scenario.start();
+    const { simulation, workloads } = scenario;
+    let hits = 0;
+    simulation.cluster.fault = (request) => {
+      if (!isHit(request) || hits === 2) return undefined;
+      hits += 1;
+      return fault;
+    };
+    simulation.ask(1, 4);
+    await simulation.run(MINUTE);
+    expect(hits).toBe(2);
+    expect(simulation.told(1)?.reason).toBe("Scaled");
+    expect(simulation.fallbacks).toEqual([]);
+    expect(workloads.replaced).toEqual([]);
+  });
+});
+
+describe("a webhook that fails each resize of a pod", () => {
+  it("leads to a rollout and a few writes", async () => {
+    const scenario = new Scenario(2);
+    await scenario.start();
+    const { simulation, workloads } = scenario;
+    let calls = 0;
+    simulation.cluster.fault = ({ path }) => {
+      if (!path.endsWith("/resize")) return undefined;
+      calls += 1;
+      return { error: new KubeApiError("PATCH", 500, "{}") };
+    };
+    simulation.ask(1, 4);
+    await simulation.run(HOUR);
+    expect(simulation.told(1)?.reason).toBe("Scaled");
+    expect(simulation.fallbacks).toEqual(["pipe-0 ResizeTimeout", "pipe-1 ResizeTimeout"]);
+    expect(workloads.replaced).toEqual(["pipe-0", "pipe-1"]);
+    expect(calls).toBeLessThanOrEqual(MOST_WRITES * PIPES.length);
+  });
+});
+
+type Act<T> = (scenario: Scenario, value: T, pipe: string) => void;
+
+/** Something that happens, and the time until the next. */
+function step<T>(name: string, values: fc.Arbitrary<T>, act: Act<T>, weight = 1) {
+  const waits = fc.oneof(fc.nat(30), fc.nat(300), fc.nat(5000), fc.nat(150_000));
+  const arbitrary = fc.tuple(fc.constantFrom(...PIPES), values, waits).map(([pipe, value, waitMs]) => ({
+    [fc.toStringMethod]: () => `${name}(${pipe}, ${JSON.stringify(value)}), ${waitMs} ms`,
+    waitMs,
+    act: (scenario: Scenario) => act(scenario, value, pipe),
+  }));
+  return { arbitrary, weight };
+}
+
+const nothing = fc.constant(undefined);
+const cores = fc.constantFrom(1, 2, 4);
+const outcomes = fc.constantFrom<ResizeOutcome>("Deferred", "Infeasible", "Error", "NotObserved");
+
+const steps = fc.oneof(
+  step("ask", cores, (scenario, value) => scenario.ask(value), 6),
+  step("restart the controller", nothing, ({ simulation }) => simulation.start(), 6),
+  step("suspend", fc.boolean(), ({ simulation }, isOn) => simulation.suspend(1, isOn)),
+  step("pause", nothing, ({ simulation }, _, pipe) => simulation.cluster.change(pipe, { paused: true })),
+  step("resume", nothing, (scenario, _, pipe) => scenario.resume(pipe), 2),
+  step("set the image", fc.nat(2), ({ simulation }, tag, pipe) => simulation.setImage(pipe, `image:${tag}`)),
+  step("scale", fc.nat(3), ({ simulation }, replicas, pipe) => simulation.cluster.change(pipe, { replicas })),
+  step("undo", nothing, ({ simulation }, _, pipe) => {
+    // As kubectl, which refuses to do it.
+    if (!simulation.cluster.pipe(pipe).isPaused) simulation.undo(pipe);
+  }),
+  step("delete a pod", nothing, (scenario, _, pipe) =>
+    scenario.workloads.deletePod(scenario.pods(pipe)[0]?.metadata.name ?? ""),
+  ),
+  step(
+    "hinder the resize of a pod",
+    outcomes,
+    (scenario, outcome, pipe) => {
+      const name = scenario.pods(pipe).at(-1)?.metadata.name;
+      if (name !== undefined) scenario.outcomes.set(name, outcome);
+    },
+    3,
+  ),
+  step("make room", nothing, (scenario) => {
+    scenario.outcomes.clear();
+    scenario.workloads.look();
+  }),
+  step("slow down the Deployment controller", fc.constantFrom(20, 2000, 40_000), ({ workloads }, ms) => {
+    workloads.syncMs = ms;
+  }),
+  step("lose answers", fc.array(fc.boolean(), { maxLength: 4 }), ({ simulation }, lost) => {
+    simulation.cluster.fault = () => (lost.shift() ? LOST_ANSWER : undefined);
+  }),
+);
+
+// A failure is made as small as it can be, which takes its time.
+it("whatever happens meanwhile, the pods and the template get the size, nothing stays paused, and writes are bounded", {
+  timeout: 300_000,
+}, async () => {
+  const histories = fc.record({
+    replicas: fc.constantFrom(1, 2, 3),
+    eventDelayMs: fc.constantFrom(0, 10, 300),
+    happens: fc.array(steps, { maxLength: 25, size: "max" }),
+    // Without a new request, the last one counts.
+    lastCores: fc.constantFrom(undefined, 8),
+  });
+  await fc.assert(
+    fc.asyncProperty(histories, async ({ replicas, eventDelayMs, happens, lastCores }) => {
+      const scenario = new Scenario(replicas);
+      const { simulation } = scenario;
+      simulation.cluster.eventDelayMs = eventDelayMs;
+      await scenario.start();
+      for (const each of happens) {
+        each.act(scenario);
+        await simulation.run(each.waitMs);
+      }
+      scenario.heal();
+      await simulation.run(MINUTE);
+      simulation.cluster.writes.length = 0;
+      if (lastCores !== undefined) scenario.ask(lastCores);
+      simulation.askToRetry(1);
+      await simulation.run(HOUR);
+
+      const size = formatSize(sizeOfCores(scenario.asked));
+      expect(simulation.told(1)?.reason).toBe("Scaled");
+      expect(simulation.sizes(...PIPES)).toEqual(PIPES.map(() => size));
+      expect(scenario.podSizes().filter((each) => each !== size)).toEqual([]);
+      expect(PIPES.filter((name) => simulation.cluster.pipe(name).isPaused)).toEqual([]);
+      const counts = new Map<string, number>();
+      for (const line of simulation.cluster.writes) {
+        const [name = ""] = line.split(" ");
+        counts.set(name, (counts.get(name) ?? 0) + 1);
+      }
+      expect([...counts].filter(([, count]) => count > MOST_WRITES)).toEqual([]);
+      const written = simulation.cluster.writes.length;
+      await simulation.run(HOUR);
+      expect(simulation.cluster.writes.slice(written)).toEqual([]);
+      simulation.stop();
+    }),
+    { numRuns: 100 },
+  );
+});

@@ -1,0 +1,156 @@
+import { expect, it } from "vitest";
+import { judge } from "../../integration/faults/judge.ts";
+import { HistoryBuilder, NAMESPACE, SERVICE } from "./history-builder.ts";
+
+/** A service of two pipes with two pods each, of one core. */
+function service(): HistoryBuilder {
+  const history = new HistoryBuilder().leader("controller-1").accept(1).ask(1);
+  for (const pipe of ["pipe-a", "pipe-b"]) {
+    history.pipe(pipe, 1).replicaSet(pipe, 1);
+    for (const pod of ["x", "y"]) history.pod(`${pipe}-${pod}`, `${pipe}-1`, 1);
+  }
+  return history.report("True", 1).accept(4).ask(4);
+}
+
+function podsResized(history: HistoryBuilder, pipe: string, cores: number): HistoryBuilder {
+  for (const pod of [`${pipe}-x`, `${pipe}-y`]) history.resize(pod, cores).resized(pod, cores);
+  return history;
+}
+
+function committed(history: HistoryBuilder, pipe: string, cores: number): HistoryBuilder {
+  return history.pause(pipe, cores).giveReplicaSet(`${pipe}-1`, cores).resume(pipe).rolledOut(pipe);
+}
+
+function violationsOf({ entries }: HistoryBuilder): readonly string[] {
+  return judge(entries, { services: new Map([[SERVICE, NAMESPACE]]), maxConcurrentRollouts: 50 }).violations;
+}
+
+it("accepts a correct resize in place of two pipes, one after the other", () => {
+  const history = service();
+  for (const pipe of ["pipe-a", "pipe-b"]) committed(podsResized(history, pipe, 4), pipe, 4);
+  expect(violationsOf(history.report("True", 4))).toEqual([]);
+});
+
+it("recognizes each write of a resize in place", () => {
+  const { entries } = committed(service().resize("pipe-a-x", 4).resized("pipe-a-x", 4), "pipe-a", 4);
+  const scope = { services: new Map([[SERVICE, NAMESPACE]]), maxConcurrentRollouts: 50 };
+  expect(judge(entries, scope).writes.slice(1)).toEqual([
+    expect.stringContaining("Pod pipe-a-x"),
+    expect.stringContaining("Deployment pipe-a"),
+    expect.stringContaining("ReplicaSet pipe-a-1"),
+    expect.stringContaining("Deployment pipe-a"),
+  ]);
+});
+
+it("accepts that a pod gets its old size again, and that a rollout follows", () => {
+  const history = service().resize("pipe-a-x", 4).resize("pipe-a-x", 1).resized("pipe-a-x", 1);
+  expect(violationsOf(history.give("pipe-a", 4).replicaSet("pipe-a", 4))).toEqual([]);
+});
+
+it("accepts a rollout after the commit if the ReplicaSet is first as before", () => {
+  const history = committed(podsResized(service(), "pipe-a", 4), "pipe-a", 4);
+  history.pod("pipe-a-z", "pipe-a-1", 1).giveReplicaSet("pipe-a-1", 1).replicaSet("pipe-a", 4);
+  expect(violationsOf(history)).toEqual([]);
+});
+
+it("accepts a new ReplicaSet after another writer changed the Deployment", () => {
+  const paused = podsResized(service(), "pipe-a", 4).pause("pipe-a", 4);
+  expect(violationsOf(paused.giveByOthers("pipe-a", 3).replicaSet("pipe-a", 3))).toEqual([]);
+});
+
+it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
+  [
+    "a container restarts after its pod was resized",
+    (history) => history.resize("pipe-a-x", 4).resized("pipe-a-x", 4, 1),
+    /^pipe-a-x .* a container restarted after the controller resized the pod in place/,
+  ],
+  [
+    "a Deployment that the controller paused stays paused",
+    (history) => podsResized(history, "pipe-a", 4).pause("pipe-a", 4).after(60_000).resume("pipe-a"),
+    /^pipe-a .* the controller left it paused for 60000 ms/,
+  ],
+  [
+    "a Deployment is still paused at the end",
+    (history) => podsResized(history, "pipe-a", 4).pause("pipe-a", 4).after(60_000).report("False", 4),
+    /^pipe-a .* the controller left it paused for 60000 ms/,
+  ],
+  [
+    "a Deployment is paused without a new size",
+    (history) => history.give("pipe-a", 4).pause("pipe-a", 4).resume("pipe-a"),
+    /^pipe-a .* the controller paused it without a new size/,
+  ],
+  [
+    "a pause of somebody else is lifted",
+    (history) => history.pauseByOthers("pipe-a").resume("pipe-a"),
+    /^pipe-a .* the controller resumed it, although somebody else had paused it/,
+  ],
+  [
+    "pods are replaced after a resize in place",
+    (history) => committed(podsResized(history, "pipe-a", 4), "pipe-a", 4).replicaSet("pipe-a", 4),
+    /^pipe-a-4 .* it got the pods of pipe-a, which was resized in place without a restart/,
+  ],
+  [
+    "an older ReplicaSet gets the pods after a resize in place",
+    (history) => {
+      history.replicaSet("pipe-a", 4, 0);
+      return committed(podsResized(history, "pipe-a", 4), "pipe-a", 4).replicaSet("pipe-a", 4);
+    },
+    /^pipe-a-4 .* it got the pods of pipe-a/,
+  ],
+  [
+    "a rollout replaces pods that were resized in place, and the status does not say why",
+    (history) => podsResized(history, "pipe-a", 4).give("pipe-a", 4).replicaSet("pipe-a", 4),
+    /^pipe-a .* its pods have 4 16Gi 16Gi in place, and are replaced without a reason in the status/,
+  ],
+  [
+    "a label of a pod is changed together with its size",
+    (history) => history.resize("pipe-a-x", 4, { labels: { stolen: "true" } }),
+    /^pipe-a-x .* the controller changed more of it than the size/,
+  ],
+  [
+    "the replicas of a ReplicaSet are changed together with its size",
+    (history) =>
+      podsResized(history, "pipe-a", 4).pause("pipe-a", 4).giveReplicaSet("pipe-a-1", 4, { replicas: 3 }),
+    /^pipe-a-1 .* the controller changed more of it than the size/,
+  ],
+  [
+    "a ReplicaSet gets a size that its Deployment does not have",
+    (history) => history.giveReplicaSet("pipe-a-1", 4),
+    /^pipe-a-1 .* the controller gave it 4 16Gi 16Gi, which neither its Deployment nor its pods had/,
+  ],
+  [
+    "a ReplicaSet with pods is deleted",
+    (history) => history.deleteReplicaSet("pipe-a-1"),
+    /^pipe-a-1 .* it was deleted although it has pods/,
+  ],
+  [
+    "a pod gets a size that was never requested",
+    (history) => history.resize("pipe-a-x", 8),
+    /^pipe-a-x .* it was given 8 32Gi 32Gi, which is neither requested nor its old size/,
+  ],
+  [
+    "a second pod is resized before the first one has proven the size",
+    (history) => history.resize("pipe-a-x", 4).resize("pipe-a-y", 4),
+    /^pipe-a-y .* no pod of pipe-a has proven 4 16Gi 16Gi yet/,
+  ],
+  [
+    "a second pipe is resized before the canary has proven the size",
+    (history) => history.resize("pipe-a-x", 4).resize("pipe-b-x", 4),
+    /^pipe-b .* no pipe has proven 4 16Gi 16Gi yet, and pipe-a, pipe-b roll to it at once/,
+  ],
+  [
+    "a pod is resized again and again for one request",
+    (history) => {
+      for (let write = 0; write < 21; write += 1) history.resize("pipe-a-x", write % 2 === 0 ? 4 : 1);
+      return history;
+    },
+    /^pipe-a-x .* resized it more than 20 times for one request/,
+  ],
+  [
+    "a pod is resized while there is no leader",
+    (history) => history.leader("").resize("pipe-a-x", 4),
+    /^pipe-a-x .* while there was no leader/,
+  ],
+])("reports that %s", (_what, happened, violation) => {
+  expect(violationsOf(happened(service()))).toEqual([expect.stringMatching(violation)]);
+});
