@@ -1,5 +1,6 @@
 import { defineConfig, type Plugin } from "rolldown";
-import { DOCS_ASSETS, gzippedAsset } from "./src/api/openapi/docs-assets.ts";
+import { thirdPartyLicenses } from "./deploy/image/third-party-licenses.ts";
+import { DOCS_ASSETS, docsAssetPath, gzippedAsset } from "./src/api/openapi/docs-assets.ts";
 
 /** Replaces the module that reads the files of the docs page with one that contains them. It decodes them on request. */
 const embedDocsAssets: Plugin = {
@@ -58,6 +59,17 @@ function escapeNonAscii(text: string): string {
   return text.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
+/** Writes the license texts of the bundled packages beside the bundle. */
+const thirdPartyLicenseFile: Plugin = {
+  name: "third-party-licenses",
+  generateBundle(_options, bundle) {
+    const chunks = Object.values(bundle).filter((file) => file.type === "chunk");
+    const files = [...chunks.flatMap(({ moduleIds }) => moduleIds), ...DOCS_ASSETS.map(docsAssetPath)];
+    const source = thirdPartyLicenses(files);
+    this.emitFile({ type: "asset", fileName: "THIRD-PARTY-LICENSES.txt", source });
+  },
+};
+
 /** The whole program in one file, so that a process loads only what it uses and an image needs no packages. */
 export default defineConfig({
   input: "src/main.ts",
@@ -66,7 +78,7 @@ export default defineConfig({
   treeshake: { moduleSideEffects: (id) => !id.includes("/node_modules/@kubernetes/client-node/") },
   // Otherwise V8 compiles lazy modules eagerly, and keeps the code.
   optimization: { pifeForModuleWrappers: false },
-  plugins: [embedDocsAssets, lazyHttp, writeFileAtomicPath, escapeLegalComments],
+  plugins: [embedDocsAssets, lazyHttp, writeFileAtomicPath, escapeLegalComments, thirdPartyLicenseFile],
   output: {
     file: "dist/pipe-scaling.js",
     format: "esm",

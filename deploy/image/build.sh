@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the contents of the image except for Node: the program in one file, and its license. Requires a checkout with
-# installed packages (npm ci).
+# Builds the contents of the image except for Node: the program in one file, its license, and the licenses of the
+# packages in it. Requires a checkout with installed packages (npm ci).
 #
 #   deploy/image/build.sh <folder>
 set -eu

@@ -19,8 +19,12 @@ describe("the image", { timeout: 60_000 }, () => {
     return { out: await out, err: await err, code: await code };
   }
 
-  it("holds one file and its license", () => {
-    expect(readdirSync(image.folder).sort()).toEqual(["LICENSE", "pipe-scaling.mjs"]);
+  it("holds one file, its license, and the licenses of the packages in it", () => {
+    expect(readdirSync(image.folder).sort()).toEqual([
+      "LICENSE",
+      "THIRD-PARTY-LICENSES.txt",
+      "pipe-scaling.mjs",
+    ]);
   });
 
   it("runs its entry point without warnings, as a user without write permission", async () => {

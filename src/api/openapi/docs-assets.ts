@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 
 /** Files of the page that shows the OpenAPI document: our own, and those of swagger-ui-dist. */
@@ -13,9 +14,13 @@ export const DOCS_ASSETS: readonly DocsAsset[] = [...OURS, ...THEIRS];
  * The build replaces this module with one that contains the files (rolldown.config.ts): the bundle is a single file.
  */
 export function gzippedAsset(name: DocsAsset): Buffer {
+  return gzipSync(readFileSync(docsAssetPath(name)), { level: 9 });
+}
+
+export function docsAssetPath(name: DocsAsset): string {
   const isOurs = OURS.some((file) => file === name);
   const folder = isOurs
     ? new URL("docs/", import.meta.url)
     : import.meta.resolve("swagger-ui-dist/package.json");
-  return gzipSync(readFileSync(new URL(name, folder)), { level: 9 });
+  return fileURLToPath(new URL(name, folder));
 }

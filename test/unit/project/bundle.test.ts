@@ -30,8 +30,12 @@ describe("the bundle", { timeout: 60_000 }, () => {
   // An .mjs would need no package.json; the file's own name is fixed by the "bin" of ours.
   const node = (...args: string[]) => run(process.execPath, [program, ...args], { cwd: dir, env: {} });
 
-  test("is one file, with its source map beside it", () => {
-    expect(readdirSync(dir).sort()).toEqual(["pipe-scaling.js", "pipe-scaling.js.map"]);
+  test("is one file, with its source map and the licenses of the packages in it beside it", () => {
+    expect(readdirSync(dir).sort()).toEqual([
+      "THIRD-PARTY-LICENSES.txt",
+      "pipe-scaling.js",
+      "pipe-scaling.js.map",
+    ]);
     const text = readFileSync(program, "utf8");
     expect(text).toMatch(/^#!\/usr\/bin\/env node\n/);
     expect(text).toMatch(/\/\/# sourceMappingURL=pipe-scaling\.js\.map\n?$/);
@@ -43,6 +47,16 @@ describe("the bundle", { timeout: 60_000 }, () => {
     expect(imported.length).toBeGreaterThan(5);
     const strangers = imported.filter((name) => !builtinModules.includes(name.replace(/^node:/, "")));
     expect(strangers).toEqual([]);
+  });
+
+  test("has a license text for each package that it depends on", () => {
+    const licenses = readFileSync(join(dir, "THIRD-PARTY-LICENSES.txt"), "utf8");
+    for (const [name, version] of Object.entries(packageJson.dependencies)) {
+      expect(licenses).toMatch(new RegExp(`^${name} ${version} \\(.+\\)\n=+\n\n\\S`, "m"));
+    }
+    // Packages that other packages depend on, or contain.
+    expect(licenses).toContain("Copyright (c) 2013 Gary Court, Jens Taylor");
+    expect(licenses).toContain("Copyright (c) 2018 Jed Watson.");
   });
 
   test("is ASCII, because V8 stores it in one byte per character", () => {
