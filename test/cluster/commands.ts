@@ -13,6 +13,7 @@ export interface UpOptions {
   readonly podJitter: number;
   readonly nodes: number;
   readonly port?: number;
+  readonly kubernetesVersion?: string;
   readonly controllerManager: boolean;
 }
 
@@ -30,7 +31,7 @@ export async function up(options: UpOptions): Promise<void> {
 }
 
 async function upHow(paths: Paths, options: UpOptions): Promise<"there" | "up" | "up again"> {
-  const { name, podStart, podJitter, nodes, port, controllerManager } = options;
+  const { name, podStart, podJitter, nodes, port, kubernetesVersion, controllerManager } = options;
   if (!readRecord(join(paths.clusters, name))) {
     await startCluster({
       name,
@@ -40,6 +41,9 @@ async function upHow(paths: Paths, options: UpOptions): Promise<"there" | "up" |
       port,
       controllerManager,
       keep: true,
+      env: kubernetesVersion
+        ? { ...environment, PIPE_SCALING_KUBERNETES_VERSION: kubernetesVersion }
+        : environment,
     });
     return "up";
   }

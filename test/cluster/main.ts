@@ -19,6 +19,7 @@ function program(): Command {
     .option("--pod-jitter <ms>", "up to this much more for each pod, at random", integer(0), 0)
     .option("--nodes <n>", "nodes of 256 cpu and 1024 Gi each", integer(0), 1)
     .option("--port <port>", "the API server's port (default: a free one)", integer(1, 65_535))
+    .option("--kubernetes-version <version>", "Kubernetes of another version, such as 1.35.4")
     .option("--no-controller-manager", "leave it out: Deployments are then stored, but nothing rolls out")
     .action(up);
   main
@@ -40,6 +41,8 @@ function program(): Command {
 const ENVIRONMENT = `
 Environment:
   PIPE_SCALING_CLUSTER_BINARIES  folder of the programs (default: they are fetched into the cache)
+  PIPE_SCALING_KUBERNETES_VERSION
+                                 as --kubernetes-version, for everything that starts a cluster
   PIPE_SCALING_CACHE_DIR         folder of fetched programs and of clusters
                                  (default: pipe-scaling-operator in $XDG_CACHE_HOME or ~/.cache)
   PIPE_SCALING_DOWNLOAD_MIRROR   URL of a mirror of the official downloads`;

@@ -1,5 +1,6 @@
 import { renameSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
+import type { Environment } from "../environment.ts";
 import { ClusterError, messageOf } from "../errors.ts";
 import { withLock } from "../lock.ts";
 import { cannotWrite, isWriteFailure, type Paths } from "../paths.ts";
@@ -20,7 +21,7 @@ export async function findBinaries(options: FetchOptions): Promise<Binaries> {
   const { env, paths, progress, signal } = options;
   const given = env["PIPE_SCALING_CLUSTER_BINARIES"];
   if (given) return givenFolder(resolve(given));
-  const dir = cachedFolder(paths);
+  const dir = cachedFolder(paths, env);
   const isComplete = () => missingFrom(dir).length === 0;
   const onWait = () => progress.note("Another process is fetching the cluster's programs; waiting for it.");
   if (!isComplete()) {
@@ -31,8 +32,8 @@ export async function findBinaries(options: FetchOptions): Promise<Binaries> {
   return new Binaries(dir);
 }
 
-export function cachedFolder(paths: Paths): string {
-  const [{ kubernetes, etcd, kwok, helm }, { os, arch }] = [readVersions(), thisPlatform()];
+export function cachedFolder(paths: Paths, env: Environment = {}): string {
+  const [{ kubernetes, etcd, kwok, helm }, { os, arch }] = [readVersions(env), thisPlatform()];
   const key = `kubernetes-${kubernetes}_etcd-${etcd}_kwok-${kwok}_helm-${helm}_${os}-${arch}`;
   return join(paths.binaries, key);
 }
@@ -48,7 +49,7 @@ function givenFolder(dir: string): Binaries {
 
 async function fill(dir: string, options: FetchOptions): Promise<void> {
   const { env, paths, progress, signal } = options;
-  const [versions, platform] = [readVersions(), thisPlatform()];
+  const [versions, platform] = [readVersions(env), thisPlatform()];
   const downloadInto = async (staging: Staging) => {
     if (platform.os === "darwin") throw new Error("Kubernetes publishes no control plane for macOS");
     await download(staging, sources(versions, platform, env["PIPE_SCALING_DOWNLOAD_MIRROR"]), options);

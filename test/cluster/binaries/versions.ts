@@ -1,26 +1,45 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Environment } from "../environment.ts";
 import { ClusterError } from "../errors.ts";
 
-/** The folder of the Go module that builds the programs, the only place that states their versions. */
+/** The folder of the Go module that builds the programs, which states their versions. */
 export const MODULE = import.meta.dirname;
 
 export type Versions = ReturnType<typeof readVersions>;
 
-/** The versions of the programs, without the leading v. */
-export function readVersions() {
+/**
+ * The versions of the programs, without the leading v.
+ *
+ * @param env can name another version of Kubernetes
+ * @throws ClusterError if that is no version
+ */
+export function readVersions(env: Environment = {}) {
   const mod = readFileSync(join(MODULE, "go.mod"), "utf8");
   const required = (module: string): string => {
     const version = mod.split(`\n\t${module} v`)[1]?.split(/\s/, 1)[0];
     if (!version) throw new Error(`${MODULE}/go.mod requires no ${module}`);
     return version;
   };
+  const pinned = required("k8s.io/kubernetes");
   return {
-    kubernetes: required("k8s.io/kubernetes"),
+    kubernetes: chosenKubernetes(env) ?? pinned,
+    /** The Kubernetes version of the Go module. */
+    pinnedKubernetes: pinned,
     etcd: required("go.etcd.io/etcd/server/v3"),
     kwok: required("sigs.k8s.io/kwok"),
     helm: required("helm.sh/helm/v4"),
   };
+}
+
+function chosenKubernetes(env: Environment): string | undefined {
+  const chosen = env["PIPE_SCALING_KUBERNETES_VERSION"];
+  if (!chosen) return undefined;
+  const [, version] = /^v?(1\.\d+\.\d+)$/.exec(chosen) ?? [];
+  if (version) return version;
+  throw new ClusterError(
+    `"${chosen}" is not a version of Kubernetes. Give a released version with its patch number, such as 1.35.4.`,
+  );
 }
 
 /** A platform in Go's terms. */

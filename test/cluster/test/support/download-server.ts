@@ -17,9 +17,13 @@ export interface DownloadServer {
   readonly requests: string[];
 }
 
-/** Serves fake programs in the places and the forms of the official downloads. */
-export async function startDownloadServer(): Promise<DownloadServer> {
-  const files = officialFiles();
+/**
+ * Serves fake programs in the places and the forms of the official downloads.
+ *
+ * @param kubernetes instead of the pinned version
+ */
+export async function startDownloadServer(kubernetes?: string): Promise<DownloadServer> {
+  const files = officialFiles(kubernetes);
   const requests: string[] = [];
   const server = createServer((request, response) => {
     const path = request.url ?? "";
@@ -38,10 +42,13 @@ export async function startDownloadServer(): Promise<DownloadServer> {
   return { url: `http://127.0.0.1:${address.port}`, files, requests };
 }
 
-function officialFiles(): Files {
+function officialFiles(kubernetes?: string): Files {
   const files: Files = new Map();
   const assets: { name: string; digest: string }[] = [];
-  for (const { program, member, ...urls } of [...official("amd64"), ...official("arm64")]) {
+  for (const { program, member, ...urls } of [
+    ...official("amd64", kubernetes),
+    ...official("arm64", kubernetes),
+  ]) {
     const url = pathOf(urls.url);
     const sumUrl = pathOf(urls.sumUrl);
     const content = member ? tarGz(member, fakeProgram(program)) : Buffer.from(fakeProgram(program));
@@ -79,8 +86,8 @@ function entry(type: "Directory" | "File", path: string, content = ""): Buffer {
   return Buffer.concat([header, Buffer.from(content), Buffer.alloc((512 - (content.length % 512)) % 512)]);
 }
 
-function official(arch: string): Source[] {
-  return sources(readVersions(), { os: "linux", arch });
+function official(arch: string, kubernetes?: string): Source[] {
+  return sources(readVersions({ PIPE_SCALING_KUBERNETES_VERSION: kubernetes }), { os: "linux", arch });
 }
 
 /** The path of an official URL on a mirror. */

@@ -41,6 +41,8 @@ export function writeFakeGo(dir: string, { version = "go1.26.0", before = "" }: 
     `#!/bin/sh
 if [ "$1" = env ]; then echo ${version}; exit; fi
 echo "$@" >> '${join(dir, "go.log")}'
+if [ "$1" = mod ]; then echo '{"GoMod": "${join(dir, "kubernetes.mod")}"}'; exit; fi
+case "$PWD" in */kubernetes) /bin/cp go.mod '${join(dir, "built.mod")}' ;; esac
 ${before}
 case "$*" in
 *./hollow-kubelet) ${write("hollow-kubelet")} ;;

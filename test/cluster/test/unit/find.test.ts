@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { cachedFolder, findBinaries } from "../../binaries/find.ts";
@@ -73,6 +73,66 @@ describe("the programs come from", () => {
     const found = await find();
     expect(existsSync(found.path("helm"))).toBe(true);
     expect(goRuns(bin)).toBe(2);
+  });
+});
+
+const OLDER = { PIPE_SCALING_KUBERNETES_VERSION: "v1.32.13" };
+
+describe("another version of Kubernetes", () => {
+  test.runIf(linux)(
+    "is downloaded into a folder of its own, and the other programs stay the same",
+    async () => {
+      const server = await startDownloadServer("1.32.13");
+      const { find, cacheFolder } = machine();
+      const found = await find({ ...OLDER, PIPE_SCALING_DOWNLOAD_MIRROR: server.url });
+      expect(found.dir).toBe(cacheFolder.replace(/kubernetes-[\d.]+/, "kubernetes-1.32.13"));
+      const downloads = server.requests.filter((path) => !/sum|sha256|api\.github/i.test(path));
+      expect(downloads.filter((path) => path.includes("/v1.32.13/"))).toHaveLength(4);
+      expect(downloads).toHaveLength(8);
+    },
+  );
+
+  test("is built from its own module if there are no downloads", async () => {
+    const { find, bin } = machine();
+    writeFakeGo(bin);
+    const goMod = `module k8s.io/kubernetes
+
+go 1.23.0
+
+require k8s.io/api v0.0.0
+
+replace (
+	k8s.io/api => ./staging/src/k8s.io/api
+)
+`;
+    writeFileSync(join(bin, "kubernetes.mod"), goMod);
+    await find(OLDER);
+    const runs = readFileSync(join(bin, "go.log"), "utf8").trim().split("\n");
+    expect(runs).toEqual([
+      expect.stringMatching(
+        /^install .*gitVersion=v1\.32\.13 .* go\.etcd\.io\S+ helm\S+ \S+kwok \S+kwokctl$/,
+      ),
+      "mod download -json k8s.io/kubernetes@v1.32.13",
+      expect.stringMatching(/^install .*gitVersion=v1\.32\.13 .* \S+kube-apiserver \S+ \S+ \S+kubectl$/),
+    ]);
+    expect(readFileSync(join(bin, "built.mod"), "utf8")).toBe(`module pipes.clouddb.dev/kubernetes
+
+go 1.23.0
+
+require k8s.io/api v0.0.0
+
+replace (
+	k8s.io/api => k8s.io/api v0.32.13
+)
+
+require k8s.io/kubernetes v1.32.13
+`);
+  });
+
+  test.each(["1.32", "latest", "2.0.0"])("is rejected if it is %s", async (version) => {
+    expect(await failure(machine().find({ PIPE_SCALING_KUBERNETES_VERSION: version }))).toBe(
+      `"${version}" is not a version of Kubernetes. Give a released version with its patch number, such as 1.35.4.`,
+    );
   });
 });
 
