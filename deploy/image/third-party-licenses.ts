@@ -5,7 +5,7 @@ import * as z from "zod";
 const PACKAGE = /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/;
 const TEXT = /^(?:(?:un)?licen[cs]e|copying|notice|.+\.license)(?:[.-].*)?$/i;
 /** Some packages have the text only in their README. */
-const SECTION = /^(?:#+ )?licen[cs]e\b.*\n[^]*/im;
+const SECTION = /^(?:#+ )?licen[cs]e\b.*\n[\s\S]*/im;
 
 const manifest = z.object({ name: z.string(), version: z.string(), license: z.string() });
 
