@@ -1,8 +1,8 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
-/** Tests of the chart that only render it, and of the image's files. */
-const WITHOUT_CLUSTER = "test/chart/{alerts,image,values}.test.ts";
+/** Tests of the chart that only render it, of the image's files, and of releases. */
+const WITHOUT_CLUSTER = "test/chart/{alerts,image,release,values}.test.ts";
 
 export default defineConfig({
   test: {

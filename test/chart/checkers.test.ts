@@ -10,6 +10,7 @@ import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { stringify } from "yaml";
 import * as z from "zod";
+import { actionlint } from "./checkers/actionlint.ts";
 import { checkers } from "./checkers/build.ts";
 import { linters } from "./checkers/linters.ts";
 import { RELEASE, rendered, VALUE_SETS, valuesFile } from "./tools.ts";
@@ -141,10 +142,40 @@ describe("the linter", () => {
     expect(stdout).toMatch(/DL3006.*DL3026.*SC2086/s);
   });
 
+  /** Also checks the scripts of the steps. */
+  async function lintWorkflows(args: readonly string[], input?: string) {
+    const options = { env: environment, cwd: ROOT, ...(input === undefined ? {} : { input }) };
+    const shellcheck = linter("shellcheck");
+    const flags = ["-no-color", "-pyflakes=", `-shellcheck=${existsSync(shellcheck) ? shellcheck : ""}`];
+    const { code, stdout } = await run(await actionlint(), [...flags, ...args], options);
+    return { code, stdout };
+  }
+
+  it(
+    "of workflows reports nothing in ours",
+    async () => {
+      expect(await lintWorkflows(globSync(".github/workflows/*", { cwd: ROOT }))).toEqual(CLEAN);
+    },
+    BUILD_MS,
+  );
+
+  it(
+    "of workflows reports errors",
+    async () => {
+      const bad = "on: push\njobs: { a: { runs-on: ubuntu-1, needs: b, steps: [{ run: 'true' }] } }\n";
+      const { code, stdout } = await lintWorkflows(["-"], bad);
+      expect(code).toBe(1);
+      expect(stdout).toMatch(/needs job "b".*label "ubuntu-1" is unknown/s);
+    },
+    BUILD_MS,
+  );
+
   const SCRIPTS = globSync(["**/*.sh", ".ci/*"], { cwd: ROOT, exclude: ["node_modules"] });
 
   it("of shell scripts reports nothing in ours", async (context) => {
-    expect(SCRIPTS).toEqual(expect.arrayContaining([".ci/run", "deploy/image/build.sh"]));
+    expect(SCRIPTS).toEqual(
+      expect.arrayContaining([".ci/run", "deploy/image/build.sh", "test/e2e/real-cluster/story.sh"]),
+    );
     context.skip(!existsSync(linter("shellcheck")), "there is no build of it for this platform");
     expect(await lint("shellcheck", SCRIPTS)).toEqual(CLEAN);
     expect(await lint("shellcheck", ["-"], "#!/bin/sh\ncat $1\n")).toMatchObject({ code: 1 });

@@ -3,7 +3,7 @@ import { once, succeed } from "./once.ts";
 
 const REQUIREMENTS = "linters/requirements.txt";
 
-/** Returns the paths of the programs that check the Dockerfile and the shell scripts, from prebuilt wheels. */
+/** Returns the paths of the programs that check the Dockerfile and the shell scripts, also those in workflows, from prebuilt wheels. */
 export async function linters(): Promise<(linter: "hadolint" | "shellcheck") => string> {
   const dir = await once({
     name: "linters",

@@ -1,0 +1,149 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { environment } from "@pipe-scaling/local-cluster/environment";
+import { helm } from "@pipe-scaling/local-cluster/helm";
+import { run } from "@pipe-scaling/local-cluster/run";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import * as z from "zod";
+import { changelogSection } from "../../deploy/release/changelog.ts";
+import { packageChart, writeChart } from "../../deploy/release/chart.ts";
+import { packNpmPackage, writeNpmPackage } from "../../deploy/release/npm-package.ts";
+import packageJson from "../../package.json" with { type: "json" };
+import { temporaryFolder } from "../support/fixtures/kubeconfig.ts";
+import { valuesFile } from "./tools.ts";
+
+const CHANGELOG = `# Changelog
+
+## [0.2.0] - unreleased
+
+## [0.1.1] - 2026-12-01
+
+Fixes only.
+
+### Fixed
+
+- A pipe: it waits
+  no longer.
+- Another one.
+
+### Security
+
+- A leak.
+
+## [0.1.0] - 2026-11-30
+
+### Added
+
+- All.
+`;
+
+const RELEASE = {
+  version: "0.1.1",
+  source: "https://github.com/acme/operator",
+  image: "ghcr.io/acme/pipe-scaling-operator",
+  digest: `sha256:${"0123456789abcdef".repeat(4)}`,
+};
+
+describe("the changelog of a release", () => {
+  it("is the section of its version", () => {
+    const { body, groups } = changelogSection(CHANGELOG, "0.1.1");
+    expect(body).toMatch(/^Fixes only\.\n\n### Fixed\n[\s\S]*- A leak\.$/);
+    expect(groups).toEqual([
+      { kind: "Fixed", entries: ["A pipe: it waits no longer.", "Another one."] },
+      { kind: "Security", entries: ["A leak."] },
+    ]);
+  });
+
+  it("is rejected without a section or a date", () => {
+    expect(() => changelogSection(CHANGELOG, "0.3.0")).toThrow(
+      /has no section "## \[0\.3\.0\] - YYYY-MM-DD"/,
+    );
+    expect(() => changelogSection(CHANGELOG, "0.2.0")).toThrow(/has no release date of 0\.2\.0/);
+  });
+
+  it("has a section for the version of the repository", () => {
+    const changelog = readFileSync(new URL("../../CHANGELOG.md", import.meta.url), "utf8");
+    const dated = changelog.replace(" - unreleased", " - 2026-12-01");
+    expect(changelogSection(dated, packageJson.version).groups.length).toBeGreaterThan(0);
+  });
+});
+
+const chartYaml = z.looseObject({
+  version: z.string(),
+  appVersion: z.string(),
+  annotations: z.record(z.string(), z.string()),
+});
+
+describe("the chart of a release", () => {
+  let chart: string;
+  let packaged: string;
+  let dir: string;
+  beforeAll(async () => {
+    dir = mkdtempSync(join(tmpdir(), "pipe-scaling-release-"));
+    chart = writeChart(RELEASE, changelogSection(CHANGELOG, "0.1.1"), dir);
+    await packageChart(chart, dir);
+    packaged = join(dir, "pipe-scaling-operator-0.1.1.tgz");
+  });
+  afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+  it("installs the signed image without values for it", async () => {
+    // The minimal values may name an image, because the chart of the repository has none.
+    const { image: _, ...values } = z
+      .looseObject({})
+      .parse(parse(readFileSync(valuesFile("minimal"), "utf8")));
+    const file = join(temporaryFolder(), "values.json");
+    writeFileSync(file, JSON.stringify(values));
+    const manifests = await helm(["template", "release", packaged, "--values", file, "--skip-tests"]);
+    const images = [...manifests.matchAll(/^ +image: (.*)$/gm)].map(([, image]) =>
+      image?.replaceAll('"', ""),
+    );
+    expect(images).toEqual(Array.from({ length: 2 }, () => `${RELEASE.image}@${RELEASE.digest}`));
+  });
+
+  it("passes helm lint, and has the version and the metadata for Artifact Hub", async () => {
+    expect(await helm(["lint", chart, "--values", valuesFile("minimal")])).toContain("0 chart(s) failed");
+    const { annotations, ...rest } = chartYaml.parse(parse(readFileSync(join(chart, "Chart.yaml"), "utf8")));
+    expect(rest).toMatchObject({ version: "0.1.1", appVersion: "0.1.1", sources: [RELEASE.source] });
+    const metadata = (name: string): unknown => parse(annotations[`artifacthub.io/${name}`] ?? "");
+    expect(metadata("changes")).toEqual([
+      { kind: "fixed", description: "A pipe: it waits no longer." },
+      { kind: "fixed", description: "Another one." },
+      { kind: "security", description: "A leak." },
+    ]);
+    expect(metadata("images")).toEqual([
+      { name: "pipe-scaling-operator", image: `${RELEASE.image}:0.1.1@${RELEASE.digest}` },
+    ]);
+    expect(metadata("containsSecurityUpdates")).toBe(true);
+    expect(metadata("prerelease")).toBe(false);
+    expect(metadata("crds")).toMatchObject([{ kind: "PipeScaling", version: "v1beta1" }]);
+  });
+
+  it("has no relative links in its README", () => {
+    const readme = readFileSync(join(chart, "README.md"), "utf8");
+    expect(readme).toContain("](https://github.com/acme/operator/blob/v0.1.1/docs/install.md)");
+    expect(readme).not.toMatch(/\]\(\.\.?\//);
+  });
+});
+
+describe("the npm package of a release", () => {
+  it("installs the command line without any other package", async () => {
+    const dir = temporaryFolder();
+    const program = join(dir, "program");
+    mkdirSync(program);
+    writeFileSync(join(program, "pipe-scaling.mjs"), "#!/usr/bin/env node\nconsole.log('it runs');\n");
+    for (const file of ["LICENSE", "THIRD-PARTY-LICENSES.txt"]) writeFileSync(join(program, file), "text");
+    const npm = { name: "@acme/pipe-scaling", version: "0.1.1", source: RELEASE.source };
+    writeNpmPackage(npm, program, join(dir, "npm"));
+    const file = packNpmPackage(join(dir, "npm"), dir);
+    const options = { env: { ...environment, npm_config_cache: join(dir, "cache") }, cwd: dir };
+    const flags = ["--global", "--offline", "--no-audit", "--no-fund", "--prefix", join(dir, "prefix")];
+    const installed = await run("npm", ["install", ...flags, file], options);
+    expect(installed.code, installed.stderr).toBe(0);
+    expect(await run(join(dir, "prefix", "bin", "pipe-scaling"), [], options)).toMatchObject({
+      code: 0,
+      stdout: "it runs\n",
+    });
+  });
+});
