@@ -76,6 +76,18 @@ const chartYaml = z.looseObject({
   annotations: z.record(z.string(), z.string()),
 });
 
+it("the version of the repository is the same in the chart and in the examples", () => {
+  const folder = new URL("../../deploy/", import.meta.url);
+  const { version } = packageJson;
+  const read = (path: string) => readFileSync(new URL(path, folder), "utf8");
+  expect(parse(read("chart/pipe-scaling-operator/Chart.yaml"))).toMatchObject({
+    version,
+    appVersion: version,
+  });
+  expect(read("examples/argo-cd.yaml")).toContain(`targetRevision: v${version}\n`);
+  expect(read("examples/flux.yaml")).toContain(`tag: v${version}\n`);
+});
+
 describe("the chart of a release", () => {
   let chart: string;
   let packaged: string;
