@@ -5,6 +5,8 @@ import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-ac
 import { GROUP, PLURAL } from "../../src/crd/names.ts";
 import { CHART } from "./path.ts";
 
+/** Pods of the local cluster are simulated, so no image is pulled. */
+const IMAGE = "registry.example.com/pipe-scaling-operator";
 const RELEASE = "pipe-scaling-operator";
 const SYSTEM_NAMESPACE = "pipe-scaling-system";
 
@@ -23,7 +25,7 @@ export async function install(
     metadata: { name },
   }));
   await apply(cluster, namespaces);
-  const values = `pipes.namespaces={${pipeNamespaces.join(",")}},api.tls.enabled=false`;
+  const values = `image.repository=${IMAGE},pipes.namespaces={${pipeNamespaces.join(",")}},api.tls.enabled=false`;
   const where = ["--namespace", SYSTEM_NAMESPACE, "--create-namespace"];
   await helm(["install", RELEASE, CHART, ...where, "--set", values], cluster);
   await kubectl(

@@ -270,11 +270,12 @@ export const chartValues = z.strictObject({
   fullnameOverride: text("Replaces the release name and chart name in the names of objects."),
   commonLabels: texts("Additional labels of all objects."),
   image: group("The image of both processes.", {
-    repository: z
-      .string()
-      .min(1)
-      .default("pipe-scaling-operator")
-      .describe("Registry and name of the image."),
+    registry: text(
+      "Registry of the image, such as `registry.example.com`; empty if `repository` includes it.",
+    ),
+    repository: text(
+      "Repository of the image, such as `registry.example.com/platform/pipe-scaling-operator`. Required.",
+    ),
     tag: text("Tag of the image; empty for the appVersion of the chart."),
     digest: z
       .string()

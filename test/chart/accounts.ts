@@ -7,6 +7,9 @@ import { CHART } from "../../deploy/chart/path.ts";
 import { KubeClient } from "../../src/kube/client.ts";
 import { connect } from "../../src/kube/connection.ts";
 
+/** Simulated pods pull no image. */
+const IMAGE = "registry.example.com/pipe-scaling-operator";
+
 /** A release of the chart in separate namespaces, with its two accounts. */
 export interface Release {
   readonly name: string;
@@ -38,7 +41,7 @@ export function settings({ records, pipes }: Release): string[] {
     "--set",
     `records.namespace=${records},pipes.namespaces={${pipes}}`,
     "--set",
-    "api.tls.enabled=false",
+    `api.tls.enabled=false,image.repository=${IMAGE}`,
   ];
 }
 

@@ -133,6 +133,11 @@ describe("the chart rejects with the field and the reason", () => {
       /tiers\.gold: defaultCpuMillicores \(4000\) is greater than maximumCpuMillicores \(2000\)/,
     ],
     [
+      "values without an image",
+      ["image.repository="],
+      /image\.repository is empty: set it to the repository of the image, such as registry\.example\.com/,
+    ],
+    [
       "values without a namespace of pipes",
       ["pipes.namespaces=null"],
       /pipes\.namespaces is empty: list the namespaces/,
@@ -211,9 +216,11 @@ describe("the chart rejects with the field and the reason", () => {
     expect(code).toBe(1);
   });
 
-  it("values without the two required settings, naming both", async () => {
+  it("values without the required settings, naming each", async () => {
     const { stderr } = await tryHelm(["template", ...RELEASE]);
-    expect(stderr).toMatch(/pipes\.namespaces is empty.*\n.*api\.tls\.enabled requires a certificate/s);
+    expect(stderr).toMatch(
+      /image\.repository is empty.*\n.*pipes\.namespaces is empty.*\n.*api\.tls\.enabled requires a certificate/s,
+    );
   });
 
   it("a Kubernetes version that is too old", async () => {
@@ -224,7 +231,20 @@ describe("the chart rejects with the field and the reason", () => {
   });
 });
 
+const APP_VERSION = /^appVersion: (\S+)$/m.exec(readFileSync(`${CHART}/Chart.yaml`, "utf8"))?.[1];
+const DIGEST = `sha256:${"0".repeat(64)}`;
+
 describe("the rendered chart", () => {
+  it.each([
+    ["image.repository=r.example.com/p", `r.example.com/p:${APP_VERSION}`],
+    ["image.registry=r.example.com,image.repository=p", `r.example.com/p:${APP_VERSION}`],
+    ["image.repository=r.example.com/p,image.tag=1.2.3", "r.example.com/p:1.2.3"],
+    [`image.repository=r.example.com/p,image.tag=1.2.3,image.digest=${DIGEST}`, `r.example.com/p@${DIGEST}`],
+  ])("runs the image of %s in every pod", async (values, image) => {
+    const manifests = JSON.stringify(await rendered(...MINIMAL, "--set", values));
+    expect(manifests.match(/"image":"[^"]+"/g)).toEqual(Array(3).fill(`"image":"${image}"`));
+  });
+
   it("restarts both processes when the tiers change, but not when labels change", async () => {
     const checksums = async (...args: string[]) =>
       JSON.stringify(await rendered(...MINIMAL, ...args)).match(/"checksum\/tiers":"\w+"/g);

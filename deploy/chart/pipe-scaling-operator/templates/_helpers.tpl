@@ -76,10 +76,11 @@ kustomize.toolkit.fluxcd.io/prune: disabled
 
 {{- define "pipe-scaling.image" -}}
 {{- with .Values.image }}
+{{- $name := list .registry .repository | compact | join "/" }}
 {{- if .digest }}
-{{- printf "%s@%s" .repository .digest }}
+{{- printf "%s@%s" $name .digest }}
 {{- else }}
-{{- printf "%s:%s" .repository (.tag | default $.Chart.AppVersion) }}
+{{- printf "%s:%s" $name (.tag | default $.Chart.AppVersion) }}
 {{- end }}
 {{- end }}
 {{- end }}

@@ -1,5 +1,8 @@
 {{/* Rules between two values. Returns one line for each error. */}}
 {{- define "pipe-scaling.problems" -}}
+{{- if not .Values.image.repository }}
+image.repository is empty: set it to the repository of the image, such as registry.example.com/platform/pipe-scaling-operator.
+{{- end }}
 {{- with .Values.pipes }}
 {{- if and (not .namespaces) (not .allNamespaces) }}
 pipes.namespaces is empty: list the namespaces where pipes run, or set pipes.allNamespaces to true.
