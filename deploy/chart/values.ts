@@ -155,11 +155,10 @@ function workload(options: { readonly replicas: string; readonly memoryLimit: st
       .describe("Affinity of the pods, as in `spec.affinity` of a pod."),
     topologySpreadConstraints: z
       .array(spread)
-      .default([
-        { topologyKey: "topology.kubernetes.io/zone", maxSkew: 1, whenUnsatisfiable: "ScheduleAnyway" },
-        { topologyKey: "kubernetes.io/hostname", maxSkew: 1, whenUnsatisfiable: "ScheduleAnyway" },
-      ])
-      .describe("Topology spread constraints of the pods."),
+      .default([{ topologyKey: "kubernetes.io/hostname", maxSkew: 1, whenUnsatisfiable: "ScheduleAnyway" }])
+      .describe(
+        "Topology spread constraints of the pods. Add `topology.kubernetes.io/zone` only if all nodes have this label: the scheduler does not spread pods across nodes without it, not even by hostname.",
+      ),
     podLabels: texts("Additional labels of the pods."),
     podAnnotations: texts("Additional annotations of the pods."),
   };

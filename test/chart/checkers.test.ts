@@ -27,7 +27,7 @@ const SCORE_EXCEPTIONS = [
   "container-image-pull-policy",
   // The pods write only logs, which the node rotates. A limit would evict pods because of them.
   "container-ephemeral-storage-request-and-limit",
-  // Topology spread constraints do the same, also across zones.
+  // A topology spread constraint does the same.
   "deployment-has-host-podantiaffinity",
 ];
 
