@@ -175,8 +175,14 @@ const api = group("The process that serves HTTP requests.", {
       "Serve HTTPS. Disable it only if TLS is terminated in front of the pods and you trust the network between.",
     ),
     secretName: text(
-      "Secret with `tls.crt` and `tls.key`; the API serves a changed certificate within seconds, without a restart. With `certificate`, cert-manager writes to this Secret; its default name is derived from the release.",
+      "Your Secret with `tls.crt` and `tls.key`; the API serves a changed certificate within seconds, without a restart. If empty, the chart creates a Secret with a self-signed certificate on the first installation and keeps it on upgrades. With `certificate`, cert-manager writes to this Secret, and the name may be empty too.",
     ),
+    dnsNames: z
+      .array(z.string())
+      .default([])
+      .describe(
+        "Additional DNS names of the certificate of cert-manager or the self-signed one, which has the names of the Service and `localhost`.",
+      ),
     certificate: group("A cert-manager Certificate.", {
       enabled: off("Create a Certificate for the DNS names of the Service; requires cert-manager."),
       issuerRef: group("Issuer of the certificate.", {
@@ -187,7 +193,6 @@ const api = group("The process that serves HTTP requests.", {
           .describe("Issuer, ClusterIssuer, or the kind of an external issuer."),
         group: z.string().default("cert-manager.io").describe("API group of the issuer."),
       }),
-      dnsNames: z.array(z.string()).default([]).describe("Additional DNS names of the certificate."),
       duration: duration("2160h", "Validity of the certificate."),
       renewBefore: duration("720h", "Time before expiry at which the certificate is renewed."),
     }),

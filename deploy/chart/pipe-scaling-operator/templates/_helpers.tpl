@@ -38,6 +38,21 @@ different namespaces do not conflict. The name of a Service has at most 63 chara
 {{ .Values.api.tls.secretName | default (printf "%s-tls" (include "pipe-scaling.apiName" .)) }}
 {{- end }}
 
+{{/* True if the chart creates the certificate itself. */}}
+{{- define "pipe-scaling.selfSigned" -}}
+{{- with .Values.api.tls }}
+{{- if and .enabled (not .secretName) (not .certificate.enabled) }}true{{ end }}
+{{- end }}
+{{- end }}
+
+{{/* DNS names of the Service of the API, as a list. */}}
+{{- define "pipe-scaling.serviceNames" -}}
+{{- $name := include "pipe-scaling.apiName" . -}}
+- {{ $name }}.{{ .Release.Namespace }}.svc
+- {{ $name }}.{{ .Release.Namespace }}
+- {{ $name }}
+{{- end }}
+
 {{- define "pipe-scaling.servicePort" -}}
 {{ .Values.api.service.port | int | default (ternary 443 80 .Values.api.tls.enabled) }}
 {{- end }}

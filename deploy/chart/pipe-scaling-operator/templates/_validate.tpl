@@ -25,9 +25,6 @@ tiers.{{ $name }}: defaultCpuMillicores ({{ int $tier.defaultCpuMillicores }}) i
 controller.config.resizeStrategy is InPlaceOrRollout, but the controller has no permission to resize pods: set rbac.inPlaceResize to true.
 {{- end }}
 {{- with .Values.api.tls }}
-{{- if and .enabled (not .secretName) (not .certificate.enabled) }}
-api.tls.enabled requires a certificate: set api.tls.secretName, or set api.tls.certificate.enabled to true (cert-manager). Set api.tls.enabled to false only if TLS is terminated in front of the pods.
-{{- end }}
 {{- if and .certificate.enabled (not .enabled) }}
 api.tls.certificate.enabled is true but api.tls.enabled is false, so the certificate would be unused: set both to the same value.
 {{- end }}
