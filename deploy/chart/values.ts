@@ -370,6 +370,11 @@ export const chartValues = z.strictObject({
     ),
     keep: on("Keep the CRD when the release is uninstalled. Otherwise all PipeScalings are deleted with it."),
   }),
+  preflight: group("Checks of the cluster before an installation or an upgrade.", {
+    enabled: on(
+      "Check that the namespaces and the CRD exist, and that no other release manages the same pipes. Disable it if you may not read namespaces, CRDs and Services of the cluster. Tools that render without a cluster, such as Argo CD, skip these checks.",
+    ),
+  }),
   networkPolicy: group("Ingress and egress of the processes.", {
     enabled: on("Create NetworkPolicies."),
     apiFrom: peers([], "Peers that may call the API, as in `ingress.from` of a NetworkPolicy; all if empty."),
