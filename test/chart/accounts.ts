@@ -58,11 +58,13 @@ export async function remove(cluster: Cluster, { namespace, records, pipes, name
   await kubectl(cluster, ["delete", "namespace", namespace, records, pipes, "--wait=false"]);
 }
 
+const CHART_NAME = "pipe-scaling-operator";
+
 export type Component = "api" | "controller";
 
-/** Name of the ServiceAccount of a process. */
+/** Name of the ServiceAccount of a process, and of its Deployment. */
 export function accountOf({ name }: Release, component: Component): string {
-  return `${name}-pipe-scaling-operator-${component}`;
+  return name.includes(CHART_NAME) ? `${name}-${component}` : `${name}-${CHART_NAME}-${component}`;
 }
 
 /** Returns a client with the permissions of a process of the release. */

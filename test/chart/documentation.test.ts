@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
@@ -7,74 +7,96 @@ import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { run } from "@pipe-scaling/local-cluster/run";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { certificatePair } from "../support/fixtures/certificate.ts";
 import { temporaryFolder } from "../support/fixtures/kubeconfig.ts";
+import { UnpackedImage } from "./image.ts";
+import { PodProcess } from "./pod-process.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-/** Namespaces that the page requires. */
-const NAMESPACES_OF_PIPES = ["acme-pipes", "globex-pipes"];
-/** Commands that need a container engine or running pods, which other tests cover. */
-const NOT_HERE = /^(docker|helm test) /;
+/** Parts of a checkout that the page uses. */
+const CHECKOUT = ["crds", "deploy", "node_modules", "package.json", "src"];
+/** Commands that need a container engine, running pods or a registry of packages. */
+const NOT_HERE = /^(docker|helm test|npm ci|kubectl port-forward)\b/;
 const SERVED = { what: "PipeScalings to be served" };
-const WITHOUT_HELM = /deploy\/manifests|--selector/;
+const WITHOUT_HELM = /deploy\/manifests|--selector|openssl/;
+/** The address of the forwarded port. */
+const FORWARDED = "https://localhost:8443";
 
-/** Code blocks of docs/install.md, in order. */
-const blocks = [
-  ...readFileSync(join(ROOT, "docs", "install.md"), "utf8").matchAll(/^```(sh|yaml)\n(.*?)^```$/gms),
-].map(([, language = "", text = ""]) => ({ language, text }));
+/** The commands of docs/install.md, in order. */
+const commands = [...readFileSync(join(ROOT, "docs", "install.md"), "utf8").matchAll(/^```sh\n(.*?)^```$/gms)]
+  .map(([, text = ""]) => text)
+  .filter((text) => !NOT_HERE.test(text));
+/** The first step and the last steps, which both ways share. */
+const [first, last] = [commands.slice(0, 1), commands.slice(-1)];
 
-/** Files that the page tells the reader to create; their first line is a comment with the name. */
-const files = blocks.flatMap(({ language, text }) => {
-  const [, name] = /^# (\S+\.yaml)\n/.exec(text) ?? [];
-  return language === "yaml" && name !== undefined ? [{ name, text }] : [];
-});
-const commands = blocks
-  .filter(({ language, text }) => language === "sh" && !NOT_HERE.test(text))
-  .map(({ text }) => text);
-/** The last steps, which both ways share. */
-const last = commands.slice(-1);
+const RELEASE = {
+  name: "pipe-scaling-operator",
+  namespace: "pipe-scaling-system",
+  records: "pipe-scaling-records",
+  pipes: "acme-pipes",
+};
 
-/** A checkout as the reader has it, and an empty cluster. */
+/** A shell in a checkout as the reader has it, and an empty cluster. */
 async function desk(): Promise<{ cluster: Cluster; type: (command: string) => Promise<string> }> {
   const dir = temporaryFolder();
   const cluster = await startCluster();
   onTestFinished(() => cluster.stop());
-  const bin = join(dir, "bin");
-  mkdirSync(bin);
-  const program = `#!/bin/sh\nexec "${process.execPath}" "${join(ROOT, "src", "main.ts")}" "$@"\n`;
-  writeFileSync(join(bin, "pipe-scaling"), program);
-  chmodSync(join(bin, "pipe-scaling"), 0o755);
-  for (const name of ["deploy", "crds"]) symlinkSync(join(ROOT, name), join(dir, name));
-  for (const { name, text } of files) writeFileSync(join(dir, name), text);
-  const { cert, key } = certificatePair("api");
-  writeFileSync(join(dir, "tls.crt"), cert);
-  writeFileSync(join(dir, "tls.key"), key);
-  for (const name of NAMESPACES_OF_PIPES) await kubectl(cluster, ["create", "namespace", name]);
+  for (const name of CHECKOUT) symlinkSync(join(ROOT, name), join(dir, name));
+  const home = join(dir, "home");
+  mkdirSync(home);
   const env = {
-    PATH: [bin, cluster.binaries.dir, environment["PATH"]].join(delimiter),
-    HOME: dir,
+    // The reader's node may be older; the page puts that of the checkout in front.
+    PATH: [cluster.binaries.dir, environment["PATH"]].join(delimiter),
+    HOME: home,
     KUBECONFIG: cluster.kubeconfig,
   };
   const type = async (command: string) => {
-    const { code, stdout, stderr } = await run("sh", ["-eu", "-c", command], { cwd: dir, env });
-    return code === 0 ? "" : `${command}${stdout}${stderr}`;
+    // Variables and functions stay from one command to the next, as in one shell.
+    const script = `if [ -e shell ]; then . ./shell; fi\nset -a\n${command}\n{ export -p; declare -f; } > shell`;
+    const { code, stdout, stderr } = await run("bash", ["-eu", "-c", script], { cwd: dir, env });
+    if (code !== 0) throw new Error(`${command}${stdout}${stderr}`);
+    return stdout;
   };
   return { cluster, type };
 }
 
-describe("docs/install.md", { timeout: 180_000 }, () => {
-  it.each([
-    ["with Helm", commands.filter((command) => !WITHOUT_HELM.test(command)), 10],
-    ["without Helm", [...commands.filter((command) => WITHOUT_HELM.test(command)), ...last], 3],
-  ])("installs and removes the operator %s", async (_, story, count) => {
-    expect(story).toHaveLength(count);
+/** Starts the processes of the release, because simulated pods run nothing. Returns the address of the API. */
+async function startProcesses(cluster: Cluster): Promise<string> {
+  const image = await UnpackedImage.build();
+  onTestFinished(() => image[Symbol.dispose]());
+  const start = async (component: "api" | "controller") => {
+    const started = await PodProcess.start(image, cluster, RELEASE, component);
+    onTestFinished(async () => {
+      await started.stop();
+    });
+    return started;
+  };
+  const { url } = await start("api");
+  await start("controller");
+  return url.replace("127.0.0.1", "localhost");
+}
+
+describe("docs/install.md", { timeout: 300_000 }, () => {
+  it("installs the operator with Helm, resizes a pipe, and removes the operator", async () => {
+    const story = commands.filter((command) => !WITHOUT_HELM.test(command));
+    expect(story).toHaveLength(20);
     const { cluster, type } = await desk();
+    let url = FORWARDED;
     for (const command of story) {
       // After a change, a CRD is not served for a moment, which is shorter than the time to type a command.
       if (/^pipe-scaling /m.test(command))
         await waitFor(() => kubectl(cluster, ["get", "psc", "-A"]), SERVED);
-      expect(await type(command)).toBe("");
+      if (/^kubectl wait --for=create psc/.test(command)) url = await startProcesses(cluster);
+      const printed = await type(command.replace(FORWARDED, url));
+      if (/get deployment example/.test(command)) expect(printed).toContain('"cpu":"2"');
     }
+    expect(await kubectl(cluster, ["get", "crd", "-o", "name"])).toBe("");
+  });
+
+  it("installs and removes the operator without Helm", async () => {
+    const story = [...first, ...commands.filter((command) => WITHOUT_HELM.test(command)), ...last];
+    expect(story).toHaveLength(5);
+    const { cluster, type } = await desk();
+    for (const command of story) await type(command);
     expect(await kubectl(cluster, ["get", "crd", "-o", "name"])).toBe("");
   });
 });

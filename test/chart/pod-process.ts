@@ -68,7 +68,7 @@ export class PodProcess {
   ): Promise<PodProcess> {
     const get = async (kind: string, name: string): Promise<unknown> =>
       JSON.parse(await kubectl(cluster, ["get", kind, name, "-n", release.namespace, "-o", "json"]));
-    const found = await get("deployment", `${release.name}-pipe-scaling-operator-${component}`);
+    const found = await get("deployment", accountOf(release, component));
     const { containers, volumes } = deployment.parse(found).spec.template.spec;
     const [container] = containers;
     const files = image.makeMount();
