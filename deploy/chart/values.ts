@@ -244,7 +244,7 @@ const api = group("The process that serves HTTP requests.", {
   }),
   autoscaling: group("A HorizontalPodAutoscaler for the API.", {
     enabled: off(
-      "Create a HorizontalPodAutoscaler; requires `api.resources.requests.cpu` and the resource metrics API.",
+      "Create a HorizontalPodAutoscaler; requires `api.resources.requests.cpu` and the resource metrics API. To disable it again with Helm 4, add `--force-conflicts`, because the autoscaler owns the number of pods.",
     ),
     minReplicas: integer(1, 50, 2, "Minimum number of pods."),
     maxReplicas: integer(1, 50, 6, "Maximum number of pods."),

@@ -38,6 +38,30 @@ different namespaces do not conflict. The name of a Service has at most 63 chara
 {{ .Values.api.tls.secretName | default (printf "%s-tls" (include "pipe-scaling.apiName" .)) }}
 {{- end }}
 
+{{/*
+Replicas of the API. With autoscaling, they are the current number, because Kubernetes resets a field that Helm omits for
+the first time to 1, until the next sync of the autoscaler. The field is omitted if there is no Deployment yet, if Helm
+renders without a cluster, and once the autoscaler has set it: server-side apply then keeps it, and would report a
+conflict for an older number in a rollback.
+*/}}
+{{- define "pipe-scaling.apiReplicas" -}}
+{{- if not .Values.api.autoscaling.enabled }}
+{{- .Values.api.replicas }}
+{{- else }}
+{{- with lookup "apps/v1" "Deployment" .Release.Namespace (include "pipe-scaling.apiName" .) }}
+{{- $isApplied := false }}
+{{- $isScaled := false }}
+{{- range .metadata.managedFields }}
+{{- $isApplied = or $isApplied (and (eq .manager "helm") (eq .operation "Apply")) }}
+{{- $isScaled = or $isScaled (eq (get . "subresource") "scale") }}
+{{- end }}
+{{- if not (and $isApplied $isScaled) }}
+{{- max (int .spec.replicas) (int $.Values.api.autoscaling.minReplicas) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{/* True if the chart creates the certificate itself. */}}
 {{- define "pipe-scaling.selfSigned" -}}
 {{- with .Values.api.tls }}
