@@ -84,7 +84,10 @@ const builtInTiers = Object.fromEntries(
 const toleration = z
   .strictObject({
     key: z.string().optional().describe("Key of the taint; all keys if omitted."),
-    operator: z.enum(["Exists", "Equal"]).optional().describe("Operator that compares the value."),
+    operator: z
+      .enum(["Exists", "Equal", "Gt", "Lt"])
+      .optional()
+      .describe("Operator that compares the value."),
     value: z.string().optional().describe("Value of the taint."),
     effect: z
       .enum(["NoSchedule", "PreferNoSchedule", "NoExecute"])
@@ -109,6 +112,12 @@ const spread = z
       .enum(["Honor", "Ignore"])
       .optional()
       .describe("Policy for the node affinity and node selector of the pods."),
+    matchLabelKeys: z
+      .array(z.string())
+      .optional()
+      .describe(
+        "Pod labels that are added to the selector with their values; `pod-template-hash` if omitted, so that each version is spread separately.",
+      ),
     nodeTaintsPolicy: z.enum(["Honor", "Ignore"]).optional().describe("Policy for node taints."),
   })
   .describe("A topology spread constraint; the chart adds the label selector.");
@@ -126,7 +135,7 @@ const amounts = (description: string) =>
 /** The values that both processes have. */
 function workload(options: { readonly replicas: string; readonly memoryLimit: string }) {
   return {
-    replicas: integer(1, 50, 2, options.replicas),
+    replicas: integer(0, 50, 2, options.replicas),
     resources: z
       .strictObject({
         requests: amounts("Resource requests."),
@@ -266,6 +275,10 @@ const controller = group("The process that resizes pipes.", {
 });
 
 export const chartValues = z.strictObject({
+  enabled: z
+    .boolean()
+    .optional()
+    .describe("Not used. A parent chart can name it as the `condition` of this dependency."),
   global: z
     .looseObject({})
     .optional()

@@ -92,6 +92,35 @@ describe.each(VALUE_SETS)("the chart with the %s values", (set) => {
   });
 });
 
+describe("the chart accepts", () => {
+  const toleration = (operator: string) => ({
+    key: "example.com/slots",
+    operator,
+    value: "4",
+    effect: "NoSchedule",
+  });
+
+  it.each([
+    ["enabled, the condition of a dependency", { enabled: true }],
+    ["a controller without pods", { controller: { replicas: 0 } }],
+    ["tolerations that compare numbers", { api: { tolerations: [toleration("Gt"), toleration("Lt")] } }],
+  ])("%s", async (_, values) => {
+    const set = Object.entries(values).map(([key, value]) => `${key}=${JSON.stringify(value)}`);
+    expect(await rendered(...MINIMAL, ...set.flatMap((each) => ["--set-json", each]))).not.toEqual([]);
+  });
+
+  it("matchLabelKeys of a topology spread constraint, instead of its own", async () => {
+    const spread = { topologyKey: "example.com/rack", maxSkew: 1, whenUnsatisfiable: "DoNotSchedule" };
+    const constraints = JSON.stringify([spread, { ...spread, matchLabelKeys: ["version"] }]);
+    const objects = await rendered(...MINIMAL, "--set-json", `api.topologySpreadConstraints=${constraints}`);
+    expect(JSON.stringify(objects).match(/"matchLabelKeys":\[[^\]]*\]/g)).toEqual([
+      '"matchLabelKeys":["pod-template-hash"]',
+      '"matchLabelKeys":["version"]',
+      '"matchLabelKeys":["pod-template-hash"]',
+    ]);
+  });
+});
+
 describe("the chart rejects with the field and the reason", () => {
   it.each([
     ["a key with a typo", ["controler.replicas=2"], /additional properties 'controler' not allowed/],

@@ -242,8 +242,7 @@ topologySpreadConstraints:
       matchLabels:
         {{- include "pipe-scaling.selector" (list $root $component) | nindent 8 }}
     # Spread the pods of each version separately, because the pods of the old one are about to terminate.
-    matchLabelKeys: [pod-template-hash]
-    {{- toYaml . | nindent 4 }}
+    {{- toYaml (merge . (dict "matchLabelKeys" (list "pod-template-hash"))) | nindent 4 }}
   {{- end }}
 {{- end }}
 {{- end }}
