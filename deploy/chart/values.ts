@@ -213,6 +213,19 @@ const api = group("The process that serves HTTP requests.", {
       .describe("Type of the Service."),
     port: integer(0, 65_535, 0, "Port of the Service; 0 for 443 with TLS or 80 without."),
     annotations: texts("Annotations of the Service."),
+    externalTrafficPolicy: z
+      .enum(["", "Cluster", "Local"])
+      .default("")
+      .describe(
+        "Routing of traffic from outside, for the types NodePort and LoadBalancer. `Local` preserves the addresses of clients, which access lists of keys and limits of failed logins need. Empty for the default of Kubernetes, `Cluster`.",
+      ),
+    loadBalancerClass: text(
+      "Class of the load balancer, for the type LoadBalancer; empty for the default of the cluster.",
+    ),
+    loadBalancerSourceRanges: z
+      .array(z.union([z.cidrv4(), z.cidrv6()]))
+      .default([])
+      .describe("CIDRs that may reach the load balancer, for the type LoadBalancer; all if empty."),
   }),
   ingress: group("An Ingress for the API.", {
     enabled: off("Create an Ingress."),

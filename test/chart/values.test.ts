@@ -211,6 +211,21 @@ describe("the chart rejects with the field and the reason", () => {
       ["api.autoscaling.enabled=true,api.autoscaling.minReplicas=9"],
       /minReplicas \(9\) is greater than maxReplicas \(6\)/,
     ],
+    [
+      "a traffic policy of a Service for the cluster only",
+      ["api.service.externalTrafficPolicy=Local"],
+      /api\.service\.externalTrafficPolicy requires the type NodePort or LoadBalancer/,
+    ],
+    [
+      "a load balancer class without a load balancer",
+      ["api.service.type=NodePort,api.service.loadBalancerClass=example.com/internal"],
+      /api\.service\.loadBalancerClass and .* require the type LoadBalancer/,
+    ],
+    [
+      "a source range that is not a CIDR",
+      ["api.service.type=LoadBalancer,api.service.loadBalancerSourceRanges={10.0.0.1}"],
+      /'\/api\/service\/loadBalancerSourceRanges\/0'/,
+    ],
     ["an Ingress without a host", ["api.ingress.enabled=true"], /api\.ingress\.host is empty/],
     [
       "a collector address that is not a URL",
@@ -320,6 +335,39 @@ describe("the rendered chart", () => {
       expect(await egress("--set", `tracing.otlpEndpoint=${url}`)).toEqual([allowed, allowed]);
     },
   );
+
+  it.each([
+    ["the default type", "api.service.type=ClusterIP", false],
+    ["a load balancer", "api.service.type=LoadBalancer", true],
+    ["a node port", "api.service.type=NodePort", true],
+    [
+      "a load balancer that preserves addresses",
+      "api.service.type=LoadBalancer,api.service.externalTrafficPolicy=Local",
+      false,
+    ],
+    [
+      "a load balancer that forwards addresses",
+      "api.service.type=LoadBalancer,api.config.trustedProxies={10.0.0.0/8}",
+      false,
+    ],
+  ])("warns in the notes if the API does not see the addresses of clients: %s", async (_, values, warns) => {
+    const notes = await helm([...["install", ...RELEASE, ...MINIMAL, "--dry-run=client", "--set", values]]);
+    expect(notes.includes("the API does not see the addresses of clients")).toBe(warns);
+  });
+
+  it("passes the settings of a load balancer to the Service", async () => {
+    const [service] = await rendered(
+      ...["--values", valuesFile("everything"), "--show-only", "templates/api-service.yaml"],
+    );
+    expect(service).toMatchObject({
+      spec: {
+        type: "LoadBalancer",
+        externalTrafficPolicy: "Local",
+        loadBalancerClass: "example.com/internal",
+        loadBalancerSourceRanges: ["192.0.2.0/24", "2001:db8::/32"],
+      },
+    });
+  });
 
   it("gives the controller no cluster-wide permission but to list nodes, and none with rbac.nodes=false", async () => {
     const names = async (...args: string[]) =>

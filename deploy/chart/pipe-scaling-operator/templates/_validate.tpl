@@ -32,6 +32,14 @@ api.tls.certificate.enabled is true but api.tls.enabled is false, so the certifi
 api.tls.certificate.issuerRef.name is empty: set it to the name of the issuer.
 {{- end }}
 {{- end }}
+{{- with .Values.api.service }}
+{{- if and .externalTrafficPolicy (eq .type "ClusterIP") }}
+api.service.externalTrafficPolicy requires the type NodePort or LoadBalancer: set api.service.type, or remove it.
+{{- end }}
+{{- if and (or .loadBalancerClass .loadBalancerSourceRanges) (ne .type "LoadBalancer") }}
+api.service.loadBalancerClass and api.service.loadBalancerSourceRanges require the type LoadBalancer: set api.service.type, or remove them.
+{{- end }}
+{{- end }}
 {{- with .Values.api.autoscaling }}
 {{- if .enabled }}
 {{- if not (dig "requests" "cpu" "" $.Values.api.resources) }}
