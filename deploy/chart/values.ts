@@ -51,8 +51,8 @@ function duration(standard: string, description: string) {
 }
 
 /** A part of the Kubernetes API, which the API server validates. */
-function kubernetes(description: string) {
-  return z.looseObject({}).default({}).describe(description);
+function kubernetes(description: string, standard: Record<string, unknown> = {}) {
+  return z.looseObject({}).default(standard).describe(description);
 }
 
 const quantity = (description: string) =>
@@ -132,10 +132,17 @@ const amounts = (description: string) =>
     .optional()
     .describe(description);
 
+function pullSecrets(description: string) {
+  return z
+    .array(z.strictObject({ name: z.string().describe("Name of the Secret.") }).describe("A Secret."))
+    .default([])
+    .describe(description);
+}
+
 /** The values that both processes have. */
-function workload(options: { readonly replicas: string; readonly memoryLimit: string }) {
+function workload(options: { readonly replicaCount: string; readonly memoryLimit: string }) {
   return {
-    replicas: integer(0, 50, 2, options.replicas),
+    replicaCount: integer(0, 50, 2, options.replicaCount),
     resources: z
       .strictObject({
         requests: amounts("Resource requests."),
@@ -177,7 +184,10 @@ const peers = (standard: Record<string, unknown>[], description: string) =>
   z.array(z.looseObject({})).default(standard).describe(description);
 
 const api = group("The process that serves HTTP requests.", {
-  ...workload({ replicas: "Number of pods; ignored if `api.autoscaling` is enabled.", memoryLimit: "256Mi" }),
+  ...workload({
+    replicaCount: "Number of pods; ignored if `api.autoscaling` is enabled.",
+    memoryLimit: "256Mi",
+  }),
   config: group("Configuration of the process.", chartSchema(apiSettings)),
   tls: group("TLS of the API, which protects API keys in transit.", {
     enabled: on(
@@ -233,10 +243,43 @@ const api = group("The process that serves HTTP requests.", {
     annotations: texts(
       "Annotations of the Ingress. With `api.tls`, add the annotation that makes your ingress controller use HTTPS to the Service.",
     ),
-    host: text("Host name of the API."),
-    tlsSecretName: text(
-      "Secret with the certificate for the host name; empty if the ingress controller provides one.",
-    ),
+    hosts: z
+      .array(
+        z
+          .strictObject({
+            host: z.string().min(1).describe("Host name of the API."),
+            paths: z
+              .array(
+                z
+                  .strictObject({
+                    path: z.string().describe("Path that is routed to the API."),
+                    pathType: z
+                      .enum(["Prefix", "Exact", "ImplementationSpecific"])
+                      .describe("Type of the path."),
+                  })
+                  .describe("A path."),
+              )
+              .optional()
+              .describe("Paths of the host; all paths if omitted."),
+          })
+          .describe("A host."),
+      )
+      .default([])
+      .describe("Hosts of the API."),
+    tls: z
+      .array(
+        z
+          .strictObject({
+            secretName: z
+              .string()
+              .optional()
+              .describe("Secret with the certificate; omit it if the ingress controller provides one."),
+            hosts: z.array(z.string()).optional().describe("Host names of the certificate."),
+          })
+          .describe("A certificate."),
+      )
+      .default([])
+      .describe("Certificates of the hosts, as in `spec.tls` of an Ingress."),
   }),
   httpRoute: group("A Gateway API HTTPRoute for the API.", {
     enabled: off(
@@ -281,7 +324,7 @@ const api = group("The process that serves HTTP requests.", {
 
 const controller = group("The process that resizes pipes.", {
   ...workload({
-    replicas: "Number of pods; one is the leader, the others are on standby.",
+    replicaCount: "Number of pods; one is the leader, the others are on standby.",
     memoryLimit: "512Mi",
   }),
   config: group("Configuration of the process.", chartSchema(controllerSettings)),
@@ -293,9 +336,13 @@ export const chartValues = z.strictObject({
     .optional()
     .describe("Not used. A parent chart can name it as the `condition` of this dependency."),
   global: z
-    .looseObject({})
+    .looseObject({
+      imagePullSecrets: pullSecrets(
+        "Secrets with registry credentials, in addition to `imagePullSecrets`. A parent chart can set them for all subcharts.",
+      ),
+    })
     .optional()
-    .describe("Values that a parent chart sets for all subcharts. Not used."),
+    .describe("Values that a parent chart sets for all subcharts."),
   nameOverride: text("Replaces the chart name in the names of objects."),
   fullnameOverride: text("Replaces the release name and chart name in the names of objects."),
   commonLabels: texts("Additional labels of all objects."),
@@ -317,10 +364,7 @@ export const chartValues = z.strictObject({
       .default("IfNotPresent")
       .describe("Pull policy of the image."),
   }),
-  imagePullSecrets: z
-    .array(z.strictObject({ name: z.string().describe("Name of the Secret.") }).describe("A Secret."))
-    .default([])
-    .describe("Secrets with registry credentials, in the namespace of the release."),
+  imagePullSecrets: pullSecrets("Secrets with registry credentials, in the namespace of the release."),
   pipes: group("Namespaces of pipes. Exactly one of the two values is required.", {
     namespaces: z
       .array(inChart(namespaceName))
@@ -352,28 +396,19 @@ export const chartValues = z.strictObject({
     .min(1)
     .default("0.0.0.0")
     .describe("Listen address of both processes; `::` if pods have IPv6 addresses."),
-  securityContext: group(
-    "User and groups of the processes. The other settings that Pod Security level `restricted` requires are fixed.",
+  podSecurityContext: kubernetes(
+    "Security context of the pods, as in `spec.securityContext` of a pod. Set `runAsUser`, `runAsGroup` and `fsGroup` to `null` if the cluster assigns them, as OpenShift does.",
     {
-      runAsUser: z
-        .int()
-        .min(1)
-        .nullable()
-        .default(65_532)
-        .describe("User ID; `null` if the cluster assigns one, as OpenShift does."),
-      runAsGroup: z
-        .int()
-        .min(1)
-        .nullable()
-        .default(65_532)
-        .describe("Group ID; `null` if the cluster assigns one."),
-      fsGroup: z
-        .int()
-        .min(1)
-        .nullable()
-        .default(65_532)
-        .describe("Group ID of mounted files; `null` if the cluster assigns one."),
+      runAsNonRoot: true,
+      runAsUser: 65_532,
+      runAsGroup: 65_532,
+      fsGroup: 65_532,
+      seccompProfile: { type: "RuntimeDefault" },
     },
+  ),
+  securityContext: kubernetes(
+    "Security context of the containers. The defaults of both contexts satisfy the Pod Security level `restricted`.",
+    { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ["ALL"] } },
   ),
   rbac: group("Permissions of the two service accounts and of users.", {
     create: on("Create Roles, ClusterRoles and their bindings."),

@@ -24,7 +24,7 @@ describe("api.autoscaling", () => {
   }
 
   it("keeps the current number of pods when it is enabled", async () => {
-    await install(cluster, release, "--set", "api.replicas=6");
+    await install(cluster, release, "--set", "api.replicaCount=6");
     await install(cluster, release, ...AUTOSCALED);
     expect(await replicas()).toBe(6);
   });
@@ -40,7 +40,7 @@ describe("api.autoscaling", () => {
   });
 
   it("starts with at least the minimum when it is enabled", async () => {
-    await install(cluster, release, "--set", "api.replicas=1", "--force-conflicts");
+    await install(cluster, release, "--set", "api.replicaCount=1", "--force-conflicts");
     await install(cluster, release, ...AUTOSCALED);
     expect(await replicas()).toBe(3);
   });

@@ -68,11 +68,11 @@ describe("the schema of the chart values", () => {
     ).toEqual([]);
   });
 
-  it("rejects unknown keys in every object with declared keys", () => {
+  it("rejects unknown keys in every object with declared keys, except for the values of parent charts", () => {
     const open = fields.filter(([, { properties, additionalProperties }]) => {
       return Object.keys(properties ?? {}).length > 0 && additionalProperties !== false;
     });
-    expect(open.map(([path]) => path)).toEqual([]);
+    expect(open.map(([path]) => path)).toEqual(["values.global"]);
   });
 });
 
@@ -102,7 +102,7 @@ describe("the chart accepts", () => {
 
   it.each([
     ["enabled, the condition of a dependency", { enabled: true }],
-    ["a controller without pods", { controller: { replicas: 0 } }],
+    ["a controller without pods", { controller: { replicaCount: 0 } }],
     ["tolerations that compare numbers", { api: { tolerations: [toleration("Gt"), toleration("Lt")] } }],
   ])("%s", async (_, values) => {
     const set = Object.entries(values).map(([key, value]) => `${key}=${JSON.stringify(value)}`);
@@ -123,13 +123,13 @@ describe("the chart accepts", () => {
 
 describe("the chart rejects with the field and the reason", () => {
   it.each([
-    ["a key with a typo", ["controler.replicas=2"], /additional properties 'controler' not allowed/],
+    ["a key with a typo", ["controler.replicaCount=2"], /additional properties 'controler' not allowed/],
     [
       "a nested key with a typo",
       ["api.config.rateLimitt=2"],
       /'\/api\/config'.*additional properties 'rateLimitt' not allowed/,
     ],
-    ["a wrong type", ["api.replicas=two"], /'\/api\/replicas'.*got string, want integer/],
+    ["a wrong type", ["api.replicaCount=two"], /'\/api\/replicaCount'.*got string, want integer/],
     [
       "a number above the maximum",
       ["api.config.rateLimit=10001"],
@@ -226,7 +226,7 @@ describe("the chart rejects with the field and the reason", () => {
       ["api.service.type=LoadBalancer,api.service.loadBalancerSourceRanges={10.0.0.1}"],
       /'\/api\/service\/loadBalancerSourceRanges\/0'/,
     ],
-    ["an Ingress without a host", ["api.ingress.enabled=true"], /api\.ingress\.host is empty/],
+    ["an Ingress without a host", ["api.ingress.enabled=true"], /api\.ingress\.hosts is empty/],
     [
       "a collector address that is not a URL",
       ["tracing.otlpEndpoint=collector:4318"],
@@ -353,6 +353,34 @@ describe("the rendered chart", () => {
   ])("warns in the notes if the API does not see the addresses of clients: %s", async (_, values, warns) => {
     const notes = await helm([...["install", ...RELEASE, ...MINIMAL, "--dry-run=client", "--set", values]]);
     expect(notes.includes("the API does not see the addresses of clients")).toBe(warns);
+  });
+
+  it("uses the pull secrets of the parent chart and its own in every pod", async () => {
+    const objects = JSON.stringify(await rendered("--values", valuesFile("everything")));
+    const secrets = '"imagePullSecrets":[{"name":"company-registry"},{"name":"registry"}]';
+    expect(objects.split(secrets)).toHaveLength(4);
+  });
+
+  it("omits fields of a security context that are null", async () => {
+    const objects = JSON.stringify(await rendered("--values", valuesFile("bare")));
+    const context = '"securityContext":{"runAsNonRoot":true,"seccompProfile":{"type":"RuntimeDefault"}}';
+    expect(objects.split(context)).toHaveLength(4);
+  });
+
+  it("routes all paths of a host to the API, or those that the values list", async () => {
+    const template = "templates/api-ingress.yaml";
+    const [ingress] = await rendered("--values", valuesFile("everything"), "--show-only", template);
+    const service = { name: "release-pipe-scaling-operator-api", port: { number: 8443 } };
+    const http = (path: string) => ({ paths: [{ path, pathType: "Prefix", backend: { service } }] });
+    expect(ingress).toMatchObject({
+      spec: {
+        tls: [{ secretName: "pipes-example-com", hosts: ["pipes.example.com"] }],
+        rules: [
+          { host: "pipes.example.com", http: http("/") },
+          { host: "api.example.com", http: http("/v1") },
+        ],
+      },
+    });
   });
 
   it("passes the settings of a load balancer to the Service", async () => {

@@ -46,7 +46,7 @@ conflict for an older number in a rollback.
 */}}
 {{- define "pipe-scaling.apiReplicas" -}}
 {{- if not .Values.api.autoscaling.enabled }}
-{{- .Values.api.replicas }}
+{{- .Values.api.replicaCount }}
 {{- else }}
 {{- with lookup "apps/v1" "Deployment" .Release.Namespace (include "pipe-scaling.apiName" .) }}
 {{- $isApplied := false }}
@@ -215,11 +215,7 @@ serviceAccountName: {{ include (printf "pipe-scaling.%sName" $component) $root }
 automountServiceAccountToken: true
 # Otherwise a Service named pipe-scaling would set variables that the processes read as their settings.
 enableServiceLinks: false
-{{- include "pipe-scaling.podSecurity" $root | nindent 0 }}
-{{- with $root.Values.imagePullSecrets }}
-imagePullSecrets:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
+{{- include "pipe-scaling.anyPodSpec" $root | nindent 0 }}
 {{- with $values.priorityClassName }}
 priorityClassName: {{ . | quote }}
 {{- end }}
@@ -247,30 +243,21 @@ topologySpreadConstraints:
 {{- end }}
 {{- end }}
 
-{{- define "pipe-scaling.podSecurity" -}}
+{{/* What the pods of the processes and of `helm test` share. */}}
+{{- define "pipe-scaling.anyPodSpec" -}}
 securityContext:
-  runAsNonRoot: true
-  {{- with .Values.securityContext.runAsUser }}
-  runAsUser: {{ . }}
-  {{- end }}
-  {{- with .Values.securityContext.runAsGroup }}
-  runAsGroup: {{ . }}
-  {{- end }}
-  {{- with .Values.securityContext.fsGroup }}
-  fsGroup: {{ . }}
-  {{- end }}
-  seccompProfile:
-    type: RuntimeDefault
+  {{- toYaml .Values.podSecurityContext | nindent 2 }}
+{{- with concat .Values.global.imagePullSecrets .Values.imagePullSecrets | uniq }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
 
 {{- define "pipe-scaling.container" -}}
 image: {{ include "pipe-scaling.image" . }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
 securityContext:
-  allowPrivilegeEscalation: false
-  readOnlyRootFilesystem: true
-  capabilities:
-    drop: [ALL]
+  {{- toYaml .Values.securityContext | nindent 2 }}
 {{- end }}
 
 {{- define "pipe-scaling.probes" -}}

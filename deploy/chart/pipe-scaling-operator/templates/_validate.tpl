@@ -50,8 +50,8 @@ api.autoscaling: minReplicas ({{ int .minReplicas }}) is greater than maxReplica
 {{- end }}
 {{- end }}
 {{- end }}
-{{- if and .Values.api.ingress.enabled (not .Values.api.ingress.host) }}
-api.ingress.host is empty: set it to the host name of the API.
+{{- if and .Values.api.ingress.enabled (not .Values.api.ingress.hosts) }}
+api.ingress.hosts is empty: add the host name of the API.
 {{- end }}
 {{- if regexMatch "/v1/traces/*$" .Values.tracing.otlpEndpoint }}
 tracing.otlpEndpoint ({{ .Values.tracing.otlpEndpoint }}) ends with /v1/traces, which is appended automatically: remove it.
