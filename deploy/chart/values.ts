@@ -55,6 +55,11 @@ function kubernetes(description: string, standard: Record<string, unknown> = {})
   return z.looseObject({}).default(standard).describe(description);
 }
 
+/** A list of parts of the Kubernetes API. */
+function objects(description: string, standard: Record<string, unknown>[] = []) {
+  return z.array(z.looseObject({})).default(standard).describe(description);
+}
+
 const quantity = (description: string) =>
   z
     .union([z.string().regex(/^[0-9]+(\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/), z.number().nonnegative()])
@@ -175,13 +180,27 @@ function workload(options: { readonly replicaCount: string; readonly memoryLimit
       .describe(
         "Topology spread constraints of the pods. Add `topology.kubernetes.io/zone` only if all nodes have this label: the scheduler does not spread pods across nodes without it, not even by hostname.",
       ),
+    strategy: kubernetes(
+      "Update strategy, as in `spec.strategy` of a Deployment; the default of Kubernetes if empty.",
+    ),
+    revisionHistoryLimit: integer(0, 1000, 10, "Number of old ReplicaSets to keep for rollbacks."),
+    deploymentAnnotations: texts("Annotations of the Deployment."),
+    serviceAccount: group("ServiceAccount of the pods. The two processes must have different accounts.", {
+      create: on("Create the ServiceAccount."),
+      name: text("Name of the ServiceAccount; derived from the release if empty. Required without `create`."),
+      annotations: texts("Annotations of the ServiceAccount, such as the role of a cloud provider."),
+    }),
+    extraArgs: z
+      .array(z.string())
+      .default([])
+      .describe("Additional flags of the process. A flag takes precedence over `config`."),
+    extraEnv: objects("Additional environment variables, as in `env` of a container."),
+    extraVolumes: objects("Additional volumes, as in `spec.volumes` of a pod."),
+    extraVolumeMounts: objects("Additional volume mounts, as in `volumeMounts` of a container."),
     podLabels: texts("Additional labels of the pods."),
     podAnnotations: texts("Additional annotations of the pods."),
   };
 }
-
-const peers = (standard: Record<string, unknown>[], description: string) =>
-  z.array(z.looseObject({})).default(standard).describe(description);
 
 const api = group("The process that serves HTTP requests.", {
   ...workload({
@@ -438,10 +457,10 @@ export const chartValues = z.strictObject({
   }),
   networkPolicy: group("Ingress and egress of the processes.", {
     enabled: on("Create NetworkPolicies."),
-    apiFrom: peers([], "Peers that may call the API, as in `ingress.from` of a NetworkPolicy; all if empty."),
-    metricsFrom: peers(
-      [{ namespaceSelector: {} }],
+    apiFrom: objects("Peers that may call the API, as in `ingress.from` of a NetworkPolicy; all if empty."),
+    metricsFrom: objects(
       "Peers that may read metrics, as in `ingress.from` of a NetworkPolicy; by default all pods of the cluster. Probes of the kubelet are always allowed.",
+      [{ namespaceSelector: {} }],
     ),
     apiServer: group(
       "Endpoints of the API server behind its Service: the only destination of the processes.",
@@ -469,8 +488,7 @@ export const chartValues = z.strictObject({
     headersSecretName: text(
       "Secret in the namespace of the release whose key `headers` has the headers that the collector requires, as comma-separated `name=value` pairs; empty for no headers.",
     ),
-    to: peers(
-      [],
+    to: objects(
       "Peers of the collector, as in `egress.to` of a NetworkPolicy; all if empty. The policy allows the port of `otlpEndpoint`, so the pods of the collector must listen on the same port.",
     ),
   }),

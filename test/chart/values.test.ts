@@ -226,6 +226,16 @@ describe("the chart rejects with the field and the reason", () => {
       ["api.service.type=LoadBalancer,api.service.loadBalancerSourceRanges={10.0.0.1}"],
       /'\/api\/service\/loadBalancerSourceRanges\/0'/,
     ],
+    [
+      "a ServiceAccount without a name that is not created",
+      ["api.serviceAccount.create=false"],
+      /api\.serviceAccount\.name is empty: set it to the name of an existing ServiceAccount/,
+    ],
+    [
+      "one ServiceAccount for both processes",
+      ["api.serviceAccount.name=scaling,controller.serviceAccount.name=scaling"],
+      /api\.serviceAccount\.name and controller\.serviceAccount\.name are the same/,
+    ],
     ["an Ingress without a host", ["api.ingress.enabled=true"], /api\.ingress\.hosts is empty/],
     [
       "a collector address that is not a URL",
@@ -379,6 +389,48 @@ describe("the rendered chart", () => {
           { host: "pipes.example.com", http: http("/") },
           { host: "api.example.com", http: http("/v1") },
         ],
+      },
+    });
+  });
+
+  it("uses the names of the service accounts in pods, bindings and policies", async () => {
+    const names = "api.serviceAccount.name=scaling-api,controller.serviceAccount.name=scaling-controller";
+    const objects = await rendered(...MINIMAL, "--set", names);
+    for (const account of ["scaling-api", "scaling-controller"]) {
+      const using = objects.filter((object) => JSON.stringify(object).includes(account));
+      const kinds = ["ServiceAccount", "Deployment", "RoleBinding", "ValidatingAdmissionPolicy"];
+      expect(using.map(({ kind }) => kind)).toEqual(expect.arrayContaining(kinds));
+    }
+    expect(JSON.stringify(objects)).not.toContain("system:serviceaccount:pipe-scaling-system:release");
+  });
+
+  it("creates no ServiceAccount that exists already", async () => {
+    const kinds = (await rendered("--values", valuesFile("bare"))).map(({ kind }) => kind);
+    expect(kinds).toContain("Deployment");
+    expect(kinds).not.toContain("ServiceAccount");
+  });
+
+  it("passes the extra parts of the values to the Deployment", async () => {
+    const template = "templates/api-deployment.yaml";
+    const [deployment] = await rendered("--values", valuesFile("everything"), "--show-only", template);
+    const mount = { name: "company-ca", mountPath: "/etc/company", readOnly: true };
+    expect(deployment).toMatchObject({
+      metadata: { annotations: { "example.com/owner": "platform" } },
+      spec: {
+        strategy: { rollingUpdate: { maxUnavailable: 0 } },
+        revisionHistoryLimit: 3,
+        template: {
+          spec: {
+            containers: [
+              {
+                args: ["api", "--log-level=debug"],
+                env: expect.arrayContaining([{ name: "NODE_EXTRA_CA_CERTS", value: "/etc/company/ca.crt" }]),
+                volumeMounts: expect.arrayContaining([mount]),
+              },
+            ],
+            volumes: expect.arrayContaining([{ name: "company-ca", configMap: { name: "company-ca" } }]),
+          },
+        },
       },
     });
   });

@@ -25,6 +25,13 @@ different namespaces do not conflict. The name of a Service has at most 63 chara
 {{ include "pipe-scaling.name" . }}-controller
 {{- end }}
 
+{{/* Name of the ServiceAccount of a process. Takes a list: the root context, and `api` or `controller`. */}}
+{{- define "pipe-scaling.serviceAccountName" -}}
+{{- $root := index . 0 }}
+{{- $component := index . 1 }}
+{{- (index $root.Values $component).serviceAccount.name | default (include (printf "pipe-scaling.%sName" $component) $root) }}
+{{- end }}
+
 {{/* Name of a cluster-scoped object. Takes a list: the root context and the name of the object within the release. */}}
 {{- define "pipe-scaling.clusterName" -}}
 {{ include "pipe-scaling.name" (index . 0) }}-{{ index . 1 }}.{{ (index . 0).Release.Namespace }}
@@ -211,7 +218,7 @@ annotations:
 {{- $root := index . 0 }}
 {{- $component := index . 1 }}
 {{- $values := index $root.Values $component -}}
-serviceAccountName: {{ include (printf "pipe-scaling.%sName" $component) $root }}
+serviceAccountName: {{ include "pipe-scaling.serviceAccountName" . }}
 automountServiceAccountToken: true
 # Otherwise a Service named pipe-scaling would set variables that the processes read as their settings.
 enableServiceLinks: false
@@ -258,6 +265,19 @@ image: {{ include "pipe-scaling.image" . }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
 securityContext:
   {{- toYaml .Values.securityContext | nindent 2 }}
+{{- end }}
+
+{{/* Parts of the spec of both Deployments. Takes a list: the root context, and `api` or `controller`. */}}
+{{- define "pipe-scaling.deploymentSpec" -}}
+{{- $values := index (index . 0).Values (index . 1) -}}
+revisionHistoryLimit: {{ $values.revisionHistoryLimit }}
+{{- with $values.strategy }}
+strategy:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+selector:
+  matchLabels:
+    {{- include "pipe-scaling.selector" . | nindent 4 }}
 {{- end }}
 
 {{- define "pipe-scaling.probes" -}}

@@ -5,7 +5,7 @@ Kubernetes add are covered too. dyn() makes the CEL type checker accept objects 
 
 {{/* True for requests of the controller. */}}
 {{- define "pipe-scaling.isController" -}}
-request.userInfo.username == 'system:serviceaccount:{{ .Release.Namespace }}:{{ include "pipe-scaling.controllerName" . }}'
+request.userInfo.username == 'system:serviceaccount:{{ .Release.Namespace }}:{{ include "pipe-scaling.serviceAccountName" (list . "controller") }}'
 {{- end }}
 
 {{/* True if the old object has the labels of a database pipe of a service. */}}

@@ -32,6 +32,16 @@ api.tls.certificate.enabled is true but api.tls.enabled is false, so the certifi
 api.tls.certificate.issuerRef.name is empty: set it to the name of the issuer.
 {{- end }}
 {{- end }}
+{{- range $component := list "api" "controller" }}
+{{- with (index $.Values $component).serviceAccount }}
+{{- if and (not .create) (not .name) }}
+{{ $component }}.serviceAccount.name is empty: set it to the name of an existing ServiceAccount, or set {{ $component }}.serviceAccount.create to true.
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if eq (include "pipe-scaling.serviceAccountName" (list . "api")) (include "pipe-scaling.serviceAccountName" (list . "controller")) }}
+api.serviceAccount.name and controller.serviceAccount.name are the same, so each process would have the permissions of both: set different names.
+{{- end }}
 {{- with .Values.api.service }}
 {{- if and .externalTrafficPolicy (eq .type "ClusterIP") }}
 api.service.externalTrafficPolicy requires the type NodePort or LoadBalancer: set api.service.type, or remove it.
