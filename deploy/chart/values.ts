@@ -202,6 +202,23 @@ function workload(options: { readonly replicaCount: string; readonly memoryLimit
   };
 }
 
+/** The values that a ServiceMonitor and a PodMonitor have. */
+function scraping() {
+  return {
+    interval: duration("30s", "Scrape interval."),
+    scrapeTimeout: z
+      .string()
+      .regex(/^([0-9]{1,9}(ms|s|m|h))?$/)
+      .default("")
+      .describe("Scrape timeout, at most the interval; empty for the default of Prometheus."),
+    relabelings: objects(
+      "Relabelings of targets. The alerts need the labels `namespace`, `job` and `container` unchanged.",
+    ),
+    metricRelabelings: objects("Relabelings of samples, for example to drop metrics."),
+    labels: texts("Labels that your Prometheus selects."),
+  };
+}
+
 const api = group("The process that serves HTTP requests.", {
   ...workload({
     replicaCount: "Number of pods; ignored if `api.autoscaling` is enabled.",
@@ -492,17 +509,26 @@ export const chartValues = z.strictObject({
       "Peers of the collector, as in `egress.to` of a NetworkPolicy; all if empty. The policy allows the port of `otlpEndpoint`, so the pods of the collector must listen on the same port.",
     ),
   }),
+  extraObjects: z
+    .array(z.union([z.string(), z.looseObject({})]))
+    .default([])
+    .describe(
+      "Additional objects of the release, as YAML or as a string. Both may contain template expressions.",
+    ),
   monitoring: group("Objects for the Prometheus operator and Grafana.", {
     serviceMonitor: group("A ServiceMonitor.", {
       enabled: off(
         "Create a ServiceMonitor and a Service for the operations port; requires the Prometheus operator.",
       ),
-      interval: duration("30s", "Scrape interval."),
-      labels: texts("Labels that your Prometheus selects."),
+      ...scraping(),
+    }),
+    podMonitor: group("A PodMonitor, as an alternative to the ServiceMonitor without a Service.", {
+      enabled: off("Create a PodMonitor for the operations port; requires the Prometheus operator."),
+      ...scraping(),
     }),
     prometheusRule: group("A PrometheusRule with the alerts.", {
       enabled: off(
-        "Create a PrometheusRule; requires the Prometheus operator and metrics scraped through the ServiceMonitor.",
+        "Create a PrometheusRule; requires the Prometheus operator and metrics scraped through the ServiceMonitor or the PodMonitor.",
       ),
       labels: texts("Labels that your Prometheus selects."),
       runbookUrl: text(

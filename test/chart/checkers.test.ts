@@ -19,7 +19,7 @@ import { RELEASE, rendered, VALUE_SETS, valuesFile } from "./tools.ts";
 const BUILD_MS = 15 * 60_000;
 
 /** Kinds of add-ons, whose CRDs the cluster does not have. */
-const ADD_ONS = ["Certificate", "HTTPRoute", "ServiceMonitor", "PrometheusRule"];
+const ADD_ONS = ["Certificate", "HTTPRoute", "ServiceMonitor", "PodMonitor", "PrometheusRule"];
 
 /** Checks of kube-score that we skip, with the reason. */
 const SCORE_EXCEPTIONS = [

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { helm, tryHelm } from "@pipe-scaling/local-cluster/helm";
 import { beforeAll, describe, expect, it } from "vitest";
+import { stringify } from "yaml";
 import * as z from "zod";
 import { generated, type ValueSchema, valuesSchema } from "../../deploy/chart/generated.ts";
 import { CHART } from "../../deploy/chart/path.ts";
@@ -236,6 +237,11 @@ describe("the chart rejects with the field and the reason", () => {
       ["api.serviceAccount.name=scaling,controller.serviceAccount.name=scaling"],
       /api\.serviceAccount\.name and controller\.serviceAccount\.name are the same/,
     ],
+    [
+      "two monitors of the same pods",
+      ["monitoring.serviceMonitor.enabled=true,monitoring.podMonitor.enabled=true"],
+      /monitoring\.serviceMonitor and monitoring\.podMonitor are both enabled/,
+    ],
     ["an Ingress without a host", ["api.ingress.enabled=true"], /api\.ingress\.hosts is empty/],
     [
       "a collector address that is not a URL",
@@ -433,6 +439,34 @@ describe("the rendered chart", () => {
         },
       },
     });
+  });
+
+  it.each([
+    ["serviceMonitor", "ServiceMonitor", "endpoints"],
+    ["podMonitor", "PodMonitor", "podMetricsEndpoints"],
+  ])("passes the scrape settings of monitoring.%s", async (key, kind, endpoints) => {
+    const settings = {
+      interval: "20s",
+      scrapeTimeout: "5s",
+      relabelings: [{ sourceLabels: ["__meta_kubernetes_pod_node_name"], targetLabel: "node" }],
+      metricRelabelings: [{ sourceLabels: ["__name__"], regex: "nodejs_.*", action: "drop" }],
+    };
+    const values = `monitoring.${key}=${JSON.stringify({ enabled: true, ...settings })}`;
+    const objects = await rendered(...MINIMAL, "--set-json", values);
+    expect(objects.find((object) => object.kind === kind)).toMatchObject({
+      spec: { jobLabel: "app.kubernetes.io/instance", [endpoints]: [{ port: "ops", ...settings }] },
+    });
+  });
+
+  it("renders extra objects with their template expressions", async () => {
+    const map = { apiVersion: "v1", kind: "ConfigMap" };
+    const extra = [
+      { ...map, metadata: { name: "{{ .Release.Name }}-a" } },
+      stringify({ ...map, metadata: { name: "b" } }),
+    ];
+    const objects = await rendered(...MINIMAL, "--set-json", `extraObjects=${JSON.stringify(extra)}`);
+    const added = objects.filter(({ metadata: { labels } }) => labels === undefined);
+    expect(added.map(({ metadata: { name } }) => name)).toEqual(["release-a", "b"]);
   });
 
   it("passes the settings of a load balancer to the Service", async () => {

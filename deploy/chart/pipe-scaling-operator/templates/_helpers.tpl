@@ -267,6 +267,22 @@ securityContext:
   {{- toYaml .Values.securityContext | nindent 2 }}
 {{- end }}
 
+{{/* Parts of an endpoint of a ServiceMonitor or a PodMonitor. Takes the values of the monitor. */}}
+{{- define "pipe-scaling.scraping" -}}
+interval: {{ .interval }}
+{{- with .scrapeTimeout }}
+scrapeTimeout: {{ . }}
+{{- end }}
+{{- with .relabelings }}
+relabelings:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .metricRelabelings }}
+metricRelabelings:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
 {{/* Parts of the spec of both Deployments. Takes a list: the root context, and `api` or `controller`. */}}
 {{- define "pipe-scaling.deploymentSpec" -}}
 {{- $values := index (index . 0).Values (index . 1) -}}

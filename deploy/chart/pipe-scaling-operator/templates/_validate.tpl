@@ -63,6 +63,9 @@ api.autoscaling: minReplicas ({{ int .minReplicas }}) is greater than maxReplica
 {{- if and .Values.api.ingress.enabled (not .Values.api.ingress.hosts) }}
 api.ingress.hosts is empty: add the host name of the API.
 {{- end }}
+{{- if and .Values.monitoring.serviceMonitor.enabled .Values.monitoring.podMonitor.enabled }}
+monitoring.serviceMonitor and monitoring.podMonitor are both enabled, so Prometheus would scrape each pod twice: disable one of them.
+{{- end }}
 {{- if regexMatch "/v1/traces/*$" .Values.tracing.otlpEndpoint }}
 tracing.otlpEndpoint ({{ .Values.tracing.otlpEndpoint }}) ends with /v1/traces, which is appended automatically: remove it.
 {{- end }}
