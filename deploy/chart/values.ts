@@ -469,7 +469,7 @@ export const chartValues = z.strictObject({
   }),
   preflight: group("Checks of the cluster before an installation or an upgrade.", {
     enabled: on(
-      "Check that the namespaces and the CRD exist, and that no other release manages the same pipes. Disable it if you may not read namespaces, CRDs and Services of the cluster. Tools that render without a cluster, such as Argo CD, skip these checks.",
+      "Check that the namespaces exist, and that releases neither manage the same pipes nor delete the PipeScalings of each other. Disable it if you may not read namespaces, CRDs and Services of the cluster. Tools that render without a cluster, such as Argo CD, skip these checks.",
     ),
   }),
   networkPolicy: group("Ingress and egress of the processes.", {

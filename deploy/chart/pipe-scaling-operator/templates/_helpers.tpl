@@ -250,7 +250,7 @@ topologySpreadConstraints:
 {{- end }}
 {{- end }}
 
-{{/* What the pods of the processes and of `helm test` share. */}}
+{{/* Parts of the spec of every pod, including that of `helm test`. */}}
 {{- define "pipe-scaling.anyPodSpec" -}}
 securityContext:
   {{- toYaml .Values.podSecurityContext | nindent 2 }}

@@ -23,8 +23,6 @@ records.namespace: the namespace {{ .namespace }} does not exist. Create it with
 {{- if and $owner (not $isOurs) (ne (get $annotations "helm.sh/resource-policy") "keep") }}
 crds.enabled is false, and the release {{ $owner }} in the namespace {{ $namespace }} would delete the CRD, with the PipeScalings of this release, when it is uninstalled. Set crds.keep to true in that release.
 {{- end }}
-{{- else }}
-crds.enabled is false, but the cluster has no CRD pipescalings.pipes.clouddb.dev. Install the CRD first, or set crds.enabled to true.
 {{- end }}
 {{- end }}
 {{- range (lookup "v1" "Service" "" "").items }}
@@ -33,7 +31,7 @@ crds.enabled is false, but the cluster has no CRD pipescalings.pipes.clouddb.dev
 {{- end }}
 {{- end }}
 
-{{/* What another release and this one must not share. Takes a list: the root context, and a Service. */}}
+{{/* Returns one line for each conflict with another release. Takes a list: the root context, and a Service. */}}
 {{- define "pipe-scaling.overlap" -}}
 {{- $root := index . 0 }}
 {{- $metadata := (index . 1).metadata }}
