@@ -8,7 +8,7 @@ import { BUILT_IN_TIERS } from "../../src/domain/tier.ts";
 import { apiSettings } from "../../src/settings/api.ts";
 import { chartSchema } from "../../src/settings/chart.ts";
 import { controllerSettings } from "../../src/settings/controller.ts";
-import { inChart, namespaceName } from "../../src/settings/values.ts";
+import { inChart, listenAddress, namespaceName } from "../../src/settings/values.ts";
 
 /*
  * The only declaration of the chart's values: names, types, bounds, defaults and descriptions. generate.ts derives
@@ -316,9 +316,7 @@ export const chartValues = z.strictObject({
     ),
   api,
   controller,
-  listenAddress: z
-    .string()
-    .min(1)
+  listenAddress: inChart(listenAddress)
     .default("0.0.0.0")
     .describe("Listen address of both processes; `::` if pods have IPv6 addresses."),
   securityContext: group(

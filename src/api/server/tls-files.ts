@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import { isLoopback } from "../../kube/loopback.ts";
 import type { TlsSettings } from "../../settings/api.ts";
+import { UsageError } from "../../settings/option.ts";
 
 export interface TlsFiles {
   readonly cert: Buffer;
@@ -33,7 +34,7 @@ function requireUsable(files: TlsFiles): TlsFiles {
     createSecureContext(files);
     return files;
   } catch (cause) {
-    throw new Error(
+    throw new UsageError(
       `The TLS certificate and key are unusable: ${messageOf(cause)}. They must be PEM files that match.`,
       { cause },
     );
