@@ -8,6 +8,7 @@ import { connect } from "../kube/connection.ts";
 import { checkReachable } from "../kube/reachable.ts";
 import { type Clock, pause, systemClock } from "../runtime/clock.ts";
 import type { ApiSettings, TlsSettings } from "../settings/api.ts";
+import { buildInfo } from "../telemetry/build-info.ts";
 import { clusterMetrics } from "../telemetry/cluster-metrics.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { listen, type Readiness, startOpsServer, urlOf } from "../telemetry/ops-server.ts";
@@ -49,6 +50,7 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
   const clock = systemClock;
   const registry = new Registry();
   processMetrics(registry);
+  buildInfo(registry);
   const metrics = new ApiMetrics(registry);
   const client = new KubeClient(await connect(settings.kubeconfig), clusterMetrics(registry));
   await checkReachable(client, signal);
