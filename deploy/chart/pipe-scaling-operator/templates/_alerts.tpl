@@ -33,6 +33,7 @@ labels of the release.
   expr: |-
     sum(rate(pipe_scaling_http_requests_total{ {{- $of }}, code=~"5.."}[5m]))
       / sum(rate(pipe_scaling_http_requests_total{ {{- $of }}}[5m])) > 0.05
+      and sum(rate(pipe_scaling_http_requests_total{ {{- $of }}, code=~"5.."}[5m])) > 0.2
   for: 10m
   labels:
     severity: critical
@@ -40,7 +41,7 @@ labels of the release.
   annotations:
     summary: >-
       The API fails {{ "{{ $value | humanizePercentage }}" }} of all requests.
-    description: More than 5 % of the requests have failed with a 5xx for 10 minutes.
+    description: More than 5 % of the requests, and more than 0.2 per second, have failed with a 5xx for 10 minutes.
     {{- include "pipe-scaling.runbook" (list . "PipeScalingApiErrors") }}
 - alert: PipeScalingApiCacheStale
   expr: max by (resource, pod) (pipe_scaling_cache_age_seconds{ {{- $of }}}) > 150
