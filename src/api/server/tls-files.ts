@@ -1,3 +1,4 @@
+import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import { isLoopback } from "../../kube/loopback.ts";
@@ -27,6 +28,11 @@ export function readTlsFiles(settings: TlsSettings): TlsFiles | undefined {
   throw new Error(
     `Plain HTTP on ${host} would send key secrets unencrypted: set a TLS certificate and key, or enable plain HTTP if TLS is terminated upstream.`,
   );
+}
+
+/** Returns the expiration time of the server's own certificate, which is the first of the chain. */
+export function expirationOf({ cert }: TlsFiles): Date {
+  return new X509Certificate(cert).validToDate;
 }
 
 function requireUsable(files: TlsFiles): TlsFiles {

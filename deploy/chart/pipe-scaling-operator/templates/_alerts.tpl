@@ -43,6 +43,17 @@ labels of the release.
       The API fails {{ "{{ $value | humanizePercentage }}" }} of all requests.
     description: More than 5 % of the requests, and more than 0.2 per second, have failed with a 5xx for 10 minutes.
     {{- include "pipe-scaling.runbook" (list . "PipeScalingApiErrors") }}
+- alert: PipeScalingCertificateExpiry
+  expr: min by (pod) (pipe_scaling_certificate_expiration_timestamp_seconds{ {{- $of }}}) - time() < 14 * 86400
+  for: 15m
+  labels:
+    severity: warning
+    {{- $labels | nindent 4 }}
+  annotations:
+    summary: >-
+      {{ "The TLS certificate of {{ $labels.pod }} expires in {{ $value | humanizeDuration }}." }}
+    description: Nothing has renewed the certificate, although it expires within 14 days. After that, callers reject it and cannot use the API.
+    {{- include "pipe-scaling.runbook" (list . "PipeScalingCertificateExpiry") }}
 - alert: PipeScalingApiCacheStale
   expr: max by (resource, pod) (pipe_scaling_cache_age_seconds{ {{- $of }}}) > 150
   for: 1m
