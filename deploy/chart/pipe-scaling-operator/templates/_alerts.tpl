@@ -43,6 +43,20 @@ labels of the release.
       The API fails {{ "{{ $value | humanizePercentage }}" }} of all requests.
     description: More than 5 % of the requests, and more than 0.2 per second, have failed with a 5xx for 10 minutes.
     {{- include "pipe-scaling.runbook" (list . "PipeScalingApiErrors") }}
+- alert: PipeScalingApiSlow
+  expr: |-
+    histogram_quantile(0.95,
+      sum by (le) (rate(pipe_scaling_http_request_duration_seconds_bucket{ {{- $of }}}[5m]))) > 1
+      and sum(rate(pipe_scaling_http_request_duration_seconds_count{ {{- $of }}}[5m])) > 0.2
+  for: 10m
+  labels:
+    severity: warning
+    {{- $labels | nindent 4 }}
+  annotations:
+    summary: >-
+      One in twenty requests to the API takes more than {{ "{{ $value | humanizeDuration }}" }}.
+    description: The 95th percentile of the response time has been above 1 s for 10 minutes. Normally it is a few milliseconds.
+    {{- include "pipe-scaling.runbook" (list . "PipeScalingApiSlow") }}
 - alert: PipeScalingCertificateExpiry
   expr: min by (pod) (pipe_scaling_certificate_expiration_timestamp_seconds{ {{- $of }}}) - time() < 14 * 86400
   for: 15m
