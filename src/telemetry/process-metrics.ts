@@ -4,7 +4,7 @@ import { collectDefaultMetrics, type Registry } from "prom-client";
  * Interval of the timer that measures the event loop delay; an idle process reports a delay of this length. With the
  * default of 10 ms, the timer would wake up an idle process 100 times a second, which costs 0.7 % of a core.
  */
-const EVENT_LOOP_PRECISION_MS = 100;
+export const EVENT_LOOP_PRECISION_MS = 100;
 
 /**
  * Gauges of prom-client whose names end like those of counters, although they can decrease. Each is the sum of the

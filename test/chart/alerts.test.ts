@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { allMetrics, seriesOf } from "../../docs/reference/generator/metrics.ts";
+import { EVENT_LOOP_PRECISION_MS } from "../../src/telemetry/process-metrics.ts";
 import { alerts, dashboardQueries } from "./queries.ts";
 
 const RUNBOOKS = new URL("../../docs/runbooks/", import.meta.url);
@@ -9,7 +10,7 @@ const RUNBOOKS = new URL("../../docs/runbooks/", import.meta.url);
 const OWN = new Set(Object.values(allMetrics()).flat().flatMap(seriesOf));
 
 function seriesIn(expr: string): string[] {
-  return [...expr.matchAll(/([a-z_]+)\{/g)].map(([, name = ""]) => name);
+  return [...expr.matchAll(/([a-z_]\w*)\{/g)].map(([, name = ""]) => name);
 }
 
 describe("the alerts", () => {
@@ -38,5 +39,14 @@ describe("the alerts", () => {
     expect(asked.length).toBeGreaterThan(30);
     // `up` comes from Prometheus.
     expect(asked.filter((name) => name !== "up" && !OWN.has(name))).toEqual([]);
+  });
+});
+
+describe("the dashboard", () => {
+  it("shows the event loop lag without the interval at which it is measured", () => {
+    const [panel] = dashboardQueries().filter(({ title }) => title === "Event loop lag");
+    expect(panel?.expr).toBe(
+      `clamp_min(nodejs_eventloop_lag_p99_seconds{namespace="$namespace", job="$job"} - ${EVENT_LOOP_PRECISION_MS / 1000}, 0)`,
+    );
   });
 });
