@@ -286,7 +286,7 @@ const alerts = group("The alerts, by name.", {
     ),
   }),
   PipeScalingApiSlow: alert("The API responds slowly.", {
-    threshold: threshold(1, "95th percentile of the response time above which the alert fires, in seconds."),
+    threshold: threshold(1, "Response time (95th percentile) above which the alert fires, in seconds."),
     minimumPerMinute: threshold(12, "Requests per minute up to which the alert does not fire."),
   }),
   PipeScalingCertificateExpiry: alert("The TLS certificate of the API expires soon.", {
@@ -322,7 +322,7 @@ const alerts = group("The alerts, by name.", {
   PipeScalingQueueSlow: alert("Services wait in the work queue.", {
     threshold: threshold(
       60,
-      "90th percentile of the wait in the work queue above which the alert fires, in seconds.",
+      "Wait in the work queue (90th percentile) above which the alert fires, in seconds.",
     ),
   }),
   PipeScalingMalformedRecords: alert("Records are malformed.", {
