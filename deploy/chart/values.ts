@@ -8,7 +8,7 @@ import { BUILT_IN_TIERS } from "../../src/domain/tier.ts";
 import { apiSettings } from "../../src/settings/api.ts";
 import { chartSchema } from "../../src/settings/chart.ts";
 import { controllerSettings } from "../../src/settings/controller.ts";
-import { inChart, namespaceName } from "../../src/settings/values.ts";
+import { inChart, listenAddress, namespaceName } from "../../src/settings/values.ts";
 
 /*
  * The only declaration of the chart's values: names, types, bounds, defaults and descriptions. generate.ts derives
@@ -48,6 +48,20 @@ function duration(standard: string, description: string) {
     .regex(/^[0-9]{1,9}(ms|s|m|h)$/)
     .default(standard)
     .describe(description);
+}
+
+/** An alert; its key is the name in the rule and of the runbook. */
+function alert<S extends z.core.$ZodLooseShape>(about: string, thresholds: S) {
+  return group(about, { enabled: on("Enable the alert."), ...thresholds });
+}
+
+/** The alert fires above this value, or for a remaining time below it. */
+function threshold(standard: number, description: string) {
+  return z.number().nonnegative().default(standard).describe(description);
+}
+
+function percentage(standard: number, description: string) {
+  return z.number().nonnegative().max(100).default(standard).describe(description);
 }
 
 /** A part of the Kubernetes API, which the API server validates. */
@@ -366,6 +380,64 @@ const controller = group("The process that resizes pipes.", {
   config: group("Configuration of the process.", chartSchema(controllerSettings)),
 });
 
+const alerts = group("The alerts, by name.", {
+  PipeScalingApiDown: alert("No API process is up.", {}),
+  PipeScalingNoLeader: alert("No controller is the leader.", {}),
+  PipeScalingApiErrors: alert("The API fails requests.", {
+    threshold: percentage(5, "Percentage of failed requests above which the alert fires."),
+    minimumPerMinute: threshold(
+      12,
+      "Failed requests per minute up to which the alert does not fire, so that a single client cannot cause it.",
+    ),
+  }),
+  PipeScalingApiSlow: alert("The API responds slowly.", {
+    threshold: threshold(1, "Response time (95th percentile) above which the alert fires, in seconds."),
+    minimumPerMinute: threshold(12, "Requests per minute up to which the alert does not fire."),
+  }),
+  PipeScalingCertificateExpiry: alert("The TLS certificate of the API expires soon.", {
+    threshold: threshold(
+      14,
+      "Remaining validity of the certificate below which the alert fires, in days; less than the time at which the certificate is renewed.",
+    ),
+  }),
+  PipeScalingApiCacheStale: alert("A cache of the API is stale.", {
+    threshold: threshold(
+      150,
+      "Age of a cache above which the alert fires, in seconds; less than `api.config.maxCacheAge`.",
+    ),
+  }),
+  PipeScalingWatchStale: alert("A watch of the controller is silent.", {
+    threshold: threshold(300, "Age of a watch above which the alert fires, in seconds."),
+  }),
+  PipeScalingClusterErrors: alert("Calls to the API server fail.", {
+    threshold: percentage(10, "Percentage of failed calls above which the alert fires."),
+  }),
+  PipeScalingStalled: alert("Services are stalled.", {
+    threshold: threshold(0, "Number of stalled services above which the alert fires."),
+  }),
+  PipeScalingPropagationSlow: alert("A rescale takes too long.", {
+    threshold: threshold(3600, "Age of the oldest rescale above which the alert fires, in seconds."),
+  }),
+  PipeScalingInPlaceFallbacks: alert("Pipes restart instead of being resized in place.", {
+    threshold: threshold(5, "Pipes per hour with a rollout instead, above which the alert fires."),
+  }),
+  PipeScalingReconcileErrors: alert("Reconciliations fail.", {
+    threshold: percentage(10, "Percentage of failed reconciliations above which the alert fires."),
+  }),
+  PipeScalingQueueSlow: alert("Services wait in the work queue.", {
+    threshold: threshold(
+      60,
+      "Wait in the work queue (90th percentile) above which the alert fires, in seconds.",
+    ),
+  }),
+  PipeScalingMalformedRecords: alert("Records are malformed.", {
+    threshold: threshold(0, "Number of malformed records above which the alert fires."),
+  }),
+  PipeScalingFailedLogins: alert("Many requests have invalid credentials.", {
+    threshold: threshold(1, "Failed authentications per second above which the alert fires."),
+  }),
+});
+
 export const chartValues = z.strictObject({
   enabled: z
     .boolean()
@@ -427,9 +499,7 @@ export const chartValues = z.strictObject({
     ),
   api,
   controller,
-  listenAddress: z
-    .string()
-    .min(1)
+  listenAddress: inChart(listenAddress)
     .default("0.0.0.0")
     .describe("Listen address of both processes; `::` if pods have IPv6 addresses."),
   podSecurityContext: kubernetes(
@@ -534,6 +604,7 @@ export const chartValues = z.strictObject({
       runbookUrl: text(
         "Base URL of the runbooks (docs/runbooks); the name of the alert and `.md` are appended.",
       ),
+      alerts,
     }),
     dashboard: group("A ConfigMap with the Grafana dashboard.", {
       enabled: off("Create a ConfigMap for the Grafana sidecar."),

@@ -14,7 +14,6 @@ import { rateLimit } from "./middleware/rate-limit.ts";
 import { requestContext } from "./middleware/request-context.ts";
 import { requestLog } from "./middleware/request-log.ts";
 import { docsRouter, openApiHandler } from "./openapi/docs-routes.ts";
-import { requirePathAliases } from "./path-aliases.ts";
 import { OPERATIONS, type ResourceDeps, resourceRouters } from "./resources/operations.ts";
 
 export interface AppDeps extends ResourceDeps {
@@ -35,12 +34,9 @@ export interface AppDeps extends ResourceDeps {
  * The order of the checks (docs/reference/contract.md#order-of-the-checks) keeps a status from revealing what a later
  * check protects: HTTP syntax, 401, source address 403, 429, route 404 and 405, role 403; and in each handler
  * path parameters 400, organization and service 404, body 415, 413 and 400, state 400 and 409.
- *
- * @throws Error with a sentence for the user if a path alias is invalid
  */
 export function createApp(deps: AppDeps): Express {
-  const { cache, pathAliases } = deps;
-  requirePathAliases(OPERATIONS, pathAliases);
+  const { cache } = deps;
   const app = express();
   app.enable("strict routing");
   app.enable("case sensitive routing");

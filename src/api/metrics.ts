@@ -41,6 +41,7 @@ export class ApiMetrics {
   readonly #authentications: Record<"accepted" | "absent" | "refused" | "unknown", Counter.Internal>;
   readonly #limits: Record<"key" | "source", Counter.Internal>;
   readonly #drops: Counter<"reason">;
+  readonly #certificateExpiry: Gauge;
 
   constructor(registry: Registry) {
     this.#registry = registry;
@@ -83,6 +84,12 @@ export class ApiMetrics {
       labelNames: ["reason"],
       registers,
     });
+    this.#certificateExpiry = new Gauge({
+      name: "pipe_scaling_certificate_expiration_timestamp_seconds",
+      help: "Time at which the TLS certificate of the API expires, in seconds since the Unix epoch; +Inf with plain HTTP.",
+      registers,
+    });
+    this.#certificateExpiry.set(Number.POSITIVE_INFINITY);
     // A series that exists from the start shows its first increase as an increase.
     for (const reason of DROP_REASONS) this.#drops.inc({ reason }, 0);
     for (const series of [...Object.values(this.#authentications), ...Object.values(this.#limits)])
@@ -113,6 +120,10 @@ export class ApiMetrics {
 
   connectionDropped(reason: DropReason): void {
     this.#drops.inc({ reason });
+  }
+
+  certificateInstalled(expiresAt: Date): void {
+    this.#certificateExpiry.set(expiresAt.getTime() / 1000);
   }
 
   /** Reports the state of the caches at each scrape. */

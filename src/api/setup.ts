@@ -8,6 +8,7 @@ import { connect } from "../kube/connection.ts";
 import { checkReachable } from "../kube/reachable.ts";
 import { type Clock, pause, systemClock } from "../runtime/clock.ts";
 import type { ApiSettings, TlsSettings } from "../settings/api.ts";
+import { buildInfo } from "../telemetry/build-info.ts";
 import { clusterMetrics } from "../telemetry/cluster-metrics.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { listen, type Readiness, startOpsServer, urlOf } from "../telemetry/ops-server.ts";
@@ -26,7 +27,7 @@ import { reloadCertificate } from "./server/certificate-reload.ts";
 import { dropLog } from "./server/drop-log.ts";
 import { shutDownGracefully } from "./server/graceful-shutdown.ts";
 import { createHttpServer, TIMEOUTS } from "./server/http-server.ts";
-import { readTlsFiles, type TlsFiles } from "./server/tls-files.ts";
+import { expirationOf, readTlsFiles, type TlsFiles } from "./server/tls-files.ts";
 
 /**
  * Time from the signal to the last response. A Pod has 30 s by default; of the rest, 3 s are for the last key usage and
@@ -49,6 +50,7 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
   const clock = systemClock;
   const registry = new Registry();
   processMetrics(registry);
+  buildInfo(registry);
   const metrics = new ApiMetrics(registry);
   const client = new KubeClient(await connect(settings.kubeconfig), clusterMetrics(registry));
   await checkReachable(client, signal);
@@ -92,7 +94,10 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
     ops = await startOpsServer({ host, port: settings.opsPort, metrics: registry, readiness, log });
     await listen(server, host, settings.port, log);
     background.push(cache.run(serving.signal), keyUsageWriter.run(serving.signal));
-    if (tls) background.push(reloadTlsFiles({ settings, served: tls, server, clock, log }, serving.signal));
+    if (tls) {
+      metrics.certificateInstalled(expirationOf(tls));
+      background.push(reloadTlsFiles({ settings, served: tls, server, metrics, clock, log }, serving.signal));
+    }
     log.info({ url: urlOf(server, tls ? "https" : "http"), opsUrl: urlOf(ops) }, "listening");
     if (!signal.aborted) await once(signal, "abort");
     log.info({ drainDelayMs }, "draining");
@@ -116,12 +121,13 @@ interface TlsReloadOptions {
   readonly settings: TlsSettings;
   readonly served: TlsFiles;
   readonly server: Server;
+  readonly metrics: ApiMetrics;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
 function reloadTlsFiles(
-  { settings, server, ...options }: TlsReloadOptions,
+  { settings, server, metrics, ...options }: TlsReloadOptions,
   signal: AbortSignal,
 ): Promise<void> {
   return reloadCertificate(
@@ -130,6 +136,7 @@ function reloadTlsFiles(
       read: () => readTlsFiles(settings) ?? options.served,
       install: (files) => {
         if (server instanceof TlsServer) server.setSecureContext(files);
+        metrics.certificateInstalled(expirationOf(files));
       },
     },
     signal,

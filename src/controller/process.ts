@@ -8,6 +8,7 @@ import { LeadershipLostError } from "../runtime/leader.ts";
 import { ServerClock } from "../runtime/server-clock.ts";
 import { watchAges } from "../runtime/watch-ages.ts";
 import type { ControllerSettings } from "../settings/controller.ts";
+import { buildInfo } from "../telemetry/build-info.ts";
 import { clusterMetrics } from "../telemetry/cluster-metrics.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { startOpsServer, urlOf } from "../telemetry/ops-server.ts";
@@ -37,6 +38,7 @@ export async function runController(
 ): Promise<void> {
   const registry = new Registry();
   processMetrics(registry);
+  buildInfo(registry);
   const clock = new ServerClock(machineClock, (correctionMs) => {
     const correctionSeconds = Math.round(correctionMs / 1000);
     log.warn({ correctionSeconds }, "this machine's clock is wrong: using the API server's time instead");

@@ -1,5 +1,18 @@
 import * as z from "zod";
-import { listOf, type Value, withChartRule, written } from "./values.ts";
+import { alternatives, listOf, type Value, withChartRule, written } from "./values.ts";
+
+/** The literal segments of the API's paths after the version. A test compares them with the operations. */
+export const PATH_SEGMENTS = [
+  "organizations",
+  "keys",
+  "services",
+  "members",
+  "backupConfiguration",
+  "pipesCdcScaling",
+  "progress",
+] as const;
+
+const segments: ReadonlySet<string> = new Set(PATH_SEGMENTS);
 
 /**
  * Unreserved URL characters, except for `.` and `..`, which a client would resolve (RFC 3986, sections 2.3 and 5.2.4).
@@ -9,7 +22,10 @@ const SEGMENT = String.raw`(?:\.{0,2}[-\w~][-\w.~]*|\.{3}[-\w.~]*)`;
 
 const PAIR = new RegExp(`^(${SEGMENT})=(${SEGMENT})$`);
 
-const segment = z.string().regex(new RegExp(`^${SEGMENT}$`));
+const aliasInChart = z
+  .string()
+  .regex(new RegExp(`^${SEGMENT}$`))
+  .meta({ not: { enum: PATH_SEGMENTS } });
 
 const pair = written(
   "each value must be alias=segment; both consist of letters, digits and -._~",
@@ -23,9 +39,21 @@ const pair = written(
 export const pathAliases: Value<ReadonlyMap<string, string>> = withChartRule(
   listOf(pair).transform((pairs, context) => {
     const aliases = new Map(pairs);
-    if (aliases.size === pairs.length) return aliases;
-    context.addIssue({ code: "custom", message: "each alias may occur only once" });
+    const rule = brokenRule(pairs, aliases);
+    if (rule === undefined) return aliases;
+    context.addIssue({ code: "custom", message: rule });
     return z.NEVER;
   }),
-  z.record(segment, segment),
+  z.record(aliasInChart, z.enum(PATH_SEGMENTS)),
 );
+
+function brokenRule(
+  pairs: readonly (readonly [alias: string, segment: string])[],
+  aliases: ReadonlyMap<string, string>,
+): string | undefined {
+  const unknown = pairs.find(([, segment]) => !segments.has(segment));
+  if (unknown) return `the segment ${unknown[1]} does not exist: it must be ${alternatives(PATH_SEGMENTS)}`;
+  const hidden = pairs.find(([alias]) => segments.has(alias));
+  if (hidden) return `the alias ${hidden[0]} must not be a segment itself`;
+  return aliases.size === pairs.length ? undefined : "each alias may occur only once";
+}

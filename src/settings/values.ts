@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import * as z from "zod";
 import { integersPattern } from "./integers-pattern.ts";
 
@@ -116,6 +117,16 @@ export const nonEmptyText = written(
   "it must not be empty",
   (text) => (text.trim() === "" ? undefined : text.trim()),
   z.string().min(1),
+);
+
+/** Letters, digits, hyphens and dots, with at least one letter, because only an IP address has none. */
+const HOST_NAME = /^(?=.*[a-z])[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/i;
+
+/** Pods listen on an IP address, so the chart value is no host name. */
+export const listenAddress = written(
+  "it must be an IP address or a host name, without a port",
+  (text) => (isIP(text) !== 0 || HOST_NAME.test(text) ? text : undefined),
+  z.union([z.ipv4(), z.ipv6()]),
 );
 
 const NAMESPACE_NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;

@@ -82,12 +82,4 @@ describe("a path alias", () => {
     expect((await clientOfText(api.opsUrl)("/metrics")).text).not.toContain("clickpipes");
     expect((await api.ask({ path: "/openapi.json" })).text).not.toContain("clickpipes");
   });
-
-  it("stops the start with an error if its path does not exist", async () => {
-    await expect(
-      environment.startApi({ pathAliases: new Map([["scaling", "pipesScaling"]]) }),
-    ).rejects.toThrow(
-      'The path alias "scaling" cannot stand for "pipesScaling", which is not a segment of any path; the segments are organizations, keys, services, members, backupConfiguration, pipesCdcScaling, progress.',
-    );
-  });
 });

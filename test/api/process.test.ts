@@ -1,5 +1,6 @@
+import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { request } from "node:https";
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -64,6 +65,16 @@ describe("TLS", () => {
     const [response] = await once(call, "response");
     expect(response.statusCode).toBe(404);
     response.resume();
+    await api.stop();
+  });
+
+  it("exposes the time at which the certificate expires as a metric", async () => {
+    const { tlsCert, tlsKey } = files();
+    const api = await environment.startApi({ tlsCert, tlsKey });
+    const { text } = await clientOfText(api.opsUrl)("/metrics");
+    const { validToDate } = new X509Certificate(readFileSync(tlsCert));
+    const name = "pipe_scaling_certificate_expiration_timestamp_seconds";
+    expect(text).toContain(`\n${name} ${validToDate.getTime() / 1000}\n`);
     await api.stop();
   });
 

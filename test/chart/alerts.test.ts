@@ -1,6 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { valuesSchema } from "../../deploy/chart/generated.ts";
 import { allMetrics, seriesOf } from "../../docs/reference/generator/metrics.ts";
+import { EVENT_LOOP_PRECISION_MS } from "../../src/telemetry/process-metrics.ts";
 import { alerts, dashboardQueries } from "./queries.ts";
 
 const RUNBOOKS = new URL("../../docs/runbooks/", import.meta.url);
@@ -9,7 +11,7 @@ const RUNBOOKS = new URL("../../docs/runbooks/", import.meta.url);
 const OWN = new Set(Object.values(allMetrics()).flat().flatMap(seriesOf));
 
 function seriesIn(expr: string): string[] {
-  return [...expr.matchAll(/([a-z_]+)\{/g)].map(([, name = ""]) => name);
+  return [...expr.matchAll(/([a-z_]\w*)\{/g)].map(([, name = ""]) => name);
 }
 
 describe("the alerts", () => {
@@ -38,5 +40,59 @@ describe("the alerts", () => {
     expect(asked.length).toBeGreaterThan(30);
     // `up` comes from Prometheus.
     expect(asked.filter((name) => name !== "up" && !OWN.has(name))).toEqual([]);
+  });
+});
+
+describe("monitoring.prometheusRule.alerts", () => {
+  const settings = valuesSchema().properties?.["monitoring"]?.properties?.["prometheusRule"]?.properties;
+  const values = Object.entries(settings?.["alerts"]?.properties ?? {});
+  const path = "monitoring.prometheusRule.alerts";
+
+  it("has every alert", async () => {
+    expect(values.map(([name]) => name).sort()).toEqual((await alerts()).map(({ alert }) => alert).sort());
+  });
+
+  it.each(values)("disables only %s with enabled=false", async (name) => {
+    const all = (await alerts()).map(({ alert }) => alert);
+    const others = await alerts("--set", `${path}.${name}.enabled=false`);
+    expect(others.map(({ alert }) => alert)).toEqual(all.filter((each) => each !== name));
+  });
+
+  it("leaves no PrometheusRule if all alerts are disabled", async () => {
+    expect(await alerts(...values.flatMap(([name]) => ["--set", `${path}.${name}.enabled=false`]))).toEqual(
+      [],
+    );
+  });
+
+  const thresholds = values.flatMap(([name, { properties = {} }]) =>
+    Object.keys(properties)
+      .filter((key) => key !== "enabled")
+      .map((key) => [name, key] as const),
+  );
+
+  it.each(thresholds)("puts the value of %s.%s into the expression", async (name, key) => {
+    const found = await alerts("--set", `${path}.${name}.${key}=77`);
+    expect(found.find(({ alert }) => alert === name)?.expr).toMatch(/[<>] 77( |$)/m);
+  });
+
+  it("accepts thresholds with fractions in a values file", async () => {
+    const found = await alerts("--set-json", `${path}.PipeScalingApiSlow.threshold=0.25`);
+    expect(found.find(({ alert }) => alert === "PipeScalingApiSlow")?.expr).toMatch(/> 0\.25$/m);
+  });
+
+  it("explains the thresholds in the descriptions", async () => {
+    const set = `${path}.PipeScalingApiErrors.threshold=50,${path}.PipeScalingQueueSlow.threshold=90`;
+    const descriptions = (await alerts("--set", set)).map(({ annotations }) => annotations["description"]);
+    expect(descriptions).toContainEqual(expect.stringContaining("More than 50% of the requests"));
+    expect(descriptions).toContainEqual(expect.stringContaining("more than {{ 90 | humanizeDuration }}"));
+  });
+});
+
+describe("the dashboard", () => {
+  it("shows the event loop lag without the interval at which it is measured", () => {
+    const [panel] = dashboardQueries().filter(({ title }) => title === "Event loop lag");
+    expect(panel?.expr).toBe(
+      `clamp_min(nodejs_eventloop_lag_p99_seconds{namespace="$namespace", job="$job"} - ${EVENT_LOOP_PRECISION_MS / 1000}, 0)`,
+    );
   });
 });

@@ -30,10 +30,10 @@ const dashboard = z.object({
 export type Alert = z.output<typeof rules>["spec"]["groups"][0]["rules"][number];
 
 /** Returns the alerts of a release named "release" in pipe-scaling-system. */
-export async function alerts(): Promise<readonly Alert[]> {
-  const template = ["--show-only", "templates/prometheusrule.yaml"];
-  const [rule] = await rendered("--values", valuesFile("everything"), ...template);
-  return rules.parse(rule).spec.groups[0].rules;
+export async function alerts(...args: readonly string[]): Promise<readonly Alert[]> {
+  const objects = await rendered("--values", valuesFile("everything"), ...args);
+  const rule = objects.find(({ kind }) => kind === "PrometheusRule");
+  return rule ? rules.parse(rule).spec.groups[0].rules : [];
 }
 
 /** Returns the queries of the panels and variables of the dashboard, with their titles. */

@@ -141,6 +141,27 @@ describe("the chart rejects with the field and the reason", () => {
       ["controller.config.rolloutTimeout=15"],
       /'\/controller\/config\/rolloutTimeout'/,
     ],
+    ["a rollout timeout above the maximum", ["controller.config.rolloutTimeout=25h"], /rolloutTimeout'/],
+    ["a drain delay above the maximum", ["api.config.drainDelay=16s"], /'\/api\/config\/drainDelay'/],
+    ["a rate window below the minimum", ["api.config.rateWindow=999ms"], /'\/api\/config\/rateWindow'/],
+    ["a cache age below the minimum", ["api.config.maxCacheAge=1m"], /'\/api\/config\/maxCacheAge'/],
+    [
+      "a trusted proxy with a prefix that is too long",
+      ["api.config.trustedProxies={10.0.0.0/33}"],
+      /'\/api\/config\/trustedProxies\/0'/,
+    ],
+    ["a listen address with a port", ["listenAddress=0.0.0.0:8080"], /'\/listenAddress'/],
+    ["a listen address that is a name", ["listenAddress=localhost"], /'\/listenAddress'/],
+    [
+      "a path alias for a segment that does not exist",
+      ["api.config.pathAliases.scaling=pipesScaling"],
+      /'\/api\/config\/pathAliases\/scaling'.*value must be one of 'organizations'/,
+    ],
+    [
+      "a path alias that is a segment itself",
+      ["api.config.pathAliases.keys=services"],
+      /invalid propertyName 'keys'/,
+    ],
     ["an invalid namespace", ["pipes.namespaces={Acme_Pipes}"], /'\/pipes\/namespaces\/0'/],
     [
       "a duplicate namespace",

@@ -136,6 +136,22 @@ describe("pipe-scaling", { timeout: 60_000 }, () => {
     expect(byVariable.err).toContain("--port (or PIPE_SCALING_PORT)");
   });
 
+  test("says in one sentence which path alias is wrong, without a stack", async () => {
+    const { code, err } = await run(["api", "--path-aliases", "scaling=pipesScaling"]);
+    expect(err).toMatch(
+      /^--path-aliases .* the segment pipesScaling does not exist: .+\.\nSee pipe-scaling api --help\.\n$/,
+    );
+    expect(code).toBe(2);
+  });
+
+  test("says in one sentence that the TLS certificate and its key are unusable, without a stack", async () => {
+    const { code, err } = await run(["api", "--tls-cert", kubeconfig(), "--tls-key", kubeconfig()]);
+    expect(err).toMatch(
+      /^The TLS certificate and key are unusable: .+\. They must be PEM files that match\.\nSee pipe-scaling api --help\.\n$/,
+    );
+    expect(code).toBe(2);
+  });
+
   test.each(["api", "controller"])(
     "%s ends with 1 and one line if the kubeconfig does not exist",
     async (name) => {

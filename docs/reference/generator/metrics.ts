@@ -3,6 +3,7 @@ import * as z from "zod";
 import { ApiMetrics } from "../../../src/api/metrics.ts";
 import { ControllerMetrics } from "../../../src/controller/report/metrics.ts";
 import { systemClock } from "../../../src/runtime/clock.ts";
+import { buildInfo } from "../../../src/telemetry/build-info.ts";
 import { clusterMetrics } from "../../../src/telemetry/cluster-metrics.ts";
 import { processMetrics } from "../../../src/telemetry/process-metrics.ts";
 import { RuntimeMetrics } from "../../../src/telemetry/runtime-metrics.ts";
@@ -28,7 +29,10 @@ export function allMetrics() {
       runtime.watchLeader({ isLeader: true });
       runtime.watchAges(() => new Map());
     }),
-    both: metricsOf((registry) => clusterMetrics(registry)),
+    both: metricsOf((registry) => {
+      buildInfo(registry);
+      clusterMetrics(registry);
+    }),
     node: metricsOf(processMetrics),
   };
 }

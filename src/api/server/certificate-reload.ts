@@ -1,7 +1,6 @@
-import { X509Certificate } from "node:crypto";
 import { type Clock, pause } from "../../runtime/clock.ts";
 import type { Logger } from "../../telemetry/log.ts";
-import type { TlsFiles } from "./tls-files.ts";
+import { expirationOf, type TlsFiles } from "./tls-files.ts";
 
 /** Interval at which the contents of the files are compared. Swapping a symbolic link changes no modification time. */
 const CHECK_MS = 5000;
@@ -38,7 +37,7 @@ export async function reloadCertificate(
       if (found.cert.equals(served.cert) && found.key.equals(served.key)) continue;
       install(found);
       served = found;
-      log.info({ notAfter: new X509Certificate(found.cert).validTo }, "serving a new certificate");
+      log.info({ notAfter: expirationOf(found) }, "serving a new certificate");
     } catch (err) {
       const problem = String(err);
       if (problem !== logged) log.warn({ err }, "the new certificate is unusable: keeping the old one");

@@ -1,7 +1,9 @@
+import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import { isLoopback } from "../../kube/loopback.ts";
 import type { TlsSettings } from "../../settings/api.ts";
+import { UsageError } from "../../settings/option.ts";
 
 export interface TlsFiles {
   readonly cert: Buffer;
@@ -28,12 +30,17 @@ export function readTlsFiles(settings: TlsSettings): TlsFiles | undefined {
   );
 }
 
+/** Returns the expiration time of the server's own certificate, which is the first of the chain. */
+export function expirationOf({ cert }: TlsFiles): Date {
+  return new X509Certificate(cert).validToDate;
+}
+
 function requireUsable(files: TlsFiles): TlsFiles {
   try {
     createSecureContext(files);
     return files;
   } catch (cause) {
-    throw new Error(
+    throw new UsageError(
       `The TLS certificate and key are unusable: ${messageOf(cause)}. They must be PEM files that match.`,
       { cause },
     );

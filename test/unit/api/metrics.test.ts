@@ -31,6 +31,13 @@ describe("the metrics of the API", () => {
     ]);
   });
 
+  it("have the expiration time of the TLS certificate, which is infinite with plain HTTP", async () => {
+    const name = "pipe_scaling_certificate_expiration_timestamp_seconds";
+    expect(await samples(name)).toEqual([`${name} +Inf`]);
+    metrics.certificateInstalled(new Date("2030-01-01T00:00:00Z"));
+    expect(await samples(name)).toEqual([`${name} 1893456000`]);
+  });
+
   it("count requests by method, route and status", async () => {
     const complete = (method: string, status: number, route?: string) =>
       metrics.requestCompleted({

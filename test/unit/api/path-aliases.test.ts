@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { expressPaths, requirePathAliases } from "../../../src/api/path-aliases.ts";
+import { expressPaths } from "../../../src/api/path-aliases.ts";
 import { OPERATIONS } from "../../../src/api/resources/operations.ts";
 import { apiSettings, toApiSettings } from "../../../src/settings/api.ts";
 import { readOptions } from "../../../src/settings/option.ts";
+import { PATH_SEGMENTS } from "../../../src/settings/path-aliases.ts";
 
 describe("a path alias", () => {
   it("adds a path after the original one", () => {
@@ -25,25 +26,20 @@ describe("a path alias", () => {
     expect(expressPaths("/v1/others", new Map([["items", "things"]]))).toEqual(["/v1/others"]);
   });
 
-  it.each([
-    [
-      ["items", "thing"],
-      /^The path alias "items" cannot stand for "thing", which is not a segment of any path; the segments are organizations, /,
-    ],
-    [["items", "{serviceId}"], /which is not a segment/],
-    [["v2", "v1"], /which is not a segment/],
-    [["keys", "services"], /because it is a segment of a path itself\.$/],
-  ] as const)("cannot be %j", (alias, sentence) => {
-    expect(() => requirePathAliases(OPERATIONS, new Map([alias]))).toThrow(sentence);
+  it("can stand for every segment of the operations except the version", () => {
+    const literals = OPERATIONS.flatMap(({ path }) => path.split("/")).filter((each) =>
+      /^[a-z]+$/i.test(each),
+    );
+    expect(new Set(literals)).toEqual(new Set(PATH_SEGMENTS));
   });
 
   const settings = (pathAliases: string) => toApiSettings(readOptions(apiSettings, { pathAliases }, {}));
 
   it("is written as name=name, with commas between", () => {
-    expect(settings("a.b-c_~=things, ...=B2").pathAliases).toEqual(
+    expect(settings("a.b-c_~=services, ...=keys").pathAliases).toEqual(
       new Map([
-        ["a.b-c_~", "things"],
-        ["...", "B2"],
+        ["a.b-c_~", "services"],
+        ["...", "keys"],
       ]),
     );
     expect(toApiSettings(readOptions(apiSettings, {}, {})).pathAliases).toEqual(new Map());
@@ -66,6 +62,19 @@ describe("a path alias", () => {
   });
 
   it("cannot be given twice", () => {
-    expect(() => settings("a=things,a=others")).toThrow("but each alias may occur only once.");
+    expect(() => settings("a=keys,a=services")).toThrow("but each alias may occur only once.");
+  });
+
+  it.each(["items=thing", "items=KEYS", "v2=v1", "a=keys,items=thing"])(
+    "cannot be written as %j, because no path has this segment",
+    (text) => {
+      expect(() => settings(text)).toThrow(
+        /^--path-aliases \(or PIPE_SCALING_PATH_ALIASES\) is ".+", but the segment (thing|KEYS|v1) does not exist: it must be organizations, .+ or progress\.$/,
+      );
+    },
+  );
+
+  it("cannot be a segment itself", () => {
+    expect(() => settings("keys=services")).toThrow("but the alias keys must not be a segment itself.");
   });
 });

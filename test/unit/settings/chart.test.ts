@@ -1,3 +1,4 @@
+import { Ajv } from "ajv";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import * as z from "zod";
@@ -65,6 +66,19 @@ describe("the values of the chart that follow from settings", () => {
       }),
       { numRuns: 1000 },
     );
+  });
+
+  it.each([
+    ["scaling", "pipesCdcScaling"],
+    ["scaling", "pipesScaling"],
+    ["keys", "services"],
+    ["..", "keys"],
+    ["a/b", "keys"],
+  ])("accept the path alias %s=%s only if the process accepts it", (alias, segment) => {
+    const schema = z.toJSONSchema(z.object(chartSchema(apiSettings)), { target: "draft-7", io: "input" });
+    const isValid = new Ajv({ validateFormats: false }).compile(schema);
+    const { success } = apiSettings.shape.pathAliases.safeParse(`${alias}=${segment}`);
+    expect(isValid({ pathAliases: { [alias]: segment } })).toBe(success);
   });
 
   it.each([

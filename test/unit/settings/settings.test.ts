@@ -153,6 +153,13 @@ describe("an invalid setting", () => {
       '--tls-cert (or PIPE_SCALING_TLS_CERT) is "/no/such/file", but it must be a readable file.',
     ],
     [{ kubeconfig: " " }, "it must not be empty"],
+    [
+      { host: "0.0.0.0:8080" },
+      '--host (or PIPE_SCALING_HOST) is "0.0.0.0:8080", but it must be an IP address or a host name, without a port.',
+    ],
+    [{ host: "300.1.1.1" }, "it must be an IP address or a host name"],
+    [{ host: "[::]" }, "it must be an IP address or a host name"],
+    [{ host: "a b" }, "it must be an IP address or a host name"],
     [{ tiersFile: "/no/such/file" }, "--tiers-file (or PIPE_SCALING_TIERS_FILE) cannot be used: ENOENT"],
   ];
   test.each(wrong)("is refused by the API with the allowed values: %j", (flags, sentence) => {

@@ -6,7 +6,10 @@ labels of the release.
 {{- define "pipe-scaling.alerts" -}}
 {{- $of := printf `namespace="%s", job="%s"` .Release.Namespace .Release.Name }}
 {{- $labels := printf "namespace: %q\nrelease: %q" .Release.Namespace .Release.Name }}
-{{- $maxCacheAge := .Values.api.config.maxCacheAge -}}
+{{- $maxCacheAge := .Values.api.config.maxCacheAge }}
+{{- $alerts := .Values.monitoring.prometheusRule.alerts }}
+{{- with $alerts.PipeScalingApiDown }}
+{{- if .enabled }}
 - alert: PipeScalingApiDown
   expr: absent(up{ {{- $of }}, container="api"} == 1)
   for: 5m
@@ -17,7 +20,11 @@ labels of the release.
     summary: >-
       No API process is up.
     description: Prometheus has not reached any pod of the API for 5 minutes. Callers can neither resize pipes nor read sizes. Pipes keep running.
-    {{- include "pipe-scaling.runbook" (list . "PipeScalingApiDown") }}
+    {{- include "pipe-scaling.runbook" (list $ "PipeScalingApiDown") }}
+{{- end }}
+{{- end }}
+{{- with $alerts.PipeScalingNoLeader }}
+{{- if .enabled }}
 - alert: PipeScalingNoLeader
   expr: absent(leader_election_master_status{ {{- $of }}, name="pipescaling"} == 1)
   for: 5m
@@ -28,11 +35,16 @@ labels of the release.
     summary: >-
       No controller is the leader.
     description: No controller has held the lease for 5 minutes. The API accepts new sizes, but nothing applies them to the pipes. Pipes keep running.
-    {{- include "pipe-scaling.runbook" (list . "PipeScalingNoLeader") }}
+    {{- include "pipe-scaling.runbook" (list $ "PipeScalingNoLeader") }}
+{{- end }}
+{{- end }}
+{{- with $alerts.PipeScalingApiErrors }}
+{{- if .enabled }}
 - alert: PipeScalingApiErrors
   expr: |-
     sum(rate(pipe_scaling_http_requests_total{ {{- $of }}, code=~"5.."}[5m]))
-      / sum(rate(pipe_scaling_http_requests_total{ {{- $of }}}[5m])) > 0.05
+      / sum(rate(pipe_scaling_http_requests_total{ {{- $of }}}[5m])) > {{ .threshold }} / 100
+      and sum(rate(pipe_scaling_http_requests_total{ {{- $of }}, code=~"5.."}[5m])) > {{ .minimumPerMinute }} / 60
   for: 10m
   labels:
     severity: critical
@@ -40,10 +52,47 @@ labels of the release.
   annotations:
     summary: >-
       The API fails {{ "{{ $value | humanizePercentage }}" }} of all requests.
-    description: More than 5 % of the requests have failed with a 5xx for 10 minutes.
-    {{- include "pipe-scaling.runbook" (list . "PipeScalingApiErrors") }}
+    description: More than {{ .threshold }}% of the requests, and more than {{ .minimumPerMinute }} per minute, have failed with a 5xx for 10 minutes.
+    {{- include "pipe-scaling.runbook" (list $ "PipeScalingApiErrors") }}
+{{- end }}
+{{- end }}
+{{- with $alerts.PipeScalingApiSlow }}
+{{- if .enabled }}
+- alert: PipeScalingApiSlow
+  expr: |-
+    histogram_quantile(0.95,
+      sum by (le) (rate(pipe_scaling_http_request_duration_seconds_bucket{ {{- $of }}}[5m]))) > {{ .threshold }}
+      and sum(rate(pipe_scaling_http_request_duration_seconds_count{ {{- $of }}}[5m])) > {{ .minimumPerMinute }} / 60
+  for: 10m
+  labels:
+    severity: warning
+    {{- $labels | nindent 4 }}
+  annotations:
+    summary: >-
+      One in twenty requests to the API takes more than {{ "{{ $value | humanizeDuration }}" }}.
+    description: The 95th percentile of the response time has been above {{ printf "{{ %v | humanizeDuration }}" .threshold }} for 10 minutes. Normally it is a few milliseconds.
+    {{- include "pipe-scaling.runbook" (list $ "PipeScalingApiSlow") }}
+{{- end }}
+{{- end }}
+{{- with $alerts.PipeScalingCertificateExpiry }}
+{{- if .enabled }}
+- alert: PipeScalingCertificateExpiry
+  expr: min by (pod) (pipe_scaling_certificate_expiration_timestamp_seconds{ {{- $of }}}) - time() < {{ .threshold }} * 86400
+  for: 15m
+  labels:
+    severity: warning
+    {{- $labels | nindent 4 }}
+  annotations:
+    summary: >-
+      {{ "The TLS certificate of {{ $labels.pod }} expires in {{ $value | humanizeDuration }}." }}
+    description: Nothing has renewed the certificate, although it expires within {{ .threshold }} days. After that, callers reject it and cannot use the API.
+    {{- include "pipe-scaling.runbook" (list $ "PipeScalingCertificateExpiry") }}
+{{- end }}
+{{- end }}
+{{- with $alerts.PipeScalingApiCacheStale }}
+{{- if .enabled }}
 - alert: PipeScalingApiCacheStale
-  expr: max by (resource, pod) (pipe_scaling_cache_age_seconds{ {{- $of }}}) > 150
+  expr: max by (resource, pod) (pipe_scaling_cache_age_seconds{ {{- $of }}}) > {{ .threshold }}
   for: 1m
   labels:
     severity: warning
@@ -52,9 +101,13 @@ labels of the release.
     summary: >-
       {{ "The {{ $labels.resource }} cache of {{ $labels.pod }} has not been confirmed for {{ $value | humanizeDuration }}." }}
     description: The API server normally confirms each cache once a minute. If the age reaches {{ $maxCacheAge }}, the API rejects reads too.
-    {{- include "pipe-scaling.runbook" (list . "PipeScalingApiCacheStale") }}
+    {{- include "pipe-scaling.runbook" (list $ "PipeScalingApiCacheStale") }}
+{{- end }}
+{{- end }}
+{{- with $alerts.PipeScalingWatchStale }}
+{{- if .enabled }}
 - alert: PipeScalingWatchStale
-  expr: max by (resource, pod) (pipe_scaling_watch_age_seconds{ {{- $of }}}) > 300
+  expr: max by (resource, pod) (pipe_scaling_watch_age_seconds{ {{- $of }}}) > {{ .threshold }}
   for: 1m
   labels:
     severity: warning
@@ -63,11 +116,15 @@ labels of the release.
     summary: >-
       {{ "The {{ $labels.resource }} watch of {{ $labels.pod }} has been silent for {{ $value | humanizeDuration }}." }}
     description: The API server normally confirms each watch once a minute. Until it does, the controller does not see changes of {{ "{{ $labels.resource }}" }}, and the pod is not ready.
-    {{- include "pipe-scaling.runbook" (list . "PipeScalingWatchStale") }}
+    {{- include "pipe-scaling.runbook" (list $ "PipeScalingWatchStale") }}
+{{- end }}
+{{- end }}
+{{- with $alerts.PipeScalingClusterErrors }}
+{{- if .enabled }}
 - alert: PipeScalingClusterErrors
   expr: |-
     sum by (pod) (rate(rest_client_requests_total{ {{- $of }}, code=~"5..|429|<error>"}[5m]))
-      / sum by (pod) (rate(rest_client_requests_total{ {{- $of }}}[5m])) > 0.1
+      / sum by (pod) (rate(rest_client_requests_total{ {{- $of }}}[5m])) > {{ .threshold }} / 100
   for: 10m
   labels:
     severity: warning
@@ -75,10 +132,14 @@ labels of the release.
   annotations:
     summary: >-
       {{ "{{ $value | humanizePercentage }} of the API server calls of {{ $labels.pod }} fail." }}
-    description: More than 10 % of its calls to the API server have failed or received no response for 10 minutes.
-    {{- include "pipe-scaling.runbook" (list . "PipeScalingClusterErrors") }}
+    description: More than {{ .threshold }}% of its calls to the API server have failed or received no response for 10 minutes.
+    {{- include "pipe-scaling.runbook" (list $ "PipeScalingClusterErrors") }}
+{{- end }}
+{{- end }}
+{{- with $alerts.PipeScalingStalled }}
+{{- if .enabled }}
 - alert: PipeScalingStalled
-  expr: max(pipe_scaling_services{ {{- $of }}, condition="Stalled"}) > 0
+  expr: max(pipe_scaling_services{ {{- $of }}, condition="Stalled"}) > {{ .threshold }}
   for: 15m
   labels:
     severity: warning
@@ -87,9 +148,13 @@ labels of the release.
     summary: >-
       {{ "{{ $value }} services are stalled." }}
     description: Their PipeScalings have been Stalled for 15 minutes. The message of each gives the cause and the remedy.
-    {{- include "pipe-scaling.runbook" (list . "PipeScalingStalled") }}
+    {{- include "pipe-scaling.runbook" (list $ "PipeScalingStalled") }}
+{{- end }}
+{{- end }}
+{{- with $alerts.PipeScalingPropagationSlow }}
+{{- if .enabled }}
 - alert: PipeScalingPropagationSlow
-  expr: max(pipe_scaling_oldest_propagation_seconds{ {{- $of }}}) > 3600
+  expr: max(pipe_scaling_oldest_propagation_seconds{ {{- $of }}}) > {{ .threshold }}
   for: 5m
   labels:
     severity: warning
@@ -98,10 +163,14 @@ labels of the release.
     summary: >-
       A rescale has been in progress for {{ "{{ $value | humanizeDuration }}" }}.
     description: It has neither completed nor failed.
-    {{- include "pipe-scaling.runbook" (list . "PipeScalingPropagationSlow") }}
+    {{- include "pipe-scaling.runbook" (list $ "PipeScalingPropagationSlow") }}
+{{- end }}
+{{- end }}
+{{- with $alerts.PipeScalingInPlaceFallbacks }}
+{{- if .enabled }}
 - alert: PipeScalingInPlaceFallbacks
   expr: |-
-    sum(increase(pipe_scaling_in_place_fallbacks_total{ {{- $of }}}[1h])) > 5
+    sum(increase(pipe_scaling_in_place_fallbacks_total{ {{- $of }}}[1h])) > {{ .threshold }}
       and sum(increase(pipe_scaling_in_place_fallbacks_total{ {{- $of }}}[1h]))
         > sum(increase(pipe_scaling_in_place_commits_total{ {{- $of }}}[1h]))
   for: 5m
@@ -112,11 +181,15 @@ labels of the release.
     summary: >-
       {{ `{{ $value | printf "%.0f" }}` }} pipes could not be resized in place within an hour.
     description: More than half of the pipes that should have been resized in place restarted instead. They get their size by a rollout.
-    {{- include "pipe-scaling.runbook" (list . "PipeScalingInPlaceFallbacks") }}
+    {{- include "pipe-scaling.runbook" (list $ "PipeScalingInPlaceFallbacks") }}
+{{- end }}
+{{- end }}
+{{- with $alerts.PipeScalingReconcileErrors }}
+{{- if .enabled }}
 - alert: PipeScalingReconcileErrors
   expr: |-
     sum(rate(controller_runtime_reconcile_errors_total{ {{- $of }}, controller="pipescaling"}[10m]))
-      / sum(rate(controller_runtime_reconcile_total{ {{- $of }}, controller="pipescaling"}[10m])) > 0.1
+      / sum(rate(controller_runtime_reconcile_total{ {{- $of }}, controller="pipescaling"}[10m])) > {{ .threshold }} / 100
   for: 15m
   labels:
     severity: warning
@@ -124,12 +197,16 @@ labels of the release.
   annotations:
     summary: >-
       {{ "{{ $value | humanizePercentage }}" }} of the controller's reconciliations fail.
-    description: More than 10 % of the reconciliations have failed for 15 minutes. The controller retries them.
-    {{- include "pipe-scaling.runbook" (list . "PipeScalingReconcileErrors") }}
+    description: More than {{ .threshold }}% of the reconciliations have failed for 15 minutes. The controller retries them.
+    {{- include "pipe-scaling.runbook" (list $ "PipeScalingReconcileErrors") }}
+{{- end }}
+{{- end }}
+{{- with $alerts.PipeScalingQueueSlow }}
+{{- if .enabled }}
 - alert: PipeScalingQueueSlow
   expr: |-
     histogram_quantile(0.9,
-      sum by (le) (rate(workqueue_queue_duration_seconds_bucket{ {{- $of }}, name="pipescaling"}[10m]))) > 60
+      sum by (le) (rate(workqueue_queue_duration_seconds_bucket{ {{- $of }}, name="pipescaling"}[10m]))) > {{ .threshold }}
   for: 15m
   labels:
     severity: warning
@@ -137,10 +214,14 @@ labels of the release.
   annotations:
     summary: >-
       Services wait {{ "{{ $value | humanizeDuration }}" }} in the work queue.
-    description: One in ten services has waited in the work queue for more than a minute, for 15 minutes.
-    {{- include "pipe-scaling.runbook" (list . "PipeScalingQueueSlow") }}
+    description: One in ten services has waited in the work queue for more than {{ printf "{{ %v | humanizeDuration }}" .threshold }}, for 15 minutes.
+    {{- include "pipe-scaling.runbook" (list $ "PipeScalingQueueSlow") }}
+{{- end }}
+{{- end }}
+{{- with $alerts.PipeScalingMalformedRecords }}
+{{- if .enabled }}
 - alert: PipeScalingMalformedRecords
-  expr: max by (resource) (pipe_scaling_malformed_records{ {{- $of }}}) > 0
+  expr: max by (resource) (pipe_scaling_malformed_records{ {{- $of }}}) > {{ .threshold }}
   for: 5m
   labels:
     severity: warning
@@ -149,9 +230,13 @@ labels of the release.
     summary: >-
       {{ "{{ $value }} records in {{ $labels.resource }} are malformed." }}
     description: The API rejects malformed keys and requests that depend on a malformed record. The affected pipes keep their size. The log of the API names each record.
-    {{- include "pipe-scaling.runbook" (list . "PipeScalingMalformedRecords") }}
+    {{- include "pipe-scaling.runbook" (list $ "PipeScalingMalformedRecords") }}
+{{- end }}
+{{- end }}
+{{- with $alerts.PipeScalingFailedLogins }}
+{{- if .enabled }}
 - alert: PipeScalingFailedLogins
-  expr: sum(rate(pipe_scaling_authentications_total{ {{- $of }}, result="refused"}[10m])) > 1
+  expr: sum(rate(pipe_scaling_authentications_total{ {{- $of }}, result="refused"}[10m])) > {{ .threshold }}
   for: 10m
   labels:
     severity: warning
@@ -159,8 +244,10 @@ labels of the release.
   annotations:
     summary: >-
       {{ "{{ $value | humanize }} requests per second have invalid credentials." }}
-    description: The rate has been above one per second for 10 minutes. Either someone is guessing keys, or a client uses a key that is disabled, expired or deleted.
-    {{- include "pipe-scaling.runbook" (list . "PipeScalingFailedLogins") }}
+    description: The rate has been above {{ .threshold }} per second for 10 minutes. Either someone is guessing keys, or a client uses a key that is disabled, expired or deleted.
+    {{- include "pipe-scaling.runbook" (list $ "PipeScalingFailedLogins") }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{- define "pipe-scaling.runbook" -}}
