@@ -1,5 +1,5 @@
 {{/*
-Fragments of CEL for the policies of the controller. Objects are compared key by key, so keys that later versions of
+Fragments of CEL for the admission policies. Objects are compared key by key, so keys that later versions of
 Kubernetes add are covered too. dyn() makes the CEL type checker accept objects as maps.
 */}}
 
@@ -98,4 +98,65 @@ metadata:
 spec:
   policyName: {{ include "pipe-scaling.clusterName" . }}
   validationActions: [Deny]
+{{- end }}
+
+{{/* True for requests of the API. */}}
+{{- define "pipe-scaling.isApi" -}}
+request.userInfo.username == 'system:serviceaccount:{{ .Release.Namespace }}:{{ include "pipe-scaling.apiName" . }}'
+{{- end }}
+
+{{/* Takes a list: the root context, and the name of the policy. */}}
+{{- define "pipe-scaling.apiPolicyBinding" -}}
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: {{ include "pipe-scaling.clusterName" . }}
+  labels:
+    {{- include "pipe-scaling.labels" (index . 0) | nindent 4 }}
+    app.kubernetes.io/component: api
+spec:
+  policyName: {{ include "pipe-scaling.clusterName" . }}
+  validationActions: [Deny]
+{{- end }}
+
+{{/*
+True if the records of other field managers have not changed, except for fields that the process may change. Otherwise a
+request could erase who set a field, and a later apply of its owner would behave differently. The API server itself
+merges the oldest records of an object with more than ten. Takes a dict: `own`, our field manager, and `nodes`, a list of
+the paths to those fields: for each node, CEL of the keys that lead to it, and a CEL list of the keys that may change.
+*/}}
+{{- define "pipe-scaling.managersUnchanged" -}}
+variables.managers.all(each,
+  each.?manager.orValue('') in ['{{ .own }}', 'before-first-apply', 'ancient-changes'] ||
+  variables.oldManagers.exists(old,
+    old.?manager == each.?manager && old.?operation == each.?operation && old.?subresource == each.?subresource)) &&
+((variables.oldManagers.filter(each, each.?operation.orValue('') == 'Update').size() >= 10 &&
+    variables.managers.filter(each, each.?operation.orValue('') == 'Update').size() >= 10) ||
+  variables.oldManagers
+    .filter(old, old.?manager.orValue('') != '{{ .own }}' && old.?apiVersion.orValue('') == object.apiVersion)
+    .map(old, [old.?fieldsV1.orValue({})] +
+      variables.managers.filter(each,
+        each.?manager == old.?manager && each.?operation == old.?operation &&
+        each.?subresource == old.?subresource && each.?apiVersion == old.?apiVersion)
+      .map(each, each.?fieldsV1.orValue({})) + [{}])
+    .all(fields,
+      {{- range $index, $node := .nodes }}
+      {{- $old := printf "fields[0]%s" (index $node 0) }}
+      {{- $new := printf "fields[1]%s" (index $node 0) }}
+      {{- if index $node 0 }}
+      {{- $old = printf "%s.orValue({})" $old }}
+      {{- $new = printf "%s.orValue({})" $new }}
+      {{- end }}
+      {{ if $index }}&& {{ end }}{{ $old }}.all(key,
+        key in {{ index $node 1 }} || {{ $new }}[?key] == optional.of({{ $old }}[key])) &&
+      {{ $new }}.all(key, key in {{ index $node 1 }} || key in {{ $old }})
+      {{- end }}))
+{{- end }}
+
+{{/* Variables for this rule. */}}
+{{- define "pipe-scaling.managerVariables" -}}
+- name: managers
+  expression: dyn(object.metadata).?managedFields.orValue([])
+- name: oldManagers
+  expression: dyn(oldObject.metadata).?managedFields.orValue([])
 {{- end }}
