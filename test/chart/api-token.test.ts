@@ -17,7 +17,7 @@ import { membersConfigMap } from "../../src/records/members.ts";
 import { clientOf, install, prepareRelease, type Release, remove } from "./accounts.ts";
 import { dryRunOf, expectDenied } from "./denials.ts";
 
-// What a stolen token of the API can write: each test sends a request with the token to the API server.
+// Each test sends a request with the token of the API to the API server, as a thief could.
 const ORGANIZATION = randomUUID();
 const SERVICE = randomUUID();
 const JOINED = new Date("2026-01-01T00:00:00Z");

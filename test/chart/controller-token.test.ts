@@ -26,7 +26,7 @@ import { PatientClient } from "../support/patient-client.ts";
 import { clientOf, install, prepareRelease, type Release, remove } from "./accounts.ts";
 import { dryRunOf, expectDenied } from "./denials.ts";
 
-// What a stolen token of the controller can write: each test sends a request with the token to the API server.
+// Each test sends a request with the token of the controller to the API server, as a thief could.
 const OWNER = { apiVersion: "v1", kind: "ConfigMap", name: "absent", uid: randomUUID() };
 const SERVICE = randomUUID();
 
