@@ -118,7 +118,8 @@ async function outcome(client: KubeClient, request: KubeRequest): Promise<string
 }
 
 function patch(path: string, body: object): KubeRequest {
-  return { method: "PATCH", path, patchType: "application/strategic-merge-patch+json", body };
+  const query = { fieldManager: CONTROLLER_FIELD_MANAGER };
+  return { method: "PATCH", path, query, patchType: "application/strategic-merge-patch+json", body };
 }
 
 function patchDeployment(name: string, body: object): Promise<string> {
@@ -432,7 +433,8 @@ describe("with the token of the controller, an update of a Deployment", () => {
     await pipeWith("paused", [controller, CONTROLLER_FIELD_MANAGER, paused]);
     expect(await patchDeployment("paused", RESUME)).toBe("accepted");
     expect(await patchDeployment("paused", { spec: { paused: false } })).toBe("accepted");
-    const other = template(sizeOf("pipe", { requests: { cpu: "4" } }));
+    const size = { requests: { cpu: "4", memory: "16Gi" }, limits: { memory: "16Gi" } };
+    const other = template(sizeOf("pipe", size));
     expect(await patchDeployment("paused", other)).toBe("accepted");
     const both = { spec: { ...RESUME.spec, ...other.spec } };
     expectDenied(await patchDeployment("paused", both), "only a Deployment that it paused itself");

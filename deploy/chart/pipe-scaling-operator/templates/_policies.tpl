@@ -1,5 +1,5 @@
 {{/*
-Fragments of CEL for the policies of the controller. Objects are compared key by key, so keys that later versions of
+Fragments of CEL for the admission policies. Objects are compared key by key, so keys that later versions of
 Kubernetes add are covered too. dyn() makes the CEL type checker accept objects as maps.
 */}}
 
@@ -38,6 +38,11 @@ the annotation.
   expression: >-
     oldObject.{{ index . 1 }}.?annotations[?'pipes.clouddb.dev/container'].orValue(
       size(variables.oldContainers) == 1 ? variables.oldContainers[0].name : '')
+# Its key in managedFields.
+- name: sizedField
+  expression: >-
+    'k:{"name":"' + variables.sized + '"}'
+{{- include "pipe-scaling.amountVariables" . }}
 {{- end }}
 
 {{- define "pipe-scaling.containerValidations" -}}
@@ -74,6 +79,62 @@ the annotation.
           key == 'memory' || key in each.?resources.?limits.orValue({})))))
 {{- end }}
 
+{{/* Cores of the largest size that the CRD allows. */}}
+{{- define "pipe-scaling.maximumCores" -}}
+{{- $crd := .Files.Get "files/crd.yaml" | fromYaml }}
+{{- div (int (index $crd.spec.versions 0).schema.openAPIV3Schema.properties.spec.properties.replicaCpuMillicores.maximum) 1000 }}
+{{- end }}
+
+{{/* Cores of the largest size of a tier. */}}
+{{- define "pipe-scaling.largestTierCores" -}}
+{{- $largest := 0 }}
+{{- range .Values.tiers }}
+{{- with . }}
+{{- $largest = max $largest (int .maximumCpuMillicores) }}
+{{- end }}
+{{- end }}
+{{- div $largest 1000 }}
+{{- end }}
+
+{{/* Variables for the rules of sizes: of the container to resize [cpu, memory, memory limit, cpu limit], '' for none. */}}
+{{- define "pipe-scaling.amountVariables" -}}
+{{- range tuple (list "amounts" "containers") (list "oldAmounts" "oldContainers") }}
+- name: {{ index . 0 }}
+  expression: >-
+    variables.{{ index . 1 }}.filter(each, each.name == variables.sized).map(each, [
+      each.?resources.?requests[?'cpu'].orValue(''),
+      each.?resources.?requests[?'memory'].orValue(''),
+      each.?resources.?limits[?'memory'].orValue(''),
+      each.?resources.?limits[?'cpu'].orValue('')])
+{{- end }}
+{{- end }}
+
+{{/*
+Limits of the sizes of running pods and ReplicaSets. They can also return to a size that is no step, and do not record
+which. Takes a list: the root context, and the smallest CPU and memory.
+*/}}
+{{- define "pipe-scaling.boundedSizeValidation" -}}
+{{- $cores := include "pipe-scaling.maximumCores" (index . 0) | int }}
+- message: the controller may set only sizes from {{ index . 1 }} CPU with {{ index . 2 }} memory to {{ $cores }} CPU with {{ mul $cores 4 }}Gi
+  expression: >-
+    variables.amounts == variables.oldAmounts ||
+    variables.amounts.all(each,
+      (each[0] == '' || (quantity(each[0]).compareTo(quantity('{{ index . 1 }}')) >= 0 &&
+        quantity(each[0]).compareTo(quantity('{{ $cores }}')) <= 0)) &&
+      each.slice(1, 3).all(memory,
+        memory == '' || (quantity(memory).compareTo(quantity('{{ index . 2 }}')) >= 0 &&
+          quantity(memory).compareTo(quantity('{{ mul $cores 4 }}Gi')) <= 0)))
+{{- end }}
+
+{{/* The resources in `amounts` or `oldAmounts` as the annotation records them, without and with a CPU limit. */}}
+{{- define "pipe-scaling.recordedTexts" -}}
+variables.{{ . }}
+  .map(each, each.map(amount, amount == '' ? 'null' : '\\"' + amount + '\\"'))
+  .map(each, ['', '\\"cpu\\":' + each[3] + ','].map(limit,
+    '{\\"requests\\":{\\"cpu\\":' + each[0] + ',\\"memory\\":' + each[1] + '},\\"limits\\":{' + limit +
+    '\\"memory\\":' + each[2] + '}}'))
+{{- end }}
+
 {{/* The writers of spec.paused, as the API server recorded them. Takes `object` or `oldObject`. */}}
 {{- define "pipe-scaling.pausedBy" -}}
 dyn({{ . }}.metadata).?managedFields.orValue([])
@@ -98,4 +159,80 @@ metadata:
 spec:
   policyName: {{ include "pipe-scaling.clusterName" . }}
   validationActions: [Deny]
+{{- end }}
+
+{{/* True for requests of the API. */}}
+{{- define "pipe-scaling.isApi" -}}
+request.userInfo.username == 'system:serviceaccount:{{ .Release.Namespace }}:{{ include "pipe-scaling.serviceAccountName" (list . "api") }}'
+{{- end }}
+
+{{/* Takes a list: the root context, and the name of the policy. */}}
+{{- define "pipe-scaling.apiPolicyBinding" -}}
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: {{ include "pipe-scaling.clusterName" . }}
+  labels:
+    {{- include "pipe-scaling.labels" (index . 0) | nindent 4 }}
+    app.kubernetes.io/component: api
+spec:
+  policyName: {{ include "pipe-scaling.clusterName" . }}
+  validationActions: [Deny]
+{{- end }}
+
+{{/*
+True if the records of other field managers have not changed, except for fields that the process may change. Otherwise a
+request could erase who set a field, and a later apply of its owner would behave differently. The API server itself
+merges the oldest records of an object with more than ten. Takes a dict: `own`, our field manager, and `nodes`, a list of
+the paths to those fields: for each node, CEL of the keys that lead to it, and a CEL list of the keys that may change.
+*/}}
+{{- define "pipe-scaling.managersUnchanged" -}}
+variables.managers.all(each,
+  each.?manager.orValue('') in ['{{ .own }}', 'before-first-apply', 'ancient-changes'] ||
+  variables.oldManagers.exists(old,
+    old.?manager == each.?manager && old.?operation == each.?operation && old.?subresource == each.?subresource)) &&
+((variables.oldManagers.filter(each, each.?operation.orValue('') == 'Update').size() >= 10 &&
+    variables.managers.filter(each, each.?operation.orValue('') == 'Update').size() >= 10) ||
+  variables.oldManagers
+    .filter(old, old.?manager.orValue('') != '{{ .own }}' && old.?apiVersion.orValue('') == object.apiVersion)
+    .map(old, [old.?fieldsV1.orValue({})] +
+      variables.managers.filter(each,
+        each.?manager == old.?manager && each.?operation == old.?operation &&
+        each.?subresource == old.?subresource && each.?apiVersion == old.?apiVersion)
+      .map(each, each.?fieldsV1.orValue({})) + [{}])
+    .all(fields,
+      {{- range $index, $node := .nodes }}
+      {{- $old := printf "fields[0]%s" (index $node 0) }}
+      {{- $new := printf "fields[1]%s" (index $node 0) }}
+      {{- if index $node 0 }}
+      {{- $old = printf "%s.orValue({})" $old }}
+      {{- $new = printf "%s.orValue({})" $new }}
+      {{- end }}
+      {{ if $index }}&& {{ end }}{{ $old }}.all(key,
+        key in {{ index $node 1 }} || {{ $new }}[?key] == optional.of({{ $old }}[key])) &&
+      {{ $new }}.all(key, key in {{ index $node 1 }} || key in {{ $old }})
+      {{- end }}))
+{{- end }}
+
+{{/*
+The nodes for the size of a container. Takes a list: the keys that lead to the spec of the pods, and for each of them a
+list of other keys at the same place that may change.
+*/}}
+{{- define "pipe-scaling.sizeNodes" -}}
+{{- $path := "" }}
+{{- range $index, $key := index . 0 }}
+- [{{ $path | quote }}, {{ printf "['%s']" (prepend (index $ 1 $index) $key | join "', '") | quote }}]
+{{- $path = printf "%s[?'%s']" $path $key }}
+{{- end }}
+- [{{ $path | quote }}, "['f:containers']"]
+- [{{ printf "%s[?'f:containers']" $path | quote }}, "[variables.sizedField]"]
+- [{{ printf "%s[?'f:containers'][?variables.sizedField]" $path | quote }}, "['f:resources']"]
+{{- end }}
+
+{{/* Variables for this rule. */}}
+{{- define "pipe-scaling.managerVariables" -}}
+- name: managers
+  expression: dyn(object.metadata).?managedFields.orValue([])
+- name: oldManagers
+  expression: dyn(oldObject.metadata).?managedFields.orValue([])
 {{- end }}

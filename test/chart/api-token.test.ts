@@ -1,0 +1,227 @@
+import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
+import type { Cluster } from "@pipe-scaling/local-cluster";
+import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { API_FIELD_MANAGER, API_VERSION, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
+import { REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
+import type { KubeClient, KubeRequest } from "../../src/kube/client.ts";
+import { CONFIG_MAPS, collectionPath, objectPath } from "../../src/kube/paths.ts";
+import { backupConfigMap } from "../../src/records/backup.ts";
+import { keyUsageConfigMap } from "../../src/records/key-usage.ts";
+import { recordLabels } from "../../src/records/labels.ts";
+import { membersConfigMap } from "../../src/records/members.ts";
+import { clientOf, install, prepareRelease, type Release, remove } from "./accounts.ts";
+import { dryRunOf, expectDenied } from "./denials.ts";
+
+// Each test sends a request with the token of the API to the API server, as a thief could.
+const ORGANIZATION = randomUUID();
+const SERVICE = randomUUID();
+const JOINED = new Date("2026-01-01T00:00:00Z");
+const ADA = { userId: "ada", name: "Ada", email: "ada@example.com", role: "admin", joinedAt: JOINED };
+const POLICY = { periodInHours: 48, retentionPeriodInHours: 48, startTime: "3:00" } as const;
+const MEMBERS = membersConfigMap(ORGANIZATION, [ADA, { ...ADA, userId: "bob", role: "viewer" }]);
+const BACKUP = backupConfigMap(SERVICE, ORGANIZATION, POLICY);
+const USAGE = keyUsageConfigMap(ORGANIZATION, new Map([[randomUUID(), JOINED]]));
+const RECORDS = { members: MEMBERS, backup: BACKUP, usage: USAGE };
+
+/** As the API patches. */
+const MERGE = {
+  query: { fieldManager: API_FIELD_MANAGER },
+  patchType: "application/merge-patch+json",
+} as const;
+
+let cluster: Cluster;
+let release: Release;
+let api: KubeClient;
+
+beforeAll(async () => {
+  cluster = await sharedCluster();
+  release = await prepareRelease(cluster);
+  await apply(cluster, [parse(readFileSync("crds/pipes.clouddb.dev_pipescalings.yaml", "utf8"))]);
+  await install(cluster, release, "--set", "crds.enabled=false");
+  api = await clientOf(cluster, release, "api");
+  await apply(cluster, [
+    ...Object.values(RECORDS).map((record) => ({
+      ...record,
+      metadata: {
+        ...record.metadata,
+        namespace: release.records,
+        annotations: { "example.com/team": "data" },
+      },
+    })),
+    {
+      apiVersion: API_VERSION,
+      kind: KIND,
+      metadata: { name: SERVICE, namespace: release.pipes, annotations: { "example.com/team": "data" } },
+      spec: { replicaCpuMillicores: 1000, replicaMemoryGb: 4, strategy: "Rollout" },
+    },
+  ]);
+  const isDenied = async (said: Promise<string>) => (await said).includes("ValidatingAdmissionPolicy");
+  await waitFor(() => isDenied(patchRecord("members", { data: { eve: "a" } })), {
+    what: "the policy for records to take effect",
+  });
+  await waitFor(() => isDenied(patchScaling({ spec: { suspend: true } })), {
+    what: "the policy for PipeScalings to take effect",
+  });
+});
+afterAll(async () => {
+  await api?.close();
+  if (release) await remove(cluster, release);
+});
+
+function patchRecord(record: keyof typeof RECORDS, body: object): Promise<string> {
+  const path = objectPath(CONFIG_MAPS, release.records, RECORDS[record].metadata.name);
+  return dryRunOf(api, { method: "PATCH", path, ...MERGE, body });
+}
+
+function create(record: object): Promise<string> {
+  const path = collectionPath(CONFIG_MAPS, release.records);
+  return dryRunOf(api, { method: "POST", path, body: record });
+}
+
+function patchScaling(body: object): Promise<string> {
+  return dryRunOf(api, { ...scaling(), ...MERGE, body });
+}
+
+function scaling(): Pick<KubeRequest, "method" | "path"> {
+  return { method: "PATCH", path: objectPath(PIPE_SCALINGS, release.pipes, SERVICE) };
+}
+
+const OWNER = { apiVersion: "v1", kind: "ConfigMap", name: "absent", uid: randomUUID() };
+
+/** Changes of metadata that no process needs. */
+const METADATA: readonly [string, object][] = [
+  ["owners, after which the garbage collector deletes the object", { ownerReferences: [OWNER] }],
+  ["finalizers", { finalizers: ["example.com/never"] }],
+  ["labels of others", { labels: { "example.com/team": "other" } }],
+  ["annotations of others", { annotations: { "example.com/team": "other" } }],
+  ["the removal of an annotation of others", { annotations: { "example.com/team": null } }],
+  ["annotations of 200 kB", { annotations: { "example.com/large": "a".repeat(200_000) } }],
+  ["field managers, to none", { managedFields: [{}] }],
+];
+
+describe("with the token of the API, an update of a PipeScaling", () => {
+  it("may apply a size with the request for it", async () => {
+    const metadata = { annotations: { [REQUEST_ANNOTATION]: "{}" } };
+    const spec = { replicaCpuMillicores: 2000, replicaMemoryGb: 8 };
+    const said = await dryRunOf(api, {
+      ...scaling(),
+      query: { fieldManager: API_FIELD_MANAGER, force: true },
+      patchType: "application/apply-patch+yaml",
+      body: { apiVersion: API_VERSION, kind: KIND, metadata: { name: SERVICE, ...metadata }, spec },
+    });
+    expect(said).toBe("accepted");
+  });
+
+  it.each(METADATA)("may not change %s", async (_, metadata) => {
+    expectDenied(await patchScaling({ metadata }), "of a PipeScaling");
+  });
+
+  it("may not write a request of 200 kB", async () => {
+    const annotations = { [REQUEST_ANNOTATION]: "a".repeat(200_000) };
+    expectDenied(await patchScaling({ metadata: { annotations } }), "at most 1024 characters");
+  });
+
+  it.each([
+    ["suspend", { suspend: true }],
+    ["strategy", { strategy: null }],
+  ])("may not change %s", async (_, spec) => {
+    expectDenied(await patchScaling({ spec }), "only the size in the spec of a PipeScaling");
+  });
+});
+
+describe("with the token of the API, an update of a record", () => {
+  it.each<[string, keyof typeof RECORDS, object]>([
+    ["remove a member", "members", { ada: null }],
+    ["change the backup settings", "backup", { backupPeriodInHours: "24", backupStartTime: null }],
+    ["record the use of a key", "usage", { [randomUUID()]: JOINED.toISOString() }],
+  ])("may %s", async (_, record, data) => {
+    expect(await patchRecord(record, { data })).toBe("accepted");
+  });
+
+  it.each(METADATA)("may not change %s", async (_, metadata) => {
+    expectDenied(await patchRecord("members", { metadata }), "of a record");
+  });
+
+  it.each<[string, keyof typeof RECORDS, object, string]>([
+    ["add a member", "members", { eve: MEMBERS.data["ada"] }, "only remove members"],
+    ["change a member", "members", { bob: "a" }, "only remove members"],
+    ["write a member of 900 kB", "members", { bob: "a".repeat(900_000) }, "only remove members"],
+    ["write another key of backup settings", "backup", { evil: "a" }, "only the three backup settings"],
+    ["write a setting of 900 kB", "backup", { backupStartTime: "a".repeat(900_000) }, "only the three"],
+    ["write a key usage of 900 kB", "usage", { a: "a".repeat(900_000) }, "only times of at most 24"],
+    [
+      "write a thousand uses of keys",
+      "usage",
+      Object.fromEntries(Array.from({ length: 1000 }, () => [randomUUID(), JOINED.toISOString()])),
+      "at most 1000 keys",
+    ],
+  ])("may not %s", async (_, record, data, sentence) => {
+    expectDenied(await patchRecord(record, { data }), sentence);
+  });
+
+  it.each([
+    ["binary data", { binaryData: { a: "YQ==" } }],
+    ["immutable", { immutable: true }],
+  ])("may not set %s", async (_, body) => {
+    expectDenied(await patchRecord("members", body), "only the data of a record");
+  });
+
+  it("may not write in the name of another field manager", async () => {
+    const path = objectPath(CONFIG_MAPS, release.records, BACKUP.metadata.name);
+    const body = { data: { backupPeriodInHours: "24" } };
+    const request = { method: "PATCH", path, ...MERGE, query: { fieldManager: "evil" }, body } as const;
+    expectDenied(await dryRunOf(api, request), "field managers of a record");
+  });
+
+  it("may not move a record to another organization", async () => {
+    const labels = recordLabels("members", randomUUID());
+    expectDenied(await patchRecord("members", { metadata: { labels } }), "metadata of a record");
+  });
+});
+
+describe("with the token of the API, a new record", () => {
+  const named = (record: { readonly metadata: object }, name: string, metadata: object = {}) => ({
+    ...record,
+    metadata: { ...record.metadata, name, ...metadata },
+  });
+
+  it("may have backup settings and uses of keys", async () => {
+    expect(await create(named(BACKUP, `backup-${randomUUID()}`))).toBe("accepted");
+    expect(await create(named(USAGE, `key-usage-${randomUUID()}`))).toBe("accepted");
+  });
+
+  it.each([
+    ["owners", { ownerReferences: [OWNER] }],
+    ["finalizers", { finalizers: ["example.com/never"] }],
+    ["labels of others", { labels: { ...BACKUP.metadata.labels, "example.com/team": "other" } }],
+    ["annotations", { annotations: { "example.com/team": "other" } }],
+  ])("may not have %s", async (_, metadata) => {
+    expectDenied(await create(named(BACKUP, `backup-${randomUUID()}`, metadata)), "of a record");
+  });
+
+  it("may not have members", async () => {
+    expectDenied(await create(named(MEMBERS, `members-${randomUUID()}`)), "only remove members");
+  });
+
+  it("may not have binary data or be immutable", async () => {
+    const record = named(BACKUP, `backup-${randomUUID()}`);
+    expectDenied(await create({ ...record, binaryData: { a: "YQ==" } }), "only the data of a record");
+    expectDenied(await create({ ...record, immutable: true }), "only the data of a record");
+  });
+});
+
+describe("the policies of the API", () => {
+  it.each(["api", "api-pipescalings"])("have no type errors in %s", async (policy) => {
+    const name = `${release.name}-pipe-scaling-operator-${policy}.${release.namespace}`;
+    const typeChecking = async () => {
+      const object = await kubectl(cluster, ["get", "validatingadmissionpolicy", name, "-o", "json"]);
+      return JSON.parse(object).status?.typeChecking;
+    };
+    expect(await waitFor(typeChecking, { what: "the types in the policy to be checked" })).toEqual({});
+  });
+});

@@ -1,0 +1,391 @@
+import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
+import type { Cluster } from "@pipe-scaling/local-cluster";
+import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { LAST_ROLLOUT_ANNOTATION, LEASE_NAME } from "../../src/controller/names.ts";
+import { formatLastRollout } from "../../src/controller/observe/last-rollout.ts";
+import { type Allotment, resourcesFor } from "../../src/controller/observe/resources.ts";
+import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../src/crd/names.ts";
+import { sizeOfCores } from "../../src/domain/size.ts";
+import type { KubeClient, KubeRequest } from "../../src/kube/client.ts";
+import type { KubeObject } from "../../src/kube/objects.ts";
+import {
+  collectionPath,
+  DEPLOYMENTS,
+  EVENTS,
+  LEASES,
+  objectPath,
+  type Resource,
+} from "../../src/kube/paths.ts";
+import { pipeDeployment } from "../support/fixtures/pipe.ts";
+import { PatientClient } from "../support/patient-client.ts";
+import { clientOf, install, prepareRelease, type Release, remove } from "./accounts.ts";
+import { dryRunOf, expectDenied } from "./denials.ts";
+
+// Each test sends a request with the token of the controller to the API server, as a thief could.
+const OWNER = { apiVersion: "v1", kind: "ConfigMap", name: "absent", uid: randomUUID() };
+const SERVICE = randomUUID();
+
+/** Resources that are no valid size. */
+const SMALL: Allotment = { requests: { cpu: "250m", memory: null }, limits: { memory: null } };
+
+let cluster: Cluster;
+let release: Release;
+let controller: KubeClient;
+let admin: PatientClient;
+
+beforeAll(async () => {
+  cluster = await sharedCluster();
+  release = await prepareRelease(cluster);
+  await apply(cluster, [parse(readFileSync("crds/pipes.clouddb.dev_pipescalings.yaml", "utf8"))]);
+  await install(cluster, release, "--set", "crds.enabled=false");
+  controller = await clientOf(cluster, release, "controller");
+  admin = await PatientClient.of(cluster);
+  await apply(cluster, [
+    deployment("pipe", resourcesFor(sizeOfCores(1), false)),
+    deployment("small", { requests: { cpu: "250m" } }),
+    {
+      apiVersion: API_VERSION,
+      kind: KIND,
+      metadata: { name: SERVICE, namespace: release.pipes },
+      spec: { suspend: true },
+    },
+  ]);
+  const attempts: readonly (() => Promise<string>)[] = [
+    () => patchPipe("pipe", resized(amounts("1000", "4000Gi"))),
+    () => create(PIPE_SCALINGS, release.pipes, scaling("evil")),
+    () => create(LEASES, release.records, lease("evil")),
+    () => create(EVENTS, release.pipes, event({ reportingController: "evil" })),
+  ];
+  for (const attempt of attempts) {
+    const isDenied = async () => {
+      expectDenied(await attempt(), "the controller may");
+      return true;
+    };
+    await waitFor(isDenied, { what: "the policies to take effect", timeoutMs: 15_000 });
+  }
+});
+afterAll(async () => {
+  await controller?.close();
+  await admin?.close();
+  if (release) await remove(cluster, release);
+});
+
+function deployment(name: string, resources: object) {
+  const pipe = pipeDeployment({ name, namespace: release.pipes, serviceId: SERVICE, replicas: 0 });
+  const { template } = pipe.spec;
+  const containers = template.spec.containers.map((container) => ({ ...container, resources }));
+  return {
+    ...pipe,
+    spec: { ...pipe.spec, template: { ...template, spec: { ...template.spec, containers } } },
+  };
+}
+
+function create(resource: Resource, namespace: string, body: object): Promise<string> {
+  return dryRunOf(controller, { method: "POST", path: collectionPath(resource, namespace), body });
+}
+
+function patch(resource: Resource, namespace: string, name: string, body: object): KubeRequest {
+  const path = objectPath(resource, namespace, name);
+  return { method: "PATCH", path, patchType: "application/merge-patch+json", body };
+}
+
+function pipePatch(name: string, body: object): KubeRequest {
+  return {
+    ...patch(DEPLOYMENTS, release.pipes, name, body),
+    query: { fieldManager: CONTROLLER_FIELD_MANAGER },
+    patchType: "application/strategic-merge-patch+json",
+  };
+}
+
+function patchPipe(name: string, body: object): Promise<string> {
+  return dryRunOf(controller, pipePatch(name, body));
+}
+
+const amounts = (cpu: string, memory: string) => ({ requests: { cpu, memory }, limits: { memory } });
+const resized = (resources: object) => ({
+  spec: { template: { spec: { containers: [{ name: "pipe", resources }] } } },
+});
+const annotated = (text: string) => ({ metadata: { annotations: { [LAST_ROLLOUT_ANNOTATION]: text } } });
+
+/** The annotation of a resize to one core from another size. */
+function lastRollout(lastGoodSize: Allotment): string {
+  const rollout = {
+    size: sizeOfCores(1),
+    lastGoodSize,
+    isRollback: false,
+    startedAtMs: 0,
+    attempts: 1,
+    serviceId: SERVICE,
+    scalingUid: randomUUID(),
+    ...{ scalingGeneration: 1, generation: 2, revision: 2, progressedAtS: 0, replicas: 0 },
+  };
+  return formatLastRollout(rollout, randomUUID());
+}
+
+describe("with the token of the controller, the size of a pipe", () => {
+  it.each([1, 7, 24])("may be %d cores with their memory", async (cores) => {
+    const resources = resourcesFor(sizeOfCores(cores), false);
+    expect(await patchPipe("pipe", resized(resources))).toBe("accepted");
+    expect(await patchPipe("small", resized(resources))).toBe("accepted");
+  });
+
+  it.each([
+    ["1000 cores", amounts("1000", "4000Gi")],
+    ["one step more than the largest tier", amounts("25", "100Gi")],
+    ["1 MiB", amounts("1", "1Mi")],
+    ["half a core", amounts("500m", "2Gi")],
+    ["more memory than belongs to the cores", amounts("1", "96Gi")],
+    ["no memory limit", { limits: { memory: null } }],
+    ["no request", { requests: { cpu: null } }],
+  ])("may not be %s", async (_, resources) => {
+    expectDenied(await patchPipe("pipe", resized(resources)), "only the sizes of tiers");
+  });
+
+  it("may return to resources that are no valid size after the annotation recorded them", async () => {
+    const back = resized(resourcesFor(SMALL, false));
+    const name = "rolled-back";
+    await apply(cluster, [deployment(name, { requests: { cpu: "250m" } })]);
+    const change = {
+      ...annotated(lastRollout(SMALL)),
+      ...resized(resourcesFor(sizeOfCores(1), false)),
+    };
+    await controller.json(pipePatch(name, change));
+    expect(await patchPipe(name, back)).toBe("accepted");
+    expect(await patchPipe(name, { ...annotated(lastRollout(SMALL)), ...back })).toBe("accepted");
+    expectDenied(await patchPipe(name, resized(amounts("250m", "1Gi"))), "only the sizes of tiers");
+  });
+
+  it("may return to a size that is no step after the annotation recorded it", async () => {
+    const half = { cpuMillicores: 500, memoryGib: 3 };
+    const name = "half";
+    await apply(cluster, [deployment(name, resourcesFor(half, false))]);
+    const change = { ...annotated(lastRollout(half)), ...resized(resourcesFor(sizeOfCores(1), false)) };
+    await controller.json(pipePatch(name, change));
+    expect(await patchPipe(name, resized(resourcesFor(half, false)))).toBe("accepted");
+    expectDenied(await patchPipe(name, resized(amounts("500m", "2Gi"))), "only the sizes of tiers");
+  });
+});
+
+describe("with the token of the controller, the annotation of a pipe", () => {
+  it.each<[string, string, Allotment]>([
+    ["the current size", "pipe", sizeOfCores(1)],
+    ["another valid size", "pipe", sizeOfCores(24)],
+    ["the current resources, which are no valid size", "small", SMALL],
+  ])("may record %s", async (_, name, size) => {
+    expect(await patchPipe(name, annotated(lastRollout(size)))).toBe("accepted");
+  });
+
+  it.each<[string, Allotment]>([
+    ["resources that the pipe never had", SMALL],
+    ["a size of 1000 cores", sizeOfCores(1000)],
+    ["a size that is no step", { cpuMillicores: 1, memoryGib: 1 }],
+  ])("may not record %s", async (_, size) => {
+    expectDenied(await patchPipe("pipe", annotated(lastRollout(size))), "only a valid size");
+  });
+
+  it("may not record a size twice", async () => {
+    const twice = lastRollout(sizeOfCores(1)) + lastRollout(SMALL);
+    expectDenied(await patchPipe("pipe", annotated(twice)), "only a valid size");
+  });
+
+  it("may not have 200 kB", async () => {
+    expectDenied(await patchPipe("pipe", annotated("a".repeat(200_000))), "at most 8192 characters");
+  });
+});
+
+describe("with the token of the controller, the field managers of a pipe", () => {
+  const SENTENCE = "may not change the field managers of a Deployment";
+
+  async function fieldsOf(name: string) {
+    const { metadata } = await admin.json<KubeObject>({ path: objectPath(DEPLOYMENTS, release.pipes, name) });
+    return metadata.managedFields ?? [];
+  }
+
+  it("may not be removed", async () => {
+    expectDenied(await patchPipe("pipe", { metadata: { managedFields: [{}] } }), SENTENCE);
+  });
+
+  it("may not lose a field that is not of the size", async () => {
+    const managedFields = (await fieldsOf("pipe")).map((each) => {
+      const text = JSON.stringify(each).replace('"f:image":{},', "");
+      return JSON.parse(text);
+    });
+    expectDenied(await patchPipe("pipe", { metadata: { managedFields } }), SENTENCE);
+  });
+
+  it("may not include another manager", async () => {
+    const [first] = await fieldsOf("pipe");
+    const managedFields = [...(await fieldsOf("pipe")), { ...first, manager: "evil" }];
+    expectDenied(await patchPipe("pipe", { metadata: { managedFields } }), SENTENCE);
+    const request = pipePatch("pipe", resized(resourcesFor(sizeOfCores(2), false)));
+    expectDenied(await dryRunOf(controller, { ...request, query: { fieldManager: "evil" } }), SENTENCE);
+  });
+
+  it("may lose a manager of nothing but the size", async () => {
+    await apply(cluster, [deployment("shared", {})]);
+    const resize = resized(resourcesFor(sizeOfCores(1), false));
+    await admin.json({ ...pipePatch("shared", resize), query: { fieldManager: "kubectl-set" } });
+    expect(await patchPipe("shared", resized(resourcesFor(sizeOfCores(2), false)))).toBe("accepted");
+  });
+
+  it("may be merged by the API server if there are more than ten", async () => {
+    await apply(cluster, [deployment("edited", {})]);
+    for (let index = 0; index < 12; index += 1) {
+      const annotations = { [`example.com/a${index}`]: "a" };
+      const query = { fieldManager: `editor-${index}` };
+      await admin.json({ ...pipePatch("edited", { metadata: { annotations } }), query });
+    }
+    expect(await patchPipe("edited", resized(resourcesFor(sizeOfCores(2), false)))).toBe("accepted");
+    expectDenied(await patchPipe("edited", { metadata: { managedFields: [{}] } }), SENTENCE);
+  });
+});
+
+function scaling(name: string, metadata: object = {}) {
+  return { apiVersion: API_VERSION, kind: KIND, metadata: { name, ...metadata }, spec: {} };
+}
+
+describe("with the token of the controller, a PipeScaling", () => {
+  it("may be created with the ID of a service", async () => {
+    expect(await create(PIPE_SCALINGS, release.pipes, scaling(randomUUID()))).toBe("accepted");
+  });
+
+  it.each<[string, string, object]>([
+    ["another name", "evil", {}],
+    ["a longer name", `${randomUUID()}-evil`, {}],
+    ["owners", randomUUID(), { ownerReferences: [OWNER] }],
+    ["finalizers", randomUUID(), { finalizers: ["example.com/never"] }],
+    ["labels", randomUUID(), { labels: { a: "b" } }],
+    ["annotations", randomUUID(), { annotations: { a: "b" } }],
+  ])("may not be created with %s", async (_, name, metadata) => {
+    const said = await create(PIPE_SCALINGS, release.pipes, scaling(name, metadata));
+    expectDenied(said, "only PipeScalings that are named after a service");
+  });
+
+  it("keeps its field managers and its metadata when its status is written", async () => {
+    const path = objectPath(PIPE_SCALINGS, release.pipes, SERVICE);
+    const before = await admin.json<KubeObject>({ path });
+    const metadata = { managedFields: [{}], finalizers: ["example.com/never"], ownerReferences: [OWNER] };
+    const request = patch(PIPE_SCALINGS, release.pipes, SERVICE, { metadata });
+    await controller.json({ ...request, path: `${path}/status` });
+    const after = await admin.json<KubeObject>({ path });
+    expect(after.metadata).toEqual({ ...before.metadata, resourceVersion: after.metadata.resourceVersion });
+  });
+});
+
+function lease(name: string, metadata: object = {}) {
+  return { apiVersion: LEASES.apiVersion, kind: "Lease", metadata: { name, ...metadata }, spec: {} };
+}
+
+describe("with the token of the controller, a Lease", () => {
+  it("may be created with the name of the controller's own", async () => {
+    expect(await create(LEASES, release.records, lease(LEASE_NAME))).toBe("accepted");
+  });
+
+  it("may not be created with another name", async () => {
+    expectDenied(await create(LEASES, release.records, lease("evil")), "only its own Lease");
+  });
+
+  const METADATA: readonly [string, object][] = [
+    ["owners", { ownerReferences: [OWNER] }],
+    ["finalizers", { finalizers: ["example.com/never"] }],
+    ["labels", { labels: { a: "b" } }],
+    ["annotations", { annotations: { a: "b" } }],
+  ];
+
+  it.each(METADATA)("may not be created with %s", async (_, metadata) => {
+    const said = await create(LEASES, release.records, lease(LEASE_NAME, metadata));
+    expectDenied(said, "only the spec of its Lease");
+  });
+
+  it("may not change its metadata", async () => {
+    const path = objectPath(LEASES, release.records, LEASE_NAME);
+    const created = await controller.json<KubeObject>({
+      method: "POST",
+      path: collectionPath(LEASES, release.records),
+      body: lease(LEASE_NAME),
+    });
+    const update = (change: object) =>
+      dryRunOf(controller, { method: "PUT", path, body: { ...created, ...change } });
+    expect(await update({ spec: { holderIdentity: "a" } })).toBe("accepted");
+    for (const [, metadata] of METADATA) {
+      const said = await update({ metadata: { ...created.metadata, ...metadata } });
+      expectDenied(said, "only the spec of its Lease");
+    }
+  });
+});
+
+function event(change: object = {}, metadata: object = {}) {
+  const kind = { apiVersion: API_VERSION, kind: KIND };
+  return {
+    ...{ apiVersion: EVENTS.apiVersion, kind: "Event" },
+    metadata: { generateName: `${SERVICE}-`, namespace: release.pipes, ...metadata },
+    eventTime: "2026-01-01T00:00:00.000000Z",
+    reportingController: "pipes.clouddb.dev/pipe-scaling-controller",
+    reportingInstance: "a",
+    ...{ action: "Rescale", reason: "Scaled", type: "Normal", note: "All pipes run the size." },
+    regarding: { ...kind, namespace: release.pipes, name: SERVICE, uid: randomUUID() },
+    ...change,
+  };
+}
+
+describe("with the token of the controller, an Event", () => {
+  const about = (apiVersion: string, kind: string) => ({
+    regarding: { apiVersion, kind, namespace: release.pipes, name: "a", uid: randomUUID() },
+  });
+
+  it("may be about a PipeScaling or a Deployment", async () => {
+    expect(await create(EVENTS, release.pipes, event())).toBe("accepted");
+    expect(await create(EVENTS, release.pipes, event(about("apps/v1", "Deployment")))).toBe("accepted");
+  });
+
+  it.each<[string, () => object]>([
+    ["about another kind of object", () => event(about("v1", "Pod"))],
+    ["in the name of another controller", () => event({ reportingController: "kubelet" })],
+    ["with owners", () => event({}, { ownerReferences: [OWNER] })],
+    ["with finalizers", () => event({}, { finalizers: ["example.com/never"] })],
+    ["with labels", () => event({}, { labels: { a: "b" } })],
+    ["with annotations", () => event({}, { annotations: { a: "b" } })],
+    ["with a related object", () => event({ related: about("v1", "Secret").regarding })],
+  ])("may not be created %s", async (_, body) => {
+    expectDenied(await create(EVENTS, release.pipes, body()), "only Events of its own");
+  });
+
+  it("may get a count, but no other change", async () => {
+    const path = collectionPath(EVENTS, release.pipes);
+    const { metadata } = await controller.json<KubeObject>({ method: "POST", path, body: event() });
+    const change = (body: object) => dryRunOf(controller, patch(EVENTS, release.pipes, metadata.name, body));
+    const series = { count: 2, lastObservedTime: "2026-01-01T00:01:00.000000Z" };
+    expect(await change({ series })).toBe("accepted");
+    const owners = await change({ series, metadata: { ownerReferences: [OWNER] } });
+    expectDenied(owners, "only the count of its own Events");
+    expectDenied(await change({ metadata: { finalizers: ["example.com/never"] } }), "only the count");
+  });
+
+  it("of another controller may not be changed", async () => {
+    const path = collectionPath(EVENTS, release.pipes);
+    const body = event({ reportingController: "example.com/other" });
+    const { metadata } = await admin.json<KubeObject>({ method: "POST", path, body });
+    const series = { count: 2, lastObservedTime: "2026-01-01T00:01:00.000000Z" };
+    const said = await dryRunOf(controller, patch(EVENTS, release.pipes, metadata.name, { series }));
+    expectDenied(said, "only the count of its own Events");
+  });
+});
+
+describe("the policies of the controller", () => {
+  it.each(["controller", "controller-pipescalings", "controller-leases", "controller-events"])(
+    "have no type errors in %s",
+    async (policy) => {
+      const name = `${release.name}-pipe-scaling-operator-${policy}.${release.namespace}`;
+      const typeChecking = async () => {
+        const object = await kubectl(cluster, ["get", "validatingadmissionpolicy", name, "-o", "json"]);
+        return JSON.parse(object).status?.typeChecking;
+      };
+      expect(await waitFor(typeChecking, { what: "the types in the policy to be checked" })).toEqual({});
+    },
+  );
+});
