@@ -99,10 +99,12 @@ labels of the release.
       A rescale has been in progress for {{ "{{ $value | humanizeDuration }}" }}.
     description: It has neither completed nor failed.
     {{- include "pipe-scaling.runbook" (list . "PipeScalingPropagationSlow") }}
+{{- /* Clusters and pipes that cannot be resized in place by their configuration are no surprise. */}}
+{{- $unexpected := `reason!~"ContainerNotNamed|ContainerRestarts|NotSupported|PodsNotLabeled"` }}
 - alert: PipeScalingInPlaceFallbacks
   expr: |-
-    sum(increase(pipe_scaling_in_place_fallbacks_total{ {{- $of }}}[1h])) > 5
-      and sum(increase(pipe_scaling_in_place_fallbacks_total{ {{- $of }}}[1h]))
+    sum(increase(pipe_scaling_in_place_fallbacks_total{ {{- $of }}, {{ $unexpected }}}[1h])) > 5
+      and sum(increase(pipe_scaling_in_place_fallbacks_total{ {{- $of }}, {{ $unexpected }}}[1h]))
         > sum(increase(pipe_scaling_in_place_commits_total{ {{- $of }}}[1h]))
   for: 5m
   labels:
