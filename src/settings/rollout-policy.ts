@@ -18,7 +18,7 @@ export const rolloutPolicySettings = {
     placeholder: "strategy",
     description:
       "how pipes are resized if their PipeScaling has no strategy: InPlaceOrRollout changes the running pods and restarts nothing where the cluster can do that; Rollout replaces the pods",
-    default: "Rollout",
+    default: "InPlaceOrRollout",
   }),
 };
 

@@ -141,6 +141,15 @@ describe("a permission of the API", () => {
   });
 });
 
+/** test/integration/in-place.test.ts shows what happens without them. */
+const IN_PLACE = [
+  "delete apps/replicasets",
+  "list apps/replicasets",
+  "patch apps/replicasets",
+  "patch pods/resize",
+  "watch apps/replicasets",
+];
+
 describe("a permission of the controller", () => {
   let world: ControllerTestEnvironment;
   let rights: Rights;
@@ -338,6 +347,7 @@ describe("a permission of the controller", () => {
         NODES,
         ...Object.keys(TASKS),
         ...RECORDING.map(([right]) => right),
+        ...IN_PLACE,
       ];
       expect(rights.names).toEqual(known.toSorted());
     });

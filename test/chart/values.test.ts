@@ -12,7 +12,7 @@ import { PERMISSIONS } from "../../src/cli/doctor/permissions.ts";
 import { apiSettings } from "../../src/settings/api.ts";
 import { controllerSettings } from "../../src/settings/controller.ts";
 import { declaredOptions } from "../../src/settings/option.ts";
-import { inPlaceAccount, shippedAccount } from "../support/fixtures/shipped-account.ts";
+import { rolloutController, shippedAccount } from "../support/fixtures/shipped-account.ts";
 import { entrypoint } from "./image.ts";
 import { type Manifest, RELEASE, rendered, VALUE_SETS, valuesFile } from "./tools.ts";
 
@@ -49,8 +49,8 @@ describe("rbac.inPlaceResize", () => {
       objects
         .flatMap((object) => clusterRole.safeParse(object).data?.rules ?? [])
         .map(({ apiGroups: [group], resources: [resource], verbs }) => ({ group, resource, verbs }));
-    const before = granted(shippedAccount("controller", "anywhere"));
-    const added = granted(await inPlaceAccount("anywhere")).filter(
+    const before = granted(await rolloutController("anywhere"));
+    const added = granted(shippedAccount("controller", "anywhere")).filter(
       (rule) => !before.some((each) => isDeepStrictEqual(each, rule)),
     );
     const checked = PERMISSIONS.controller.inPlace.map(({ group, resource, verbs }) => ({
@@ -210,8 +210,8 @@ describe("the chart rejects with the field and the reason", () => {
     ],
     [
       "resizes in place without permission",
-      ["controller.config.resizeStrategy=InPlaceOrRollout"],
-      /controller\.config\.resizeStrategy is InPlaceOrRollout.*set rbac\.inPlaceResize to true/,
+      ["rbac.inPlaceResize=false"],
+      /controller\.config\.resizeStrategy is InPlaceOrRollout.*set rbac\.inPlaceResize to true, or controller\.config\.resizeStrategy to Rollout/,
     ],
     [
       "a Certificate without an issuer",
@@ -522,8 +522,9 @@ describe("the rendered chart", () => {
         objects.includes(text),
       );
     };
-    expect(await made()).toEqual([false, false, false, false]);
-    expect(await made("--set", "rbac.inPlaceResize=true")).toEqual([true, true, true, true]);
+    expect(await made()).toEqual([true, true, true, true]);
+    const without = "rbac.inPlaceResize=false,controller.config.resizeStrategy=Rollout";
+    expect(await made("--set", without)).toEqual([false, false, false, false]);
   });
 
   it("grants no account a wildcard, and the controller no access to Secrets", async () => {

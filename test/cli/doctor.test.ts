@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import packageJson from "../../package.json" with { type: "json" };
 import { runChecks } from "../../src/cli/doctor/checks.ts";
 import type { CheckResult } from "../../src/cli/doctor/result.ts";
-import { LEASE_NAME } from "../../src/controller/names.ts";
+import { DATABASE_TYPE, LEASE_NAME, SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
 import {
   HORIZONTAL_AUTOSCALERS,
   VERTICAL_AUTOSCALERS,
@@ -57,7 +57,7 @@ beforeAll(async () => {
     ...shippedDeployments(environment.records),
   ]);
   stopController = await environment.startController({ pipeNamespaces: [] });
-  await environment.createPipe({ name: "pipe-a", cores: 1 });
+  await environment.createPipe({ name: "pipe-a", cores: 1, podLabels: podLabels() });
   await environment.waitForCondition("Ready", "True");
   await kubectl(cluster, [
     "wait",
@@ -73,6 +73,11 @@ afterAll(async () => {
   await environment?.end();
   await cluster?.stop();
 });
+
+/** Labels with which the pods can be resized in place. */
+function podLabels(serviceId = environment.serviceId) {
+  return { [SERVICE_LABEL]: serviceId, [TYPE_LABEL]: DATABASE_TYPE };
+}
 
 function words(...flags: string[]): string[] {
   return ["doctor", "--kubeconfig", cluster.kubeconfig, "--namespace", environment.records, ...flags];
@@ -162,11 +167,12 @@ const SAME_CLOCKS = "ok: The clocks of this machine and of the API server agree.
 const SAME_CRD = "ok: The CRD of PipeScaling is that of this release (v1beta1).";
 const LEADER = "ok: The controller ID is the leader; it renewed its lease N s ago.";
 const RESIZABLE = "ok: The pipes can be resized: 1.";
+const IN_PLACE = "ok: Pipes can be resized in place; services that want it: 1.";
 const HEALTHY = [
   ...[REACHABLE, SAME_CLOCKS, SAME_CRD, READY.api, READY.controller],
   `ok: ${account("api")} has all permissions that it needs.`,
   `ok: ${account("controller")} has all permissions that it needs.`,
-  ...[LEADER, "ok: The records are well-formed: organizations 1, services 1, keys 0.", RESIZABLE],
+  ...[LEADER, "ok: The records are well-formed: organizations 1, services 1, keys 0.", RESIZABLE, IN_PLACE],
 ];
 const UNTIERED =
   'error: The organization Untiered has the unknown tier "golden", so its pipes are not resized; the tiers are basic, enterprise, scale.';
@@ -341,9 +347,19 @@ describe("doctor, of PipeScalings and pipes", () => {
       async () => {
         await environment.create(PIPE_SCALINGS, environment.pipes, scaling(unknown));
         await environment.create(PIPE_SCALINGS, environment.records, scaling(environment.serviceId));
-        await environment.createPipe({ name: "pipe-lost", cores: 1, serviceId: unknown });
-        await environment.createPipe({ name: "pipe-double", cores: 1, containers: ["pipe", "sidecar"] });
-        await environment.createPipe({ name: "pipe-paused", cores: 1 });
+        await environment.createPipe({
+          name: "pipe-lost",
+          cores: 1,
+          serviceId: unknown,
+          podLabels: podLabels(unknown),
+        });
+        await environment.createPipe({
+          name: "pipe-double",
+          cores: 1,
+          containers: ["pipe", "sidecar"],
+          podLabels: podLabels(),
+        });
+        await environment.createPipe({ name: "pipe-paused", cores: 1, podLabels: podLabels() });
         await environment.patchPipe("pipe-paused", { spec: { paused: true } });
         await environment.create(HORIZONTAL_AUTOSCALERS, environment.pipes, {
           apiVersion: HORIZONTAL_AUTOSCALERS.apiVersion,
@@ -497,7 +513,7 @@ describe("doctor, of the two processes", () => {
         "note: No Deployment has the labels of the chart (app.kubernetes.io/part-of=pipe-scaling-operator): pods and permissions were not checked.",
         "note: Not checked: whether the tier of each organization exists, because the tiers cannot be read.",
       ],
-      removed: [NO_API, NOT_READY, UNTIERED, OTHER_VERSION, LACKS_NODES],
+      removed: [NO_API, NOT_READY, UNTIERED, OTHER_VERSION, LACKS_NODES, IN_PLACE],
     });
   });
 });

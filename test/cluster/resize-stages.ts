@@ -87,7 +87,7 @@ const present = (type: string, reason?: string) => `
   lastProbeTime: null
   lastTransitionTime: {{ $at | Quote }}
   reason: ${reason ?? '""'}
-  message: ${reason ? '"held back by a test"' : '""'}`;
+  message: ${reason ? '"the test node cannot resize it"' : '""'}`;
 
 /** A patch replaces the list of containers as a whole, so each one is rendered completely. */
 function resizeStatus(takes: { readonly allocated: boolean; readonly applied: boolean }, conditions: string) {

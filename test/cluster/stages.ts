@@ -105,7 +105,7 @@ function podStatus(ready: boolean): string {
   const status = ready ? "True" : "False";
   const state = ready
     ? "running: { startedAt: {{ $now | Quote }} }"
-    : 'waiting: { reason: CrashLoopBackOff, message: "held back by a test" }';
+    : 'waiting: { reason: CrashLoopBackOff, message: "the test node cannot resize it" }';
   return `
 {{ $now := Now }}
 phase: Running

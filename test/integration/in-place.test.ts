@@ -17,7 +17,7 @@ import { Rights } from "../chart/rights.ts";
 import { startFakeCollector } from "../support/fakes/fake-collector.ts";
 import type { PipeOptions } from "../support/fixtures/pipe.ts";
 import { conditionOf, resourcesOf, TestEnvironment } from "../support/test-environment.ts";
-import { allowResizesInPlace } from "./in-place-account.ts";
+import { restrictController } from "./in-place-account.ts";
 
 interface ToldEvent extends KubeObject {
   readonly reason: string;
@@ -30,7 +30,7 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
   let rights: Rights;
   beforeEach(async () => {
     environment = await TestEnvironment.create();
-    await allowResizesInPlace(environment);
+    await restrictController(environment);
     rights = await Rights.of("controller", environment);
   });
   afterEach(async () => {

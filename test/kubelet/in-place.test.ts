@@ -1,14 +1,12 @@
 import { startCluster } from "@pipe-scaling/local-cluster";
-import { apply } from "@pipe-scaling/local-cluster/kubectl";
 import { MEMORY_USAGE_ANNOTATION, startKubelet } from "@pipe-scaling/local-cluster/kubelet";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { expect, it, onTestFinished } from "vitest";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
 import type { KubeObject, Pod, ReplicaSet } from "../../src/kube/objects.ts";
 import { collectionPath, objectPath, PODS, REPLICA_SETS } from "../../src/kube/paths.ts";
-import { mayDo } from "../chart/rights.ts";
+import { restrictController } from "../integration/in-place-account.ts";
 import type { PipeOptions } from "../support/fixtures/pipe.ts";
-import { accountName, inPlaceAccount } from "../support/fixtures/shipped-account.ts";
 import { resourcesOf, TestEnvironment } from "../support/test-environment.ts";
 
 /** The kubelet reports an error 15 s after the resize, and the controller gives up after two minutes. */
@@ -21,12 +19,7 @@ async function start(cpus: number): Promise<TestEnvironment> {
   await startKubelet(cluster, { nodeSize: { cpus, memoryGib: cpus * 5 } });
   const environment = await TestEnvironment.create("basic", cluster);
   onTestFinished(() => environment.end());
-  await apply(cluster, await inPlaceAccount(environment.records));
-  const user = `system:serviceaccount:${environment.records}:${accountName("controller")}`;
-  const right = { verb: "patch", group: "", resource: "pods/resize" };
-  await waitFor(() => mayDo(environment.client, user, environment.pipes, right), {
-    what: "permission to resize pods",
-  });
+  await restrictController(environment);
   await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
   return environment;
 }

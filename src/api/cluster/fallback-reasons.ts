@@ -18,7 +18,7 @@ const SENTENCES: Readonly<Record<ApiFallbackReason, string>> = {
   Infeasible: "The machine of the pipe cannot apply this size without a restart.",
   ListTimeout: NOT_IN_TIME,
   NotSettled: "The pipe was changing for another reason.",
-  NotSupported: "The machine of the pipe cannot apply a size without a restart.",
+  NotSupported: "The cluster cannot apply a size without a restart.",
   PodsNotLabeled: NOT_SET_UP,
   Refused: "This size is not allowed without a restart of the pipe.",
   ResizeError: NOT_IN_TIME,

@@ -102,7 +102,7 @@ const REMEDIES: Readonly<Record<FallbackReason, string>> = {
   Forbidden: "helm upgrade with rbac.inPlaceResize=true.",
   Infeasible: "Do not run the pipe on nodes with a static CPU or memory manager, or with swap.",
   ListTimeout: "If it happens again, check the load of the API server.",
-  NotSupported: "Upgrade the node to Kubernetes 1.35 or later.",
+  NotSupported: "Upgrade the cluster and its nodes to Kubernetes 1.35 or later.",
   NotSettled: "Wait for the rollout of the owner, or resume the Deployment.",
   PodsNotLabeled: `Add the labels of the Deployment to its pod template (${PAGE}). This is a rollout.`,
   Refused:

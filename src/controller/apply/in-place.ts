@@ -55,8 +55,8 @@ async function resizePod({ client, resizes }: InPlaceApplier, action: Of<"resize
   } catch (error) {
     // The pod is gone, or changed meanwhile; its watch shows that.
     if (isCode(error, 409) || isPodGone(error)) return;
-    const problem = writeErrorOf(error) ?? notSupported(error);
-    resizes.failed(uid, refusalOf(`pod ${pod.metadata.name}`, problem, error));
+    const refusal = () => refusalOf(`pod ${pod.metadata.name}`, writeErrorOf(error), error);
+    resizes.failed(uid, notSupported(error) ?? refusal());
   }
 }
 
@@ -75,9 +75,9 @@ function isPodGone(error: unknown): boolean {
   return isCode(error, 404) && error.message.includes("not found");
 }
 
-function notSupported(error: unknown): { readonly reason: "Refused"; readonly message: string } | undefined {
+function notSupported(error: unknown): Fallback | undefined {
   const isMissing = error instanceof KubeApiError && (error.code === 404 || error.code === 405);
-  return isMissing ? { reason: "Refused", message: "the API server cannot resize pods" } : undefined;
+  return isMissing ? { reason: "NotSupported", message: "the API server cannot resize pods" } : undefined;
 }
 
 async function patchResources(

@@ -61,7 +61,11 @@ function previewOfPipes({ serviceId: service, namespace, scaling }: Snapshot, de
       desired: describeSize(sizing.desired.size),
       action: scaling?.spec.suspend ? "leave it: suspended" : actionFor(assessment, actions, sizing),
     }));
-  return { steps, begun: actions.filter(({ type }) => type === "resize").length };
+  return { steps, begun: actions.filter(isBeginning).length };
+}
+
+function isBeginning({ type }: Action): boolean {
+  return type === "resize" || type === "begin-in-place";
 }
 
 function actionFor(
@@ -72,7 +76,7 @@ function actionFor(
   if (actions.some(({ type }) => type === "confirm-generation"))
     return "wait until the PipeScaling is seen in the generation of the last rollout of a pipe";
   const own = actions.find((action) => "pipe" in action && action.pipe === pipe);
-  if (own?.type === "resize") return "resize it now";
+  if (own && isBeginning(own)) return "resize it now";
   if (own?.type === "roll-back")
     return `roll it back to ${isSize(own.size) ? describeSize(own.size) : "what it had"}: ${(abandoned ?? failure)?.message}`;
   switch (state) {

@@ -1,3 +1,5 @@
+import { RESIZE_OUTCOME_ANNOTATION } from "@pipe-scaling/local-cluster/resize-stages";
+
 /** Objects that the demo creates itself; the operator's commands create the others. */
 
 export const ACME_PIPES = "acme-pipes";
@@ -5,6 +7,8 @@ export const GLOBEX_PIPES = "globex-pipes";
 
 export const CONTAINER = "pipe";
 export const DATABASE_PIPES = ["postgres-orders", "mysql-billing", "mongodb-events"] as const;
+/** The cluster simulates that the node of this pipe can resize no pod in place. */
+export const REPLACED_PIPE = "postgres-orders";
 export const OTHER_PIPE = "s3-archive";
 export const REPLICAS = 2;
 
@@ -28,7 +32,10 @@ export function pipe(options: {
       replicas: REPLICAS,
       selector: { matchLabels: { "app.kubernetes.io/name": options.name } },
       template: {
-        metadata: { labels },
+        metadata: {
+          labels,
+          annotations: options.name === REPLACED_PIPE ? { [RESIZE_OUTCOME_ANNOTATION]: "Infeasible" } : {},
+        },
         spec: {
           containers: [
             {

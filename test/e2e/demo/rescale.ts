@@ -5,8 +5,8 @@ import { formatTable } from "../../../src/cli/output.ts";
 import { sizeOfCores } from "../../../src/domain/size.ts";
 import { check } from "./check.ts";
 import type { ApiCaller, Reply } from "./http.ts";
-import { ACME_PIPES, OTHER_PIPE } from "./objects.ts";
-import { isRolledOut, resourcesOf } from "./observer.ts";
+import { ACME_PIPES, DATABASE_PIPES, OTHER_PIPE, REPLACED_PIPE } from "./objects.ts";
+import { isRolledOut, type ObservedScaling, type Observer, resourcesOf } from "./observer.ts";
 import { type ManagedDeployment, trespasses } from "./ownership.ts";
 import { followRollout, hasSize, kubectlWait } from "./rollout.ts";
 import type { Seeded } from "./seed.ts";
@@ -74,6 +74,7 @@ export async function rescaleStep(stage: Stage, caller: ApiCaller, seeded: Seede
   const { serviceId } = seeded.acme;
   await expectEffective(caller, seeded, 1);
   const before = await observer.databasePipes();
+  const podsBefore = await podsOf(observer);
   const otherBefore = await observer.deployment(OTHER_PIPE);
   const otherPods = await observer.podIds(ACME_PIPES, OTHER_PIPE);
 
@@ -108,6 +109,7 @@ export async function rescaleStep(stage: Stage, caller: ApiCaller, seeded: Seede
   );
   narration.seen(`kubectl wait --for=condition=Ready psc/${serviceId} returned together with the last pipe`);
 
+  await podsStep(stage, podsBefore, followed.scaling);
   const after = await observer.databasePipes();
   await narration.step("Comparing the Deployments", async () => {
     const wrong = after.flatMap((pipe, index) => {
@@ -129,6 +131,39 @@ export async function rescaleStep(stage: Stage, caller: ApiCaller, seeded: Seede
         `managedFields: the controller owns only the size and its annotation; ${OTHER_PIPE} is unchanged`,
         await kubectl(cluster, ["get", "psc", "-A"], { signal }),
       ],
+      result: undefined,
+    };
+  });
+}
+
+type PodIds = ReadonlyMap<string, string>;
+
+async function podsOf(observer: Observer): Promise<PodIds> {
+  const pods = DATABASE_PIPES.map(
+    async (name) => [name, (await observer.podIds(ACME_PIPES, name)).join()] as const,
+  );
+  return new Map(await Promise.all(pods));
+}
+
+/** Checks that only the pods of the pipe that cannot be resized in place were replaced. */
+function podsStep(
+  { observer, narration }: Stage,
+  before: PodIds,
+  { status }: ObservedScaling,
+): Promise<void> {
+  return narration.step("Comparing the pods", async () => {
+    const after = await podsOf(observer);
+    const replaced = DATABASE_PIPES.filter((name) => before.get(name) !== after.get(name));
+    check(replaced.join() === REPLACED_PIPE, `the pods of these pipes were replaced: ${replaced.join(", ")}`);
+    const fallback = status?.pipes?.fallbacks?.find(({ pipe }) => pipe === REPLACED_PIPE);
+    check(
+      fallback !== undefined,
+      `the resource has no reason why the pods of ${REPLACED_PIPE} were replaced`,
+    );
+    const kept = DATABASE_PIPES.filter((name) => name !== REPLACED_PIPE);
+    return {
+      told: `${kept.join(" and ")} were resized in place: they have the same pods as before, without a restart`,
+      details: [`${REPLACED_PIPE} cannot be resized in place, so it got a rollout: ${fallback?.message}`],
       result: undefined,
     };
   });

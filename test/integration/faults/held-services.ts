@@ -1,14 +1,13 @@
-import { apply } from "@pipe-scaling/local-cluster/kubectl";
 import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { expect } from "vitest";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../../src/controller/names.ts";
 import type { Deployment, KubeObject, Pod, ReplicaSet } from "../../../src/kube/objects.ts";
 import { collectionPath, objectPath, PODS, REPLICA_SETS } from "../../../src/kube/paths.ts";
-import { mayDo } from "../../chart/rights.ts";
 import type { PipeOptions } from "../../support/fixtures/pipe.ts";
-import { accountName, inPlaceAccount } from "../../support/fixtures/shipped-account.ts";
+import { accountName } from "../../support/fixtures/shipped-account.ts";
 import { conditionOf, resourcesOf, TestEnvironment } from "../../support/test-environment.ts";
+import { restrictController } from "../in-place-account.ts";
 import { type Asked, type Fate, FaultyProxy } from "./faulty-proxy.ts";
 
 /** The writes of a resize in place of two pods, in their order. */
@@ -47,12 +46,7 @@ export class HeldServices {
   /** Resolves when the pods of all services run with one core. */
   static async start({ steps = STEPS, pipe = {}, cluster }: StartOptions = {}): Promise<HeldServices> {
     const environment = await TestEnvironment.create("basic", cluster);
-    await apply(environment.cluster, await inPlaceAccount(environment.records));
-    const user = `system:serviceaccount:${environment.records}:${accountName("controller")}`;
-    const right = { verb: "patch", group: "", resource: "pods/resize" };
-    await waitFor(() => mayDo(environment.client, user, environment.pipes, right), {
-      what: "permission to resize pods",
-    });
+    await restrictController(environment);
     const others = steps.length > 1 ? await environment.more(steps.length - 1) : [];
     const all = [environment, ...others];
     const services = steps.flatMap((step, index) => {

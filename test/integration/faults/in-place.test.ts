@@ -3,7 +3,7 @@ import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../../src/controlle
 import type { Pod } from "../../../src/kube/objects.ts";
 import { collectionPath, PODS } from "../../../src/kube/paths.ts";
 import type { TestEnvironment } from "../../support/test-environment.ts";
-import { allowResizesInPlace } from "../in-place-account.ts";
+import { restrictController } from "../in-place-account.ts";
 import { it } from "./fixtures.ts";
 
 async function podNames({ client, pipes }: TestEnvironment): Promise<string[]> {
@@ -18,7 +18,7 @@ it("the invariants hold while pipes are resized in place, to larger and smaller 
   startPipes,
   askFor,
 }) => {
-  await allowResizesInPlace(environment);
+  await restrictController(environment);
   const podLabels = { [SERVICE_LABEL]: environment.serviceId, [TYPE_LABEL]: DATABASE_TYPE };
   const pipes = ["pipe-a", "pipe-b", "pipe-c"].map((name) => ({ name, replicas: 2, podLabels }));
   await startPipes(pipes, { resizeStrategy: "InPlaceOrRollout" });

@@ -12,7 +12,7 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, afterEach, beforeAll, beforeEach, it } from "vitest";
 import { AdmissionWebhook } from "../../support/servers/admission-webhook.ts";
 import { TestEnvironment } from "../../support/test-environment.ts";
-import { allowResizesInPlace } from "../in-place-account.ts";
+import { restrictController } from "../in-place-account.ts";
 import { AdmissionFaults } from "./admission-faults.ts";
 import { controllerKubeconfig, KeptController } from "./controller-process.ts";
 import { InPlaceOperations } from "./in-place-operations.ts";
@@ -56,7 +56,7 @@ beforeAll(async () => {
 afterAll(() => cluster?.stop());
 beforeEach(async () => {
   environment = await TestEnvironment.create("basic", cluster);
-  await allowResizesInPlace(environment);
+  await restrictController(environment);
   proxy = await TcpProxy.listen(Number(new URL(cluster.server).port));
 });
 afterEach(async () => {

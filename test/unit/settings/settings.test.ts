@@ -56,6 +56,7 @@ describe("without a flag or a variable", () => {
       host: "127.0.0.1",
       opsPort: 9091,
       ...POLICY,
+      resizeStrategy: "InPlaceOrRollout",
       dryRun: false,
       logLevel: "info",
     });

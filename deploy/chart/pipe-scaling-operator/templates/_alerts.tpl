@@ -166,12 +166,14 @@ labels of the release.
     {{- include "pipe-scaling.runbook" (list $ "PipeScalingPropagationSlow") }}
 {{- end }}
 {{- end }}
+{{- /* Clusters and pipes that cannot be resized in place by their configuration are no surprise. */}}
+{{- $unexpected := `reason!~"ContainerNotNamed|ContainerRestarts|NotSupported|PodsNotLabeled"` }}
 {{- with $alerts.PipeScalingInPlaceFallbacks }}
 {{- if .enabled }}
 - alert: PipeScalingInPlaceFallbacks
   expr: |-
-    sum(increase(pipe_scaling_in_place_fallbacks_total{ {{- $of }}}[1h])) > {{ .threshold }}
-      and sum(increase(pipe_scaling_in_place_fallbacks_total{ {{- $of }}}[1h]))
+    sum(increase(pipe_scaling_in_place_fallbacks_total{ {{- $of }}, {{ $unexpected }}}[1h])) > {{ .threshold }}
+      and sum(increase(pipe_scaling_in_place_fallbacks_total{ {{- $of }}, {{ $unexpected }}}[1h]))
         > sum(increase(pipe_scaling_in_place_commits_total{ {{- $of }}}[1h]))
   for: 5m
   labels:

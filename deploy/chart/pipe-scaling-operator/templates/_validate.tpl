@@ -22,7 +22,7 @@ tiers.{{ $name }}: defaultCpuMillicores ({{ int $tier.defaultCpuMillicores }}) i
 {{- end }}
 {{- end }}
 {{- if and (eq .Values.controller.config.resizeStrategy "InPlaceOrRollout") (not .Values.rbac.inPlaceResize) }}
-controller.config.resizeStrategy is InPlaceOrRollout, but the controller has no permission to resize pods: set rbac.inPlaceResize to true.
+controller.config.resizeStrategy is InPlaceOrRollout, but rbac.inPlaceResize is false, so the controller has no permission to resize pods: set rbac.inPlaceResize to true, or controller.config.resizeStrategy to Rollout.
 {{- end }}
 {{- with .Values.api.tls }}
 {{- if and .certificate.enabled (not .enabled) }}

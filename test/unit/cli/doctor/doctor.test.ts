@@ -44,8 +44,8 @@ test.each<Component>(["api", "controller"])(
   "doctor checks the permissions that the chart grants to the %s",
   (component) => {
     expect(asked(PERMISSIONS[component].records)).toEqual(shipped(component, "Role"));
-    const { pipes, cluster } = PERMISSIONS[component];
-    expect(asked([...pipes, ...cluster])).toEqual(shipped(component, "ClusterRole"));
+    const { pipes, cluster, inPlace } = PERMISSIONS[component];
+    expect(asked([...pipes, ...cluster, ...inPlace])).toEqual(shipped(component, "ClusterRole"));
   },
 );
 

@@ -38,6 +38,15 @@ describe("a preview", () => {
     });
   });
 
+  it("shows a resize in place like a rollout, because which one it gets is known only later", () => {
+    const snapshot = aSnapshot([aPipe("a"), aPipe("b")], { strategy: "InPlaceOrRollout" });
+    expect(told(snapshot)).toEqual([
+      "a: resize it now",
+      "b: resize it later: it waits for a to prove the size",
+    ]);
+    expect(preview(snapshot, DECIDE_OPTIONS).begun).toBe(1);
+  });
+
   it("continues with the PipeScaling that would be created", () => {
     const deleted = { spec: aScaling(4).spec, recreateAtMs: NOW_MS };
     const done = rollingTo("a", FOUR, { rollout: COMPLETE });
