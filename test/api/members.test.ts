@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { KubeObject } from "../../src/kube/objects.ts";
+import { CONFIG_MAPS, objectPath } from "../../src/kube/paths.ts";
 import { memberKey } from "../../src/records/members.ts";
 import { type Answer, exchangeRaw, parseRaw } from "./client.ts";
 import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
@@ -115,13 +117,16 @@ describe("DELETE members", () => {
     expect(await remove({ organizationId, admin }, "ada")).toMatchObject(NO_MEMBER);
   });
 
-  it("finds a record without labels, which its watch does not see", async () => {
+  it("finds a record without labels, which its watch does not see, and adds them", async () => {
     const organizationId = await environment.addOrganization();
     const { data, metadata, kind } = membersRecord(organizationId, { ada: "admin", bob: "developer" });
     await environment.addRecord({ kind, ...{ metadata: { name: metadata.name }, data } });
     const { authorization: admin } = await environment.addKey({ organizationId });
     await knows(api, organizationId, admin);
     expect((await remove({ organizationId, admin }, "bob")).status).toBe(200);
+    const path = objectPath(CONFIG_MAPS, environment.records, metadata.name);
+    const { metadata: labeled } = await environment.admin.json<KubeObject>({ path });
+    expect(labeled.labels).toEqual(metadata.labels);
     expect((await remove({ organizationId, admin }, "ada")).status).toBe(400);
   });
 });

@@ -1,3 +1,4 @@
+import { recordLabels } from "../../../records/labels.ts";
 import { memberKey, membersConfigMapName } from "../../../records/members.ts";
 import type { Logger } from "../../../telemetry/log.ts";
 import type { ClusterCache } from "../../cluster/cluster-cache.ts";
@@ -32,6 +33,8 @@ export async function removeMember(
   { cache, recordWriter, memberWrites, log }: MembersServiceDeps,
 ): Promise<void> {
   const entry = memberKey(userId);
+  // A record that an administrator created without labels gets them, as the admission policy requires.
+  const labels = recordLabels("members", organization.id);
 
   async function read(): Promise<MembersView | undefined> {
     const record = await recordWriter.read(membersConfigMapName(organization.id));
@@ -41,7 +44,7 @@ export async function removeMember(
   /** After a lost response the removal was made if the entry, which was there before, is gone. */
   async function remove(current: MembersView): Promise<MembersView | undefined> {
     try {
-      return toMembersView(await recordWriter.patch(current, { data: { [entry]: null } }));
+      return toMembersView(await recordWriter.patch(current, { labels, data: { [entry]: null } }));
     } catch (error) {
       if (!isOutcomeUnknown(error)) throw error;
       const now = await read();
