@@ -47,7 +47,7 @@ const replicaSets = new Map<string, string>();
 beforeAll(async () => {
   cluster = await sharedCluster();
   release = await prepareRelease(cluster);
-  await install(cluster, release, "--set", "crds.enabled=false", "--set", "rbac.inPlaceResize=true");
+  await install(cluster, release, "--set", "crds.enabled=false");
   controller = await clientOf(cluster, release, "controller");
   admin = await PatientClient.of(cluster);
   await apply(
@@ -490,7 +490,8 @@ describe("with the token of the controller, an update of a Deployment", () => {
   });
 
   it("may not pause if resizes in place are not allowed", async () => {
-    await install(cluster, release, "--set", "crds.enabled=false");
+    const without = "crds.enabled=false,rbac.inPlaceResize=false,controller.config.resizeStrategy=Rollout";
+    await install(cluster, release, "--set", without);
     const attempt = async () =>
       (await patchDeployment("only", { spec: { ...PAUSE.spec, ...RESIZE.spec } })).includes(
         "only the size of a container in the spec of a Deployment",
@@ -502,7 +503,7 @@ describe("with the token of the controller, an update of a Deployment", () => {
       const args = ["auth", "can-i", verb, path, "-n", release.pipes, "--as", user];
       await expect(kubectl(cluster, args)).rejects.toThrow();
     }
-    await install(cluster, release, "--set", "crds.enabled=false", "--set", "rbac.inPlaceResize=true");
+    await install(cluster, release, "--set", "crds.enabled=false");
   });
 });
 
