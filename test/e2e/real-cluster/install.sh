@@ -20,6 +20,5 @@ kubectl create secret tls pipe-scaling-api-tls --namespace "$namespace" --cert t
 
 helm install pipe-scaling-operator "$chart" --namespace "$namespace" --wait --timeout 5m \
   --set image.repository="$repository",image.tag="$tag",image.pullPolicy=Never \
-  --set 'pipes.namespaces={acme-pipes}' --set api.tls.secretName=pipe-scaling-api-tls \
-  --set rbac.inPlaceResize=true,controller.config.resizeStrategy=InPlaceOrRollout
+  --set 'pipes.namespaces={acme-pipes}' --set api.tls.secretName=pipe-scaling-api-tls
 helm test pipe-scaling-operator --namespace "$namespace"
