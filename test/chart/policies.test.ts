@@ -233,7 +233,7 @@ describe("with the controller's token", () => {
       "only the size of a container",
     ],
     ["the replicas", { spec: { replicas: 0 } }, "only the size of a container"],
-    ["a pause", { spec: { paused: true } }, "only the size of a container"],
+    ["a pause", { spec: { paused: true } }, "only together with a change of its size"],
     ["the deadline", { spec: { progressDeadlineSeconds: 10 } }, "only the size of a container"],
     ["labels", { metadata: { labels: { a: "b" } } }, "only its own annotations"],
     [
