@@ -184,7 +184,7 @@ const status = z
           .optional()
           .meta({
             maxProperties: MAX_CAME_UP,
-            description: `The size with which each pipe last came up, for at most ${MAX_CAME_UP} pipes: the UID of the Deployment, its generation at that rollout (or - after another size was applied, and during a resize in place), and the size. Later failures of its pods do not change it.`,
+            description: `The size with which each pipe last came up, for at most ${MAX_CAME_UP} pipes: the UID of the Deployment, its generation at that rollout (or - after another size was applied, and ~ during a resize in place), and the size. Later failures of its pods do not change it.`,
           }),
       })
       .optional(),

@@ -21,20 +21,27 @@ export function hasComeUp(pipe: DeploymentView, { status }: PipeScalingView): bo
  * again: if another writer takes a size away and gives it back, the pipe has to come up again.
  */
 export function withoutRollout(id: string): string {
-  const [uid, , ...size] = id.split("/");
-  return [uid, NO_ROLLOUT, ...size].join("/");
+  return replaceRollout(id, "-");
 }
 
-const NO_ROLLOUT = "-";
+/** The entry of a pipe whose pods are being resized in place: its template does not show which size they have. */
+export function whileInPlace(id: string): string {
+  return replaceRollout(id, "~");
+}
+
+function replaceRollout(id: string, mark: "-" | "~"): string {
+  const [uid, , ...size] = id.split("/");
+  return [uid, mark, ...size].join("/");
+}
 
 /**
- * Returns true if the pipe had its current size before, and has to come up again. Its pods may have another size, from a
- * resize in place that did not end.
+ * Returns true if the pods of the pipe may have another size than its template, because a resize in place did not end.
+ * A rollout that was rolled back is no such case: the Deployment controller replaced the pods.
  */
 export function mustComeUpAgain(pipe: DeploymentView, { status }: PipeScalingView): boolean {
   const id = rolloutId(pipe);
   const known = status.pipes?.cameUp?.[pipe.metadata.name];
-  return id !== undefined && known === withoutRollout(id);
+  return id !== undefined && known === whileInPlace(id);
 }
 
 /** Returns the size with which the pipe last came up, according to the status. */

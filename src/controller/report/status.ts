@@ -11,7 +11,13 @@ import { computeUnits } from "../../domain/compute-units.ts";
 import { describeSize, type Size, sameSize } from "../../domain/size.ts";
 import type { RolloutPolicy } from "../../settings/rollout-policy.ts";
 import type { Assessment } from "../decide/assessment.ts";
-import { lastSizeThatCameUp, mustComeUpAgain, rolloutId, withoutRollout } from "../decide/came-up.ts";
+import {
+  lastSizeThatCameUp,
+  mustComeUpAgain,
+  rolloutId,
+  whileInPlace,
+  withoutRollout,
+} from "../decide/came-up.ts";
 import { failuresOf } from "../decide/decide.ts";
 import type { Sizing } from "../decide/sizing.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
@@ -153,7 +159,8 @@ function cameUp(
     if (id !== undefined) return [[name, id]];
     if (!known?.startsWith(`${uid}/`)) return [];
     const isSize = sameSize(lastSizeThatCameUp(pipe, scaling), pipe.size);
-    return [[name, isSize && !inPlace ? known : withoutRollout(known)]];
+    if (inPlace) return [[name, whileInPlace(known)]];
+    return [[name, isSize ? known : withoutRollout(known)]];
   });
   return entries.length === 0 ? undefined : Object.fromEntries(entries.slice(0, MAX_CAME_UP));
 }

@@ -45,8 +45,8 @@ function decisionFor(
 
 describe("a pipe whose template has the size", () => {
   it.each([
-    ["after a commit that another process made", "uid-a/-/1000m/4Gi"],
-    ["after a resize to another size that did not end", "uid-a/-/4000m/16Gi"],
+    ["after a commit that another process made", "uid-a/~/1000m/4Gi"],
+    ["after a resize to another size that did not end", "uid-a/~/4000m/16Gi"],
   ])("is not done before its pods are listed, %s", (_, cameUp) => {
     expect(decisionFor(cameUp)).toEqual({ actions: ["begin-in-place"], states: ["rolling"], cameUp });
   });
@@ -93,9 +93,17 @@ describe("a pipe that gets another size", () => {
   });
 });
 
+describe("a pipe that was rolled back", () => {
+  it("has come up again with the size of its template, although another size is desired", () => {
+    const changes = { lastRollout: aRollout(FOUR, { generation: 3, isRollback: true, lastGoodSize: FOUR }) };
+    const { cameUp } = decisionFor("uid-a/-/4000m/16Gi", changes, { cores: 2, overallFree: 0 });
+    expect(cameUp).toBe("uid-a/3/4000m/16Gi");
+  });
+});
+
 describe("a pipe that waits for another size after a resize in place that did not end", () => {
   it("must come up again with the size of its template", () => {
-    const cameUp = "uid-a/-/4000m/16Gi";
+    const cameUp = "uid-a/~/4000m/16Gi";
     expect(decisionFor(cameUp, {}, { cores: 2, overallFree: 0 })).toEqual({
       actions: [],
       states: ["waiting"],
