@@ -10,6 +10,8 @@ const ARGS = [
   ...["--namespace", RECORDS_NAMESPACE, "--pipe-namespaces", PIPES],
   // Rollouts that never complete must not fail during a measurement.
   ...["--rollout-timeout", "24h"],
+  // The pipes have no pods that could be resized.
+  ...["--resize-strategy", "Rollout"],
 ];
 
 const TIMEOUT_MS = 120_000;
