@@ -1,4 +1,5 @@
 import type { FieldsV1, ManagedFields } from "./objects.ts";
+import { parseTime } from "./time.ts";
 
 /** Returns the field managers that own at least one of the fields. @param paths path of each field in `fieldsV1` */
 export function managersOf(
@@ -16,7 +17,7 @@ export function managedAtMs(
 ): number | undefined {
   const times = owning(managedFields, paths)
     .filter((entry) => entry.manager === manager)
-    .map(({ time }) => Date.parse(time ?? "") || 0);
+    .map(({ time }) => parseTime(time));
   return times.length === 0 ? undefined : Math.max(...times);
 }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { Cluster } from "@pipe-scaling/local-cluster";
-import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { apply } from "@pipe-scaling/local-cluster/kubectl";
 import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -212,16 +212,5 @@ describe("with the token of the API, a new record", () => {
     const record = named(BACKUP, `backup-${randomUUID()}`);
     expectDenied(await create({ ...record, binaryData: { a: "YQ==" } }), "only the data of a record");
     expectDenied(await create({ ...record, immutable: true }), "only the data of a record");
-  });
-});
-
-describe("the policies of the API", () => {
-  it.each(["api", "api-pipescalings"])("have no type errors in %s", async (policy) => {
-    const name = `${release.name}-pipe-scaling-operator-${policy}.${release.namespace}`;
-    const typeChecking = async () => {
-      const object = await kubectl(cluster, ["get", "validatingadmissionpolicy", name, "-o", "json"]);
-      return JSON.parse(object).status?.typeChecking;
-    };
-    expect(await waitFor(typeChecking, { what: "the types in the policy to be checked" })).toEqual({});
   });
 });

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { Cluster } from "@pipe-scaling/local-cluster";
-import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { apply } from "@pipe-scaling/local-cluster/kubectl";
 import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -374,18 +374,4 @@ describe("with the token of the controller, an Event", () => {
     const said = await dryRunOf(controller, patch(EVENTS, release.pipes, metadata.name, { series }));
     expectDenied(said, "only the count of its own Events");
   });
-});
-
-describe("the policies of the controller", () => {
-  it.each(["controller", "controller-pipescalings", "controller-leases", "controller-events"])(
-    "have no type errors in %s",
-    async (policy) => {
-      const name = `${release.name}-pipe-scaling-operator-${policy}.${release.namespace}`;
-      const typeChecking = async () => {
-        const object = await kubectl(cluster, ["get", "validatingadmissionpolicy", name, "-o", "json"]);
-        return JSON.parse(object).status?.typeChecking;
-      };
-      expect(await waitFor(typeChecking, { what: "the types in the policy to be checked" })).toEqual({});
-    },
-  );
 });

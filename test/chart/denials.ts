@@ -3,9 +3,14 @@ import type { KubeClient, KubeRequest } from "../../src/kube/client.ts";
 import { KubeApiError } from "../../src/kube/errors.ts";
 
 /** Returns "accepted" or the error of a request, whose changes the API server does not store. */
-export async function dryRunOf(client: KubeClient, request: KubeRequest): Promise<string> {
+export function dryRunOf(client: KubeClient, request: KubeRequest): Promise<string> {
+  return outcomeOf(client.json({ ...request, query: { dryRun: "All", ...request.query } }));
+}
+
+/** Returns "accepted" or the error of a call. */
+export async function outcomeOf(call: Promise<unknown>): Promise<string> {
   try {
-    await client.json({ ...request, query: { dryRun: "All", ...request.query } });
+    await call;
     return "accepted";
   } catch (error) {
     if (!(error instanceof KubeApiError)) throw error;

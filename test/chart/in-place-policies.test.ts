@@ -6,7 +6,6 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CONTAINER_ANNOTATION, SERVICE_LABEL, TYPE_LABEL } from "../../src/controller/names.ts";
 import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
 import type { KubeClient, KubeRequest } from "../../src/kube/client.ts";
-import { KubeApiError } from "../../src/kube/errors.ts";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import {
   collectionPath,
@@ -19,6 +18,7 @@ import {
 import { type PipeOptions, pipeDeployment } from "../support/fixtures/pipe.ts";
 import { PatientClient } from "../support/patient-client.ts";
 import { clientOf, install, prepareRelease, type Release, remove } from "./accounts.ts";
+import { dryRunOf, expectDenied } from "./denials.ts";
 
 const LABELS = { [SERVICE_LABEL]: "a", [TYPE_LABEL]: "database" };
 const NAMED = { [CONTAINER_ANNOTATION]: "pipe" };
@@ -106,37 +106,26 @@ function isRunning({ status }: KubeObject & { readonly status?: { readonly conta
   return JSON.stringify(status?.containerStatuses ?? []).includes('"resources"');
 }
 
-/** The outcome of a request; the API server does not store its changes unless the test says so. */
-async function outcome(client: KubeClient, request: KubeRequest): Promise<string> {
-  try {
-    await client.json({ ...request, query: { dryRun: "All", ...request.query } });
-    return "accepted";
-  } catch (error) {
-    if (!(error instanceof KubeApiError)) throw error;
-    return `${error.code} ${error.message}`;
-  }
-}
-
 function patch(path: string, body: object): KubeRequest {
   const query = { fieldManager: CONTROLLER_FIELD_MANAGER };
   return { method: "PATCH", path, query, patchType: "application/strategic-merge-patch+json", body };
 }
 
 function patchDeployment(name: string, body: object): Promise<string> {
-  return outcome(controller, patch(objectPath(DEPLOYMENTS, release.pipes, name), body));
+  return dryRunOf(controller, patch(objectPath(DEPLOYMENTS, release.pipes, name), body));
 }
 
 function patchPod(pipe: string, body: object, client = controller): Promise<string> {
   const path = objectPath(PODS, release.pipes, pods.get(pipe) ?? "");
-  return outcome(client, patch(`${path}/resize`, body));
+  return dryRunOf(client, patch(`${path}/resize`, body));
 }
 
 function patchReplicaSet(pipe: string, body: object, client = controller): Promise<string> {
-  return outcome(client, patch(objectPath(REPLICA_SETS, release.pipes, replicaSets.get(pipe) ?? ""), body));
+  return dryRunOf(client, patch(objectPath(REPLICA_SETS, release.pipes, replicaSets.get(pipe) ?? ""), body));
 }
 
 function deleteReplicaSet(name: string, client = controller): Promise<string> {
-  return outcome(client, { method: "DELETE", path: objectPath(REPLICA_SETS, release.pipes, name) });
+  return dryRunOf(client, { method: "DELETE", path: objectPath(REPLICA_SETS, release.pipes, name) });
 }
 
 const SIZE = { requests: { cpu: "2", memory: "8Gi" }, limits: { memory: "8Gi" } };
@@ -158,11 +147,6 @@ const FORBIDDEN_RESOURCES: readonly [string, object, string][] = [
     "only the cpu and memory requests",
   ],
 ];
-
-function expectDenied(text: string, sentence: string): void {
-  expect(text).toMatch(/^422 .*ValidatingAdmissionPolicy/s);
-  expect(text).toContain(sentence);
-}
 
 describe("with the token of the controller, a resize of a pod", () => {
   it.each([
@@ -218,7 +202,7 @@ describe("with the token of the controller, a resize of a pod", () => {
       return { ...pod, metadata: rest };
     };
     const before = await read();
-    await outcome(controller, { ...patch(`${path}/resize`, body), query: { dryRun: undefined } });
+    await dryRunOf(controller, { ...patch(`${path}/resize`, body), query: { dryRun: undefined } });
     expect(await read()).toEqual(before);
   });
 
@@ -462,7 +446,7 @@ describe("with the token of the controller, an update of a Deployment", () => {
   it("may not make the pause of an owner look like its own", async () => {
     const sentence = "may not change the field managers of spec.paused";
     await pipeWith("disguised", [admin, "owner", PAUSE]);
-    expectDenied(await outcome(controller, confirmPause("disguised", CONTROLLER_FIELD_MANAGER)), sentence);
+    expectDenied(await dryRunOf(controller, confirmPause("disguised", CONTROLLER_FIELD_MANAGER)), sentence);
     const record = {
       ...{ manager: CONTROLLER_FIELD_MANAGER, operation: "Update", apiVersion: "apps/v1" },
       ...{ fieldsType: "FieldsV1", fieldsV1: { "f:spec": { "f:paused": {} } } },
@@ -486,7 +470,7 @@ describe("with the token of the controller, an update of a Deployment", () => {
       ...confirmPause("shared", "owner"),
       body: { apiVersion: "apps/v1", kind: "Deployment" },
     };
-    expectDenied(await outcome(controller, withdraw), sentence);
+    expectDenied(await dryRunOf(controller, withdraw), sentence);
   });
 
   it("may not pause if resizes in place are not allowed", async () => {
@@ -505,18 +489,4 @@ describe("with the token of the controller, an update of a Deployment", () => {
     }
     await install(cluster, release, "--set", "crds.enabled=false");
   });
-});
-
-describe("the policies for resizes in place", () => {
-  it.each(["controller", "controller-resize", "controller-replicasets", "controller-replicasets-delete"])(
-    "have no type errors in %s",
-    async (policy) => {
-      const name = `${release.name}-pipe-scaling-operator-${policy}.${release.namespace}`;
-      const typeChecking = async () => {
-        const object = await kubectl(cluster, ["get", "validatingadmissionpolicy", name, "-o", "json"]);
-        return JSON.parse(object).status?.typeChecking;
-      };
-      expect(await waitFor(typeChecking, { what: "the types in the policy to be checked" })).toEqual({});
-    },
-  );
 });

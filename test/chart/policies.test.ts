@@ -1,15 +1,17 @@
 import type { Cluster } from "@pipe-scaling/local-cluster";
+import { helm } from "@pipe-scaling/local-cluster/helm";
 import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CONTROLLER_FIELD_MANAGER } from "../../src/crd/names.ts";
 import type { KubeClient } from "../../src/kube/client.ts";
-import { KubeApiError } from "../../src/kube/errors.ts";
 import { CONFIG_MAPS, collectionPath, DEPLOYMENTS, objectPath } from "../../src/kube/paths.ts";
 import { pipeDeployment } from "../support/fixtures/pipe.ts";
 import { PatientClient } from "../support/patient-client.ts";
 import { clientOf, install, prepareRelease, type Release, remove } from "./accounts.ts";
+import { outcomeOf } from "./denials.ts";
+import { parseManifests } from "./tools.ts";
 
 let cluster: Cluster;
 let release: Release;
@@ -88,7 +90,7 @@ function lonePipe() {
 
 /** Returns the outcome of a dry-run patch. */
 function patchedAs(client: KubeClient, body: object, name = "pipe"): Promise<string> {
-  return outcome(
+  return outcomeOf(
     client.json({
       method: "PATCH",
       path: objectPath(DEPLOYMENTS, release.pipes, name),
@@ -97,16 +99,6 @@ function patchedAs(client: KubeClient, body: object, name = "pipe"): Promise<str
       body,
     }),
   );
-}
-
-async function outcome(call: Promise<unknown>): Promise<string> {
-  try {
-    await call;
-    return "accepted";
-  } catch (error) {
-    if (!(error instanceof KubeApiError)) throw error;
-    return `${error.code} ${error.message}`;
-  }
 }
 
 const container = (change: object, name = "pipe") => ({
@@ -289,17 +281,11 @@ describe("with the controller's token", () => {
     const admin = await PatientClient.of(cluster);
     expect(await patchedAs(admin, container({ image: "registry.example/pipe:2" }))).toBe("accepted");
     await admin.close();
-    const name = `${release.name}-pipe-scaling-operator-controller.${release.namespace}`;
-    const checked = async () => {
-      const policy = await kubectl(cluster, ["get", "validatingadmissionpolicy", name, "-o", "json"]);
-      return JSON.parse(policy).status?.typeChecking;
-    };
-    expect(await waitFor(checked, { what: "the type check of the policy" })).toEqual({});
   });
 });
 
 function writeRecord(client: KubeClient, name: string, kind: string): Promise<string> {
-  return outcome(
+  return outcomeOf(
     client.json({
       method: "POST",
       path: collectionPath(CONFIG_MAPS, release.records),
@@ -338,7 +324,7 @@ describe("with the API's token", () => {
     };
     await apply(cluster, [{ apiVersion: "v1", kind: "ConfigMap", metadata, data: { tier: "basic" } }]);
     const patch = (body: object) =>
-      outcome(
+      outcomeOf(
         api.json({
           method: "PATCH",
           path: objectPath(CONFIG_MAPS, release.records, "organization-b"),
@@ -352,4 +338,24 @@ describe("with the API's token", () => {
       "only records of members",
     );
   });
+});
+
+describe("the expressions of the policies", () => {
+  it("have no type errors", async () => {
+    const manifest = await helm(["get", "manifest", release.name, "--namespace", release.namespace], cluster);
+    const policies = parseManifests(manifest).filter(({ kind }) => kind === "ValidatingAdmissionPolicy");
+    const names = policies.map(({ metadata }) => metadata.name);
+    expect(names.length).toBeGreaterThan(5);
+    const typeErrors = () => Promise.all(names.map(typeErrorsOf));
+    const isChecked = (all: readonly unknown[]) => all.every((each) => each !== undefined) && all;
+    expect(
+      await waitFor(async () => isChecked(await typeErrors()), { what: "the types to be checked" }),
+    ).toEqual(names.map(() => ({})));
+  });
+
+  /** Returns the type errors in a policy; `undefined` until the API server has checked it. */
+  async function typeErrorsOf(policy: string): Promise<unknown> {
+    const object = await kubectl(cluster, ["get", "validatingadmissionpolicy", policy, "-o", "json"]);
+    return JSON.parse(object).status?.typeChecking;
+  }
 });

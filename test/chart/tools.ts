@@ -23,7 +23,12 @@ export const RELEASE = ["release", CHART, "--namespace", "pipe-scaling-system"] 
 
 /** Returns the rendered objects of a release. */
 export async function rendered(...args: readonly string[]): Promise<readonly Manifest[]> {
-  return parseAllDocuments(await helm(["template", ...RELEASE, ...args]))
+  return parseManifests(await helm(["template", ...RELEASE, ...args]));
+}
+
+/** @param text YAML documents, as Helm prints them */
+export function parseManifests(text: string): readonly Manifest[] {
+  return parseAllDocuments(text)
     .map((document): Manifest | null => document.toJS())
     .filter((object) => object !== null);
 }

@@ -1,7 +1,7 @@
 import type { PipeFailure } from "../../crd/pipe-scaling.ts";
 import type { PipeState, RolloutPhase } from "../../domain/rollout-plan.ts";
 import type { Size } from "../../domain/size.ts";
-import type { InPlaceStep } from "../in-place/next-step.ts";
+import type { InPlaceStep } from "../in-place/steps.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";

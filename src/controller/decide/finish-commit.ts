@@ -1,4 +1,4 @@
-import { commitStep } from "../in-place/next-step.ts";
+import { commitStep } from "../in-place/commit.ts";
 import type { InPlaceView } from "../in-place/view.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";

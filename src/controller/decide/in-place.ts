@@ -1,6 +1,7 @@
 import type { RolloutPhase } from "../../domain/rollout-plan.ts";
 import { formatSize, sameSize } from "../../domain/size.ts";
-import { type InPlaceStep, nextStep } from "../in-place/next-step.ts";
+import { nextStep } from "../in-place/next-step.ts";
+import type { InPlaceStep } from "../in-place/steps.ts";
 import type { InPlaceView } from "../in-place/view.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import { resourcesFor } from "../observe/resources.ts";

@@ -19,7 +19,9 @@ export function recheckAtMs(
   const times = (sizing?.assessments ?? []).map(({ pipe }) => repeatedAtMs(pipe, snapshot));
   times.push(...orphans.map((orphan) => orphanResumedAtMs(orphan, nowMs)));
   // A commit also ends if the Deployment controller does not respond.
-  times.push(...snapshot.pipes.filter(({ isPausedByUs }) => isPausedByUs).map(() => nowMs + COMMIT_MS));
+  times.push(
+    ...snapshot.pipes.filter(({ isPausedByUs }) => isPausedByUs).map(() => nowMs + PAUSED_RECHECK_MS),
+  );
   if (!scaling && deleted) times.push(deleted.recreateAtMs);
   const window = sizing?.window;
   if (sizing?.holdBack === "window" && window && !window.open) times.push(window.opensAtMs);
@@ -33,7 +35,7 @@ export function recheckAtMs(
   return later.length === 0 ? undefined : Math.min(...later);
 }
 
-const COMMIT_MS = 1000;
+const PAUSED_RECHECK_MS = 1000;
 
 /** When an adoption or a rollback may be repeated; the time of a resize is in the assessment. */
 function repeatedAtMs(pipe: DeploymentView, { writes, scaling, nowMs }: Snapshot): number {

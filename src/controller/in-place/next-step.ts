@@ -1,57 +1,17 @@
-import type { DeploymentView } from "../observe/deployment-view.ts";
-import { type Resources, resourcesFor, resourcesOf } from "../observe/resources.ts";
+import { resourcesFor, resourcesOf } from "../observe/resources.ts";
+import { beginCommit, COMMIT_MS, commitStep, inUse, unsettled } from "./commit.ts";
+import { podProblem } from "./pod-problem.ts";
 import { containerOf, type PodState, podState } from "./pod-state.ts";
 import { type ContainerView, hasResources, type PodView } from "./pod-view.ts";
-import type { ReplicaSetView } from "./replica-set-view.ts";
+import type { InPlaceContext, InPlaceStep } from "./steps.ts";
 import type { Fallback, InPlaceView } from "./view.ts";
 
 /** A deferred resize reserves room on the node, which a rollout may need. */
 const DEFERRED_MS = 60_000;
 /** The kubelet retries an error every 10 to 15 s. */
 const RESIZE_MS = 120_000;
-/** The Deployment controller answers a commit within 200 ms, but it may be restarting. */
-const COMMIT_MS = 30_000;
 /** After the first pod has proven the size. */
 const MAX_CONCURRENT_PODS = 10;
-
-/** The next step of a resize in place. */
-export type InPlaceStep =
-  | { readonly type: "resize-pods"; readonly pods: readonly PodView[] }
-  /** @param untilMs by the clock of the view */
-  | { readonly type: "wait"; readonly untilMs: number }
-  /** An empty ReplicaSet that Kubernetes would use in place of the current one. */
-  | { readonly type: "delete-replica-set"; readonly replicaSet: ReplicaSetView }
-  /** The template gets the size while the Deployment is paused, so that no rollout starts. */
-  | { readonly type: "pause" }
-  /** The ReplicaSet gets the size, so that it is the one of the new template. */
-  | {
-      readonly type: "update-replica-set";
-      readonly replicaSet: ReplicaSetView;
-      /** Those of the template. */
-      readonly resources: Resources;
-    }
-  | { readonly type: "resume" }
-  | ({
-      readonly type: "fall-back";
-      /** Pods that get these resources again. */
-      readonly restore: readonly PodView[];
-      readonly resources: Resources;
-      /** Gets these resources again too. The Deployment controller then replaces its pods. */
-      readonly replicaSet?: ReplicaSetView;
-    } & Fallback)
-  | { readonly type: "done" };
-
-type CommitStep = Extract<InPlaceStep, { readonly type: "wait" | "update-replica-set" | "resume" }>;
-
-export interface InPlaceContext {
-  readonly pipe: DeploymentView;
-  readonly container: string;
-  /** Resources of the container at the desired size. */
-  readonly target: Resources;
-  /** True if the template of the Deployment has the desired size. */
-  readonly isTemplateSized: boolean;
-  readonly view: InPlaceView;
-}
 
 /**
  * Decides the next step from the Deployment, its ReplicaSets and its pods only, so that a controller can continue after
@@ -61,7 +21,10 @@ export function nextStep(context: InPlaceContext): InPlaceStep {
   if (context.pipe.isPausedByUs) return commitStep(context);
   const pods = resizePods(context);
   if (pods.type !== "done" || context.isTemplateSized) return pods;
-  return begin(context);
+  const problem = unsettled(context);
+  if (!problem) return beginCommit(context);
+  // A Deployment that is scaled, or that replaces a pod, soon settles again.
+  return context.pipe.replicas === 0 ? fallBack(context, problem) : waitOrFallBack(context, problem);
 }
 
 interface PodWithState {
@@ -91,7 +54,7 @@ function resizePods(context: InPlaceContext): InPlaceStep {
   }
   const problem =
     (context.isTemplateSized ? undefined : unsettled(context)) ??
-    unchanged.map((pod) => notResizable(pod, context)).find((each) => each !== undefined) ??
+    unchanged.map((pod) => podProblem(pod, context)).find((each) => each !== undefined) ??
     notWritten(unchanged, view);
   if (!problem) {
     return { type: "resize-pods", pods: unchanged.slice(0, changed.length === 0 ? 1 : MAX_CONCURRENT_PODS) };
@@ -123,9 +86,8 @@ function changedOf(pods: readonly PodWithState[]): readonly PodView[] {
 
 /** Pods that are created meanwhile have the time of a resize to start. */
 function waitOrFallBack(context: InPlaceContext, problem: Fallback): InPlaceStep {
-  const { beganAtMs, resizedAtMs, nowMs } = context.view;
-  const untilMs = Math.max(beganAtMs, ...resizedAtMs.values()) + RESIZE_MS;
-  return untilMs > nowMs ? { type: "wait", untilMs } : fallBack(context, problem);
+  const untilMs = lastWriteMs(context.view) + RESIZE_MS;
+  return untilMs > context.view.nowMs ? { type: "wait", untilMs } : fallBack(context, problem);
 }
 
 /**
@@ -194,116 +156,13 @@ function endOf(pod: PodView, state: PodState, view: InPlaceView): (Fallback & { 
 
 const TIMEOUTS = { deferred: "Deferred", error: "ResizeError", resizing: "ResizeTimeout" } as const;
 
-/** Only a Deployment whose pods are all of one ReplicaSet can keep that ReplicaSet. */
-function unsettled({ pipe, view }: InPlaceContext): Fallback | undefined {
-  const reason = "NotSettled";
-  if (pipe.isPaused) return { reason, message: "the Deployment is paused by its owner" };
-  if (!pipe.rollout.isSeen || !pipe.rollout.isComplete)
-    return { reason, message: "a rollout of the Deployment has not completed" };
-  if (inUse(view).length !== 1) return { reason, message: "its pods are of several ReplicaSets" };
-  return undefined;
-}
-
 /** Each write can fail, for example because of a webhook that does not respond. */
-function notWritten(
-  [pod]: readonly PodView[],
-  { beganAtMs, resizedAtMs, nowMs }: InPlaceView,
-): Fallback | undefined {
-  if (Math.max(beganAtMs, ...resizedAtMs.values()) + RESIZE_MS > nowMs) return undefined;
+function notWritten([pod]: readonly PodView[], view: InPlaceView): Fallback | undefined {
+  if (lastWriteMs(view) + RESIZE_MS > view.nowMs) return undefined;
   return { reason: "ResizeTimeout", message: `pod ${pod?.metadata.name}: the API server has not resized it` };
 }
 
-function notResizable(pod: PodView, { container, target }: InPlaceContext): Fallback | undefined {
-  const own = containerOf(pod, container);
-  const { name } = pod.metadata;
-  // The kubelet keeps the old limits of a container that is not running, and reports success.
-  const stopped = pod.containers.find(({ isRunning }) => !isRunning);
-  if (!own || stopped) {
-    return { reason: "ContainerNotRunning", message: `pod ${name}: a container is not running` };
-  }
-  if (!own.actual) {
-    return {
-      reason: "NotSupported",
-      message: `pod ${name}: its node does not report the resources of containers`,
-    };
-  }
-  const restarting = own.restartsFor.find((resource) => changes(own.resources, target, resource));
-  if (restarting === undefined) return undefined;
-  return {
-    reason: "ContainerRestarts",
-    message: `pod ${name}: its resizePolicy restarts the container when ${restarting} changes`,
-  };
-}
-
-function changes(
-  resources: PodView["containers"][number]["resources"],
-  target: Resources,
-  resource: string,
-): boolean {
-  if (resource !== "cpu" && resource !== "memory") return false;
-  const unchanged = {
-    requests: { ...target.requests, [resource]: resources?.requests?.[resource] ?? null },
-    limits: { ...target.limits, [resource]: resources?.limits?.[resource] ?? null },
-  };
-  return !hasResources(
-    { requests: withoutNull(target.requests), limits: withoutNull(target.limits) },
-    unchanged,
-  );
-}
-
-function withoutNull(amounts: Readonly<Record<string, string | null | undefined>>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(amounts).flatMap(([name, amount]) => (typeof amount === "string" ? [[name, amount]] : [])),
-  );
-}
-
-/** All pods have the size, so the template follows. */
-function begin(context: InPlaceContext): InPlaceStep {
-  const { pipe, view, container, target } = context;
-  const problem = unsettled(context);
-  // A Deployment that is scaled, or that replaces a pod, soon settles again.
-  if (problem) return pipe.replicas === 0 ? fallBack(context, problem) : waitOrFallBack(context, problem);
-  const [current] = inUse(view);
-  const duplicate = view.replicaSets.find(
-    (each) =>
-      current !== undefined &&
-      each.pods === 0 &&
-      each.createdAtS <= current.createdAtS &&
-      isSameTemplate(each, current, container) &&
-      hasResources(each.resources.get(container), target),
-  );
-  return duplicate ? { type: "delete-replica-set", replicaSet: duplicate } : { type: "pause" };
-}
-
-/** The Deployment is paused by us: its ReplicaSet follows its template, and then it is resumed. */
-export function commitStep({
-  pipe,
-  container,
-  view,
-}: Pick<InPlaceContext, "pipe" | "container" | "view">): CommitStep {
-  const endsAtMs = (view.pausedAtMs ?? view.nowMs) + COMMIT_MS;
-  // If the Deployment controller does not respond, or the owner changed the template, a rollout brings the size.
-  if (!pipe.size || endsAtMs <= view.nowMs) return { type: "resume" };
-  const wait: CommitStep = { type: "wait", untilMs: endsAtMs };
-  if (!pipe.rollout.isSeen) return wait;
-  const [current, ...others] = inUse(view);
-  if (!current || others.length > 0) return { type: "resume" };
-  // Another size may be desired by now.
-  const resources = resourcesFor(pipe.size, pipe.cpuLimitFollows);
-  if (!hasResources(current.resources.get(container), resources)) {
-    return { type: "update-replica-set", replicaSet: current, resources };
-  }
-  return pipe.rollout.isUpdated ? { type: "resume" } : wait;
-}
-
-function inUse({ replicaSets }: InPlaceView): readonly ReplicaSetView[] {
-  return replicaSets.filter(({ pods }) => pods > 0);
-}
-
-/** Kubernetes compares whole templates, the resources of other containers included. */
-function isSameTemplate(a: ReplicaSetView, b: ReplicaSetView, container: string): boolean {
-  if (a.templateHash !== b.templateHash) return false;
-  const others = ({ resources }: ReplicaSetView) =>
-    JSON.stringify([...resources].filter(([name]) => name !== container));
-  return others(a) === others(b);
+/** When this process last resized a pod, or else began. */
+function lastWriteMs({ beganAtMs, resizedAtMs }: InPlaceView): number {
+  return Math.max(beganAtMs, ...resizedAtMs.values());
 }

@@ -6,6 +6,7 @@ import {
   type KubeObject,
   type ReplicaSet,
 } from "../../kube/objects.ts";
+import { parseTime } from "../../kube/time.ts";
 import { REVISION_ANNOTATION } from "../names.ts";
 
 /** The fields of a ReplicaSet that in-place resizes need. */
@@ -31,7 +32,7 @@ export function toReplicaSetView({ metadata, spec, status }: ReplicaSet): Replic
   return {
     metadata: identityOf(metadata),
     deploymentUid: metadata.ownerReferences?.find(({ kind }) => kind === "Deployment")?.uid,
-    createdAtS: Math.floor((Date.parse(metadata.creationTimestamp ?? "") || 0) / 1000),
+    createdAtS: Math.floor(parseTime(metadata.creationTimestamp) / 1000),
     revision: Number.parseInt(metadata.annotations?.[REVISION_ANNOTATION] ?? "", 10) || 0,
     pods: Math.max(spec.replicas ?? 1, status?.replicas ?? 0),
     resources: new Map(template.spec.containers.map(({ name, resources }) => [name, resources])),

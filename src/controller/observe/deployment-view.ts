@@ -4,11 +4,11 @@ import { memoized } from "../../kube/memoized.ts";
 import {
   type Container,
   type Deployment,
-  type DeploymentCondition,
   type Identity,
   identityOf,
   type KubeObject,
 } from "../../kube/objects.ts";
+import { parseTime } from "../../kube/time.ts";
 import { CONTAINER_ANNOTATION, REVISION_ANNOTATION, SERVICE_LABEL } from "../names.ts";
 import {
   isGuaranteedByOwner,
@@ -19,6 +19,7 @@ import {
 } from "./field-owners.ts";
 import { appliedSize, type LastRollout } from "./last-rollout.ts";
 import { effectiveRequests, isGuaranteed, isSize, type Resources, resourcesOf } from "./resources.ts";
+import { type RolloutProgress, rolloutProgressOf } from "./rollout-progress.ts";
 import { stopsOldPodsFirst } from "./strategy.ts";
 
 /** The fields of a Deployment that decisions need; the cache keeps only these. */
@@ -59,41 +60,18 @@ export interface DeploymentView extends KubeObject {
   readonly resizedAtMs?: number | undefined;
 }
 
-/** Progress of the rollout of the current template, as the Deployment controller reports it. */
-export interface RolloutProgress {
-  readonly isComplete: boolean;
-  /** Every wanted replica is available, of whatever template. */
-  readonly isAvailable: boolean;
-  /** Every pod is of the current template, whatever its state. */
-  readonly isUpdated: boolean;
-  /** The status is of the newest generation. */
-  readonly isSeen: boolean;
-  /** A current status reports no pods of any template. */
-  readonly isWithoutPods: boolean;
-  readonly terminatingReplicas: number;
-  /** `lastUpdateTime` of the condition Progressing, in seconds since 1970; 0 for none. */
-  readonly progressedAtS: number;
-  /** Only set while the rollout is not complete, to save memory. */
-  readonly progressing: DeploymentCondition | undefined;
-  readonly replicaFailure: DeploymentCondition | undefined;
-}
-
 export function toDeploymentView(deployment: Deployment): DeploymentView {
-  const { metadata, spec, status } = deployment;
+  const { metadata, spec } = deployment;
   const annotations = metadata.annotations ?? {};
   const container = chooseContainer(spec.template.spec.containers, annotations[CONTAINER_ANNOTATION]);
   const lastRollout = ownLastRollout(metadata);
-  const conditionOf = (type: string) => status?.conditions?.find((each) => each.type === type);
-  const progressing = conditionOf("Progressing");
-  const progressedAtS = Math.floor(timeOf(progressing?.lastUpdateTime) / 1000);
-  const isComplete = isRolloutComplete(deployment, progressedAtS, lastRollout);
   const sized = containerView(container, metadata);
   const pausedByUsAtMs = spec.paused ? pausedByControllerAtMs(metadata) : undefined;
   // Objects with the same properties in the same order take the least memory, so none is left out.
   return {
     metadata: identityOf(metadata),
     serviceId: metadata.labels?.[SERVICE_LABEL] ?? "",
-    createdAtMs: timeOf(metadata.creationTimestamp),
+    createdAtMs: parseTime(metadata.creationTimestamp),
     isBeingDeleted: metadata.deletionTimestamp !== undefined,
     container: sized.container,
     size: sized.size,
@@ -107,17 +85,7 @@ export function toDeploymentView(deployment: Deployment): DeploymentView {
     pausedByUsAtMs,
     stopsOldPodsFirst: stopsOldPodsFirst(spec),
     revision: Number.parseInt(annotations[REVISION_ANNOTATION] ?? "", 10) || 0,
-    rollout: {
-      isComplete,
-      isAvailable: isAvailable(deployment),
-      isUpdated: isUpdated(deployment),
-      isSeen: isSeen(deployment),
-      isWithoutPods: isSeen(deployment) && !status?.replicas && !status?.terminatingReplicas,
-      terminatingReplicas: status?.terminatingReplicas ?? 0,
-      progressedAtS,
-      progressing: isComplete ? undefined : progressing,
-      replicaFailure: isComplete ? undefined : conditionOf("ReplicaFailure"),
-    },
+    rollout: rolloutProgressOf(deployment, lastRollout),
     lastRollout,
     resizedAtMs: lastRollout
       ? undefined
@@ -184,47 +152,6 @@ const sizeOfResources = memoized((cpu?: string, memory?: string, memoryLimit?: s
 });
 const named = memoized((name: string) => ({ name }));
 
-/**
- * Returns true if the rollout of the current template completed. The reason NewReplicaSetAvailable remains even if a
- * pod fails later. But a Recreate Deployment keeps the condition of the previous rollout for a while, and a Deployment
- * without replicas gets it without running a pod; for these, only the replica counts are reliable.
- */
-function isRolloutComplete(
-  deployment: Deployment,
-  progressedAtS: number,
-  lastRollout: LastRollout | undefined,
-): boolean {
-  const { status } = deployment;
-  if (!isUpdated(deployment)) return false;
-  const isAnnounced = status?.conditions?.some(
-    ({ type, reason }) => type === "Progressing" && reason === "NewReplicaSetAvailable",
-  );
-  return (isAnnounced === true && !isAnnouncedBefore(progressedAtS, lastRollout)) || isAvailable(deployment);
-}
-
-function isUpdated(deployment: Deployment): boolean {
-  const { spec, status } = deployment;
-  const replicas = status?.replicas ?? 0;
-  return (
-    isSeen(deployment) && replicas === (status?.updatedReplicas ?? 0) && replicas >= (spec.replicas ?? 1)
-  );
-}
-
-/** Returns true if the condition Progressing says nothing about this rollout. */
-export function isAnnouncedBefore(progressedAtS: number, lastRollout: LastRollout | undefined): boolean {
-  // Times are compared only for equality, because clocks differ.
-  return lastRollout?.progressedAtS === progressedAtS || lastRollout?.replicas === 0;
-}
-
-function isAvailable({ spec, status }: Deployment): boolean {
-  return (status?.availableReplicas ?? 0) >= (spec.replicas ?? 1);
-}
-
-/** Returns true if the status is of the newest generation of the Deployment. */
-function isSeen({ metadata, status }: Deployment): boolean {
-  return (status?.observedGeneration ?? 0) >= (metadata.generation ?? 0);
-}
-
 /** Returns true if a resize or a rollback of the controller is in progress. */
 export function isRollingOut({
   size,
@@ -253,8 +180,4 @@ export function mayBeRollingOut(pipe: DeploymentView): boolean {
 /** Returns true if another writer changed the pod template since the controller's last rollout. */
 export function isChangedByOwner({ revision, lastRollout }: DeploymentView): boolean {
   return lastRollout !== undefined && revision > lastRollout.revision;
-}
-
-function timeOf(time: string | undefined): number {
-  return Date.parse(time ?? "") || 0;
 }

@@ -2,6 +2,7 @@ import { CONTROLLER_FIELD_MANAGER } from "../../crd/names.ts";
 import { managedAtMs, managersOf } from "../../kube/managers.ts";
 import { memoized } from "../../kube/memoized.ts";
 import type { Deployment } from "../../kube/objects.ts";
+import { parseTime } from "../../kube/time.ts";
 import { LAST_ROLLOUT_ANNOTATION, SERVICE_LABEL } from "../names.ts";
 import { type LastRollout, parseLastRollout } from "./last-rollout.ts";
 
@@ -53,7 +54,7 @@ function annotatedAtMs({ creationTimestamp, managedFields }: Metadata): number {
   const times = managersOf(managedFields, fields).map(
     (each) => managedAtMs(managedFields, fields, each) ?? 0,
   );
-  return Math.max(Date.parse(creationTimestamp ?? "") || 0, ...times);
+  return Math.max(parseTime(creationTimestamp), ...times);
 }
 
 export function otherManagersOf(container: string, managedFields: Metadata["managedFields"]): string[] {

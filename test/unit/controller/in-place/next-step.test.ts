@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { type InPlaceContext, nextStep } from "../../../../src/controller/in-place/next-step.ts";
+import { nextStep } from "../../../../src/controller/in-place/next-step.ts";
 import type { ContainerView, PodView } from "../../../../src/controller/in-place/pod-view.ts";
 import type { ReplicaSetView } from "../../../../src/controller/in-place/replica-set-view.ts";
+import type { InPlaceContext } from "../../../../src/controller/in-place/steps.ts";
 import type { InPlaceView } from "../../../../src/controller/in-place/view.ts";
 import { resourcesFor } from "../../../../src/controller/observe/resources.ts";
 import { type Size, sizeOfCores } from "../../../../src/domain/size.ts";

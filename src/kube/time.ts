@@ -1,0 +1,4 @@
+/** A time of the Kubernetes API, such as `creationTimestamp`, in milliseconds since 1970; 0 if it is absent or invalid. */
+export function parseTime(time: string | undefined): number {
+  return Date.parse(time ?? "") || 0;
+}
