@@ -64,15 +64,15 @@ export function isReplaced(error: unknown): boolean {
   return isCode(error, 422) && error.causes.some((cause) => cause.field === "metadata.uid");
 }
 
-/** 403 for lack of permissions. Only the message distinguishes it from a 403 of admission. */
-export function isWithoutRight(error: unknown): error is KubeApiError {
+/** 403 of RBAC. Only the message distinguishes it from a 403 of admission. */
+export function isForbiddenByRbac(error: unknown): error is KubeApiError {
   return isCode(error, 403) && / is forbidden: User "[^"]*" cannot /.test(error.message);
 }
 
-/** An API server that has just started does not know the roles yet, and refuses what they allow. */
+/** An API server that has just started does not know the roles yet, and rejects what they allow. */
 export function isWithoutRoles(error: unknown): boolean {
   return (
-    isWithoutRight(error) &&
+    isForbiddenByRbac(error) &&
     /RBAC: .*role\.rbac\.authorization\.k8s\.io "[^"]*" not found/.test(error.message)
   );
 }

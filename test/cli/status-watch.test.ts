@@ -182,7 +182,7 @@ describe("status --watch, of a failed rescale", () => {
     const watch = startProgram(words());
     expect(await watch.exitCode).toBe(3);
     expect(watch.out()).toMatch(
-      /failed, 0\/1 pipe: Refused: pipe-a could not be given 2 cpu \/ 8 Gi: .*aggregate container requests/,
+      /failed, 0\/1 pipe: Refused: pipe-a could not be resized to 2 cpu \/ 8 Gi: .*aggregate container requests/,
     );
     expect(watch.out()).toMatch(/The controller retries in \d min\.\n$/);
     expect(watch.err()).toContain(

@@ -480,7 +480,7 @@ describe("a size that a pipe cannot run", () => {
     );
     expect(told).toContainEqual(
       expect.stringMatching(
-        /^Warning CpuLimitTooLow: pipe-a could not be given 4 cpu \/ 16 Gi: .*CPU limit.*request request-4/s,
+        /^Warning CpuLimitTooLow: pipe-a could not be resized to 4 cpu \/ 16 Gi: .*CPU limit.*request request-4/s,
       ),
     );
   });

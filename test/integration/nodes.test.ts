@@ -95,7 +95,7 @@ describe("a size that fits no node", () => {
     await environment.askFor(24);
     const stalled = await environment.waitForCondition("Stalled", "True", "NoNodeLargeEnough");
     expect(conditionOf(stalled, "Stalled")?.message).toContain(
-      "pipe-a could not be given 24 cpu / 96 Gi: its pod would request 24 cpu / 96 Gi, and the one node that it may run on has 12 cpu / 1024 Gi allocatable",
+      "pipe-a could not be resized to 24 cpu / 96 Gi: its pod would request 24 cpu / 96 Gi, and the one node that it may run on has 12 cpu / 1024 Gi allocatable",
     );
     expect(stalled.status?.failures).toMatchObject([{ attempts: 1, nextRetryAt: expect.any(String) }]);
     await invariants.quiet(500);
@@ -109,7 +109,7 @@ describe("a size that fits no node", () => {
     await retry();
     const stalled = await environment.waitForCondition("Stalled", "True", "Unschedulable");
     expect(conditionOf(stalled, "Stalled")?.message).toMatch(
-      /^pipe-a could not be given 24 cpu \/ 96 Gi: 0\/1 nodes are available: 1 Insufficient cpu\./,
+      /^pipe-a could not be resized to 24 cpu \/ 96 Gi: 0\/1 nodes are available: 1 Insufficient cpu\./,
     );
     const isBack = async () => {
       const { status } = await environment.scaling();

@@ -41,12 +41,12 @@ export class WaitingLine {
     if (wasWoken && !isWaiting) this.wakeNext();
   }
 
-  /** Wakes services after a place became free, or after a woken service did not take one. */
+  /** Wakes services after the limit allows another one, or after a woken service did not need it. */
   wakeNext(): void {
-    let places = this.free() - this.#woken.size;
+    let count = this.free() - this.#woken.size;
     for (const serviceId of this.#waiting) {
-      if (places <= 0) return;
-      places -= 1;
+      if (count <= 0) return;
+      count -= 1;
       this.#waiting.delete(serviceId);
       this.#woken.add(serviceId);
       this.#options.wake(serviceId);
@@ -58,7 +58,7 @@ export class WaitingLine {
     this.#hasTimer = true;
     this.#options.clock.after(this.#options.recheckMs(), () => {
       this.#hasTimer = false;
-      // After a failed reconciliation, it is unknown whether the service took a place.
+      // After a failed reconciliation, it is unknown whether the service began a rollout.
       this.#woken.clear();
       this.wakeNext();
       if (this.#waiting.size > 0) this.#startTimer();

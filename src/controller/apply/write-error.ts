@@ -1,8 +1,8 @@
 import {
   isCode,
+  isForbiddenByRbac,
   isReplaced,
   isTerminating,
-  isWithoutRight,
   isWithoutRoles,
   KubeApiError,
   KubeUnreachableError,
@@ -22,7 +22,7 @@ export function writeErrorOf(error: unknown): WriteError | undefined {
   const message = serverMessage(error);
   const { retryAfterMs } = error;
   if (isWithoutRoles(error)) return { reason: "WriteFailed", message, retryAfterMs };
-  if (isWithoutRight(error)) return { reason: "Forbidden", message };
+  if (isForbiddenByRbac(error)) return { reason: "Forbidden", message };
   // 422 from validation or an admission policy, 403 from a policy and 400 from a webhook depend on the written object.
   const isRefused = [400, 403, 422].some((code) => isCode(error, code));
   return { reason: isRefused ? "Refused" : "WriteFailed", message, retryAfterMs };

@@ -58,5 +58,5 @@ export function newFailures(before: PipeScalingStatus, after: PipeScalingStatus)
 /** For people, without a full stop. */
 export function describeFailure({ pipe, size, message }: PipeFailure): string {
   const parsed = parseSize(size);
-  return `${pipe} could not be given ${parsed ? describeSize(parsed) : size}: ${message}`;
+  return `${pipe} could not be resized to ${parsed ? describeSize(parsed) : size}: ${message}`;
 }

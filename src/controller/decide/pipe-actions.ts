@@ -44,7 +44,7 @@ function restoreAnnotation({ pipe, recheckAtMs }: Assessment, { snapshot }: Step
 
 const ADOPTABLE: readonly PipeState[] = ["done", "rolling", "paused"];
 
-/** An annotation that adopts says that nothing was rolled out, so it would hide a rollout of the controller. */
+/** The annotation of an adopted pipe records no rollout, so it would hide one that the controller began. */
 function isAdoptable({ pipe, state }: Assessment): boolean {
   const mayBeOurs = pipe.resizedAtMs !== undefined || isRollingOut(pipe);
   return ADOPTABLE.includes(state) && !(state === "rolling" && mayBeOurs);

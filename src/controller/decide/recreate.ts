@@ -10,10 +10,10 @@ interface Applied {
 }
 
 /**
- * The spec of a PipeScaling that was deleted while no controller was watching. A deletion must not resize anything, so
- * it comes back with the newest size that was applied to a pipe of the service, and suspended if a pipe has
- * another size: whether it was suspended before is not known. It is empty, for the tier's default size, only if nothing
- * shows that the controller ever resized a pipe of the service: that is the first installation.
+ * Returns the spec for a PipeScaling that was deleted while no controller was watching. A deletion must not resize
+ * anything, so the spec has the newest size that the controller applied to a pipe of the service. It is suspended if a
+ * pipe has another size, because nothing shows whether it was suspended before. It is empty, for the tier's default
+ * size, only if nothing shows that the controller ever resized a pipe of the service, as at the first installation.
  *
  * @param pipes all pipes of the service
  */
@@ -32,12 +32,12 @@ export function specForRecreation(serviceId: string, pipes: readonly DeploymentV
   };
 }
 
-/** The API server refuses a spec with any other size, such as one of which another writer has changed only the CPU. */
+/** The API server rejects a spec with any other size, for example one after another writer changed only the CPU. */
 function isRequestable(size: Size): boolean {
   return allSizes().some((each) => sameSize(each, size));
 }
 
-/** Where another writer removed the last rollout, the present size is all that is known. */
+/** If another writer removed the annotation of the last rollout, only the current size is known. */
 function appliedTo(
   { lastRollout, resizedAtMs, size }: DeploymentView,
   serviceId: string,

@@ -23,7 +23,7 @@ export function nextStep(context: InPlaceContext): InPlaceStep {
   if (pods.type !== "done" || context.isTemplateSized) return pods;
   const problem = unsettled(context);
   if (!problem) return beginCommit(context);
-  // A Deployment that is scaled, or that replaces a pod, soon settles again.
+  // A Deployment that is being scaled, or that replaces a pod, is soon stable again.
   return context.pipe.replicas === 0 ? fallBack(context, problem) : waitOrFallBack(context, problem);
 }
 

@@ -1,4 +1,4 @@
-import { isWithoutRight, isWithoutRoles, serverMessage } from "../../kube/errors.ts";
+import { isForbiddenByRbac, isWithoutRoles, serverMessage } from "../../kube/errors.ts";
 import type { Pod, ReplicaSet } from "../../kube/objects.ts";
 import { PODS, REPLICA_SETS } from "../../kube/paths.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -130,7 +130,7 @@ export class InPlaceResizes {
     const { pods, replicaSets, watches } = resize;
     const ended = Promise.withResolvers<void>();
     const onProblem = (problem: unknown) => {
-      if (!isWithoutRight(problem) || isWithoutRoles(problem)) return this.#options.onProblem(problem);
+      if (!isForbiddenByRbac(problem) || isWithoutRoles(problem)) return this.#options.onProblem(problem);
       this.#endWatches(resize, { reason: "Forbidden", message: serverMessage(problem) });
       ended.resolve();
     };

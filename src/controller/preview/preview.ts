@@ -78,7 +78,7 @@ function actionFor(
   const own = actions.find((action) => "pipe" in action && action.pipe === pipe);
   if (own && isBeginning(own)) return "resize it now";
   if (own?.type === "roll-back")
-    return `roll it back to ${isSize(own.size) ? describeSize(own.size) : "what it had"}: ${(abandoned ?? failure)?.message}`;
+    return `roll it back to ${isSize(own.size) ? describeSize(own.size) : "its earlier resources"}: ${(abandoned ?? failure)?.message}`;
   switch (state) {
     case "done":
     case "rolling":

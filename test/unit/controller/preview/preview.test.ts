@@ -81,7 +81,7 @@ describe("a preview", () => {
     ]);
     const odd = { requests: { cpu: "500m", memory: null }, limits: { memory: null } };
     expect(told(aSnapshot([rollingTo("a", FOUR, { lastRollout: { ...late, lastGoodSize: odd } })]))).toEqual([
-      "a: roll it back to what it had: the rollout has not completed in 15 min",
+      "a: roll it back to its earlier resources: the rollout has not completed in 15 min",
     ]);
     expect(told(aSnapshot([rollingTo("a", FOUR, { isPaused: true })]))).toEqual([
       "a: wait for its owner, who has paused its rollouts",

@@ -357,7 +357,7 @@ describe("a retry", () => {
     expect(simulation.told(1)).toMatchObject({
       type: "Stalled",
       message:
-        "a could not be given 4 cpu / 16 Gi: not here. Attempt 2; the next one is at 2026-01-01T00:10:37Z. 0 of 1 pipes run 4 cpu / 16 Gi.",
+        "a could not be resized to 4 cpu / 16 Gi: not here. Attempt 2; the next one is at 2026-01-01T00:10:37Z. 0 of 1 pipes run 4 cpu / 16 Gi.",
     });
     expect(simulation.status(1).failures).toMatchObject([{ attempts: 2 }]);
     // The time of the next attempt, and then how it went.
