@@ -7,7 +7,7 @@ interface SizeFields {
   readonly replicaMemoryGb: number;
 }
 
-function sizeOf({ replicaCpuMillicores, replicaMemoryGb }: SizeFields): Size {
+export function sizeOf({ replicaCpuMillicores, replicaMemoryGb }: SizeFields): Size {
   return { cpuMillicores: replicaCpuMillicores, memoryGib: replicaMemoryGb };
 }
 
