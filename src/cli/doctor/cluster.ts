@@ -32,7 +32,7 @@ export type PipeDeployment = Deployment & { readonly spec: { readonly template: 
 const OF_PIPES = { labelSelector: `${TYPE_LABEL}=${DATABASE_TYPE},${SERVICE_LABEL}` };
 
 /**
- * What the checks read, each part once, when a check first needs it. All methods reject with a KubeApiError 403
+ * The parts of the cluster that checks read, each once and on demand. All methods reject with a KubeApiError 403
  * without the permission.
  */
 export class Cluster {
