@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import * as z from "zod";
 import {
   argumentTerm,
@@ -6,6 +6,7 @@ import {
   declaredOptions,
   hyphenated,
   readOptions,
+  UsageError,
   withoutUnit,
 } from "../settings/option.ts";
 import { EXIT_DONE } from "./exit-codes.ts";
@@ -83,7 +84,7 @@ export function defineCommand(spec: CommandSpec<Options>): CommandDefinition {
     options,
     addTo(parent, io, ended) {
       const command = parent.command(name.replace(/.* /, "")).summary(summary).description(describe(spec));
-      command.showHelpAfterError(`See ${fullName(command)} --help.`);
+      command.showHelpAfterError(`See ${PROGRAM} ${name} --help.`);
       command.usage(["[options]", ...args.map(argumentTerm)].join(" "));
       // Optional for commander, so that our own error reports a missing argument.
       for (const { key, description } of args) command.argument(`[${hyphenated(key)}]`, description);
@@ -92,16 +93,17 @@ export function defineCommand(spec: CommandSpec<Options>): CommandDefinition {
         .addHelpText("after", variables(options) + examplesText(examples))
         .action(async (...given: unknown[]) => {
           const words = Object.fromEntries(args.map(({ key }, at) => [withoutUnit(key), given[at]]));
-          const values = readOptions(schema, textsOf({ ...words, ...command.opts() }), io.env);
-          spec.check?.(values);
-          ended((await spec.run(values, io)) ?? EXIT_DONE);
+          try {
+            const values = readOptions(schema, textsOf({ ...words, ...command.opts() }), io.env);
+            spec.check?.(values);
+            ended((await spec.run(values, io)) ?? EXIT_DONE);
+          } catch (error) {
+            if (error instanceof UsageError) command.error(error.message);
+            throw error;
+          }
         });
     },
   };
-}
-
-export function fullName(command: Command): string {
-  return command.parent ? `${fullName(command.parent)} ${command.name()}` : command.name();
 }
 
 export function capitalized(text: string): string {
@@ -132,11 +134,9 @@ function addOption(command: Command, declared: DeclaredOption): void {
   const { flag, placeholder, list } = declared;
   if (flag === undefined) return;
   const flags = placeholder === undefined ? flag : `${flag} <${placeholder}>`;
-  command.option(flags, helpText(declared), (value: string, previous: string | undefined) => {
-    if (previous === undefined) return value;
-    if (list) return `${previous},${value}`;
-    throw new InvalidArgumentError("It is there twice.");
-  });
+  command.option(flags, helpText(declared), (value: string, previous: string | undefined) =>
+    list && previous !== undefined ? `${previous},${value}` : value,
+  );
 }
 
 function helpText({ description, list, required, variable, ...option }: DeclaredOption): string {

@@ -1,4 +1,4 @@
-/** How a command ends, as scripts see it. Listed in the help and in the README. */
+/** The exit codes of all commands. The help and docs/reference/cli.md list them. */
 export const EXIT_DONE = 0;
 export const EXIT_FAILURE = 1;
 export const EXIT_USAGE = 2;

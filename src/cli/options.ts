@@ -30,7 +30,7 @@ export const outputOption = {
 export const wideOutputOption = {
   output: option(oneOf(...FORMATS, "wide"), {
     placeholder: "format",
-    description: "table and wide are for people, json and yaml are for programs; wide has more columns",
+    description: "table and wide, which has more columns, are for people, json and yaml for programs",
     default: "table",
   }),
 };

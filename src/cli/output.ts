@@ -1,4 +1,4 @@
-import { Document, visit } from "yaml";
+import { stringify } from "yaml";
 import type { Io } from "./io.ts";
 import { escaped, padded, painter, printable, widest } from "./view/text.ts";
 
@@ -40,6 +40,13 @@ export function printList(io: Io, output: Format, columns: readonly string[], ro
   io.out(formatTable(table, (text, row) => (row === 0 ? paint("bold", text) : text)));
 }
 
+/** A further table below other output; nothing if it is empty. */
+export function printTable(io: Io, columns: readonly string[], rows: readonly Row[]): void {
+  if (rows.length === 0) return;
+  io.out("\n");
+  printList(io, "table", columns, rows);
+}
+
 interface Table {
   readonly columns: readonly string[];
   readonly rows: readonly Row[];
@@ -72,21 +79,15 @@ export function printOne(
  * because people look at this output, too.
  */
 export function printData({ out }: Pick<Io, "out">, output: Exclude<Format, "table">, value: unknown): void {
-  const json = JSON.stringify(value, undefined, 2);
-  out(output === "json" ? `${escaped(json, inJson)}\n` : yamlOf(JSON.parse(json)));
+  const json = escaped(JSON.stringify(value, undefined, 2), inJson);
+  out(output === "json" ? `${json}\n` : yamlOf(json));
 }
 
-function yamlOf(value: unknown): string {
+function yamlOf(json: string): string {
+  // YAML has escapes only between double quotes.
+  const quoting = /\\[bfru]/.test(json) ? ({ defaultStringType: "QUOTE_DOUBLE" } as const) : {};
   // Parsers of YAML 1.1 read a bare `yes` or `1:30` as something other than text.
-  const document = new Document(value, { compat: "yaml-1.1" });
-  visit(document, {
-    Scalar(_key, scalar) {
-      // YAML has escapes only between double quotes.
-      const { value } = scalar;
-      if (typeof value === "string" && escaped(value, inYaml) !== value) scalar.type = "QUOTE_DOUBLE";
-    },
-  });
-  return escaped(document.toString(), inYaml);
+  return escaped(stringify(JSON.parse(json), { compat: "yaml-1.1", ...quoting }), inYaml);
 }
 
 function inJson(character: string): string {

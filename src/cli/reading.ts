@@ -1,5 +1,4 @@
 import type { KubeClient, KubeRequest } from "../kube/client.ts";
-import { isCode } from "../kube/errors.ts";
 import type { KubeObject } from "../kube/objects.ts";
 import { collectionPath, type Resource } from "../kube/paths.ts";
 import { listPages } from "../runtime/list-pages.ts";
@@ -18,14 +17,4 @@ export async function listAll<O extends KubeObject>(
   const request = { path: collectionPath(resource, namespace), query: query ?? {}, signal };
   const { objects } = await listPages<O, O>(client, request, (object) => [object]);
   return objects;
-}
-
-/** Waits for a call; if the API server rejects it with this status code, the result is `otherwise`. */
-export async function unlessCode<T, U>(code: number, call: Promise<T>, otherwise: U): Promise<T | U> {
-  try {
-    return await call;
-  } catch (error) {
-    if (isCode(error, code)) return otherwise;
-    throw error;
-  }
 }

@@ -59,6 +59,21 @@ export function isCode(error: unknown, code: number): error is KubeApiError {
   return error instanceof KubeApiError && error.code === code;
 }
 
+/** Waits for a call; if the API server rejects it with this status code, the result is `otherwise`. */
+export async function unlessCode<T, U>(code: number, call: Promise<T>, otherwise: U): Promise<T | U> {
+  try {
+    return await call;
+  } catch (error) {
+    if (isCode(error, code)) return otherwise;
+    throw error;
+  }
+}
+
+/** The object is no longer the one that was read: it was changed, deleted, replaced, or created meanwhile. */
+export function isConflict(error: unknown): boolean {
+  return isCode(error, 409) || isCode(error, 404) || isReplaced(error);
+}
+
 /** 422 because the object was deleted and another one was created under its name. */
 export function isReplaced(error: unknown): boolean {
   return isCode(error, 422) && error.causes.some((cause) => cause.field === "metadata.uid");

@@ -63,6 +63,12 @@ export function parseMembers(values: Readonly<Record<string, string>> | undefine
   );
 }
 
+/** Returns true if the entry is the only admin. A malformed entry does not count, because it gives no permissions. */
+export function isLastAdmin(members: Members, key: string): boolean {
+  const admins = [...members].filter(([, member]) => member.ok && member.value.role === "admin");
+  return admins.length === 1 && admins[0]?.[0] === key;
+}
+
 export function formatMember(member: Member): string {
   return stringify({ ...member, joinedAt: member.joinedAt.toISOString() });
 }

@@ -1,5 +1,5 @@
 import type { KubeClient } from "../kube/client.ts";
-import { isCode } from "../kube/errors.ts";
+import { unlessCode } from "../kube/errors.ts";
 import { collectionPath, EVENTS, objectPath } from "../kube/paths.ts";
 import type { Clock } from "./clock.ts";
 
@@ -146,17 +146,14 @@ export class EventRecorder {
     series.count += 1;
     series.lastAt = clock.monotonic();
     assertMayWrite();
-    try {
-      await client.json({
-        method: "PATCH",
-        path: objectPath(EVENTS, regarding.namespace, series.name),
-        patchType: "application/merge-patch+json",
-        body: { series: { count: series.count, lastObservedTime: microTime(clock.now()) } },
-      });
-    } catch (error) {
-      // The API server deletes events after an hour.
-      if (!isCode(error, 404)) throw error;
-    }
+    const call = client.json({
+      method: "PATCH",
+      path: objectPath(EVENTS, regarding.namespace, series.name),
+      patchType: "application/merge-patch+json",
+      body: { series: { count: series.count, lastObservedTime: microTime(clock.now()) } },
+    });
+    // The API server deletes events after an hour.
+    await unlessCode(404, call, undefined);
   }
 }
 

@@ -100,11 +100,8 @@ describe("admin key show", () => {
     expect(await records.run(`admin key show ${id}`)).toEqual({
       code: 1,
       out: "",
-      err: `There is no API key with the id ${id} in the namespace ${records.environment.records}: see admin key list --organization <uuid>.\n`,
+      err: `There is no API key with the ID ${id} in the namespace ${records.environment.records}: see admin key list --organization <uuid>.\n`,
     });
-    const key = await makeKey();
-    const elsewhere = await records.run(`admin key show ${key.id} --organization ${id}`);
-    expect(elsewhere).toMatchObject({ code: 1, err: expect.stringContaining(`in organization ${id}`) });
   });
 
   it("names both Secrets if two have the same id", async () => {
@@ -130,7 +127,7 @@ describe("admin key disable and admin key enable", () => {
       err: `API key ci (${key.id}) is disabled.\n`,
     });
     await until(key.authorization, 401);
-    expect((await records.run(`admin key enable ${key.id} --organization ${organization}`)).code).toBe(0);
+    expect((await records.run(`admin key enable ${key.id}`)).code).toBe(0);
     await until(key.authorization, 200);
   });
 
@@ -349,29 +346,5 @@ describe("admin key delete", () => {
     expect(code).toBe(1);
     expect(err).toContain(`API key ${key.id} has changed since it was read, and was not deleted`);
     await until(key.authorization, 200);
-  });
-});
-
-describe("admin key create", () => {
-  it("never leaves more than a hundred keys if many run at once", async () => {
-    const of = await records.environment.addOrganization();
-    const fill = Array.from({ length: 97 }, () => keyRecord({ organizationId: of }).record);
-    for (const record of fill) await records.environment.addRecord(record);
-    const create = `admin key create --organization ${of} --name ci --role developer --output json`;
-    const ended = await Promise.all(Array.from({ length: 12 }, () => records.run(create)));
-    const list = await records.json(
-      z.array(z.looseObject({ id: z.string() })),
-      `admin key list --organization ${of}`,
-    );
-    const made = ended.filter(({ code }) => code === 0).map(({ out }) => madeKey.parse(JSON.parse(out)).id);
-    expect(list.length).toBeLessThanOrEqual(100);
-    // Only the reported keys exist, besides the 97 from before.
-    expect(list.map(({ id }) => id)).toEqual(expect.arrayContaining(made));
-    expect(list).toHaveLength(97 + made.length);
-    for (const { code, out, err } of ended) {
-      if (code === 0) continue;
-      expect({ code, out }).toEqual({ code: 1, out: "" });
-      expect(err).toContain(`Organization ${of} has 100 API keys, and 100 is the most`);
-    }
   });
 });

@@ -42,14 +42,13 @@ async function inventory(organization?: string): Promise<string[]> {
 }
 
 describe("admin organization show", () => {
-  it("prints the tier with its limits, the services, the members and the number of keys", async () => {
+  it("prints the tier, the services, the members and the number of keys", async () => {
     const id = await records.environment.addOrganization({ name: "Acme", tier: "basic" });
     const service = await records.environment.addService(id);
     await addMembers(id, { ada: "admin", bob: "developer" });
     await records.environment.addKey({ organizationId: id });
     expect(await records.json(shown, `admin organization show ${id}`)).toEqual({
       ...{ id, name: "Acme", createdAt: "2026-01-31T12:00:00.000Z", tier: "basic" },
-      ...{ defaultCpuMillicores: 1000, maximumCpuMillicores: 24000 },
       ...{ byocConfig: [], privateEndpoints: [], apiKeys: 1 },
       services: [{ id: service, name: "orders", namespace: records.environment.pipes }],
       members: [
@@ -62,8 +61,8 @@ describe("admin organization show", () => {
     expect(out).toMatch(/\nSERVICES\nID +NAME +NAMESPACE\n\S+ +orders +\S+\n\nMEMBERS\nUSER ID +NAME/);
   });
 
-  it("reports malformed records and an unknown tier beside the rest", async () => {
-    const id = await records.environment.addOrganization({ tier: "platinum" });
+  it("reports malformed records beside the rest", async () => {
+    const id = await records.environment.addOrganization();
     const members = {
       kind: "ConfigMap",
       metadata: { name: `members-${id}`, labels: recordLabels("members", id) },
@@ -73,9 +72,6 @@ describe("admin organization show", () => {
     const { code, out, err } = await records.run(`admin organization show ${id}`);
     expect(code).toBe(0);
     expect(out).toMatch(/\nSERVICES {2}none\n\nMEMBERS {2}none\n$/);
-    expect(err).toMatch(
-      /The tier platinum is not among the tiers known here, which are basic, scale, enterprise: /,
-    );
     expect(err).toContain(`An entry of members-${id} is malformed and was skipped: ada: `);
   });
 
@@ -84,7 +80,7 @@ describe("admin organization show", () => {
     const { code, err } = await records.run(`admin organization show ${id}`);
     expect(code).toBe(1);
     expect(err).toContain(
-      `There is no organization with the id ${id} in the namespace ${records.environment.records}`,
+      `There is no organization with the ID ${id} in the namespace ${records.environment.records}`,
     );
     expect(err).toContain("admin organization list");
   });
@@ -252,20 +248,5 @@ describe("admin organization delete", () => {
     expect((await records.object<ConfigMap>(CONFIG_MAPS, `organization-${id}`))?.data).toMatchObject({
       name: "Important",
     });
-  });
-
-  it("reports records that others created for it meanwhile", async () => {
-    const id = await records.environment.addOrganization();
-    const { code, err } = await records.run(`admin organization delete ${id}`, {
-      input: true,
-      answers: ["y"],
-      beforeAnswer: async () => {
-        await records.environment.addService(id);
-      },
-    });
-    expect(code).toBe(1);
-    expect(err).toMatch(
-      /is deleted, but others have created objects for it meanwhile.* configmap\/service-\S+\.\n$/,
-    );
   });
 });

@@ -79,7 +79,7 @@ describe("admin service show", () => {
     expect(await records.run(`admin service show ${id}`)).toEqual({
       code: 1,
       out: "",
-      err: `There is no service with the id ${id} in the namespace ${records.environment.records}: see admin service list.\n`,
+      err: `There is no service with the ID ${id} in the namespace ${records.environment.records}: see admin service list.\n`,
     });
     const malformed = serviceRecord({ organizationId: organization, namespace: "Not a namespace" });
     await records.environment.addRecord(malformed);
@@ -123,7 +123,7 @@ describe("admin service update", () => {
     const unknown = await records.run(`admin service update ${randomUUID()} --name billing`);
     expect(unknown).toMatchObject({
       code: 1,
-      err: expect.stringContaining("There is no service with the id"),
+      err: expect.stringContaining("There is no service with the ID"),
     });
     const malformed = serviceRecord({ organizationId: organization, namespace: records.environment.pipes });
     const record = { ...malformed, data: { ...malformed.data, rolloutWindow: "always" } };

@@ -1,5 +1,4 @@
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { spawnSync } from "node:child_process";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTestEnvironment, type TestEnvironment } from "../api/environment.ts";
@@ -212,17 +211,15 @@ describe("profile set", () => {
     );
   });
 
-  it("reads the secret from a file in a pipe, without a question", async () => {
+  it("reads the secret from standard input in a pipe, without a question", async () => {
     const env = emptyHome();
     const words = ["profile", "set", "prod", "--api-url", api.url, "--key-id", admin.keyId];
-    const unasked = await runProgram(words, env);
-    expect(unasked).toMatchObject({
+    expect(await runProgram(words, env)).toMatchObject({
       code: 2,
-      err: expect.stringContaining("standard input is not a terminal"),
+      err: expect.stringContaining("The secret of the key is missing"),
     });
-    const file = join(env["XDG_CONFIG_HOME"] ?? "", "secret");
-    writeFileSync(file, `${admin.keySecret}\n`);
-    expect(await runProgram([...words, "--key-secret-file", file], env)).toMatchObject({ code: 0 });
+    const { status } = spawnSync(process.execPath, [MAIN, ...words], { env, input: `${admin.keySecret}\n` });
+    expect(status).toBe(0);
     expect(await runProgram(["organizations"], env)).toMatchObject({ code: 0 });
     expect(await runProgram(["profile", "remove", "prod", "--yes"], env)).toMatchObject({ code: 0 });
   });

@@ -2,7 +2,7 @@ import { API_FIELD_MANAGER, API_VERSION, KIND, PIPE_SCALINGS } from "../../crd/n
 import { formatScalingRequest, REQUEST_ANNOTATION } from "../../crd/scaling-request.ts";
 import type { Size } from "../../domain/size.ts";
 import type { KubeClient } from "../../kube/client.ts";
-import { isCode } from "../../kube/errors.ts";
+import { unlessCode } from "../../kube/errors.ts";
 import { objectPath } from "../../kube/paths.ts";
 import { type PipeScalingResource, type PipeScalingView, toPipeScalingView } from "./views.ts";
 
@@ -46,12 +46,8 @@ export class PipeScalingWriter {
 
   /** Reads the object live, past the cache. */
   async read(namespace: string, name: string): Promise<PipeScalingView | undefined> {
-    try {
-      const path = objectPath(PIPE_SCALINGS, namespace, name);
-      return toPipeScalingView(await this.#client.json<PipeScalingResource>({ path }));
-    } catch (error) {
-      if (isCode(error, 404)) return undefined;
-      throw error;
-    }
+    const path = objectPath(PIPE_SCALINGS, namespace, name);
+    const resource = await unlessCode(404, this.#client.json<PipeScalingResource>({ path }), undefined);
+    return resource && toPipeScalingView(resource);
   }
 }

@@ -1,11 +1,11 @@
 import type { PipeFailure, PipeScaling, PipeScalingSpec, PipeScalingStatus } from "../../crd/pipe-scaling.ts";
 import { REQUEST_ANNOTATION, scalingRequestFor } from "../../crd/scaling-request.ts";
+import { sizeIn } from "../../crd/size-fields.ts";
 import { parseSize, type Size, sameSize } from "../../domain/size.ts";
 import type { DesiredSize } from "../../domain/tier.ts";
 import type { KubeObject } from "../../kube/objects.ts";
 import { type ApiFallbackReason, fallbackReasonOf } from "./fallback-reasons.ts";
 import { type Reason, reasonOf } from "./reasons.ts";
-import { sizeOf } from "./resource-size.ts";
 
 /** The progress of a rescale: the part of the status that callers may see. The rest is not cached. */
 export interface Progress {
@@ -53,7 +53,7 @@ const NO_FALLBACKS: readonly Fallback[] = [];
  * current one, the size is pending and no pipe has it.
  */
 export function progressOf({ metadata, spec = {}, status = {} }: PipeScaling & KubeObject): Progress {
-  const requested = sizeOf(spec);
+  const requested = sizeIn(spec);
   const reported = desiredOf(status);
   const wanted = requested ?? reported?.size;
   const requestId =
@@ -101,7 +101,7 @@ function outcomeOf(spec: PipeScalingSpec, { conditions = [] }: PipeScalingStatus
 }
 
 function desiredOf({ desired }: PipeScalingStatus): DesiredSize | undefined {
-  const size = desired && sizeOf(desired);
+  const size = desired && sizeIn(desired);
   return desired && size && { size, source: desired.source };
 }
 

@@ -1,6 +1,6 @@
 import { API_FIELD_MANAGER } from "../../crd/names.ts";
 import type { KubeClient } from "../../kube/client.ts";
-import { isCode } from "../../kube/errors.ts";
+import { unlessCode } from "../../kube/errors.ts";
 import type { ConfigMap, KubeObject } from "../../kube/objects.ts";
 import { CONFIG_MAPS, collectionPath, objectPath } from "../../kube/paths.ts";
 
@@ -25,13 +25,9 @@ export class RecordWriter {
 
   /** Reads the record live, past the cache. */
   async read(name: string): Promise<ConfigMap | undefined> {
-    try {
-      const path = objectPath(CONFIG_MAPS, this.#namespace, name);
-      return await this.#client.json<ConfigMap>({ path, signal: this.#signal });
-    } catch (error) {
-      if (isCode(error, 404)) return undefined;
-      throw error;
-    }
+    const path = objectPath(CONFIG_MAPS, this.#namespace, name);
+    const call = this.#client.json<ConfigMap>({ path, signal: this.#signal });
+    return await unlessCode(404, call, undefined);
   }
 
   /** @throws KubeApiError 409 if the record exists */

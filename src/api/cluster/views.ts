@@ -1,4 +1,5 @@
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
+import { sizeIn } from "../../crd/size-fields.ts";
 import { type AccessList, accessListOf } from "../../domain/access-list.ts";
 import type { BackupPolicy } from "../../domain/backup-policy.ts";
 import type { Size } from "../../domain/size.ts";
@@ -12,7 +13,6 @@ import { type Organization, parseOrganization } from "../../records/organization
 import type { Parsed } from "../../records/parse.ts";
 import { parseService, type Service } from "../../records/service.ts";
 import { type Progress, progressOf } from "./progress.ts";
-import { sizeOf } from "./resource-size.ts";
 
 /**
  * Reduced forms of the cluster's objects that the API keeps in memory. Each object is parsed once, when it enters the
@@ -135,8 +135,8 @@ export function toPipeScalingView(raw: PipeScalingResource): PipeScalingView {
   return {
     metadata: { ...identityOf(metadata), ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }) },
     suspended: spec?.suspend === true,
-    requested: spec && sizeOf(spec),
-    effective: status?.effective && sizeOf(status.effective),
+    requested: spec && sizeIn(spec),
+    effective: status?.effective && sizeIn(status.effective),
     progress: progressOf(raw),
   };
 }

@@ -1,10 +1,5 @@
-import { isCode, isReplaced, KubeApiError, KubeUnreachableError } from "../../kube/errors.ts";
+import { KubeApiError, KubeUnreachableError } from "../../kube/errors.ts";
 import { InvalidRequestError, UnavailableError } from "../errors.ts";
-
-/** Returns true if the object changed before the write: it was deleted, replaced, or written at the same moment. */
-export function isConflict(error: unknown): boolean {
-  return isCode(error, 409) || isCode(error, 404) || isReplaced(error);
-}
 
 /** Returns true if a failed write may have succeeded anyway. */
 export function isOutcomeUnknown(error: unknown): boolean {

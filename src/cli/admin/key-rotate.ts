@@ -6,14 +6,14 @@ import { outputOption, switchOption, yesOption } from "../options.ts";
 import { printOne } from "../output.ts";
 import { recordsCommand } from "./command.ts";
 import { KEYS } from "./kinds.ts";
-import { keyOptions } from "./options.ts";
+import { keyArgument } from "./options.ts";
 import { withKnownOutcome } from "./retry.ts";
 
 export const rotate = recordsCommand({
   name: "admin key rotate",
   summary: "rotate the secret of an API key without downtime",
   details:
-    "Adds a second secret, and prints it this once. Both work, with the same key id, until --finish drops the\n" +
+    "Adds a second secret, and prints it this once. Both work, with the same key ID, until --finish drops the\n" +
     "older one, when all who use the key have the newer one, or --cancel the newer one.",
   examples: [
     "admin key rotate <uuid>",
@@ -21,7 +21,7 @@ export const rotate = recordsCommand({
     "admin key rotate <uuid> --cancel --yes",
   ],
   options: {
-    ...keyOptions,
+    ...keyArgument,
     finish: switchOption("drop the older secret"),
     cancel: switchOption("drop the newer secret"),
     ...yesOption,
@@ -30,11 +30,11 @@ export const rotate = recordsCommand({
   check({ finish, cancel }) {
     if (finish && cancel) throw new UsageError("--finish and --cancel exclude each other: give one.");
   },
-  async run(records, { key: id, organization, finish, cancel, yes, output }, io) {
+  async run(records, { key: id, finish, cancel, yes, output }, io) {
     const change = (decide: (key: ApiKey) => readonly Buffer[]) =>
-      KEYS.change(records, id, (key) => ({ secretHash: formatSecretHashes(decide(key)) }), organization);
+      KEYS.change(records, id, (key) => ({ secretHash: formatSecretHashes(decide(key)) }));
     if (finish || cancel) {
-      const key = await KEYS.require(records, id, organization);
+      const key = await KEYS.require(records, id);
       const kept = keptSecret(key, finish);
       const what = `the ${finish ? "older" : "newer"} secret of API key ${key.name} (${id})`;
       await confirm(io, yes, `Drop ${what}, and reject clients that still use it?`);

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { ConfigMap, Secret } from "../../kube/objects.ts";
+import type { ConfigMap } from "../../kube/objects.ts";
 import { CONFIG_MAPS, SECRETS } from "../../kube/paths.ts";
 import { type ApiKey, apiKeySecret, newCredentials } from "../../records/api-key.ts";
 import { keyUsageConfigMapName, parseKeyUsage } from "../../records/key-usage.ts";
@@ -14,8 +14,7 @@ import { printList, printOne } from "../output.ts";
 import { recordsCommand } from "./command.ts";
 import { rotate } from "./key-rotate.ts";
 import { KEYS, type NamedKey, ORGANIZATIONS } from "./kinds.ts";
-import { keyOptions, newNameOption, organizationOption } from "./options.ts";
-import type { Records } from "./records.ts";
+import { keyArgument, newNameOption, organizationOption } from "./options.ts";
 import { deleteUnlessChanged, withKnownOutcome } from "./retry.ts";
 
 /** docs/reference/contract.md#limits */
@@ -36,7 +35,7 @@ const create = recordsCommand({
   name: "admin key create",
   summary: "create an API key of an organization",
   details:
-    "Prints the key id and the key secret, which are the user name and the password of HTTP Basic.\n" +
+    "Prints the key ID and the key secret, which are the user name and the password of HTTP Basic.\n" +
     "They are shown this once: the cluster keeps only hashes of them.",
   examples: [
     "admin key create --organization <uuid> --name ci --role admin",
@@ -68,37 +67,23 @@ const create = recordsCommand({
     };
     const credentials = newCredentials();
     await ORGANIZATIONS.require(records, organization);
-    await requireRoom(records, organization, MAX_KEYS - 1);
-    const secret = apiKeySecret({ ...shown, ipAccessList: accessList(allowFrom) }, credentials);
-    const end = records.uninterrupted();
-    await withKnownOutcome(
-      KEYS.create(end, shown.id, secret),
-      `It is not known whether the key was created, and its secret is lost: if admin key list --organization ${organization} lists the id ${shown.id}, delete that key`,
-    );
-    try {
-      // If several commands create the last allowed keys concurrently, the last one to count sees all of them. So the
-      // limit holds once all have ended, although more of them than necessary may withdraw their key.
-      await requireRoom(end, organization, MAX_KEYS);
-    } catch (error) {
-      const own = await end.get<Secret>(SECRETS, secret.metadata.name);
-      if (own) await end.delete(SECRETS, own);
-      throw error;
+    const { length } = await records.list(SECRETS, "api-key", organization);
+    if (length >= MAX_KEYS) {
+      throw new CliError(
+        `Organization ${organization} has ${length} API keys, and ${MAX_KEYS} is the most: delete one first (admin key list --organization ${organization}, admin key delete <key>).`,
+      );
     }
+    const secret = apiKeySecret({ ...shown, ipAccessList: accessList(allowFrom) }, credentials);
+    await withKnownOutcome(
+      KEYS.create(records, shown.id, secret),
+      `It is not known whether the key was created, and its secret is lost: if admin key list --organization ${organization} lists the ID ${shown.id}, delete that key`,
+    );
     printOne(io, output, { ...credentials, ...shown, allowFrom });
     if (output === "table") io.err("Keep the key secret now: it is not shown again.\n");
   },
 });
 
-/** @throws CliError if there are more keys than `limit` */
-async function requireRoom(records: Records, organizationId: string, limit: number): Promise<void> {
-  const { length } = await records.list(SECRETS, "api-key", organizationId);
-  if (length <= limit) return;
-  throw new CliError(
-    `Organization ${organizationId} has ${Math.min(length, MAX_KEYS)} API keys, and ${MAX_KEYS} is the most: delete one first (admin key list --organization ${organizationId}, admin key delete <key>).`,
-  );
-}
-
-/** The properties of a key that are shown. The key id and the secrets are not stored. */
+/** The properties of a key that are shown. The key ID and the secrets are not stored. */
 function shownKey(key: NamedKey) {
   const { id, organizationId, name, keySuffix, state, roles, createdAt, expireAt, secretName } = key;
   const allowFrom = key.ipAccessList.map(({ source }) => source);
@@ -112,7 +97,7 @@ function shownKey(key: NamedKey) {
 const list = recordsCommand({
   name: "admin key list",
   summary: "list the API keys of an organization",
-  details: "Key ids and secrets are not stored, so they are not shown.",
+  details: "Key IDs and secrets are not stored, so they are not shown.",
   examples: ["admin key list --organization <uuid>"],
   options: { ...organizationOption, ...outputOption },
   async run(records, { organization, output }, io) {
@@ -128,9 +113,9 @@ const show = recordsCommand({
   details:
     "It has two secrets while it is rotated. The time of the last use is precise to a minute, and comes a\n" +
     "little later.",
-  options: { ...keyOptions, ...outputOption },
-  async run(records, { key: id, organization, output }, io) {
-    const key = await KEYS.require(records, id, organization);
+  options: { ...keyArgument, ...outputOption },
+  async run(records, { key: id, output }, io) {
+    const key = await KEYS.require(records, id);
     const usage = await records.get<ConfigMap>(CONFIG_MAPS, keyUsageConfigMapName(key.organizationId));
     const used = parseKeyUsage(usage?.data).get(id);
     printOne(io, output, { ...shownKey(key), usedAt: used?.ok ? used.value : undefined });
@@ -166,42 +151,35 @@ const update = recordsCommand({
     "admin key update <uuid> --expire-at 2030-01-31T12:00:00Z",
     "admin key update <uuid> --allow-from 10.0.0.0/8 --allow-from 192.0.2.7",
   ],
-  options: { ...keyOptions, ...changes, ...outputOption },
+  options: { ...keyArgument, ...changes, ...outputOption },
   check: (values) => requireChange(changes, values),
-  async run(records, { key: id, organization, output, name, role, expireAt, allowFrom }, io) {
+  async run(records, { key: id, output, name, role, expireAt, allowFrom }, io) {
     const change = {
       name,
       roles: role && JSON.stringify([...new Set(role)]),
       expireAt: expireAt === "never" ? null : expireAt?.toISOString(),
       ipAccessList: allowFrom === "all" ? null : allowFrom && JSON.stringify(accessList(allowFrom)),
     };
-    printOne(io, output, shownKey(await KEYS.change(records, id, () => change, organization)));
+    printOne(io, output, shownKey(await KEYS.change(records, id, () => change)));
   },
 });
 
-const disable = stateCommand("disable", "disabled", {
-  summary: "disable an API key until it is enabled again",
-  details: "Every replica of the API rejects it within a second.",
-});
+const disable = stateCommand("disable", "disabled", "disable an API key until it is enabled again");
+const enable = stateCommand("enable", "enabled", "enable an API key again");
 
-const enable = stateCommand("enable", "enabled", { summary: "enable an API key again" });
-
-function stateCommand(
-  name: string,
-  state: ApiKey["state"],
-  texts: { readonly summary: string; readonly details?: string },
-) {
+function stateCommand(name: string, state: ApiKey["state"], summary: string) {
   return recordsCommand({
     name: `admin key ${name}`,
-    ...texts,
-    options: keyOptions,
-    async run(records, { key: id, organization }, io) {
+    summary,
+    details: "Every replica of the API follows within a second.",
+    options: keyArgument,
+    async run(records, { key: id }, io) {
       let already = "";
       const decide = (before: ApiKey) => {
         already = before.state === state ? " already" : "";
         return { state };
       };
-      const key = await KEYS.change(records, id, decide, organization);
+      const key = await KEYS.change(records, id, decide);
       io.err(`API key ${key.name} (${id}) is ${state}${already}.\n`);
     },
   });
@@ -211,9 +189,9 @@ const remove = recordsCommand({
   name: "admin key delete",
   summary: "delete an API key for good",
   details: "Every replica of the API rejects it within a second.",
-  options: { ...keyOptions, ...yesOption },
-  async run(records, { key: id, organization, yes }, io) {
-    const secret = await KEYS.requireObject(records, id, organization);
+  options: { ...keyArgument, ...yesOption },
+  async run(records, { key: id, yes }, io) {
+    const secret = await KEYS.requireObject(records, id);
     const owner = secret.metadata.labels?.[ORGANIZATION_LABEL];
     await confirm(io, yes, `Delete ${KEYS.describe(secret, id)} of organization ${owner}?`);
     await deleteUnlessChanged(`API key ${id}`, () => records.delete(SECRETS, secret));

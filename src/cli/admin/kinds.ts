@@ -20,15 +20,15 @@ interface KindSpec<O extends KubeObject, T> {
   readonly noun: string;
   readonly resource: Resource;
   readonly label: RecordKind | "api-key";
-  /** Where to look for ids, as in "see …". */
+  /** Where to look for IDs, as in "see …". */
   readonly listedBy: string;
-  get(records: Records, id: string, organizationId?: string): Promise<O | undefined>;
+  get(records: Records, id: string): Promise<O | undefined>;
   parse(object: O): Parsed<T>;
   /** The format of a value in the data of the object. */
   encode?(text: string): string;
 }
 
-/** A kind of record that has an id. */
+/** A kind of record that has an ID. */
 export class Kind<O extends KubeObject, T extends { readonly name: string }> {
   readonly #spec: KindSpec<O, T>;
 
@@ -41,26 +41,25 @@ export class Kind<O extends KubeObject, T extends { readonly name: string }> {
     return this.#spec.parse(object);
   }
 
-  /** `undefined` if there is no well-formed record with this id; a malformed one is reported. */
+  /** `undefined` if there is no well-formed record with this ID; a malformed one is reported. */
   async find(records: Records, io: Io, id: string): Promise<T | undefined> {
     const object = await this.#spec.get(records, id);
     return this.wellFormed(io, object ? [object] : [])[0];
   }
 
-  /** @throws CliError if there is none with this id */
-  async requireObject(records: Records, id: string, organizationId?: string): Promise<O> {
-    const { noun, listedBy } = this.#spec;
-    const object = await this.#spec.get(records, id, organizationId);
+  /** @throws CliError if there is none with this ID */
+  async requireObject(records: Records, id: string): Promise<O> {
+    const object = await this.#spec.get(records, id);
     if (object) return object;
-    await records.requireNamespace();
-    const where =
-      organizationId === undefined ? `the namespace ${records.namespace}` : `organization ${organizationId}`;
-    throw new CliError(`There is no ${noun} with the id ${id} in ${where}: see ${listedBy}.`);
+    const { noun, listedBy } = this.#spec;
+    throw new CliError(
+      `There is no ${noun} with the ID ${id} in the namespace ${records.namespace}: see ${listedBy}.`,
+    );
   }
 
-  /** @throws CliError if there is none with this id, or its record is malformed */
-  async require(records: Records, id: string, organizationId?: string): Promise<T> {
-    const object = await this.requireObject(records, id, organizationId);
+  /** @throws CliError if there is none with this ID, or its record is malformed */
+  async require(records: Records, id: string): Promise<T> {
+    const object = await this.requireObject(records, id);
     return this.read(object, `${this.#spec.noun} ${id}`, records.namespace);
   }
 
@@ -93,7 +92,7 @@ export class Kind<O extends KubeObject, T extends { readonly name: string }> {
       await records.create(this.#spec.resource, object);
     } catch (cause) {
       if (!isCode(cause, 409)) throw cause;
-      const message = `The ${this.#spec.noun} with the id ${id} already exists; it was not changed.`;
+      const message = `The ${this.#spec.noun} with the ID ${id} already exists; it was not changed.`;
       throw new CliError(message, { cause });
     }
   }
@@ -103,15 +102,10 @@ export class Kind<O extends KubeObject, T extends { readonly name: string }> {
    *
    * @returns the record after the change
    */
-  change(
-    records: Records,
-    id: string,
-    decide: (record: T) => DataChange,
-    organizationId?: string,
-  ): Promise<T> {
+  change(records: Records, id: string, decide: (record: T) => DataChange): Promise<T> {
     const { noun, resource, encode = (text) => text } = this.#spec;
     return retryOnConflict(`The record of ${noun} ${id}`, async () => {
-      const object = await this.requireObject(records, id, organizationId);
+      const object = await this.requireObject(records, id);
       const record = this.read(object, `${noun} ${id}`, records.namespace);
       const data = Object.entries(decide(record)).map(([key, text]) => [key, text && encode(text)]);
       const changed = this.parse(await records.change(resource, object, { data: Object.fromEntries(data) }));
@@ -130,7 +124,7 @@ export class Kind<O extends KubeObject, T extends { readonly name: string }> {
   }
 
   /** Lists the well-formed records, of one organization or of all. */
-  async list(records: Records, io: Io, organizationId?: string): Promise<T[]> {
+  async list(records: Records, io: Pick<Io, "err">, organizationId?: string): Promise<T[]> {
     const { resource, label } = this.#spec;
     return this.wellFormed(io, await records.list<O>(resource, label, organizationId));
   }
@@ -170,9 +164,9 @@ export const KEYS = new Kind<Secret, NamedKey>({
   encode: base64,
 });
 
-/** The name of the Secret does not have the id of the key. */
-async function findKey(records: Records, id: string, organizationId?: string): Promise<Secret | undefined> {
-  const secrets = await records.list<Secret>(SECRETS, "api-key", organizationId);
+/** The name of the Secret does not have the ID of the key. */
+async function findKey(records: Records, id: string): Promise<Secret | undefined> {
+  const secrets = await records.list<Secret>(SECRETS, "api-key");
   const [found, another] = secrets.filter(({ data }) => data?.["id"] === base64(id));
   if (!found || !another) return found;
   throw new CliError(

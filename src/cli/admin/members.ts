@@ -3,6 +3,7 @@ import type { ConfigMap } from "../../kube/objects.ts";
 import { CONFIG_MAPS } from "../../kube/paths.ts";
 import {
   formatMember,
+  isLastAdmin,
   type Member,
   memberKey,
   membersConfigMap,
@@ -62,7 +63,7 @@ const add = recordsCommand({
   ],
   options: {
     ...organizationOption,
-    userId: option(nonEmptyText, { placeholder: "text", description: "id of the user" }),
+    userId: option(nonEmptyText, { placeholder: "text", description: "ID of the user" }),
     name: option(nonEmptyText, { placeholder: "text", description: "name of the user" }),
     email: option(emailAddress, { placeholder: "address", description: "e-mail address of the user" }),
     role: option(role, { placeholder: "role", description: "admin or developer" }),
@@ -92,7 +93,7 @@ const remove = recordsCommand({
   summary: "remove a member from an organization",
   details: "The last admin cannot be removed. API keys belong to the organization, and go on to work.",
   examples: ["admin member remove u-1 --organization <uuid>"],
-  options: { userId: argument(nonEmptyText, "id of the user"), ...organizationOption, ...yesOption },
+  options: { userId: argument(nonEmptyText, "ID of the user"), ...organizationOption, ...yesOption },
   async run(records, { organization, userId, yes }, io) {
     const { name } = await ORGANIZATIONS.require(records, organization);
     await requireRemovable(records, organization, userId);
@@ -105,8 +106,6 @@ const remove = recordsCommand({
   },
 });
 
-const ADMIN = "admin";
-
 /**
  * All members are in one object, and a removal is written only to the version that it was decided on. So two removals
  * at the same time never take the last two admins.
@@ -116,15 +115,12 @@ const ADMIN = "admin";
 async function requireRemovable(records: Records, organization: string, userId: string): Promise<ConfigMap> {
   const object = await getMembers(records, organization);
   const members = parseMembers(object?.data);
-  const member = members.get(memberKey(userId));
-  if (!object || !member) {
+  if (!object || !members.has(memberKey(userId))) {
     throw new CliError(
       `User ${userId} is not a member of organization ${organization}: see admin member list --organization ${organization}.`,
     );
   }
-  // A malformed entry does not count as an admin, so it can be removed.
-  const admins = [...members.values()].filter((each) => each.ok && each.value.role === ADMIN);
-  if (admins.includes(member) && admins.length === 1) {
+  if (isLastAdmin(members, memberKey(userId))) {
     throw new CliError(
       `User ${userId} is the last admin of organization ${organization} and was left: make another member an admin first.`,
     );

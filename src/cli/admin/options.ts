@@ -5,24 +5,17 @@ import { nonEmptyText } from "../../settings/values.ts";
 import { argument, orWord, uuid } from "../options.ts";
 import type { Row } from "../output.ts";
 
-export const organizationArgument = { organization: argument(uuid, "id of the organization") };
-export const serviceArgument = { service: argument(uuid, "id of the service") };
+export const organizationArgument = { organization: argument(uuid, "ID of the organization") };
+export const serviceArgument = { service: argument(uuid, "ID of the service") };
 
-/** One API key. A cluster may have very many keys, and the id is in none of their names. */
-export const keyOptions = {
-  key: argument(uuid, "id of the API key, as admin key list shows it"),
-  organization: option(uuid.optional(), {
-    placeholder: "uuid",
-    description: "look only among the keys of this organization, which is faster",
-  }),
-};
+export const keyArgument = { key: argument(uuid, "ID of the API key, as admin key list shows it") };
 
 export const organizationOption = {
-  organization: option(uuid, { placeholder: "uuid", description: "id of the organization" }),
+  organization: option(uuid, { placeholder: "uuid", description: "ID of the organization" }),
 };
 
 export const idOption = {
-  id: option(uuid.optional(), { placeholder: "uuid", description: "its id; without it a new one" }),
+  id: option(uuid.optional(), { placeholder: "uuid", description: "its ID; without it a new one" }),
 };
 
 export const newNameOption = {

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { ConfigMap, Secret } from "../../kube/objects.ts";
 import { CONFIG_MAPS, SECRETS } from "../../kube/paths.ts";
-import type { RecordKind } from "../../records/labels.ts";
+import { RESOURCE_LABEL, type RecordKind } from "../../records/labels.ts";
 import { type Organization, organizationConfigMap } from "../../records/organization.ts";
 import { writtenWindow } from "../../records/rollout-window.ts";
 import { option, UsageError } from "../../settings/option.ts";
@@ -24,7 +24,6 @@ import {
   windowOption,
   windowRow,
 } from "./options.ts";
-import type { Records } from "./records.ts";
 import { deleteUnlessChanged } from "./retry.ts";
 
 type Shown = Omit<Organization, "byocConfig" | "privateEndpoints">;
@@ -83,24 +82,15 @@ const list = recordsCommand({
 const show = recordsCommand({
   name: "admin organization show",
   summary: "show an organization, with its services and members",
-  options: { ...organizationArgument, ...tiersFileSetting, ...outputOption },
-  async run(records, { organization: id, tiersFile, output }, io) {
-    const tiers = readTiers(tiersFile);
+  options: { ...organizationArgument, ...outputOption },
+  async run(records, { organization: id, output }, io) {
     const record = await ORGANIZATIONS.require(records, id);
-    const { name, tier: tierName, createdAt, rolloutWindow, byocConfig, privateEndpoints } = record;
+    const { name, tier, createdAt, rolloutWindow, byocConfig, privateEndpoints } = record;
     const services = await SERVICES.list(records, io, id);
     const members = await membersOf(records, io, id);
     const keys = await records.list<Secret>(SECRETS, "api-key", id);
-    const tier = tiers.get(tierName);
-    if (!tier) {
-      io.err(
-        `The tier ${tierName} is not among the tiers known here, which are ${[...tiers.keys()].join(", ")}: give the file of the tiers with --tiers-file.\n`,
-      );
-    }
     const shown = {
-      ...{ id, name, createdAt, tier: tierName },
-      defaultCpuMillicores: tier?.defaultSize.cpuMillicores,
-      maximumCpuMillicores: tier?.maximumSize.cpuMillicores,
+      ...{ id, name, createdAt, tier },
       ...windowRow(rolloutWindow),
       ...{ byocConfig, privateEndpoints, apiKeys: keys.length },
     };
@@ -159,51 +149,32 @@ const remove = recordsCommand({
   },
   async run(records, { organization: id, withServices, yes }, io) {
     const object = await ORGANIZATIONS.requireObject(records, id);
-    const { keys, services, members, others } = await recordsOf(records, id);
+    const configMaps = await records.list<ConfigMap>(CONFIG_MAPS, undefined, id);
+    const keys = await records.list<Secret>(SECRETS, "api-key", id);
+    const ofKind = (kind: RecordKind) =>
+      configMaps.filter(({ metadata }) => metadata.labels?.[RESOURCE_LABEL] === kind);
+    const services = ofKind("service");
     if (services.length > 0 && !withServices) {
       throw new CliError(
         `Organization ${id} has ${counted(services.length, "service")}, and nothing was deleted: delete them first (admin service list --organization ${id}), or give --with-services.`,
       );
     }
-    const entries = members.flatMap(({ data = {} }) => Object.keys(data));
+    const members = ofKind("members").flatMap(({ data = {} }) => Object.keys(data));
     const also = [
       ...(services.length > 0 ? [counted(services.length, "service")] : []),
       counted(keys.length, "API key"),
-      counted(entries.length, "member"),
+      counted(members.length, "member"),
     ];
     await confirm(io, yes, `Delete ${ORGANIZATIONS.describe(object, id)} with ${also.join(", ")}?`);
     // The organization is the last, so that the command can be repeated if it fails half-way.
+    const others = configMaps.filter(({ metadata }) => metadata.uid !== object.metadata.uid);
     const end = records.uninterrupted();
     await deleteUnlessChanged(`A record of organization ${id}`, async () => {
       for (const key of keys) await end.delete(SECRETS, key);
-      for (const each of [...services, ...members, ...others, object]) await end.delete(CONFIG_MAPS, each);
+      for (const each of [...others, object]) await end.delete(CONFIG_MAPS, each);
     });
-    await requireNothingLeft(end, id);
     io.err(`Organization ${id} is deleted.\n`);
   },
 });
-
-async function recordsOf(records: Records, id: string) {
-  const configMaps = (kind: RecordKind) => records.list<ConfigMap>(CONFIG_MAPS, kind, id);
-  return {
-    keys: await records.list<Secret>(SECRETS, "api-key", id),
-    services: await configMaps("service"),
-    members: await configMaps("members"),
-    others: [...(await configMaps("backup")), ...(await configMaps("key-usage"))],
-  };
-}
-
-/** Others may have created records of the organization while it was deleted. */
-async function requireNothingLeft(records: Records, id: string): Promise<void> {
-  const { keys, services, members } = await recordsOf(records, id);
-  const left = [
-    ...keys.map(({ metadata }) => `secret/${metadata.name}`),
-    ...[...services, ...members].map(({ metadata }) => `configmap/${metadata.name}`),
-  ];
-  if (left.length === 0) return;
-  throw new CliError(
-    `Organization ${id} is deleted, but others have created objects for it meanwhile: check them, and delete them with kubectl delete --namespace ${records.namespace} ${left.join(" ")}.`,
-  );
-}
 
 export const organizationCommands = [create, list, show, update, remove];

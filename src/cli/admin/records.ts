@@ -1,10 +1,10 @@
 import type { KubeClient, KubeRequest } from "../../kube/client.ts";
-import { isCode } from "../../kube/errors.ts";
+import { isCode, unlessCode } from "../../kube/errors.ts";
 import type { KubeObject } from "../../kube/objects.ts";
 import { collectionPath, objectPath, type Resource } from "../../kube/paths.ts";
 import { ORGANIZATION_LABEL, RESOURCE_LABEL, type RecordKind } from "../../records/labels.ts";
 import { CliError } from "../failure.ts";
-import { listAll, unlessCode } from "../reading.ts";
+import { listAll } from "../reading.ts";
 
 /** Manager of the fields that the command line writes, as managedFields name it. */
 const FIELD_MANAGER = "pipe-scaling-cli";
@@ -38,8 +38,12 @@ export class Records {
   async create(resource: Resource, object: { readonly metadata: { readonly name: string } }): Promise<void> {
     try {
       await this.#write({ method: "POST", path: collectionPath(resource, this.namespace), body: object });
-    } catch (error) {
-      throw isCode(error, 404) ? this.#namespaceMissing(error) : error;
+    } catch (cause) {
+      if (!isCode(cause, 404)) throw cause;
+      throw new CliError(
+        `There is no namespace ${this.namespace} for the records: create it with \`kubectl create namespace ${this.namespace}\` or \`admin organization create --create-namespace\`, or name another one with --namespace.`,
+        { cause },
+      );
     }
   }
 
@@ -58,17 +62,17 @@ export class Records {
     return unlessCode(404, this.kube.json<T>({ path, signal: this.#signal }), undefined);
   }
 
+  /** The records of one kind or of all, and of one organization or of all. */
   async list<T extends KubeObject>(
     resource: Resource,
-    kind: RecordKind | "api-key",
+    kind: RecordKind | "api-key" | undefined,
     organizationId?: string,
   ): Promise<readonly T[]> {
+    const ofKind = kind === undefined ? RESOURCE_LABEL : `${RESOURCE_LABEL}=${kind}`;
     const ofOrganization = organizationId === undefined ? "" : `,${ORGANIZATION_LABEL}=${organizationId}`;
-    const query = { labelSelector: `${RESOURCE_LABEL}=${kind}${ofOrganization}` };
+    const query = { labelSelector: `${ofKind}${ofOrganization}` };
     const selection = { resource, namespace: this.namespace, query };
-    const objects = await listAll<T>(this.kube, selection, this.#signal);
-    if (objects.length === 0) await this.requireNamespace();
-    return objects;
+    return await listAll<T>(this.kube, selection, this.#signal);
   }
 
   /**
@@ -104,30 +108,8 @@ export class Records {
     await unlessCode(404, this.#write({ method: "DELETE", path, body }), undefined);
   }
 
-  /**
-   * Checks that the namespace exists, because the API server reports a missing namespace as a missing object.
-   *
-   * @throws CliError with the remedy
-   */
-  async requireNamespace(): Promise<void> {
-    try {
-      await this.kube.json({ path: `/api/v1/namespaces/${this.namespace}`, signal: this.#signal });
-    } catch (error) {
-      if (isCode(error, 404)) throw this.#namespaceMissing(error);
-      // A user without permission for namespaces may still have permission inside this one.
-      if (!isCode(error, 403)) throw error;
-    }
-  }
-
   async #write<T>(request: KubeRequest): Promise<T> {
     this.#signal?.throwIfAborted();
     return await this.kube.json<T>({ query: { fieldManager: FIELD_MANAGER }, ...request });
-  }
-
-  #namespaceMissing(cause: Error): CliError {
-    return new CliError(
-      `There is no namespace ${this.namespace} for the records: create it with \`kubectl create namespace ${this.namespace}\` or \`admin organization create --create-namespace\`, or name another one with --namespace.`,
-      { cause },
-    );
   }
 }

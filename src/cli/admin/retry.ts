@@ -1,4 +1,4 @@
-import { isCode, isReplaced, KubeUnreachableError } from "../../kube/errors.ts";
+import { isConflict, KubeUnreachableError } from "../../kube/errors.ts";
 import { CliError } from "../failure.ts";
 
 /** One of several conflicting writers succeeds, so this many can change an object at the same time. */
@@ -51,9 +51,4 @@ export async function withKnownOutcome<T>(write: Promise<T>, sentence: string): 
     if (!(error instanceof KubeUnreachableError)) throw error;
     throw new CliError(`${sentence} (${error.message}).`, { cause: error });
   }
-}
-
-/** Another writer has created, changed, deleted or replaced the object. */
-function isConflict(error: unknown): boolean {
-  return isCode(error, 409) || isCode(error, 404) || isReplaced(error);
 }

@@ -38,7 +38,7 @@ const create = recordsCommand({
   summary: "create a service of an organization",
   details:
     "Its pipes are the Deployments of the pipes' namespace that have the labels\n" +
-    "pipes.clouddb.dev/service=<id of the service> and pipes.clouddb.dev/type=database.",
+    "pipes.clouddb.dev/service=<ID of the service> and pipes.clouddb.dev/type=database.",
   examples: ["admin service create --organization <uuid> --name orders --pipes-namespace acme-pipes"],
   options: {
     ...organizationOption,

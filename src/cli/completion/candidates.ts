@@ -1,4 +1,3 @@
-import type { DeclaredOption } from "../../settings/option.ts";
 import { type CommandDefinition, GROUPS } from "../command.ts";
 
 /** Printed in place of candidates if the shell should complete the name of a file. */
@@ -8,7 +7,6 @@ export const FILES = ":files";
 type Candidate = readonly [word: string, description: string];
 
 const HELP: Candidate = ["--help", "print the help"];
-const VERSION: Candidate = ["--version", "print the version"];
 
 /**
  * The lines that a completion script reads: one candidate each, with its description after a tab.
@@ -37,8 +35,7 @@ function candidatesAfter(
     const [word = ""] = name.startsWith(words) ? name.slice(words.length).split(" ") : [];
     return word === "" ? [] : [[word, GROUPS[words + word] ?? summary]];
   });
-  if (next.length === 0 || !current.startsWith("-")) return [...new Map(next)];
-  return given.length === 0 ? [VERSION, HELP] : [HELP];
+  return next.length === 0 || !current.startsWith("-") ? [...new Map(next)] : [HELP];
 }
 
 function candidatesOf(
@@ -47,24 +44,13 @@ function candidatesOf(
   current: string,
 ): readonly Candidate[] | typeof FILES {
   const option = options.find(({ flag }) => flag !== undefined && flag === given.at(-1));
-  if (option?.placeholder !== undefined) return valuesOf(option);
+  if (option?.placeholder === "file" || option?.placeholder === "folder") return FILES;
+  const isValue = option?.placeholder !== undefined;
   // Only the first argument of a command has ever few values.
-  const [{ choices = [], description = "" } = {}] = args;
-  if (choices.length > 0 && !current.startsWith("-"))
-    return given.length > 0 ? [] : withText(choices, description);
+  const [argument] = given.length === 0 && !current.startsWith("-") ? args : [];
+  const { choices, description = "" } = (isValue ? option : argument) ?? {};
+  if (choices) return choices.map((word) => [word, description]);
+  if (isValue) return [];
   const flags = options.flatMap((each): Candidate[] => (each.flag ? [[each.flag, each.description]] : []));
   return [...flags, HELP];
-}
-
-function valuesOf({
-  choices,
-  placeholder,
-  description,
-}: DeclaredOption): readonly Candidate[] | typeof FILES {
-  if (choices) return withText(choices, description);
-  return placeholder === "file" || placeholder === "folder" ? FILES : [];
-}
-
-function withText(words: readonly string[], description: string): Candidate[] {
-  return words.map((word) => [word, description]);
 }

@@ -22,7 +22,7 @@ export const apiUrl = written(
 );
 
 /** The user name of HTTP Basic has no colon. */
-export const keyId = written("it must be the id of a key: letters and digits, without blanks", (text) =>
+export const keyId = written("it must be the ID of a key: letters and digits, without blanks", (text) =>
   /^[!-9;-~]{1,200}$/.test(text) ? text : undefined,
 );
 
@@ -35,20 +35,27 @@ export const profileName = written(
   (text) => (/^[A-Za-z0-9][-.\w]{0,63}$/.test(text) ? text : undefined),
 );
 
-/** The end of a key id, as the list of keys shows it. The whole id is half of the credentials. */
+/** The end of a key ID, as the list of keys shows it. The whole ID is half of the credentials. */
 export function keySuffix(keyId: string): string {
   return keyId.slice(-4);
 }
 
-export const caFileOption = {
+/** The address of an API and a key. */
+export const connectionOptions = {
+  apiUrl: option(apiUrl.optional(), {
+    placeholder: "url",
+    description: "address of the API, such as https://api.example.com; default: that of the profile",
+  }),
+  keyId: option(keyId.optional(), {
+    placeholder: "id",
+    description: "ID of the API key; default: that of the profile",
+  }),
+  keySecret: option(keySecret.optional(), { description: "secret of the API key", secret: true }),
   caFile: option(nonEmptyText.optional(), {
     placeholder: "file",
     description:
       "PEM certificate of the authority that signed the certificate of the API; default: the usual authorities",
   }),
-};
-
-export const insecureHttpOption = {
   insecureHttp: switchOption(
     "allow plain HTTP to another machine, although everybody on the way can read the key",
   ),
@@ -60,30 +67,15 @@ export const accessOptions = {
     placeholder: "name",
     description: "profile with the address and the key; default: the profile in use (see profile list)",
   }),
-  apiUrl: option(apiUrl.optional(), {
-    placeholder: "url",
-    description: "address of the API, such as https://api.example.com, in place of the profile's",
-  }),
-  keyId: option(keyId.optional(), {
-    placeholder: "id",
-    description: "id of the API key, in place of the profile's",
-  }),
-  keySecret: option(keySecret.optional(), {
-    description: "secret of the API key, in place of the profile's",
-    secret: true,
-  }),
-  ...caFileOption,
-  ...insecureHttpOption,
+  ...connectionOptions,
 };
 
-/** A person is likely to write the name of a service, so the rule says where its id is. */
+/** A person is likely to write the name of a service, so the rule says where its ID is. */
 const serviceId = written("it must be the UUID of a service (see `pipe-scaling services`)", canonicalUuid);
 
 export const serviceArgument = {
-  service: argument(serviceId, "id of the service (see `pipe-scaling services`)"),
+  service: argument(serviceId, "ID of the service (see `pipe-scaling services`)"),
 };
-
-type AccessValues = Values<typeof accessOptions>;
 
 /** How to call the API. */
 export interface Access {
@@ -107,42 +99,47 @@ export function profileFlag({ profile }: Pick<Access, "profile">): string {
  * @param profiles read only if something is missing, or a profile is named
  * @throws UsageError with what is missing or does not match; CliError for a file that cannot be used
  */
-export function accessOf(values: AccessValues, profiles: () => Profiles): Access {
+export function accessOf(values: Values<typeof accessOptions>, profiles: () => Profiles): Access {
   const { apiUrl, keyId, keySecret } = values;
   const isComplete = apiUrl !== undefined && keyId !== undefined && keySecret !== undefined;
   const chosen = isComplete && values.profile === undefined ? undefined : choose(values.profile, profiles());
   const profile = chosen?.profile;
-  const url = apiUrl ?? profile?.apiUrl;
-  const id = keyId ?? profile?.keyId;
+  const connection = completed(values, profile);
+  const { apiUrl: url, keyId: id } = connection;
   // The secret belongs to the key of the profile.
   const secret = keySecret ?? (id === profile?.keyId ? profile?.keySecret : undefined);
-  if (url === undefined || id === undefined || secret === undefined) throw missing(url, id, profile);
-  // The profile allows plain HTTP only for its own address.
-  requirePrivate(url, values.insecureHttp || (profile?.insecureHttp === "true" && url === profile.apiUrl));
-  const caFile = values.caFile ?? profile?.caFile;
+  if (url === undefined || id === undefined || secret === undefined) {
+    const absent = [
+      ...(url === undefined ? ["--api-url (or PIPE_SCALING_API_URL)"] : []),
+      ...(id === undefined ? ["--key-id (or PIPE_SCALING_KEY_ID)"] : []),
+      "PIPE_SCALING_KEY_SECRET",
+    ];
+    throw new UsageError(
+      `The address of the API or the key is missing: ${absent.join(", ")}. Keep them in a profile with \`pipe-scaling profile set NAME --api-url URL --key-id ID\`, or give all three.`,
+    );
+  }
   return {
     url,
     authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}`,
     keySuffix: keySuffix(id),
-    ca: caFile === undefined ? undefined : readCertificates(caFile),
+    ca: certificatesFor(url, connection),
     profile: chosen?.name,
   };
 }
 
-function missing(url: string | undefined, keyId: string | undefined, profile: Profile | undefined) {
-  if (profile) {
-    return new UsageError(
-      "--key-id (or PIPE_SCALING_KEY_ID) is not the key of the profile: set PIPE_SCALING_KEY_SECRET, too.",
-    );
-  }
-  const absent = [
-    ...(url === undefined ? ["--api-url (or PIPE_SCALING_API_URL)"] : []),
-    ...(keyId === undefined ? ["--key-id (or PIPE_SCALING_KEY_ID)"] : []),
-    "PIPE_SCALING_KEY_SECRET",
-  ];
-  return new UsageError(
-    `The address of the API or the key is missing: ${absent.join(", ")}. Keep them in a profile with \`pipe-scaling profile set NAME --api-url URL --key-id ID\`, or give all three.`,
-  );
+/** Values that are not given come from the profile. */
+export function completed(
+  { apiUrl, keyId, caFile, insecureHttp }: Omit<Values<typeof connectionOptions>, "keySecret">,
+  profile: Profile | undefined,
+) {
+  const isOwnUrl = apiUrl === undefined || apiUrl === profile?.apiUrl;
+  return {
+    apiUrl: apiUrl ?? profile?.apiUrl,
+    keyId: keyId ?? profile?.keyId,
+    caFile: caFile ?? profile?.caFile,
+    // The profile allows plain HTTP only for its own address.
+    insecureHttp: insecureHttp || (isOwnUrl && profile?.insecureHttp === "true"),
+  };
 }
 
 function choose(named: string | undefined, { current, profiles }: Profiles) {
@@ -159,32 +156,37 @@ function choose(named: string | undefined, { current, profiles }: Profiles) {
 export function requireProfile(name: string, profiles: Profiles["profiles"]): Profile {
   const profile = Object.hasOwn(profiles, name) ? profiles[name] : undefined;
   if (profile) return profile;
-  const names = Object.keys(profiles);
-  const known =
-    names.length === 0
-      ? `Create it with \`pipe-scaling profile set ${name} --api-url URL --key-id ID\`.`
-      : `Profiles: ${names.join(", ")}.`;
-  throw new UsageError(`There is no profile ${JSON.stringify(name)}. ${known}`);
-}
-
-/** @throws UsageError for plain HTTP to another machine */
-export function requirePrivate(url: string, isAllowed: boolean): void {
-  const { protocol, hostname } = new URL(url);
-  if (isAllowed || protocol === "https:" || isLoopback(hostname)) return;
+  const names = Object.keys(profiles).join(", ") || "none";
   throw new UsageError(
-    `${url} is plain HTTP to another machine, so everybody on the way could read the key: use https://, or allow it with --insecure-http (or PIPE_SCALING_INSECURE_HTTP=true).`,
+    `There is no profile ${JSON.stringify(name)}. Profiles: ${names}. Create it with \`pipe-scaling profile set ${name} --api-url URL --key-id ID\`.`,
   );
 }
 
-/** @throws CliError for a file without a certificate */
-export function readCertificates(path: string): string {
+/**
+ * The certificates of the authorities that the API may use, in PEM; `undefined` for the usual ones.
+ *
+ * @throws UsageError for plain HTTP to another machine, CliError for a file without a certificate
+ */
+export function certificatesFor(
+  url: string,
+  { caFile, insecureHttp }: Pick<ReturnType<typeof completed>, "caFile" | "insecureHttp">,
+): string | undefined {
+  const { protocol, hostname } = new URL(url);
+  if (!insecureHttp && protocol !== "https:" && !isLoopback(hostname)) {
+    throw new UsageError(
+      `${url} is plain HTTP to another machine, so everybody on the way could read the key: use https://, or allow it with --insecure-http (or PIPE_SCALING_INSECURE_HTTP=true).`,
+    );
+  }
+  if (caFile === undefined) return undefined;
   try {
-    const pem = readFileSync(path, "utf8");
+    const pem = readFileSync(caFile, "utf8");
     // TLS would ignore a malformed certificate, and report the API as untrusted.
     new X509Certificate(pem);
     return pem;
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw new CliError(`The certificate file ${path} cannot be used, it must be in PEM: ${why}.`, { cause });
+    throw new CliError(`The certificate file ${caFile} cannot be used, it must be in PEM: ${why}.`, {
+      cause,
+    });
   }
 }

@@ -3,7 +3,7 @@ import { describeIssues } from "../../records/parse.ts";
 import { CliError } from "../failure.ts";
 import { printable } from "../view/text.ts";
 import type { Access } from "./access.ts";
-import { ErrorResponse, errorOf, jsonOf, notThisApi, secondsOf } from "./errors.ts";
+import { ErrorResponse, errorOf, jsonOf, notThisApi } from "./errors.ts";
 import type { ApiRequest, RawResponse, Transport } from "./transport.ts";
 
 export interface ApiClientOptions {
@@ -20,15 +20,10 @@ export interface ApiClientOptions {
 export interface ApiResponse<T> {
   readonly requestId: string;
   readonly result: T;
-  /** Pause before the next request with this key, to stay below its rate limit. */
-  readonly restMs: number;
 }
 
 const MAX_ATTEMPTS = 5;
 const MAX_WAIT_MS = 60_000;
-
-/** Requests that are left for other users of the key. */
-const SPARE_REQUESTS = 2;
 
 const envelope = z.object({ requestId: z.string(), status: z.literal(200) });
 
@@ -69,7 +64,7 @@ export class ApiClient {
     const isRead = request.method === "GET";
     const response = isRead ? await transport.send(request, signal) : await this.#write(request);
     if (response.status !== 200) throw errorOf(response, request, access);
-    return { ...this.#read(response, schema), restMs: restMs(response) };
+    return this.#read(response, schema);
   }
 
   /** Not aborted by Ctrl-C, so that the outcome is known. */
@@ -84,7 +79,7 @@ export class ApiClient {
     }
   }
 
-  #read<T>(response: RawResponse, schema: z.ZodType<T>): { readonly requestId: string; readonly result: T } {
+  #read<T>(response: RawResponse, schema: z.ZodType<T>): ApiResponse<T> {
     const { access } = this.#options;
     const body = jsonOf(response.text);
     const read = envelope.safeParse(body);
@@ -96,9 +91,4 @@ export class ApiClient {
       `The response of ${access.url} does not match this version of pipe-scaling: ${printable(describeIssues(error))}. Use the version of the API. (request ${printable(requestId)})`,
     );
   }
-}
-
-function restMs({ headers }: RawResponse): number {
-  const remaining = Number(headers["x-ratelimit-remaining"] ?? SPARE_REQUESTS);
-  return remaining < SPARE_REQUESTS ? (secondsOf(headers["x-ratelimit-reset"]) ?? 0) : 0;
 }

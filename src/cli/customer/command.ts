@@ -3,7 +3,7 @@ import { CliError } from "../failure.ts";
 import { waitFor } from "../view/poll.ts";
 import { accessOf, accessOptions } from "./access.ts";
 import { ApiClient } from "./client.ts";
-import { ProfileFile } from "./profile-file.ts";
+import { profilePath, readProfiles } from "./profile-file.ts";
 import { organizations } from "./responses.ts";
 
 /** Declares a command that calls the API. It also has the options for the address and the key. */
@@ -13,7 +13,7 @@ export function apiCommand(spec: CommandSpec<Options, [api: ApiClient]>): Comman
     ...spec,
     options: { ...spec.options, ...accessOptions },
     async run(values, io) {
-      const access = accessOf(values, () => ProfileFile.of(io.env).read());
+      const access = accessOf(values, () => readProfiles(profilePath(io.env)));
       // Loads the HTTP client, which --help does not need.
       const { openTransport } = await import("./transport.ts");
       const transport = openTransport(access, { env: io.env });

@@ -23,37 +23,12 @@ export class ErrorResponse extends CliError {
 /** A write is safe to repeat after a 5xx, and without a response. */
 const UNKNOWN_OUTCOME = "It is not known whether the change was made; it is safe to repeat the command.";
 
-/** Codes of Node, OpenSSL and undici; the first row that matches counts. */
-const CAUSES: readonly (readonly [codes: RegExp, message: string])[] = [
-  [/^ECONNREFUSED$/, "{origin} refused the connection: check the address, and that the API runs."],
-  [/^(ENOTFOUND|EAI_AGAIN)$/, "The host {host} cannot be resolved: check the address and the network."],
-  [/^(EHOSTUNREACH|ENETUNREACH)$/, "There is no route to {host}: check the address and the network."],
-  [/^CERT_HAS_EXPIRED$/, "The certificate of {origin} has expired, or the clock of this machine is wrong."],
-  [
-    /^ERR_TLS_CERT_ALTNAME_INVALID$/,
-    "The certificate of {origin} is not valid for {host}: check the address.",
-  ],
-  [
-    /(CERT|SIGNATURE)/,
-    "The certificate of {origin} is not signed by a trusted authority: give the certificate of the authority with --ca-file (or PIPE_SCALING_CA_FILE).",
-  ],
-  [
-    /^(EPROTO|ERR_SSL_.*)$/,
-    "{origin} does not speak TLS: check the address, whether it begins with http://.",
-  ],
-  [
-    /^(HPE_.*|HTTPParserError)$/,
-    "{origin} does not speak HTTP: check whether the address begins with https://.",
-  ],
-  [/^UND_ERR_RES_EXCEEDED_MAX_SIZE$/, "The response of {origin} is too long: check the address."],
-  [/^UND_ERR_CONNECT_TIMEOUT$/, "The connection to {origin} timed out: check the address and the network."],
-  [/^(UND_ERR_(HEADERS|BODY)_TIMEOUT|TimeoutError|ETIMEDOUT)$/, "{origin} did not respond in time."],
-  [/^(UND_ERR_SOCKET|ECONNRESET|EPIPE)$/, "{origin} closed the connection without a response{hint}."],
-];
+/** Codes of Node, OpenSSL and undici for a certificate that is not accepted. */
+const UNTRUSTED = /CERT|SIGNATURE/;
 
-/** The request has not reached the API. */
+/** The request has not reached the API. undici has no code for a proxy that rejects a connection. */
 const NOT_SENT =
-  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT|EPROTO|ERR_SSL_.*|HPE_.*|HTTPParserError)$|CERT|SIGNATURE/;
+  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|UND_ERR_PRX_.*|EPROTO|ERR_SSL_.*|HPE_.*|HTTPParserError)$|CERT|SIGNATURE|^Proxy response/;
 
 /** @param proxy the request went through it */
 export function noResponse(
@@ -62,49 +37,33 @@ export function noResponse(
   cause: unknown,
   proxy: URL | undefined,
 ): NoResponse {
-  const ofProxy = proxy && proxyFailure(url, proxy, cause);
-  if (ofProxy !== undefined) return new NoResponse(ofProxy, { cause });
-  const { origin, hostname, protocol } = new URL(url);
-  const codes = codesOf(cause);
-  const has = (pattern: RegExp) => codes.some((code) => pattern.test(code));
-  const [, template] = CAUSES.find(([pattern]) => has(pattern)) ?? [];
-  const hint = protocol === "https:" ? "" : ": check whether the address begins with https://";
-  const message = (template ?? `{origin} did not respond: ${messageOf(cause)}.`)
-    .replace("{origin}", origin)
-    .replace("{host}", hostname)
-    .replace("{hint}", hint);
-  const isUnknown = method !== "GET" && !has(NOT_SENT);
-  return new NoResponse(isUnknown ? `${message} ${UNKNOWN_OUTCOME}` : message, { cause });
-}
-
-const NO_CONNECTION =
-  /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|UND_ERR_PRX_.*)$/;
-
-/** undici has no code for a response of the proxy to CONNECT. */
-const REJECTED_TUNNEL = /^Proxy response \((\d+)\)/;
-
-/** `undefined` if the proxy is not the cause. */
-function proxyFailure(url: string, proxy: URL, error: unknown): string | undefined {
   const { origin, hostname } = new URL(url);
-  const named = `The proxy ${proxy.host} of HTTPS_PROXY`;
-  const [, status] = REJECTED_TUNNEL.exec(messageOf(error)) ?? [];
-  if (status === "407") {
-    return `${named} needs other credentials: write them as http://user:password@host in HTTPS_PROXY.`;
-  }
-  if (status) return `${named} rejected the connection to ${origin} (status ${status}): check the address.`;
-  if (!codesOf(error).some((code) => NO_CONNECTION.test(code))) return undefined;
-  return `${named} cannot be reached: check HTTPS_PROXY, or add ${hostname} to NO_PROXY.`;
+  const reason = printable(messageOf(cause)).trim();
+  const has = (pattern: RegExp) => [reason, ...codesOf(cause)].some((text) => pattern.test(text));
+  const through = proxy ? ` through the proxy ${proxy.host} of HTTPS_PROXY` : "";
+  const address = proxy
+    ? `Check HTTPS_PROXY, or add ${hostname} to NO_PROXY.`
+    : "Check the address, whether it begins with http:// or https://, and the network.";
+  const sentences = [
+    `${origin} did not respond${through}: ${reason}.`,
+    has(UNTRUSTED)
+      ? "Check the address, or give the certificate of the authority with --ca-file (or PIPE_SCALING_CA_FILE)."
+      : address,
+    ...(method === "GET" || has(NOT_SENT) ? [] : [UNKNOWN_OUTCOME]),
+  ];
+  return new NoResponse(sentences.join(" "), { cause });
 }
 
 /** The codes of an error and its causes; a host with two addresses fails with an error for each. */
 function codesOf(error: unknown): string[] {
   if (!(error instanceof Error)) return [];
   const own = "code" in error && typeof error.code === "string" ? [error.code] : [];
-  const others = error instanceof AggregateError ? error.errors : [];
+  const others: readonly unknown[] = error instanceof AggregateError ? error.errors : [];
   return [...own, error.name, ...[error.cause, ...others].flatMap(codesOf)];
 }
 
 function messageOf(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(messageOf).join("; ");
   return error instanceof Error ? error.message || error.name : String(error);
 }
 
@@ -143,10 +102,10 @@ function hint(status: number, path: string, flag: string): string[] {
     ];
   }
   if (status !== 404) return [];
-  const organizations = `\`pipe-scaling organizations${flag}\` shows the organization of the key`;
-  return path.includes("/services/")
-    ? [`Check the id: \`pipe-scaling services${flag}\` lists the services, and ${organizations}.`]
-    : [`Check the address and the id: ${organizations}.`];
+  const what = path.includes("/services/")
+    ? `Check the ID: \`pipe-scaling services${flag}\` lists the services, and`
+    : "Check the address and the ID:";
+  return [`${what} \`pipe-scaling organizations${flag}\` shows the organization of the key.`];
 }
 
 function retryAfterMs(status: number, headers: RawResponse["headers"]): number | undefined {
@@ -156,7 +115,7 @@ function retryAfterMs(status: number, headers: RawResponse["headers"]): number |
 }
 
 /** In milliseconds. The API never sends a date. */
-export function secondsOf(text: string | undefined): number | undefined {
+function secondsOf(text: string | undefined): number | undefined {
   return text !== undefined && /^\d{1,6}$/.test(text) ? Number(text) * 1000 : undefined;
 }
 

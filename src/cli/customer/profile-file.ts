@@ -36,49 +36,44 @@ export function profilePath(env: Environment): string {
   return join(folder, "pipe-scaling", "profiles.yaml");
 }
 
-/** Has secrets, so it is refused if others can read or change it. */
-export class ProfileFile {
-  readonly path: string;
+/**
+ * The file has secrets, so it is refused if others can read or change it.
+ *
+ * @throws CliError with what to do about the file
+ */
+export function readProfiles(path: string): Profiles {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (!stats) return { profiles: {} };
+  requireOwnFile(path, stats);
+  const { success, data, error } = yamlValue(contents).safeParse(readFileSync(path, "utf8"));
+  if (success) return data;
+  throw new CliError(
+    `The profile file ${path} is malformed: ${error.issues[0]?.message}. Correct it, or remove it and create the profiles again.`,
+  );
+}
 
-  constructor(path: string) {
-    this.path = path;
+/** Writes all of the file or, after a crash, nothing. */
+export function writeProfiles(path: string, profiles: Profiles): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  writeFileAtomic.sync(path, stringify(profiles), { mode: 0o600 });
+}
+
+function requireOwnFile(path: string, stats: Stats): void {
+  // Reading a named pipe would wait forever.
+  if (!stats.isFile()) {
+    throw new CliError(`${path} must be a regular file: remove it, and create the profiles again.`);
   }
-
-  static of(env: Environment): ProfileFile {
-    return new ProfileFile(profilePath(env));
-  }
-
-  /** @throws CliError with what to do about the file */
-  read(): Profiles {
-    const stats = statSync(this.path, { throwIfNoEntry: false });
-    if (!stats) return { profiles: {} };
-    this.#requireOwn(stats);
-    const { success, data, error } = yamlValue(contents).safeParse(readFileSync(this.path, "utf8"));
-    if (success) return data;
+  // Windows has no such owners.
+  const self = process.geteuid?.();
+  if (self === undefined) return;
+  if (stats.uid !== self) {
     throw new CliError(
-      `The profile file ${this.path} is malformed: ${error.issues[0]?.message}. Correct it, or remove it and create the profiles again.`,
+      `The profile file ${path} belongs to another user, who could change where your key is sent: remove it and create the profiles again, or change the owner with chown.`,
     );
   }
-
-  /** Writes all of the file or, after a crash, nothing. */
-  write(profiles: Profiles): void {
-    mkdirSync(dirname(this.path), { recursive: true, mode: 0o700 });
-    writeFileAtomic.sync(this.path, stringify(profiles), { mode: 0o600 });
-  }
-
-  #requireOwn({ uid, mode }: Stats): void {
-    // Windows has no such owners.
-    const self = process.geteuid?.();
-    if (self === undefined) return;
-    if (uid !== self) {
-      throw new CliError(
-        `The profile file ${this.path} belongs to another user, who could change where your key is sent: remove it and create the profiles again, or change the owner with chown.`,
-      );
-    }
-    if ((mode & 0o077) === 0) return;
-    const octal = (mode & 0o777).toString(8).padStart(4, "0");
-    throw new CliError(
-      `The profile file ${this.path} has secrets, and others can read or change it (mode ${octal}): run \`chmod 600 ${this.path}\`, and have the keys rotated if somebody may have read it.`,
-    );
-  }
+  if ((stats.mode & 0o077) === 0) return;
+  const octal = (stats.mode & 0o777).toString(8).padStart(4, "0");
+  throw new CliError(
+    `The profile file ${path} has secrets, and others can read or change it (mode ${octal}): run \`chmod 600 ${path}\`, and have the keys rotated if somebody may have read it.`,
+  );
 }

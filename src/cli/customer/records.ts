@@ -9,7 +9,6 @@ export const organizations = apiCommand({
   name: "organizations",
   summary: "show the organization of the API key",
   details: "`pipe-scaling admin organization list` lists all organizations of a cluster.",
-  examples: ["organizations", "organizations --profile staging --output json"],
   options: outputOption,
   async run(api, { output }, io) {
     const path = "/v1/organizations";
@@ -21,8 +20,7 @@ export const organizations = apiCommand({
 export const services = apiCommand({
   name: "services",
   summary: "list the services of the organization",
-  details: "`scaling` and `backup` take the id of a service.",
-  examples: ["services", "services --profile staging --output json"],
+  details: "`scaling` and `backup` take the ID of a service.",
   options: outputOption,
   async run(api, { output }, io) {
     const path = `${await organizationPath(api)}/services`;
@@ -36,8 +34,7 @@ const KEY_COLUMNS = ["name", "keySuffix", "state", "roles", "createdAt", "expire
 export const keys = apiCommand({
   name: "keys",
   summary: "list the API keys of the organization",
-  details: "KEY SUFFIX is the end of the key id. Secrets are never shown.",
-  examples: ["keys", "keys --output yaml"],
+  details: "KEY SUFFIX is the end of the key ID. Secrets are never shown.",
   options: outputOption,
   async run(api, { output }, io) {
     const path = `${await organizationPath(api)}/keys`;
@@ -47,7 +44,7 @@ export const keys = apiCommand({
   },
 });
 
-/** Not trimmed: the id of a user may have any form. */
+/** Not trimmed: the ID of a user may have any form. */
 const userId = written("it must not be empty", (text) => text || undefined);
 
 const remove = apiCommand({
@@ -55,7 +52,7 @@ const remove = apiCommand({
   summary: "remove a member from the organization",
   details: "Asks first, unless --yes is given. The last admin of an organization cannot be removed.",
   examples: ["members remove u-1", "members remove u-1 --yes"],
-  options: { user: argument(userId, "id of the user"), ...yesOption },
+  options: { user: argument(userId, "ID of the user"), ...yesOption },
   async run(api, { user, yes }, io) {
     const { id, name } = await ownOrganization(api);
     const from = `the organization ${name} (${id})`;

@@ -1,7 +1,8 @@
+import { sizeOf } from "../../crd/size-fields.ts";
 import { describeSize, type Size, sameSize } from "../../domain/size.ts";
 import { CliError } from "../failure.ts";
 import type { PollOptions } from "../view/poll.ts";
-import { type RescaleState, type RescaleView, sizeOf } from "../view/rescale-view.ts";
+import type { RescaleState, RescaleView } from "../view/rescale-view.ts";
 import { profileFlag } from "./access.ts";
 import type { ApiClient } from "./client.ts";
 import { ErrorResponse, NoResponse } from "./errors.ts";
@@ -30,12 +31,12 @@ export function watchScaling({ api, path, service, requested }: ScalingWatchOpti
   return {
     async read() {
       const request = { method: "GET", path: `${path}/progress` } as const;
-      const { result, restMs } = await api.requestOnce(request, progress);
+      const { result } = await api.requestOnce(request, progress);
       const isForeign = isOfAnother(result, requested);
       if (isForeign && isMaybeSuperseded) throw superseded(result, service, profileFlag(api.access));
       isMaybeSuperseded = isForeign;
-      if (isForeign) return { view: undefined, restMs };
-      return { view: viewOf(service, result), data: { service, ...result }, restMs };
+      if (isForeign) return { view: undefined };
+      return { view: viewOf(service, result), data: { service, ...result } };
     },
     retryAfterMs,
     intervalMs: POLL_MS,

@@ -1,4 +1,5 @@
 import { pipeScaling, toPipeScaling } from "../../api/resources/pipe-scaling/schema.ts";
+import { sizeOf } from "../../crd/size-fields.ts";
 import {
   CPU_MAXIMUM_MILLICORES,
   CPU_MINIMUM_MILLICORES,
@@ -9,11 +10,10 @@ import {
 } from "../../domain/size.ts";
 import { option, UsageError } from "../../settings/option.ts";
 import { integer } from "../../settings/values.ts";
-import type { Io } from "../io.ts";
 import { outputOption, requireWatch, watchOptions } from "../options.ts";
-import { printData, printList, printOne, type Row } from "../output.ts";
+import { printData, printOne, printTable } from "../output.ts";
 import { exitCodeOf, watch } from "../view/follow.ts";
-import { rowOfView, sizeOf } from "../view/rescale-view.ts";
+import { rowOfView } from "../view/rescale-view.ts";
 import { profileFlag, serviceArgument } from "./access.ts";
 import { apiCommand, servicePath } from "./command.ts";
 import { bodyValue, progress, sizeFields } from "./responses.ts";
@@ -109,23 +109,13 @@ const set = apiCommand({
 
 /** @throws UsageError if there is no size, or two that do not match */
 function sizeFrom(cores: number | undefined, memoryGb: number | undefined): Size {
-  const byCores = cores === undefined ? undefined : sizeOfCores(cores);
-  const byMemory =
-    memoryGb === undefined ? undefined : { cpuMillicores: cpuMillicoresFor(memoryGb), memoryGib: memoryGb };
-  if (byCores && byMemory && byCores.memoryGib !== byMemory.memoryGib) {
-    throw new UsageError(
-      `--cores ${cores} goes with --memory-gb ${byCores.memoryGib}, and --memory-gb ${memoryGb} with --cores ${byMemory.cpuMillicores / 1000}: give one of the two.`,
-    );
-  }
-  const size = byCores ?? byMemory;
-  if (size) return size;
-  throw new UsageError("No size is given: give --cores or --memory-gb.");
-}
-
-function printTable(io: Io, columns: readonly string[], rows: readonly Row[]): void {
-  if (rows.length === 0) return;
-  io.out("\n");
-  printList(io, "table", columns, rows);
+  const given = cores ?? (memoryGb === undefined ? undefined : cpuMillicoresFor(memoryGb) / 1000);
+  if (given === undefined) throw new UsageError("No size is given: give --cores or --memory-gb.");
+  const size = sizeOfCores(given);
+  if (memoryGb === undefined || memoryGb === size.memoryGib) return size;
+  throw new UsageError(
+    `--cores ${cores} goes with --memory-gb ${size.memoryGib}, not with ${memoryGb}: give one of the two.`,
+  );
 }
 
 export const scaling = [get, set];

@@ -6,41 +6,41 @@ import type {
 import { crdManifest } from "../../crd/manifest.ts";
 import { GROUP, PLURAL, VERSION } from "../../crd/names.ts";
 import type { KubeObject } from "../../kube/objects.ts";
+import type { Cluster } from "./cluster.ts";
 import { error, ok, type Result, warning } from "./result.ts";
 
 const NAME = `${PLURAL}.${GROUP}`;
-export const CRD_PATH = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${NAME}`;
 
 const INSTALL =
   "kubectl apply --server-side -f crds/pipes.clouddb.dev_pipescalings.yaml, from the installed release (helm upgrade does it, too).";
 
-export interface Crd extends KubeObject {
+interface Crd extends KubeObject {
   readonly spec: Pick<V1CustomResourceDefinitionSpec, "versions">;
   readonly status?: V1CustomResourceDefinitionStatus;
 }
 
 /** Compares the CRD in the cluster with that of this program. */
-export function checkCrd(crd: Crd | undefined): Result {
-  if (!crd) return error(`There is no CustomResourceDefinition ${NAME}: nothing is resized.`, INSTALL);
-  if (crd.metadata.deletionTimestamp !== undefined) {
-    return error(
-      `The CustomResourceDefinition ${NAME} is being deleted with every PipeScaling: all pipes keep their size.`,
-      `When it is gone, install it again; the controller creates the PipeScalings with the sizes of the pipes: ${INSTALL}`,
-    );
-  }
+export async function checkCrd(cluster: Cluster): Promise<Result[]> {
+  const crd = await cluster.get<Crd>(`/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${NAME}`);
+  return [
+    crd ? compare(crd) : error(`There is no CustomResourceDefinition ${NAME}: nothing is resized.`, INSTALL),
+  ];
+}
+
+function compare(crd: Crd): Result {
   const established = crd.status?.conditions?.find(({ type }) => type === "Established");
-  if (established?.status !== "True") {
-    const why = established?.message ? `: ${established.message}` : "";
+  const isDeleted = crd.metadata.deletionTimestamp !== undefined;
+  if (isDeleted || established?.status !== "True") {
+    const state = isDeleted ? "is being deleted with every PipeScaling" : "is not established";
     return error(
-      `The CustomResourceDefinition ${NAME} is not established${why}.`,
-      `kubectl describe crd ${NAME}`,
+      `The CustomResourceDefinition ${NAME} ${state}: nothing is resized.`,
+      `kubectl describe crd ${NAME}; to install it again: ${INSTALL}`,
     );
   }
   const installed = crd.spec.versions.find(({ name }) => name === VERSION);
   if (!installed?.served) {
-    const served = crd.spec.versions.filter((each) => each.served).map(({ name }) => name);
     return error(
-      `The CustomResourceDefinition ${NAME} does not serve ${VERSION}, only ${served.join(", ") || "no version"}.`,
+      `The CustomResourceDefinition ${NAME} does not serve ${VERSION}.`,
       `Use the pipe-scaling of the installed release, or install the CRD of this one: ${INSTALL}`,
     );
   }

@@ -1,40 +1,35 @@
-import packageJson from "../../../package.json" with { type: "json" };
 import { systemClock } from "../../runtime/clock.ts";
-import { readTiers, tiersFileSetting } from "../../settings/tiers.ts";
 import { recordsCommand } from "../admin/command.ts";
 import { EXIT_DONE, EXIT_UNHEALTHY } from "../exit-codes.ts";
 import type { Io } from "../io.ts";
 import { outputOption } from "../options.ts";
 import { printData } from "../output.ts";
 import { counted, labeled, lineWidth, padded, painter, type Style } from "../view/text.ts";
-import { runChecks } from "./checks.ts";
-import type { Report, Severity } from "./result.ts";
+import { type CheckResult, runChecks } from "./checks.ts";
+import { Cluster } from "./cluster.ts";
+import { SEVERITIES, type Severity } from "./result.ts";
 
 export const doctor = recordsCommand({
   name: "doctor",
   summary: "check the installation and its records",
   details:
-    "Checks the API server (version, clock), the CRD, the two processes with their permissions, the lease of the\n" +
-    "controller, all records, all PipeScalings and pipes, and why pipes cannot be resized in place if they should\n" +
-    "be. Each result has a remedy. Writes nothing. Exits with 3 if there is an error.\n\n" +
+    "Checks the version of the API server, the CRD, the two processes with their permissions, the lease of the\n" +
+    "controller, all records, that each pipe belongs to a service, and whether pipes can be resized in place if\n" +
+    "they should be. Each result has a remedy. Writes nothing. Exits with 3 if there is an error. For the progress\n" +
+    "of rescales and what blocks them, such as an unknown tier, see pipe-scaling status.\n\n" +
     "Checks what your kubeconfig may read, and lists what it may not. A full check needs permission to list\n" +
-    "Deployments, PipeScalings and autoscalers in all namespaces; ConfigMaps and Secrets in the namespace of the\n" +
-    "records; to get Namespaces, CustomResourceDefinitions, the Lease and the ConfigMap of the tiers; and to\n" +
-    "create subjectaccessreviews. A cluster administrator has all of them.",
-  examples: ["doctor", "doctor --tiers-file tiers.yaml", "doctor --output json"],
-  options: { ...tiersFileSetting, ...outputOption },
-  async run({ kube, namespace }, { tiersFile, output }, io) {
-    const report = await runChecks({
-      client: kube,
-      clock: systemClock,
-      signal: io.signal,
-      records: namespace,
-      tiers: tiersFile === undefined ? undefined : new Set(readTiers(tiersFile).keys()),
-      ownVersion: packageJson.version,
-    });
-    if (output === "table") printReport(io, report);
-    else printData(io, output, { results: report.all });
-    return report.count("error") > 0 ? EXIT_UNHEALTHY : EXIT_DONE;
+    "Namespaces, and Deployments and PipeScalings in all of them; ConfigMaps and Secrets in the namespace of the\n" +
+    "records; to get CustomResourceDefinitions and the Lease; and to create subjectaccessreviews. A cluster\n" +
+    "administrator has all of them.",
+  examples: ["doctor", "doctor --output json"],
+  options: outputOption,
+  async run({ kube, namespace }, { output }, io) {
+    const options = { client: kube, signal: io.signal, clock: systemClock, records: namespace };
+    const checked = await runChecks(new Cluster(options));
+    const results = SEVERITIES.flatMap((severity) => checked.filter((each) => each.severity === severity));
+    if (output === "table") printResults(io, results);
+    else printData(io, output, { results });
+    return results.some(({ severity }) => severity === "error") ? EXIT_UNHEALTHY : EXIT_DONE;
   },
 });
 
@@ -48,10 +43,10 @@ const STYLES: Readonly<Record<Severity, Style>> = {
 /** `warning  ` */
 const LABEL_COLUMNS = 9;
 
-function printReport(io: Pick<Io, "out" | "terminal">, report: Report): void {
+function printResults(io: Pick<Io, "out" | "terminal">, results: readonly CheckResult[]): void {
   const columns = lineWidth(io);
   const paint = painter(io);
-  const lines = report.all.flatMap(({ severity, message, remedy }) => {
+  const lines = results.flatMap(({ severity, message, remedy }) => {
     const label = paint(STYLES[severity], severity) + padded(severity, LABEL_COLUMNS).slice(severity.length);
     const indent = " ".repeat(LABEL_COLUMNS);
     return [
@@ -59,7 +54,8 @@ function printReport(io: Pick<Io, "out" | "terminal">, report: Report): void {
       ...(remedy === undefined ? [] : labeled(`${indent}→ `, remedy, columns)),
     ];
   });
-  const count = (severity: Severity) => counted(report.count(severity), severity);
-  const summary = `${count("error")}, ${count("warning")}, ${count("note")}.`;
-  io.out([...lines, "", summary].map((line) => `${line}\n`).join(""));
+  const counts = SEVERITIES.filter((each) => each !== "ok").map((each) =>
+    counted(results.filter(({ severity }) => severity === each).length, each),
+  );
+  io.out([...lines, "", `${counts.join(", ")}.`].map((line) => `${line}\n`).join(""));
 }

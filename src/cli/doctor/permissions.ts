@@ -1,183 +1,126 @@
 import { LEASE_NAME } from "../../controller/names.ts";
 import { GROUP, PLURAL } from "../../crd/names.ts";
-import type { Installation } from "./installation.ts";
-import type { Reader } from "./reader.ts";
-import { error, note, type Result, warning } from "./result.ts";
+import type { Cluster } from "./cluster.ts";
+import type { Component, Installation } from "./installation.ts";
+import { error, note, ok, type Result } from "./result.ts";
+
+/** Where a permission is needed: in the namespace of the records, where pipes are, or without a namespace. */
+type Scope = "records" | "pipes" | "cluster";
 
 /** A permission that a process needs. */
 export interface Permission {
+  readonly scope: Scope;
   readonly group: string;
   /** With its subresource, as in a Role: `pipescalings/status`. */
   readonly resource: string;
-  readonly name?: string;
   readonly verbs: readonly string[];
-  /** The consequence of its absence, as in "…, so …". */
-  readonly without: string;
+  readonly name?: string;
   /** The value of the chart that grants it, if the process also works without it. */
   readonly optional?: string;
 }
 
-function allow(group: string, resource: string, verbs: string, without: string, name?: string): Permission {
-  return { group, resource, verbs: verbs.split(" "), without, ...(name === undefined ? {} : { name }) };
-}
-
 const LEASES = "coordination.k8s.io";
-const NO_LEADER = "no controller becomes the leader";
-const NOT_IN_PLACE = "pipes restart, although they should be resized in place";
-const IN_PLACE_VALUE = "rbac.inPlaceResize";
-const NO_START = "the controller does not start";
+const RESIZES = { optional: "rbac.inPlaceResize" };
 
 /** As the chart grants them; a test compares the two. */
-export const PERMISSIONS = {
-  api: {
-    records: [
-      allow("", "secrets", "list watch", "no key is known and every request is rejected"),
-      allow(
-        "",
-        "configmaps",
-        "get list watch create patch",
-        "organizations, services, members and backup settings cannot be read or changed",
-      ),
-    ],
-    cluster: [],
-    pipes: [allow(GROUP, PLURAL, "get list watch patch", "no size can be read or requested")],
-    inPlace: [],
-  },
-  controller: {
-    records: [
-      allow("", "configmaps", "list watch", "no service and no tier is known and nothing is resized"),
-      allow(LEASES, "leases", "create", NO_LEADER),
-      allow(LEASES, "leases", "get update", NO_LEADER, LEASE_NAME),
-    ],
-    cluster: [
-      {
-        ...allow(
-          "",
-          "nodes",
-          "list",
-          "a size that fits no node is known only when a pipe whose rollout stops old pods first has lost its pod",
-        ),
-        optional: "rbac.nodes",
-      },
-    ],
-    pipes: [
-      allow("apps", "deployments", "list watch patch", "pipes cannot be seen or resized"),
-      allow("", "pods", "list watch", NO_START),
-      allow("autoscaling", "horizontalpodautoscalers", "list watch", NO_START),
-      allow("autoscaling.k8s.io", "verticalpodautoscalers", "list watch", `${NO_START} in clusters with VPA`),
-      allow(GROUP, PLURAL, "get list watch create", "no desired size is known and nothing is resized"),
-      allow(GROUP, `${PLURAL}/status`, "patch", "the progress of a rescale is not reported"),
-      allow("events.k8s.io", "events", "create patch", "failures are not reported as Events"),
-    ],
-    inPlace: [
-      { ...allow("", "pods/resize", "patch", NOT_IN_PLACE), optional: IN_PLACE_VALUE },
-      { ...allow("apps", "replicasets", "list watch patch delete", NOT_IN_PLACE), optional: IN_PLACE_VALUE },
-    ],
-  },
-} as const satisfies Record<string, Permissions>;
+export const PERMISSIONS: Readonly<Record<Component, readonly Permission[]>> = {
+  api: [
+    allow("records", "", "secrets", "list watch"),
+    allow("records", "", "configmaps", "get list watch create patch"),
+    allow("pipes", GROUP, PLURAL, "get list watch patch"),
+  ],
+  controller: [
+    allow("records", "", "configmaps", "list watch"),
+    allow("records", LEASES, "leases", "create"),
+    allow("records", LEASES, "leases", "get update", { name: LEASE_NAME }),
+    allow("cluster", "", "nodes", "list", { optional: "rbac.nodes" }),
+    allow("pipes", "apps", "deployments", "list watch patch"),
+    allow("pipes", "", "pods", "list watch"),
+    allow("pipes", "autoscaling", "horizontalpodautoscalers", "list watch"),
+    allow("pipes", "autoscaling.k8s.io", "verticalpodautoscalers", "list watch"),
+    allow("pipes", GROUP, PLURAL, "get list watch create"),
+    allow("pipes", GROUP, `${PLURAL}/status`, "patch"),
+    allow("pipes", "events.k8s.io", "events", "create patch"),
+    allow("pipes", "", "pods/resize", "patch", RESIZES),
+    allow("pipes", "apps", "replicasets", "list watch patch delete", RESIZES),
+  ],
+};
 
-interface Permissions {
-  readonly records: readonly Permission[];
-  /** For objects without a namespace. */
-  readonly cluster: readonly Permission[];
-  readonly pipes: readonly Permission[];
-  /** Where pipes are, and needed only to resize them in place. */
-  readonly inPlace: readonly Permission[];
+function allow(
+  scope: Scope,
+  group: string,
+  resource: string,
+  verbs: string,
+  more: Pick<Permission, "name" | "optional"> = {},
+): Permission {
+  return { scope, group, resource, verbs: verbs.split(" "), ...more };
 }
 
-export type Component = keyof typeof PERMISSIONS;
-
-interface Claim extends Permission {
-  /** Empty for all. */
-  readonly namespace: string;
+/** Asks the API server whether the accounts of the processes have their permissions. */
+export async function checkPermissions(cluster: Cluster): Promise<Result[]> {
+  const installations = await cluster.installations();
+  const ours = installations.filter(({ records }) => records === cluster.options.records);
+  return (await Promise.all(ours.map((each) => checkAccount(cluster, each)))).flat();
 }
 
-/** Asks the API server whether the account of a process has its permissions; `undefined` if you may not ask. */
-export function checkPermissions(reader: Reader, installation: Installation): Promise<Result[] | undefined> {
-  const { component, records } = installation;
-  const permissions: Permissions = PERMISSIONS[component];
-  return checkScopes(reader, installation, [
-    { needed: permissions.records, namespaces: [records] },
-    { needed: permissions.cluster, namespaces: [""] },
-    { needed: permissions.pipes, namespaces: pipeNamespacesOf(installation) },
-  ]);
-}
-
-/** The same for the permissions with which a controller resizes pipes in place. */
-export async function checkInPlacePermissions(
-  reader: Reader,
-  installation: Installation,
-): Promise<Result[] | undefined> {
-  const needed = PERMISSIONS[installation.component].inPlace;
-  const results = await checkScopes(reader, installation, [
-    { needed, namespaces: pipeNamespacesOf(installation) },
-  ]);
-  return results?.map(({ message, remedy }) => warning(message, remedy ?? ""));
-}
-
-function pipeNamespacesOf({ pipeNamespaces }: Installation): readonly string[] {
-  return pipeNamespaces.length === 0 ? [""] : pipeNamespaces;
-}
-
-function checkScopes(
-  reader: Reader,
-  installation: Installation,
-  scopes: readonly { readonly needed: readonly Permission[]; readonly namespaces: readonly string[] }[],
-): Promise<Result[] | undefined> {
-  const claims = scopes.flatMap(({ needed, namespaces }) =>
-    namespaces.flatMap((namespace) => needed.map((permission): Claim => ({ ...permission, namespace }))),
-  );
-  return reader.allowed(
-    "permissions",
-    "check the permissions of others (create subjectaccessreviews)",
-    Promise.all(claims.map((claim) => checkClaim(reader, installation, claim))).then((all) => all.flat()),
-  );
-}
-
-export function userOf({ account, namespace }: Pick<Installation, "account" | "namespace">): string {
-  return `system:serviceaccount:${namespace}:${account}`;
-}
-
-async function checkClaim(reader: Reader, installation: Installation, claim: Claim): Promise<Result[]> {
-  const { group, resource, verbs, without, optional, namespace } = claim;
-  const allowed = await Promise.all(verbs.map((verb) => isAllowed(reader, installation, claim, verb)));
-  const denied = verbs.filter((_, at) => !allowed[at]);
-  if (denied.length === 0) return [];
-  const [name, subresource] = resource.split("/");
-  const kind = `${name}${group === "" ? "" : `.${group}`}${subresource ? `/${subresource}` : ""}`;
-  const where = namespace === "" ? "in all namespaces" : `in ${namespace}`;
-  const account = `The account of the ${installation.component}, ${userOf(installation)},`;
-  const message = `${account} may not ${denied.join(", ")} ${kind} ${where}, so ${without}.`;
-  if (optional !== undefined) {
-    return [note(message, `Unless this is intended: helm upgrade with ${optional}=true.`)];
-  }
-  return [
-    error(
-      message,
-      "Grant the Roles of the installed release: helm upgrade with rbac.create=true, or its manifests. Until then the process retries.",
-    ),
-  ];
-}
-
-async function isAllowed(
-  { client, signal }: Reader,
-  installation: Installation,
-  claim: Claim,
-  verb: string,
-): Promise<boolean> {
-  const { group, name, namespace } = claim;
-  const [resource, subresource] = claim.resource.split("/");
-  const accounts = "system:serviceaccounts";
-  const spec = {
-    user: userOf(installation),
-    groups: [accounts, `${accounts}:${installation.namespace}`, "system:authenticated"],
-    resourceAttributes: { group, resource, subresource, name, verb, namespace },
+async function checkAccount(cluster: Cluster, installation: Installation): Promise<Result[]> {
+  const { component, namespace, account, records, pipeNamespaces } = installation;
+  const user = `system:serviceaccount:${namespace}:${account}`;
+  const namespaces: Readonly<Record<Scope, readonly string[]>> = {
+    records: [records],
+    // An empty namespace stands for all.
+    pipes: pipeNamespaces.length === 0 ? [""] : pipeNamespaces,
+    cluster: [""],
   };
-  const review: { readonly status?: { readonly allowed?: boolean } } = await client.json({
-    method: "POST",
-    path: "/apis/authorization.k8s.io/v1/subjectaccessreviews",
-    body: { apiVersion: "authorization.k8s.io/v1", kind: "SubjectAccessReview", spec },
-    signal,
+  const subject = `The account of the ${component}, ${user},`;
+  const results = PERMISSIONS[component].flatMap((permission) =>
+    namespaces[permission.scope].map(async (where) => {
+      const denied = await deniedVerbs(cluster, { user, namespace }, permission, where);
+      return denied.length === 0 ? [] : [resultFor(subject, denied, permission, where)];
+    }),
+  );
+  const denied = (await Promise.all(results)).flat();
+  return denied.length === 0 ? [ok(`${subject} has all permissions that it needs.`)] : denied;
+}
+
+function resultFor(
+  subject: string,
+  denied: readonly string[],
+  permission: Permission,
+  where: string,
+): Result {
+  const { group, resource, optional } = permission;
+  const kind = group === "" ? resource : `${resource} (${group})`;
+  const place = where === "" ? "in all namespaces" : `in ${where}`;
+  const message = `${subject} may not ${denied.join(", ")} ${kind} ${place}.`;
+  if (optional !== undefined) {
+    return note(message, `Unless this is intended: helm upgrade with ${optional}=true.`);
+  }
+  return error(
+    message,
+    "Grant the Roles of the installed release: helm upgrade with rbac.create=true, or its manifests. Until then the process retries.",
+  );
+}
+
+async function deniedVerbs(
+  { options: { client, signal } }: Cluster,
+  account: { readonly user: string; readonly namespace: string },
+  { group, resource: path, name, verbs }: Permission,
+  namespace: string,
+): Promise<string[]> {
+  const [resource, subresource] = path.split("/");
+  const accounts = "system:serviceaccounts";
+  const groups = [accounts, `${accounts}:${account.namespace}`, "system:authenticated"];
+  const denied = verbs.map(async (verb) => {
+    const resourceAttributes = { group, resource, subresource, name, verb, namespace };
+    const spec = { user: account.user, groups, resourceAttributes };
+    const review: { readonly status?: { readonly allowed?: boolean } } = await client.json({
+      method: "POST",
+      path: "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+      body: { apiVersion: "authorization.k8s.io/v1", kind: "SubjectAccessReview", spec },
+      signal,
+    });
+    return review.status?.allowed === true ? [] : [verb];
   });
-  return review.status?.allowed === true;
+  return (await Promise.all(denied)).flat();
 }

@@ -1,15 +1,10 @@
 import type { Io } from "../io.ts";
-import { printList, type Row } from "../output.ts";
+import { printTable, type Row } from "../output.ts";
 import type { ServiceStatus } from "./services.ts";
-
-const COLUMNS = ["pipe", "state", "resized", "reason", "message"];
 
 /** Prints how each pipe of a service was resized, as far as the status has room for them. */
 export function printPipes(io: Io, status: ServiceStatus): void {
-  const rows = pipeRows(status);
-  if (rows.length === 0) return;
-  io.out("\n");
-  printList(io, "table", COLUMNS, rows);
+  printTable(io, ["pipe", "state", "resized", "reason", "message"], pipeRows(status));
 }
 
 const METHODS = { InPlace: "in place", Rollout: "by a rollout" } as const;

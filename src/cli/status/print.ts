@@ -85,7 +85,7 @@ export function printService(
 
 function detailsOf(status: ServiceStatus, nowMs: number): (readonly [label: string, text: string])[] {
   const { service, organization, view, scaling } = status;
-  const { conditions = [], failures = [], limits } = scaling?.status ?? {};
+  const { conditions = [], failures = [] } = scaling?.status ?? {};
   const since = sinceOf(status);
   const state = [view.state, since ? `for ${roughly(nowMs - since.getTime())}` : "", view.reason];
   const details: (readonly [string, string | undefined])[] = [
@@ -99,11 +99,6 @@ function detailsOf(status: ServiceStatus, nowMs: number): (readonly [label: stri
     ["NAMESPACE", service.namespace],
     ["STATE", state.filter((text) => text !== "").join(", ")],
     ["REQUEST", view.requestId],
-    [
-      "LIMITS",
-      limits &&
-        `${limits.service} rollouts at once in this service, ${limits.overall} overall; a rollout fails after ${roughly(limits.rolloutTimeoutSeconds * 1000)}`,
-    ],
     ["CONDITIONS", conditions.map((each) => `${each.type}=${each.status} (${each.reason})`).join(", ")],
     ...failures.map(({ pipe, reason, message, attempts, at }): readonly [string, string] => {
       const when = `${counted(attempts, "attempt")}, ${roughly(nowMs - Date.parse(at))} ago`;

@@ -1,7 +1,8 @@
 import { type PipeScalingView, requestedSize } from "../../controller/observe/pipe-scaling-view.ts";
 import type { Condition } from "../../crd/pipe-scaling.ts";
+import { sizeOf } from "../../crd/size-fields.ts";
 import type { Size } from "../../domain/size.ts";
-import { NOT_OBSERVED_YET, type RescaleState, type RescaleView, sizeOf } from "../view/rescale-view.ts";
+import type { RescaleState, RescaleView } from "../view/rescale-view.ts";
 
 /** The rescale of a service as its PipeScaling reports it. */
 export function viewOf(serviceName: string, scaling: PipeScalingView | undefined): RescaleView {
@@ -45,7 +46,7 @@ function stateOf(scaling: PipeScalingView | undefined): Pick<RescaleView, "state
   if (!isObserved(scaling)) {
     const isNew = observedGeneration < 0;
     const message = `No controller has observed the ${isNew ? "PipeScaling" : "newest change"} yet.`;
-    return { state: isNew ? "unknown" : "propagating", reason: NOT_OBSERVED_YET, message };
+    return { state: isNew ? "unknown" : "propagating", reason: "NotObservedYet", message };
   }
   const { reason, message } = currentCondition(conditions) ?? { reason: "", message: "" };
   return { state: stateIn(conditions), reason, message };

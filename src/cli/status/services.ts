@@ -3,7 +3,7 @@ import { PIPE_SCALINGS } from "../../crd/names.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
 import { canonicalUuid } from "../../domain/identifiers.ts";
 import type { KubeClient } from "../../kube/client.ts";
-import { isCode } from "../../kube/errors.ts";
+import { unlessCode } from "../../kube/errors.ts";
 import type { ConfigMap, KubeObject } from "../../kube/objects.ts";
 import type { Organization } from "../../records/organization.ts";
 import { type Service, serviceConfigMapName } from "../../records/service.ts";
@@ -12,11 +12,11 @@ import type { Records } from "../admin/records.ts";
 import { PROGRAM } from "../command.ts";
 import { CliError } from "../failure.ts";
 import { recordsFlag } from "../options.ts";
-import { listAll, type Selection, unlessCode } from "../reading.ts";
+import { listAll, type Selection } from "../reading.ts";
 import type { RescaleView } from "../view/rescale-view.ts";
 import { viewOf } from "./scaling-view.ts";
 
-/** Well-formed organizations by their ids. */
+/** Well-formed organizations by their IDs. */
 export type Organizations = ReadonlyMap<string, Organization>;
 
 export interface ServiceStatus {
@@ -27,7 +27,6 @@ export interface ServiceStatus {
   readonly view: RescaleView;
 }
 
-/** @throws CliError if the cluster has no CRD, and KubeApiError if PipeScalings may not be listed */
 export async function readStatus(
   client: KubeClient,
   service: Service,
@@ -56,42 +55,27 @@ export async function readStatuses(
   organizations: Organizations,
   signal: AbortSignal,
 ): Promise<ServiceStatus[]> {
-  const list = (namespace: string | undefined) =>
-    unlessCode(403, listScalings(client, { namespace }, signal), undefined);
-  const everywhere = await list(undefined);
-  const namespaces = everywhere ? [] : [...new Set(services.map(({ namespace }) => namespace))];
-  const lists = await Promise.all(namespaces.map(list));
-  const forbidden = new Set(namespaces.filter((_, at) => lists[at] === undefined));
-  const all = everywhere ?? lists.flatMap((scalings) => scalings ?? []);
+  const list = (namespace?: string) => listScalings(client, { namespace }, signal);
+  const namespaces = [...new Set(services.map(({ namespace }) => namespace))];
+  const all = (await unlessCode(403, list(), undefined)) ?? (await Promise.all(namespaces.map(list))).flat();
   const scalings = new Map(all.map((each) => [`${each.metadata.namespace}/${each.metadata.name}`, each]));
-  return services.map((service) => {
-    const { id, namespace } = service;
-    const status = statusOf(service, organizations, scalings.get(`${namespace}/${id}`));
-    if (!forbidden.has(namespace)) return status;
-    const message = `You may not list the PipeScalings of the namespace ${namespace}.`;
-    return { ...status, view: { ...status.view, reason: "Forbidden", message } };
-  });
+  return services.map((service) =>
+    statusOf(service, organizations, scalings.get(`${service.namespace}/${service.id}`)),
+  );
 }
 
+/** Without the CRD there are none. */
 async function listScalings(
   client: KubeClient,
   selection: Omit<Selection, "resource">,
   signal: AbortSignal,
 ): Promise<PipeScalingView[]> {
-  try {
-    const resource = PIPE_SCALINGS;
-    const objects = await listAll<KubeObject & PipeScaling>(client, { resource, ...selection }, signal);
-    return objects.map(toPipeScalingView);
-  } catch (cause) {
-    if (!isCode(cause, 404)) throw cause;
-    const message =
-      "The cluster has no CRD of PipeScaling: install the operator, or at least its CustomResourceDefinition (crds/).";
-    throw new CliError(message, { cause });
-  }
+  const list = listAll<KubeObject & PipeScaling>(client, { resource: PIPE_SCALINGS, ...selection }, signal);
+  return (await unlessCode(404, list, [])).map(toPipeScalingView);
 }
 
 /**
- * The service with this id or name.
+ * The service with this ID or name.
  *
  * @param objects the records of all services
  * @throws CliError if there is none, if its record is malformed, or if several have the name
@@ -114,6 +98,6 @@ export function findService(
   if (others.length === 0) return service;
   const ids = services.map(({ id, organizationId }) => `  ${id}  (organization ${organizationId})`);
   throw new CliError(
-    `${ids.length} services have the name ${JSON.stringify(idOrName)}, give one of the ids:\n${ids.join("\n")}`,
+    `${ids.length} services have the name ${JSON.stringify(idOrName)}, give one of the IDs:\n${ids.join("\n")}`,
   );
 }

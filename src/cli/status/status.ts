@@ -18,7 +18,7 @@ export const status = recordsCommand({
   name: "status",
   summary: "show the progress of rescales",
   details:
-    "Without a service, prints a table of all services. With the id or the name of a service, prints its pending\n" +
+    "Without a service, prints a table of all services. With the ID or the name of a service, prints its pending\n" +
     "pipes, failures and the next steps; --watch waits for the outcome and shows the progress. Exits with 3 if a\n" +
     "rescale failed or is suspended. With --output wide, also prints how each pipe was resized: in place, or by a\n" +
     "rollout, and why.\n\n" +
@@ -32,7 +32,7 @@ export const status = recordsCommand({
     "status 01234567-89ab-4cde-8f01-23456789abcd --output json",
   ],
   options: {
-    service: argument(nonEmptyText.optional(), "id or name of a service; default: all services"),
+    service: argument(nonEmptyText.optional(), "ID or name of a service; default: all services"),
     ...watchOptions,
     ...wideOutputOption,
   },
@@ -47,8 +47,8 @@ export const status = recordsCommand({
     const objects = await records.list<ConfigMap>(CONFIG_MAPS, "service");
     // doctor reports malformed organizations.
     const silent = { err: () => undefined };
-    const list = await records.list<ConfigMap>(CONFIG_MAPS, "organization");
-    const organizations = new Map(ORGANIZATIONS.wellFormed(silent, list).map((each) => [each.id, each]));
+    const known = await ORGANIZATIONS.list(records, silent);
+    const organizations = new Map(known.map((each) => [each.id, each]));
     if (idOrName === undefined) {
       const services = SERVICES.wellFormed(io, objects);
       return showAll(io, output, await readStatuses(kube, services, organizations, io.signal), isWide);

@@ -71,8 +71,6 @@ export async function follow(
     return await Promise.race([showUntilOutcome(source(end), display, end), rejectionBy(end)]);
   } catch (error) {
     if (!timeout?.aborted || io.signal.aborted) throw error;
-  } finally {
-    display.end();
   }
   io.err(`The watch timed out after ${roughly(timeoutMs ?? 0)}; the rescale goes on.\n`);
   return EXIT_TIMEOUT;
@@ -91,17 +89,14 @@ async function showUntilOutcome(
 ): Promise<number> {
   for await (const update of updates) {
     end.throwIfAborted();
-    display.show(update);
+    display(update);
     const exitCode = "view" in update ? EXIT_CODES.get(update.view.state) : undefined;
     if (exitCode !== undefined) return exitCode;
   }
   throw new Error("the updates ended before the outcome");
 }
 
-interface Display {
-  show(update: Update): void;
-  end(): void;
-}
+type Display = (update: Update) => void;
 
 /** Prints each new line once, with the elapsed time. */
 function plainDisplay({ out }: FollowIo, clock: Clock): Display {
@@ -109,50 +104,34 @@ function plainDisplay({ out }: FollowIo, clock: Clock): Display {
   let printed: readonly string[] = [];
   let hasProblem = false;
   const print = (line: string) => out(`${stopwatch(clock.monotonic() - startedAt)}  ${line}\n`);
-  return {
-    show(update) {
-      const isProblem = "problem" in update;
-      if (isProblem !== hasProblem) print(isProblem ? printable(update.problem) : "connected again");
-      hasProblem = isProblem;
-      if (isProblem) return;
-      const lines = plainLines(update.view, clock.now());
-      for (const line of lines) if (!printed.includes(line)) print(line);
-      printed = lines;
-    },
-    end: () => undefined,
+  return (update) => {
+    const isProblem = "problem" in update;
+    if (isProblem !== hasProblem) print(isProblem ? printable(update.problem) : "connected again");
+    hasProblem = isProblem;
+    if (isProblem) return;
+    const lines = plainLines(update.view, clock.now());
+    for (const line of lines) if (!printed.includes(line)) print(line);
+    printed = lines;
   };
 }
 
-const TICK_MS = 1000;
 const CLEAR_BELOW = "\u001b[J";
 
-/** Redraws the lines in place, at each update and each second. The cursor stays below them. */
+/** Redraws the lines in place at each update. The cursor stays below them. */
 function liveDisplay({ out, terminal }: FollowIo, clock: Clock): Display {
   const paint = painter({ terminal });
-  let [view, problem]: [RescaleView | undefined, string] = [undefined, ""];
+  let view: RescaleView | undefined;
   let drawnRows = 0;
-  let cancelTick: (() => void) | undefined;
-  const draw = () => {
+  return (update) => {
+    if ("view" in update) view = update.view;
     const columns = terminal.columns();
     const shown = view ? frame(view, clock.now(), { columns, paint }) : [];
-    const problems = problem === "" ? [] : labeled("", problem, columns).map((line) => paint("yellow", line));
-    const lines = [...shown, ...problems].flatMap((line) => broken(line, columns)).slice(1 - terminal.rows());
+    const problems = "problem" in update ? labeled("", update.problem, columns) : [];
+    const lines = [...shown, ...problems.map((line) => paint("yellow", line))]
+      .flatMap((line) => broken(line, columns))
+      .slice(1 - terminal.rows());
     const up = drawnRows === 0 ? "" : `\u001b[${drawnRows}A`;
     out(`${up}\r${CLEAR_BELOW}${lines.map((line) => `${line}\n`).join("")}`);
     drawnRows = lines.length;
-    cancelTick?.();
-    cancelTick = clock.after(TICK_MS, draw);
-  };
-  return {
-    show(update) {
-      if ("view" in update) view = update.view;
-      problem = "problem" in update ? update.problem : "";
-      draw();
-    },
-    end() {
-      cancelTick?.();
-      if (drawnRows > 0) draw();
-      cancelTick?.();
-    },
   };
 }

@@ -11,8 +11,6 @@ export interface Reading {
   readonly view: RescaleView | undefined;
   /** The rescale for programs. */
   readonly data?: Row;
-  /** The server asks for this pause. */
-  readonly restMs?: number;
 }
 
 export interface PollOptions {
@@ -38,9 +36,8 @@ export async function* poll(options: PollOptions, signal: AbortSignal): AsyncGen
   for (let failures = 0; ; ) {
     let pauseMs = intervalMs;
     try {
-      const { view, restMs = 0 } = await read();
+      const { view } = await read();
       [hasWorked, failures] = [true, 0];
-      pauseMs = Math.max(intervalMs, restMs);
       if (view) yield { view };
     } catch (error) {
       const retryMs = hasWorked ? retryAfterMs(error) : undefined;

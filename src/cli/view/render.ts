@@ -10,8 +10,6 @@ interface Canvas {
 }
 
 const BAR_COLUMNS = 30;
-/** The controller reports up to 20 pending pipes, those that need attention first. */
-const MAX_PIPES = 10;
 
 const STATE_STYLES: Readonly<Record<RescaleState, Style>> = {
   propagating: "cyan",
@@ -40,18 +38,16 @@ export function frame(view: RescaleView, nowMs: number, { columns, paint }: Canv
   const { service, source, pending, state } = view;
   const title = `${paint("bold", printable(service))}  ${sizeChange(view)}${SOURCES.get(source) ?? ""}`;
   const nameColumns = widest(pending.map(({ name }) => printable(name))) + 2;
-  const pipes = pending.slice(0, MAX_PIPES).flatMap((pipe) => {
+  const pipes = pending.flatMap((pipe) => {
     const [symbol, style] = PIPE_MARKS[pipe.state];
     const label = `  ${paint(style, symbol)} ${padded(printable(pipe.name), nameColumns)}`;
     return labeled(label, describePipe(pipe), columns);
   });
-  const more = pending.length - MAX_PIPES;
   const restarts = restartsOf(view).map((text) => labeled(`  ${paint("yellow", "↻")} `, text, columns));
   return [
     title.trimEnd(),
     progressLine(view, nowMs, paint),
     ...pipes,
-    more > 0 ? `    and ${more} more` : "",
     ...restarts.flat(),
     ...[view.message, retryNote(view, nowMs)]
       .filter((text) => text !== "")
@@ -88,7 +84,6 @@ function restartsOf({ fallbacks, pending }: RescaleView): string[] {
   const isPending = new Set(pending.map(({ name }) => name));
   return fallbacks
     .filter(({ pipe }) => !isPending.has(pipe))
-    .slice(0, MAX_PIPES)
     .map(({ pipe, reason, message }) => `${pipe}: not resized in place (${reason}): ${message}`);
 }
 

@@ -4,7 +4,7 @@ import type { Row } from "../output.ts";
 
 /** The rescale of a service at one moment, as the controller or the API reports it. */
 export interface RescaleView {
-  /** Id or name of the service. */
+  /** ID or name of the service. */
   readonly service: string;
   readonly desired: Size | undefined;
   /** Source of the desired size: Spec, TierDefault or TierLimit. */
@@ -27,9 +27,6 @@ export interface RescaleView {
   readonly fallbacks: readonly PipeFallback[];
 }
 
-/** The reason while the controller has not observed the newest change. */
-export const NOT_OBSERVED_YET = "NotObservedYet";
-
 /** As in the API; unknown: nothing has been reported yet. */
 export type RescaleState = "propagating" | "scaled" | "failed" | "suspended" | "unknown";
 
@@ -42,14 +39,4 @@ export function rowOfView({ state, reason, message, desired, source, effective, 
     effective: effective && describeSize(effective),
     pipes: pipes.total === 0 ? undefined : `${pipes.updated}/${pipes.total}`,
   };
-}
-
-/** A size in a PipeScaling, or in a response of the API. */
-interface SizeFields {
-  readonly replicaCpuMillicores: number;
-  readonly replicaMemoryGb: number;
-}
-
-export function sizeOf({ replicaCpuMillicores, replicaMemoryGb }: SizeFields): Size {
-  return { cpuMillicores: replicaCpuMillicores, memoryGib: replicaMemoryGb };
 }

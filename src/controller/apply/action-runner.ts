@@ -1,8 +1,9 @@
+import { isConflict } from "../../kube/errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import type { Action } from "../decide/actions.ts";
 import { describeAction } from "./action-log.ts";
-import { type Applier, apply, isOutdated } from "./apply.ts";
+import { type Applier, apply } from "./apply.ts";
 
 export interface ActionRunnerOptions extends Applier {
   readonly clock: Clock;
@@ -56,7 +57,7 @@ export class ActionRunner {
     await within(clock, PATIENCE_MS, done);
     isWaiting = false;
     const [first] = errors;
-    return errors.length === 0 ? undefined : { error: errors.find((each) => !isOutdated(each)) ?? first };
+    return errors.length === 0 ? undefined : { error: errors.find((each) => !isConflict(each)) ?? first };
   }
 
   /** Resolves when no write is in flight, or after 10 s. */

@@ -1,6 +1,5 @@
 import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../crd/names.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
-import { isCode, isReplaced } from "../../kube/errors.ts";
 import type { Deployment, KubeObject } from "../../kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath } from "../../kube/paths.ts";
 import type { Action, PipeAction } from "../decide/actions.ts";
@@ -147,9 +146,4 @@ async function confirmGeneration(
     applier.assertMayWrite();
     await patchPipe(applier, pipe, { ...pipe.lastRollout, scalingGeneration: generation }, undefined);
   }
-}
-
-/** Returns true if the error means that our view is outdated. The next reconciliation has a newer one. */
-export function isOutdated(error: unknown): boolean {
-  return isCode(error, 404) || isCode(error, 409) || isReplaced(error);
 }

@@ -1,5 +1,6 @@
 import type { PipeScaling, PipeScalingSpec, PipeScalingStatus } from "../../crd/pipe-scaling.ts";
 import { REQUEST_ANNOTATION } from "../../crd/scaling-request.ts";
+import { sizeIn } from "../../crd/size-fields.ts";
 import type { Size } from "../../domain/size.ts";
 import { type Identity, identityOf, type KubeObject } from "../../kube/objects.ts";
 import { IGNORE_WINDOW_ANNOTATION, RETRY_ANNOTATION } from "../names.ts";
@@ -46,6 +47,5 @@ function timeIn(
 
 /** The size in the spec; `undefined` for the default of the tier. */
 export function requestedSize({ spec }: PipeScalingView): Size | undefined {
-  const { replicaCpuMillicores: cpuMillicores, replicaMemoryGb: memoryGib } = spec;
-  return cpuMillicores === undefined || memoryGib === undefined ? undefined : { cpuMillicores, memoryGib };
+  return sizeIn(spec);
 }

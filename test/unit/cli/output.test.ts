@@ -45,7 +45,7 @@ describe("a list", () => {
     expect(parse(list("yaml", true))).toEqual(data);
     // For parsers of YAML 1.1, to which a bare yes is a boolean.
     expect(parse(list("yaml"), { version: "1.1", schema: "core" })).toEqual(data);
-    expect(list("yaml")).toContain('name: "yes"');
+    expect(list("yaml")).toContain(': "yes"');
   });
 
   test("is safe on a terminal in JSON and YAML as well, and loses no character", () => {

@@ -138,13 +138,7 @@ describe("an invalid command line ends with 2 and a message", () => {
       "admin organization lits",
       "Unknown command 'lits' (Did you mean list?)\nSee pipe-scaling admin organization --help",
     ],
-    [
-      "organization create --name x",
-      "Unknown command 'organization'. Did you mean pipe-scaling admin organization create?\n",
-    ],
-    ["key", "Unknown command 'key'. Did you mean pipe-scaling admin key?\n"],
     ["try-it --title", "Option '--title <t>' argument missing"],
-    ["try-it --title a --title b", "It is there twice."],
     ["admin organization create --name x", "--tier (or PIPE_SCALING_TIER) is missing: its tier"],
     [
       "admin organization create --name x --tier gold",
@@ -210,6 +204,10 @@ describe("a command", () => {
     for (const ending of [interruption, new Error("the call was ended", { cause: interruption })]) {
       expect(await run("try-it", { ending })).toMatchObject({ code: 143, out: "", err: "Interrupted.\n" });
     }
+  });
+
+  test("gets the last value of a repeated flag", async () => {
+    expect((await run("try-it --title a --title b")).seen).toMatchObject([{ title: "b" }]);
   });
 
   test("gets the values of flags and variables, with repeated flags joined", async () => {

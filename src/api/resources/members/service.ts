@@ -1,5 +1,5 @@
 import { recordLabels } from "../../../records/labels.ts";
-import { memberKey, membersConfigMapName } from "../../../records/members.ts";
+import { isLastAdmin, memberKey, membersConfigMapName } from "../../../records/members.ts";
 import type { Logger } from "../../../telemetry/log.ts";
 import type { ClusterCache } from "../../cluster/cluster-cache.ts";
 import type { RecordWriter } from "../../cluster/record-writer.ts";
@@ -17,9 +17,6 @@ export interface MembersServiceDeps {
   readonly memberWrites: WriteQueue<MembersView | undefined>;
   readonly log: Logger;
 }
-
-/** The role that may administer an organization. */
-const ADMIN = "admin";
 
 /**
  * Removes a member from an organization.
@@ -77,15 +74,11 @@ export async function removeMember(
 function requireRemovable(record: MembersView | undefined, entry: string): MembersView {
   const member = record?.members.get(entry);
   if (!record || !member) throw new NotFoundError("There is no such member in this organization.");
-  if (readable(member).role === ADMIN && countAdmins(record) === 1) {
+  readable(member);
+  if (isLastAdmin(record.members, entry)) {
     throw new InvalidRequestError(
       "This is the organization's last admin: make another member an admin first.",
     );
   }
   return record;
-}
-
-/** A malformed entry does not count, because it gives no permissions. */
-function countAdmins({ members }: MembersView): number {
-  return [...members.values()].filter((member) => member.ok && member.value.role === ADMIN).length;
 }

@@ -96,7 +96,7 @@ describe("a write whose response is lost", () => {
     [
       "admin key create",
       CREATE,
-      /^It is not known whether the key was created, and its secret is lost: if admin key list .* lists the id \S+, delete that key \(POST /,
+      /^It is not known whether the key was created, and its secret is lost: if admin key list .* lists the ID \S+, delete that key \(POST /,
     ],
     [
       "admin key rotate",
@@ -133,7 +133,6 @@ describe("Ctrl-C", () => {
     const program = startProgram([...CREATE, ...cluster.place]);
     const response = await asked(cluster);
     program.signal("SIGINT");
-    // The second answer to come is that of the count, which must not be broken off either.
     response.end("{}");
     expect(await program.exitCode).toBe(0);
     expect(program.out()).toMatch(/^KEY SECRET +\S{43}$/m);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { changeTo, findPrevious } from "../../../../src/cli/admin/service-rollback.ts";
+import { findPrevious } from "../../../../src/cli/admin/service-rollback.ts";
 import type { HistoryEntry } from "../../../../src/crd/pipe-scaling.ts";
 import { sizeOfCores } from "../../../../src/domain/size.ts";
 import { historyEntry } from "../../../support/fixtures/history-entry.ts";
@@ -46,38 +46,5 @@ describe("the previous size", () => {
     ];
     expect(find(history, 4, 1)).toBe("1 cpu / 4 Gi");
     expect(find(history, 4, 2)).toBeUndefined();
-  });
-});
-
-describe("the change of the spec", () => {
-  const sized = { replicaCpuMillicores: 4000, replicaMemoryGb: 16 };
-
-  it("sets the size of the entry", () => {
-    const change = { replicaCpuMillicores: 2000, replicaMemoryGb: 8 };
-    expect(changeTo(historyEntry(2), sized)).toEqual(change);
-    expect(changeTo(historyEntry(2, { source: "TierLimit" }), sized)).toEqual(change);
-  });
-
-  it("removes the size if the entry was the tier's default", () => {
-    expect(changeTo(historyEntry(2, { source: "TierDefault" }), sized)).toEqual({
-      replicaCpuMillicores: null,
-      replicaMemoryGb: null,
-    });
-  });
-
-  it("sets the tier's former default if the tier has another default now", () => {
-    const entry = historyEntry(2, { source: "TierDefault" });
-    const tier = (cores: number) => ({
-      ...{ name: "basic", defaultSize: sizeOfCores(cores), maximumSize: sizeOfCores(24) },
-    });
-    expect(changeTo(entry, sized, tier(1)).replicaCpuMillicores).toBe(2000);
-    expect(changeTo(entry, sized, tier(2)).replicaCpuMillicores).toBeNull();
-  });
-
-  it("sets the tier's former default if the spec leaves the size to the tier", () => {
-    expect(changeTo(historyEntry(1, { source: "TierDefault" }), {})).toEqual({
-      replicaCpuMillicores: 1000,
-      replicaMemoryGb: 4,
-    });
   });
 });

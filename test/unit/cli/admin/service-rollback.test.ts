@@ -1,5 +1,4 @@
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { admin } from "../../../../src/cli/admin/admin.ts";
 import { runProgram } from "../../../../src/cli/program.ts";
@@ -12,17 +11,12 @@ import {
 } from "../../../support/fakes/fake-http-server.ts";
 import { fakeIo } from "../../../support/fakes/fake-io.ts";
 import { historyEntry } from "../../../support/fixtures/history-entry.ts";
-import { temporaryFolder, writeKubeconfig } from "../../../support/fixtures/kubeconfig.ts";
-import { organizationRecord, serviceRecord } from "../../../support/fixtures/records.ts";
+import { writeKubeconfig } from "../../../support/fixtures/kubeconfig.ts";
+import { serviceRecord } from "../../../support/fixtures/records.ts";
 
-const organization = organizationRecord({ tier: "basic" });
-const service = serviceRecord({
-  organizationId: organization.metadata.name.slice("organization-".length),
-  namespace: "acme-pipes",
-});
+const service = serviceRecord({ organizationId: randomUUID(), namespace: "acme-pipes" });
 const ID = service.metadata.name.slice("service-".length);
 const PATH = `/apis/pipes.clouddb.dev/v1beta1/namespaces/acme-pipes/pipescalings/${ID}`;
-const AT = "2026-06-01T12:00:00Z";
 const ANNOTATION = "pipes.clouddb.dev/ignore-rollout-window-until";
 
 function fieldsOf(cores: number) {
@@ -53,7 +47,6 @@ async function rollBack(words: string, { scalings = [scalingOf()], onWrite }: Gi
   const left = [...scalings];
   const answer = ({ method, path }: ReceivedRequest): FakeResponse => {
     if (path.includes("/configmaps/service-")) return { body: service };
-    if (path.includes("/configmaps/organization-")) return { body: organization };
     if (method === "PATCH") return onWrite?.() ?? { body: {} };
     const scaling = left.length > 1 ? left.shift() : left[0];
     return scaling ? { body: scaling } : { status: 404, body: { kind: "Status" } };
@@ -117,20 +110,13 @@ describe("admin service rollback", () => {
     expect(until - Date.now()).toBeLessThanOrEqual(2 * 3_600_000);
   });
 
-  it("leaves the size to the tier if the previous size was the tier's default", async () => {
+  it("sets a size that was the default of the tier, and says so", async () => {
     const { code, err, writes } = await rollBack("--to 1");
     expect(code).toBe(0);
     expect(err).toContain(
-      "The size is removed from the PipeScaling, because 1 cpu / 4 Gi was the default of the organization's tier: the tier decides the size again.\n",
+      "The rollback sets it in the PipeScaling, so that the tier no longer decides the size.\n",
     );
-    expect(writes).toMatchObject([{ body: { spec: { replicaCpuMillicores: null, replicaMemoryGb: null } } }]);
-  });
-
-  it("sets the size that it prints if the previous size was the default of another tier", async () => {
-    const history = [historyEntry(4), historyEntry(2, { source: "TierDefault" })];
-    const { out, writes } = await rollBack("--output json", { scalings: [scalingOf(history)] });
-    expect(JSON.parse(out)).toMatchObject({ to: "2 cpu / 8 Gi" });
-    expect(writes).toMatchObject([{ body: { spec: fieldsOf(2) } }]);
+    expect(writes).toMatchObject([{ body: { spec: fieldsOf(1) } }]);
   });
 
   it("prints the size and writes nothing with --dry-run", async () => {
@@ -145,19 +131,6 @@ describe("admin service rollback", () => {
     expect(err).toContain("The service is suspended: no pipe is resized until it is resumed.\n");
   });
 
-  it("says that the tier caps a size above its maximum", async () => {
-    const tiersFile = join(temporaryFolder(), "tiers.yaml");
-    writeFileSync(tiersFile, "basic: { defaultCpuMillicores: 1000, maximumCpuMillicores: 2000 }\n");
-    const history = [historyEntry(1), historyEntry(4), historyEntry(2)];
-    const { code, err } = await rollBack(`--tiers-file ${tiersFile}`, { scalings: [scalingOf(history)] });
-    expect(code).toBe(0);
-    expect(err).toContain(
-      "The tier basic allows 2 cpu / 8 Gi at most: the pipes get that size, and the PipeScaling reports TierLimited.\n",
-    );
-    const within = await rollBack(`--to 2 --tiers-file ${tiersFile}`, { scalings: [scalingOf(history)] });
-    expect(within.err).not.toContain("The tier");
-  });
-
   it.each([
     [
       "without a PipeScaling",
@@ -166,28 +139,22 @@ describe("admin service rollback", () => {
       `Service ${ID} has no PipeScaling in the namespace acme-pipes, so there is no size to return to. The controller creates it when it sees the first database pipe of the service.\n`,
     ],
     [
-      "while the PipeScaling is being deleted",
-      "",
-      [{ ...scalingOf(), metadata: { ...scalingOf().metadata, deletionTimestamp: AT } }],
-      `The PipeScaling of service ${ID} is being deleted: wait until it is gone. The controller creates another one with the size of the pipes.\n`,
-    ],
-    [
       "without a previous size that completed",
       "",
       [scalingOf([historyEntry(4), historyEntry(2, { result: "Superseded" })])],
-      `The history of service ${ID} has no previous size: no rescale to a size other than 4 cpu / 16 Gi has completed. See admin service show ${ID} for the history.\n`,
+      `There is nothing to roll back: the size of service ${ID} is 4 cpu / 16 Gi, and its history has no completed rescale to another size. See admin service show ${ID} for the history.\n`,
     ],
     [
       "to a size that is not in the history",
       "--to 8",
       [scalingOf()],
-      `In the history of service ${ID} there is no rescale to 8 cpu / 32 Gi that completed. See admin service show ${ID} for the history.\n`,
+      `There is nothing to roll back: the size of service ${ID} is 4 cpu / 16 Gi, and its history has no completed rescale to 8 cpu / 32 Gi. See admin service show ${ID} for the history.\n`,
     ],
     [
       "to the current size",
       "--to 4",
       [scalingOf()],
-      `The size of service ${ID} is 4 cpu / 16 Gi already: there is nothing to roll back.\n`,
+      `There is nothing to roll back: the size of service ${ID} is 4 cpu / 16 Gi, and its history has no completed rescale to another size. See admin service show ${ID} for the history.\n`,
     ],
   ])("refuses a rollback %s", async (_, words, scalings, sentence) => {
     expect(await rollBack(words, { scalings })).toEqual({ code: 1, out: "", err: sentence, writes: [] });

@@ -71,7 +71,6 @@ describe("a request with the response 200", () => {
     expect(await api.request(GET, organizations)).toEqual({
       requestId: REQUEST_ID,
       result: [{ id: "o", name: "Acme", createdAt: "2026-01-31T12:00:00.000Z", x: 1 }],
-      restMs: 0,
     });
   });
 
@@ -80,15 +79,6 @@ describe("a request with the response 200", () => {
     expect(await api.request({ method: "DELETE", path: "/v1/x" }, nothing)).toMatchObject({
       result: undefined,
     });
-  });
-
-  test.each([
-    [{ "X-RateLimit-Remaining": "5", "X-RateLimit-Reset": "5" }, 0],
-    [{ "X-RateLimit-Remaining": "1", "X-RateLimit-Reset": "9" }, 9000],
-    [{}, 0],
-  ])("returns with the headers %j a pause of %i ms", async (headers, restMs) => {
-    const { api } = clientOf([done([], headers)]);
-    expect((await api.requestOnce(GET, organizations)).restMs).toBe(restMs);
   });
 });
 
@@ -184,19 +174,19 @@ describe("the error message for", () => {
       404,
       GET,
       "There is no such organization.",
-      `There is no such organization. Check the address and the id: \`pipe-scaling organizations --profile prod\` shows the organization of the key. (status 404, ${ID})`,
+      `There is no such organization. Check the address and the ID: \`pipe-scaling organizations --profile prod\` shows the organization of the key. (status 404, ${ID})`,
     ],
     [
       404,
       GET_SERVICE,
       "There is no such service in this organization.",
-      `There is no such service in this organization. Check the id: \`pipe-scaling services --profile prod\` lists the services, and \`pipe-scaling organizations --profile prod\` shows the organization of the key. (status 404, ${ID})`,
+      `There is no such service in this organization. Check the ID: \`pipe-scaling services --profile prod\` lists the services, and \`pipe-scaling organizations --profile prod\` shows the organization of the key. (status 404, ${ID})`,
     ],
     [
       404,
       GET,
       "There is nothing at this path.",
-      `There is nothing at this path. Check the address and the id: \`pipe-scaling organizations --profile prod\` shows the organization of the key. (status 404, ${ID})`,
+      `There is nothing at this path. Check the address and the ID: \`pipe-scaling organizations --profile prod\` shows the organization of the key. (status 404, ${ID})`,
     ],
     [400, PATCH, "The size is too large.", `The size is too large. (status 400, ${ID})`],
     [

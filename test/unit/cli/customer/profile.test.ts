@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import {
   chmodSync,
   chownSync,
@@ -14,7 +15,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { COMMANDS } from "../../../../src/all-commands.ts";
-import { ProfileFile, profilePath } from "../../../../src/cli/customer/profile-file.ts";
+import { profilePath, readProfiles } from "../../../../src/cli/customer/profile-file.ts";
 import { runProgram } from "../../../../src/cli/program.ts";
 import { fakeIo } from "../../../support/fakes/fake-io.ts";
 import { certificatePair } from "../../../support/fixtures/certificate.ts";
@@ -60,7 +61,7 @@ describe("profile set", () => {
     expect(out).toBe("");
     expect([mode(path), mode(dirname(path))]).toEqual(["600", "700"]);
     expect(readdirSync(dirname(path))).toEqual(["profiles.yaml"]);
-    expect(new ProfileFile(path).read()).toEqual({
+    expect(readProfiles(path)).toEqual({
       current: "prod",
       profiles: {
         prod: { apiUrl: "https://api.example.com", keyId: "abcdefghijklmnopx7Qd", keySecret: SECRET },
@@ -69,19 +70,13 @@ describe("profile set", () => {
   });
 
   test.each([
-    ["a file", (file: string) => `--key-secret-file ${file}`, undefined, {}],
-    ["standard input", () => "--key-secret-file -", [SECRET], {}],
-    ["the variable", () => "", undefined, { PIPE_SCALING_KEY_SECRET: SECRET }],
-  ])("takes the secret from %s", async (_, flags, answers, env) => {
-    const file = join(home, "secret");
-    writeFileSync(file, `${SECRET}\n`);
-    await done(`profile set prod ${PROD} ${flags(file)}`.trim(), answers, env);
-    expect(new ProfileFile(path).read().profiles["prod"]?.keySecret).toBe(SECRET);
-  });
-
-  test("does not show the secret that is typed at a terminal for standard input", async () => {
-    const { err } = await done(`profile set prod ${PROD} --key-secret-file -`, [SECRET]);
-    expect(err).toContain("Secret of the key that ends in x7Qd: ");
+    ["standard input", [SECRET], {}],
+    ["the variable", [], { PIPE_SCALING_KEY_SECRET: SECRET }],
+  ])("takes the secret from %s", async (_, lines, variables) => {
+    const io = fakeIo({ env: { XDG_CONFIG_HOME: home, ...variables }, answers: lines });
+    expect(await runProgram(COMMANDS, `profile set prod ${PROD}`.split(" "), io)).toBe(0);
+    expect(io.written.err).toMatch(/^Saved the profile prod/);
+    expect(readProfiles(path).profiles["prod"]?.keySecret).toBe(SECRET);
   });
 
   test("changes the given fields and the secret", async () => {
@@ -89,14 +84,14 @@ describe("profile set", () => {
     writeFileSync(ca, certificatePair("ca").cert);
     await done(`profile set prod ${PROD} --ca-file ${ca}`, [SECRET]);
     await done("profile set prod", ["another"]);
-    expect(new ProfileFile(path).read().profiles["prod"]).toEqual({
+    expect(readProfiles(path).profiles["prod"]).toEqual({
       apiUrl: "https://api.example.com",
       keyId: "abcdefghijklmnopx7Qd",
       keySecret: "another",
       caFile: ca,
     });
     await done("profile set prod --api-url http://localhost:8080/base/ --key-id otherkey", ["third"]);
-    expect(new ProfileFile(path).read().profiles["prod"]).toMatchObject({
+    expect(readProfiles(path).profiles["prod"]).toMatchObject({
       apiUrl: "http://localhost:8080/base",
       keyId: "otherkey",
     });
@@ -108,7 +103,7 @@ describe("profile set", () => {
     expect(err).toContain(
       "Use it with --profile staging, or by default after `pipe-scaling profile use staging`.",
     );
-    expect(new ProfileFile(path).read().current).toBe("prod");
+    expect(readProfiles(path).current).toBe("prod");
   });
 
   test("replaces the file that a link leads to, not the link", async () => {
@@ -121,11 +116,11 @@ describe("profile set", () => {
     expect(mode(real)).toBe("600");
   });
 
-  test("fails without a terminal with 2 and the alternatives, and writes nothing", async () => {
+  test("fails without a secret with 2 and the alternatives, and writes nothing", async () => {
     const { code, out, err } = await run(`profile set prod ${PROD}`);
     expect({ code, out }).toEqual({ code: 2, out: "" });
     expect(err).toContain(
-      "The secret of the key is missing, and standard input is not a terminal: give --key-secret-file FILE (- is standard input), or set PIPE_SCALING_KEY_SECRET.",
+      "The secret of the key is missing: type it, give it on standard input, or set PIPE_SCALING_KEY_SECRET.",
     );
     expect(readdirSync(home)).toEqual([]);
   });
@@ -141,7 +136,7 @@ describe("profile set", () => {
     ],
     ["profile set prod --api-url https://me:pw@x --key-id a", "without a user", 2],
     ["profile set prod --api-url ftp://x --key-id a", "but it must be the address of an API", 2],
-    ["profile set prod --api-url https://x --key-id a:b", "but it must be the id of a key", 2],
+    ["profile set prod --api-url https://x --key-id a:b", "but it must be the ID of a key", 2],
     [
       "profile set prod --api-url http://api.example.com --key-id a",
       "http://api.example.com is plain HTTP to another machine, so everybody on the way could read the key: use https://, or allow it with --insecure-http",
@@ -151,11 +146,6 @@ describe("profile set", () => {
     [
       "profile set prod --api-url https://x --key-id a --ca-file /etc/hostname",
       "The certificate file /etc/hostname cannot be used, it must be in PEM:",
-      1,
-    ],
-    [
-      "profile set prod --api-url https://x --key-id a --key-secret-file /no/such",
-      "ENOENT: no such file or directory, open '/no/such'.",
       1,
     ],
   ])("refuses with a message: %s", async (words, sentence, expected) => {
@@ -214,7 +204,7 @@ describe("profiles", () => {
     expect((await done("profile remove staging", ["y"])).err).toBe(
       "Remove the profile staging with its secret? [y/N] Removed the profile staging.\n",
     );
-    const { current, profiles } = new ProfileFile(path).read();
+    const { current, profiles } = readProfiles(path);
     expect([current, ...Object.keys(profiles)]).toEqual([undefined, "prod"]);
     const { code, err } = await run("organizations");
     expect(code).toBe(2);
@@ -229,7 +219,7 @@ describe("profiles", () => {
     const unasked = await run("profile remove prod");
     expect(unasked.code).toBe(2);
     expect(unasked.err).toContain("give --yes to confirm");
-    expect(Object.keys(new ProfileFile(path).read().profiles)).toEqual(["prod", "staging"]);
+    expect(Object.keys(readProfiles(path).profiles)).toEqual(["prod", "staging"]);
   });
 
   test.each(["profile use nine", "profile remove nine --yes", "keys --profile nine"])(
@@ -278,7 +268,15 @@ describe("profiles", () => {
     const [file, isRoot] = [join(home, "others.yaml"), process.geteuid?.() === 0];
     writeFileSync(file, "", { mode: 0o600 });
     if (isRoot) chownSync(file, 12_345, 12_345);
-    expect(() => new ProfileFile(isRoot ? file : "/etc/passwd").read()).toThrow("belongs to another user");
+    expect(() => readProfiles(isRoot ? file : "/etc/passwd")).toThrow("belongs to another user");
+  });
+
+  test("are refused in a named pipe, which would block the command", async () => {
+    rmSync(path);
+    spawnSync("sh", ["-c", 'mkfifo -m 600 "$0"', path]);
+    const { code, err } = await run("organizations");
+    expect(err).toContain(`${path} must be a regular file: remove it`);
+    expect(code).toBe(1);
   });
 
   test("are not read if flags and variables give everything", async () => {
@@ -286,7 +284,7 @@ describe("profiles", () => {
     const { err } = await run("organizations --api-url http://127.0.0.1:1 --key-id a", undefined, {
       PIPE_SCALING_KEY_SECRET: SECRET,
     });
-    expect(err).toContain("http://127.0.0.1:1 refused the connection");
+    expect(err).toContain("http://127.0.0.1:1 did not respond: connect ECONNREFUSED 127.0.0.1:1.");
   });
 });
 

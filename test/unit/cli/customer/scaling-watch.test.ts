@@ -35,10 +35,7 @@ const OTHERS = told({
 });
 
 /** A watch of an API that sends these responses one after the other, and then the last of them again. */
-function watchOf(
-  responses: { progress?: readonly Told[]; restMs?: number },
-  { asks: hasRequested = true } = {},
-) {
+function watchOf(responses: { progress?: readonly Told[] }, { asks: hasRequested = true } = {}) {
   const left = [...(responses.progress ?? [])];
   const asks: string[] = [];
   const waits: number[] = [];
@@ -47,7 +44,7 @@ function watchOf(
     const response = (left.length > 1 ? left.shift() : left[0]) ?? new Error("no response");
     if (response instanceof Error) throw response;
     progress.parse(response);
-    return { requestId: "r", result: schema.parse(response), restMs: responses.restMs ?? 0 };
+    return { requestId: "r", result: schema.parse(response) };
   };
   const access = { url: "https://api", authorization: "", keySuffix: "", ca: undefined, profile: undefined };
   const requested = hasRequested ? OURS : undefined;
@@ -89,12 +86,6 @@ describe("a watch through the API", () => {
   test("shows a state of a later version of the API as unknown", async () => {
     const { news } = watchOf({ progress: [told({ state: "dancing" })] });
     expect(await take(news, 1)).toMatchObject([{ view: { state: "unknown" } }]);
-  });
-
-  test("pauses for as long as the rate limit asks", async () => {
-    const { news, waits } = watchOf({ progress: [told()], restMs: 9000 });
-    await take(news, 2);
-    expect(waits).toEqual([9000]);
   });
 
   test("survives transient errors, reports them, and retries less and less often", async () => {

@@ -81,7 +81,7 @@ describe("a request", () => {
     expect((await get(api.url, pair.cert)).status).toBe(200);
     for (const ca of [undefined, another.cert]) {
       await expect(get(api.url, ca)).rejects.toThrow(
-        `The certificate of ${api.url} is not signed by a trusted authority: give the certificate of the authority with --ca-file (or PIPE_SCALING_CA_FILE).`,
+        /did not respond: .*certificate.* give the certificate of the authority with --ca-file \(or PIPE_SCALING_CA_FILE\)\.$/,
       );
     }
     expect(api.requests.length).toBe(1);
@@ -92,36 +92,37 @@ describe("a request", () => {
     const api = await startFakeHttpServer(() => done(1), pair);
     const url = api.url.replace("127.0.0.1", "[::ffff:7f00:1]");
     await expect(get(url, pair.cert)).rejects.toThrow(
-      `The certificate of ${url} is not valid for [::ffff:7f00:1]: check the address.`,
+      /did not respond: .*does not match certificate's altnames.*Check the address/,
     );
   });
 
   test("fails with a clear message if nothing listens at the port, and says that nothing was written", async () => {
-    const sentence = "http://127.0.0.1:1 refused the connection: check the address, and that the API runs.";
+    const sentence =
+      "http://127.0.0.1:1 did not respond: connect ECONNREFUSED 127.0.0.1:1. Check the address, whether it begins with http:// or https://, and the network.";
     await expect(get("http://127.0.0.1:1")).rejects.toThrow(sentence);
     await expect(patch("http://127.0.0.1:1")).rejects.toHaveProperty("message", sentence);
   });
 
   test("fails with a clear message if the name does not resolve", async () => {
     await expect(get("https://api.invalid")).rejects.toThrow(
-      "The host api.invalid cannot be resolved: check the address and the network.",
+      /^https:\/\/api\.invalid did not respond: getaddrinfo .*api\.invalid\. Check the address/,
     );
   });
 
   test("fails with a hint if it uses TLS to an HTTP server, or HTTP to a TLS server", async () => {
     const plain = await startFakeHttpServer(() => done(1));
     await expect(get(plain.url.replace("http:", "https:"))).rejects.toThrow(
-      /does not speak TLS: check .* whether it begins with http:\/\/\.$/,
+      /did not respond: .* Check the address, whether it begins with http:\/\/ or https/,
     );
     const tls = await startFakeHttpServer(() => done(1), certificatePair("api"));
     await expect(get(tls.url.replace("https:", "http:"))).rejects.toThrow(
-      /whether .*begins with https:\/\/\.$/,
+      /did not respond: .* Check the address, whether it begins with http:\/\/ or https/,
     );
   });
 
   test("fails with a clear message if the server speaks another protocol", async () => {
     await expect(get(`http://${await talker("SSH-2.0-OpenSSH_9.2\r\n")}`)).rejects.toThrow(
-      "does not speak HTTP",
+      /did not respond: .* Check the address/,
     );
   });
 
@@ -129,7 +130,7 @@ describe("a request", () => {
     const cut = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{";
     for (const bytes of [undefined, cut]) {
       const url = `http://${await talker(bytes)}`;
-      await expect(get(url)).rejects.toThrow(/closed the connection without a response.*https:\/\/\.$/);
+      await expect(get(url)).rejects.toThrow(/did not respond: .* Check the address.*network\.$/);
       await expect(patch(url)).rejects.toThrow(UNKNOWN);
     }
   });
@@ -138,14 +139,14 @@ describe("a request", () => {
     const url = `http://${await talker("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", { stays: true })}`;
     const transport = transportTo(url, undefined, { deadlineMs: 50 });
     await expect(transport.send({ method: "PATCH", path: "/v1/x", body: {} })).rejects.toThrow(
-      `${url} did not respond in time. ${UNKNOWN}`,
+      /did not respond: .*timeout.* It is not known whether the change was made/,
     );
   });
 
   test("fails if its response never ends", async () => {
     const head = `HTTP/1.1 200 OK\r\nContent-Length: ${5 * 1024 * 1024}\r\n\r\n`;
     const url = `http://${await talker(head + "a".repeat(5 * 1024 * 1024))}`;
-    await expect(get(url)).rejects.toThrow("is too long");
+    await expect(get(url)).rejects.toThrow(/did not respond: .* Check the address/);
   });
 
   test("ends at an interrupt", async () => {
@@ -184,7 +185,7 @@ describe("with HTTPS_PROXY", () => {
       expect(proxy.tunnels).toEqual([{ to, authorization: undefined }]);
       const other = await startFakeHttpServer(() => done(1), certificatePair("another"));
       const transport = transportTo(fromAfar(other), pair.cert, { env: { [name]: proxy.url } });
-      await expect(transport.send({ method: "GET", path: "/v1/x" })).rejects.toThrow("is not signed by");
+      await expect(transport.send({ method: "GET", path: "/v1/x" })).rejects.toThrow("--ca-file");
     },
   );
 
@@ -196,7 +197,7 @@ describe("with HTTPS_PROXY", () => {
 
   test("a host in NO_PROXY is reached without the proxy", async () => {
     const { answer, proxy } = await asked((url) => ({ HTTPS_PROXY: url, NO_PROXY: "other,.example" }));
-    await expect(answer).rejects.toThrow("The host api.example cannot be resolved");
+    await expect(answer).rejects.toThrow("did not respond: getaddrinfo");
     expect(proxy.tunnels).toEqual([]);
   });
 
@@ -213,15 +214,14 @@ describe("with HTTPS_PROXY", () => {
     const api = await startFakeHttpServer(() => done(1));
     const env = { HTTPS_PROXY: proxy.url, HTTP_PROXY: proxy.url, http_proxy: proxy.url };
     const transport = transportTo(fromAfar(api), undefined, { env });
-    await expect(transport.send({ method: "GET", path: "/v1/x" })).rejects.toThrow("cannot be resolved");
+    await expect(transport.send({ method: "GET", path: "/v1/x" })).rejects.toThrow(
+      "did not respond: getaddrinfo",
+    );
   });
 
   test.each([
-    [407, /^The proxy 127\.0\.0\.1:\d+ of HTTPS_PROXY needs other credentials/],
-    [
-      403,
-      /^The proxy .* rejected the connection to https:\/\/api\.example:\d+ \(status 403\): check the address/,
-    ],
+    [407, /through the proxy 127\.0\.0\.1:\d+ of HTTPS_PROXY: .*407.*Check HTTPS_PROXY/],
+    [403, /^https:\/\/api\.example:\d+ did not respond through the proxy .*403.*Check HTTPS_PROXY/],
   ])(
     "a proxy that refuses with %i is named without its password, and nothing was written",
     async (status, sentence) => {
@@ -238,7 +238,7 @@ describe("with HTTPS_PROXY", () => {
   test("an unreachable proxy is named, with the way to do without it", async () => {
     const transport = transportTo("https://api.example", undefined, { env: { HTTPS_PROXY: "127.0.0.1:1" } });
     expect(await transport.send({ method: "GET", path: "/v1/x" }).catch(messageOf)).toBe(
-      "The proxy 127.0.0.1:1 of HTTPS_PROXY cannot be reached: check HTTPS_PROXY, or add api.example to NO_PROXY.",
+      "https://api.example did not respond through the proxy 127.0.0.1:1 of HTTPS_PROXY: connect ECONNREFUSED 127.0.0.1:1. Check HTTPS_PROXY, or add api.example to NO_PROXY.",
     );
   });
 
@@ -246,7 +246,7 @@ describe("with HTTPS_PROXY", () => {
     const proxy = await talker("", { stays: true });
     const transport = transportTo("https://api.example", undefined, { env: { HTTPS_PROXY: proxy } });
     const asked = transport.send({ method: "GET", path: "/v1/x" });
-    await expect(asked).rejects.toThrow("https://api.example did not respond in time");
+    await expect(asked).rejects.toThrow(/^https:\/\/api\.example did not respond through the proxy/);
   });
 
   test("a proxy may speak TLS itself", async () => {

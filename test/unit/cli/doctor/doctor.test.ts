@@ -1,9 +1,10 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { type Crd, checkCrd } from "../../../../src/cli/doctor/crd.ts";
+import { checkCrd } from "../../../../src/cli/doctor/crd.ts";
 import { PERMISSIONS, type Permission } from "../../../../src/cli/doctor/permissions.ts";
-import { checkClock, checkPodResizes, checkServer } from "../../../../src/cli/doctor/server.ts";
+import { checkServer } from "../../../../src/cli/doctor/server.ts";
 import { type Component, shippedAccount } from "../../../support/fixtures/shipped-account.ts";
+import { clusterWith, versionOf } from "./fake-reads.ts";
 
 const CHART = new URL("../../../../deploy/chart/pipe-scaling-operator/Chart.yaml", import.meta.url);
 
@@ -43,44 +44,19 @@ function asked(permissions: readonly Permission[]): string[] {
 test.each<Component>(["api", "controller"])(
   "doctor checks the permissions that the chart grants to the %s",
   (component) => {
-    expect(asked(PERMISSIONS[component].records)).toEqual(shipped(component, "Role"));
-    const { pipes, cluster, inPlace } = PERMISSIONS[component];
-    expect(asked([...pipes, ...cluster, ...inPlace])).toEqual(shipped(component, "ClusterRole"));
+    const isOfRecords = ({ scope }: Permission) => scope === "records";
+    const permissions = PERMISSIONS[component];
+    expect(asked(permissions.filter(isOfRecords))).toEqual(shipped(component, "Role"));
+    expect(asked(permissions.filter((each) => !isOfRecords(each)))).toEqual(
+      shipped(component, "ClusterRole"),
+    );
   },
 );
 
-describe("the API server, of resizes in place", () => {
-  async function check(minor: string, ...names: string[]) {
-    const client = {
-      async json({ path }: { readonly path: string }) {
-        const version = { major: "1", minor, gitVersion: `v1.${minor}.0` };
-        const resources = names.map((name) => ({ name }));
-        return JSON.parse(JSON.stringify(path === "/version" ? version : { resources }));
-      },
-    };
-    return await checkPodResizes(client, new AbortController().signal);
-  }
-
-  test("can make them if it serves pods/resize and is new enough", async () => {
-    expect(await check("35", "pods", "pods/resize")).toEqual([]);
-    expect(await check("34", "pods", "pods/resize")).toMatchObject([
-      { severity: "warning", message: expect.stringContaining("that needs 1.35 or later") },
-    ]);
-    expect(await check("36", "pods", "pods/status")).toMatchObject([
-      { severity: "warning", message: expect.stringContaining("does not serve pods/resize") },
-    ]);
-  });
-});
-
 describe("the API server", () => {
   async function check(minor: string) {
-    const client = {
-      server: "https://cluster.example",
-      async json() {
-        return JSON.parse(JSON.stringify({ major: "1", minor, gitVersion: `v1.${minor}.0` }));
-      },
-    };
-    return await checkServer(client, new AbortController().signal);
+    const [result] = await checkServer(clusterWith({ "/version": versionOf(minor) }));
+    return result;
   }
 
   test("is supported if its version is, whatever its vendor appends", async () => {
@@ -100,28 +76,15 @@ describe("the API server", () => {
   });
 });
 
-describe("the clocks", () => {
-  const told = (offsetMs: number | undefined) => {
-    const { severity, message } = checkClock(offsetMs);
-    return `${severity} ${message}`;
-  };
-
-  test("agree, or the result names the one that is behind", () => {
-    expect(told(-4999)).toBe("ok The clocks of this machine and of the API server agree.");
-    expect(told(90_000)).toMatch(/^warning The clock of this machine is 90 s behind that of the API server/);
-    expect(told(-7_200_000)).toMatch(/^warning The clock of this machine is 2 h ahead of that/);
-    expect(told(undefined)).toMatch(/^note Not checked/);
-  });
-});
-
-test("reports a CRD that the API server does not accept, with the reason", () => {
-  const crd: Crd = {
-    metadata: { name: "pipescalings.pipes.clouddb.dev", uid: "u", resourceVersion: "1" },
+test("reports a CRD that the API server does not accept", async () => {
+  const name = "pipescalings.pipes.clouddb.dev";
+  const crd = {
+    metadata: { name, uid: "u", resourceVersion: "1" },
     spec: { versions: [] },
     status: { conditions: [{ type: "Established", status: "False", message: "the name is taken" }] },
   };
-  expect(checkCrd(crd)).toMatchObject({
-    severity: "error",
-    message: expect.stringContaining("is not established: the name is taken."),
-  });
+  const path = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${name}`;
+  expect(await checkCrd(clusterWith({ [path]: crd }))).toMatchObject([
+    { severity: "error", message: expect.stringContaining("is not established: nothing is resized.") },
+  ]);
 });

@@ -56,16 +56,6 @@ describe("follow on a terminal", () => {
     );
   });
 
-  test("updates the elapsed time every second", async () => {
-    const { clock, io, screen } = live(20);
-    const view = { ...rescaleView("Rolling"), startedAt: new Date(clock.now()) };
-    void follow(io, source({ view }), { clock });
-    await settled();
-    expect(screen().text).toContain("0/1 pipe  0:00");
-    await clock.advance(5000);
-    expect(screen().text).toContain("0/1 pipe  0:05");
-  });
-
   test("shows a problem below the rescale until the next update", async () => {
     const { clock, io, screen } = live(20);
     const next = Promise.withResolvers<void>();
@@ -153,7 +143,7 @@ describe("follow", () => {
 describe("poll", () => {
   class Transient extends Error {}
 
-  function polled(results: readonly (RescaleView | Error)[], restMs?: number) {
+  function polled(results: readonly (RescaleView | Error)[]) {
     const left = [...results];
     const waits: number[] = [];
     const updates = poll(
@@ -161,7 +151,7 @@ describe("poll", () => {
         async read() {
           const next = left.shift() ?? new Error("no more results");
           if (next instanceof Error) throw next;
-          return { view: next, ...(restMs === undefined ? {} : { restMs }) };
+          return { view: next };
         },
         retryAfterMs: (error) => (error instanceof Transient ? Number(error.cause ?? 0) : undefined),
         intervalMs: 1000,
@@ -192,12 +182,5 @@ describe("poll", () => {
     const { updates } = polled([view, new Error("gone")]);
     await updates.next();
     await expect(updates.next()).rejects.toThrow("gone");
-  });
-
-  test("pauses for as long as the server asks", async () => {
-    const { updates, waits } = polled([view, view], 9000);
-    await updates.next();
-    await updates.next();
-    expect(waits).toEqual([9000]);
   });
 });

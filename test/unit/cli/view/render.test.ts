@@ -95,17 +95,6 @@ describe("a rescale with pipes that could not be resized in place", () => {
     expect(lines.filter((line) => line.includes("not resized in place"))).toEqual([`  ↻ ${restarted}`]);
     expect(plainLines(view, NOW)).toContain(restarted);
   });
-
-  test("has a bounded number of lines", () => {
-    const many = Array.from({ length: 20 }, (_, at) => ({
-      pipe: `p-${at}`,
-      reason: "Deferred",
-      message: "",
-    }));
-    expect(
-      plainLines({ ...view, fallbacks: many }, NOW).filter((line) => line.startsWith("p-")),
-    ).toHaveLength(10);
-  });
 });
 
 describe("a frame", () => {
@@ -141,13 +130,6 @@ describe("a frame", () => {
       "pipe-1 cannot get 4 cpu / 16 Gi: exceeded quota.",
       "The controller retries in 4 min.",
     ]);
-  });
-
-  test("lists ten pending pipes at most", () => {
-    const states = Array.from({ length: 14 }, () => "Waiting" as const);
-    const lines = frame(rescaleView(...states), NOW, CANVAS);
-    expect(lines.filter((line) => line.includes("pipe-"))).toHaveLength(10);
-    expect(lines).toContain("    and 4 more");
   });
 
   test("has the duration of a completed rescale", () => {

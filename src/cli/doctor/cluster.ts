@@ -1,0 +1,101 @@
+import type { VersionInfo } from "@kubernetes/client-node";
+import type { PodTemplate } from "../../controller/in-place/pod-template.ts";
+import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../controller/names.ts";
+import { PIPE_SCALINGS } from "../../crd/names.ts";
+import type { PipeScaling } from "../../crd/pipe-scaling.ts";
+import type { KubeClient } from "../../kube/client.ts";
+import { unlessCode } from "../../kube/errors.ts";
+import { memoized } from "../../kube/memoized.ts";
+import type { ConfigMap, Deployment, KubeObject, Secret } from "../../kube/objects.ts";
+import { CONFIG_MAPS, DEPLOYMENTS, type Resource, SECRETS } from "../../kube/paths.ts";
+import { RESOURCE_LABEL } from "../../records/labels.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { listAll, type Selection } from "../reading.ts";
+import {
+  COMPONENT_LABEL,
+  type Installation,
+  installationOf,
+  type ProcessDeployment,
+} from "./installation.ts";
+import { parseKeys, parseRecords } from "./records.ts";
+
+export interface ClusterOptions {
+  readonly client: Pick<KubeClient, "json" | "server">;
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+  /** Namespace of the records. */
+  readonly records: string;
+}
+
+export type PipeDeployment = Deployment & { readonly spec: { readonly template: PodTemplate } };
+
+const OF_PIPES = { labelSelector: `${TYPE_LABEL}=${DATABASE_TYPE},${SERVICE_LABEL}` };
+
+/**
+ * The parts of the cluster that checks read, each once and on demand. All methods reject with a KubeApiError 403
+ * without the permission.
+ */
+export class Cluster {
+  readonly options: ClusterOptions;
+
+  readonly version = memoized(() => this.json<VersionInfo>("/version"));
+
+  readonly records = memoized(async () =>
+    parseRecords(await this.#listRecords<ConfigMap>(CONFIG_MAPS), this.options.records),
+  );
+
+  readonly keys = memoized(async () =>
+    parseKeys(await this.#listRecords<Secret>(SECRETS), this.options.records),
+  );
+
+  /** The processes in all namespaces. */
+  readonly installations = memoized(async () => {
+    const query = { labelSelector: `${COMPONENT_LABEL} in (api, controller)` };
+    const deployments = await this.list<ProcessDeployment>({ resource: DEPLOYMENTS, query });
+    return deployments.flatMap((each) => installationOf(each) ?? []);
+  });
+
+  readonly pipes = memoized(() => this.#listOfPipes<PipeDeployment>(DEPLOYMENTS, OF_PIPES));
+
+  readonly scalings = memoized(() => this.#listOfPipes<KubeObject & PipeScaling>(PIPE_SCALINGS, {}));
+
+  constructor(options: ClusterOptions) {
+    this.options = options;
+  }
+
+  json<T>(path: string): Promise<T> {
+    return this.options.client.json<T>({ path, signal: this.options.signal });
+  }
+
+  /** `undefined` if there is no such object. */
+  get<T>(path: string): Promise<T | undefined> {
+    return unlessCode(404, this.json<T>(path), undefined);
+  }
+
+  /** In one namespace, or in all. A kind that the cluster does not know has no objects. */
+  list<T extends KubeObject>(selection: Selection): Promise<readonly T[]> {
+    const { client, signal } = this.options;
+    return unlessCode(404, listAll<T>(client, selection, signal), []);
+  }
+
+  /** The controller that uses these records; `undefined` if there is none, or the kubeconfig may not find it. */
+  async controller(): Promise<Installation | undefined> {
+    const installations = await unlessCode(403, this.installations(), []);
+    return installations.find(
+      ({ component, records }) => component === "controller" && records === this.options.records,
+    );
+  }
+
+  #listRecords<T extends KubeObject>(resource: Resource): Promise<readonly T[]> {
+    const { records: namespace } = this.options;
+    return this.list<T>({ resource, namespace, query: { labelSelector: RESOURCE_LABEL } });
+  }
+
+  /** Only where the controller looks for pipes. */
+  async #listOfPipes<T extends KubeObject>(resource: Resource, query: Record<string, string>): Promise<T[]> {
+    const { pipeNamespaces = [] } = (await this.controller()) ?? {};
+    const namespaces = pipeNamespaces.length === 0 ? [undefined] : pipeNamespaces;
+    const lists = namespaces.map((namespace) => this.list<T>({ resource, namespace, query }));
+    return (await Promise.all(lists)).flat();
+  }
+}

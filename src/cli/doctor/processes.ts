@@ -1,0 +1,89 @@
+import packageJson from "../../../package.json" with { type: "json" };
+import { LEASE_NAME } from "../../controller/names.ts";
+import type { Lease } from "../../kube/objects.ts";
+import { LEASES, objectPath } from "../../kube/paths.ts";
+import { roughly } from "../view/time.ts";
+import type { Cluster } from "./cluster.ts";
+import { COMPONENT_LABEL, type Component, type Installation, OF_PRODUCT } from "./installation.ts";
+import { error, note, ok, type Result, warning } from "./result.ts";
+
+const LOST: Readonly<Record<Component, string>> = {
+  api: "no size can be requested by HTTP",
+  controller: "nothing is resized",
+};
+
+/** Checks that both processes are installed and ready. */
+export async function checkInstallations(cluster: Cluster): Promise<Result[]> {
+  const { records } = cluster.options;
+  const installations = await cluster.installations();
+  if (installations.length === 0) {
+    return [
+      note(
+        `No Deployment has the labels of the chart (${OF_PRODUCT}): pods and permissions were not checked.`,
+        "Install the chart, unless the two processes run outside of this cluster.",
+      ),
+    ];
+  }
+  const ours = installations.filter((each) => each.records === records);
+  if (ours.length === 0) {
+    const others = new Set(installations.map((each) => each.records));
+    return [...others].map((namespace) =>
+      error(
+        `An installation uses the records of the namespace ${namespace}, not those of ${records}.`,
+        `Check it with pipe-scaling doctor --namespace ${namespace}`,
+      ),
+    );
+  }
+  return [
+    ...(["api", "controller"] as const)
+      .filter((component) => !ours.some((each) => each.component === component))
+      .map((component) =>
+        error(
+          `The ${component} is not installed, so ${LOST[component]}.`,
+          "Install the whole chart: helm upgrade --install",
+        ),
+      ),
+    ...ours.map(checkReadiness),
+    ...ours
+      .filter(({ version = packageJson.version }) => version !== packageJson.version)
+      .map(({ component, version }) =>
+        warning(
+          `The ${component} has version ${version}, and this program ${packageJson.version}, so its checks may not apply.`,
+          `Use pipe-scaling ${version}, or upgrade the installation.`,
+        ),
+      ),
+  ];
+}
+
+function checkReadiness({ component, namespace, name, ready, replicas }: Installation): Result {
+  const pods = `${ready} of ${replicas} ${replicas === 1 ? "pod" : "pods"} of ${namespace}/${name}`;
+  if (ready > 0 && ready >= replicas) return ok(`The ${component} is ready: ${pods}.`);
+  const lost = ready === 0 ? `, so ${LOST[component]}` : "";
+  return (ready === 0 ? error : warning)(
+    `The ${component} is not ready: ${pods}${lost}.`,
+    `kubectl describe deployments,pods --namespace ${namespace} --selector ${COMPONENT_LABEL}=${component}; kubectl logs deployment/${name} --namespace ${namespace}`,
+  );
+}
+
+/** Checks that a controller is the leader. */
+export async function checkLease(cluster: Cluster): Promise<Result[]> {
+  const { records, clock } = cluster.options;
+  const lease = await cluster.get<Lease>(objectPath(LEASES, records, LEASE_NAME));
+  const { holderIdentity = "", renewTime, leaseDurationSeconds = 15 } = lease?.spec ?? {};
+  const agoMs = clock.now() - Date.parse(renewTime ?? "");
+  if (holderIdentity !== "" && agoMs <= 2000 * leaseDurationSeconds) {
+    return [
+      ok(`The controller ${holderIdentity} is the leader; it renewed its lease ${roughly(agoMs)} ago.`),
+    ];
+  }
+  const state =
+    renewTime === undefined
+      ? `There is no Lease in ${records}`
+      : `The Lease ${LEASE_NAME} in ${records} was last renewed ${roughly(agoMs)} ago by the clock of this machine`;
+  return [
+    error(
+      `${state}: no controller runs with these records, and nothing is resized.`,
+      `Check why no controller runs: kubectl get pods --all-namespaces --selector ${OF_PRODUCT}`,
+    ),
+  ];
+}

@@ -1,0 +1,18 @@
+import type { Size } from "../domain/size.ts";
+import type { PipeScalingSpec } from "./pipe-scaling.ts";
+
+/** A size as the PipeScaling and the API write it. */
+interface SizeFields {
+  readonly replicaCpuMillicores: number;
+  readonly replicaMemoryGb: number;
+}
+
+export function sizeOf({ replicaCpuMillicores, replicaMemoryGb }: SizeFields): Size {
+  return { cpuMillicores: replicaCpuMillicores, memoryGib: replicaMemoryGb };
+}
+
+/** Returns the size in the fields of a PipeScaling, if any. */
+export function sizeIn({ replicaCpuMillicores, replicaMemoryGb }: PipeScalingSpec): Size | undefined {
+  if (replicaCpuMillicores === undefined || replicaMemoryGb === undefined) return undefined;
+  return sizeOf({ replicaCpuMillicores, replicaMemoryGb });
+}

@@ -1,0 +1,24 @@
+import { Cluster } from "../../../../src/cli/doctor/cluster.ts";
+import { KubeApiError } from "../../../../src/kube/errors.ts";
+import { systemClock } from "../../../../src/runtime/clock.ts";
+
+/** A cluster that has exactly these responses, by their paths. */
+export function clusterWith(responses: Readonly<Record<string, object>>): Cluster {
+  return new Cluster({
+    client: {
+      server: "https://cluster.example",
+      async json({ path }) {
+        const response = responses[path];
+        if (!response) throw new KubeApiError(`GET ${path}`, 404, "");
+        return JSON.parse(JSON.stringify(response));
+      },
+    },
+    signal: new AbortController().signal,
+    clock: systemClock,
+    records: "records",
+  });
+}
+
+export function versionOf(minor: string) {
+  return { major: "1", minor, gitVersion: `v1.${minor}.0` };
+}
