@@ -585,7 +585,12 @@ export const chartValues = z.strictObject({
     .describe(
       "Additional objects of the release, as YAML or as a string. Both may contain template expressions.",
     ),
-  monitoring: group("Objects for the Prometheus operator and Grafana.", {
+  monitoring: group("Access to the metrics, and objects for the Prometheus operator and Grafana.", {
+    authentication: group("Authentication of requests for the metrics.", {
+      enabled: off(
+        "Serve metrics only to bearer tokens whose user may get the non-resource URL `/metrics`, and create a ClusterRole with this permission. The ServiceMonitor or PodMonitor gets a token of its own. Both service accounts get permission to create TokenReviews and SubjectAccessReviews.",
+      ),
+    }),
     serviceMonitor: group("A ServiceMonitor.", {
       enabled: off(
         "Create a ServiceMonitor and a Service for the operations port; requires the Prometheus operator.",

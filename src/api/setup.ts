@@ -11,6 +11,7 @@ import type { ApiSettings, TlsSettings } from "../settings/api.ts";
 import { buildInfo } from "../telemetry/build-info.ts";
 import { clusterMetrics } from "../telemetry/cluster-metrics.ts";
 import type { Logger } from "../telemetry/log.ts";
+import { metricsAccess } from "../telemetry/metrics-access.ts";
 import { listen, type Readiness, startOpsServer, urlOf } from "../telemetry/ops-server.ts";
 import { processMetrics } from "../telemetry/process-metrics.ts";
 import { startTracing } from "../telemetry/tracing.ts";
@@ -91,7 +92,8 @@ export async function runApi(settings: ApiSettings, log: Logger, signal: AbortSi
   let ops: Server | undefined;
   try {
     const readiness = () => readinessOf(cache, signal);
-    ops = await startOpsServer({ host, port: settings.opsPort, metrics: registry, readiness, log });
+    const access = metricsAccess(settings, { client, monotonic: () => clock.monotonic(), log });
+    ops = await startOpsServer({ host, port: settings.opsPort, metrics: registry, readiness, access, log });
     await listen(server, host, settings.port, log);
     background.push(cache.run(serving.signal), keyUsageWriter.run(serving.signal));
     if (tls) {

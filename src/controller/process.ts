@@ -11,6 +11,7 @@ import type { ControllerSettings } from "../settings/controller.ts";
 import { buildInfo } from "../telemetry/build-info.ts";
 import { clusterMetrics } from "../telemetry/cluster-metrics.ts";
 import type { Logger } from "../telemetry/log.ts";
+import { metricsAccess } from "../telemetry/metrics-access.ts";
 import { startOpsServer, urlOf } from "../telemetry/ops-server.ts";
 import { processMetrics } from "../telemetry/process-metrics.ts";
 import { startTracing } from "../telemetry/tracing.ts";
@@ -85,6 +86,7 @@ async function operate({ settings, ...parts }: Parts, signal: AbortSignal): Prom
     port: settings.opsPort,
     metrics: registry,
     readiness,
+    access: metricsAccess(settings, { client, monotonic: () => parts.clock.monotonic(), log }),
     log,
   });
   log.info({ opsUrl: urlOf(ops), server: client.server, identity: settings.identity }, "listening");

@@ -26,13 +26,46 @@ function aboutSize(rule: string, message: string) {
   return { rule: `(${unchanged}) || (${rule})`, message, optionalOldSelf: true };
 }
 
+/** More than the controller writes, for those of other tools. */
+export const MAX_CONDITIONS = 8;
+export const MAX_FAILURES = 20;
+export const MAX_HISTORY = 10;
+export const MAX_PENDING = 20;
+export const MAX_FALLBACKS = 20;
+/** For the remaining pipes of a larger service, only their rollouts count. */
+export const MAX_CAME_UP = 1000;
+
+// Lengths in characters: they bound the status that a stolen token of the controller can write.
+
+/** As of the names of Kubernetes objects. */
+export const MAX_NAME_LENGTH = 253;
+/** For a message about one pipe. */
+export const MAX_MESSAGE_LENGTH = 1024;
+/** It can contain messages and names of several pipes. */
+export const MAX_CONDITION_MESSAGE_LENGTH = 8192;
+/** For a size, an identifier or a time. */
+export const MAX_WORD_LENGTH = 128;
+
+const name = z.string().max(MAX_NAME_LENGTH);
+const message = z.string().max(MAX_MESSAGE_LENGTH);
+const word = z.string().max(MAX_WORD_LENGTH);
+/** The names of pipes as keys, whose length only a rule can restrict. */
+const keys = {
+  "x-kubernetes-validations": [
+    {
+      rule: `self.all(name, size(name) <= ${MAX_NAME_LENGTH})`,
+      message: `a name has at most ${MAX_NAME_LENGTH} characters`,
+    },
+  ],
+};
+
 const sizeFields = z.object({
   replicaCpuMillicores: z.int().meta({ description: "CPU of each replica, in millicores." }),
   replicaMemoryGb: z.int().meta({ description: "Memory of each replica, in GiB." }),
-  summary: z.string().meta({ description: "The size for people, such as `4 cpu / 16 Gi`." }),
+  summary: word.meta({ description: "The size for people, such as `4 cpu / 16 Gi`." }),
 });
 
-const dateTime = z.string().meta({ format: "date-time" });
+const dateTime = word.meta({ format: "date-time" });
 
 const sizeSource = z.enum(["Spec", "TierDefault", "TierLimit"]);
 
@@ -79,20 +112,23 @@ const spec = z
   });
 
 const condition = z.object({
-  type: z.string().meta({ description: "Ready, Reconciling or Stalled." }),
+  type: word.meta({ description: "Ready, Reconciling or Stalled." }),
   status: z.enum(["True", "False", "Unknown"]),
   observedGeneration: z.int().optional(),
   lastTransitionTime: dateTime,
-  reason: z.string().meta({ description: "Reason as one word, for programs." }),
-  message: z.string().meta({ description: "Reason as a sentence, for people." }),
+  reason: word.meta({ description: "Reason as one word, for programs." }),
+  message: z
+    .string()
+    .max(MAX_CONDITION_MESSAGE_LENGTH)
+    .meta({ description: "Reason as a sentence, for people." }),
 });
 
 const failure = z.object({
-  pipe: z.string().meta({ description: "Name of the Deployment." }),
-  uid: z.string().optional().meta({ description: "UID of the Deployment." }),
-  size: z.string().meta({ description: "Size that could not be applied." }),
-  reason: z.string(),
-  message: z.string(),
+  pipe: name.meta({ description: "Name of the Deployment." }),
+  uid: word.optional().meta({ description: "UID of the Deployment." }),
+  size: word.meta({ description: "Size that could not be applied." }),
+  reason: word,
+  message,
   attempts: z.int().meta({ description: "Number of attempts with this size." }),
   at: dateTime,
   nextRetryAt: dateTime
@@ -102,15 +138,15 @@ const failure = z.object({
 });
 
 const pendingPipe = z.object({
-  name: z.string().meta({ description: "Name of the Deployment." }),
+  name: name.meta({ description: "Name of the Deployment." }),
   state: z.enum(["Waiting", "Rolling", "Retrying", "Failed", "Paused", "Unsizable"]),
-  message: z.string().optional().meta({ description: "The reason for waiting, or the error." }),
+  message: message.optional().meta({ description: "The reason for waiting, or the error." }),
 });
 
 const fallback = z.object({
-  pipe: z.string().meta({ description: "Name of the Deployment." }),
-  reason: z.string(),
-  message: z.string(),
+  pipe: name.meta({ description: "Name of the Deployment." }),
+  reason: word,
+  message,
 });
 
 const historyEntry = sizeFields.extend({
@@ -119,23 +155,17 @@ const historyEntry = sizeFields.extend({
     description:
       "Scaled: every pipe ran the size, and at least one pipe has replicas. Superseded: another size or request came first. Failed: a pipe cannot take the size; it can still become Scaled.",
   }),
-  requestId: z.string().optional().meta({ description: "API request for the size." }),
+  requestId: word.optional().meta({ description: "API request for the size." }),
   startedAt: dateTime,
   completedAt: dateTime.optional().meta({ description: "Time at which every pipe first ran the size." }),
 });
-
-export const MAX_FAILURES = 20;
-export const MAX_HISTORY = 10;
-export const MAX_PENDING = 20;
-export const MAX_FALLBACKS = 20;
-/** For the remaining pipes of a larger service, only their rollouts count. */
-export const MAX_CAME_UP = 1000;
 
 const status = z
   .object({
     observedGeneration: z.int().optional().meta({ description: "Generation that this status describes." }),
     conditions: z
       .array(condition)
+      .max(MAX_CONDITIONS)
       .optional()
       .meta({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"] }),
     desired: sizeFields
@@ -149,7 +179,7 @@ const status = z
       .object({
         total: z.int().meta({ description: "Database pipes of the service." }),
         updated: z.int().meta({ description: "Pipes that run the desired size after a completed rollout." }),
-        summary: z.string().meta({ description: "Updated of total, such as `2/5`." }),
+        summary: word.meta({ description: "Updated of total, such as `2/5`." }),
         pending: z
           .array(pendingPipe)
           .max(MAX_PENDING)
@@ -164,10 +194,11 @@ const status = z
             "Updated pipes whose running pods were resized without a restart; absent if there are none.",
         }),
         resizedBy: z
-          .record(z.string(), z.enum(["InPlace", "Rollout"]))
+          .record(name, z.enum(["InPlace", "Rollout"]))
           .optional()
           .meta({
             maxProperties: MAX_CAME_UP,
+            ...keys,
             description: `How each updated pipe got the desired size, for at most ${MAX_CAME_UP} pipes: by a resize of its running pods, or by a rollout. Pipes that had the size before are not listed.`,
           }),
         fallbacks: z
@@ -180,10 +211,11 @@ const status = z
             "x-kubernetes-list-map-keys": ["pipe"],
           }),
         cameUp: z
-          .record(z.string(), z.string())
+          .record(name, word)
           .optional()
           .meta({
             maxProperties: MAX_CAME_UP,
+            ...keys,
             description: `The size with which each pipe last came up, for at most ${MAX_CAME_UP} pipes: the UID of the Deployment, its generation at that rollout (or - after another size was applied, and ~ during a resize in place), and the size. Later failures of its pods do not change it.`,
           }),
       })
@@ -192,10 +224,10 @@ const status = z
     computeUnits: z.number().optional().meta({
       description: "Compute units at the desired size, for billing: one unit is 2 cores with 8 GiB.",
     }),
-    tier: z.string().optional().meta({ description: "Tier of the organization." }),
+    tier: name.optional().meta({ description: "Tier of the organization." }),
     propagation: z
       .object({
-        requestId: z.string().optional().meta({ description: "Request for the desired size." }),
+        requestId: word.optional().meta({ description: "Request for the desired size." }),
         startedAt: dateTime,
         completedAt: dateTime.optional(),
       })

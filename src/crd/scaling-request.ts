@@ -1,6 +1,7 @@
 import * as z from "zod";
 import type { Size } from "../domain/size.ts";
 import { GROUP } from "./names.ts";
+import { MAX_WORD_LENGTH } from "./pipe-scaling.ts";
 
 /**
  * Annotation of a PipeScaling with the API request that set its size. It includes the size, so that a later edit with
@@ -9,7 +10,7 @@ import { GROUP } from "./names.ts";
 export const REQUEST_ANNOTATION = `${GROUP}/scaling-request`;
 
 const schema = z.object({
-  requestId: z.string(),
+  requestId: z.string().max(MAX_WORD_LENGTH),
   /** Resource ID of the API key; never the key ID. */
   apiKey: z.string(),
   requestedAt: z.string(),

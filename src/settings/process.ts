@@ -2,7 +2,7 @@ import { LOG_LEVELS } from "../telemetry/log.ts";
 import { clusterSettings } from "./cluster.ts";
 import { option } from "./option.ts";
 import { tiersFileSetting } from "./tiers.ts";
-import { listenAddress, listOf, namespaceName, oneOf, port, written } from "./values.ts";
+import { listenAddress, listOf, namespaceName, oneOf, onOff, port, written } from "./values.ts";
 
 const collectorUrl = written(
   "it must be the URL of a collector, such as http://otel-collector.observability:4318, without /v1/traces at the end",
@@ -33,6 +33,12 @@ export const processSettings = {
     placeholder: "address",
     description: "listen address; on other than loopback addresses the API requires TLS or --plain-http",
     default: "127.0.0.1",
+    chart: false,
+  }),
+  metricsAuthentication: option(onOff, {
+    description:
+      "serve /metrics only to bearer tokens whose user may get the non-resource URL /metrics, as the API server decides",
+    default: "false",
     chart: false,
   }),
   otlpEndpoint: option(collectorUrl.optional(), {

@@ -1,6 +1,7 @@
-import { createServer, type Server, type ServerOptions } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerOptions } from "node:http";
 import type { Registry } from "prom-client";
 import type { Logger } from "./log.ts";
+import type { Access, AccessControl } from "./metrics-access.ts";
 
 /** The response of `/readyz`. */
 export interface Readiness {
@@ -14,6 +15,8 @@ export interface OpsServerOptions {
   readonly port: number;
   readonly metrics: Registry;
   readonly readiness: () => Readiness;
+  /** Decides who may read the metrics; without it, everyone may. */
+  readonly access?: AccessControl | undefined;
   readonly log: Logger;
 }
 
@@ -41,8 +44,8 @@ export function startOpsServer(options: OpsServerOptions): Promise<Server> {
     connectionsCheckingInterval: 1000,
   };
   const server = createServer(limits, (request, response) => {
-    respond(options, request.url ?? "/").then(
-      ({ status, type, body }) => response.writeHead(status, { "content-type": type }).end(body),
+    respond(options, request).then(
+      ({ status, headers, body }) => response.writeHead(status, headers).end(body),
       (error: unknown) => response.writeHead(500, { "content-type": "text/plain" }).end(`${String(error)}\n`),
     );
   });
@@ -51,8 +54,14 @@ export function startOpsServer(options: OpsServerOptions): Promise<Server> {
   return listen(server, options.host, options.port, options.log);
 }
 
-async function respond(options: OpsServerOptions, url: string) {
-  switch (url.split("?", 1)[0]) {
+interface OpsResponse {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+async function respond(options: OpsServerOptions, { url, headers }: IncomingMessage): Promise<OpsResponse> {
+  switch (url?.split("?", 1)[0]) {
     case "/healthz":
       return text(200, "ok");
     case "/readyz": {
@@ -60,14 +69,35 @@ async function respond(options: OpsServerOptions, url: string) {
       return ready ? text(200, "ok") : text(503, problem ?? "not ready");
     }
     case "/metrics":
-      return { status: 200, type: options.metrics.contentType, body: await options.metrics.metrics() };
+      return respondWithMetrics(options, headers.authorization);
     default:
       return text(404, "not found: this port serves /healthz, /readyz and /metrics");
   }
 }
 
-function text(status: number, body: string) {
-  return { status, type: "text/plain; charset=utf-8", body: `${body}\n` };
+async function respondWithMetrics(
+  { metrics, access }: OpsServerOptions,
+  authorization: string | undefined,
+): Promise<OpsResponse> {
+  const decision: Access = access ? await access.check(authorization) : "allowed";
+  switch (decision) {
+    case "allowed":
+      return {
+        status: 200,
+        headers: { "content-type": metrics.contentType },
+        body: await metrics.metrics(),
+      };
+    case "unauthenticated":
+      return text(401, "unauthorized: send a valid bearer token", { "www-authenticate": "Bearer" });
+    case "forbidden":
+      return text(403, "forbidden: the user of the token may not get the non-resource URL /metrics");
+    case "unknown":
+      return text(503, "the API server cannot review the token: try again later");
+  }
+}
+
+function text(status: number, body: string, headers: OpsResponse["headers"] = {}): OpsResponse {
+  return { status, headers: { "content-type": "text/plain; charset=utf-8", ...headers }, body: `${body}\n` };
 }
 
 /**

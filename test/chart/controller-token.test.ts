@@ -266,6 +266,72 @@ describe("with the token of the controller, a PipeScaling", () => {
     expectDenied(said, "only PipeScalings that are named after a service");
   });
 
+  const time = "2026-01-01T00:00:00Z";
+  const text = (length: number) => "🙂".repeat(length);
+  const condition = (changes: object = {}) => ({
+    ...{ type: "Ready", status: "False", lastTransitionTime: time, reason: "Progressing", message: "" },
+    ...changes,
+  });
+  const failure = (changes: object = {}) => ({
+    ...{ pipe: "pipe", size: "1000m/4Gi", reason: "FailedCreate", message: "", attempts: 1, at: time },
+    ...changes,
+  });
+  const pipes = (parts: object) => ({ pipes: { total: 1, updated: 0, summary: "0/1", ...parts } });
+  const propagation = (requestId: string) => ({ propagation: { requestId, startedAt: time } });
+
+  function writeStatus(status: object): Promise<string> {
+    const request = patch(PIPE_SCALINGS, release.pipes, SERVICE, { status });
+    return dryRunOf(controller, { ...request, path: `${request.path}/status` });
+  }
+
+  it("may have a status with texts of the lengths of the CRD", async () => {
+    const said = await writeStatus({
+      conditions: [condition({ message: text(8192) })],
+      failures: [failure({ message: text(1024) })],
+      tier: text(253),
+      ...propagation(text(128)),
+      ...pipes({ cameUp: { [text(253)]: text(128) }, resizedBy: { [text(253)]: "Rollout" } }),
+    });
+    expect(said).toBe("accepted");
+  });
+
+  it.each<[string, object, RegExp]>([
+    ["the message of a condition", { conditions: [condition({ message: text(8193) })] }, /than 8192/],
+    ["the reason of a condition", { conditions: [condition({ reason: text(129) })] }, /than 128/],
+    [
+      "the list of conditions",
+      { conditions: Array.from({ length: 9 }, (_, index) => condition({ type: String(index) })) },
+      /must have at most 8 items/,
+    ],
+    ["the message of a failure", { failures: [failure({ message: text(1025) })] }, /than 1024/],
+    ["the pipe of a failure", { failures: [failure({ pipe: text(254) })] }, /than 253/],
+    ["the list of failures", { failures: Array(21).fill(failure()) }, /must have at most 20 items/],
+    [
+      "the message of a pending pipe",
+      pipes({ pending: [{ name: "pipe", state: "Waiting", message: text(1025) }] }),
+      /than 1024/,
+    ],
+    [
+      "the message of a fallback",
+      pipes({ fallbacks: [{ pipe: "pipe", reason: "Deferred", message: text(1025) }] }),
+      /than 1024/,
+    ],
+    ["the name of a pipe that came up", pipes({ cameUp: { [text(254)]: "a" } }), /at most 253 characters/],
+    ["the size of a pipe that came up", pipes({ cameUp: { a: text(129) } }), /than 128/],
+    [
+      "the name of a pipe that was resized",
+      pipes({ resizedBy: { [text(254)]: "Rollout" } }),
+      /at most 253 characters/,
+    ],
+    ["the summary of the pipes", pipes({ summary: text(129) }), /than 128/],
+    ["the ID of a request", propagation(text(129)), /than 128/],
+    ["the tier", { tier: text(254) }, /than 253/],
+  ])("may not have a status in which %s is longer", async (_, status, rule) => {
+    const said = await writeStatus(status);
+    expect(said).toMatch(/^422 /);
+    expect(said).toMatch(rule);
+  });
+
   it("keeps its field managers and its metadata when its status is written", async () => {
     const path = objectPath(PIPE_SCALINGS, release.pipes, SERVICE);
     const before = await admin.json<KubeObject>({ path });

@@ -135,6 +135,17 @@ const change = (name: string, to: object) => ({ spec: { containers: [{ name, ...
 const sizeOf = (name: string, resources: object = SIZE) => change(name, { resources });
 const template = (pod: object) => ({ spec: { template: pod } });
 
+/** Resources of a container with a CPU limit. */
+const limited = (cpu: string, memory: string) => ({ requests: { cpu, memory }, limits: { cpu, memory } });
+const memoryOf = (memory: string) => ({ requests: { memory }, limits: { memory } });
+
+/** Resources above the largest size, and a pipe that they are valid for. */
+const TOO_LARGE: readonly [what: string, pipe: string, resources: object][] = [
+  ["more CPU than 24 cores", "guaranteed", limited("24001m", "4Gi")],
+  ["more memory than 96 GiB", "only", memoryOf("98305Mi")],
+  ["a memory limit of more than 96 GiB", "only", { limits: { memory: "98305Mi" } }],
+];
+
 /** A patch of an object of a pipe, and the rule that rejects it. */
 type Denial = readonly [what: string, pipe: string, body: object, sentence: string];
 
@@ -157,6 +168,8 @@ describe("with the token of the controller, a resize of a pod", () => {
       "guaranteed",
       sizeOf("pipe", { requests: { cpu: "2" }, limits: { cpu: "2" } }),
     ],
+    ["a size, to the largest", "guaranteed", sizeOf("pipe", limited("24", "96Gi"))],
+    ["a size, to the smallest", "guaranteed", sizeOf("pipe", limited("100m", "1Gi"))],
   ])("may change %s", async (_, pipe, body) => {
     expect(await patchPod(pipe, body)).toBe("accepted");
   });
@@ -183,6 +196,16 @@ describe("with the token of the controller, a resize of a pod", () => {
     ),
   ])("may not change %s", async (_, pipe, body, sentence) => {
     expectDenied(await patchPod(pipe, body), sentence);
+  });
+
+  it.each([
+    ...TOO_LARGE,
+    ["less CPU than 100m", "only", { requests: { cpu: "99m" } }],
+    ["less memory than 1 GiB", "only", memoryOf("1023Mi")],
+    ["a memory request of less than 1 GiB", "only", { requests: { memory: "1023Mi" } }],
+  ] as const)("may not set %s", async (_, pipe, resources) => {
+    const said = await patchPod(pipe, sizeOf("pipe", resources));
+    expectDenied(said, "only sizes from 100m CPU with 1Gi memory to 24 CPU with 96Gi");
   });
 
   it.each([
@@ -215,6 +238,8 @@ describe("with the token of the controller, an update of a ReplicaSet", () => {
   it.each([
     ["the container that the annotation names", "named", sizeOf("pipe")],
     ["the only container", "only", sizeOf("pipe")],
+    ["a pipe, to the largest one", "guaranteed", sizeOf("pipe", limited("24", "96Gi"))],
+    ["a pipe, to a small one that it may have had", "guaranteed", sizeOf("pipe", limited("1m", "1Mi"))],
   ])("may change the size of %s", async (_, pipe, pod) => {
     expect(await patchReplicaSet(pipe, template(pod))).toBe("accepted");
   });
@@ -298,6 +323,11 @@ describe("with the token of the controller, an update of a ReplicaSet", () => {
     ["finalizers", "only", { metadata: { finalizers: ["example.com/a"] } }, "nothing in the metadata"],
   ])("may not change %s", async (_, pipe, body, sentence) => {
     expectDenied(await patchReplicaSet(pipe, body), sentence);
+  });
+
+  it.each(TOO_LARGE)("may not set %s", async (_, pipe, resources) => {
+    const said = await patchReplicaSet(pipe, template(sizeOf("pipe", resources)));
+    expectDenied(said, "only sizes from 0 CPU with 0 memory to 24 CPU with 96Gi");
   });
 
   it("is denied by the policy only to the controller", async () => {

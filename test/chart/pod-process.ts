@@ -40,6 +40,8 @@ const listening = z.object({ msg: z.literal("listening"), url: z.url().optional(
 export class PodProcess {
   /** URL of the API; absent for the controller. */
   url = "";
+  /** URL of the operations port. */
+  opsUrl = "";
   /** Updates the mounted files, as the kubelet does some time after a change of a ConfigMap or Secret. */
   readonly remount: () => Promise<void>;
   readonly #child: ChildProcess;
@@ -124,6 +126,7 @@ export class PodProcess {
       signal,
     });
     this.url = url ?? "";
+    this.opsUrl = opsUrl;
   }
 
   #saysWhere(): z.output<typeof listening> | undefined {

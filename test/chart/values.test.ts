@@ -515,6 +515,47 @@ describe("the rendered chart", () => {
     expect(await names("--set", "rbac.create=false")).toEqual([]);
   });
 
+  it("creates objects for the authentication of metrics only with monitoring.authentication", async () => {
+    const added = async (...args: string[]) => {
+      const names = async (more: readonly string[]) =>
+        (await rendered(...MINIMAL, ...more)).map(({ kind, metadata: { name } }) => `${kind} ${name}`);
+      const before = await names(args);
+      const after = await names([...args, "--set", "monitoring.authentication.enabled=true"]);
+      return after.filter((each) => !before.includes(each)).toSorted();
+    };
+    const name = "release-pipe-scaling-operator-metrics";
+    const inCluster = (what: string) => `${name}-${what}.pipe-scaling-system`;
+    const roles = [
+      `ClusterRole ${inCluster("reader")}`,
+      `ClusterRole ${inCluster("reviewer")}`,
+      `ClusterRoleBinding ${inCluster("reviewer")}`,
+    ];
+    const token = [`Secret ${name}-reader`, `ServiceAccount ${name}-reader`];
+    expect(await added()).toEqual(roles);
+    expect(await added("--set", "rbac.create=false")).toEqual([]);
+    expect(await added("--set", "rbac.create=false,monitoring.podMonitor.enabled=true")).toEqual(token);
+    for (const monitor of ["serviceMonitor", "podMonitor"]) {
+      const binding = `ClusterRoleBinding ${inCluster("reader")}`;
+      expect(await added("--set", `monitoring.${monitor}.enabled=true`)).toEqual(
+        [...roles, ...token, binding].toSorted(),
+      );
+    }
+  });
+
+  it.each(["serviceMonitor", "podMonitor"])(
+    "sends the token of a %s only with monitoring.authentication",
+    async (monitor) => {
+      const credentials = async (...args: string[]) => {
+        const objects = await rendered(...MINIMAL, "--set", `monitoring.${monitor}.enabled=true`, ...args);
+        return JSON.stringify(objects).match(/"authorization":\{"credentials":\{[^}]*\}/g);
+      };
+      expect(await credentials()).toBeNull();
+      expect(await credentials("--set", "monitoring.authentication.enabled=true")).toEqual([
+        '"authorization":{"credentials":{"name":"release-pipe-scaling-operator-metrics-reader","key":"token"}',
+      ]);
+    },
+  );
+
   it("grants permissions for resizes in place, and limits them, only with rbac.inPlaceResize", async () => {
     const made = async (...args: string[]) => {
       const objects = JSON.stringify(await rendered(...MINIMAL, ...args));

@@ -19,6 +19,7 @@ const HOW_TO = [
   "find-out-why",
   "back-up-and-restore",
   "trace-a-rescale",
+  "monitor",
   "size-in-git",
   "behind-a-proxy",
   "change-limits-and-tiers",

@@ -103,6 +103,7 @@ export class TestEnvironment {
         pipeNamespaces: [this.pipes],
         host: "127.0.0.1",
         opsPort: 0,
+        metricsAuthentication: false,
         identity: randomUUID(),
         tiers: TIERS,
         ...POLICY,

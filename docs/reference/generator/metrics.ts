@@ -52,7 +52,7 @@ export function metricsPage(): string {
   const { api, controller, both, node } = allMetrics();
   return sections(
     "# Metrics",
-    "Each process serves its metrics at `/metrics` of its operations port. With `monitoring.serviceMonitor.enabled`, Prometheus scrapes both; the label `container` of a series is `api` or `controller`. Every label has a bounded set of values, and no value is text from a caller.",
+    "Each process serves its metrics at `/metrics` of its operations port. [Scrape the metrics](../how-to/monitor.md) shows how Prometheus gets them; the label `container` of a series is `api` or `controller`. Every label has a bounded set of values, and no value is text from a caller.",
     "A histogram has three series: `…_bucket` with the label `le`, `…_sum` and `…_count`. For examples of their use, see the dashboard (`monitoring.dashboard.enabled`) and the alerts, each of which has [a runbook](../runbooks).",
     "## API",
     rowsOf(api),

@@ -1,4 +1,4 @@
-import type { PipeFailure, PipeScalingStatus } from "../../crd/pipe-scaling.ts";
+import { MAX_MESSAGE_LENGTH, type PipeFailure, type PipeScalingStatus } from "../../crd/pipe-scaling.ts";
 import type { FailureReason } from "../../crd/reasons.ts";
 import { describeSize, formatSize, parseSize } from "../../domain/size.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
@@ -10,12 +10,9 @@ export interface Cause {
   readonly message: string;
 }
 
-/** Maximum length of a failure message in characters, because twenty of them must fit into a status. */
-const MESSAGE_LIMIT = 1024;
-
 /** Cuts between characters, because the API server would change a text that ends within a character. */
-export function clipped(message: string): string {
-  return message.slice(0, MESSAGE_LIMIT).toWellFormed();
+export function clipped(text: string, maxLength: number): string {
+  return text.slice(0, maxLength).toWellFormed();
 }
 
 /** Builds the failure of a pipe at the desired size. If the status already has the same failure, its time is kept. */
@@ -34,7 +31,7 @@ export function failureOf(
     uid,
     size: formatSize(context.desired),
     reason,
-    message: clipped(message),
+    message: clipped(message, MAX_MESSAGE_LENGTH),
     attempts,
     at: isSame ? known.at : new Date(atMs).toISOString(),
   };

@@ -9,7 +9,7 @@ import type { WritePurpose, WriteRecord } from "../observe/write-record.ts";
 import type { PipeAction } from "./actions.ts";
 import type { Assessment } from "./assessment.ts";
 import { hasComeUp, lastSizeThatCameUp } from "./came-up.ts";
-import type { Cause } from "./failure.ts";
+import { type Cause, clipped } from "./failure.ts";
 import { FIELD_CONFLICT, retryAtMs, retryDelayMs, writeDelayMs } from "./retry.ts";
 import type { Step } from "./sizing.ts";
 
@@ -73,7 +73,7 @@ function rollBack(pipe: DeploymentView, failed: Size, { reason, message }: Cause
     size: failed,
     isRollback: true,
     // The annotation has only the beginning; the status has the whole message.
-    failure: { reason, message: message.slice(0, ANNOTATED_MESSAGE_LIMIT).toWellFormed() },
+    failure: { reason, message: clipped(message, ANNOTATED_MESSAGE_LIMIT) },
   };
   return [{ type: "roll-back", pipe, container: pipe.container.name, size, rollout }];
 }

@@ -1,6 +1,7 @@
 import {
   MAX_CAME_UP,
   MAX_FALLBACKS,
+  MAX_MESSAGE_LENGTH,
   type PipeFallback,
   type PipeScalingStatus,
   type ResizeMethod,
@@ -51,7 +52,13 @@ function fallbackOf(
     return wasResized(pipe, desired) ? known.find((each) => each.pipe === name) : undefined;
   }
   const { fallback } = view;
-  return fallback && { pipe: name, reason: fallback.reason, message: clipped(fallback.message) };
+  return (
+    fallback && {
+      pipe: name,
+      reason: fallback.reason,
+      message: clipped(fallback.message, MAX_MESSAGE_LENGTH),
+    }
+  );
 }
 
 /** A pipe without replicas has the size, but no pod was resized or replaced. */

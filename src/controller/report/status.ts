@@ -1,7 +1,10 @@
 import {
   type Condition,
   MAX_CAME_UP,
+  MAX_CONDITION_MESSAGE_LENGTH,
   MAX_FAILURES,
+  MAX_MESSAGE_LENGTH,
+  MAX_NAME_LENGTH,
   MAX_PENDING,
   type PendingPipe,
   type PipeFallback,
@@ -19,6 +22,7 @@ import {
   withoutRollout,
 } from "../decide/came-up.ts";
 import { failuresOf } from "../decide/decide.ts";
+import { clipped } from "../decide/failure.ts";
 import type { Sizing } from "../decide/sizing.ts";
 import type { PipeScalingView } from "../observe/pipe-scaling-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
@@ -67,7 +71,7 @@ export function statusOf(
     },
     replicas,
     computeUnits: computeUnits(desired.size, replicas),
-    ...(tier.ok ? { tier: tier.value.name } : {}),
+    ...(tier.ok ? { tier: clipped(tier.value.name, MAX_NAME_LENGTH) } : {}),
     propagation,
     history: historyOf(previous.history ?? [], {
       desired: desiredFields,
@@ -137,7 +141,8 @@ function pendingPipes(sizing: Sizing, fallbacks: readonly PipeFallback[] = []): 
       const fallback = reasons.get(pipe.metadata.name);
       const replaces = fallback && `its pods cannot be resized in place and are replaced: ${fallback}`;
       const message = failure?.message ?? obstacle ?? waits ?? resizes ?? replaces;
-      return [{ name: pipe.metadata.name, state: STATE_NAMES[state], ...(message ? { message } : {}) }];
+      const text = message ? { message: clipped(message, MAX_MESSAGE_LENGTH) } : {};
+      return [{ name: pipe.metadata.name, state: STATE_NAMES[state], ...text }];
     });
   return pending.length === 0 ? undefined : pending.slice(0, MAX_PENDING);
 }
@@ -205,7 +210,10 @@ function conditionsOf(
   const condition = (type: string, status: Condition["status"]): Condition => {
     const before = previous.find((each) => each.type === type);
     const lastTransitionTime = before?.status === status ? before.lastTransitionTime : formatTime(nowMs);
-    return { type, status, observedGeneration, lastTransitionTime, reason, message };
+    return {
+      ...{ type, status, observedGeneration, lastTransitionTime, reason },
+      message: clipped(message, MAX_CONDITION_MESSAGE_LENGTH),
+    };
   };
   if (ready !== "False") return [condition("Ready", ready)];
   return [condition("Ready", ready), condition(stalled ? "Stalled" : "Reconciling", "True")];

@@ -21,6 +21,7 @@ function startController(server: FakeApiServer, pipeNamespaces: readonly string[
       pipeNamespaces,
       host: "127.0.0.1",
       opsPort: 0,
+      metricsAuthentication: false,
       identity: CONTROLLER,
       tiers: new Map(BUILT_IN_TIERS),
       ...POLICY,

@@ -4,6 +4,7 @@ import { connect, type Socket } from "node:net";
 import { Counter, Registry } from "prom-client";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createLogger } from "../../../src/telemetry/log.ts";
+import type { Access, AccessControl } from "../../../src/telemetry/metrics-access.ts";
 import { listen, type Readiness, startOpsServer, urlOf } from "../../../src/telemetry/ops-server.ts";
 
 const HOST = "127.0.0.1";
@@ -20,11 +21,22 @@ function closeAtTheEnd(server: Server): void {
   });
 }
 
-async function start(readiness: Readiness = { ready: true }): Promise<Server> {
+async function start(
+  readiness: Readiness = { ready: true },
+  check?: AccessControl["check"],
+): Promise<Server> {
   const metrics = new Registry();
   new Counter({ name: "things_total", help: "Things.", registers: [metrics] });
   const { log } = collectingLog();
-  const server = await startOpsServer({ host: HOST, port: 0, metrics, readiness: () => readiness, log });
+  const options = {
+    host: HOST,
+    port: 0,
+    metrics,
+    readiness: () => readiness,
+    access: check && { check },
+    log,
+  };
+  const server = await startOpsServer(options);
   closeAtTheEnd(server);
   return server;
 }
@@ -89,6 +101,42 @@ describe("the operations server", () => {
     const response = await fetch(`${urlOf(await start())}/metrics`);
     expect(response.headers.get("content-type")).toContain("text/plain; version=0.0.4");
     expect(await response.text()).toContain("things_total 0");
+  });
+
+  it("passes the Authorization header to the access control of the metrics", async () => {
+    const headers: unknown[] = [];
+    const server = await start({ ready: true }, async (authorization) => {
+      headers.push(authorization);
+      return "allowed";
+    });
+    const response = await fetch(`${urlOf(server)}/metrics`, { headers: { authorization: "Bearer a" } });
+    expect(await response.text()).toContain("things_total 0");
+    expect((await fetch(`${urlOf(server)}/metrics?a=b`)).status).toBe(200);
+    expect(headers).toEqual(["Bearer a", undefined]);
+  });
+
+  it.each<[Access, number, string]>([
+    ["unauthenticated", 401, "unauthorized: send a valid bearer token"],
+    ["forbidden", 403, "forbidden: the user of the token may not get the non-resource URL /metrics"],
+    ["unknown", 503, "the API server cannot review the token: try again later"],
+  ])("responds to /metrics without metrics if the access is %s", async (access, status, body) => {
+    const server = await start({ ready: true }, () => Promise.resolve(access));
+    const response = await fetch(`${urlOf(server)}/metrics`);
+    expect(response.status).toBe(status);
+    expect(response.headers.get("www-authenticate")).toBe(status === 401 ? "Bearer" : null);
+    expect(await response.text()).toBe(`${body}\n`);
+  });
+
+  it("responds to /metrics with 500 if the access control fails", async () => {
+    const server = await start({ ready: true }, () => Promise.reject(new Error("broken")));
+    const response = await fetch(`${urlOf(server)}/metrics`);
+    expect(response.status).toBe(500);
+    expect(await response.text()).not.toContain("things_total");
+  });
+
+  it.each(["/healthz", "/readyz"])("responds to %s without access control", async (path) => {
+    const server = await start({ ready: true }, () => Promise.resolve("unauthenticated"));
+    expect((await fetch(`${urlOf(server)}${path}`)).status).toBe(200);
   });
 
   it("closes connections beyond its maximum and keeps the others", async () => {

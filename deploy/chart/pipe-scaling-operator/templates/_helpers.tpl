@@ -149,6 +149,10 @@ kustomize.toolkit.fluxcd.io/prune: disabled
   value: {{ .Values.listenAddress | quote }}
 - name: PIPE_SCALING_OPS_PORT
   value: "9090"
+{{- if .Values.monitoring.authentication.enabled }}
+- name: PIPE_SCALING_METRICS_AUTHENTICATION
+  value: "true"
+{{- end }}
 {{- with .Values.tracing }}
 {{- if .otlpEndpoint }}
 - name: PIPE_SCALING_OTLP_ENDPOINT
@@ -267,8 +271,14 @@ securityContext:
   {{- toYaml .Values.securityContext | nindent 2 }}
 {{- end }}
 
-{{/* Parts of an endpoint of a ServiceMonitor or a PodMonitor. Takes the values of the monitor. */}}
+{{- define "pipe-scaling.metricsReaderName" -}}
+{{ include "pipe-scaling.name" . }}-metrics-reader
+{{- end }}
+
+{{/* Parts of an endpoint of a ServiceMonitor or a PodMonitor. Takes a list: the root context, and the values of the monitor. */}}
 {{- define "pipe-scaling.scraping" -}}
+{{- $root := index . 0 }}
+{{- with index . 1 -}}
 interval: {{ .interval }}
 {{- with .scrapeTimeout }}
 scrapeTimeout: {{ . }}
@@ -280,6 +290,13 @@ relabelings:
 {{- with .metricRelabelings }}
 metricRelabelings:
   {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+{{- if $root.Values.monitoring.authentication.enabled }}
+authorization:
+  credentials:
+    name: {{ include "pipe-scaling.metricsReaderName" $root }}
+    key: token
 {{- end }}
 {{- end }}
 

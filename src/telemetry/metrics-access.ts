@@ -1,0 +1,185 @@
+import { createHash } from "node:crypto";
+import type { KubeClient } from "../kube/client.ts";
+import { Deadline } from "../kube/deadline.ts";
+import { collectionPath, type Resource } from "../kube/paths.ts";
+import { Semaphore } from "../kube/semaphore.ts";
+import type { Logger } from "./log.ts";
+
+const TOKEN_REVIEWS: Resource = { apiVersion: "authentication.k8s.io/v1", plural: "tokenreviews" };
+const ACCESS_REVIEWS: Resource = { apiVersion: "authorization.k8s.io/v1", plural: "subjectaccessreviews" };
+
+/** As for the API server itself, with the non-resource URL that Prometheus scrapes there too. */
+const READ_METRICS = { path: "/metrics", verb: "get" };
+
+/** A token that is revoked meanwhile works for at most this time. */
+const ALLOWED_MS = 60_000;
+
+/** Short, because a permission that was just granted should take effect soon. */
+const DENIED_MS = 10_000;
+
+/** Maximum number of cached reviews of each outcome. */
+const MAX_CACHED = 100;
+
+/** Maximum number of reviews at a time; the others wait. */
+const MAX_REVIEWS = 4;
+
+/** Maximum number of tokens that are in review or wait for it. */
+const MAX_WAITING = 100;
+
+/** For both reviews of a token, and for waiting. A scrape times out after 10 s by default. */
+const REVIEW_MS = 8000;
+
+/** `unknown` if the API server did not decide. */
+export type Access = "allowed" | "unauthenticated" | "forbidden" | "unknown";
+
+export interface AccessControl {
+  /** Decides about a request from its Authorization header. */
+  check(authorization: string | undefined): Promise<Access>;
+}
+
+export interface MetricsAccessSettings {
+  readonly metricsAuthentication: boolean;
+}
+
+export interface MetricsAccessOptions {
+  readonly client: Pick<KubeClient, "json">;
+  /** Milliseconds that never decrease. */
+  readonly monotonic: () => number;
+  readonly log: Logger;
+}
+
+/** Returns undefined if everyone may read the metrics. */
+export function metricsAccess(
+  { metricsAuthentication }: MetricsAccessSettings,
+  options: MetricsAccessOptions,
+): AccessControl | undefined {
+  return metricsAuthentication ? new MetricsAccess(options) : undefined;
+}
+
+/**
+ * Lets a request read the metrics if the API server authenticates its bearer token (TokenReview) and authorizes the user
+ * (SubjectAccessReview), as controller-runtime does with `WithAuthenticationAndAuthorization`.
+ *
+ * Outcomes are cached for a short time, by the hash of the token, and separately by outcome: a flood of invalid tokens
+ * cannot push out the one of Prometheus. Failed reviews are not cached. Requests with the same token share one review.
+ */
+class MetricsAccess implements AccessControl {
+  readonly #options: MetricsAccessOptions;
+  readonly #allowed: Outcomes;
+  readonly #denied: Outcomes;
+  readonly #running = new Map<string, Promise<Access>>();
+  readonly #reviews = new Semaphore(MAX_REVIEWS);
+  #isFailing = false;
+
+  constructor(options: MetricsAccessOptions) {
+    this.#options = options;
+    this.#allowed = new Outcomes(ALLOWED_MS, options.monotonic);
+    this.#denied = new Outcomes(DENIED_MS, options.monotonic);
+  }
+
+  async check(authorization: string | undefined): Promise<Access> {
+    const token = bearerToken(authorization);
+    if (token === undefined) return "unauthenticated";
+    const key = createHash("sha256").update(token).digest("base64");
+    const known = this.#allowed.get(key) ?? this.#denied.get(key) ?? this.#running.get(key);
+    if (known !== undefined) return await known;
+    if (this.#running.size >= MAX_WAITING) return "unknown";
+    const running = this.#decide(token, key).finally(() => this.#running.delete(key));
+    this.#running.set(key, running);
+    return await running;
+  }
+
+  async #decide(token: string, key: string): Promise<Access> {
+    const { log } = this.#options;
+    const deadline = new Deadline(REVIEW_MS, undefined);
+    try {
+      const access = await this.#review(token, deadline.signal);
+      (access === "allowed" ? this.#allowed : this.#denied).set(key, access);
+      this.#isFailing = false;
+      return access;
+    } catch (err) {
+      // Once, because every request would repeat it.
+      if (!this.#isFailing) log.warn({ err }, "the token of a request for the metrics cannot be reviewed");
+      this.#isFailing = true;
+      return "unknown";
+    } finally {
+      deadline.end();
+    }
+  }
+
+  async #review(token: string, signal: AbortSignal): Promise<Access> {
+    const release = await this.#reviews.acquire(signal);
+    try {
+      const user = await this.#authenticate(token, signal);
+      if (user === undefined) return "unauthenticated";
+      return (await this.#isAuthorized(user, signal)) ? "allowed" : "forbidden";
+    } finally {
+      release();
+    }
+  }
+
+  async #authenticate(token: string, signal: AbortSignal): Promise<User | undefined> {
+    const { status } = await this.#create<TokenReview>(TOKEN_REVIEWS, "TokenReview", { token }, signal);
+    // An invalid token has an error too.
+    if (status?.authenticated !== true) return undefined;
+    if (!status.user?.username) throw new Error("the TokenReview has no user name");
+    return status.user;
+  }
+
+  async #isAuthorized({ username, uid, groups, extra }: User, signal: AbortSignal): Promise<boolean> {
+    const spec = { user: username, uid, groups, extra, nonResourceAttributes: READ_METRICS };
+    const { status } = await this.#create<AccessReview>(ACCESS_REVIEWS, "SubjectAccessReview", spec, signal);
+    return status?.allowed === true;
+  }
+
+  #create<T>(resource: Resource, kind: string, spec: object, signal: AbortSignal): Promise<T> {
+    const { apiVersion } = resource;
+    const path = collectionPath(resource, undefined);
+    return this.#options.client.json<T>({ method: "POST", path, body: { apiVersion, kind, spec }, signal });
+  }
+}
+
+interface User {
+  readonly username?: string;
+  readonly uid?: string;
+  readonly groups?: readonly string[];
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
+}
+
+interface TokenReview {
+  readonly status?: { readonly authenticated?: boolean; readonly user?: User };
+}
+
+interface AccessReview {
+  readonly status?: { readonly allowed?: boolean };
+}
+
+/** RFC 6750, section 2.1; the name of a scheme is case-insensitive. */
+function bearerToken(authorization: string | undefined): string | undefined {
+  return /^bearer +([^ ]+) *$/i.exec(authorization ?? "")?.[1];
+}
+
+/** Outcomes for a limited time, of a limited number of tokens: the oldest make room. */
+class Outcomes {
+  readonly #maxAgeMs: number;
+  readonly #monotonic: () => number;
+  /** By the hash of the token, oldest first. */
+  readonly #entries = new Map<string, { readonly access: Access; readonly at: number }>();
+
+  constructor(maxAgeMs: number, monotonic: () => number) {
+    this.#maxAgeMs = maxAgeMs;
+    this.#monotonic = monotonic;
+  }
+
+  get(key: string): Access | undefined {
+    const entry = this.#entries.get(key);
+    return entry && this.#monotonic() - entry.at < this.#maxAgeMs ? entry.access : undefined;
+  }
+
+  set(key: string, access: Access): void {
+    this.#entries.delete(key);
+    this.#entries.set(key, { access, at: this.#monotonic() });
+    const [oldest] = this.#entries.keys();
+    if (oldest !== undefined && this.#entries.size > MAX_CACHED) this.#entries.delete(oldest);
+  }
+}

@@ -1,0 +1,82 @@
+import { expect, it } from "vitest";
+import { decide } from "../../../../src/controller/decide/decide.ts";
+import type { DeploymentView } from "../../../../src/controller/observe/deployment-view.ts";
+import type { Snapshot } from "../../../../src/controller/observe/snapshot.ts";
+import { foreignStatus, statusOf } from "../../../../src/controller/report/status.ts";
+import { MAX_NAME_LENGTH, pipeScalingSchema } from "../../../../src/crd/pipe-scaling.ts";
+import { formatScalingRequest } from "../../../../src/crd/scaling-request.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import {
+  anInPlaceView,
+  aPipe,
+  aScaling,
+  aSnapshot,
+  DECIDE_OPTIONS,
+  NOW_MS,
+  POLICY,
+  rollingTo,
+  UNDER_WAY,
+} from "../../../support/fixtures/snapshot.ts";
+
+const FOUR = sizeOfCores(4);
+/** It would end within a character. */
+const LONG = `x${"🙂".repeat(10_000)}`;
+/** As long as names of Deployments can be. */
+const NAMES = Array.from({ length: 30 }, (_, index) => String(index).padStart(MAX_NAME_LENGTH, "a"));
+
+const failing: DeploymentView["rollout"] = {
+  ...UNDER_WAY,
+  replicaFailure: {
+    type: "ReplicaFailure",
+    status: "True",
+    reason: "FailedCreate",
+    message: LONG,
+    lastTransitionTime: new Date(NOW_MS - 3_600_000).toISOString(),
+  },
+};
+
+const uidOf = (name: string) => `00000000-0000-4000-8000-${name.slice(-12)}`;
+
+/** Thirty pipes with texts that are as long as others can make them. */
+function snapshotOf(pipe: (name: string) => DeploymentView, changes: Partial<Snapshot> = {}): Snapshot {
+  const request = {
+    ...{ requestId: LONG, apiKey: LONG, requestedAt: LONG },
+    ...{ replicaCpuMillicores: 4000, replicaMemoryGb: 16 },
+  };
+  const scaling = aScaling(4, { requestAnnotation: formatScalingRequest(request) });
+  const tier = { name: LONG, defaultSize: sizeOfCores(1), maximumSize: sizeOfCores(24) };
+  const pipes = NAMES.map(pipe).map((each) => {
+    const { metadata } = each;
+    return { ...each, metadata: { ...metadata, uid: uidOf(metadata.name) } };
+  });
+  return aSnapshot(pipes, { scaling, tier: { ok: true, value: tier }, ...changes });
+}
+
+const unschedulable = new Map(NAMES.map((name) => [name, LONG]));
+const fallback = { reason: "Deferred", message: LONG } as const;
+const inPlace = new Map(NAMES.map((name) => [uidOf(name), anInPlaceView({ fallback })]));
+const stuck = (name: string) => rollingTo(name, FOUR, { stopsOldPodsFirst: false });
+
+it.each<[string, Snapshot]>([
+  ["pipes fail", snapshotOf((name) => rollingTo(name, FOUR, { rollout: failing }))],
+  ["pods of pipes fit no node", snapshotOf(stuck, { unschedulable })],
+  [
+    "pipes cannot be resized in place",
+    snapshotOf((name) => aPipe(name), { inPlace, strategy: "InPlaceOrRollout" }),
+  ],
+  [
+    "the record of the service is malformed",
+    snapshotOf((name) => aPipe(name), {
+      tier: { ok: false, obstacle: { reason: "MalformedRecord", message: LONG } },
+    }),
+  ],
+])("a status has the lengths of the CRD, and no half characters, if %s", (_, snapshot) => {
+  const { scaling = aScaling(4) } = snapshot;
+  const { sizing } = decide(snapshot, DECIDE_OPTIONS);
+  const statuses = [statusOf(snapshot, scaling, sizing, POLICY), foreignStatus(snapshot, scaling)];
+  for (const status of statuses) {
+    expect(pipeScalingSchema.safeParse({ status }).error?.issues).toBeUndefined();
+    expect(JSON.stringify(status)).not.toMatch(/\\ud[89a-f]/);
+  }
+  expect(JSON.stringify(statuses)).toContain("🙂");
+});
