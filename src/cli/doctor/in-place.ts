@@ -83,18 +83,22 @@ function resultOf(namespace: string, { pipe, reason: text, message }: PipeFallba
 /** Reasons that can be gone at the next resize. */
 const TRANSIENT: ReadonlySet<FallbackReason> = new Set<FallbackReason>([
   ...([
+    "CommitTimeout",
     "ContainerNotRunning",
     "Deferred",
     "ListTimeout",
     "NotSettled",
     "ResizeError",
     "ResizeTimeout",
+    "Restarted",
   ] as const),
 ]);
 
 const PAGE = "docs/explanation/in-place.md";
 
 const REMEDIES: Readonly<Record<FallbackReason, string>> = {
+  CommitTimeout:
+    "Check the kube-controller-manager, and the log of the controller for errors of the API server or a webhook.",
   ContainerNotNamed: `Add the annotation to the pod template (${PAGE}). This is a rollout.`,
   ContainerNotRunning: "Check the pods of the pipe: kubectl get pods",
   ContainerRestarts: "Remove the resizePolicy from the container.",
@@ -109,6 +113,8 @@ const REMEDIES: Readonly<Record<FallbackReason, string>> = {
     "Raise the quota or LimitRange, or exclude the pipe from the policy or webhook, that the message names.",
   ResizeError: "A memory limit below the usage cannot be applied; otherwise check the kubelet of the node.",
   ResizeTimeout: "Check the kubelet of the node.",
+  Restarted:
+    "Find out why the container stopped, for example because of a smaller memory limit: kubectl describe pod",
   Reverted: "Find what changes the pod: kubectl get pod <pod> --output yaml --show-managed-fields",
   TemplateChanged: "Exclude pipes from the webhook or policy that changes the pod template at each write.",
 };
