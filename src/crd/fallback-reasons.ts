@@ -1,5 +1,6 @@
 /** Reasons why a pipe is not resized in place. They are also label values of a metric. */
 export const FALLBACK_REASONS = [
+  "CommitTimeout",
   "ContainerNotNamed",
   "ContainerNotRunning",
   "ContainerRestarts",
@@ -13,6 +14,7 @@ export const FALLBACK_REASONS = [
   "Refused",
   "ResizeError",
   "ResizeTimeout",
+  "Restarted",
   "Reverted",
   "TemplateChanged",
 ] as const;

@@ -23,7 +23,14 @@ export async function setup(project: TestProject): Promise<void> {
     name: `test-${process.pid}`,
     // Tests do not delete their pods.
     nodeSize: ROOMY_NODE,
-    componentArgs: WITHOUT_CLIENT_LIMITS,
+    componentArgs: {
+      ...WITHOUT_CLIENT_LIMITS,
+      "kube-controller-manager": {
+        ...WITHOUT_CLIENT_LIMITS["kube-controller-manager"],
+        // By default, an autoscaler first acts 15 s after its creation.
+        "horizontal-pod-autoscaler-sync-period": "2s",
+      },
+    },
   });
   project.provide("cluster", { name: cluster.name });
   project.provide("program", await buildProgram(cluster.dir));

@@ -10,6 +10,7 @@ const NO_ROOM = "The machine of the pipe had no room for this size, so the pipe 
 const NOT_IN_TIME = "The machine of the pipe did not apply this size in time.";
 
 const SENTENCES: Readonly<Record<ApiFallbackReason, string>> = {
+  CommitTimeout: "The cluster did not apply this size in time.",
   ContainerNotNamed: NOT_SET_UP,
   ContainerNotRunning: "The pipe was not running when it was to be resized.",
   ContainerRestarts: "The pipe is configured to restart when its size changes.",
@@ -23,6 +24,7 @@ const SENTENCES: Readonly<Record<ApiFallbackReason, string>> = {
   Refused: "This size is not allowed without a restart of the pipe.",
   ResizeError: NOT_IN_TIME,
   ResizeTimeout: NOT_IN_TIME,
+  Restarted: "The pipe restarted while it was being resized.",
   Reverted: "Another program also sets the size of this pipe.",
   TemplateChanged: NOT_SET_UP,
   Other: "The pipe could not be resized without a restart.",

@@ -27,6 +27,7 @@ export interface ClusterOptions {
   readonly records: string;
 }
 
+export type Scaling = KubeObject & PipeScaling;
 export type PipeDeployment = Deployment & { readonly spec: { readonly template: PodTemplate } };
 
 const OF_PIPES = { labelSelector: `${TYPE_LABEL}=${DATABASE_TYPE},${SERVICE_LABEL}` };
@@ -57,7 +58,7 @@ export class Cluster {
 
   readonly pipes = memoized(() => this.#listOfPipes<PipeDeployment>(DEPLOYMENTS, OF_PIPES));
 
-  readonly scalings = memoized(() => this.#listOfPipes<KubeObject & PipeScaling>(PIPE_SCALINGS, {}));
+  readonly scalings = memoized(() => this.#listOfPipes<Scaling>(PIPE_SCALINGS, {}));
 
   constructor(options: ClusterOptions) {
     this.options = options;

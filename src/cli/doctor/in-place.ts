@@ -1,15 +1,14 @@
 import { podTemplateProblem } from "../../controller/in-place/pod-template.ts";
 import { toDeploymentView } from "../../controller/observe/deployment-view.ts";
-import type { Cluster, PipeDeployment } from "./cluster.ts";
-import { ok, type Result, warning } from "./result.ts";
+import type { Cluster, PipeDeployment, Scaling } from "./cluster.ts";
+import { note, ok, type Result, warning } from "./result.ts";
 
 /** The release in which the kubelet reports everything that a resize needs. */
 const MIN_RESIZE_MINOR = 35;
 
-/**
- * Finds what would keep pipes from being resized in place, before a rescale does. Afterward, the status of the
- * PipeScaling has the reason.
- */
+const PAGE = "docs/explanation/in-place.md";
+
+/** Finds what would keep pipes from being resized in place, and what has kept them from it at the last resize. */
 export async function checkInPlace(cluster: Cluster): Promise<Result[]> {
   const controller = await cluster.controller();
   const scalings = await cluster.scalings();
@@ -24,7 +23,7 @@ export async function checkInPlace(cluster: Cluster): Promise<Result[]> {
   if (wanted.length === 0) return [];
   const { major, minor, gitVersion } = await cluster.version();
   const isOld = major === "1" && Number.parseInt(minor, 10) < MIN_RESIZE_MINOR;
-  const results = wanted.flatMap(checkTemplate);
+  const results = [...wanted.flatMap(checkTemplate), ...scalings.flatMap(fallbacksOf)];
   if (isOld) {
     results.push(
       warning(
@@ -47,7 +46,16 @@ function checkTemplate(pipe: PipeDeployment): Result[] {
   return [
     warning(
       `The pipe ${metadata.namespace}/${metadata.name} cannot be resized in place: ${problem.message}.`,
-      "Add it (docs/explanation/in-place.md). This is a rollout.",
+      `Add it (${PAGE}). This is a rollout.`,
     ),
   ];
+}
+
+function fallbacksOf({ metadata, status }: Scaling): Result[] {
+  return (status?.pipes?.fallbacks ?? []).map(({ pipe, reason, message }) =>
+    note(
+      `The pipe ${metadata.namespace}/${pipe} was not resized in place (${reason}): ${message}.`,
+      `${PAGE} says what to do about each reason.`,
+    ),
+  );
 }

@@ -22,8 +22,10 @@ export function describeAction(action: Action): object {
     case "delete-replica-set":
     case "update-replica-set":
       return { pipe: action.pipe.metadata.name, replicaSet: action.replicaSet.metadata.name };
-    case "resume":
+    case "read-template":
       return { pipe: action.pipe.metadata.name };
+    case "resume":
+      return { pipe: action.pipe.metadata.name, ...action.fallback };
     case "fall-back":
       return { pipe: action.pipe.metadata.name, size: action.size, ...action.fallback };
     case "roll-back":

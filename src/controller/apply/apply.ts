@@ -45,6 +45,7 @@ export async function apply(applier: Applier, action: Action): Promise<void> {
     case "resize-pod":
     case "delete-replica-set":
     case "update-replica-set":
+    case "read-template":
     case "resume":
     case "fall-back":
       return applyInPlace(applier, action);

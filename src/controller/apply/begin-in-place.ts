@@ -1,46 +1,24 @@
 import { formatSize, sameSize } from "../../domain/size.ts";
 import type { Deployment } from "../../kube/objects.ts";
-import { collectionPath, DEPLOYMENTS } from "../../kube/paths.ts";
 import type { InPlaceAction } from "../decide/actions.ts";
-import { type PodTemplate, podTemplateProblem } from "../in-place/pod-template.ts";
+import { podTemplateProblem } from "../in-place/pod-template.ts";
 import type { Fallback } from "../in-place/view.ts";
 import type { WriteError } from "../observe/write-record.ts";
 import type { InPlaceApplier } from "./in-place.ts";
 import { commitPatch, pipePatch } from "./pipe-patch.ts";
+import { type LabelSelector, readDeployment, type WholeDeployment } from "./whole-deployment.ts";
 import { writeErrorOf } from "./write-error.ts";
 
 type BeginApplier = Pick<InPlaceApplier, "client" | "resizes" | "writes" | "clock">;
 type FailedWrite = WriteError & { readonly reason: "WriteFailed" };
 type BeginAction = Extract<InPlaceAction, { readonly type: "begin-in-place" }>;
 
-/** A Deployment with all of its fields. */
-interface WholeDeployment extends Deployment {
-  readonly spec: Deployment["spec"] & {
-    readonly selector: LabelSelector;
-    readonly template: PodTemplate;
-  };
-}
-
-interface LabelSelector {
-  readonly matchLabels?: Readonly<Record<string, string>>;
-  readonly matchExpressions?: readonly {
-    readonly key: string;
-    readonly operator: "In" | "NotIn" | "Exists" | "DoesNotExist";
-    readonly values?: readonly string[];
-  }[];
-}
-
 /** Checks whether the template can follow without a rollout, and then watches the pods. */
 export async function beginInPlace(applier: BeginApplier, action: BeginAction): Promise<void> {
   const { client, resizes } = applier;
   const { pipe, rollout } = action;
   const size = formatSize(rollout.size);
-  const { name, namespace, uid } = pipe.metadata;
-  const { items } = await client.json<{ readonly items: readonly WholeDeployment[] }>({
-    path: collectionPath(DEPLOYMENTS, namespace),
-    query: { fieldSelector: `metadata.name=${name}` },
-  });
-  const current = items.find((item) => item.metadata.uid === uid);
+  const current = await readDeployment(client, pipe);
   if (!current) return;
   const isCommitted = sameSize(pipe.size, rollout.size);
   const problem = pipe.isPausedByUs

@@ -1,7 +1,7 @@
 import { CONTROLLER_FIELD_MANAGER } from "../../crd/names.ts";
 import type { KubeClient } from "../../kube/client.ts";
 import { isCode, KubeApiError } from "../../kube/errors.ts";
-import type { Deployment, Pod, ReplicaSet } from "../../kube/objects.ts";
+import { type Deployment, identityOf, type Pod, type ReplicaSet } from "../../kube/objects.ts";
 import { DEPLOYMENTS, objectPath, PODS, REPLICA_SETS } from "../../kube/paths.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Store } from "../../runtime/store.ts";
@@ -9,11 +9,13 @@ import type { InPlaceAction } from "../decide/actions.ts";
 import { type PodView, toPodView } from "../in-place/pod-view.ts";
 import { toReplicaSetView } from "../in-place/replica-set-view.ts";
 import type { InPlaceResizes } from "../in-place/resizes.ts";
+import { toTemplateView } from "../in-place/template-view.ts";
 import type { Fallback } from "../in-place/view.ts";
 import { type DeploymentView, toDeploymentView } from "../observe/deployment-view.ts";
 import type { WriteError } from "../observe/write-record.ts";
 import { beginInPlace } from "./begin-in-place.ts";
 import { WRITE_TIMEOUT_MS } from "./pipe-patch.ts";
+import { readDeployment } from "./whole-deployment.ts";
 import { writeErrorOf } from "./write-error.ts";
 import type { WriteHistory } from "./write-history.ts";
 
@@ -38,6 +40,8 @@ export async function applyInPlace(applier: InPlaceApplier, action: InPlaceActio
       return deleteReplicaSet(applier, action);
     case "update-replica-set":
       return updateReplicaSet(applier, action);
+    case "read-template":
+      return readTemplate(applier, action);
     case "resume":
       return resume(applier, action);
     case "fall-back":
@@ -48,6 +52,7 @@ export async function applyInPlace(applier: InPlaceApplier, action: InPlaceActio
 async function resizePod({ client, resizes }: InPlaceApplier, action: Of<"resize-pod">): Promise<void> {
   const { pipe, pod } = action;
   const { uid } = pipe.metadata;
+  resizes.resizing(uid, pod);
   try {
     const resized = await patchResources(client, action);
     resizes.resized(uid, pod.metadata.uid);
@@ -149,8 +154,25 @@ async function patchReplicaSet(
   resizes.observeReplicaSet(pipe.metadata.uid, toReplicaSetView(updated));
 }
 
-async function resume({ client, caches }: InPlaceApplier, { pipe }: Of<"resume">): Promise<void> {
+async function readTemplate(
+  { client, resizes }: InPlaceApplier,
+  { pipe }: Of<"read-template">,
+): Promise<void> {
+  const current = await readDeployment(client, pipe);
+  // The watch reports a deletion.
+  if (!current) return;
+  const { metadata, spec } = current;
+  const { generation } = identityOf(metadata);
+  resizes.observeTemplate(metadata.uid, { generation, ...toTemplateView(spec.template) });
+}
+
+async function resume(
+  { client, caches, resizes }: InPlaceApplier,
+  { pipe, fallback }: Of<"resume">,
+): Promise<void> {
   const { name, namespace, uid, resourceVersion } = pipe.metadata;
+  // Before the write, so that a later attempt resumes it in any case.
+  if (fallback) resizes.fellBack(pipe, fallback.size, fallback);
   const resumed = await client.json<Deployment>({
     method: "PATCH",
     path: objectPath(DEPLOYMENTS, namespace, name),

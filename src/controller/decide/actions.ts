@@ -74,7 +74,13 @@ export type InPlaceAction =
       readonly resources: Resources;
       readonly size: string;
     }
-  | { readonly type: "resume"; readonly pipe: DeploymentView }
+  | { readonly type: "read-template"; readonly pipe: DeploymentView }
+  | {
+      readonly type: "resume";
+      readonly pipe: DeploymentView;
+      /** Why its pods are replaced then, instead of being resized in place to this size; absent if they are not. */
+      readonly fallback?: Fallback & { readonly size: string };
+    }
   /** Gives pods, and after a commit their ReplicaSet, their old resources again. A rollout follows. */
   | {
       readonly type: "fall-back";

@@ -3,6 +3,7 @@ import type { InPlaceView } from "../in-place/view.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 import type { Action } from "./actions.ts";
+import { resumeAction } from "./in-place.ts";
 
 /**
  * Finishes the commits of pipes that cannot be resized now, for example because their service is suspended. If they
@@ -23,7 +24,8 @@ function finishCommit(pipe: DeploymentView, view: InPlaceView | undefined): read
   if (!view) return [{ type: "begin-in-place", pipe, container: name, rollout: lastRollout }];
   if (!view.isReady) return [];
   const step = commitStep({ pipe, container: name, view });
-  if (step.type === "resume") return [{ type: "resume", pipe }];
+  if (step.type === "resume") return [resumeAction(pipe, step, view.size)];
   if (step.type === "wait") return [];
+  if (step.type === "read-template") return [{ type: "read-template", pipe }];
   return [{ ...step, pipe, container: name, size: view.size }];
 }

@@ -143,8 +143,10 @@ export function inPlaceActions(
           size,
         },
       ];
+    case "read-template":
+      return [{ type: "read-template", pipe }];
     case "resume":
-      return [{ type: "resume", pipe }];
+      return [resumeAction(pipe, next, size)];
     case "fall-back": {
       const { reason, message, ...old } = next;
       return [{ ...old, pipe, container, size, fallback: { reason, message } }];
@@ -153,4 +155,13 @@ export function inPlaceActions(
     case "done":
       return [];
   }
+}
+
+/** @param size that the pods get in place */
+export function resumeAction(
+  pipe: DeploymentView,
+  { fallback }: Extract<InPlaceStep, { readonly type: "resume" }>,
+  size: string,
+): InPlaceAction {
+  return { type: "resume", pipe, ...(fallback ? { fallback: { ...fallback, size } } : {}) };
 }

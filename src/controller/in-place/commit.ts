@@ -2,6 +2,7 @@ import { resourcesFor } from "../observe/resources.ts";
 import { hasResources } from "./pod-view.ts";
 import type { ReplicaSetView } from "./replica-set-view.ts";
 import type { CommitStep, InPlaceContext, InPlaceStep } from "./steps.ts";
+import { isSameTemplate } from "./template-view.ts";
 import type { Fallback, InPlaceView } from "./view.ts";
 
 /** The Deployment controller answers a commit within 200 ms, but it may be restarting. */
@@ -22,24 +23,54 @@ export function beginCommit({ view, container, target }: InPlaceContext): InPlac
 }
 
 /** The Deployment is paused by us: its ReplicaSet follows its template, and then it is resumed. */
-export function commitStep({
-  pipe,
-  container,
-  view,
-}: Pick<InPlaceContext, "pipe" | "container" | "view">): CommitStep {
-  const endsAtMs = (view.pausedAtMs ?? view.nowMs) + COMMIT_MS;
-  // If the Deployment controller does not respond, or the owner changed the template, a rollout brings the size.
-  if (!pipe.size || endsAtMs <= view.nowMs) return { type: "resume" };
-  const wait: CommitStep = { type: "wait", untilMs: endsAtMs };
-  if (!pipe.rollout.isSeen) return wait;
+export function commitStep({ pipe, container, view }: CommitContext): CommitStep {
+  // The owner removed the size, which is a change of the template, too.
+  if (!pipe.size) return { type: "resume" };
   const [current, ...others] = inUse(view);
-  if (!current || others.length > 0) return { type: "resume" };
   // Another size may be desired by now.
   const resources = resourcesFor(pipe.size, pipe.cpuLimitFollows);
-  if (!hasResources(current.resources.get(container), resources)) {
-    return { type: "update-replica-set", replicaSet: current, resources };
-  }
+  const isUpdated = current && hasResources(current.resources.get(container), resources);
+  const endsAtMs = (view.pausedAtMs ?? view.nowMs) + COMMIT_MS;
+  // A Deployment controller that responds later finds the template in the ReplicaSet, and replaces no pod.
+  if (endsAtMs <= view.nowMs) return !current || isUpdated ? { type: "resume" } : timeout(pipe, current);
+  const changed = changedTemplate({ pipe, container, view }, current);
+  if (changed) return changed;
+  const wait: CommitStep = { type: "wait", untilMs: endsAtMs };
+  if (!pipe.rollout.isSeen) return wait;
+  if (!current) return { type: "resume" };
+  if (others.length > 0) return rollout("NotSettled", SEVERAL_REPLICA_SETS);
+  if (!isUpdated) return { type: "update-replica-set", replicaSet: current, resources };
   return pipe.rollout.isUpdated ? { type: "resume" } : wait;
+}
+
+type CommitContext = Pick<InPlaceContext, "pipe" | "container" | "view">;
+
+const TEMPLATE_CHANGED = "its owner changed the pod template meanwhile";
+const SEVERAL_REPLICA_SETS = "its pods are of several ReplicaSets";
+
+/** A template that its owner changed starts a rollout, so there is nothing to wait for. */
+function changedTemplate(
+  { pipe: { metadata, lastRollout }, container, view }: CommitContext,
+  current: ReplicaSetView | undefined,
+): CommitStep | undefined {
+  const { generation } = metadata;
+  if (lastRollout?.generation === generation) return undefined;
+  if (!view.template || view.template.generation < generation) return { type: "read-template" };
+  const isSame = !current || isSameTemplate(view.template, current, container);
+  return isSame ? undefined : rollout("NotSettled", TEMPLATE_CHANGED);
+}
+
+function timeout({ rollout: { isSeen } }: CommitContext["pipe"], { metadata }: ReplicaSetView): CommitStep {
+  const within = `within ${COMMIT_MS / 1000} s`;
+  const message = isSeen
+    ? `ReplicaSet ${metadata.name}: the API server has not changed it ${within}`
+    : `the Deployment controller has not responded ${within}`;
+  return rollout("CommitTimeout", message);
+}
+
+/** A rollout brings the size. */
+function rollout(reason: Fallback["reason"], message: string): CommitStep {
+  return { type: "resume", fallback: { reason, message } };
 }
 
 /** Only a Deployment whose pods are all of one ReplicaSet can keep that ReplicaSet. */
@@ -48,19 +79,11 @@ export function unsettled({ pipe, view }: InPlaceContext): Fallback | undefined 
   if (pipe.isPaused) return { reason, message: "the Deployment is paused by its owner" };
   if (!pipe.rollout.isSeen || !pipe.rollout.isComplete)
     return { reason, message: "a rollout of the Deployment has not completed" };
-  if (inUse(view).length !== 1) return { reason, message: "its pods are of several ReplicaSets" };
+  if (inUse(view).length !== 1) return { reason, message: SEVERAL_REPLICA_SETS };
   return undefined;
 }
 
 /** ReplicaSets that have pods. */
 export function inUse({ replicaSets }: InPlaceView): readonly ReplicaSetView[] {
   return replicaSets.filter(({ pods }) => pods > 0);
-}
-
-/** Kubernetes compares whole templates, the resources of other containers included. */
-function isSameTemplate(a: ReplicaSetView, b: ReplicaSetView, container: string): boolean {
-  if (a.templateHash !== b.templateHash) return false;
-  const others = ({ resources }: ReplicaSetView) =>
-    JSON.stringify([...resources].filter(([name]) => name !== container));
-  return others(a) === others(b);
 }

@@ -3,6 +3,7 @@ import { beginCommit, COMMIT_MS, commitStep, inUse, unsettled } from "./commit.t
 import { podProblem } from "./pod-problem.ts";
 import { containerOf, type PodState, podState } from "./pod-state.ts";
 import { type ContainerView, hasResources, type PodView } from "./pod-view.ts";
+import { restartProblem } from "./restarted-pod.ts";
 import type { InPlaceContext, InPlaceStep } from "./steps.ts";
 import type { Fallback, InPlaceView } from "./view.ts";
 
@@ -39,7 +40,11 @@ function resizePods(context: InPlaceContext): InPlaceStep {
   const changed = changedOf(pods);
 
   if (view.failure) return fallBack(context, view.failure);
+  if (isRolledOut(context))
+    return { type: "fall-back", restore: [], resources: context.target, ...ROLLED_OUT };
   if (isCommitTakenBack(context)) return fallBack(context, TAKEN_BACK);
+  const restart = pods.map((each) => restartOf(each, view)).find((each) => each !== undefined);
+  if (restart) return fallBack(context, restart);
   const ends = pods.map(({ pod, state }) => endOf(pod, state, view));
   const failure = ends.find((end) => end && end.atMs <= view.nowMs);
   if (failure) return fallBack(context, failure);
@@ -108,7 +113,7 @@ function fallBack(context: InPlaceContext, fallback: Fallback): InPlaceStep {
  */
 function replacePods(context: InPlaceContext, fallback: Fallback): InPlaceStep {
   const { pipe, view, container, target } = context;
-  const stale = podsOf(context).filter(({ pod }) => !hasResources(runningWith(pod, container), target));
+  const stale = podsOf(context).filter((each) => !hasResources(runningWith(each, context), target));
   const [replicaSet, ...others] = inUse(view);
   const isCommitted = hasResources(replicaSet?.resources.get(container), target);
   if (!replicaSet || !isCommitted || others.length > 0) {
@@ -118,16 +123,39 @@ function replacePods(context: InPlaceContext, fallback: Fallback): InPlaceStep {
   }
   const [first] = stale;
   if (!first) return { type: "done" };
-  const resources = resourcesOf({ name: container, resources: runningWith(first.pod, container) });
+  const resources = resourcesOf({ name: container, resources: runningWith(first, context) });
   return { type: "fall-back", restore: changedOf(stale), resources, replicaSet, ...fallback };
 }
 
-function runningWith(pod: PodView, container: string): NonNullable<ContainerView["actual"]> {
+/** After a restart during the resize, the resources before it. */
+function runningWith(
+  each: PodWithState,
+  { view, container }: InPlaceContext,
+): NonNullable<ContainerView["actual"]> {
+  const before = view.podsBefore.get(each.pod.metadata.uid);
+  const pod = (restartOf(each, view) && before) ?? each.pod;
   const own = containerOf(pod, container);
   return own?.actual ?? own?.resources ?? {};
 }
 
+/** A pod that was created with the size is the concern of its Deployment. */
+function restartOf({ pod, state }: PodWithState, view: InPlaceView): Fallback | undefined {
+  if (state === "unchanged" || pod.metadata.generation <= 1) return undefined;
+  return restartProblem(pod, view.podsBefore.get(pod.metadata.uid));
+}
+
 const TAKEN_BACK: Fallback = { reason: "NotSettled", message: "its ReplicaSet does not have the size" };
+
+const ROLLED_OUT: Fallback = {
+  reason: "NotSettled",
+  message: "another rollout of the Deployment began meanwhile",
+};
+
+/** After the commit, the Deployment controller did not keep the ReplicaSet. */
+function isRolledOut({ isTemplateSized, pipe: { lastRollout, revision, rollout } }: InPlaceContext): boolean {
+  const isCommitted = isTemplateSized && lastRollout?.inPlaceStartedAtMs !== undefined;
+  return isCommitted && rollout.isSeen && revision > lastRollout.revision;
+}
 
 /** A predecessor fell back after the commit, so a rollout begins. */
 function isCommitTakenBack({ isTemplateSized, view, container, target }: InPlaceContext): boolean {

@@ -1,16 +1,10 @@
-import { createHash } from "node:crypto";
-import {
-  type Container,
-  type Identity,
-  identityOf,
-  type KubeObject,
-  type ReplicaSet,
-} from "../../kube/objects.ts";
+import { type Identity, identityOf, type KubeObject, type ReplicaSet } from "../../kube/objects.ts";
 import { parseTime } from "../../kube/time.ts";
 import { REVISION_ANNOTATION } from "../names.ts";
+import { type TemplateView, toTemplateView } from "./template-view.ts";
 
 /** The fields of a ReplicaSet that in-place resizes need. */
-export interface ReplicaSetView extends KubeObject {
+export interface ReplicaSetView extends KubeObject, TemplateView {
   readonly metadata: Identity;
   /** UID of its Deployment. */
   readonly deploymentUid: string | undefined;
@@ -19,34 +13,15 @@ export interface ReplicaSetView extends KubeObject {
   readonly revision: number;
   /** Pods that it has or wants. */
   readonly pods: number;
-  /** Resources of each container of the template, by name. */
-  readonly resources: ReadonlyMap<string, Container["resources"]>;
-  /** Equal for templates that differ only in resources. */
-  readonly templateHash: string;
 }
 
-const HASH_LABEL = "pod-template-hash";
-
 export function toReplicaSetView({ metadata, spec, status }: ReplicaSet): ReplicaSetView {
-  const { template } = spec;
   return {
     metadata: identityOf(metadata),
     deploymentUid: metadata.ownerReferences?.find(({ kind }) => kind === "Deployment")?.uid,
     createdAtS: Math.floor(parseTime(metadata.creationTimestamp) / 1000),
     revision: Number.parseInt(metadata.annotations?.[REVISION_ANNOTATION] ?? "", 10) || 0,
     pods: Math.max(spec.replicas ?? 1, status?.replicas ?? 0),
-    resources: new Map(template.spec.containers.map(({ name, resources }) => [name, resources])),
-    templateHash: hashWithoutResources(template),
+    ...toTemplateView(spec.template),
   };
-}
-
-/** The API server writes the fields of an object in one order, so equal templates are equal texts. */
-function hashWithoutResources({ metadata, spec }: ReplicaSet["spec"]["template"]): string {
-  const labels = Object.entries(metadata?.labels ?? {}).filter(([name]) => name !== HASH_LABEL);
-  const containers = spec.containers.map(({ resources: _, ...rest }) => rest);
-  const text = JSON.stringify([
-    { ...metadata, labels },
-    { ...spec, containers },
-  ]);
-  return createHash("sha256").update(text).digest("base64");
 }

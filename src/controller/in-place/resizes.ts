@@ -6,11 +6,12 @@ import type { ReflectorClient } from "../../runtime/list-watch.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import { keyOf, Store } from "../../runtime/store.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
+import { COMMIT_MS } from "./commit.ts";
 import { DeferredPods } from "./deferred-pods.ts";
 import { type PodOutcome, podOutcome } from "./pod-outcome.ts";
 import { type PodView, toPodView } from "./pod-view.ts";
 import { type ReplicaSetView, toReplicaSetView } from "./replica-set-view.ts";
-import type { Fallback, InPlaceView } from "./view.ts";
+import type { DeploymentTemplate, Fallback, InPlaceView } from "./view.ts";
 
 export interface InPlaceResizesOptions {
   readonly client: ReflectorClient;
@@ -38,9 +39,12 @@ interface Resize {
   readonly deferred: DeferredPods;
   readonly watches: AbortController;
   readonly resizedAtMs: Map<string, number>;
+  readonly podsBefore: Map<string, PodView>;
   readonly beganAtMs: number;
   isReady: boolean;
-  pausedAtMs: number | undefined;
+  template: DeploymentTemplate | undefined;
+  /** Since this process first saw the Deployment paused for a commit. */
+  pause: { readonly atMs: number; readonly cancel: () => void } | undefined;
   failure: Fallback | undefined;
 }
 
@@ -48,7 +52,7 @@ type FallenBack = Pick<InPlaceView, "size" | "beganAtMs"> & { readonly fallback:
 
 const NOTHING_OBSERVED = {
   ...{ isReady: true, failure: undefined, pods: [], replicaSets: [] },
-  ...{ resizedAtMs: new Map(), pausedAtMs: undefined },
+  ...{ resizedAtMs: new Map(), podsBefore: new Map(), template: undefined, pausedAtMs: undefined },
 };
 
 /**
@@ -91,21 +95,26 @@ export class InPlaceResizes {
 
   #view(pipe: DeploymentView): InPlaceView | undefined {
     const { uid } = pipe.metadata;
-    const nowMs = this.#options.clock.monotonic();
+    const { clock, enqueue } = this.#options;
+    const nowMs = clock.monotonic();
     const fallenBack = this.#fallbacks.get(uid);
     if (fallenBack) return { ...NOTHING_OBSERVED, ...fallenBack, nowMs };
     const resize = this.#resizes.get(uid);
     if (!resize) return undefined;
-    resize.pausedAtMs = pipe.isPausedByUs ? (resize.pausedAtMs ?? nowMs) : undefined;
+    if (pipe.isPausedByUs) {
+      // Errors delay the reconciliations of a service, but not the end of the commit.
+      const wake = () => enqueue(pipe.serviceId);
+      resize.pause ??= { atMs: nowMs, cancel: clock.after(COMMIT_MS, wake) };
+    } else endPause(resize);
     const replicaSets = [...resize.replicaSets.values()].filter(({ deploymentUid }) => deploymentUid === uid);
     const owners = new Set(replicaSets.map(({ metadata }) => metadata.uid));
     const pods = [...resize.pods.values()].filter(
       ({ isBeingDeleted, replicaSetUid = "" }) => !isBeingDeleted && owners.has(replicaSetUid),
     );
-    const { size, isReady, failure, beganAtMs, resizedAtMs, pausedAtMs } = resize;
+    const { size, isReady, failure, beganAtMs, resizedAtMs, podsBefore, template, pause } = resize;
     return {
       ...{ size, isReady, fallback: undefined, failure, pods, replicaSets },
-      ...{ beganAtMs, resizedAtMs, pausedAtMs, nowMs },
+      ...{ beganAtMs, resizedAtMs, podsBefore, template, pausedAtMs: pause?.atMs, nowMs },
     };
   }
 
@@ -124,7 +133,8 @@ export class InPlaceResizes {
       ...{ pipe, size, pods: new Store<PodView>(), replicaSets: new Store<ReplicaSetView>() },
       deferred: new DeferredPods(clock, onDeferred),
       ...{ watches: new AbortController(), resizedAtMs: new Map<string, number>() },
-      ...{ beganAtMs: clock.monotonic(), isReady: false, pausedAtMs: undefined, failure: undefined },
+      ...{ podsBefore: new Map<string, PodView>(), template: undefined },
+      ...{ beganAtMs: clock.monotonic(), isReady: false, pause: undefined, failure: undefined },
     };
     this.#resizes.set(uid, resize);
     const { pods, replicaSets, watches } = resize;
@@ -155,6 +165,7 @@ export class InPlaceResizes {
       ended.resolve();
     });
     const synced = Promise.all(reflectors.map((each) => each.synced)).then(() => {
+      for (const pod of pods.values()) resize.podsBefore.set(pod.metadata.uid, pod);
       resize.isReady = true;
     });
     await Promise.race([synced, ended.promise]);
@@ -167,6 +178,11 @@ export class InPlaceResizes {
     if (watches.signal.aborted) return;
     this.fellBack(pipe, size, fallback);
     this.#options.enqueue(pipe.serviceId);
+  }
+
+  /** Call it before the write, so that a restart after it is noticed. */
+  resizing(uid: string, pod: PodView): void {
+    this.#resizes.get(uid)?.podsBefore.set(pod.metadata.uid, pod);
   }
 
   resized(uid: string, pod: string): void {
@@ -186,6 +202,11 @@ export class InPlaceResizes {
 
   observeReplicaSet(uid: string, replicaSet: ReplicaSetView): void {
     this.#resizes.get(uid)?.replicaSets.observe(replicaSet);
+  }
+
+  observeTemplate(uid: string, template: DeploymentTemplate): void {
+    const resize = this.#resizes.get(uid);
+    if (resize) resize.template = template;
   }
 
   /** Remembers that the pipe gets a rollout, until another size is requested. */
@@ -209,6 +230,7 @@ export class InPlaceResizes {
     this.#resizes.delete(uid);
     resize.watches.abort();
     resize.deferred.end();
+    endPause(resize);
     const pods = new Map([...resize.pods.values()].map((pod) => [pod.metadata.uid, pod]));
     for (const pod of resize.resizedAtMs.keys()) {
       this.#options.onPod(podOutcome(pods.get(pod), { ...resize, isFallback }));
@@ -225,4 +247,9 @@ export class InPlaceResizes {
   endAll(): void {
     for (const uid of [...this.#resizes.keys()]) this.end(uid);
   }
+}
+
+function endPause(resize: Resize): void {
+  resize.pause?.cancel();
+  resize.pause = undefined;
 }

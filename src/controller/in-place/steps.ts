@@ -20,7 +20,10 @@ export type InPlaceStep =
       /** The resources in the template. */
       readonly resources: Resources;
     }
-  | { readonly type: "resume" }
+  /** The template of the paused Deployment may have been changed by its owner. */
+  | { readonly type: "read-template" }
+  /** @param fallback why its pods are replaced then; absent if they are not */
+  | { readonly type: "resume"; readonly fallback?: Fallback }
   | ({
       readonly type: "fall-back";
       /** Pods that get these resources again. */
@@ -31,7 +34,10 @@ export type InPlaceStep =
     } & Fallback)
   | { readonly type: "done" };
 
-export type CommitStep = Extract<InPlaceStep, { readonly type: "wait" | "update-replica-set" | "resume" }>;
+export type CommitStep = Extract<
+  InPlaceStep,
+  { readonly type: "wait" | "update-replica-set" | "read-template" | "resume" }
+>;
 
 export interface InPlaceContext {
   readonly pipe: DeploymentView;

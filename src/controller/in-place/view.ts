@@ -1,6 +1,7 @@
 import type { FallbackReason } from "../../crd/fallback-reasons.ts";
 import type { PodView } from "./pod-view.ts";
 import type { ReplicaSetView } from "./replica-set-view.ts";
+import type { TemplateView } from "./template-view.ts";
 
 /** The pods of a pipe that may be resized in place, and what this process did to them. */
 export interface InPlaceView {
@@ -20,9 +21,18 @@ export interface InPlaceView {
   readonly beganAtMs: number;
   /** When this process resized each pod, by UID. */
   readonly resizedAtMs: ReadonlyMap<string, number>;
+  /** Each pod before this process resized it, or as this process first saw it, by UID. */
+  readonly podsBefore: ReadonlyMap<string, PodView>;
+  /** The template of the Deployment and its generation, when this process last read it. */
+  readonly template: DeploymentTemplate | undefined;
   /** When this process first saw the Deployment paused for a commit. */
   readonly pausedAtMs: number | undefined;
   readonly nowMs: number;
+}
+
+export interface DeploymentTemplate extends TemplateView {
+  /** The generation of the Deployment. */
+  readonly generation: number;
 }
 
 export interface Fallback {

@@ -2,6 +2,7 @@ import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-ac
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { expect } from "vitest";
 import { DATABASE_TYPE, SERVICE_LABEL, TYPE_LABEL } from "../../../src/controller/names.ts";
+import type { FallbackReason } from "../../../src/crd/fallback-reasons.ts";
 import type { Deployment, KubeObject, Pod, ReplicaSet } from "../../../src/kube/objects.ts";
 import { collectionPath, objectPath, PODS, REPLICA_SETS } from "../../../src/kube/paths.ts";
 import type { PipeOptions } from "../../support/fixtures/pipe.ts";
@@ -24,6 +25,8 @@ interface StartOptions {
   readonly pipe?: Partial<PipeOptions>;
   /** The test's own cluster; by default the shared one. */
   readonly cluster?: Parameters<typeof TestEnvironment.create>[1];
+  /** False without the admission policies that restrict the controller. */
+  readonly isRestricted?: boolean;
 }
 
 /**
@@ -44,9 +47,10 @@ export class HeldServices {
   }
 
   /** Resolves when the pods of all services run with one core. */
-  static async start({ steps = STEPS, pipe = {}, cluster }: StartOptions = {}): Promise<HeldServices> {
+  static async start(options: StartOptions = {}): Promise<HeldServices> {
+    const { steps = STEPS, pipe = {}, cluster, isRestricted = true } = options;
     const environment = await TestEnvironment.create("basic", cluster);
-    await restrictController(environment);
+    if (isRestricted) await restrictController(environment);
     const others = steps.length > 1 ? await environment.more(steps.length - 1) : [];
     const all = [environment, ...others];
     const services = steps.flatMap((step, index) => {
@@ -253,6 +257,16 @@ export class HeldService {
     };
     await waitFor(isSettled, { what: `the pipe to settle at ${size}`, timeoutMs: 90_000 });
     if (this.before.length === 0) this.before = await this.uids();
+  }
+
+  /** Expects that the status says why the pods were replaced. */
+  async expectFallback(reason: FallbackReason, message = ""): Promise<void> {
+    const { status } = await this.environment.scaling();
+    expect(status?.pipes).toMatchObject({
+      resizedBy: { [PIPE]: "Rollout" },
+      fallbacks: [{ pipe: PIPE, reason, message: expect.stringContaining(message) }],
+    });
+    expect(status?.pipes).not.toHaveProperty("inPlace");
   }
 
   async uids(): Promise<readonly string[]> {

@@ -45,6 +45,22 @@ describe("between any two steps of a resize in place, the owner of a pipe can", 
       expect(images).toMatchObject([{ image: IMAGE }]);
       const kept = (await service.uids()).filter((uid) => service.before.includes(uid));
       expect(kept).toEqual([]);
+      // Before the earlier steps, the pods of the new image are resized in place.
+      if (service.step === "ReplicaSet" || service.step === "resume")
+        await service.expectFallback("NotSettled", "its owner changed the pod template meanwhile");
+    });
+  });
+
+  it("change its image during the commit, without a pause until the end of the commit", async () => {
+    held = await HeldServices.start({ steps: ["ReplicaSet"] });
+    await held.hold(2);
+    const pausedAt = performance.now();
+    await held.each(setImage);
+    held.release();
+    await held.each(async (service) => {
+      const isResumed = async () => (await service.pipe()).spec.paused === undefined;
+      await waitFor(isResumed, { what: "the Deployment to be resumed" });
+      expect(performance.now() - pausedAt).toBeLessThan(15_000);
     });
   });
 

@@ -1,10 +1,11 @@
+import { apply } from "@pipe-scaling/local-cluster/kubectl";
 import { RESIZE_OUTCOME_ANNOTATION } from "@pipe-scaling/local-cluster/resize-stages";
 import { NEVER_READY_LABEL } from "@pipe-scaling/local-cluster/stages";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Pod } from "../../../src/kube/objects.ts";
 import { objectPath, PODS } from "../../../src/kube/paths.ts";
-import { type HeldService, HeldServices } from "./held-services.ts";
+import { type HeldService, HeldServices, PIPE } from "./held-services.ts";
 
 let held: HeldServices | undefined;
 afterEach(() => held?.end());
@@ -24,6 +25,29 @@ async function evictPod({ environment }: HeldService, { metadata }: Pod): Promis
     path: `${objectPath(PODS, environment.pipes, name)}/eviction`,
     body: { apiVersion: "policy/v1", kind: "Eviction", metadata: { name } },
   });
+}
+
+/** Its minimum is the only reason to scale, because the cluster has no metrics. */
+function autoscaler(namespace: string): object {
+  return {
+    apiVersion: "autoscaling/v2",
+    kind: "HorizontalPodAutoscaler",
+    metadata: { name: PIPE, namespace },
+    spec: {
+      scaleTargetRef: { apiVersion: "apps/v1", kind: "Deployment", name: PIPE },
+      minReplicas: 3,
+      maxReplicas: 3,
+    },
+  };
+}
+
+/** The kernel kills the container, and the kubelet starts it again before anybody sees that it has stopped. */
+async function restartAfterOutOfMemory(service: HeldService, { metadata, status }: Pod): Promise<void> {
+  const now = new Date().toISOString();
+  const terminated = { exitCode: 137, reason: "OOMKilled", startedAt: now, finishedAt: now };
+  const restarted = { restartCount: 1, containerID: "test://restarted", lastState: { terminated } };
+  const containerStatuses = status?.containerStatuses?.map((each) => ({ ...each, ...restarted }));
+  await service.patchPod(metadata.name, { status: { containerStatuses } }, "/status");
 }
 
 function whereCondition(reason: string, pods: readonly Pod[]): readonly Pod[] {
@@ -103,6 +127,41 @@ describe("a resize in place", () => {
       }
       await service.settled(2);
       await service.expectNoRestart();
+    });
+  });
+
+  it("goes on without a restart when a HorizontalPodAutoscaler adds a pod", async () => {
+    held = await HeldServices.start({ steps: ["second pod", "pause"] });
+    const { cluster } = held.environment;
+    await held.hold(2);
+    await held.each(({ environment }) => apply(cluster, [autoscaler(environment.pipes)]));
+    await held.each(async (service) => {
+      const isScaled = async () => (await service.pods()).length === 3;
+      await waitFor(isScaled, { what: "the HorizontalPodAutoscaler to add a pod" });
+    });
+    held.release();
+    await held.each(async (service) => {
+      await service.settled(2, 3);
+      expect(await service.uids()).toEqual(expect.arrayContaining([...service.before]));
+      expect(await service.replicaSets()).toHaveLength(1);
+    });
+  });
+
+  it("leads to a rollout, and says why, if a container of a resized pod runs out of memory", async () => {
+    held = await HeldServices.start({ steps: ["second pod"] });
+    await held.hold(2);
+    await held.each(async (service) => {
+      const resized = (await service.pods()).find(
+        ({ spec }) => spec.containers[0]?.resources?.requests?.["cpu"] === "2",
+      );
+      if (!resized) throw new Error("the first pod is not resized");
+      await restartAfterOutOfMemory(service, resized);
+    });
+    held.release();
+    await held.each(async (service) => {
+      await service.settled(2);
+      await service.expectFallback("Restarted", "its container pipe restarted during the resize");
+      expect((await service.uids()).filter((uid) => service.before.includes(uid))).toEqual([]);
     });
   });
 

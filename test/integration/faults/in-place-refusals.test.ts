@@ -15,8 +15,11 @@ afterEach(async () => {
 });
 
 /** One service. */
-async function start(): Promise<{ readonly held: HeldServices; readonly service: HeldService }> {
-  const held = await HeldServices.start({ steps: ["pause"] });
+async function start({ isRestricted = true } = {}): Promise<{
+  readonly held: HeldServices;
+  readonly service: HeldService;
+}> {
+  const held = await HeldServices.start({ steps: ["pause"], isRestricted });
   ends.push(() => held.end());
   const [service] = held.services;
   if (!service) throw new Error("there is no service");
@@ -56,26 +59,24 @@ describe("a resize in place", () => {
   it("does not begin if a policy changes the pod template at each write", async () => {
     const { service } = await start();
     const { environment } = service;
-    const stamp = `{"stamp": string(object.metadata.generation)}`;
-    const path = objectPath(DEPLOYMENTS, environment.pipes, PIPE);
-    await mutate(service, {
-      ...{ group: "apps", resource: "deployments", operation: "UPDATE" },
-      matchCondition: `request.dryRun || request.userInfo.username.contains("${accountName("controller")}")`,
-      expression: `Object{spec: Object.spec{template: Object.spec.template{
-        metadata: Object.spec.template.metadata{annotations: ${stamp}}}}}`,
-      dryRun: {
-        method: "PATCH",
-        ...STRATEGIC,
-        path,
-        body: { metadata: { annotations: { "example.com/dry-run": "true" } } },
-      },
-      isApplied: (text) => text.includes('"stamp"'),
-    });
+    await stampWhere(
+      service,
+      `request.dryRun || request.userInfo.username.contains("${accountName("controller")}")`,
+    );
     await environment.askFor(2);
     // The admission policies of the chart refuse the changed template, also in a rollout.
     await environment.waitForCondition("Ready", "False", "Refused");
     await expectFallback(service, "Refused");
     await expectOldPods(service);
+  });
+
+  it("leads to a rollout if the same happens without the admission policies of the chart", async () => {
+    const { service } = await start({ isRestricted: false });
+    await stampWhere(service, "request.dryRun");
+    await service.environment.askFor(2);
+    await waitFor(() => isReplaced(service), { what: "the pods to be replaced" });
+    await service.settled(2);
+    await service.expectFallback("TemplateChanged");
   });
 
   it("returns the pods to their old size if a webhook changes the pod template during the commit", async () => {
@@ -167,6 +168,24 @@ async function sizesOf(service: HeldService): Promise<readonly (string | undefin
   return (await service.pods()).map(
     ({ status }) => status?.containerStatuses?.[0]?.resources?.requests?.["cpu"],
   );
+}
+
+/** @param condition selects writes to the Deployment, in CEL; dry runs among them */
+function stampWhere(service: HeldService, condition: string): Promise<void> {
+  const stamp = `{"stamp": string(object.metadata.generation)}`;
+  return mutate(service, {
+    ...{ group: "apps", resource: "deployments", operation: "UPDATE" },
+    matchCondition: condition,
+    expression: `Object{spec: Object.spec{template: Object.spec.template{
+      metadata: Object.spec.template.metadata{annotations: ${stamp}}}}}`,
+    dryRun: {
+      method: "PATCH",
+      ...STRATEGIC,
+      path: objectPath(DEPLOYMENTS, service.environment.pipes, PIPE),
+      body: { metadata: { annotations: { "example.com/dry-run": "true" } } },
+    },
+    isApplied: (text) => text.includes('"stamp"'),
+  });
 }
 
 async function stampAtEachWrite({ environment }: HeldService): Promise<AdmissionWebhook> {

@@ -75,6 +75,14 @@ export class SimulatedWorkloads {
     if (set) this.changed(set.metadata.ownerReferences?.[0]?.name ?? "");
   }
 
+  /** The container of a pod crashes, and starts again with the resources in its spec. */
+  crash(name: string): void {
+    const pod = this.pods.get(name);
+    if (!pod || !isRunning(pod)) return;
+    const restartCount = (pod.status?.containerStatuses?.[0]?.restartCount ?? 0) + 1;
+    this.#putPod({ ...pod, status: { ...pod.status, ...runningWith(pod, restartCount) } });
+  }
+
   /** A call of the controller for a pod or ReplicaSet. */
   call({ method, path, body }: KubeRequest): KubeObject {
     const name =
@@ -292,9 +300,12 @@ function isRunning({ status }: Pod): boolean {
   return status?.containerStatuses?.[0]?.state?.running !== undefined;
 }
 
-function runningWith({ spec }: Pod) {
+function runningWith(
+  { spec, status }: Pod,
+  restartCount = status?.containerStatuses?.[0]?.restartCount ?? 0,
+) {
   const containerStatuses = spec.containers.map(({ name, resources = {} }) => ({
-    ...{ name, state: { running: {} }, restartCount: 0, containerID: "id" },
+    ...{ name, state: { running: {} }, restartCount, containerID: `${restartCount}` },
     ...{ resources, allocatedResources: resources.requests ?? {} },
   }));
   return { containerStatuses };

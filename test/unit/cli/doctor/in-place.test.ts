@@ -10,11 +10,21 @@ interface Options {
   readonly minor?: string;
   readonly strategy?: string;
   readonly podLabels?: Readonly<Record<string, string>>;
+  readonly fallbacks?: readonly object[];
 }
 
-async function told({ minor = "36", strategy = "InPlaceOrRollout", podLabels = POD_LABELS }: Options = {}) {
+async function told({
+  minor = "36",
+  strategy = "InPlaceOrRollout",
+  podLabels = POD_LABELS,
+  fallbacks = [],
+}: Options = {}) {
   const pipe = pipeDeployment({ name: "a", namespace: "pipes", serviceId: "service", cores: 1, podLabels });
-  const scaling = { metadata: { name: "service", namespace: "pipes" }, spec: { strategy } };
+  const scaling = {
+    metadata: { name: "service", namespace: "pipes" },
+    spec: { strategy },
+    status: { pipes: { fallbacks } },
+  };
   const cluster = clusterWith({
     "/version": versionOf(minor),
     "/apis/apps/v1/deployments": { metadata: {}, items: [pipe] },
@@ -45,6 +55,13 @@ describe("doctor, of resizes in place", () => {
       expect.stringMatching(
         /^warning: The pipe pipes\/a cannot be resized in place: .* does not have the label/,
       ),
+    ]);
+  });
+
+  it("notes each pipe that was not resized in place, with the reason", async () => {
+    const fallbacks = [{ pipe: "a", reason: "Deferred", message: "the node has no room" }];
+    expect(await told({ fallbacks })).toEqual([
+      "note: The pipe pipes/a was not resized in place (Deferred): the node has no room.",
     ]);
   });
 });

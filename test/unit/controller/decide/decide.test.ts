@@ -44,6 +44,7 @@ function tell(action: Action): string {
     case "resize-pod":
     case "delete-replica-set":
     case "update-replica-set":
+    case "read-template":
     case "resume":
     case "fall-back":
       return `${action.type} ${action.pipe.metadata.name}`;

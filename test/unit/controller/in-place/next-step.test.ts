@@ -3,10 +3,10 @@ import { nextStep } from "../../../../src/controller/in-place/next-step.ts";
 import type { ContainerView, PodView } from "../../../../src/controller/in-place/pod-view.ts";
 import type { ReplicaSetView } from "../../../../src/controller/in-place/replica-set-view.ts";
 import type { InPlaceContext } from "../../../../src/controller/in-place/steps.ts";
-import type { InPlaceView } from "../../../../src/controller/in-place/view.ts";
+import type { Fallback, InPlaceView } from "../../../../src/controller/in-place/view.ts";
 import { resourcesFor } from "../../../../src/controller/observe/resources.ts";
 import { type Size, sizeOfCores } from "../../../../src/domain/size.ts";
-import { aPipe, COMPLETE, UNDER_WAY } from "../../../support/fixtures/snapshot.ts";
+import { aPipe, aRollout, COMPLETE, UNDER_WAY } from "../../../support/fixtures/snapshot.ts";
 
 const ONE = sizeOfCores(1);
 const FOUR = sizeOfCores(4);
@@ -125,6 +125,31 @@ describe("a resize in place", () => {
     });
   });
 
+  it.each<[string, Partial<ContainerView>, Partial<ContainerView>]>([
+    ["has restarted", {}, { restartCount: 1, containerId: "other" }],
+    ["is another one after a restart of the node", {}, { containerId: "other" }],
+    ["has stopped", {}, { isRunning: false }],
+    ["has stopped since a predecessor resized the pod", { isRunning: false }, { isRunning: false }],
+  ])("falls back if a container of a resized pod %s, whatever the kubelet reports", (_what, was, is) => {
+    const view = { podsBefore: new Map([["uid-a", pod("a", {}, was)]]) };
+    expect(stepOf([resized("a"), pod("b")], { podsBefore: new Map([["uid-a", pod("a")]]) })).toMatchObject({
+      type: "resize-pods",
+    });
+    expect(stepOf([resized("a", {}, is), pod("b")], view)).toMatchObject({
+      type: "fall-back",
+      reason: "Restarted",
+      message: "pod a: its container pipe restarted during the resize",
+      restore: [{ metadata: { name: "a" } }],
+    });
+  });
+
+  it("ignores restarts of a pod that it has not resized", () => {
+    const crashed = { restartCount: 1, containerId: "other" };
+    const created = pod("b", {}, { resources: amounts(FOUR), ...crashed });
+    const podsBefore = new Map(["a", "b"].map((name) => [`uid-${name}`, pod(name)]));
+    expect(stepOf([pod("a", {}, crashed), created], { podsBefore })).toMatchObject({ type: "resize-pods" });
+  });
+
   it("gives the resized pods their old size again if the API server refuses another pod", () => {
     const view = { failure: { reason: "Refused", message: "exceeded quota" } } as const;
     expect(stepOf([resized("a"), pod("b")], view)).toEqual({
@@ -194,12 +219,71 @@ describe("the commit of a resize in place", () => {
     expect(stepOf(pods, { replicaSets }, paused)).toEqual({ type: "resume" });
   });
 
-  it.each([
+  const sized = replicaSet("current", { resources: new Map([["pipe", amounts(FOUR)]]) });
+  const late = { pausedAtMs: NOW_MS - 30_000 };
+
+  it.each<[string, Partial<InPlaceContext["pipe"]>, Partial<InPlaceView>]>([
     ["its owner removes the size from the template", { size: undefined }, {}],
-    ["the Deployment controller does not answer", {}, { pausedAtMs: NOW_MS - 30_000 }],
-    ["a second ReplicaSet has pods", {}, { replicaSets: [replicaSet("current"), replicaSet("second")] }],
+    ["its owner scales it to zero", {}, { replicaSets: [] }],
+    [
+      "the Deployment controller does not confirm it within 30 s",
+      { rollout: { ...COMPLETE, isUpdated: false } },
+      { ...late, replicaSets: [sized] },
+    ],
   ])("never leaves the Deployment paused when %s", (_what, changes, view) => {
     expect(stepOf(pods, view, { ...paused, ...changes })).toEqual({ type: "resume" });
+  });
+
+  it.each<[string, Partial<InPlaceContext["pipe"]>, Partial<InPlaceView>, Fallback]>([
+    [
+      "the Deployment controller does not respond",
+      { rollout: { ...COMPLETE, isSeen: false } },
+      late,
+      { reason: "CommitTimeout", message: "the Deployment controller has not responded within 30 s" },
+    ],
+    [
+      "the write to the ReplicaSet fails for 30 s",
+      {},
+      late,
+      {
+        reason: "CommitTimeout",
+        message: "ReplicaSet current: the API server has not changed it within 30 s",
+      },
+    ],
+    [
+      "a second ReplicaSet has pods",
+      {},
+      { replicaSets: [replicaSet("current"), replicaSet("second")] },
+      { reason: "NotSettled", message: "its pods are of several ReplicaSets" },
+    ],
+  ])("ends in a rollout with a reason if %s", (_what, changes, view, fallback) => {
+    expect(stepOf(pods, view, { ...paused, ...changes })).toEqual({ type: "resume", fallback });
+  });
+
+  const changedMeanwhile = {
+    ...paused,
+    metadata: { ...aPipe("pipe").metadata, generation: 3 },
+    rollout: { ...COMPLETE, isSeen: false },
+  };
+  const template = (generation: number, templateHash = "same") => ({
+    template: { generation, templateHash, resources: new Map([["pipe", amounts(FOUR)]]) },
+  });
+
+  it("reads the template if somebody has changed the Deployment since the pause", () => {
+    expect(stepOf(pods, {}, changedMeanwhile)).toEqual({ type: "read-template" });
+    expect(stepOf(pods, template(2), changedMeanwhile)).toEqual({ type: "read-template" });
+  });
+
+  it("continues if only its replicas were changed", () => {
+    expect(stepOf(pods, template(3), changedMeanwhile)).toMatchObject({ type: "wait" });
+    expect(stepOf(pods, template(3), { ...changedMeanwhile, rollout: COMPLETE })).toMatchObject({
+      type: "update-replica-set",
+    });
+  });
+
+  it("resumes the Deployment at once if its owner changed the template", () => {
+    const fallback = { reason: "NotSettled", message: "its owner changed the pod template meanwhile" };
+    expect(stepOf(pods, template(3, "other"), changedMeanwhile)).toEqual({ type: "resume", fallback });
   });
 
   it("ends with the size of the template, although another one is desired by now", () => {
@@ -271,6 +355,26 @@ describe("after the commit, a resize in place", () => {
     });
   });
 
+  it("gives the ReplicaSet the old size of a pod that restarted during its resize", () => {
+    const restarted = resized("b", {}, { restartCount: 1 });
+    const view = { replicaSets, podsBefore: new Map([["uid-b", pod("b")]]) };
+    expect(stepOf([resized("a"), restarted], view, committed)).toMatchObject({
+      ...{ type: "fall-back", reason: "Restarted", replicaSet: { metadata: { name: "current" } } },
+      ...{ restore: [{ metadata: { name: "b" } }], resources: resourcesFor(ONE, false) },
+    });
+  });
+
+  it("reports a rollout that began although the template followed its pods", () => {
+    const lastRollout = aRollout(FOUR, { revision: 1, inPlaceStartedAtMs: 1 });
+    const step = stepOf(pods, { replicaSets }, { ...committed, lastRollout, revision: 2 });
+    expect(step).toMatchObject({ type: "fall-back", reason: "NotSettled", restore: [] });
+    expect(step).not.toHaveProperty("replicaSet");
+    const unseen = { rollout: { ...UNDER_WAY, isSeen: false } };
+    expect(
+      stepOf(pods, { replicaSets }, { ...committed, lastRollout, revision: 2, ...unseen }),
+    ).toMatchObject({ type: "wait" });
+  });
+
   it("waits until the Deployment controller has seen the end of the commit", () => {
     const resumed = { ...committed, rollout: { ...UNDER_WAY, isSeen: false } };
     expect(stepOf(pods, { replicaSets }, resumed)).toEqual({ type: "wait", untilMs: NOW_MS + 30_000 });
@@ -298,7 +402,9 @@ function stepOf(
   view: Partial<InPlaceView> = {},
   changes: Partial<InPlaceContext["pipe"]> = {},
 ) {
-  const pipe = aPipe("pipe", { replicas: pods.length, ...changes });
+  // By default, the last change of the Deployment is the commit.
+  const lastRollout = changes.isPausedByUs ? aRollout(FOUR) : undefined;
+  const pipe = aPipe("pipe", { replicas: pods.length, lastRollout, ...changes });
   return nextStep({
     pipe,
     container: "pipe",
@@ -313,7 +419,14 @@ function stepOf(
         pods,
         replicaSets: [replicaSet("current")],
       },
-      ...{ beganAtMs: NOW_MS, resizedAtMs: new Map(), pausedAtMs: undefined, nowMs: NOW_MS, ...view },
+      ...{
+        beganAtMs: NOW_MS,
+        resizedAtMs: new Map(),
+        podsBefore: new Map(),
+        template: undefined,
+        pausedAtMs: undefined,
+      },
+      ...{ nowMs: NOW_MS, ...view },
     },
   });
 }

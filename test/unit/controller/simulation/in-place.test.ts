@@ -124,6 +124,34 @@ describe("a resize in place on the simulated cluster", () => {
   });
 });
 
+describe("a container that restarts during the resize of its pod", () => {
+  it("leads to a rollout, although the kubelet reports the size", async () => {
+    const scenario = new Scenario(2);
+    await scenario.start();
+    const { simulation, workloads } = scenario;
+    const { cluster } = simulation;
+    const [first] = scenario.pods("pipe-0");
+    let isOver = false;
+    // Before the second pod is resized.
+    cluster.fault = ({ path }) => {
+      const isOther = path.endsWith("/resize") && !path.includes(first?.metadata.name ?? "");
+      if (isOver || !isOther) return undefined;
+      isOver = true;
+      workloads.crash(first?.metadata.name ?? "");
+      return undefined;
+    };
+    simulation.ask(1, 4);
+    await simulation.run(MINUTE);
+    expect(isOver).toBe(true);
+    expect(simulation.fallbacks).toEqual(["pipe-0 Restarted"]);
+    expect(workloads.replaced).toEqual(["pipe-0"]);
+    expect(simulation.status(1).pipes).toMatchObject({
+      resizedBy: { "pipe-0": "Rollout", "pipe-1": "InPlace" },
+      fallbacks: [{ pipe: "pipe-0", reason: "Restarted" }],
+    });
+  });
+});
+
 describe("a commit in which the Deployment is paused", () => {
   /** Something that happens between the pause and the write to the ReplicaSet, which fails. */
   async function interrupted(happens: (scenario: Scenario) => void): Promise<Scenario> {
@@ -158,6 +186,96 @@ describe("a commit in which the Deployment is paused", () => {
       const { template } = simulation.cluster.deployments.get("pipe-0")?.spec ?? {};
       const containers = [...(template?.spec.containers ?? []), { name: "sidecar" }];
       simulation.cluster.setSpec("pipe-0", { template: { ...template, spec: { containers } } });
+    });
+  });
+});
+
+describe("a commit that ends in a rollout", () => {
+  const isReplicaSet = ({ path }: KubeRequest) => path.includes("/replicasets/");
+
+  it("has the reason in the status if the write to the ReplicaSet fails for 30 s", async () => {
+    const scenario = new Scenario(2);
+    await scenario.start();
+    const { simulation, workloads } = scenario;
+    const { cluster, clock } = simulation;
+    let pausedMs = 0;
+    let pausedAtMs: number | undefined;
+    const watch = () => {
+      const { isPaused } = cluster.pipe("pipe-0");
+      if (isPaused) pausedAtMs ??= clock.now();
+      if (pausedAtMs !== undefined && !isPaused) pausedMs ||= clock.now() - pausedAtMs;
+      else clock.after(100, watch);
+    };
+    watch();
+    cluster.fault = (request) => (isReplicaSet(request) ? FAILED : undefined);
+    simulation.ask(1, 4);
+    await simulation.run(2 * MINUTE);
+    expect(pausedMs).toBeGreaterThan(29 * SECOND);
+    expect(pausedMs).toBeLessThan(32 * SECOND);
+    expect(simulation.fallbacks).toEqual(["pipe-0 CommitTimeout", "pipe-1 CommitTimeout"]);
+    expect(workloads.replaced).toEqual(["pipe-0", "pipe-1"]);
+    expect(simulation.told(1)?.reason).toBe("Scaled");
+    const { inPlace, resizedBy, fallbacks } = simulation.status(1).pipes ?? {};
+    expect(inPlace).toBeUndefined();
+    expect(resizedBy).toEqual({ "pipe-0": "Rollout", "pipe-1": "Rollout" });
+    expect(fallbacks?.[0]?.message).toMatch(/^ReplicaSet pipe-0-\d+: the API server has not changed it/);
+  });
+
+  it("has the reason in the status if the Deployment controller does not respond for 30 s", async () => {
+    const scenario = new Scenario(2);
+    await scenario.start();
+    const { simulation, workloads } = scenario;
+    simulation.ask(1, 4);
+    workloads.syncMs = 40 * SECOND;
+    await simulation.run(2 * MINUTE);
+    workloads.syncMs = 20;
+    await simulation.run(2 * MINUTE);
+    expect(simulation.fallbacks).toContain("pipe-0 CommitTimeout");
+    expect(workloads.replaced).toContain("pipe-0");
+    expect(simulation.status(1).pipes?.resizedBy).toMatchObject({ "pipe-0": "Rollout" });
+  });
+
+  const setImage = ({ simulation }: Scenario) => simulation.setImage("pipe-0", "image:2");
+
+  it.each<[string, string, (scenario: Scenario) => void, string]>([
+    ["changes the image", "true", setImage, "its owner changed the pod template meanwhile"],
+    [
+      "changes the image as soon as it ends",
+      "null",
+      setImage,
+      "another rollout of the Deployment began meanwhile",
+    ],
+    [
+      "resumes the Deployment",
+      "true",
+      (scenario) => scenario.resume("pipe-0"),
+      "its ReplicaSet does not have the size",
+    ],
+  ])("begins at once if the owner %s", async (_what, paused, act, message) => {
+    const scenario = new Scenario(2);
+    await scenario.start();
+    const { simulation, workloads } = scenario;
+    let isOver = false;
+    // The Deployment controller has not seen the pause yet.
+    workloads.syncMs = SECOND;
+    simulation.cluster.fault = (request) => {
+      const isOfPipe = request.path.includes("pipe-0") && request.path.includes("/deployments/");
+      const isCommit = isOfPipe && JSON.stringify(request.body ?? {}).includes(`"paused":${paused}`);
+      if (isOver || !isCommit || request.query?.["dryRun"] !== undefined) return undefined;
+      isOver = true;
+      simulation.clock.after(10, () => act(scenario));
+      return undefined;
+    };
+    simulation.ask(1, 4);
+    await simulation.run(5 * SECOND);
+    expect(isOver).toBe(true);
+    expect(simulation.cluster.pipe("pipe-0").isPaused).toBe(false);
+    workloads.syncMs = 20;
+    await simulation.run(2 * MINUTE);
+    expect(simulation.fallbacks).toEqual(["pipe-0 NotSettled"]);
+    expect(simulation.status(1).pipes).toMatchObject({
+      resizedBy: { "pipe-0": "Rollout", "pipe-1": "InPlace" },
+      fallbacks: [{ pipe: "pipe-0", message }],
     });
   });
 });
@@ -263,6 +381,9 @@ const steps = fc.oneof(
       if (name !== undefined) scenario.outcomes.set(name, outcome);
     },
     3,
+  ),
+  step("crash a container", nothing, (scenario, _, pipe) =>
+    scenario.workloads.crash(scenario.pods(pipe)[0]?.metadata.name ?? ""),
   ),
   step("make room", nothing, (scenario) => {
     scenario.outcomes.clear();
