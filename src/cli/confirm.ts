@@ -4,14 +4,14 @@ import type { Io } from "./io.ts";
 import { printable } from "./view/text.ts";
 
 /**
- * Lets a command that takes something away go on: `--yes` was given, or somebody at a terminal agrees.
+ * Asks before a destructive command, unless `--yes` was given.
  *
- * @param sentence as in "Delete API key ci?"; it says all that would be gone
+ * @param sentence as in "Delete API key ci?"; it names everything that is deleted
  * @throws CliError if the answer is no, UsageError if standard input is not a terminal
  */
 export async function confirm(io: Io, yes: boolean, sentence: string): Promise<void> {
   if (yes) return;
-  // In one line, whatever the names in it are: the person must see all of it.
+  // Names may contain line breaks, and the whole question must be visible.
   const question = printable(sentence);
   if (!io.terminal.input) {
     throw new UsageError(`${question} Standard input is not a terminal: give --yes to confirm.`);

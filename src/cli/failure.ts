@@ -1,14 +1,11 @@
 import { KubeApiError, KubeConfigError, KubeUnreachableError } from "../kube/errors.ts";
 
-/** Something that the user can do something about; the message says what. */
+/** An error that the user can fix; the message says how. */
 export class CliError extends Error {
   override readonly name = "CliError";
 }
 
-/**
- * The sentence for a failure that lies outside of this program; `undefined` for anything else, which is
- * a fault of ours and shows where it happened.
- */
+/** The sentence for an error that is not a bug; `undefined` for a bug, which needs its stack. */
 export function sentenceFor(error: unknown): string | undefined {
   if (error instanceof CliError || error instanceof KubeConfigError) return error.message;
   if (error instanceof KubeUnreachableError) {

@@ -150,7 +150,7 @@ const REACHABLE = "ok: SERVER is reachable and runs Kubernetes v1.N.";
 const SAME_CRD = "ok: The CRD of PipeScaling is that of this release (v1beta1).";
 const LEADER = "ok: The controller ID is the leader; it renewed its lease N s ago.";
 const OF_SERVICES = "ok: Each pipe belongs to a service; pipes: 1.";
-const IN_PLACE = "ok: The API server and the pod templates allow resizes in place.";
+const IN_PLACE = "ok: All pipes can be resized in place.";
 const HEALTHY = [
   ...[REACHABLE, SAME_CRD, READY.api, READY.controller],
   `ok: ${account("api")} has all permissions that it needs.`,

@@ -32,9 +32,7 @@ export async function checkInPlace(cluster: Cluster): Promise<Result[]> {
       ),
     );
   }
-  return results.length === 0
-    ? [ok("The API server and the pod templates allow resizes in place.")]
-    : results;
+  return results.length === 0 ? [ok("All pipes can be resized in place.")] : results;
 }
 
 function checkTemplate(pipe: PipeDeployment): Result[] {

@@ -14,17 +14,13 @@ export interface Result {
   readonly remedy?: string;
 }
 
-export function error(message: string, remedy: string): Result {
-  return { severity: "error", message, remedy };
-}
+const of =
+  (severity: Severity) =>
+  (message: string, remedy: string): Result => ({ severity, message, remedy });
 
-export function warning(message: string, remedy: string): Result {
-  return { severity: "warning", message, remedy };
-}
-
-export function note(message: string, remedy: string): Result {
-  return { severity: "note", message, remedy };
-}
+export const error = of("error");
+export const warning = of("warning");
+export const note = of("note");
 
 export function ok(message: string): Result {
   return { severity: "ok", message };

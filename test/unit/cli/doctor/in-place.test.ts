@@ -41,7 +41,7 @@ describe("doctor, of resizes in place", () => {
   });
 
   it("reports that they are possible", async () => {
-    expect(await told()).toEqual(["ok: The API server and the pod templates allow resizes in place."]);
+    expect(await told()).toEqual(["ok: All pipes can be resized in place."]);
   });
 
   it("warns of an API server that is too old", async () => {
