@@ -1,5 +1,6 @@
 import { API_VERSION, CONTROLLER_FIELD_MANAGER, KIND, PIPE_SCALINGS } from "../../crd/names.ts";
 import type { PipeScaling } from "../../crd/pipe-scaling.ts";
+import { formatSize } from "../../domain/size.ts";
 import type { Deployment, KubeObject } from "../../kube/objects.ts";
 import { collectionPath, DEPLOYMENTS, objectPath } from "../../kube/paths.ts";
 import type { Action, PipeAction } from "../decide/actions.ts";
@@ -94,7 +95,8 @@ async function writePipe(applier: Applier, action: PipeAction, spec: object | un
     // Other errors than a refusal may end soon, and a rollout restarts the pods.
     if (isCommit && problem.reason === "WriteFailed" && attempts < MOST_COMMITS) throw error;
     // The pods get their old size again. The next attempt is a rollout, after the delay of a failed write.
-    if (isCommit) resizes.failed(uid, { reason: "Refused", message: problem.message });
+    if (isCommit)
+      resizes.failed(uid, formatSize(rollout.size), { reason: "Refused", message: problem.message });
   }
 }
 

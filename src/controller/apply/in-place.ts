@@ -49,19 +49,20 @@ export async function applyInPlace(applier: InPlaceApplier, action: InPlaceActio
   }
 }
 
-async function resizePod({ client, resizes }: InPlaceApplier, action: Of<"resize-pod">): Promise<void> {
-  const { pipe, pod } = action;
+async function resizePod(applier: InPlaceApplier, action: Of<"resize-pod">): Promise<void> {
+  const { resizes } = applier;
+  const { pipe, pod, size } = action;
   const { uid } = pipe.metadata;
-  resizes.resizing(uid, pod);
+  resizes.resizing(uid, size, pod);
   try {
-    const resized = await patchResources(client, action);
-    resizes.resized(uid, pod.metadata.uid);
+    const resized = await patchResources(applier, action);
+    resizes.resized(uid, size, pod.metadata.uid);
     resizes.observePod(uid, resized);
   } catch (error) {
     // The pod is gone, or changed meanwhile; its watch shows that.
     if (isCode(error, 409) || isPodGone(error)) return;
     const refusal = () => refusalOf(`pod ${pod.metadata.name}`, writeErrorOf(error), error);
-    resizes.failed(uid, notSupported(error) ?? refusal());
+    resizes.failed(uid, size, notSupported(error) ?? refusal());
   }
 }
 
@@ -86,25 +87,26 @@ function notSupported(error: unknown): Fallback | undefined {
 }
 
 async function patchResources(
-  client: InPlaceApplier["client"],
-  { pod, container, resources }: Pick<Of<"resize-pod">, "pod" | "container" | "resources">,
+  { client, resizes }: InPlaceApplier,
+  { pipe, pod, container, resources }: Pick<Of<"resize-pod">, "pipe" | "pod" | "container" | "resources">,
 ): Promise<PodView> {
   const { name, namespace, uid } = pod.metadata;
-  const resized = await client.json<Pod>({
-    method: "PATCH",
-    path: `${objectPath(PODS, namespace, name)}/resize`,
-    query: { fieldManager: CONTROLLER_FIELD_MANAGER },
-    patchType: "application/strategic-merge-patch+json",
-    body: { metadata: { uid }, spec: { containers: [{ name: container, resources }] } },
-    timeoutMs: WRITE_TIMEOUT_MS,
-    message: PODS.message,
-  });
-  return toPodView(resized);
+  const write = () =>
+    client.json<Pod>({
+      method: "PATCH",
+      path: `${objectPath(PODS, namespace, name)}/resize`,
+      query: { fieldManager: CONTROLLER_FIELD_MANAGER },
+      patchType: "application/strategic-merge-patch+json",
+      body: { metadata: { uid }, spec: { containers: [{ name: container, resources }] } },
+      timeoutMs: WRITE_TIMEOUT_MS,
+      message: PODS.message,
+    });
+  return toPodView(await resizes.write(pipe.metadata.uid, write));
 }
 
 async function deleteReplicaSet(
   { client, resizes }: InPlaceApplier,
-  { pipe, replicaSet }: Of<"delete-replica-set">,
+  { pipe, replicaSet, size }: Of<"delete-replica-set">,
 ): Promise<void> {
   const { name, namespace, uid, resourceVersion } = replicaSet.metadata;
   try {
@@ -115,7 +117,7 @@ async function deleteReplicaSet(
       timeoutMs: WRITE_TIMEOUT_MS,
     });
   } catch (error) {
-    resizes.failed(pipe.metadata.uid, refusalOf(`ReplicaSet ${name}`, writeErrorOf(error), error));
+    resizes.failed(pipe.metadata.uid, size, refusalOf(`ReplicaSet ${name}`, writeErrorOf(error), error));
   }
 }
 
@@ -187,14 +189,14 @@ async function resume(
 
 /** A pod that cannot be restored is replaced by the rollout. */
 async function fallBack(applier: InPlaceApplier, action: Of<"fall-back">): Promise<void> {
-  const { client, resizes } = applier;
+  const { resizes } = applier;
   const { pipe, container, size, fallback, restore, resources, replicaSet } = action;
   const restored = await Promise.allSettled(
-    restore.map((pod) => patchResources(client, { pod, container, resources })),
+    restore.map((pod) => patchResources(applier, { pipe, pod, container, resources })),
   );
   if (replicaSet) {
     // The pipe is resized in place until the Deployment controller begins the rollout.
-    resizes.failed(pipe.metadata.uid, fallback);
+    resizes.failed(pipe.metadata.uid, size, fallback);
     await patchReplicaSet(applier, { ...action, replicaSet });
   } else {
     resizes.fellBack(pipe, size, fallback);

@@ -20,6 +20,8 @@ const MAX_CONCURRENT_PODS = 10;
  */
 export function nextStep(context: InPlaceContext): InPlaceStep {
   if (context.pipe.isPausedByUs) return commitStep(context);
+  // It may give a pod another size than the desired one.
+  if (context.view.isWriting) return { type: "wait", untilMs: context.view.nowMs + RESIZE_MS };
   const pods = resizePods(context);
   if (pods.type !== "done" || context.isTemplateSized) return pods;
   const problem = unsettled(context);

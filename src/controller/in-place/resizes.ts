@@ -52,7 +52,13 @@ type FallenBack = Pick<InPlaceView, "size" | "beganAtMs"> & { readonly fallback:
 
 const NOTHING_OBSERVED = {
   ...{ isReady: true, failure: undefined, pods: [], replicaSets: [] },
-  ...{ resizedAtMs: new Map(), podsBefore: new Map(), template: undefined, pausedAtMs: undefined },
+  ...{
+    isWriting: false,
+    resizedAtMs: new Map(),
+    podsBefore: new Map(),
+    template: undefined,
+    pausedAtMs: undefined,
+  },
 };
 
 /**
@@ -63,6 +69,8 @@ export class InPlaceResizes {
   readonly #options: InPlaceResizesOptions;
   /** Those in progress, by UID of the Deployment. */
   readonly #resizes = new Map<string, Resize>();
+  /** Number of writes to pods that are in flight, by UID of the Deployment. They can outlast a resize. */
+  readonly #podWrites = new Map<string, number>();
   /** Why pipes get a rollout, by UID of the Deployment; at most one for each Deployment in the cache. */
   readonly #fallbacks = new Map<string, FallenBack>();
 
@@ -114,7 +122,15 @@ export class InPlaceResizes {
     const { size, isReady, failure, beganAtMs, resizedAtMs, podsBefore, template, pause } = resize;
     return {
       ...{ size, isReady, fallback: undefined, failure, pods, replicaSets },
-      ...{ beganAtMs, resizedAtMs, podsBefore, template, pausedAtMs: pause?.atMs, nowMs },
+      ...{
+        isWriting: this.#podWrites.has(uid),
+        beganAtMs,
+        resizedAtMs,
+        podsBefore,
+        template,
+        pausedAtMs: pause?.atMs,
+        nowMs,
+      },
     };
   }
 
@@ -180,19 +196,37 @@ export class InPlaceResizes {
     this.#options.enqueue(pipe.serviceId);
   }
 
-  /** Call it before the write, so that a restart after it is noticed. */
-  resizing(uid: string, pod: PodView): void {
-    this.#resizes.get(uid)?.podsBefore.set(pod.metadata.uid, pod);
+  /** Makes a write to a pod. */
+  async write<T>(uid: string, write: () => Promise<T>): Promise<T> {
+    this.#podWrites.set(uid, (this.#podWrites.get(uid) ?? 0) + 1);
+    try {
+      return await write();
+    } finally {
+      const left = (this.#podWrites.get(uid) ?? 1) - 1;
+      if (left > 0) this.#podWrites.set(uid, left);
+      else this.#podWrites.delete(uid);
+    }
   }
 
-  resized(uid: string, pod: string): void {
-    this.#resizes.get(uid)?.resizedAtMs.set(pod, this.#options.clock.monotonic());
+  /** Call it before the write, so that a restart after it is noticed. */
+  resizing(uid: string, size: string, pod: PodView): void {
+    this.#find(uid, size)?.podsBefore.set(pod.metadata.uid, pod);
+  }
+
+  resized(uid: string, size: string, pod: string): void {
+    this.#find(uid, size)?.resizedAtMs.set(pod, this.#options.clock.monotonic());
   }
 
   /** The pipe gets a rollout when its pods have their old size again. */
-  failed(uid: string, failure: Fallback): void {
-    const resize = this.#resizes.get(uid);
+  failed(uid: string, size: string, failure: Fallback): void {
+    const resize = this.#find(uid, size);
     if (resize) resize.failure ??= failure;
+  }
+
+  /** Another size may be desired when a slow write ends. */
+  #find(uid: string, size: string): Resize | undefined {
+    const resize = this.#resizes.get(uid);
+    return resize?.size === size ? resize : undefined;
   }
 
   /** Stores the response to one of our writes. */

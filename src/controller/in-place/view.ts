@@ -21,6 +21,8 @@ export interface InPlaceView {
   readonly beganAtMs: number;
   /** When this process resized each pod, by UID. */
   readonly resizedAtMs: ReadonlyMap<string, number>;
+  /** True while a write to a pod is in flight, so that the size of the pod is unknown. */
+  readonly isWriting: boolean;
   /** Each pod before this process resized it, or as this process first saw it, by UID. */
   readonly podsBefore: ReadonlyMap<string, PodView>;
   /** The template of the Deployment and its generation, when this process last read it. */

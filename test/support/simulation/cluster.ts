@@ -49,6 +49,8 @@ export class SimulatedCluster {
   eventDelayMs = 0;
   /** The nodes: by default one that is large enough for every test. */
   nodes: readonly Node[] = [aNode("node", { cpu: "256", memory: "1Ti" })];
+  /** Delay of a call in ms. */
+  latencyMs: (request: KubeRequest) => number = () => LATENCY_MS;
   /** Time in ms until pods of this template are ready; `undefined` if they never are. */
   rolloutMs: (pipe: Deployment) => number | undefined = () => 1000;
   fault: (request: KubeRequest, pipe: Deployment | undefined) => Fault = () => undefined;
@@ -213,7 +215,7 @@ export class SimulatedCluster {
 
   /** A call of the controller. */
   async json<T>(request: KubeRequest): Promise<T> {
-    await new Promise<void>((resolve) => this.clock.after(LATENCY_MS, resolve));
+    await new Promise<void>((resolve) => this.clock.after(this.latencyMs(request), resolve));
     if (request.signal?.aborted) throw new KubeUnreachableError("who asked is no more");
     const name = nameIn(request.path);
     if (request.path === collectionPath(NODES, undefined)) return this.#listNodes(request);

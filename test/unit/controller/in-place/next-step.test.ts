@@ -422,6 +422,7 @@ function stepOf(
       ...{
         beganAtMs: NOW_MS,
         resizedAtMs: new Map(),
+        isWriting: false,
         podsBefore: new Map(),
         template: undefined,
         pausedAtMs: undefined,

@@ -111,6 +111,21 @@ describe("a resize in place on the simulated cluster", () => {
     expect(scenario.podSizes()).toEqual(["1000m/4Gi", "1000m/4Gi"]);
   });
 
+  it("replaces no pod if the first size is requested again during a slow write", async () => {
+    const scenario = new Scenario(2);
+    await scenario.start();
+    const { simulation, workloads } = scenario;
+    simulation.cluster.latencyMs = ({ path }) => (path.endsWith("/resize") ? 8 * SECOND : 5);
+    simulation.ask(1, 4);
+    await simulation.run(7 * SECOND);
+    simulation.cluster.latencyMs = () => 5;
+    simulation.ask(1, 1);
+    await simulation.run(5 * MINUTE);
+    expect(simulation.fallbacks).toEqual([]);
+    expect(workloads.replaced).toEqual([]);
+    expect(scenario.podSizes()).toEqual(Array.from({ length: 4 }, () => "1000m/4Gi"));
+  });
+
   it("ends in a rollout if a node never gives the size", async () => {
     const scenario = new Scenario(2);
     await scenario.start();
