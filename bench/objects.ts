@@ -28,8 +28,20 @@ export function apiKey(organizationId: string) {
   return { record: apiKeySecret(key, credentials), authorization: `Basic ${basic}` };
 }
 
+interface PipeOptions {
+  readonly replicas: number;
+  /** The pods have the labels of the pipe, so that they can be resized in place. */
+  readonly hasLabeledPods?: boolean;
+}
+
 /** A pipe of one CPU and 4 Gi. */
-export function pipeDeployment(name: string, namespace: string, serviceId: string, replicas: number) {
+export function pipeDeployment(
+  name: string,
+  namespace: string,
+  serviceId: string,
+  { replicas, hasLabeledPods = false }: PipeOptions,
+) {
+  const labels = { [SERVICE_LABEL]: serviceId, [TYPE_LABEL]: "database" };
   const amounts = { cpu: "1", memory: "4Gi" };
   const container = {
     name: "pipe",
@@ -39,13 +51,13 @@ export function pipeDeployment(name: string, namespace: string, serviceId: strin
   return {
     apiVersion: "apps/v1",
     kind: "Deployment",
-    metadata: { name, namespace, labels: { [SERVICE_LABEL]: serviceId, [TYPE_LABEL]: "database" } },
+    metadata: { name, namespace, labels },
     spec: {
       replicas,
       selector: { matchLabels: { app: name } },
       strategy: { type: "RollingUpdate" },
       template: {
-        metadata: { labels: { app: name } },
+        metadata: { labels: { app: name, ...(hasLabeledPods ? labels : {}) } },
         spec: { terminationGracePeriodSeconds: 0, containers: [container] },
       },
     },

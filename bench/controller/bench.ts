@@ -3,6 +3,7 @@ import { buildLikewise, buildProgram } from "../bundle.ts";
 import { describeMachine } from "../machine.ts";
 import { type Burst, measureBurst } from "./burst.ts";
 import { measureIdle } from "./idle.ts";
+import { measureInPlace } from "./in-place.ts";
 import { describeResults } from "./report.ts";
 import { measureRescale, rescaleByTier } from "./rescale.ts";
 import { RunningController } from "./running-controller.ts";
@@ -16,6 +17,8 @@ interface Amounts {
   readonly start: { readonly deployments: number; readonly rounds: number };
   readonly bursts: number;
   readonly idleMinutes: number;
+  /** Services that are resized in place. */
+  readonly inPlace: number;
 }
 
 const QUICK: Amounts = {
@@ -23,6 +26,7 @@ const QUICK: Amounts = {
   start: { deployments: 3000, rounds: 2 },
   bursts: 1,
   idleMinutes: 0.25,
+  inPlace: 10,
 };
 
 const STANDARD: Amounts = {
@@ -30,6 +34,8 @@ const STANDARD: Amounts = {
   start: { deployments: 15_000, rounds: 5 },
   bursts: 3,
   idleMinutes: 5,
+  // At most three templates follow per second, so this takes about two minutes.
+  inPlace: 100,
 };
 
 const FULL: Amounts = {
@@ -59,7 +65,9 @@ export interface BenchOptions {
 export async function benchController({ extent: name, profileDir, tell }: BenchOptions): Promise<void> {
   const machine = describeMachine();
   const amounts = EXTENTS[name];
-  tell("Starting a cluster");
+  tell("Starting a cluster with pods");
+  const inPlace = await measureInPlace(amounts.inPlace, profileDir, tell);
+  tell("Starting a cluster without pods");
   const world = await createControllerWorld(profileDir);
   try {
     const { dir } = world.cluster;
@@ -111,6 +119,7 @@ export async function benchController({ extent: name, profileDir, tell }: BenchO
         deployments: made + added.pipes,
         starts,
         idle,
+        inPlace,
       }),
     );
     console.log(`\n${machine}; ${new Date().toISOString()}`);

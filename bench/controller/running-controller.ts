@@ -1,6 +1,7 @@
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import * as z from "zod";
 import { RECORDS_NAMESPACE } from "../../deploy/chart/install.ts";
+import type { ResizeStrategy } from "../../src/domain/resize-strategy.ts";
 import { MeasuredProcess } from "./measured-process.ts";
 import { type ControllerWorld, PIPES } from "./world.ts";
 
@@ -10,8 +11,6 @@ const ARGS = [
   ...["--namespace", RECORDS_NAMESPACE, "--pipe-namespaces", PIPES],
   // Rollouts that never complete must not fail during a measurement.
   ...["--rollout-timeout", "24h"],
-  // The pipes have no pods that could be resized.
-  ...["--resize-strategy", "Rollout"],
 ];
 
 const TIMEOUT_MS = 120_000;
@@ -26,14 +25,23 @@ export class RunningController {
   readonly #givenAtMs: number[] = [];
   #ledAtMs: number | undefined;
 
-  private constructor(world: ControllerWorld, program: string) {
-    const options = { name: "controller", file: program, args: [...ARGS, "--kubeconfig", world.kubeconfig] };
+  private constructor(world: ControllerWorld, program: string, strategy: ResizeStrategy) {
+    const args = [...ARGS, "--resize-strategy", strategy, "--kubeconfig", world.kubeconfig];
+    const options = { name: "controller", file: program, args };
     this.process = new MeasuredProcess(world, options, (line) => this.#read(line));
   }
 
-  /** Resolves once the caches are filled and the lease is acquired. */
-  static async start(world: ControllerWorld, program: string): Promise<RunningController> {
-    const controller = new RunningController(world, program);
+  /**
+   * Resolves once the caches are filled and the lease is acquired.
+   *
+   * @param strategy by default rollouts, because most pipes of the benchmark have no pods that could be resized
+   */
+  static async start(
+    world: ControllerWorld,
+    program: string,
+    strategy: ResizeStrategy = "Rollout",
+  ): Promise<RunningController> {
+    const controller = new RunningController(world, program, strategy);
     await controller.#wait(() => controller.#ledAtMs, "lead");
     return controller;
   }

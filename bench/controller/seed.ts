@@ -19,6 +19,8 @@ export interface SeedOptions {
    * If false, only the first rollout is reported as complete, and later ones never complete.
    */
   readonly completeAtOnce?: boolean;
+  /** If true, the cluster runs pods and reports the status of the Deployments. */
+  readonly hasPods?: boolean;
 }
 
 export interface Seeded {
@@ -79,12 +81,13 @@ async function createPipes(
   world: ControllerWorld,
   namespace: string,
   serviceId: string,
-  { replicas, completeAtOnce = false }: SeedOptions,
+  { replicas, completeAtOnce = false, hasPods = false }: SeedOptions,
 ): Promise<void> {
   for (let number = 1; number <= PIPES_PER_SERVICE; number += 1) {
     const name = `pipe-${serviceId}-${number}`;
-    const pipe = pipeDeployment(name, namespace, serviceId, replicas);
+    const pipe = pipeDeployment(name, namespace, serviceId, { replicas, hasLabeledPods: hasPods });
     await create(world, DEPLOYMENTS, namespace, pipe);
+    if (hasPods) continue;
     const seenGeneration = completeAtOnce ? Number.MAX_SAFE_INTEGER : 1;
     await patchStatus(
       world,

@@ -1,9 +1,16 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
+import { ROOMY_NODE, WITHOUT_CLIENT_LIMITS } from "@pipe-scaling/local-cluster/capacity";
 import { accounts, install } from "../../deploy/chart/install.ts";
 import { KubeClient } from "../../src/kube/client.ts";
 import { connect } from "../../src/kube/connection.ts";
-import { parseRequestCounts, type RequestCounts, sumOf, writesOf } from "./request-counts.ts";
+import {
+  parseOpenWatches,
+  parseRequestCounts,
+  type RequestCounts,
+  sumOf,
+  writesOf,
+} from "./request-counts.ts";
 
 /** Namespace of the pipes of the controller. */
 export const PIPES = "bench-pipes";
@@ -14,7 +21,7 @@ export const BASELINE_PIPES = "bench-baseline-pipes";
 const QUIET_MS = 1500;
 const LOOK_MS = 500;
 
-/** A cluster that only stores Deployments: no rollout starts, and there are no other writers. */
+/** A cluster for the controller. */
 export interface ControllerWorld {
   readonly cluster: Cluster;
   readonly admin: KubeClient;
@@ -24,23 +31,46 @@ export interface ControllerWorld {
   readonly profileDir: string | undefined;
 }
 
-/** The cluster is removed when this process ends. */
+/**
+ * Creates a cluster that only stores Deployments: no rollout starts, and there are no other writers. It is removed when
+ * this process ends.
+ */
 export async function createControllerWorld(profileDir?: string): Promise<ControllerWorld> {
   const cluster = await startCluster({ controllerManager: false, nodes: 0 });
-  await install(cluster, [PIPES, BASELINE_PIPES]);
-  const { controller: kubeconfig } = await accounts(cluster);
+  const world = await worldOf(cluster, profileDir);
   // These processes have no work here, and their calls would be counted too.
   await cluster.kill("kube-scheduler");
   await cluster.kill("kwok-controller");
+  return world;
+}
+
+/** Creates a cluster with rollouts and simulated pods. It is removed when this process ends. */
+export async function createWorldWithPods(profileDir?: string): Promise<ControllerWorld> {
+  const cluster = await startCluster({ nodeSize: ROOMY_NODE, componentArgs: WITHOUT_CLIENT_LIMITS });
+  return worldOf(cluster, profileDir);
+}
+
+async function worldOf(cluster: Cluster, profileDir: string | undefined): Promise<ControllerWorld> {
+  await install(cluster, [PIPES, BASELINE_PIPES]);
+  const { controller: kubeconfig } = await accounts(cluster);
   return { cluster, kubeconfig, profileDir, admin: new KubeClient(await connect(cluster.kubeconfig)) };
 }
 
 /** Reads the number of requests so far, of all clients, from the metrics of the API server. */
-export async function requestCounts({ admin }: ControllerWorld): Promise<RequestCounts> {
+export async function requestCounts(world: ControllerWorld): Promise<RequestCounts> {
+  return parseRequestCounts(await readMetrics(world));
+}
+
+/** Number of watches of these resources that are open now, of all clients. */
+export async function openWatches(world: ControllerWorld, resources: readonly string[]): Promise<number> {
+  return parseOpenWatches(await readMetrics(world), resources);
+}
+
+async function readMetrics({ admin }: ControllerWorld): Promise<string> {
   const body = await admin.stream({ path: "/metrics", signal: new AbortController().signal });
   const chunks: Buffer[] = [];
   for await (const chunk of body) chunks.push(chunk);
-  return parseRequestCounts(Buffer.concat(chunks).toString());
+  return Buffer.concat(chunks).toString();
 }
 
 /** Waits until no write has arrived for a while. @returns the requests until then */

@@ -3,6 +3,7 @@ import { countsTable } from "../../../bench/controller/counts-table.ts";
 import {
   countsBetween,
   describeCounts,
+  parseOpenWatches,
   parseRequestCounts,
   requestsOf,
   sumOf,
@@ -55,6 +56,14 @@ describe("the counts of requests", () => {
   it("exclude reads and Leases if they are of writes", () => {
     expect([...writesOf(counts).keys()]).toEqual(["PATCH deployments", "PATCH pipescalings/status"]);
     expect(sumOf(writesOf(counts))).toBe(4002);
+  });
+
+  it("have the watches that are open separately", () => {
+    const open = (verb: string, resource: string, value: number) =>
+      `apiserver_longrunning_requests{component="apiserver",resource="${resource}",verb="${verb}"} ${value}`;
+    const metrics = [open("WATCH", "pods", 3), open("WATCH", "nodes", 5), open("CONNECT", "pods", 7)];
+    expect(parseOpenWatches(metrics.join("\n"), ["pods", "replicasets"])).toBe(3);
+    expect(parseOpenWatches(METRICS, ["pods"])).toBe(0);
   });
 
   it("include the subresources of a resource", () => {
