@@ -42,8 +42,6 @@ function resizePods(context: InPlaceContext): InPlaceStep {
   const changed = changedOf(pods);
 
   if (view.failure) return fallBack(context, view.failure);
-  if (isRolledOut(context))
-    return { type: "fall-back", restore: [], resources: context.target, ...ROLLED_OUT };
   if (isCommitTakenBack(context)) return fallBack(context, TAKEN_BACK);
   const restart = pods.map((each) => restartOf(each, view)).find((each) => each !== undefined);
   if (restart) return fallBack(context, restart);
@@ -71,9 +69,12 @@ function resizePods(context: InPlaceContext): InPlaceStep {
 }
 
 /** After the commit, a Deployment looks as if it were in a rollout until the Deployment controller has seen it. */
-function allResized({ pipe, view, isTemplateSized }: InPlaceContext): InPlaceStep {
-  if (!isTemplateSized || pipe.rollout.isSeen) return { type: "done" };
-  return { type: "wait", untilMs: view.nowMs + COMMIT_MS };
+function allResized(context: InPlaceContext): InPlaceStep {
+  const { pipe, view, isTemplateSized, target } = context;
+  if (isTemplateSized && !pipe.rollout.isSeen) return { type: "wait", untilMs: view.nowMs + COMMIT_MS };
+  return isRolledOut(context)
+    ? { type: "fall-back", restore: [], resources: target, ...ROLLED_OUT }
+    : { type: "done" };
 }
 
 /** A Deployment that was scaled just now soon settles again. */
@@ -153,10 +154,10 @@ const ROLLED_OUT: Fallback = {
   message: "another rollout of the Deployment began meanwhile",
 };
 
-/** After the commit, the Deployment controller did not keep the ReplicaSet. */
-function isRolledOut({ isTemplateSized, pipe: { lastRollout, revision, rollout } }: InPlaceContext): boolean {
+/** After the commit, the Deployment controller did not keep the ReplicaSet. Earlier rollouts do not count. */
+function isRolledOut({ isTemplateSized, pipe: { lastRollout, revision }, view }: InPlaceContext): boolean {
   const isCommitted = isTemplateSized && lastRollout?.inPlaceStartedAtMs !== undefined;
-  return isCommitted && rollout.isSeen && revision > lastRollout.revision;
+  return isCommitted && revision > lastRollout.revision && revision > view.revision;
 }
 
 /** A predecessor fell back after the commit, so a rollout begins. */

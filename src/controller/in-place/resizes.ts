@@ -53,6 +53,7 @@ type FallenBack = Pick<InPlaceView, "size" | "beganAtMs"> & { readonly fallback:
 const NOTHING_OBSERVED = {
   ...{ isReady: true, failure: undefined, pods: [], replicaSets: [] },
   ...{
+    revision: 0,
     isWriting: false,
     resizedAtMs: new Map(),
     podsBefore: new Map(),
@@ -123,6 +124,7 @@ export class InPlaceResizes {
     return {
       ...{ size, isReady, fallback: undefined, failure, pods, replicaSets },
       ...{
+        revision: resize.pipe.revision,
         isWriting: this.#podWrites.has(uid),
         beganAtMs,
         resizedAtMs,

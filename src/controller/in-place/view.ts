@@ -17,6 +17,8 @@ export interface InPlaceView {
   readonly pods: readonly PodView[];
   /** ReplicaSets of the Deployment. */
   readonly replicaSets: readonly ReplicaSetView[];
+  /** Revision of the Deployment when this process began. */
+  readonly revision: number;
   /** When this process began, by its monotonic clock. */
   readonly beganAtMs: number;
   /** When this process resized each pod, by UID. */

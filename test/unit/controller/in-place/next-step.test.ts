@@ -375,6 +375,14 @@ describe("after the commit, a resize in place", () => {
     ).toMatchObject({ type: "wait" });
   });
 
+  it("ignores a rollout from before it began, and gives each pod the size", () => {
+    const lastRollout = aRollout(FOUR, { revision: 1, inPlaceStartedAtMs: 1 });
+    const view = { replicaSets, revision: 2 };
+    const changes = { ...committed, lastRollout, revision: 2 };
+    expect(stepOf(pods, view, changes)).toEqual({ type: "done" });
+    expect(stepOf([...pods, pod("c")], view, changes)).toMatchObject({ type: "resize-pods" });
+  });
+
   it("waits until the Deployment controller has seen the end of the commit", () => {
     const resumed = { ...committed, rollout: { ...UNDER_WAY, isSeen: false } };
     expect(stepOf(pods, { replicaSets }, resumed)).toEqual({ type: "wait", untilMs: NOW_MS + 30_000 });
@@ -422,6 +430,7 @@ function stepOf(
       ...{
         beganAtMs: NOW_MS,
         resizedAtMs: new Map(),
+        revision: 1,
         isWriting: false,
         podsBefore: new Map(),
         template: undefined,

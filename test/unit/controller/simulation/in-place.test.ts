@@ -126,6 +126,30 @@ describe("a resize in place on the simulated cluster", () => {
     expect(scenario.podSizes()).toEqual(Array.from({ length: 4 }, () => "1000m/4Gi"));
   });
 
+  it("returns to the first size, also after a rollout of the owner", async () => {
+    const scenario = new Scenario(2);
+    await scenario.start();
+    const { simulation, workloads } = scenario;
+    simulation.ask(1, 4);
+    await simulation.run(MINUTE);
+    for (const name of PIPES) simulation.setImage(name, "image:2");
+    await simulation.run(MINUTE);
+    workloads.replaced.length = 0;
+    let isOver = false;
+    simulation.cluster.fault = ({ path }) => {
+      if (isOver || !path.endsWith("/resize")) return undefined;
+      isOver = true;
+      simulation.clock.after(10, () => simulation.ask(1, 4));
+      return undefined;
+    };
+    simulation.ask(1, 1);
+    await simulation.run(MINUTE);
+    expect(isOver).toBe(true);
+    expect(scenario.podSizes()).toEqual(Array.from({ length: 4 }, () => "4000m/16Gi"));
+    expect(simulation.fallbacks).toEqual([]);
+    expect(workloads.replaced).toEqual([]);
+  });
+
   it("ends in a rollout if a node never gives the size", async () => {
     const scenario = new Scenario(2);
     await scenario.start();
