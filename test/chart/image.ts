@@ -24,11 +24,28 @@ const { uid, gid } = (() => {
   return process.getuid?.() === 0 ? { uid: Number(user), gid: Number(group) } : {};
 })();
 
+/** Creates a folder whose files only the user of the image can read, like the mounts of a pod. */
+export function makeMount(): string {
+  const mount = mkdtempSync(join(tmpdir(), "pipe-scaling-mount-"));
+  if (uid !== undefined && gid !== undefined) chownSync(mount, uid, gid);
+  return mount;
+}
+
+export interface RunnableImage {
+  /** Creates a folder that processes of the image can read. */
+  makeMount(): string;
+  /** Starts the process of a container: `args` after `command`, or after the entry point of the image. */
+  start(
+    container: { readonly command?: readonly string[] | undefined; readonly args?: readonly string[] },
+    env: Readonly<Record<string, string>>,
+  ): ChildProcess;
+}
+
 /**
  * The content of the image, for machines without a container engine: Node and the output of the Dockerfile's build
- * step, in a read-only folder outside of any package.
+ * step, in a read-only folder outside of any package. container-image.ts builds the whole image.
  */
-export class UnpackedImage implements Disposable {
+export class UnpackedImage implements RunnableImage, Disposable {
   readonly #dir: string;
 
   private constructor(dir: string) {
@@ -52,19 +69,12 @@ export class UnpackedImage implements Disposable {
     return join(this.#dir, "app");
   }
 
-  /** Creates a folder whose files only the user of the image can read, like the mounts of a pod. */
   makeMount(): string {
-    const mount = mkdtempSync(join(tmpdir(), "pipe-scaling-mount-"));
-    if (uid !== undefined && gid !== undefined) chownSync(mount, uid, gid);
-    return mount;
+    return makeMount();
   }
 
-  /** Starts the process of a container: `args` after `command`, or after the entry point of the image. */
   start(
-    {
-      command = entrypoint(),
-      args = [],
-    }: { readonly command?: readonly string[] | undefined; readonly args?: readonly string[] },
+    { command = entrypoint(), args = [] }: Parameters<RunnableImage["start"]>[0],
     env: Readonly<Record<string, string>>,
   ): ChildProcess {
     const [program = "", ...own] = command.map((part) =>

@@ -7,7 +7,7 @@ import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-ac
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import * as z from "zod";
 import { accountOf, type Component, type Release } from "./accounts.ts";
-import type { UnpackedImage } from "./image.ts";
+import type { RunnableImage } from "./image.ts";
 
 const named = z.object({ name: z.string() });
 const podSpec = z.object({
@@ -63,7 +63,7 @@ export class PodProcess {
 
   /** Waits until the readiness probe succeeds. */
   static async start(
-    image: UnpackedImage,
+    image: RunnableImage,
     cluster: Cluster,
     release: Release,
     component: Component,
