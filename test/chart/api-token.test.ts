@@ -14,6 +14,7 @@ import { backupConfigMap } from "../../src/records/backup.ts";
 import { keyUsageConfigMap } from "../../src/records/key-usage.ts";
 import { recordLabels } from "../../src/records/labels.ts";
 import { membersConfigMap } from "../../src/records/members.ts";
+import { PatientClient } from "../support/patient-client.ts";
 import { clientOf, install, prepareRelease, type Release, remove } from "./accounts.ts";
 import { dryRunOf, expectDenied } from "./denials.ts";
 
@@ -113,6 +114,32 @@ describe("with the token of the API, an update of a PipeScaling", () => {
       query: { fieldManager: API_FIELD_MANAGER, force: true },
       patchType: "application/apply-patch+yaml",
       body: { apiVersion: API_VERSION, kind: KIND, metadata: { name: SERVICE, ...metadata }, spec },
+    });
+    expect(said).toBe("accepted");
+  });
+
+  it("may apply a size where another manager set nothing but a size and the request for it", async () => {
+    const name = randomUUID();
+    const metadata = { name, annotations: { [REQUEST_ANNOTATION]: "{}" } };
+    const admin = await PatientClient.of(cluster);
+    await admin.json({
+      method: "POST",
+      path: collectionPath(PIPE_SCALINGS, release.pipes),
+      query: { fieldManager: "velero" },
+      body: {
+        ...{ apiVersion: API_VERSION, kind: KIND, metadata },
+        spec: { replicaCpuMillicores: 1000, replicaMemoryGb: 4 },
+      },
+    });
+    await admin.close();
+    const said = await dryRunOf(api, {
+      method: "PATCH",
+      path: objectPath(PIPE_SCALINGS, release.pipes, name),
+      ...MERGE,
+      body: {
+        metadata: { annotations: { [REQUEST_ANNOTATION]: '{"a":1}' } },
+        spec: { replicaCpuMillicores: 2000, replicaMemoryGb: 8 },
+      },
     });
     expect(said).toBe("accepted");
   });

@@ -233,6 +233,22 @@ describe("with the token of the controller, the field managers of a pipe", () =>
     expect(await patchPipe("shared", resized(resourcesFor(sizeOfCores(2), false)))).toBe("accepted");
   });
 
+  it("may lose the only annotation of a manager, of a pipe restored from a backup", async () => {
+    const pipe = deployment("restored", resourcesFor(sizeOfCores(1), false));
+    const metadata = { ...pipe.metadata, ...annotated(lastRollout(sizeOfCores(1))).metadata };
+    await admin.json({
+      method: "POST",
+      path: collectionPath(DEPLOYMENTS, release.pipes),
+      query: { fieldManager: "velero" },
+      body: { ...pipe, metadata },
+    });
+    const resize = {
+      ...annotated(lastRollout(sizeOfCores(3))),
+      ...resized(resourcesFor(sizeOfCores(2), false)),
+    };
+    expect(await patchPipe("restored", resize)).toBe("accepted");
+  });
+
   it("may be merged by the API server if there are more than ten", async () => {
     await apply(cluster, [deployment("edited", {})]);
     for (let index = 0; index < 12; index += 1) {

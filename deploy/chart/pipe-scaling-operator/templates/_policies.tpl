@@ -183,8 +183,9 @@ spec:
 {{/*
 True if the records of other field managers have not changed, except for fields that the process may change. Otherwise a
 request could erase who set a field, and a later apply of its owner would behave differently. The API server itself
-merges the oldest records of an object with more than ten. Takes a dict: `own`, our field manager, and `nodes`, a list of
-the paths to those fields: for each node, CEL of the keys that lead to it, and a CEL list of the keys that may change.
+merges the oldest records of an object with more than ten, and writes {".": {}}, a field without its children, as {}.
+Takes a dict: `own`, our field manager, and `nodes`, a list of the paths to those fields: for each node, CEL of the keys
+that lead to it, and a CEL list of the keys that may change.
 */}}
 {{- define "pipe-scaling.managersUnchanged" -}}
 variables.managers.all(each,
@@ -204,12 +205,15 @@ variables.managers.all(each,
       {{- range $index, $node := .nodes }}
       {{- $old := printf "fields[0]%s" (index $node 0) }}
       {{- $new := printf "fields[1]%s" (index $node 0) }}
+      {{- $isEmpty := printf "%s == {}" $new }}
       {{- if index $node 0 }}
+      {{- $isEmpty = printf "%s == optional.of({})" $new }}
       {{- $old = printf "%s.orValue({})" $old }}
       {{- $new = printf "%s.orValue({})" $new }}
       {{- end }}
       {{ if $index }}&& {{ end }}{{ $old }}.all(key,
-        key in {{ index $node 1 }} || {{ $new }}[?key] == optional.of({{ $old }}[key])) &&
+        key in {{ index $node 1 }} || {{ $new }}[?key] == optional.of({{ $old }}[key]) ||
+        (key == '.' && {{ $isEmpty }})) &&
       {{ $new }}.all(key, key in {{ index $node 1 }} || key in {{ $old }})
       {{- end }}))
 {{- end }}
