@@ -160,6 +160,7 @@ export interface Pod extends KubeObject {
     readonly containers: readonly (Container & { readonly resizePolicy?: readonly ResizePolicy[] })[];
   };
   readonly status?: {
+    readonly phase?: string;
     /** The generation of the pod that the kubelet has seen. */
     readonly observedGeneration?: number;
     readonly conditions?: readonly {

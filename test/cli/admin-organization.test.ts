@@ -158,7 +158,11 @@ describe("admin organization update", () => {
 
   it.each([
     ["", 2, "There is nothing to change: give --tier, --name or --rollout-window."],
-    ["--tier gold", 2, 'is "gold", but it must be one of the tiers: basic, scale, enterprise.'],
+    [
+      "--tier gold",
+      2,
+      'is "gold", but it must be one of the built-in tiers: basic, scale, enterprise. If the API has other tiers, name their file',
+    ],
     ["--rollout-window always", 2, 'is "always", but it must be a YAML map such as {schedule: '],
     ['--rollout-window {"schedule":"x"}', 2, "its duration is missing, or none."],
   ])("refuses %j, and changes nothing", async (change, exitCode, sentence) => {

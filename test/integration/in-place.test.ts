@@ -111,6 +111,34 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     }
   });
 
+  it("ignores pods that a kubelet evicted, and resizes the others without a restart", async () => {
+    await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
+    await createPipe({ name: "pipe-a", cores: 1 });
+    await environment.waitForCondition("Ready", "True");
+    await runningPods(1);
+    const [evicted] = await pods();
+    if (!evicted) throw new Error("the pipe has no pod");
+    await environment.client.json({
+      method: "PATCH",
+      path: `${objectPath(PODS, environment.pipes, evicted.metadata.name)}/status`,
+      patchType: "application/merge-patch+json",
+      body: { status: { phase: "Failed", reason: "Evicted", containerStatuses: null } },
+    });
+    const started = async () =>
+      (await pods()).find(
+        ({ status }) => status?.phase === "Running" && status.containerStatuses?.[0]?.resources,
+      );
+    const before = await waitFor(started, { what: "another pod to run" });
+
+    await environment.askFor(4);
+    await environment.waitForCondition("Ready", "True");
+    const { status } = await environment.scaling();
+    expect(status?.pipes).toMatchObject({ resizedBy: { "pipe-a": "InPlace" } });
+    const active = (await pods()).filter(({ status }) => status?.phase !== "Failed");
+    expect(active.map(({ metadata }) => metadata.uid)).toEqual([before.metadata.uid]);
+    expect(await replicaSets()).toHaveLength(1);
+  });
+
   it("replaces the pods of a pipe whose node can never give the size, and says why", async () => {
     await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
     await createPipe({

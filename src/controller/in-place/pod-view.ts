@@ -12,7 +12,8 @@ import type { Resources } from "../observe/resources.ts";
 /** The fields of a pod that in-place resizes need. */
 export interface PodView extends KubeObject {
   readonly metadata: Identity;
-  readonly isBeingDeleted: boolean;
+  /** False once it is being deleted or its containers have ended, for example because it was evicted. */
+  readonly isActive: boolean;
   /** UID of its ReplicaSet. */
   readonly replicaSetUid: string | undefined;
   readonly observedGeneration: number;
@@ -41,6 +42,8 @@ export interface ContainerView {
   readonly actual: ContainerStatus["resources"];
 }
 
+const ENDED: readonly (string | undefined)[] = ["Failed", "Succeeded"];
+
 export function toPodView({ metadata, spec, status }: Pod): PodView {
   const resize = status?.conditions?.find(
     ({ type, status: is }) =>
@@ -48,7 +51,7 @@ export function toPodView({ metadata, spec, status }: Pod): PodView {
   );
   return {
     metadata: identityOf(metadata),
-    isBeingDeleted: metadata.deletionTimestamp !== undefined,
+    isActive: metadata.deletionTimestamp === undefined && !ENDED.includes(status?.phase),
     replicaSetUid: metadata.ownerReferences?.find(({ kind }) => kind === "ReplicaSet")?.uid,
     observedGeneration: status?.observedGeneration ?? 0,
     resize: resize && {

@@ -118,7 +118,7 @@ export class InPlaceResizes {
     const replicaSets = [...resize.replicaSets.values()].filter(({ deploymentUid }) => deploymentUid === uid);
     const owners = new Set(replicaSets.map(({ metadata }) => metadata.uid));
     const pods = [...resize.pods.values()].filter(
-      ({ isBeingDeleted, replicaSetUid = "" }) => !isBeingDeleted && owners.has(replicaSetUid),
+      ({ isActive, replicaSetUid = "" }) => isActive && owners.has(replicaSetUid),
     );
     const { size, isReady, failure, beganAtMs, resizedAtMs, podsBefore, template, pause } = resize;
     return {

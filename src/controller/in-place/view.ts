@@ -13,7 +13,7 @@ export interface InPlaceView {
   readonly fallback: Fallback | undefined;
   /** Why the pipe gets a rollout as soon as its pods have their old size again. */
   readonly failure: Fallback | undefined;
-  /** Pods of the Deployment that are not being deleted. */
+  /** Active pods of the Deployment, as its ReplicaSet counts them. */
   readonly pods: readonly PodView[];
   /** ReplicaSets of the Deployment. */
   readonly replicaSets: readonly ReplicaSetView[];

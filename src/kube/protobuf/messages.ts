@@ -217,6 +217,7 @@ export const pod = new Message<Pod>({
   status: message(
     3,
     new Message<PodStatus>({
+      phase: sharedString(1),
       conditions: messages(
         2,
         new Message<Item<PodStatus["conditions"]>>({

@@ -142,7 +142,11 @@ describe("an invalid command line ends with 2 and a message", () => {
     ["admin organization create --name x", "--tier (or PIPE_SCALING_TIER) is missing: its tier"],
     [
       "admin organization create --name x --tier gold",
-      'is "gold", but it must be one of the tiers: basic, scale, enterprise.',
+      'is "gold", but it must be one of the built-in tiers: basic, scale, enterprise. If the API has other tiers, name their file',
+    ],
+    [
+      "admin organization create --name x --tier gold --tiers-file test/e2e/demo/tiers.yaml",
+      "it must be one of the tiers in test/e2e/demo/tiers.yaml: ",
     ],
     ["admin organization create --name x --tier basic --id 12", 'is "12", but it must be a UUID such as'],
     ["admin organization create --name x --tier basic --tiers-file /no/such", "--tiers-file"],

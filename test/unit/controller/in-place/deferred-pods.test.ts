@@ -8,7 +8,7 @@ const DEFERRED = { type: "PodResizePending", reason: "Deferred", message: "no ro
 function pod(name: string, resize?: PodView["resize"]): PodView {
   return {
     metadata: { name, namespace: "pipes", uid: name, resourceVersion: "1", generation: 2 },
-    ...{ isBeingDeleted: false, replicaSetUid: "r", observedGeneration: 2, resize, containers: [] },
+    ...{ isActive: true, replicaSetUid: "r", observedGeneration: 2, resize, containers: [] },
   };
 }
 

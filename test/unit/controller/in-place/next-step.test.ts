@@ -445,7 +445,7 @@ function stepOf(
 function pod(name: string, changes: Partial<PodView> = {}, container: Partial<ContainerView> = {}): PodView {
   return {
     metadata: { name, namespace: "pipes", uid: `uid-${name}`, resourceVersion: "1", generation: 1 },
-    ...{ isBeingDeleted: false, replicaSetUid: "uid-current", observedGeneration: 1, resize: undefined },
+    ...{ isActive: true, replicaSetUid: "uid-current", observedGeneration: 1, resize: undefined },
     containers: [
       {
         ...{ name: "pipe", resources: amounts(ONE), restartsFor: [], isRunning: true, restartCount: 0 },
