@@ -9,6 +9,7 @@ import type { Snapshot } from "../observe/snapshot.ts";
 import type { Action, InPlaceAction } from "./actions.ts";
 import type { AssessContext, Assessment } from "./assessment.ts";
 import { hasComeUp, mustComeUpAgain } from "./came-up.ts";
+import { isReported } from "./fallbacks.ts";
 import { lastGoodSize, newRollout } from "./pipe-actions.ts";
 import type { Step } from "./sizing.ts";
 
@@ -21,7 +22,7 @@ export function inPlaceStep(pipe: DeploymentView, context: StepContext): InPlace
   const view = viewOf(pipe, context);
   // After a crash between two steps of a commit, the pods of the pipe must be listed first.
   if (!view) return pipe.isPausedByUs || isUnproven(pipe, context) ? "begin" : undefined;
-  if (view.fallback) return pipe.isPausedByUs ? { type: "resume" } : undefined;
+  if (view.fallback) return pipe.isPausedByUs ? { type: "resume" } : beforeRollout(pipe, view, context);
   if (!view.isReady) return { type: "wait", untilMs: view.nowMs + LISTING_MS };
   const step = nextStep({
     ...{ pipe, container: pipe.container.name, view },
@@ -32,6 +33,17 @@ export function inPlaceStep(pipe: DeploymentView, context: StepContext): InPlace
   if (step.type === "resize-pods" && hasComeUp(pipe, context.scaling))
     return { type: "wait", untilMs: view.nowMs + REPORT_MS };
   return step.type === "done" ? undefined : step;
+}
+
+/** The status first reports why the pods are replaced. After a crash, nothing else does. */
+function beforeRollout(
+  { metadata, size }: DeploymentView,
+  { fallback, nowMs }: InPlaceView,
+  { scaling, desired }: StepContext,
+): InPlaceStep | undefined {
+  if (!fallback || sameSize(size, desired)) return undefined;
+  if (isReported(metadata.name, fallback, scaling.status, desired)) return undefined;
+  return { type: "wait", untilMs: nowMs + REPORT_MS };
 }
 
 const LISTING_MS = 1000;

@@ -9,6 +9,7 @@ import {
 import { formatSize, type Size, sameSize } from "../../domain/size.ts";
 import type { Assessment } from "../decide/assessment.ts";
 import { clipped } from "../decide/failure.ts";
+import { reportedFallbacks } from "../decide/fallbacks.ts";
 import type { Sizing } from "../decide/sizing.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
@@ -22,7 +23,7 @@ export function resizeMethods(
   previous: PipeScalingStatus,
 ): Methods {
   const { size } = desired;
-  const known = isDesired(previous, size) ? (previous.pipes?.fallbacks ?? []) : [];
+  const known = reportedFallbacks(previous, size);
   const fallbacks = assessments.flatMap(({ pipe }) => fallbackOf(pipe, size, inPlace, known) ?? []);
   const fallenBack = new Set(fallbacks.map(({ pipe }) => pipe));
   const methods = assessments
@@ -33,10 +34,6 @@ export function resizeMethods(
     resizedBy: methods.length === 0 ? undefined : Object.fromEntries(methods.slice(0, MAX_CAME_UP)),
     fallbacks: fallbacks.length === 0 ? undefined : fallbacks.slice(0, MAX_FALLBACKS),
   };
-}
-
-function isDesired({ desired }: PipeScalingStatus, { cpuMillicores, memoryGib }: Size): boolean {
-  return desired?.replicaCpuMillicores === cpuMillicores && desired.replicaMemoryGb === memoryGib;
 }
 
 /** After a restart of the controller, only the status has the reason. */

@@ -161,6 +161,27 @@ describe("a resize in place on the simulated cluster", () => {
     expect(simulation.fallbacks).toEqual(["pipe-0 Infeasible", "pipe-1 Infeasible"]);
     expect(workloads.replaced).toEqual(["pipe-0", "pipe-1"]);
   });
+
+  it("has the reason in the status before the rollout, although the status cannot be written for 20 s", async () => {
+    const scenario = new Scenario(2);
+    await scenario.start();
+    const { simulation, workloads } = scenario;
+    const { clock, cluster } = simulation;
+    workloads.outcome = () => "Infeasible";
+    const reported: (string | undefined)[] = [];
+    let failsUntilMs: number | undefined;
+    cluster.fault = ({ method, path, query }) => {
+      if (path.endsWith("/deployments/pipe-0") && method === "PATCH" && query?.["dryRun"] === undefined)
+        reported.push(simulation.status(1).pipes?.fallbacks?.[0]?.reason);
+      if (simulation.fallbacks.length > 0) failsUntilMs ??= clock.now() + 20 * SECOND;
+      const fails = path.endsWith("/status") && failsUntilMs !== undefined && clock.now() < failsUntilMs;
+      return fails ? FAILED : undefined;
+    };
+    simulation.ask(1, 4);
+    await simulation.run(MINUTE);
+    expect(reported).toEqual(["Infeasible"]);
+    expect(simulation.told(1)?.reason).toBe("Scaled");
+  });
 });
 
 describe("a container that restarts during the resize of its pod", () => {
