@@ -13,6 +13,8 @@ export default defineConfig({
     // Loading the modules again for each file would take a quarter of the time. No module has state of its own, and no
     // test replaces a module.
     isolate: false,
+    // Many tests only wait for a cluster.
+    maxWorkers: 4,
     projects: [
       {
         extends: true,
@@ -23,7 +25,6 @@ export default defineConfig({
           provide: { program: fileURLToPath(new URL("src/main.ts", import.meta.url)) },
           // Most tests take milliseconds, but some start processes, and the machine may be busy.
           testTimeout: 30_000,
-          maxWorkers: 2,
         },
       },
       {
@@ -33,7 +34,6 @@ export default defineConfig({
           include: [WITHOUT_CLUSTER],
           globalSetup: ["test/support/chart-setup.ts"],
           testTimeout: 60_000,
-          maxWorkers: 2,
         },
       },
       {
@@ -50,10 +50,6 @@ export default defineConfig({
           // Waits for conditions have shorter timeouts; these end a test that hangs elsewhere.
           testTimeout: 180_000,
           hookTimeout: 180_000,
-          // Tests mostly wait, and the processes of the cluster need CPU too.
-          maxWorkers: 3,
-          // Projects with different numbers of workers run one after the other.
-          sequence: { groupOrder: 1 },
         },
       },
     ],

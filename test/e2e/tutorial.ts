@@ -64,6 +64,8 @@ export function desk(programs: string): Desk {
     HOME: home,
     PIPE_SCALING_CACHE_DIR: join(home, "cache"),
     PIPE_SCALING_CLUSTER_BINARIES: programs,
+    // The pages start Node many times.
+    NODE_COMPILE_CACHE: join(home, "compile-cache"),
   };
   onTestFinished(async () => {
     const main = join(ROOT, "test", "cluster", "main.ts");

@@ -4,14 +4,25 @@ import { mayDo } from "../chart/rights.ts";
 import { accountName, restrictedController } from "../support/fixtures/shipped-account.ts";
 import type { TestEnvironment } from "../support/test-environment.ts";
 
+const POLICIES = "admissionregistration.k8s.io/v1";
+
 /** Installs the admission policies that restrict the controller. Resolves when it may resize pods. */
-export async function restrictController({
-  cluster,
-  client,
-  records,
-  pipes,
-}: TestEnvironment): Promise<void> {
-  await apply(cluster, restrictedController(records));
+export async function restrictController(environment: TestEnvironment): Promise<void> {
+  const { cluster, client, records, pipes } = environment;
+  const objects = restrictedController(records);
+  await apply(cluster, objects);
+  const policies = objects.filter(({ apiVersion }) => apiVersion === POLICIES);
+  // The API server compares every write with every policy.
+  environment.onEnd(() =>
+    Promise.all(
+      policies.map(({ kind, metadata }) => {
+        const plural = kind.endsWith("Binding")
+          ? "validatingadmissionpolicybindings"
+          : "validatingadmissionpolicies";
+        return client.json({ method: "DELETE", path: `/apis/${POLICIES}/${plural}/${metadata.name}` });
+      }),
+    ),
+  );
   const user = `system:serviceaccount:${records}:${accountName("controller")}`;
   const right = { verb: "patch", group: "", resource: "pods/resize" };
   await waitFor(() => mayDo(client, user, pipes, right), { what: "permission to resize pods" });

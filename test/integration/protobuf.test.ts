@@ -33,6 +33,7 @@ describe("an object that is read as protobuf", () => {
   let environment: TestEnvironment;
   beforeAll(async () => {
     environment = await TestEnvironment.create();
+    environment.onEnd(() => environment.deleteAll(HORIZONTAL_AUTOSCALERS));
     await Promise.all(
       fc.sample(deploymentSpec, OBJECTS).map((spec, at) =>
         create(DEPLOYMENTS, `pipe-${at}`, {

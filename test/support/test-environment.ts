@@ -37,6 +37,7 @@ export class TestEnvironment {
   readonly organizationId = randomUUID();
   readonly serviceId = randomUUID();
   readonly #log: Readonly<Record<string, unknown>>[] = [];
+  readonly #cleanups: (() => Promise<unknown>)[] = [];
   readonly #controllers: { readonly abort: AbortController; readonly ended: Promise<void> }[] = [];
 
   private constructor(cluster: Cluster, client: KubeClient, records: string, pipes: string) {
@@ -145,7 +146,13 @@ export class TestEnvironment {
   async end(): Promise<void> {
     for (const { abort } of this.#controllers) abort.abort();
     await Promise.all(this.#controllers.map(({ ended }) => ended));
+    await Promise.all(this.#cleanups.map((each) => each()));
     await this.client.close();
+  }
+
+  /** For objects that slow down the cluster for other tests. Other objects stay until the cluster is removed. */
+  onEnd(cleanup: () => Promise<unknown>): void {
+    this.#cleanups.push(cleanup);
   }
 
   setTier(tier: string): Promise<void> {
@@ -162,6 +169,11 @@ export class TestEnvironment {
     body: object,
   ): Promise<KubeObject> {
     return this.client.json({ method: "POST", path: collectionPath(resource, namespace), body });
+  }
+
+  /** Deletes all objects of a kind in the namespace of the pipes. */
+  deleteAll(resource: Parameters<typeof collectionPath>[0]): Promise<unknown> {
+    return this.client.json({ method: "DELETE", path: collectionPath(resource, this.pipes) });
   }
 
   createPipe(

@@ -127,8 +127,12 @@ function requirePrevious(
 ): HistoryEntry {
   const entry = findPrevious(history, from, to);
   if (entry) return entry;
+  if (from && to && sameSize(from, to))
+    throw new CliError(
+      `There is nothing to roll back: the size of service ${name} is already ${describeSize(to)}.`,
+    );
   const current = from ? ` is ${describeSize(from)}` : " is unknown";
-  const wanted = to && !sameSize(from, to) ? describeSize(to) : "another size";
+  const wanted = to ? describeSize(to) : "another size";
   throw new CliError(
     `There is nothing to roll back: the size of service ${name}${current}, and its history has no completed rescale to ${wanted}. See admin service show ${name} for the history.`,
   );

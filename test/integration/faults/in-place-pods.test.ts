@@ -3,6 +3,7 @@ import { RESIZE_OUTCOME_ANNOTATION } from "@pipe-scaling/local-cluster/resize-st
 import { NEVER_READY_LABEL } from "@pipe-scaling/local-cluster/stages";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, describe, expect, it } from "vitest";
+import { HORIZONTAL_AUTOSCALERS } from "../../../src/controller/observe/autoscaler-view.ts";
 import type { Pod } from "../../../src/kube/objects.ts";
 import { objectPath, PODS } from "../../../src/kube/paths.ts";
 import { type HeldService, HeldServices, PIPE } from "./held-services.ts";
@@ -135,6 +136,10 @@ describe("a resize in place", () => {
     const { cluster } = held.environment;
     await held.hold(2);
     await held.each(({ environment }) => apply(cluster, [autoscaler(environment.pipes)]));
+    const { environment, services } = held;
+    environment.onEnd(() =>
+      Promise.all(services.map((each) => each.environment.deleteAll(HORIZONTAL_AUTOSCALERS))),
+    );
     await held.each(async (service) => {
       const isScaled = async () => (await service.pods()).length === 3;
       await waitFor(isScaled, { what: "the HorizontalPodAutoscaler to add a pod" });
