@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { Cluster } from "@pipe-scaling/local-cluster";
-import { apply, kubectl } from "@pipe-scaling/local-cluster/kubectl";
+import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
 import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
@@ -16,6 +16,7 @@ import { CONFIG_MAPS, collectionPath, objectPath } from "../../src/kube/paths.ts
 import { type ApiSettings, apiSettings, toApiSettings } from "../../src/settings/api.ts";
 import { readOptions } from "../../src/settings/option.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
+import { applyAll } from "../support/apply.ts";
 import {
   type KeyFields,
   type KeyRecord,
@@ -217,10 +218,11 @@ export async function createTestEnvironment(name: string, own?: Cluster): Promis
     kind: "Namespace",
     metadata: { name: of },
   }));
-  await apply(cluster, [readCrd(), ...namespaces, ...shippedAccount("api", records)]);
+  const client = await PatientClient.of(cluster);
+  await applyAll(client, [readCrd(), ...namespaces, ...shippedAccount("api", records)]);
   await kubectl(cluster, ["wait", "--for=condition=Established", `crd/${PLURAL}.pipes.clouddb.dev`]);
   const kubeconfig = await serviceAccountKubeconfig(cluster, records, accountName("api"));
-  return new TestEnvironment(cluster, await PatientClient.of(cluster), {
+  return new TestEnvironment(cluster, client, {
     records,
     pipes,
     kubeconfig,

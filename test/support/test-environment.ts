@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { Cluster } from "@pipe-scaling/local-cluster";
-import { apply } from "@pipe-scaling/local-cluster/kubectl";
 import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
 import { sharedCluster } from "@pipe-scaling/local-cluster/vitest";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
@@ -18,6 +17,7 @@ import { organizationConfigMap, organizationConfigMapName } from "../../src/reco
 import { serviceConfigMap } from "../../src/records/service.ts";
 import type { ControllerSettings } from "../../src/settings/controller.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
+import { applyAll } from "./apply.ts";
 import { type PipeOptions, pipeDeployment } from "./fixtures/pipe.ts";
 import { accountName, shippedAccount } from "./fixtures/shipped-account.ts";
 import { POLICY } from "./fixtures/snapshot.ts";
@@ -53,7 +53,7 @@ export class TestEnvironment {
     const client = await PatientClient.of(cluster);
     const name = `t-${randomUUID().slice(0, 8)}`;
     const environment = new TestEnvironment(cluster, client, `${name}-records`, `${name}-pipes`);
-    await apply(cluster, [
+    await applyAll(client, [
       parse(readFileSync("crds/pipes.clouddb.dev_pipescalings.yaml", "utf8")),
       namespace(environment.records),
       ...shippedAccount("controller", environment.records),
@@ -71,8 +71,8 @@ export class TestEnvironment {
       { length: count },
       (_, index) => new TestEnvironment(this.cluster, this.client, this.records, `${this.pipes}-${index}`),
     );
-    await apply(
-      this.cluster,
+    await applyAll(
+      this.client,
       environments.flatMap((environment) => environment.#objects("basic")),
     );
     return environments;
@@ -156,7 +156,7 @@ export class TestEnvironment {
   }
 
   setTier(tier: string): Promise<void> {
-    return apply(this.cluster, [this.#organization(tier)]);
+    return applyAll(this.client, [this.#organization(tier)]);
   }
 
   get organizationName(): string {
