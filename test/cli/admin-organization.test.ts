@@ -161,7 +161,7 @@ describe("admin organization update", () => {
     [
       "--tier gold",
       2,
-      'is "gold", but it must be one of the built-in tiers: basic, scale, enterprise. If the API has other tiers, name their file',
+      'is "gold", but it must be one of the built-in tiers (--tiers-file names others): basic, scale, enterprise.',
     ],
     ["--rollout-window always", 2, 'is "always", but it must be a YAML map such as {schedule: '],
     ['--rollout-window {"schedule":"x"}', 2, "its duration is missing, or none."],

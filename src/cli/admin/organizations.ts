@@ -36,12 +36,10 @@ function rowOf({ id, name, tier, createdAt, rolloutWindow: window }: Shown): Row
 function checkTier(tier: string, tiersFile: string | undefined): void {
   const tiers = readTiers(tiersFile);
   if (tiers.has(tier)) return;
-  const names = [...tiers.keys()].join(", ");
-  const allowed =
-    tiersFile === undefined
-      ? `it must be one of the built-in tiers: ${names}. If the API has other tiers, name their file with --tiers-file.`
-      : `it must be one of the tiers in ${tiersFile}: ${names}.`;
-  throw new UsageError(`--tier (or PIPE_SCALING_TIER) is ${JSON.stringify(tier)}, but ${allowed}`);
+  const which = tiersFile ? `tiers in ${tiersFile}` : "built-in tiers (--tiers-file names others)";
+  throw new UsageError(
+    `--tier (or PIPE_SCALING_TIER) is ${JSON.stringify(tier)}, but it must be one of the ${which}: ${[...tiers.keys()].join(", ")}.`,
+  );
 }
 
 const create = recordsCommand({

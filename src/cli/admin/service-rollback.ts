@@ -127,22 +127,15 @@ function requirePrevious(
 ): HistoryEntry {
   const entry = findPrevious(history, from, to);
   if (entry) return entry;
-  if (from && to && sameSize(from, to))
-    throw new CliError(
-      `There is nothing to roll back: the size of service ${name} is already ${describeSize(to)}.`,
-    );
-  const current = from ? ` is ${describeSize(from)}` : " is unknown";
+  const current = from ? describeSize(from) : "unknown";
   const wanted = to ? describeSize(to) : "another size";
+  const why = wanted === current ? "" : `, and its history has no completed rescale to ${wanted}`;
   throw new CliError(
-    `There is nothing to roll back: the size of service ${name}${current}, and its history has no completed rescale to ${wanted}. See admin service show ${name} for the history.`,
+    `There is nothing to roll back: the size of service ${name} is ${current}${why}. See admin service show ${name} for the history.`,
   );
 }
 
-/**
- * The newest entry that a rollback can return to: every pipe ran its size, and it is not the current size.
- *
- * @param to only an entry of this size
- */
+/** The newest entry whose size every pipe ran and is not the current one. @param to only of this size */
 export function findPrevious(
   history: readonly HistoryEntry[],
   current: Size | undefined,

@@ -142,7 +142,7 @@ describe("an invalid command line ends with 2 and a message", () => {
     ["admin organization create --name x", "--tier (or PIPE_SCALING_TIER) is missing: its tier"],
     [
       "admin organization create --name x --tier gold",
-      'is "gold", but it must be one of the built-in tiers: basic, scale, enterprise. If the API has other tiers, name their file',
+      'is "gold", but it must be one of the built-in tiers (--tiers-file names others): basic, scale, enterprise.',
     ],
     [
       "admin organization create --name x --tier gold --tiers-file test/e2e/demo/tiers.yaml",

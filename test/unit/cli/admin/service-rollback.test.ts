@@ -154,7 +154,7 @@ describe("admin service rollback", () => {
       "to the current size",
       "--to 4",
       [scalingOf()],
-      `There is nothing to roll back: the size of service ${ID} is already 4 cpu / 16 Gi.\n`,
+      `There is nothing to roll back: the size of service ${ID} is 4 cpu / 16 Gi. See admin service show ${ID} for the history.\n`,
     ],
   ])("refuses a rollback %s", async (_, words, scalings, sentence) => {
     expect(await rollBack(words, { scalings })).toEqual({ code: 1, out: "", err: sentence, writes: [] });
