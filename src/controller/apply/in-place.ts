@@ -190,14 +190,14 @@ async function resume(
 /** A pod that cannot be restored is replaced by the rollout. */
 async function fallBack(applier: InPlaceApplier, action: Of<"fall-back">): Promise<void> {
   const { resizes } = applier;
-  const { pipe, container, size, fallback, restore, resources, replicaSet } = action;
+  const { pipe, container, size, fallback, restore, restoreReplicaSet } = action;
   const restored = await Promise.allSettled(
-    restore.map((pod) => patchResources(applier, { pipe, pod, container, resources })),
+    restore.map((each) => patchResources(applier, { pipe, container, ...each })),
   );
-  if (replicaSet) {
+  if (restoreReplicaSet) {
     // The pipe is resized in place until the Deployment controller begins the rollout.
     resizes.failed(pipe.metadata.uid, size, fallback);
-    await patchReplicaSet(applier, { ...action, replicaSet });
+    await patchReplicaSet(applier, { pipe, container, ...restoreReplicaSet });
   } else {
     resizes.fellBack(pipe, size, fallback);
   }

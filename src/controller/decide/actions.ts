@@ -1,6 +1,7 @@
 import type { PipeScalingSpec } from "../../crd/pipe-scaling.ts";
 import type { PodView } from "../in-place/pod-view.ts";
 import type { ReplicaSetView } from "../in-place/replica-set-view.ts";
+import type { PodResources, ReplicaSetResources } from "../in-place/steps.ts";
 import type { Fallback } from "../in-place/view.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import type { LastRollout } from "../observe/last-rollout.ts";
@@ -81,16 +82,15 @@ export type InPlaceAction =
       /** Why its pods are replaced then, instead of being resized in place to this size; absent if they are not. */
       readonly fallback?: Fallback & { readonly size: string };
     }
-  /** Gives pods, and after a commit their ReplicaSet, their old resources again. A rollout follows. */
+  /** Gives pods the resources of their ReplicaSet, and after a commit the ReplicaSet its old ones. A rollout follows. */
   | {
       readonly type: "fall-back";
       readonly pipe: DeploymentView;
       readonly container: string;
       readonly size: string;
       readonly fallback: Fallback;
-      readonly restore: readonly PodView[];
-      readonly replicaSet?: ReplicaSetView;
-      readonly resources: Resources;
+      readonly restore: readonly PodResources[];
+      readonly restoreReplicaSet?: ReplicaSetResources;
     };
 
 /** The next steps of the controller, as data; apply/ runs them. */

@@ -18,15 +18,20 @@ export function hasComeUp(pipe: DeploymentView, { status }: PipeScalingView): bo
 
 /**
  * The entry of a pipe that has another size now. It is still the last good size, and it never identifies a rollout
- * again: if another writer takes a size away and gives it back, the pipe has to come up again.
+ * again: if another writer takes a size away and gives it back, the pipe has to come up again. A resize in place that
+ * did not end stays marked, because a rollout may use its pods again.
  */
 export function withoutRollout(id: string): string {
-  return replaceRollout(id, "-");
+  return isInPlace(id) ? id : replaceRollout(id, "-");
 }
 
 /** The entry of a pipe whose pods are being resized in place: its template does not show which size they have. */
 export function whileInPlace(id: string): string {
   return replaceRollout(id, "~");
+}
+
+function isInPlace(id: string): boolean {
+  return id.split("/")[1] === "~";
 }
 
 function replaceRollout(id: string, mark: "-" | "~"): string {
@@ -36,12 +41,11 @@ function replaceRollout(id: string, mark: "-" | "~"): string {
 
 /**
  * Returns true if the pods of the pipe may have another size than its template, because a resize in place did not end.
- * A rollout that was rolled back is no such case: the Deployment controller replaced the pods.
+ * A rollout since then does not change that: it may have returned to a ReplicaSet whose pods were resized.
  */
-export function mustComeUpAgain(pipe: DeploymentView, { status }: PipeScalingView): boolean {
-  const id = rolloutId(pipe);
-  const known = status.pipes?.cameUp?.[pipe.metadata.name];
-  return id !== undefined && known === whileInPlace(id);
+export function mustComeUpAgain({ metadata }: DeploymentView, { status }: PipeScalingView): boolean {
+  const known = status.pipes?.cameUp?.[metadata.name];
+  return known?.startsWith(`${metadata.uid}/`) === true && isInPlace(known);
 }
 
 /** Returns the size with which the pipe last came up, according to the status. */

@@ -169,11 +169,12 @@ export function inPlaceActions(
   }
 }
 
-/** @param size that the pods get in place */
+/** @param size that the pods get in place. A commit of another size says nothing about it. */
 export function resumeAction(
   pipe: DeploymentView,
   { fallback }: Extract<InPlaceStep, { readonly type: "resume" }>,
   size: string,
 ): InPlaceAction {
-  return { type: "resume", pipe, ...(fallback ? { fallback: { ...fallback, size } } : {}) };
+  const isOfSize = pipe.size && formatSize(pipe.size) === size;
+  return { type: "resume", pipe, ...(fallback && isOfSize ? { fallback: { ...fallback, size } } : {}) };
 }

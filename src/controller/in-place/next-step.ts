@@ -4,7 +4,7 @@ import { podProblem } from "./pod-problem.ts";
 import { containerOf, type PodState, podState } from "./pod-state.ts";
 import { type ContainerView, hasResources, type PodView } from "./pod-view.ts";
 import { restartProblem } from "./restarted-pod.ts";
-import type { InPlaceContext, InPlaceStep } from "./steps.ts";
+import type { InPlaceContext, InPlaceStep, PodResources } from "./steps.ts";
 import type { Fallback, InPlaceView } from "./view.ts";
 
 /** A deferred resize reserves room on the node, which a rollout may need. */
@@ -70,11 +70,9 @@ function resizePods(context: InPlaceContext): InPlaceStep {
 
 /** After the commit, a Deployment looks as if it were in a rollout until the Deployment controller has seen it. */
 function allResized(context: InPlaceContext): InPlaceStep {
-  const { pipe, view, isTemplateSized, target } = context;
+  const { pipe, view, isTemplateSized } = context;
   if (isTemplateSized && !pipe.rollout.isSeen) return { type: "wait", untilMs: view.nowMs + COMMIT_MS };
-  return isRolledOut(context)
-    ? { type: "fall-back", restore: [], resources: target, ...ROLLED_OUT }
-    : { type: "done" };
+  return isRolledOut(context) ? { type: "fall-back", restore: [], ...ROLLED_OUT } : { type: "done" };
 }
 
 /** A Deployment that was scaled just now soon settles again. */
@@ -98,16 +96,27 @@ function waitOrFallBack(context: InPlaceContext, problem: Fallback): InPlaceStep
   return untilMs > context.view.nowMs ? { type: "wait", untilMs } : fallBack(context, problem);
 }
 
-/**
- * The resized pods get their old size again before the rollout. Otherwise a larger or a deferred one takes the room of
- * the new pods, and if the rollout fails, the old pods stay and do not have the size that the status reports.
- */
 function fallBack(context: InPlaceContext, fallback: Fallback): InPlaceStep {
   if (context.isTemplateSized) return replacePods(context, fallback);
-  const { pipe } = context;
-  const restore = pipe.size ? changedOf(podsOf(context)) : [];
-  const resources = pipe.size ? resourcesFor(pipe.size, pipe.cpuLimitFollows) : context.target;
-  return { type: "fall-back", restore, resources, ...fallback };
+  return { type: "fall-back", restore: toRestore(context), ...fallback };
+}
+
+/**
+ * Before a rollout, each pod gets the size of its ReplicaSet. Otherwise a larger or a deferred one takes the room of the
+ * new pods, and if the rollout fails, the old pods stay and do not have the size that the status reports. A rollout can
+ * also return to an earlier ReplicaSet, and keeps its pods.
+ */
+function toRestore(context: InPlaceContext): readonly PodResources[] {
+  const { pipe, view, container, target, isTemplateSized } = context;
+  const sized = view.replicaSets.filter(({ resources }) => hasResources(resources.get(container), target));
+  const owners = new Set(sized.map(({ metadata }) => metadata.uid));
+  const former = isTemplateSized ? undefined : pipe.size && resourcesFor(pipe.size, pipe.cpuLimitFollows);
+  return podsOf(context).flatMap(({ pod, state }) => {
+    const isOwnerSized = owners.has(pod.replicaSetUid ?? "");
+    const resources = isOwnerSized ? target : former;
+    const isEqual = isOwnerSized === (state !== "unchanged");
+    return isEqual || !resources ? [] : [{ pod, resources }];
+  });
 }
 
 /**
@@ -122,23 +131,27 @@ function replacePods(context: InPlaceContext, fallback: Fallback): InPlaceStep {
   if (!replicaSet || !isCommitted || others.length > 0) {
     // The status of the Deployment is still that of the time before the rollout.
     if (pipe.rollout.isComplete) return { type: "wait", untilMs: view.nowMs + COMMIT_MS };
-    return { type: "fall-back", restore: [], resources: target, ...fallback };
+    return { type: "fall-back", restore: toRestore(context), ...fallback };
   }
   const [first] = stale;
   if (!first) return { type: "done" };
   const resources = resourcesOf({ name: container, resources: runningWith(first, context) });
-  return { type: "fall-back", restore: changedOf(stale), resources, replicaSet, ...fallback };
+  const restore = changedOf(stale).map((pod) => ({ pod, resources }));
+  return { type: "fall-back", restore, restoreReplicaSet: { replicaSet, resources }, ...fallback };
 }
 
-/** After a restart during the resize, the resources before it. */
+/**
+ * The resources of a pod; after a restart during the resize, those before it. The node of a pod that has its old size
+ * again may still report the other one.
+ */
 function runningWith(
   each: PodWithState,
   { view, container }: InPlaceContext,
 ): NonNullable<ContainerView["actual"]> {
   const before = view.podsBefore.get(each.pod.metadata.uid);
-  const pod = (restartOf(each, view) && before) ?? each.pod;
-  const own = containerOf(pod, container);
-  return own?.actual ?? own?.resources ?? {};
+  const own = containerOf((restartOf(each, view) && before) ?? each.pod, container);
+  const actual = each.state === "unchanged" ? undefined : own?.actual;
+  return actual ?? own?.resources ?? {};
 }
 
 /** A pod that was created with the size is the concern of its Deployment. */

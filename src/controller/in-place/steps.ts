@@ -26,13 +26,22 @@ export type InPlaceStep =
   | { readonly type: "resume"; readonly fallback?: Fallback }
   | ({
       readonly type: "fall-back";
-      /** Pods that get these resources again. */
-      readonly restore: readonly PodView[];
-      readonly resources: Resources;
-      /** Gets these resources again too. The Deployment controller then replaces its pods. */
-      readonly replicaSet?: ReplicaSetView;
+      /** Pods that get the resources of their ReplicaSet. */
+      readonly restore: readonly PodResources[];
+      /** It gets its old resources again. The Deployment controller then replaces its pods. */
+      readonly restoreReplicaSet?: ReplicaSetResources;
     } & Fallback)
   | { readonly type: "done" };
+
+export interface PodResources {
+  readonly pod: PodView;
+  readonly resources: Resources;
+}
+
+export interface ReplicaSetResources {
+  readonly replicaSet: ReplicaSetView;
+  readonly resources: Resources;
+}
 
 export type CommitStep = Extract<
   InPlaceStep,

@@ -45,17 +45,10 @@ function fallbackOf(
 ): PipeFallback | undefined {
   const { name, uid } = pipe.metadata;
   const view = inPlace.get(uid);
-  if (view?.size !== formatSize(desired)) {
-    return wasResized(pipe, desired) ? known.find((each) => each.pipe === name) : undefined;
-  }
-  const { fallback } = view;
-  return (
-    fallback && {
-      pipe: name,
-      reason: fallback.reason,
-      message: clipped(fallback.message, MAX_MESSAGE_LENGTH),
-    }
-  );
+  const fallback = view?.size === formatSize(desired) ? view.fallback : undefined;
+  if (!fallback) return wasResized(pipe, desired) ? known.find((each) => each.pipe === name) : undefined;
+  const message = clipped(fallback.message, MAX_MESSAGE_LENGTH);
+  return { pipe: name, reason: fallback.reason, message };
 }
 
 /** A pipe without replicas has the size, but no pod was resized or replaced. */

@@ -75,12 +75,41 @@ export class SimulatedWorkloads {
     if (set) this.changed(set.metadata.ownerReferences?.[0]?.name ?? "");
   }
 
-  /** The container of a pod crashes, and starts again with the resources in its spec. */
-  crash(name: string): void {
+  /**
+   * The container of a pod crashes, and starts again with the resources in its spec.
+   *
+   * @param stopMs until then, the kubelet does not resize the pod
+   */
+  crash(name: string, stopMs = 0): void {
     const pod = this.pods.get(name);
     if (!pod || !isRunning(pod)) return;
+    if (stopMs === 0) {
+      this.#restart(pod);
+      return;
+    }
+    const containerStatuses = pod.status?.containerStatuses?.map((each) => ({ ...each, state: {} }));
+    this.#putPod({ ...pod, status: { ...pod.status, ...(containerStatuses ? { containerStatuses } : {}) } });
+    this.#readinessChanged(pod);
+    this.#options.clock.after(stopMs, () => {
+      const stopped = this.pods.get(name);
+      if (!stopped) return;
+      this.#restart(stopped);
+      this.#readinessChanged(stopped);
+      this.#kubelet(name);
+    });
+  }
+
+  #restart(pod: Pod): void {
     const restartCount = (pod.status?.containerStatuses?.[0]?.restartCount ?? 0) + 1;
     this.#putPod({ ...pod, status: { ...pod.status, ...runningWith(pod, restartCount) } });
+  }
+
+  /** The status of the ReplicaSet has the number of its ready pods. */
+  #readinessChanged({ metadata }: Pod): void {
+    const set = [...this.replicaSets.values()].find((each) => each.metadata.uid === ownerOf(metadata));
+    if (!set) return;
+    this.#putSet(set);
+    this.changed(set.metadata.ownerReferences?.[0]?.name ?? "");
   }
 
   /** A call of the controller for a pod or ReplicaSet. */

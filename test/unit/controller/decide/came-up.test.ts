@@ -44,29 +44,35 @@ function decisionFor(
 }
 
 describe("a pipe whose template has the size", () => {
+  const rollout = { lastRollout: aRollout(FOUR, { generation: 3 }) };
   it.each([
-    ["after a commit that another process made", "uid-a/~/1000m/4Gi"],
-    ["after a resize to another size that did not end", "uid-a/~/4000m/16Gi"],
-  ])("is not done before its pods are listed, %s", (_, cameUp) => {
-    expect(decisionFor(cameUp)).toEqual({ actions: ["begin-in-place"], states: ["rolling"], cameUp });
+    ["after a commit that another process made", "uid-a/~/1000m/4Gi", {}],
+    ["after a resize to another size that did not end", "uid-a/~/4000m/16Gi", {}],
+    ["after a rollout that may have returned to pods of another size", "uid-a/~/1000m/4Gi", rollout],
+  ])("is not done before its pods are listed, %s", (_, cameUp, changes) => {
+    expect(decisionFor(cameUp, changes)).toEqual({
+      actions: ["begin-in-place"],
+      states: ["rolling"],
+      cameUp,
+    });
   });
 
   it.each([
     ["it came up with it", "uid-a/3/4000m/16Gi", {}],
     ["nothing is known about it", undefined, {}],
-    [
-      "a rollout gave it to the pods",
-      "uid-a/-/1000m/4Gi",
-      { lastRollout: aRollout(FOUR, { generation: 3 }) },
-    ],
+    ["a rollout gave it to the pods", "uid-a/-/1000m/4Gi", rollout],
     ["the entry is of another Deployment", "another/-/4000m/16Gi", {}],
   ])("is done if %s", (_, cameUp, changes) => {
     expect(decisionFor(cameUp, changes)).toMatchObject({ states: ["done"], cameUp: "uid-a/3/4000m/16Gi" });
   });
 
-  it("is being rolled out if its pods are replaced", () => {
-    const { actions, states } = decisionFor("uid-a/-/1000m/4Gi", { rollout: UNDER_WAY });
-    expect([actions, states]).toEqual([[], ["rolling"]]);
+  it.each(["-", "~"])("is being rolled out if its pods are replaced, and stays marked with %s", (mark) => {
+    const cameUp = `uid-a/${mark}/1000m/4Gi`;
+    expect(decisionFor(cameUp, { ...rollout, rollout: UNDER_WAY })).toEqual({
+      actions: [],
+      states: ["rolling"],
+      cameUp,
+    });
   });
 });
 

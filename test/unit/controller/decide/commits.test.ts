@@ -1,7 +1,15 @@
 import { describe, expect, it } from "vitest";
 import { decide } from "../../../../src/controller/decide/decide.ts";
 import { recheckAtMs } from "../../../../src/controller/decide/recheck.ts";
-import { anInPlaceView, aPipe, aSnapshot, DECIDE_OPTIONS } from "../../../support/fixtures/snapshot.ts";
+import { formatSize, sizeOfCores } from "../../../../src/domain/size.ts";
+import {
+  anInPlaceView,
+  aPipe,
+  aRollout,
+  aScaling,
+  aSnapshot,
+  DECIDE_OPTIONS,
+} from "../../../support/fixtures/snapshot.ts";
 
 describe("decide, with pipes whose pods all have the size", () => {
   const pipes = [aPipe("a"), aPipe("b"), aPipe("c")];
@@ -31,4 +39,28 @@ describe("decide, with pipes whose pods all have the size", () => {
       { type: "resize", isCommit: true, rollout: { inPlaceStartedAtMs: snapshot.nowMs - 5000 } },
     ]);
   });
+});
+
+describe("a commit whose Deployment has a second ReplicaSet with pods", () => {
+  it.each([
+    [4, { reason: "NotSettled", message: "its pods are of several ReplicaSets", size: "4000m/16Gi" }],
+    [2, undefined],
+  ])(
+    "ends in a rollout, whose reason is about the size of the commit only: %s cores are desired",
+    (cores, fallback) => {
+      const pipe = aPipe("a", {
+        ...{ size: sizeOfCores(4), isPaused: true, isPausedByUs: true },
+        lastRollout: aRollout(sizeOfCores(4)),
+      });
+      const { replicaSets } = anInPlaceView();
+      const size = formatSize(sizeOfCores(cores));
+      const view = anInPlaceView({ size, replicaSets: [...replicaSets, ...replicaSets] });
+      const inPlace = new Map([[pipe.metadata.uid, view]]);
+      const snapshot = aSnapshot([pipe], {
+        ...{ scaling: aScaling(cores), strategy: "InPlaceOrRollout", inPlace },
+      });
+      const { actions } = decide(snapshot, DECIDE_OPTIONS);
+      expect(actions).toEqual([{ type: "resume", pipe, ...(fallback ? { fallback } : {}) }]);
+    },
+  );
 });

@@ -11,6 +11,10 @@ import { aPipe, aRollout, COMPLETE, UNDER_WAY } from "../../../support/fixtures/
 const ONE = sizeOfCores(1);
 const FOUR = sizeOfCores(4);
 const NOW_MS = 1_000_000;
+const CURRENT_WITH_ONE = {
+  replicaSet: { metadata: { name: "current" } },
+  resources: resourcesFor(ONE, false),
+};
 
 describe("a resize in place", () => {
   it("begins with one pod", () => {
@@ -53,7 +57,7 @@ describe("a resize in place", () => {
       expect(at(timeoutMs)).toMatchObject({
         type: "fall-back",
         reason,
-        restore: [{ metadata: { name: "a" } }],
+        restore: [{ pod: { metadata: { name: "a" } } }],
       });
     },
   );
@@ -121,7 +125,7 @@ describe("a resize in place", () => {
     expect(stepOf([resized("a"), pod("b")], view)).toMatchObject({
       type: "fall-back",
       reason: "Reverted",
-      restore: [{ metadata: { name: "a" } }],
+      restore: [{ pod: { metadata: { name: "a" } } }],
     });
   });
 
@@ -139,7 +143,7 @@ describe("a resize in place", () => {
       type: "fall-back",
       reason: "Restarted",
       message: "pod a: its container pipe restarted during the resize",
-      restore: [{ metadata: { name: "a" } }],
+      restore: [{ pod: { metadata: { name: "a" } } }],
     });
   });
 
@@ -154,7 +158,22 @@ describe("a resize in place", () => {
     const view = { failure: { reason: "Refused", message: "exceeded quota" } } as const;
     expect(stepOf([resized("a"), pod("b")], view)).toEqual({
       ...{ type: "fall-back", reason: "Refused", message: "exceeded quota" },
-      ...{ restore: [resized("a")], resources: resourcesFor(ONE, false) },
+      restore: [{ pod: resized("a"), resources: resourcesFor(ONE, false) }],
+    });
+  });
+
+  it("gives each pod the size of its ReplicaSet, because the rollout may return to it", () => {
+    const failure = { reason: "Refused", message: "exceeded quota" } as const;
+    const sized = replicaSet("sized", { resources: new Map([["pipe", amounts(FOUR)]]) });
+    const replicaSets = [replicaSet("current"), sized];
+    const ofSized = { replicaSetUid: "uid-sized" };
+    const pods = [resized("a"), pod("b"), resized("c", ofSized), pod("d", ofSized)];
+    expect(stepOf(pods, { failure, replicaSets })).toMatchObject({
+      type: "fall-back",
+      restore: [
+        { pod: { metadata: { name: "a" } }, resources: resourcesFor(ONE, false) },
+        { pod: { metadata: { name: "d" } }, resources: resourcesFor(FOUR, false) },
+      ],
     });
   });
 
@@ -300,8 +319,10 @@ describe("the commit of a resize in place", () => {
     expect(stepOf(pods, { beganAtMs: NOW_MS - 120_000 }, behind)).toMatchObject({
       type: "fall-back",
       reason: "NotSettled",
-      restore: [{ metadata: { name: "a" } }, { metadata: { name: "b" } }],
-      resources: resourcesFor(ONE, false),
+      restore: ["a", "b"].map((name) => ({
+        pod: { metadata: { name } },
+        resources: resourcesFor(ONE, false),
+      })),
     });
   });
 });
@@ -332,7 +353,7 @@ describe("after the commit, a resize in place", () => {
       "for which its node has no room",
       deferred,
       { resizedAtMs: new Map([["uid-c", NOW_MS - 60_000]]) },
-      { reason: "Deferred", restore: [{ metadata: { name: "c" } }] },
+      { reason: "Deferred", restore: [{ pod: { metadata: { name: "c" } } }] },
     ],
     [
       "that the API server does not resize",
@@ -349,8 +370,7 @@ describe("after the commit, a resize in place", () => {
   ])("leads to a rollout if there is a pod %s", (_what, straggler, view, fallback) => {
     expect(stepOf([...pods, straggler], { replicaSets, ...view }, committed)).toMatchObject({
       type: "fall-back",
-      replicaSet: { metadata: { name: "current" } },
-      resources: resourcesFor(ONE, false),
+      restoreReplicaSet: CURRENT_WITH_ONE,
       ...fallback,
     });
   });
@@ -359,8 +379,17 @@ describe("after the commit, a resize in place", () => {
     const restarted = resized("b", {}, { restartCount: 1 });
     const view = { replicaSets, podsBefore: new Map([["uid-b", pod("b")]]) };
     expect(stepOf([resized("a"), restarted], view, committed)).toMatchObject({
-      ...{ type: "fall-back", reason: "Restarted", replicaSet: { metadata: { name: "current" } } },
-      ...{ restore: [{ metadata: { name: "b" } }], resources: resourcesFor(ONE, false) },
+      ...{ type: "fall-back", reason: "Restarted", restore: [{ pod: { metadata: { name: "b" } } }] },
+      restoreReplicaSet: CURRENT_WITH_ONE,
+    });
+  });
+
+  it("gives the ReplicaSet the old size of a pod that has it again, although its node still reports the other one", () => {
+    const stopped = resized("b", {}, { resources: amounts(ONE), isRunning: false, restartCount: 1 });
+    const failure = { reason: "Restarted", message: "its container restarted" } as const;
+    const view = { replicaSets, failure, podsBefore: new Map([["uid-b", pod("b")]]) };
+    expect(stepOf([resized("a"), stopped], view, committed)).toMatchObject({
+      ...{ type: "fall-back", reason: "Restarted", restore: [], restoreReplicaSet: CURRENT_WITH_ONE },
     });
   });
 
@@ -368,7 +397,7 @@ describe("after the commit, a resize in place", () => {
     const lastRollout = aRollout(FOUR, { revision: 1, inPlaceStartedAtMs: 1 });
     const step = stepOf(pods, { replicaSets }, { ...committed, lastRollout, revision: 2 });
     expect(step).toMatchObject({ type: "fall-back", reason: "NotSettled", restore: [] });
-    expect(step).not.toHaveProperty("replicaSet");
+    expect(step).not.toHaveProperty("restoreReplicaSet");
     const unseen = { rollout: { ...UNDER_WAY, isSeen: false } };
     expect(
       stepOf(pods, { replicaSets }, { ...committed, lastRollout, revision: 2, ...unseen }),
@@ -401,7 +430,7 @@ describe("after the commit, a resize in place", () => {
     const begun = { ...committed, rollout: UNDER_WAY };
     const step = stepOf([...pods, pod("c")], view, begun);
     expect(step).toMatchObject({ type: "fall-back", reason, restore: [] });
-    expect(step).not.toHaveProperty("replicaSet");
+    expect(step).not.toHaveProperty("restoreReplicaSet");
   });
 });
 

@@ -88,6 +88,12 @@ describe("the status", () => {
     expect(fallbacks).toBeUndefined();
   });
 
+  it("keeps the reason while the next controller lists the pods after the rollout", () => {
+    const before = pipesOf([resized("a")], { a: fellBack });
+    const { fallbacks } = pipesOf([resized("a")], { a: listed }, before).pipes ?? {};
+    expect(fallbacks).toEqual([{ pipe: "a", ...DEFERRED }]);
+  });
+
   it("drops the reason when the next controller tries again in place", () => {
     const before = pipesOf([aPipe("a")], { a: fellBack });
     expect(pipesOf([aPipe("a")], { a: anInPlaceView() }, before).pipes?.fallbacks).toBeUndefined();

@@ -212,6 +212,34 @@ describe("a container that restarts during the resize of its pod", () => {
   });
 });
 
+describe("a container that crashes at the end of the commit", () => {
+  it("leads to a rollout, although the first write to the ReplicaSet conflicts", async () => {
+    const scenario = new Scenario(2);
+    await scenario.start();
+    const { simulation, workloads } = scenario;
+    let conflicts = 0;
+    simulation.cluster.fault = ({ path, body }) => {
+      const text = JSON.stringify(body ?? {});
+      if (path.endsWith("/deployments/pipe-0") && text.includes('"paused":null'))
+        simulation.clock.after(10, () =>
+          workloads.crash(scenario.pods("pipe-0")[0]?.metadata.name ?? "", MINUTE),
+        );
+      const isRestored = path.includes("/replicasets/pipe-0") && text.includes('"cpu":"1"');
+      if (!isRestored || conflicts > 0) return undefined;
+      conflicts += 1;
+      return CONFLICT;
+    };
+    // The Deployment controller sees the end of the commit after the crash.
+    workloads.syncMs = 100;
+    simulation.ask(1, 4);
+    await simulation.run(5 * MINUTE);
+    expect(conflicts).toBe(1);
+    expect(simulation.fallbacks).toEqual(["pipe-0 Restarted"]);
+    expect(simulation.told(1)?.reason).toBe("Scaled");
+    expect(scenario.podSizes()).toEqual(Array.from({ length: 4 }, () => "4000m/16Gi"));
+  });
+});
+
 describe("a commit in which the Deployment is paused", () => {
   /** Something that happens between the pause and the write to the ReplicaSet, which fails. */
   async function interrupted(happens: (scenario: Scenario) => void): Promise<Scenario> {
@@ -223,7 +251,7 @@ describe("a commit in which the Deployment is paused", () => {
       if (isOver || !path.includes("/replicasets/")) return undefined;
       isOver = true;
       happens(scenario);
-      return { error: new KubeApiError("PATCH", 409, "{}") };
+      return CONFLICT;
     };
     simulation.ask(1, 4);
     await simulation.run(MINUTE);
@@ -343,6 +371,7 @@ describe("a commit that ends in a rollout", () => {
 const FAILED = {
   error: new KubeApiError("PATCH", 500, JSON.stringify({ message: "failed calling webhook" })),
 };
+const CONFLICT = { error: new KubeApiError("PATCH", 409, "{}") };
 const WITHOUT_ROLES = {
   error: new KubeApiError(
     "PATCH",
@@ -442,8 +471,8 @@ const steps = fc.oneof(
     },
     3,
   ),
-  step("crash a container", nothing, (scenario, _, pipe) =>
-    scenario.workloads.crash(scenario.pods(pipe)[0]?.metadata.name ?? ""),
+  step("crash a container", fc.constantFrom(0, 1000, 30_000), (scenario, stopMs, pipe) =>
+    scenario.workloads.crash(scenario.pods(pipe)[0]?.metadata.name ?? "", stopMs),
   ),
   step("make room", nothing, (scenario) => {
     scenario.outcomes.clear();
@@ -454,6 +483,9 @@ const steps = fc.oneof(
   }),
   step("lose answers", fc.array(fc.boolean(), { maxLength: 4 }), ({ simulation }, lost) => {
     simulation.cluster.fault = () => (lost.shift() ? LOST_ANSWER : undefined);
+  }),
+  step("reject writes", fc.array(fc.boolean(), { maxLength: 12 }), ({ simulation }, rejected) => {
+    simulation.cluster.fault = () => (rejected.shift() ? CONFLICT : undefined);
   }),
 );
 
