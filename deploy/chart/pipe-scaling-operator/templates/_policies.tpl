@@ -121,7 +121,7 @@ which. Takes a list: the root context, and the smallest CPU and memory.
     variables.amounts.all(each,
       (each[0] == '' || (quantity(each[0]).compareTo(quantity('{{ index . 1 }}')) >= 0 &&
         quantity(each[0]).compareTo(quantity('{{ $cores }}')) <= 0)) &&
-      each.slice(1, 3).all(memory,
+      [each[1], each[2]].all(memory,
         memory == '' || (quantity(memory).compareTo(quantity('{{ index . 2 }}')) >= 0 &&
           quantity(memory).compareTo(quantity('{{ mul $cores 4 }}Gi')) <= 0)))
 {{- end }}
