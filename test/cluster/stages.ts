@@ -106,15 +106,17 @@ function podStatus(ready: boolean): string {
   const state = ready
     ? "running: { startedAt: {{ $now | Quote }} }"
     : 'waiting: { reason: CrashLoopBackOff, message: "the test node cannot resize it" }';
+  // Pods have a generation since Kubernetes 1.33.
   return `
 {{ $now := Now }}
+{{ $generation := or .metadata.generation 0 }}
 phase: Running
-observedGeneration: {{ or .status.observedGeneration .metadata.generation }}
+observedGeneration: {{ or .status.observedGeneration $generation }}
 startTime: {{ or .status.startTime $now | Quote }}
 conditions:
-- { type: Initialized, status: "True", observedGeneration: {{ .metadata.generation }}, lastTransitionTime: {{ $now | Quote }} }
-- { type: ContainersReady, status: "${status}", observedGeneration: {{ .metadata.generation }}, lastTransitionTime: {{ $now | Quote }} }
-- { type: Ready, status: "${status}", observedGeneration: {{ .metadata.generation }}, lastTransitionTime: {{ $now | Quote }} }
+- { type: Initialized, status: "True", observedGeneration: {{ $generation }}, lastTransitionTime: {{ $now | Quote }} }
+- { type: ContainersReady, status: "${status}", observedGeneration: {{ $generation }}, lastTransitionTime: {{ $now | Quote }} }
+- { type: Ready, status: "${status}", observedGeneration: {{ $generation }}, lastTransitionTime: {{ $now | Quote }} }
 {{ range .spec.readinessGates }}
 - { type: {{ .conditionType | Quote }}, status: "True", lastTransitionTime: {{ $now | Quote }} }
 {{ end }}
