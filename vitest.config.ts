@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
 /** Tests of the chart that only render it, of the image's files, and of releases. */
-const WITHOUT_CLUSTER = "test/chart/{alerts,image,release,values}.test.ts";
+const WITHOUT_CLUSTER = "test/chart/{alerts,expressions,image,release,values}.test.ts";
 
 export default defineConfig({
   test: {
