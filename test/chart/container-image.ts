@@ -8,7 +8,7 @@ import { environment } from "@pipe-scaling/local-cluster/environment";
 import { run } from "@pipe-scaling/local-cluster/run";
 import * as z from "zod";
 import packageJson from "../../package.json" with { type: "json" };
-import { makeMount, type RunnableImage } from "./image.ts";
+import { endedAtExit, makeMount, type RunnableImage } from "./image.ts";
 
 const BUILD = fileURLToPath(new URL("build-image.sh", import.meta.url));
 
@@ -96,7 +96,8 @@ export class ContainerImage implements RunnableImage, Disposable {
     };
     writeFileSync(join(bundle, "config.json"), JSON.stringify(restricted));
     const flags = ["--root", join(this.#dir, "runc"), "run", "--bundle", bundle, id];
-    return spawn("runc", flags, { stdio: ["ignore", "pipe", "pipe"] });
+    // runc passes the signal on to the container.
+    return endedAtExit(spawn("runc", flags, { stdio: ["ignore", "pipe", "pipe"] }), "SIGTERM");
   }
 
   [Symbol.dispose](): void {

@@ -3,6 +3,7 @@ import { chmodSync, chownSync, copyFileSync, mkdirSync, mkdtempSync, readFileSyn
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { atExit } from "@pipe-scaling/local-cluster/at-exit";
 import { environment } from "@pipe-scaling/local-cluster/environment";
 import { run } from "@pipe-scaling/local-cluster/run";
 import * as z from "zod";
@@ -24,11 +25,27 @@ const { uid, gid } = (() => {
   return process.getuid?.() === 0 ? { uid: Number(user), gid: Number(group) } : {};
 })();
 
+/** Creates a folder that is removed after Ctrl-C, too. */
+function temporaryFolder(prefix: string): string {
+  const folder = mkdtempSync(join(tmpdir(), prefix));
+  atExit(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
 /** Creates a folder whose files only the user of the image can read, like the mounts of a pod. */
 export function makeMount(): string {
-  const mount = mkdtempSync(join(tmpdir(), "pipe-scaling-mount-"));
+  const mount = temporaryFolder("pipe-scaling-mount-");
   if (uid !== undefined && gid !== undefined) chownSync(mount, uid, gid);
   return mount;
+}
+
+/** Ends a process of an image with the tests, also after Ctrl-C. */
+export function endedAtExit(started: ChildProcess, signal: NodeJS.Signals): ChildProcess {
+  started.once(
+    "exit",
+    atExit(() => started.kill(signal)),
+  );
+  return started;
 }
 
 export interface RunnableImage {
@@ -53,7 +70,7 @@ export class UnpackedImage implements RunnableImage, Disposable {
   }
 
   static async build(): Promise<UnpackedImage> {
-    const dir = mkdtempSync(join(tmpdir(), "pipe-scaling-image-"));
+    const dir = temporaryFolder("pipe-scaling-image-");
     const [node] = entrypoint();
     mkdirSync(join(dir, dirname(node)), { recursive: true });
     copyFileSync(process.execPath, join(dir, node));
@@ -80,12 +97,13 @@ export class UnpackedImage implements RunnableImage, Disposable {
     const [program = "", ...own] = command.map((part) =>
       part.startsWith("/") ? join(this.#dir, part) : part,
     );
-    return spawn(program, [...own, ...args], {
+    const started = spawn(program, [...own, ...args], {
       cwd: this.folder,
       env,
       stdio: ["ignore", "pipe", "pipe"],
       ...(uid === undefined || gid === undefined ? {} : { uid, gid }),
     });
+    return endedAtExit(started, "SIGKILL");
   }
 
   [Symbol.dispose](): void {
