@@ -20,7 +20,7 @@ import {
  * fields are unchanged, so that a later, stricter rule never blocks `suspend: true` on an old object.
  */
 function aboutSize(rule: string, message: string) {
-  // Without `orValue`, the estimated cost of the comparison is too high for Kubernetes up to 1.32.
+  // Without `orValue`, Kubernetes 1.32 estimates that the comparison costs too much, and refuses the CRD.
   const isSame = (field: string) => `oldSelf.value().?${field}.orValue(0) == self.?${field}.orValue(0)`;
   const unchanged = `oldSelf.hasValue() && ${isSame("replicaCpuMillicores")} && ${isSame("replicaMemoryGb")}`;
   return { rule: `(${unchanged}) || (${rule})`, message, optionalOldSelf: true };

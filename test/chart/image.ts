@@ -25,16 +25,9 @@ const { uid, gid } = (() => {
   return process.getuid?.() === 0 ? { uid: Number(user), gid: Number(group) } : {};
 })();
 
-/** Creates a folder that is removed after Ctrl-C, too. */
-function temporaryFolder(prefix: string): string {
-  const folder = mkdtempSync(join(tmpdir(), prefix));
-  atExit(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
-
 /** Creates a folder whose files only the user of the image can read, like the mounts of a pod. */
 export function makeMount(): string {
-  const mount = temporaryFolder("pipe-scaling-mount-");
+  const mount = mkdtempSync(join(tmpdir(), "pipe-scaling-mount-"));
   if (uid !== undefined && gid !== undefined) chownSync(mount, uid, gid);
   return mount;
 }
@@ -70,7 +63,7 @@ export class UnpackedImage implements RunnableImage, Disposable {
   }
 
   static async build(): Promise<UnpackedImage> {
-    const dir = temporaryFolder("pipe-scaling-image-");
+    const dir = mkdtempSync(join(tmpdir(), "pipe-scaling-image-"));
     const [node] = entrypoint();
     mkdirSync(join(dir, dirname(node)), { recursive: true });
     copyFileSync(process.execPath, join(dir, node));

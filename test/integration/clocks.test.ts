@@ -70,7 +70,7 @@ it.each([
   const { "patch pipescalings/status": statuses = 0, ...others } = wrong.writes;
   const { "patch pipescalings/status": rightStatuses = 0, ...rightOthers } = right.writes;
   expect(others).toEqual(rightOthers);
-  // How many steps share a status write depends on their timing.
+  // Steps that end at the same time share a status write.
   expect(rightStatuses).toBeLessThanOrEqual(MOST_STATUS_WRITES);
   expect(statuses).toBeLessThanOrEqual(MOST_STATUS_WRITES);
   const said = await waitFor(

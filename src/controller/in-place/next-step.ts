@@ -125,7 +125,6 @@ function toRestore(context: InPlaceContext): readonly PodResources[] {
  */
 function replacePods(context: InPlaceContext, fallback: Fallback): InPlaceStep {
   const { pipe, view, container, target } = context;
-  const stale = podsOf(context).filter((each) => !hasResources(runningWith(each, context), target));
   const [replicaSet, ...others] = inUse(view);
   const isCommitted = hasResources(replicaSet?.resources.get(container), target);
   if (!replicaSet || !isCommitted || others.length > 0) {
@@ -133,6 +132,7 @@ function replacePods(context: InPlaceContext, fallback: Fallback): InPlaceStep {
     if (pipe.rollout.isComplete) return { type: "wait", untilMs: view.nowMs + COMMIT_MS };
     return { type: "fall-back", restore: toRestore(context), ...fallback };
   }
+  const stale = podsOf(context).filter((each) => !hasResources(runningWith(each, context), target));
   const [first] = stale;
   if (!first) return { type: "done" };
   const resources = resourcesOf({ name: container, resources: runningWith(first, context) });

@@ -389,7 +389,10 @@ describe("after the commit, a resize in place", () => {
     const failure = { reason: "Restarted", message: "its container restarted" } as const;
     const view = { replicaSets, failure, podsBefore: new Map([["uid-b", pod("b")]]) };
     expect(stepOf([resized("a"), stopped], view, committed)).toMatchObject({
-      ...{ type: "fall-back", reason: "Restarted", restore: [], restoreReplicaSet: CURRENT_WITH_ONE },
+      type: "fall-back",
+      reason: "Restarted",
+      restore: [],
+      restoreReplicaSet: CURRENT_WITH_ONE,
     });
   });
 
