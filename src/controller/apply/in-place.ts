@@ -191,12 +191,15 @@ async function resume(
 async function fallBack(applier: InPlaceApplier, action: Of<"fall-back">): Promise<void> {
   const { resizes } = applier;
   const { pipe, container, size, fallback, restore, restoreReplicaSet } = action;
+  const { uid } = pipe.metadata;
   const restored = await Promise.allSettled(
-    restore.map((each) => patchResources(applier, { pipe, container, ...each })),
+    restore.map(async (each) =>
+      resizes.observePod(uid, await patchResources(applier, { pipe, container, ...each })),
+    ),
   );
   if (restoreReplicaSet) {
     // The pipe is resized in place until the Deployment controller begins the rollout.
-    resizes.failed(pipe.metadata.uid, size, fallback);
+    resizes.failed(uid, size, fallback);
     await patchReplicaSet(applier, { pipe, container, ...restoreReplicaSet });
   } else {
     resizes.fellBack(pipe, size, fallback);

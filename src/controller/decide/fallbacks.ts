@@ -3,12 +3,17 @@ import type { Size } from "../../domain/size.ts";
 import type { Fallback } from "../in-place/view.ts";
 
 /** Returns why pipes get the size by a rollout instead of in place, as the status reports it. */
-export function reportedFallbacks(
+export function reportedFallbacks(status: PipeScalingStatus, size: Size): readonly PipeFallback[] {
+  return reportedPipes(status, size)?.fallbacks ?? [];
+}
+
+/** Returns what the status reports of the pipes; `undefined` if it was about another size. */
+export function reportedPipes(
   { desired, pipes }: PipeScalingStatus,
   { cpuMillicores, memoryGib }: Size,
-): readonly PipeFallback[] {
+): PipeScalingStatus["pipes"] {
   const isDesired = desired?.replicaCpuMillicores === cpuMillicores && desired.replicaMemoryGb === memoryGib;
-  return isDesired ? (pipes?.fallbacks ?? []) : [];
+  return isDesired ? pipes : undefined;
 }
 
 /** Returns true if the status reports the fallback of a pipe, or has no room for it. */

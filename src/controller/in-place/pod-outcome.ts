@@ -6,7 +6,7 @@ import type { PodView } from "./pod-view.ts";
 
 /**
  * How the resize of a pod ended. resized: it runs the size. returned: it got its old size again, because the pipe gets a
- * rollout. unfinished: the resize was no longer wanted, or the pod is gone.
+ * rollout. unfinished: the resize was no longer wanted, a rollout replaces the pod with its new size, or the pod is gone.
  */
 export const POD_OUTCOMES = ["resized", "returned", "unfinished"] as const;
 
@@ -23,9 +23,9 @@ export function podOutcome(
   pod: PodView | undefined,
   { pipe, size: text, isFallback }: EndedResize,
 ): PodOutcome {
-  if (isFallback) return "returned";
   const size = parseSize(text);
   if (!pod || !size || "problem" in pipe.container) return "unfinished";
-  const target = resourcesFor(size, pipe.cpuLimitFollows);
-  return podState(pod, pipe.container.name, target) === "done" ? "resized" : "unfinished";
+  const state = podState(pod, pipe.container.name, resourcesFor(size, pipe.cpuLimitFollows));
+  if (isFallback) return state === "unchanged" ? "returned" : "unfinished";
+  return state === "done" ? "resized" : "unfinished";
 }

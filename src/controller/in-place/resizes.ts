@@ -1,16 +1,13 @@
-import { isForbiddenByRbac, isWithoutRoles, serverMessage } from "../../kube/errors.ts";
-import type { Pod, ReplicaSet } from "../../kube/objects.ts";
-import { PODS, REPLICA_SETS } from "../../kube/paths.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ReflectorClient } from "../../runtime/list-watch.ts";
-import { Reflector } from "../../runtime/reflector.ts";
-import { keyOf, Store } from "../../runtime/store.ts";
+import { keyOf, type Store } from "../../runtime/store.ts";
 import type { DeploymentView } from "../observe/deployment-view.ts";
 import { COMMIT_MS } from "./commit.ts";
 import { DeferredPods } from "./deferred-pods.ts";
 import { type PodOutcome, podOutcome } from "./pod-outcome.ts";
-import { type PodView, toPodView } from "./pod-view.ts";
-import { type ReplicaSetView, toReplicaSetView } from "./replica-set-view.ts";
+import type { PodView } from "./pod-view.ts";
+import { PodWatches } from "./pod-watches.ts";
+import type { ReplicaSetView } from "./replica-set-view.ts";
 import type { DeploymentTemplate, Fallback, InPlaceView } from "./view.ts";
 
 export interface InPlaceResizesOptions {
@@ -29,15 +26,11 @@ export interface InPlaceResizesOptions {
   readonly onFallback: (pipe: DeploymentView, fallback: Fallback) => void;
 }
 
-const LIST_TIMEOUT_MS = 10_000;
-
 interface Resize {
   readonly pipe: DeploymentView;
   readonly size: string;
-  readonly pods: Store<PodView>;
-  readonly replicaSets: Store<ReplicaSetView>;
+  readonly watches: PodWatches;
   readonly deferred: DeferredPods;
-  readonly watches: AbortController;
   readonly resizedAtMs: Map<string, number>;
   readonly podsBefore: Map<string, PodView>;
   readonly beganAtMs: number;
@@ -115,9 +108,11 @@ export class InPlaceResizes {
       const wake = () => enqueue(pipe.serviceId);
       resize.pause ??= { atMs: nowMs, cancel: clock.after(COMMIT_MS, wake) };
     } else endPause(resize);
-    const replicaSets = [...resize.replicaSets.values()].filter(({ deploymentUid }) => deploymentUid === uid);
+    const replicaSets = [...resize.watches.replicaSets.values()].filter(
+      ({ deploymentUid }) => deploymentUid === uid,
+    );
     const owners = new Set(replicaSets.map(({ metadata }) => metadata.uid));
-    const pods = [...resize.pods.values()].filter(
+    const pods = [...resize.watches.pods.values()].filter(
       ({ isActive, replicaSetUid = "" }) => isActive && owners.has(replicaSetUid),
     );
     const { size, isReady, failure, beganAtMs, resizedAtMs, podsBefore, template, pause } = resize;
@@ -143,59 +138,29 @@ export class InPlaceResizes {
    * @param selector of the Deployment
    */
   async begin(pipe: DeploymentView, size: string, selector: string): Promise<void> {
-    const { client, clock, enqueue, onDeferred } = this.#options;
+    const { client, clock, enqueue, onDeferred, onProblem } = this.#options;
     const { uid, namespace } = pipe.metadata;
     this.end(uid);
     this.#fallbacks.delete(uid);
+    const watches = new PodWatches({
+      ...{ client, clock, namespace, labelSelector: selector, onProblem },
+      onChange: () => enqueue(pipe.serviceId),
+      onFailure: (fallback) => {
+        this.fellBack(pipe, size, fallback);
+        enqueue(pipe.serviceId);
+      },
+    });
     const resize: Resize = {
-      ...{ pipe, size, pods: new Store<PodView>(), replicaSets: new Store<ReplicaSetView>() },
-      deferred: new DeferredPods(clock, onDeferred),
-      ...{ watches: new AbortController(), resizedAtMs: new Map<string, number>() },
-      ...{ podsBefore: new Map<string, PodView>(), template: undefined },
-      ...{ beganAtMs: clock.monotonic(), isReady: false, pause: undefined, failure: undefined },
+      ...{ pipe, size, watches, deferred: new DeferredPods(clock, onDeferred) },
+      ...{ resizedAtMs: new Map<string, number>(), podsBefore: new Map<string, PodView>() },
+      ...{ beganAtMs: clock.monotonic(), isReady: false },
+      ...{ template: undefined, pause: undefined, failure: undefined },
     };
     this.#resizes.set(uid, resize);
-    const { pods, replicaSets, watches } = resize;
-    const ended = Promise.withResolvers<void>();
-    const onProblem = (problem: unknown) => {
-      if (!isForbiddenByRbac(problem) || isWithoutRoles(problem)) return this.#options.onProblem(problem);
-      this.#endWatches(resize, { reason: "Forbidden", message: serverMessage(problem) });
-      ended.resolve();
-    };
-    const common = { client, clock, namespace, labelSelector: selector, onProblem };
-    const reflectors = [
-      new Reflector<PodView, Pod>({ ...common, resource: PODS, store: pods, project: toPodView }),
-      new Reflector<ReplicaSetView, ReplicaSet>({
-        ...common,
-        ...{ resource: REPLICA_SETS, store: replicaSets, project: toReplicaSetView },
-      }),
-    ];
-    pods.onChange((change) => resize.deferred.observe(change));
-    for (const store of [pods, replicaSets]) store.onChange(() => enqueue(pipe.serviceId));
-    for (const reflector of reflectors) {
-      reflector.run(watches.signal).catch((error: unknown) => {
-        if (!watches.signal.aborted) onProblem(error);
-      });
-    }
-    const message = "its pods and ReplicaSets could not be listed in time";
-    const cancel = clock.after(LIST_TIMEOUT_MS, () => {
-      this.#endWatches(resize, { reason: "ListTimeout", message });
-      ended.resolve();
-    });
-    const synced = Promise.all(reflectors.map((each) => each.synced)).then(() => {
-      for (const pod of pods.values()) resize.podsBefore.set(pod.metadata.uid, pod);
-      resize.isReady = true;
-    });
-    await Promise.race([synced, ended.promise]);
-    cancel();
-  }
-
-  #endWatches(resize: Resize, fallback: Fallback): void {
-    const { pipe, size, watches } = resize;
-    // A later resize of the pipe has watches of its own.
-    if (watches.signal.aborted) return;
-    this.fellBack(pipe, size, fallback);
-    this.#options.enqueue(pipe.serviceId);
+    watches.pods.onChange((change) => resize.deferred.observe(change));
+    if (!(await watches.start())) return;
+    for (const pod of watches.pods.values()) resize.podsBefore.set(pod.metadata.uid, pod);
+    resize.isReady = true;
   }
 
   /** Makes a write to a pod. */
@@ -233,11 +198,11 @@ export class InPlaceResizes {
 
   /** Stores the response to one of our writes. */
   observePod(uid: string, pod: PodView): void {
-    this.#resizes.get(uid)?.pods.observe(pod);
+    this.#resizes.get(uid)?.watches.pods.observe(pod);
   }
 
   observeReplicaSet(uid: string, replicaSet: ReplicaSetView): void {
-    this.#resizes.get(uid)?.replicaSets.observe(replicaSet);
+    this.#resizes.get(uid)?.watches.replicaSets.observe(replicaSet);
   }
 
   observeTemplate(uid: string, template: DeploymentTemplate): void {
@@ -264,10 +229,10 @@ export class InPlaceResizes {
     const resize = this.#resizes.get(uid);
     if (!resize) return;
     this.#resizes.delete(uid);
-    resize.watches.abort();
+    resize.watches.stop();
     resize.deferred.end();
     endPause(resize);
-    const pods = new Map([...resize.pods.values()].map((pod) => [pod.metadata.uid, pod]));
+    const pods = new Map([...resize.watches.pods.values()].map((pod) => [pod.metadata.uid, pod]));
     for (const pod of resize.resizedAtMs.keys()) {
       this.#options.onPod(podOutcome(pods.get(pod), { ...resize, isFallback }));
     }

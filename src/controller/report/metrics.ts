@@ -75,7 +75,7 @@ export class ControllerMetrics {
     for (const reason of FALLBACK_REASONS) this.#fallbacks.inc({ reason }, 0);
     this.#pods = new Counter({
       name: "pipe_scaling_in_place_pods_total",
-      help: "Pods whose resize in place ended, by outcome: resized if they run the size, returned if they got their old size again before a rollout, unfinished if the size was no longer wanted.",
+      help: "Pods whose resize in place ended, by outcome: resized if they run the size, returned if they got their old size again before a rollout, unfinished if the size was no longer wanted or a rollout replaces them.",
       labelNames: ["outcome"],
       registers,
     });

@@ -9,9 +9,9 @@ import {
 import { formatSize, type Size, sameSize } from "../../domain/size.ts";
 import type { Assessment } from "../decide/assessment.ts";
 import { clipped } from "../decide/failure.ts";
-import { reportedFallbacks } from "../decide/fallbacks.ts";
+import { reportedFallbacks, reportedPipes } from "../decide/fallbacks.ts";
 import type { Sizing } from "../decide/sizing.ts";
-import type { DeploymentView } from "../observe/deployment-view.ts";
+import { type DeploymentView, isChangedByOwner } from "../observe/deployment-view.ts";
 import type { Snapshot } from "../observe/snapshot.ts";
 
 type Methods = Pick<NonNullable<PipeScalingStatus["pipes"]>, "inPlace" | "resizedBy" | "fallbacks">;
@@ -26,9 +26,10 @@ export function resizeMethods(
   const known = reportedFallbacks(previous, size);
   const fallbacks = assessments.flatMap(({ pipe }) => fallbackOf(pipe, size, inPlace, known) ?? []);
   const fallenBack = new Set(fallbacks.map(({ pipe }) => pipe));
+  const resizedBy = reportedPipes(previous, size)?.resizedBy;
   const methods = assessments
     .filter((each) => each.state === "done" && wasResized(each.pipe, size))
-    .map(({ pipe }) => [pipe.metadata.name, methodOf(pipe, fallenBack)] as const);
+    .map(({ pipe }) => [pipe.metadata.name, methodOf(pipe, fallenBack, resizedBy)] as const);
   return {
     inPlace: methods.filter(([, method]) => method === "InPlace").length || undefined,
     resizedBy: methods.length === 0 ? undefined : Object.fromEntries(methods.slice(0, MAX_CAME_UP)),
@@ -57,9 +58,15 @@ function wasResized({ lastRollout }: Assessment["pipe"], desired: Size): boolean
   return lastRollout.attempts > 0 && lastRollout.replicas > 0;
 }
 
-function methodOf({ metadata, lastRollout }: DeploymentView, fallenBack: ReadonlySet<string>): ResizeMethod {
-  const isInPlace = lastRollout?.inPlaceStartedAtMs !== undefined && !fallenBack.has(metadata.name);
-  return isInPlace ? "InPlace" : "Rollout";
+/** If the controller restarts after a commit, only the revision shows that a rollout replaced the pods then. */
+function methodOf(
+  pipe: DeploymentView,
+  fallenBack: ReadonlySet<string>,
+  known: Methods["resizedBy"],
+): ResizeMethod {
+  const { metadata, lastRollout } = pipe;
+  if (lastRollout?.inPlaceStartedAtMs === undefined || fallenBack.has(metadata.name)) return "Rollout";
+  return known?.[metadata.name] === "InPlace" || !isChangedByOwner(pipe) ? "InPlace" : "Rollout";
 }
 
 /** Returns the pipes that were resized in place according to a status, and not according to the previous one. */

@@ -2,14 +2,12 @@ import { expect, it } from "vitest";
 import { DeferredPods } from "../../../../src/controller/in-place/deferred-pods.ts";
 import type { PodView } from "../../../../src/controller/in-place/pod-view.ts";
 import { FakeClock } from "../../../support/fakes/fake-clock.ts";
+import { aPod } from "../../../support/fixtures/pod.ts";
 
 const DEFERRED = { type: "PodResizePending", reason: "Deferred", message: "no room" } as const;
 
 function pod(name: string, resize?: PodView["resize"]): PodView {
-  return {
-    metadata: { name, namespace: "pipes", uid: name, resourceVersion: "1", generation: 2 },
-    ...{ isActive: true, replicaSetUid: "r", observedGeneration: 2, resize, containers: [] },
-  };
+  return aPod(name, { resize });
 }
 
 it("the time of a deferred resize ends with the room, the deletion of the pod, or the end of the resize", async () => {

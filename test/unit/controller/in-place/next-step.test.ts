@@ -5,7 +5,8 @@ import type { ReplicaSetView } from "../../../../src/controller/in-place/replica
 import type { InPlaceContext } from "../../../../src/controller/in-place/steps.ts";
 import type { Fallback, InPlaceView } from "../../../../src/controller/in-place/view.ts";
 import { resourcesFor } from "../../../../src/controller/observe/resources.ts";
-import { type Size, sizeOfCores } from "../../../../src/domain/size.ts";
+import { sizeOfCores } from "../../../../src/domain/size.ts";
+import { amounts, aPod, aResizedPod } from "../../../support/fixtures/pod.ts";
 import { aPipe, aRollout, COMPLETE, UNDER_WAY } from "../../../support/fixtures/snapshot.ts";
 
 const ONE = sizeOfCores(1);
@@ -18,14 +19,14 @@ const CURRENT_WITH_ONE = {
 
 describe("a resize in place", () => {
   it("begins with one pod", () => {
-    expect(stepOf([pod("a"), pod("b")])).toMatchObject({
+    expect(stepOf([aPod("a"), aPod("b")])).toMatchObject({
       type: "resize-pods",
       pods: [{ metadata: { name: "a" } }],
     });
   });
 
   it("continues with the other pods once the first one is done", () => {
-    const step = stepOf([resized("a"), pod("b"), pod("c")]);
+    const step = stepOf([aResizedPod("a"), aPod("b"), aPod("c")]);
     expect(step).toMatchObject({
       type: "resize-pods",
       pods: [{ metadata: { name: "b" } }, { metadata: { name: "c" } }],
@@ -33,12 +34,12 @@ describe("a resize in place", () => {
   });
 
   it("waits for the kubelet, which has not seen the change", () => {
-    const seen = resized("a", { observedGeneration: 1 });
-    expect(stepOf([seen, pod("b")])).toEqual({ type: "wait", untilMs: NOW_MS + 120_000 });
+    const seen = aResizedPod("a", { observedGeneration: 1 });
+    expect(stepOf([seen, aPod("b")])).toEqual({ type: "wait", untilMs: NOW_MS + 120_000 });
   });
 
   it("waits although the kubelet reports no condition, until the container runs with the size", () => {
-    const missed = resized("a", {}, { actual: amounts(ONE) });
+    const missed = aResizedPod("a", {}, { actual: amounts(ONE) });
     expect(stepOf([missed])).toMatchObject({ type: "wait" });
   });
 
@@ -50,9 +51,9 @@ describe("a resize in place", () => {
     "waits for %s until the timeout, and then falls back",
     (_what, timeoutMs, reason, condition) => {
       const resize = condition && { ...condition, message: "no room" };
-      const waiting = resized("a", { resize, observedGeneration: condition ? 2 : 1 });
+      const waiting = aResizedPod("a", { resize, observedGeneration: condition ? 2 : 1 });
       const at = (agoMs: number) =>
-        stepOf([waiting, pod("b")], { resizedAtMs: new Map([["uid-a", NOW_MS - agoMs]]) });
+        stepOf([waiting, aPod("b")], { resizedAtMs: new Map([["uid-a", NOW_MS - agoMs]]) });
       expect(at(timeoutMs - 1)).toEqual({ type: "wait", untilMs: NOW_MS + 1 });
       expect(at(timeoutMs)).toMatchObject({
         type: "fall-back",
@@ -63,14 +64,14 @@ describe("a resize in place", () => {
   );
 
   it("gives up on a resize that a predecessor began, counted from its own beginning", () => {
-    const unseen = resized("a", { observedGeneration: 1 });
+    const unseen = aResizedPod("a", { observedGeneration: 1 });
     expect(stepOf([unseen], { beganAtMs: NOW_MS - 119_999 })).toEqual({ type: "wait", untilMs: NOW_MS + 1 });
     expect(stepOf([unseen], { beganAtMs: NOW_MS - 120_000 })).toMatchObject({ reason: "ResizeTimeout" });
   });
 
   it("falls back if the API server accepts no resize within two minutes of the last one", () => {
     const at = (agoMs: number) =>
-      stepOf([resized("a"), pod("b")], {
+      stepOf([aResizedPod("a"), aPod("b")], {
         beganAtMs: NOW_MS - 300_000,
         resizedAtMs: new Map([["uid-a", NOW_MS - agoMs]]),
       });
@@ -84,7 +85,7 @@ describe("a resize in place", () => {
 
   it("falls back at once from a size that the node can never give", () => {
     const resize = { type: "PodResizePending", reason: "Infeasible", message: "swap" } as const;
-    expect(stepOf([resized("a", { resize })])).toMatchObject({
+    expect(stepOf([aResizedPod("a", { resize })])).toMatchObject({
       type: "fall-back",
       reason: "Infeasible",
       message: "pod a: swap",
@@ -96,24 +97,24 @@ describe("a resize in place", () => {
     ["a node that does not report resources", { actual: undefined }, "NotSupported"],
     ["a container that restarts when its memory changes", { restartsFor: ["memory"] }, "ContainerRestarts"],
   ])("does not begin with %s", (_what, changes, reason) => {
-    expect(stepOf([pod("a", {}, changes)])).toMatchObject({ type: "fall-back", restore: [], reason });
+    expect(stepOf([aPod("a", {}, changes)])).toMatchObject({ type: "fall-back", restore: [], reason });
   });
 
   it("does not begin while the Deployment is paused by its owner", () => {
     const paused = { isPaused: true };
-    expect(stepOf([pod("a")], {}, paused)).toMatchObject({ type: "fall-back", reason: "NotSettled" });
+    expect(stepOf([aPod("a")], {}, paused)).toMatchObject({ type: "fall-back", reason: "NotSettled" });
   });
 
   it.each<[string, PodView, Partial<InPlaceView>, Partial<InPlaceContext["pipe"]>, string]>([
-    ["the Deployment is being scaled", pod("a"), {}, { rollout: UNDER_WAY }, "NotSettled"],
+    ["the Deployment is being scaled", aPod("a"), {}, { rollout: UNDER_WAY }, "NotSettled"],
     [
       "pods of two ReplicaSets run",
-      pod("a"),
+      aPod("a"),
       { replicaSets: [replicaSet("new"), replicaSet("old")] },
       {},
       "NotSettled",
     ],
-    ["a new pod starts", pod("a", {}, { isRunning: false }), {}, {}, "ContainerNotRunning"],
+    ["a new pod starts", aPod("a", {}, { isRunning: false }), {}, {}, "ContainerNotRunning"],
   ])("waits for two minutes at most while %s, and does not begin", (_what, waited, view, changes, reason) => {
     expect(stepOf([waited], view, changes)).toEqual({ type: "wait", untilMs: NOW_MS + 120_000 });
     const late = { ...view, beganAtMs: NOW_MS - 120_000 };
@@ -122,7 +123,7 @@ describe("a resize in place", () => {
 
   it("falls back if something gives a pod its old size again", () => {
     const view = { resizedAtMs: new Map([["uid-b", NOW_MS - 1000]]) };
-    expect(stepOf([resized("a"), pod("b")], view)).toMatchObject({
+    expect(stepOf([aResizedPod("a"), aPod("b")], view)).toMatchObject({
       type: "fall-back",
       reason: "Reverted",
       restore: [{ pod: { metadata: { name: "a" } } }],
@@ -135,11 +136,13 @@ describe("a resize in place", () => {
     ["has stopped", {}, { isRunning: false }],
     ["has stopped since a predecessor resized the pod", { isRunning: false }, { isRunning: false }],
   ])("falls back if a container of a resized pod %s, whatever the kubelet reports", (_what, was, is) => {
-    const view = { podsBefore: new Map([["uid-a", pod("a", {}, was)]]) };
-    expect(stepOf([resized("a"), pod("b")], { podsBefore: new Map([["uid-a", pod("a")]]) })).toMatchObject({
+    const view = { podsBefore: new Map([["uid-a", aPod("a", {}, was)]]) };
+    expect(
+      stepOf([aResizedPod("a"), aPod("b")], { podsBefore: new Map([["uid-a", aPod("a")]]) }),
+    ).toMatchObject({
       type: "resize-pods",
     });
-    expect(stepOf([resized("a", {}, is), pod("b")], view)).toMatchObject({
+    expect(stepOf([aResizedPod("a", {}, is), aPod("b")], view)).toMatchObject({
       type: "fall-back",
       reason: "Restarted",
       message: "pod a: its container pipe restarted during the resize",
@@ -149,16 +152,16 @@ describe("a resize in place", () => {
 
   it("ignores restarts of a pod that it has not resized", () => {
     const crashed = { restartCount: 1, containerId: "other" };
-    const created = pod("b", {}, { resources: amounts(FOUR), ...crashed });
-    const podsBefore = new Map(["a", "b"].map((name) => [`uid-${name}`, pod(name)]));
-    expect(stepOf([pod("a", {}, crashed), created], { podsBefore })).toMatchObject({ type: "resize-pods" });
+    const created = aPod("b", {}, { resources: amounts(FOUR), ...crashed });
+    const podsBefore = new Map(["a", "b"].map((name) => [`uid-${name}`, aPod(name)]));
+    expect(stepOf([aPod("a", {}, crashed), created], { podsBefore })).toMatchObject({ type: "resize-pods" });
   });
 
   it("gives the resized pods their old size again if the API server refuses another pod", () => {
     const view = { failure: { reason: "Refused", message: "exceeded quota" } } as const;
-    expect(stepOf([resized("a"), pod("b")], view)).toEqual({
+    expect(stepOf([aResizedPod("a"), aPod("b")], view)).toEqual({
       ...{ type: "fall-back", reason: "Refused", message: "exceeded quota" },
-      restore: [{ pod: resized("a"), resources: resourcesFor(ONE, false) }],
+      restore: [{ pod: aResizedPod("a"), resources: resourcesFor(ONE, false) }],
     });
   });
 
@@ -167,7 +170,7 @@ describe("a resize in place", () => {
     const sized = replicaSet("sized", { resources: new Map([["pipe", amounts(FOUR)]]) });
     const replicaSets = [replicaSet("current"), sized];
     const ofSized = { replicaSetUid: "uid-sized" };
-    const pods = [resized("a"), pod("b"), resized("c", ofSized), pod("d", ofSized)];
+    const pods = [aResizedPod("a"), aPod("b"), aResizedPod("c", ofSized), aPod("d", ofSized)];
     expect(stepOf(pods, { failure, replicaSets })).toMatchObject({
       type: "fall-back",
       restore: [
@@ -179,13 +182,13 @@ describe("a resize in place", () => {
 
   it("waits for a pod that is created meanwhile to start", () => {
     const view = { beganAtMs: NOW_MS - 2000, resizedAtMs: new Map([["uid-a", NOW_MS - 1000]]) };
-    const starting = pod("b", {}, { isRunning: false });
-    expect(stepOf([resized("a"), starting], view)).toEqual({ type: "wait", untilMs: NOW_MS + 119_000 });
+    const starting = aPod("b", {}, { isRunning: false });
+    expect(stepOf([aResizedPod("a"), starting], view)).toEqual({ type: "wait", untilMs: NOW_MS + 119_000 });
   });
 });
 
 describe("the commit of a resize in place", () => {
-  const pods = [resized("a"), resized("b")];
+  const pods = [aResizedPod("a"), aResizedPod("b")];
 
   it("pauses the Deployment when every pod has the size", () => {
     expect(stepOf(pods)).toEqual({ type: "pause" });
@@ -328,21 +331,21 @@ describe("the commit of a resize in place", () => {
 });
 
 describe("after the commit, a resize in place", () => {
-  const pods = [resized("a"), resized("b")];
+  const pods = [aResizedPod("a"), aResizedPod("b")];
   const committed = { size: FOUR };
   const sized = replicaSet("current", { resources: new Map([["pipe", amounts(FOUR)]]) });
   const replicaSets = [sized];
 
   it("resizes pods that were created before the ReplicaSet had the size", () => {
-    expect(stepOf([...pods, pod("c")], { replicaSets }, committed)).toMatchObject({
+    expect(stepOf([...pods, aPod("c")], { replicaSets }, committed)).toMatchObject({
       type: "resize-pods",
       pods: [{ metadata: { name: "c" } }],
     });
-    const created = pod("c", {}, { resources: amounts(FOUR) });
+    const created = aPod("c", {}, { resources: amounts(FOUR) });
     expect(stepOf([...pods, created], { replicaSets }, committed)).toEqual({ type: "done" });
   });
 
-  const deferred = resized(
+  const deferred = aResizedPod(
     "c",
     { resize: { type: "PodResizePending", reason: "Deferred", message: "no room" } },
     { allocated: amounts(ONE).requests, actual: amounts(ONE) },
@@ -357,13 +360,13 @@ describe("after the commit, a resize in place", () => {
     ],
     [
       "that the API server does not resize",
-      pod("c"),
+      aPod("c"),
       { failure: { reason: "Refused", message: "quota" } },
       { reason: "Refused", message: "quota", restore: [] },
     ],
     [
       "whose container does not run",
-      pod("c", {}, { isRunning: false }),
+      aPod("c", {}, { isRunning: false }),
       { beganAtMs: NOW_MS - 120_000 },
       { reason: "ContainerNotRunning", restore: [] },
     ],
@@ -376,19 +379,19 @@ describe("after the commit, a resize in place", () => {
   });
 
   it("gives the ReplicaSet the old size of a pod that restarted during its resize", () => {
-    const restarted = resized("b", {}, { restartCount: 1 });
-    const view = { replicaSets, podsBefore: new Map([["uid-b", pod("b")]]) };
-    expect(stepOf([resized("a"), restarted], view, committed)).toMatchObject({
+    const restarted = aResizedPod("b", {}, { restartCount: 1 });
+    const view = { replicaSets, podsBefore: new Map([["uid-b", aPod("b")]]) };
+    expect(stepOf([aResizedPod("a"), restarted], view, committed)).toMatchObject({
       ...{ type: "fall-back", reason: "Restarted", restore: [{ pod: { metadata: { name: "b" } } }] },
       restoreReplicaSet: CURRENT_WITH_ONE,
     });
   });
 
   it("gives the ReplicaSet the old size of a pod that has it again, although its node still reports the other one", () => {
-    const stopped = resized("b", {}, { resources: amounts(ONE), isRunning: false, restartCount: 1 });
+    const stopped = aResizedPod("b", {}, { resources: amounts(ONE), isRunning: false, restartCount: 1 });
     const failure = { reason: "Restarted", message: "its container restarted" } as const;
-    const view = { replicaSets, failure, podsBefore: new Map([["uid-b", pod("b")]]) };
-    expect(stepOf([resized("a"), stopped], view, committed)).toMatchObject({
+    const view = { replicaSets, failure, podsBefore: new Map([["uid-b", aPod("b")]]) };
+    expect(stepOf([aResizedPod("a"), stopped], view, committed)).toMatchObject({
       type: "fall-back",
       reason: "Restarted",
       restore: [],
@@ -412,7 +415,7 @@ describe("after the commit, a resize in place", () => {
     const view = { replicaSets, revision: 2 };
     const changes = { ...committed, lastRollout, revision: 2 };
     expect(stepOf(pods, view, changes)).toEqual({ type: "done" });
-    expect(stepOf([...pods, pod("c")], view, changes)).toMatchObject({ type: "resize-pods" });
+    expect(stepOf([...pods, aPod("c")], view, changes)).toMatchObject({ type: "resize-pods" });
   });
 
   it("waits until the Deployment controller has seen the end of the commit", () => {
@@ -429,9 +432,9 @@ describe("after the commit, a resize in place", () => {
     ["falls back", { failure: { reason: "Deferred", message: "no room" } }, "Deferred"],
     ["continues what a predecessor began", {}, "NotSettled"],
   ] as const)("%s only when the rollout has begun", (_what, view, reason) => {
-    expect(stepOf([...pods, pod("c")], view, committed)).toMatchObject({ type: "wait" });
+    expect(stepOf([...pods, aPod("c")], view, committed)).toMatchObject({ type: "wait" });
     const begun = { ...committed, rollout: UNDER_WAY };
-    const step = stepOf([...pods, pod("c")], view, begun);
+    const step = stepOf([...pods, aPod("c")], view, begun);
     expect(step).toMatchObject({ type: "fall-back", reason, restore: [] });
     expect(step).not.toHaveProperty("restoreReplicaSet");
   });
@@ -474,35 +477,6 @@ function stepOf(
 }
 
 /** A pod of one core. */
-function pod(name: string, changes: Partial<PodView> = {}, container: Partial<ContainerView> = {}): PodView {
-  return {
-    metadata: { name, namespace: "pipes", uid: `uid-${name}`, resourceVersion: "1", generation: 1 },
-    ...{ isActive: true, replicaSetUid: "uid-current", observedGeneration: 1, resize: undefined },
-    containers: [
-      {
-        ...{ name: "pipe", resources: amounts(ONE), restartsFor: [], isRunning: true, restartCount: 0 },
-        ...{ containerId: "id", allocated: amounts(ONE).requests, actual: amounts(ONE), ...container },
-      },
-    ],
-    ...changes,
-  };
-}
-
-/** A pod that was resized to four cores. */
-function resized(
-  name: string,
-  changes: Partial<PodView> = {},
-  container: Partial<ContainerView> = {},
-): PodView {
-  const four = amounts(FOUR);
-  const base = pod(
-    name,
-    { observedGeneration: 2, ...changes },
-    { resources: four, allocated: four.requests, actual: four, ...container },
-  );
-  return { ...base, metadata: { ...base.metadata, generation: 2 } };
-}
-
 function replicaSet(name: string, changes: Partial<ReplicaSetView> = {}): ReplicaSetView {
   return {
     metadata: { name, namespace: "pipes", uid: `uid-${name}`, resourceVersion: "1", generation: 1 },
@@ -510,9 +484,4 @@ function replicaSet(name: string, changes: Partial<ReplicaSetView> = {}): Replic
     resources: new Map([["pipe", amounts(ONE)]]),
     ...changes,
   };
-}
-
-function amounts({ cpuMillicores, memoryGib }: Size) {
-  const requests = { cpu: `${cpuMillicores}m`, memory: `${memoryGib}Gi` };
-  return { requests, limits: { memory: requests.memory } };
 }

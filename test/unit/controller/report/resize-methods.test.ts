@@ -104,6 +104,18 @@ describe("the status", () => {
     expect(pipesOf([inPlace("a")], { a: fellBack }).pipes?.resizedBy).toEqual({ a: "Rollout" });
   });
 
+  it("counts a rollout after the commit that only the previous controller knew of", () => {
+    const replaced = { ...inPlace("a"), revision: 2 };
+    const next = anInPlaceView({ replicaSets: [], revision: 2 });
+    expect(pipesOf([replaced], { a: next }).pipes?.resizedBy).toEqual({ a: "Rollout" });
+  });
+
+  it("counts no later rollout of the owner", () => {
+    const before = pipesOf([inPlace("a")]);
+    const updated = { ...inPlace("a"), revision: 2 };
+    expect(pipesOf([updated], {}, before).pipes?.resizedBy).toEqual({ a: "InPlace" });
+  });
+
   it("grows by one pipe with each pipe, and so does the patch, however many pipes are done", () => {
     const patchSize = (done: number) => {
       const pipes = (count: number) =>
