@@ -8,7 +8,7 @@ import { generated, type ValueSchema, valuesSchema } from "../../deploy/chart/ge
 import { CHART } from "../../deploy/chart/path.ts";
 import { NODE } from "../../deploy/image/node.ts";
 import { plainManifests } from "../../deploy/manifests/plain-manifests.ts";
-import { PERMISSIONS } from "../../src/cli/doctor/permissions.ts";
+import { PERMISSIONS, REVIEW_PERMISSIONS } from "../../src/cli/doctor/permissions.ts";
 import { apiSettings } from "../../src/settings/api.ts";
 import { controllerSettings } from "../../src/settings/controller.ts";
 import { declaredOptions } from "../../src/settings/option.ts";
@@ -43,12 +43,24 @@ const clusterRole = z.object({
   ),
 });
 
+function granted(objects: readonly object[]) {
+  return objects
+    .flatMap((object) => clusterRole.safeParse(object).data?.rules ?? [])
+    .map(({ apiGroups: [group], resources: [resource], verbs }) => ({ group, resource, verbs }));
+}
+
+describe("monitoring.authentication.enabled", () => {
+  it("adds exactly the permissions that doctor checks if the metrics are authenticated", async () => {
+    const all = await rendered(...MINIMAL, "--set", "monitoring.authentication.enabled=true");
+    const reviewer = all.filter(({ metadata }) => metadata.name.includes("-metrics-reviewer"));
+    expect(granted(reviewer)).toEqual(
+      REVIEW_PERMISSIONS.map(({ group, resource, verbs }) => ({ group, resource, verbs })),
+    );
+  });
+});
+
 describe("rbac.inPlaceResize", () => {
   it("adds exactly the permissions that doctor checks if pipes should be resized in place", async () => {
-    const granted = (objects: readonly object[]) =>
-      objects
-        .flatMap((object) => clusterRole.safeParse(object).data?.rules ?? [])
-        .map(({ apiGroups: [group], resources: [resource], verbs }) => ({ group, resource, verbs }));
     const before = granted(await rolloutController("anywhere"));
     const added = granted(shippedAccount("controller", "anywhere")).filter(
       (rule) => !before.some((each) => isDeepStrictEqual(each, rule)),

@@ -297,6 +297,10 @@ describe("doctor, of the two processes", () => {
   const LACKS_SECRETS = `error: ${account("api")} may not list, watch secrets in RECORDS.`;
   const LACKS_CONFIG_MAPS = `error: ${account("api")} may not get, list, watch, create, patch configmaps in RECORDS.`;
   const LACKS_NODES = `note: ${account("controller")} may not list nodes in all namespaces.`;
+  const LACKS_REVIEWS = [
+    "tokenreviews (authentication.k8s.io)",
+    "subjectaccessreviews (authorization.k8s.io)",
+  ].map((kind) => `error: ${account("api")} may not create ${kind} in all namespaces.`);
   const NO_API = "error: The api is not installed, so no size can be requested by HTTP.";
 
   it("reports a process that is scaled to zero or of another version", async () => {
@@ -338,10 +342,21 @@ describe("doctor, of the two processes", () => {
     expect(remedyOf(all, /may not list nodes/)).toContain("rbac.nodes=true");
   });
 
+  it("reports missing permissions for the authentication of metrics", async () => {
+    await expectChange(
+      () =>
+        kubectl(cluster, [
+          ...["set", "env", ...deployment("api")],
+          "PIPE_SCALING_METRICS_AUTHENTICATION=true",
+        ]),
+      { added: LACKS_REVIEWS },
+    );
+  });
+
   it("reports a process that is not installed", async () => {
     await expectChange(() => kubectl(cluster, ["delete", ...deployment("api")]), {
       added: [NO_API],
-      removed: [SCALED_TO_ZERO, LACKS_SECRETS, LACKS_CONFIG_MAPS],
+      removed: [SCALED_TO_ZERO, LACKS_SECRETS, LACKS_CONFIG_MAPS, ...LACKS_REVIEWS],
     });
   });
 

@@ -138,7 +138,7 @@ describe("a size that fits no node", () => {
         const ready = conditionOf(await environment.scaling(), "Ready");
         return ready?.message.includes("Insufficient cpu") ? ready : undefined;
       },
-      { what: "a word on the node that is missing" },
+      { what: "a message about the missing node" },
     );
     expect(waiting).toMatchObject({ status: "False", reason: "Progressing" });
     expect(waiting.message).toContain("pipe-b fits no node at present: 0/1 nodes are available");

@@ -1,8 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type {
-  V1CustomResourceDefinitionSpec,
-  V1CustomResourceDefinitionStatus,
-} from "@kubernetes/client-node";
+import type { V1CustomResourceDefinition } from "@kubernetes/client-node";
 import { crdManifest } from "../../crd/manifest.ts";
 import { GROUP, PLURAL, VERSION } from "../../crd/names.ts";
 import type { KubeObject } from "../../kube/objects.ts";
@@ -14,17 +11,13 @@ const NAME = `${PLURAL}.${GROUP}`;
 const INSTALL =
   "kubectl apply --server-side -f crds/pipes.clouddb.dev_pipescalings.yaml, from the installed release (helm upgrade does it, too).";
 
-interface Crd extends KubeObject {
-  readonly spec: Pick<V1CustomResourceDefinitionSpec, "versions">;
-  readonly status?: V1CustomResourceDefinitionStatus;
-}
+type Crd = KubeObject & Pick<V1CustomResourceDefinition, "spec" | "status">;
 
 /** Compares the CRD in the cluster with that of this program. */
 export async function checkCrd(cluster: Cluster): Promise<Result[]> {
   const crd = await cluster.get<Crd>(`/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${NAME}`);
-  return [
-    crd ? compare(crd) : error(`There is no CustomResourceDefinition ${NAME}: nothing is resized.`, INSTALL),
-  ];
+  const missing = () => error(`There is no CustomResourceDefinition ${NAME}: nothing is resized.`, INSTALL);
+  return [crd ? compare(crd) : missing()];
 }
 
 function compare(crd: Crd): Result {

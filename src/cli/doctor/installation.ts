@@ -21,6 +21,8 @@ export interface Installation {
   readonly version: string | undefined;
   /** How it resizes pipes of a PipeScaling without a strategy. */
   readonly resizeStrategy: ResizeStrategy | undefined;
+  /** It asks the API server who may read its metrics. */
+  readonly reviewsTokens: boolean;
 }
 
 export const COMPONENT_LABEL = "app.kubernetes.io/component";
@@ -52,6 +54,7 @@ export function installationOf({ metadata, spec, status }: ProcessDeployment): I
     records: variable("PIPE_SCALING_NAMESPACE") ?? DEFAULT_RECORDS_NAMESPACE,
     pipeNamespaces: variable("PIPE_SCALING_PIPE_NAMESPACES")?.split(",") ?? [],
     resizeStrategy: RESIZE_STRATEGIES.find((each) => each === variable("PIPE_SCALING_RESIZE_STRATEGY")),
+    reviewsTokens: variable("PIPE_SCALING_METRICS_AUTHENTICATION") === "true",
     replicas,
     ready: status?.readyReplicas ?? 0,
     version: metadata.labels?.[VERSION_LABEL],

@@ -46,6 +46,12 @@ export const PERMISSIONS: Readonly<Record<Component, readonly Permission[]>> = {
   ],
 };
 
+/** Both processes also need them if requests for their metrics are authenticated. */
+export const REVIEW_PERMISSIONS: readonly Permission[] = [
+  allow("cluster", "authentication.k8s.io", "tokenreviews", "create"),
+  allow("cluster", "authorization.k8s.io", "subjectaccessreviews", "create"),
+];
+
 function allow(
   scope: Scope,
   group: string,
@@ -64,7 +70,7 @@ export async function checkPermissions(cluster: Cluster): Promise<Result[]> {
 }
 
 async function checkAccount(cluster: Cluster, installation: Installation): Promise<Result[]> {
-  const { component, namespace, account, records, pipeNamespaces } = installation;
+  const { component, namespace, account, records, pipeNamespaces, reviewsTokens } = installation;
   const user = `system:serviceaccount:${namespace}:${account}`;
   const namespaces: Readonly<Record<Scope, readonly string[]>> = {
     records: [records],
@@ -73,10 +79,11 @@ async function checkAccount(cluster: Cluster, installation: Installation): Promi
     cluster: [""],
   };
   const subject = `The account of the ${component}, ${user},`;
-  const results = PERMISSIONS[component].flatMap((permission) =>
+  const needed = [...PERMISSIONS[component], ...(reviewsTokens ? REVIEW_PERMISSIONS : [])];
+  const results = needed.flatMap((permission) =>
     namespaces[permission.scope].map(async (where) => {
       const denied = await deniedVerbs(cluster, { user, namespace }, permission, where);
-      return denied.length === 0 ? [] : [resultFor(subject, denied, permission, where)];
+      return denied.length === 0 ? [] : resultFor(subject, denied, permission, where);
     }),
   );
   const denied = (await Promise.all(results)).flat();
@@ -91,8 +98,7 @@ function resultFor(
 ): Result {
   const { group, resource, optional } = permission;
   const kind = group === "" ? resource : `${resource} (${group})`;
-  const place = where === "" ? "in all namespaces" : `in ${where}`;
-  const message = `${subject} may not ${denied.join(", ")} ${kind} ${place}.`;
+  const message = `${subject} may not ${denied.join(", ")} ${kind} in ${where || "all namespaces"}.`;
   if (optional !== undefined) {
     return note(message, `Unless this is intended: helm upgrade with ${optional}=true.`);
   }
