@@ -2,17 +2,19 @@ import { defineConfig, type Plugin } from "rolldown";
 import { thirdPartyLicenses } from "./deploy/image/third-party-licenses.ts";
 import { DOCS_ASSETS, docsAssetPath, gzippedAsset } from "./src/api/openapi/docs-assets.ts";
 
-/** Replaces the module that reads the files of the docs page with one that contains them. It decodes them on request. */
-const embedDocsAssets: Plugin = {
-  name: "embed-docs-assets",
+/** Writes the files of the docs page, compressed, and replaces the module that reads them from the packages. */
+const docsAssets: Plugin = {
+  name: "docs-assets",
   load: {
     filter: { id: /\/src\/api\/openapi\/docs-assets\.ts$/ },
     handler() {
-      const contents = DOCS_ASSETS.map((name) => [name, gzippedAsset(name).toString("base64")]);
+      for (const name of DOCS_ASSETS)
+        this.emitFile({ type: "asset", fileName: `docs/${name}.gz`, source: gzippedAsset(name) });
       return `
+        import { readFileSync } from "node:fs";
         export const DOCS_ASSETS = ${JSON.stringify(DOCS_ASSETS)};
         export function gzippedAsset(name) {
-          return Buffer.from(${JSON.stringify(Object.fromEntries(contents))}[name], "base64");
+          return readFileSync(new URL("../docs/" + name + ".gz", import.meta.url));
         }`;
     },
   },
@@ -70,21 +72,22 @@ const thirdPartyLicenseFile: Plugin = {
   },
 };
 
-/** The whole program in one file, so that a process loads only what it uses and an image needs no packages. */
+/** The whole program, so that an image needs no packages. Modules that are imported lazily have files of their own. */
 export default defineConfig({
-  input: "src/main.ts",
+  input: { "pipe-scaling": "src/main.ts" },
   platform: "node",
   // The client library has a module for each kind, which reading a kubeconfig does not need. None has side effects.
   treeshake: { moduleSideEffects: (id) => !id.includes("/node_modules/@kubernetes/client-node/") },
   // Otherwise V8 compiles lazy modules eagerly, and keeps the code.
   optimization: { pifeForModuleWrappers: false },
-  plugins: [embedDocsAssets, lazyHttp, writeFileAtomicPath, escapeLegalComments, thirdPartyLicenseFile],
+  plugins: [docsAssets, lazyHttp, writeFileAtomicPath, escapeLegalComments, thirdPartyLicenseFile],
   output: {
-    file: "dist/pipe-scaling.js",
+    dir: "dist",
+    // The extension .mjs makes it an ES module without a package.json.
+    entryFileNames: "[name].mjs",
+    chunkFileNames: "chunks/[name].mjs",
     format: "esm",
     sourcemap: true,
-    // Modules that are imported lazily still run lazily, in the same file.
-    codeSplitting: false,
     // With a single non-ASCII character, even in a comment, V8 stores the source in two bytes per character: 10 MB more.
     charset: "ascii",
     comments: { legal: true, jsdoc: false },

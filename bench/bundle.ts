@@ -2,19 +2,20 @@ import { basename, join } from "node:path";
 import { rolldown } from "rolldown";
 import config from "../rolldown.config.ts";
 
-/** Builds the program as `npm run build` does, into another folder. @returns its path */
+/** Builds the program as `npm run build` does, into another folder. @returns the path of its entry point */
 export function buildProgram(dir: string): Promise<string> {
-  return bundle({}, join(dir, "pipe-scaling.js"));
+  return bundle("pipe-scaling", "src/main.ts", dir);
 }
 
 /** Builds a program of a benchmark in the same way. @param input path of its source */
 export function buildLikewise(input: string, dir: string): Promise<string> {
-  return bundle({ input }, join(dir, basename(input).replace(/\.ts$/, ".js")));
+  return bundle(basename(input, ".ts"), input, dir);
 }
 
-async function bundle(input: { readonly input?: string }, file: string): Promise<string> {
-  const build = await rolldown({ ...config, ...input });
-  await build.write({ ...config.output, file });
+async function bundle(name: string, input: string, dir: string): Promise<string> {
+  const folder = join(dir, name);
+  const build = await rolldown({ ...config, input: { [name]: input } });
+  await build.write({ ...config.output, dir: folder });
   await build.close();
-  return file;
+  return join(folder, `${name}.mjs`);
 }

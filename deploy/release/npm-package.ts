@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as z from "zod";
@@ -29,9 +29,7 @@ export function writeNpmPackage({ name, version, source }: NpmPackage, program: 
   const { description, license, engines } = manifest.parse(
     JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")),
   );
-  mkdirSync(out, { recursive: true });
-  const files = ["pipe-scaling.mjs", "LICENSE", "THIRD-PARTY-LICENSES.txt"];
-  for (const file of files) copyFileSync(join(program, file), join(out, file));
+  cpSync(program, out, { recursive: true });
   const packageJson = {
     name,
     version,
@@ -41,7 +39,7 @@ export function writeNpmPackage({ name, version, source }: NpmPackage, program: 
     repository: { type: "git", url: `git+${source}.git` },
     type: "module",
     bin: { "pipe-scaling": "pipe-scaling.mjs" },
-    files,
+    files: readdirSync(program),
   };
   writeFileSync(join(out, "package.json"), `${JSON.stringify(packageJson, undefined, 2)}\n`);
   writeFileSync(join(out, "README.md"), readme(name, source));

@@ -51,6 +51,8 @@ describe("the image that buildah builds from deploy/Dockerfile", () => {
     expect(readdirSync(join(image.folder, "app")).sort()).toEqual([
       "LICENSE",
       "THIRD-PARTY-LICENSES.txt",
+      "chunks",
+      "docs",
       "pipe-scaling.mjs",
     ]);
     expect(image.annotations).toMatchObject({

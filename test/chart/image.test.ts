@@ -19,10 +19,12 @@ describe("the image", { timeout: 60_000 }, () => {
     return { out: await out, err: await err, code: await code };
   }
 
-  it("holds one file, its license, and the licenses of the packages in it", () => {
+  it("holds the program, its license, and the licenses of the packages in it", () => {
     expect(readdirSync(image.folder).sort()).toEqual([
       "LICENSE",
       "THIRD-PARTY-LICENSES.txt",
+      "chunks",
+      "docs",
       "pipe-scaling.mjs",
     ]);
   });

@@ -38,12 +38,12 @@ export async function setup(project: TestProject): Promise<void> {
 
 /** Builds the program in the folder of the cluster, which is removed with it. */
 async function buildProgram(dir: string): Promise<string> {
-  const file = join(dir, "pipe-scaling.mjs");
+  const folder = join(dir, "program");
   // The configuration needs import.meta.resolve, which the module runner of global setups does not support.
-  const words = ["exec", "--", "rolldown", "-c", "rolldown.config.ts", "--file", file];
+  const words = ["exec", "--", "rolldown", "-c", "rolldown.config.ts", "--dir", folder];
   const { code, stderr } = await run("npm", words, { cwd: ROOT, env: environment });
   if (code !== 0) throw new Error(`building the program failed: ${tail(stderr)}`);
-  return file;
+  return join(folder, "pipe-scaling.mjs");
 }
 
 export async function teardown(): Promise<void> {

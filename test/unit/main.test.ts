@@ -15,8 +15,7 @@ const SOURCES = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 let main: string;
 beforeAll(async () => {
   const folder = mkdtempSync(join(tmpdir(), "pipe-scaling-entry-"));
-  main = join(folder, "pipe-scaling.mjs");
-  await bundle(main);
+  main = await bundle(folder);
   return () => rmSync(folder, { recursive: true });
 }, 60_000);
 

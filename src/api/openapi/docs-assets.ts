@@ -10,9 +10,7 @@ export type DocsAsset = (typeof OURS)[number] | (typeof THEIRS)[number];
 
 export const DOCS_ASSETS: readonly DocsAsset[] = [...OURS, ...THEIRS];
 
-/**
- * The build replaces this module with one that contains the files (rolldown.config.ts): the bundle is a single file.
- */
+/** The build copies the files, and replaces this module with one that reads the copies (rolldown.config.ts). */
 export function gzippedAsset(name: DocsAsset): Buffer {
   return gzipSync(readFileSync(docsAssetPath(name)), { level: 9 });
 }

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { inject, onTestFinished } from "vitest";
 
-/** The program in one file, as it is shipped. */
+/** The program as it is shipped. */
 export const MAIN = inject("program");
 
 export interface RunningProgram {

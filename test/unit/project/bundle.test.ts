@@ -4,8 +4,9 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { createServer } from "node:http";
 import { builtinModules } from "node:module";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { createInterface } from "node:readline";
+import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
@@ -15,6 +16,17 @@ import { bundle } from "../../support/bundle.ts";
 
 const run = promisify(execFile);
 
+/** Tells on standard error which files a program loads. */
+const SPY = `data:text/javascript,${encodeURIComponent(`
+  import { registerHooks } from "node:module";
+  registerHooks({
+    load(url, context, next) {
+      console.error("loads " + url);
+      return next(url, context);
+    },
+  });
+`)}`;
+
 describe("the bundle", { timeout: 60_000 }, () => {
   let dir: string;
   let program: string;
@@ -22,31 +34,57 @@ describe("the bundle", { timeout: 60_000 }, () => {
   /** What `npm run build` makes, in a folder that no package can be found from. */
   beforeAll(async () => {
     dir = mkdtempSync(join(tmpdir(), "pipe-scaling-bundle-"));
-    program = join(dir, "pipe-scaling.js");
-    await bundle(program);
+    program = await bundle(dir);
   }, 60_000);
   afterAll(() => rmSync(dir, { recursive: true }));
 
-  // An .mjs would need no package.json; the file's own name is fixed by the "bin" of ours.
+  function codeFiles(): readonly string[] {
+    return readdirSync(dir, { recursive: true, encoding: "utf8" })
+      .filter((name) => name.endsWith(".mjs"))
+      .map((name) => join(dir, name));
+  }
+
   const node = (...args: string[]) => run(process.execPath, [program, ...args], { cwd: dir, env: {} });
 
-  test("is one file, with its source map and the licenses of the packages in it beside it", () => {
+  test("has an executable entry point, the files of the docs page and the licenses of the packages in it", () => {
     expect(readdirSync(dir).sort()).toEqual([
       "THIRD-PARTY-LICENSES.txt",
-      "pipe-scaling.js",
-      "pipe-scaling.js.map",
+      "chunks",
+      "docs",
+      "program.mjs",
+      "program.mjs.map",
     ]);
     const text = readFileSync(program, "utf8");
     expect(text).toMatch(/^#!\/usr\/bin\/env node\n/);
-    expect(text).toMatch(/\/\/# sourceMappingURL=pipe-scaling\.js\.map\n?$/);
+    expect(text).toMatch(/\/\/# sourceMappingURL=program\.mjs\.map\n?$/);
   });
 
-  test("imports only modules of Node", () => {
-    const text = readFileSync(program, "utf8");
-    const imported = [...text.matchAll(/^import .*from "([^"]+)";$/gm)].map(([, name = ""]) => name);
+  test("imports only modules of Node and its own files", () => {
+    const imported = codeFiles().flatMap((file) =>
+      [...readFileSync(file, "utf8").matchAll(/^import (?:.*from )?"([^"]+)";$/gm)].map(([, name = ""]) =>
+        name.startsWith(".") ? resolve(dirname(file), name) : name,
+      ),
+    );
     expect(imported.length).toBeGreaterThan(5);
-    const strangers = imported.filter((name) => !builtinModules.includes(name.replace(/^node:/, "")));
+    const strangers = imported.filter(
+      (name) => !builtinModules.includes(name.replace(/^node:/, "")) && !codeFiles().includes(name),
+    );
     expect(strangers).toEqual([]);
+  });
+
+  test("loads the API only for the api, because each loaded file takes memory", async () => {
+    const [api, ...others] = codeFiles().filter((file) =>
+      /^async function runApi\(/m.test(readFileSync(file, "utf8")),
+    );
+    expect(others).toEqual([]);
+    for (const name of ["controller", "api"]) {
+      const loaded = await run(
+        process.execPath,
+        ["--import", SPY, program, name, "--kubeconfig", "/no/such"],
+        { env: {} },
+      ).catch(({ stderr }: { stderr: string }) => stderr);
+      expect(String(loaded).includes(`loads ${pathToFileURL(api ?? "").href}\n`)).toBe(name === "api");
+    }
   });
 
   test("has a license text for each package that it depends on", () => {
@@ -60,7 +98,7 @@ describe("the bundle", { timeout: 60_000 }, () => {
   });
 
   test("is ASCII, because V8 stores it in one byte per character", () => {
-    expect(readFileSync(program).every((byte) => byte < 0x80)).toBe(true);
+    for (const file of codeFiles()) expect(readFileSync(file).every((byte) => byte < 0x80)).toBe(true);
   });
 
   test("serves the API's documentation, which consists of files when it runs from source", async () => {

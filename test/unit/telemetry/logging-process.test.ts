@@ -13,8 +13,7 @@ const PROGRAM = fileURLToPath(new URL("./logging-process.ts", import.meta.url));
 let program: string;
 beforeAll(async () => {
   const folder = mkdtempSync(join(tmpdir(), "logging-process-"));
-  program = join(folder, "logging-process.mjs");
-  await bundle(program, PROGRAM);
+  program = await bundle(folder, PROGRAM);
   return () => rmSync(folder, { recursive: true });
 }, 60_000);
 
