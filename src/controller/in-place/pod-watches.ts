@@ -13,7 +13,7 @@ export interface PodWatchesOptions {
   readonly client: ReflectorClient;
   readonly clock: Clock;
   readonly namespace: string;
-  /** Of the Deployment. */
+  /** The selector of the Deployment. */
   readonly labelSelector: string;
   /** A pod or a ReplicaSet changed. */
   readonly onChange: () => void;
