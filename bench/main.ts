@@ -37,7 +37,7 @@ function program(): Command {
     .addOption(
       new Option("--quick", "fewer rounds, and less of everything; about 2 minutes").conflicts("full"),
     )
-    .option("--full", "start with 60,000 Deployments, and 20 idle minutes")
+    .option("--full", "resize 1,000 services in place, start with 60,000 Deployments, and 20 idle minutes")
     .option("--profile <directory>", "folder for a CPU profile of each compared process")
     .action(({ quick = false, full = false, profile }: ControllerFlags) =>
       benchController({ extent: extentOf(quick, full), profileDir: profile, tell: say }),

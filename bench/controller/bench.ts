@@ -17,8 +17,8 @@ interface Amounts {
   readonly start: { readonly deployments: number; readonly rounds: number };
   readonly bursts: number;
   readonly idleMinutes: number;
-  /** Services that are resized in place. */
-  readonly inPlace: number;
+  /** Services that are resized in place, and how long the controller is idle then. */
+  readonly inPlace: { readonly services: number; readonly idleMinutes: number };
 }
 
 const QUICK: Amounts = {
@@ -26,7 +26,7 @@ const QUICK: Amounts = {
   start: { deployments: 3000, rounds: 2 },
   bursts: 1,
   idleMinutes: 0.25,
-  inPlace: 10,
+  inPlace: { services: 10, idleMinutes: 0.1 },
 };
 
 const STANDARD: Amounts = {
@@ -34,8 +34,8 @@ const STANDARD: Amounts = {
   start: { deployments: 15_000, rounds: 5 },
   bursts: 3,
   idleMinutes: 5,
-  // At most three templates follow per second, so this takes about two minutes.
-  inPlace: 100,
+  // At most three templates follow per second, so this takes about five minutes.
+  inPlace: { services: 100, idleMinutes: 1 },
 };
 
 const FULL: Amounts = {
@@ -43,6 +43,7 @@ const FULL: Amounts = {
   start: { deployments: 60_000, rounds: 3 },
   // Longer than any watch lives (src/runtime/reflector.ts), so the measurement includes a restart of each.
   idleMinutes: 20,
+  inPlace: { services: 1000, idleMinutes: 5 },
 };
 
 const EXTENTS = { quick: QUICK, standard: STANDARD, full: FULL };

@@ -4,6 +4,7 @@ import type { PipeScaling } from "../../src/crd/pipe-scaling.ts";
 import type { ResizeStrategy } from "../../src/domain/resize-strategy.ts";
 import { collectionPath } from "../../src/kube/paths.ts";
 import { buildProgram } from "../bundle.ts";
+import { measureIdle } from "./idle.ts";
 import { countsBetween } from "./request-counts.ts";
 import type { Rescaled } from "./rescale.ts";
 import { RunningController } from "./running-controller.ts";
@@ -12,23 +13,31 @@ import { type ControllerWorld, createWorldWithPods, openWatches, PIPES, quiet } 
 
 /** Kinds that the controller watches only while it resizes in place, and pods of pending rollouts. */
 const WATCHED = ["pods", "replicasets"];
-/** The commits of a second are limited. */
-const TIMEOUT_MS = 600_000;
+/** At most three templates follow per second. */
+const MIN_MS_PER_PIPE = 1000 / 3;
+/** In addition. */
+const TIMEOUT_MS = 300_000;
 /** How often the progress is read, which is the precision of the time. */
 const LOOK_MS = 250;
 
 export interface InPlace {
   readonly pipes: number;
-  /** Until every pod runs the size. */
-  readonly inPlace: Rescaled;
-  readonly rollout: Rescaled;
+  readonly inPlace: Resized;
+  readonly rollout: Resized;
   /** Watches that are open after the resizes in place and were not before. */
   readonly watches: number;
 }
 
+/** A rescale until every pod runs the size, and its controller when it is idle again. */
+export interface Resized extends Rescaled {
+  readonly rssBytes: number;
+  /** CPU time as a share of one core, from 0 to 1. */
+  readonly idleCpuShare: number;
+}
+
 /** Rescales the same pipes with one pod each: first in place, and then by rollouts. */
 export async function measureInPlace(
-  services: number,
+  { services, idleMinutes }: { readonly services: number; readonly idleMinutes: number },
   profileDir: string | undefined,
   tell: (text: string) => void,
 ): Promise<InPlace> {
@@ -38,13 +47,11 @@ export async function measureInPlace(
     const seeded = await seedServices(world, { services, replicas: 1, hasPods: true });
     tell(`Resizing the pods of ${seeded.pipes} pipes in place`);
     const { rescaled: inPlace, watches } = await rescale(world, seeded, program, "InPlaceOrRollout", {
-      tier: "scale",
-      cores: 2,
+      ...{ tier: "scale", cores: 2, idleMinutes },
     });
     tell("Replacing the same pods in rollouts");
     const { rescaled: rollout } = await rescale(world, seeded, program, "Rollout", {
-      tier: "basic",
-      cores: 1,
+      ...{ tier: "basic", cores: 1, idleMinutes },
     });
     return { pipes: seeded.pipes, inPlace, rollout, watches };
   } finally {
@@ -58,8 +65,12 @@ async function rescale(
   seeded: Seeded,
   program: string,
   strategy: ResizeStrategy,
-  { tier, cores }: { readonly tier: string; readonly cores: number },
-): Promise<{ readonly rescaled: Rescaled; readonly watches: number }> {
+  {
+    tier,
+    cores,
+    idleMinutes,
+  }: { readonly tier: string; readonly cores: number; readonly idleMinutes: number },
+): Promise<{ readonly rescaled: Resized; readonly watches: number }> {
   const controller = await RunningController.start(world, program, strategy);
   const { process } = controller;
   await haveSize(world, seeded, cores === 1 ? 2 : 1);
@@ -74,12 +85,14 @@ async function rescale(
   const cpuSeconds = (await process.cpuSeconds()) - cpuBefore;
   const watches = (await openWatches(world, WATCHED)) - watchesBefore;
   await checkMethod(world, seeded, strategy);
+  const { cpuShare: idleCpuShare } = await measureIdle(world, controller, idleMinutes);
+  const rssBytes = await process.rssBytes();
   await controller.stop();
-  return { rescaled: { seconds, cpuSeconds, counts }, watches };
+  return { rescaled: { seconds, cpuSeconds, counts, rssBytes, idleCpuShare }, watches };
 }
 
 /** Waits until the status of each service says that all pipes run the size. */
-async function haveSize(world: ControllerWorld, { serviceIds }: Seeded, cores: number): Promise<void> {
+async function haveSize(world: ControllerWorld, { serviceIds, pipes }: Seeded, cores: number): Promise<void> {
   const areSized = async () => {
     const scalings = await scalingsOf(world);
     const sized = scalings.filter(({ status }) => {
@@ -89,7 +102,8 @@ async function haveSize(world: ControllerWorld, { serviceIds }: Seeded, cores: n
     return sized.length === serviceIds.length || Promise.reject(new Error(`${sized.length} services`));
   };
   const what = `${serviceIds.length} services to run ${cores} cores`;
-  await waitFor(areSized, { what, timeoutMs: TIMEOUT_MS, intervalMs: LOOK_MS });
+  const timeoutMs = TIMEOUT_MS + pipes * MIN_MS_PER_PIPE;
+  await waitFor(areSized, { what, timeoutMs, intervalMs: LOOK_MS });
 }
 
 /** @throws Error if a pipe was resized by another method, because then the figures mean something else */

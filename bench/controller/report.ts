@@ -3,7 +3,7 @@ import { compare, type Pair } from "../statistics.ts";
 import type { Burst } from "./burst.ts";
 import { type Count, countsTable } from "./counts-table.ts";
 import type { Idle } from "./idle.ts";
-import type { InPlace } from "./in-place.ts";
+import type { InPlace, Resized } from "./in-place.ts";
 import { type RequestCounts, requestsOf, sumOf, writesOf } from "./request-counts.ts";
 import type { Rescaled, RescaleRounds } from "./rescale.ts";
 import { PIPES_PER_SERVICE } from "./seed.ts";
@@ -63,13 +63,13 @@ function measuresOf({ services, rescale, deployments, starts, idle, inPlace }: R
       what: `RSS with ${grouped(deployments)} Deployments, against 100 MB + 1.5 KB each`,
       comparison: compare(starts.rssBytes.map((ours) => ({ ours, baseline: memoryBar }))),
       bar: { relation: "≤", ratio: 1 },
-      format: (bytes) => `${(bytes / 1e6).toFixed(0)} MB`,
+      format: megabytes,
     },
     {
       what: `CPU of an idle controller in ${idle.minutes} minutes, with its Lease, against 0.3 % of a core`,
       comparison: compare([{ ours: idle.cpuShare, baseline: IDLE_CPU_SHARE }]),
       bar: { relation: "≤", ratio: 1 },
-      format: (share) => `${(share * 100).toFixed(2)} %`,
+      format: percent,
     },
     ...inPlaceMeasures(inPlace),
   ];
@@ -78,14 +78,20 @@ function measuresOf({ services, rescale, deployments, starts, idle, inPlace }: R
 /** The baseline is a rescale of the same pipes by rollouts. */
 function inPlaceMeasures({ pipes, inPlace, rollout }: InPlace): Measure[] {
   const what = `${grouped(pipes)} pipes of one pod in place, against rollouts`;
-  const measure = (name: string, value: (rescaled: Rescaled) => number): Measure => ({
+  const measure = (
+    name: string,
+    value: (resized: Resized) => number,
+    format: Measure["format"],
+  ): Measure => ({
     what: `${what}, ${name}`,
     comparison: compare([{ ours: value(inPlace), baseline: value(rollout) }]),
-    format: seconds,
+    format,
   });
   return [
-    measure("time until every pod has its size", (each) => each.seconds),
-    measure("CPU time", (each) => each.cpuSeconds),
+    measure("time until every pod has its size", (each) => each.seconds, seconds),
+    measure("CPU time", (each) => each.cpuSeconds, seconds),
+    measure("RSS when idle again", (each) => each.rssBytes, megabytes),
+    measure("CPU when idle again", (each) => each.idleCpuShare, percent),
   ];
 }
 
@@ -197,4 +203,12 @@ function seconds(value: number): string {
 
 function grouped(value: number): string {
   return value.toLocaleString("en");
+}
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 1e6).toFixed(0)} MB`;
+}
+
+function percent(share: number): string {
+  return `${(share * 100).toFixed(2)} %`;
 }
