@@ -22,12 +22,12 @@ export function evaluate(url: string, expression: string, { collect = false } = 
       send({ id: EVALUATION, method: "Runtime.evaluate", params: { expression, returnByValue: true } });
     });
     socket.addEventListener("message", ({ data }) => {
-      const answer = answerSchema.safeParse(JSON.parse(String(data)));
-      if (!answer.success) return;
-      resolve(answer.data.result.result.value);
+      const response = answerSchema.safeParse(JSON.parse(String(data)));
+      if (!response.success) return;
+      resolve(response.data.result.result.value);
       socket.close();
     });
-    socket.addEventListener("error", () => reject(new Error(`the inspector at ${url} does not answer`)));
-    socket.addEventListener("close", () => reject(new Error(`the inspector at ${url} gave no answer`)));
+    socket.addEventListener("error", () => reject(new Error(`the inspector at ${url} does not respond`)));
+    socket.addEventListener("close", () => reject(new Error(`the inspector at ${url} gave no response`)));
   });
 }

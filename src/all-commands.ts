@@ -25,8 +25,8 @@ const api = defineCommand({
   name: "api",
   summary: "run the management API",
   details:
-    "Answers HTTP requests with the organizations, services and keys of the records, and writes the size\n" +
-    "that a caller asks for into the PipeScaling of the service. Any number of them may run.",
+    "Serves the organizations, services and keys of the records over HTTP, and writes the size\n" +
+    "that a caller requests into the PipeScaling of the service. Any number of them may run.",
   examples: ["api --kubeconfig ~/.kube/config", "api --host 0.0.0.0 --tls-cert tls.crt --tls-key tls.key"],
   options: apiSettings.shape,
   run: (values) =>

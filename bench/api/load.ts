@@ -31,7 +31,7 @@ async function run({ url, callers, mostMs = Infinity, mostRequests = Infinity }:
   const startedAt = performance.now();
 
   /** Sends one request after the other until a limit is reached. */
-  const ask = (connection: Connection, onEnd: () => void): void => {
+  const send = (connection: Connection, onEnd: () => void): void => {
     if (requests >= mostRequests || performance.now() - startedAt >= mostMs) {
       connection.close();
       onEnd();
@@ -40,10 +40,10 @@ async function run({ url, callers, mostMs = Infinity, mostRequests = Infinity }:
     requests += 1;
     connection.send(next(), (status) => {
       statuses[status] = (statuses[status] ?? 0) + 1;
-      ask(connection, onEnd);
+      send(connection, onEnd);
     });
   };
-  await Promise.all(connections.map((connection) => new Promise<void>((end) => ask(connection, end))));
+  await Promise.all(connections.map((connection) => new Promise<void>((end) => send(connection, end))));
   return { requests, seconds: (performance.now() - startedAt) / 1000, statuses };
 }
 

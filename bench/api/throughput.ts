@@ -21,7 +21,7 @@ export async function measureThroughput(
   load: LoadGenerator,
   { rounds, roundMs }: ThroughputOptions,
 ): Promise<Throughput> {
-  const ask = async (server: Server) => {
+  const send = async (server: Server) => {
     const before = await server.cpuSeconds();
     const { requests, seconds, statuses } = await load.run({ url: server.url, callers, mostMs: roundMs });
     if (statuses[200] !== requests) throw new Error(`not all was answered 200: ${JSON.stringify(statuses)}`);
@@ -32,8 +32,8 @@ export async function measureThroughput(
   for (let round = 0; round <= rounds; round += 1) {
     // The order alternates, so that a drift over time favors neither.
     const oursFirst = round % 2 === 0;
-    const first = await ask(oursFirst ? servers.ours : servers.baseline);
-    const second = await ask(oursFirst ? servers.baseline : servers.ours);
+    const first = await send(oursFirst ? servers.ours : servers.baseline);
+    const second = await send(oursFirst ? servers.baseline : servers.ours);
     if (round === 0) continue;
     const [ours, baseline] = oursFirst ? [first, second] : [second, first];
     requestsPerSecond.push({ ours: ours.perSecond, baseline: baseline.perSecond });

@@ -522,7 +522,7 @@ export const chartValues = z.strictObject({
       "Allow the controller to list nodes, so that it detects a size that fits no node before it stops a pipe. Disable it if no service account may read nodes.",
     ),
     inPlaceResize: on(
-      "Allow the controller to resize running pods of pipes in place, which `controller.config.resizeStrategy` and `spec.strategy` of a PipeScaling request: patch pods/resize, and list, watch, patch and delete ReplicaSets. `admissionPolicies` restricts these permissions to the size of pipes. On clusters older than Kubernetes 1.35, pipes get rollouts. Disable it only together with the strategy `Rollout`.",
+      "Allow the controller to resize running pods of pipes in place, which `controller.config.resizeStrategy` and `spec.strategy` of a PipeScaling request: patch pods/resize, and list, watch, patch and delete ReplicaSets. `admissionPolicies` restricts these permissions to the size of pipes. On clusters older than Kubernetes 1.35, pipes fall back to rollouts. Disable it only together with the strategy `Rollout`.",
     ),
     aggregate: on("Add permissions for PipeScalings to the cluster roles `view`, `edit` and `admin`."),
   }),

@@ -1,10 +1,10 @@
-/** Other names for literal segments of paths: alias to segment. */
+/** Maps each alias to the literal path segment that it can replace. */
 export type PathAliases = ReadonlyMap<string, string>;
 
 /**
  * Returns the express path of an operation, followed by one for each combination of aliases.
  *
- * @param path `/v1/things/{thingId}`
+ * @param path such as `/v1/things/{thingId}`
  */
 export function expressPaths(path: string, aliases: PathAliases): string[] {
   return path

@@ -30,10 +30,10 @@ export function organizationIdOf(name: string): string | undefined {
 
 /** The keys of the ConfigMap. */
 export const organizationData = z.object({
-  name: nonEmpty.meta({ description: "Name for people." }),
+  name: nonEmpty.meta({ description: "Display name." }),
   createdAt: instant.meta({ description: "Time of creation." }),
   tier: nonEmpty.meta({
-    description: "Name of a tier. It gives the default and the maximum size of the pipes of all services.",
+    description: "Name of a tier, which sets the default and the maximum size of the pipes of all services.",
   }),
   byocConfig: yamlValue(
     z.array(
@@ -44,22 +44,22 @@ export const organizationData = z.object({
     ),
   )
     .default([])
-    .meta({ description: "Cloud accounts of the customer. The API returns them and uses them for nothing." }),
+    .meta({ description: "Cloud accounts of the customer. The API returns them, but does not use them." }),
   privateEndpoints: yamlValue(
     z.array(
       z.object({
-        description: z.string().meta({ description: "Text for people." }),
+        description: z.string().meta({ description: "Human-readable description." }),
         id: z.string().meta({ description: "ID of the endpoint." }),
       }),
     ),
   )
     .default([])
     .meta({
-      description: "Private endpoints of the customer. The API returns them and uses them for nothing.",
+      description: "Private endpoints of the customer. The API returns them, but does not use them.",
     }),
   rolloutWindow: rolloutWindowValue.optional().meta({
     description:
-      "Time in which rollouts may restart pods, for services without a window of their own. Without it rollouts start at any time.",
+      "Recurring window in which rollouts may restart pods of services that set no window of their own. If absent, rollouts may start at any time.",
   }),
 });
 

@@ -108,7 +108,7 @@ export class Reflector<T extends KubeObject, Raw extends KubeObject = KubeObject
     }
     const isExpired = isCode(error, 410);
     if (isExpired || isOutage(error)) this.#position.discard();
-    else this.#position.doubt();
+    else this.#position.requireCheck();
     if (!isExpired) this.#options.onProblem(error);
     const retryAfterMs = error instanceof KubeApiError ? error.retryAfterMs : undefined;
     await pause(this.#options.clock, backoff.next(retryAfterMs), signal);

@@ -9,7 +9,7 @@ import { GROUP, PLURAL } from "../../src/crd/names.ts";
 import { KubeApiError } from "../../src/kube/errors.ts";
 import { objectPath } from "../../src/kube/paths.ts";
 import { type CertificatePair, certificatePair } from "../support/fixtures/certificate.ts";
-import type { Answer } from "./client.ts";
+import type { ApiResponse } from "./client.ts";
 import {
   createTestEnvironment,
   PIPE_SCALINGS,
@@ -38,7 +38,7 @@ beforeAll(async () => {
   await environment.addScaling(service, {}, 2);
   path = `/v1/organizations/${organizationId}/services/${service}/pipesCdcScaling`;
   api = await environment.startReadyApi();
-  await waitFor(async () => (await api.ask({ path, authorization })).status === 200, {
+  await waitFor(async () => (await api.send({ path, authorization })).status === 200, {
     what: "the API to see the service",
   });
   const pair = certificatePair("webhook");
@@ -65,10 +65,10 @@ afterAll(async () => {
 async function startWebhook({ cert, key }: CertificatePair): Promise<Server> {
   const server = createServer({ cert, key }, async (request, response) => {
     const { uid } = review.parse(await json(request)).request;
-    const answer = { uid, allowed: false, status: denial };
+    const denied = { uid, allowed: false, status: denial };
     response.setHeader("Content-Type", "application/json");
     response.end(
-      JSON.stringify({ apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", response: answer }),
+      JSON.stringify({ apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", response: denied }),
     );
   });
   server.listen(0, "127.0.0.1");
@@ -116,9 +116,9 @@ async function isAllowed(): Promise<boolean> {
   }
 }
 
-function patch(): Promise<Answer> {
+function patch(): Promise<ApiResponse> {
   const headers = { "Content-Type": "application/json" };
-  return api.ask({ method: "PATCH", path, authorization, headers, body: '{"replicaCpuMillicores":4000}' });
+  return api.send({ method: "PATCH", path, authorization, headers, body: '{"replicaCpuMillicores":4000}' });
 }
 
 test.each([
@@ -130,9 +130,9 @@ test.each([
   "returns 400 for a size that an admission webhook denies %s, and does not reveal its reason",
   async (_how, said) => {
     denial = said;
-    const answer = await patch();
-    expect(answer).toMatchObject({ status: 400, body: { status: 400 } });
-    expect(answer.text).not.toContain("frozen");
+    const response = await patch();
+    expect(response).toMatchObject({ status: 400, body: { status: 400 } });
+    expect(response.text).not.toContain("frozen");
     expect((await environment.scaling(service)).spec).toEqual({});
   },
 );

@@ -1,6 +1,6 @@
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Ask } from "./client.ts";
+import type { ApiRequest } from "./client.ts";
 import { clientOfText, createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
 
 const TEMPLATE = "/v1/organizations/{organizationId}/services/{serviceId}/pipesCdcScaling";
@@ -23,7 +23,7 @@ beforeAll(async () => {
   await environment.addScaling(service.slice(service.lastIndexOf("/") + 1), {}, 2);
   await api.waitForKey(developer);
   const isSeen = async () =>
-    (await api.ask({ path: `${service}/pipesCdcScaling`, authorization })).status === 200;
+    (await api.send({ path: `${service}/pipesCdcScaling`, authorization })).status === 200;
   await waitFor(isSeen, { what: "the API to see the service" });
 });
 
@@ -33,8 +33,8 @@ afterAll(async () => {
 });
 
 /** Removes the headers that differ between responses. */
-async function answerOf(ask: Ask) {
-  const { status, body, headers } = await api.ask(ask);
+async function answerOf(send: ApiRequest) {
+  const { status, body, headers } = await api.send(send);
   const { allow, "www-authenticate": challenge, "accept-patch": acceptPatch } = headers;
   return {
     status,
@@ -46,7 +46,7 @@ async function answerOf(ask: Ask) {
 const json = { "Content-Type": "application/json" };
 
 describe("a path alias", () => {
-  it.each<[number, string, () => Partial<Ask>]>([
+  it.each<[number, string, () => Partial<ApiRequest>]>([
     [200, "a read", () => ({ authorization })],
     [200, "HEAD", () => ({ authorization, method: "HEAD" })],
     [
@@ -63,23 +63,23 @@ describe("a path alias", () => {
       "a form",
       () => ({ authorization, method: "PATCH", headers: { "Content-Type": "text/plain" }, body: "a" }),
     ],
-  ])("returns %i for %s, like the path itself", async (status, _what, ask) => {
-    const direct = await answerOf({ path: `${service}/pipesCdcScaling`, ...ask() });
+  ])("returns %i for %s, like the path itself", async (status, _what, send) => {
+    const direct = await answerOf({ path: `${service}/pipesCdcScaling`, ...send() });
     expect(direct.status).toBe(status);
-    expect(await answerOf({ path: `${service}/clickpipesCdcScaling`, ...ask() })).toEqual(direct);
+    expect(await answerOf({ path: `${service}/clickpipesCdcScaling`, ...send() })).toEqual(direct);
   });
 
   it("replaces one segment, and only in its own path", async () => {
     for (const path of [`${service}/clickpipescdcscaling`, `/v1/clickpipesCdcScaling`]) {
-      expect((await api.ask({ path, authorization })).status).toBe(404);
+      expect((await api.send({ path, authorization })).status).toBe(404);
     }
   });
 
   it("is absent from logs, metrics and the document, which have the original path", async () => {
-    const { headers } = await api.ask({ path: `${service}/clickpipesCdcScaling`, authorization });
+    const { headers } = await api.send({ path: `${service}/clickpipesCdcScaling`, authorization });
     const line = api.log.find(({ requestId }) => requestId === headers["x-request-id"]);
     expect(line).toMatchObject({ route: TEMPLATE });
     expect((await clientOfText(api.opsUrl)("/metrics")).text).not.toContain("clickpipes");
-    expect((await api.ask({ path: "/openapi.json" })).text).not.toContain("clickpipes");
+    expect((await api.send({ path: "/openapi.json" })).text).not.toContain("clickpipes");
   });
 });

@@ -4,7 +4,7 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { REQUEST_ANNOTATION } from "../../src/crd/scaling-request.ts";
 import { describeSize, sizeOfCores } from "../../src/domain/size.ts";
-import { type Answer, type Ask, openRaw, parseRaw } from "./client.ts";
+import { type ApiRequest, type ApiResponse, openRaw, parseRaw } from "./client.ts";
 import { clientOfText, createTestEnvironment, type TestEnvironment } from "./environment.ts";
 import { type SpawnedApi, spawnApi } from "./spawned-api.ts";
 
@@ -45,7 +45,7 @@ async function addTenant(): Promise<Tenant> {
   return { service, path, authorization };
 }
 
-function patchOf({ path, authorization }: Tenant, cores: number): Ask {
+function patchOf({ path, authorization }: Tenant, cores: number): ApiRequest {
   const headers = { "Content-Type": "application/json" };
   const body = JSON.stringify({ replicaCpuMillicores: cores * 1000 });
   return { method: "PATCH", path, authorization, headers, body };
@@ -61,7 +61,7 @@ async function metric(name: string): Promise<number> {
 describe("a body in 64,000 chunks of one byte", () => {
   const CHUNKS = "1\r\n \r\n".repeat(64_000);
 
-  async function attack(body: string): Promise<Answer> {
+  async function attack(body: string): Promise<ApiResponse> {
     const connection = await openRaw(api.url);
     const { path, authorization } = attacker;
     connection.write(
@@ -81,15 +81,15 @@ describe("a body in 64,000 chunks of one byte", () => {
       const attacks = Promise.all(Array.from({ length: 10 }, () => attack(body)));
       let highest = before;
       for (let times = 0; times < 10; times += 1) {
-        expect((await api.ask(other)).status).toBe(200);
+        expect((await api.send(other)).status).toBe(200);
         highest = Math.max(highest, await metric("process_resident_memory_bytes"));
       }
-      for (const answer of await attacks) {
-        expect(answer).toMatchObject({ status: 413, headers: { connection: "close" } });
+      for (const response of await attacks) {
+        expect(response).toMatchObject({ status: 413, headers: { connection: "close" } });
       }
       highest = Math.max(highest, await metric("process_resident_memory_bytes"));
       expect(highest - before).toBeLessThan(64 * MIB);
-      expect((await api.ask(other)).status).toBe(200);
+      expect((await api.send(other)).status).toBe(200);
     },
   );
 });
@@ -141,11 +141,11 @@ describe("connections without credentials", () => {
       });
     };
     const occupying = SOURCES.flatMap((source) => Array.from({ length: 250 }, () => occupy(source)));
-    for (let times = 0; times < 50; times += 1) expect((await api.ask(other)).status).toBe(200);
+    for (let times = 0; times < 50; times += 1) expect((await api.send(other)).status).toBe(200);
     await Promise.all(occupying);
     // Above the limit of one source, each new connection closes an older one.
     await Promise.all(Array.from({ length: 100 }, () => occupy("127.0.0.2")));
-    for (let times = 0; times < 50; times += 1) expect((await api.ask(other)).status).toBe(200);
+    for (let times = 0; times < 50; times += 1) expect((await api.send(other)).status).toBe(200);
 
     await expect.poll(() => closed).toBeGreaterThan(100);
     const drops = await metric("pipe_scaling_connections_dropped_total");
@@ -166,15 +166,15 @@ describe("connections without credentials", () => {
 describe("200 concurrent PATCHes of one service", () => {
   it("are all accepted; the cluster has the last size, and another tenant's PATCH succeeds meanwhile", async () => {
     const cores = Array.from({ length: 200 }, (_, at) => 1 + ((at * 7) % 24));
-    const answers = Promise.all(cores.map((each) => api.ask(patchOf(attacker, each))));
-    const meanwhile = await api.ask(patchOf(other, 5));
+    const responses = Promise.all(cores.map((each) => api.send(patchOf(attacker, each))));
+    const meanwhile = await api.send(patchOf(other, 5));
     expect(meanwhile).toMatchObject({ status: 200, body: { result: { replicaCpuMillicores: 5000 } } });
 
     const expected = cores.map((each) => ({
       status: 200,
       body: { result: { replicaCpuMillicores: each * 1000, replicaMemoryGb: each * 4 } },
     }));
-    expect(await answers).toMatchObject(expected);
+    expect(await responses).toMatchObject(expected);
     const isOurs = (line: Readonly<Record<string, unknown>>) =>
       line["msg"] === "size accepted" && line["service"] === attacker.service;
     const accepted = await waitFor(
@@ -189,6 +189,6 @@ describe("200 concurrent PATCHes of one service", () => {
     const last = accepted.at(-1);
     expect(describeSize(sizeOfCores((spec?.replicaCpuMillicores ?? 0) / 1000))).toBe(last?.["to"]);
     expect(metadata.annotations?.[REQUEST_ANNOTATION]).toContain(last?.["requestId"]);
-    expect(await api.ask(other)).toMatchObject({ status: 200 });
+    expect(await api.send(other)).toMatchObject({ status: 200 });
   });
 });

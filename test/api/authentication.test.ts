@@ -2,7 +2,7 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { objectPath, SECRETS } from "../../src/kube/paths.ts";
 import { basic, type KeyFields, type KeyRecord, keyRecord } from "../support/fixtures/records.ts";
-import { type Answer, exchangeRaw, parseRaw } from "./client.ts";
+import { type ApiResponse, exchangeRaw, parseRaw } from "./client.ts";
 import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
 
 let environment: TestEnvironment;
@@ -32,8 +32,8 @@ async function afterAllKeys(): Promise<void> {
   await api.waitForKey((await addKey({})).authorization);
 }
 
-function list(authorization?: string): Promise<Answer> {
-  return api.ask({ path: "/v1/organizations", authorization });
+function list(authorization?: string): Promise<ApiResponse> {
+  return api.send({ path: "/v1/organizations", authorization });
 }
 
 /** Changes the Secret of a key as a user does with kubectl. */
@@ -64,9 +64,9 @@ describe("credentials", () => {
     ["an unknown key", basic("A".repeat(20), "secret")],
     ["the name of a property of Object.prototype", basic("constructor", "secret")],
   ])("returns 401 for %s", async (_what, authorization) => {
-    const answer = await list(authorization);
-    expect(answer).toMatchObject({ status: 401, body: DENIED });
-    expect(answer.headers["www-authenticate"]).toBe('Basic realm="pipe-scaling", charset="UTF-8"');
+    const response = await list(authorization);
+    expect(response).toMatchObject({ status: 401, body: DENIED });
+    expect(response.headers["www-authenticate"]).toBe('Basic realm="pipe-scaling", charset="UTF-8"');
   });
 
   it.each([
@@ -192,18 +192,18 @@ describe("the IP access list", () => {
     const key = await addKey({ ipAccessList: entries("192.0.2.1") });
     await afterAllKeys();
     expect((await list(basic(key.keyId, "wrong"))).status).toBe(401);
-    expect((await api.ask({ path: "/v1/none", authorization: key.authorization })).status).toBe(403);
+    expect((await api.send({ path: "/v1/none", authorization: key.authorization })).status).toBe(403);
   });
 
   it("uses the address of the connection, not of a header", async () => {
     const key = await addKey({ ipAccessList: entries("192.0.2.1") });
     await afterAllKeys();
-    const answer = await api.ask({
+    const response = await api.send({
       path: "/v1/organizations",
       authorization: key.authorization,
       headers: { "X-Forwarded-For": "192.0.2.1", Forwarded: "for=192.0.2.1", "X-Real-IP": "192.0.2.1" },
     });
-    expect(answer.status).toBe(403);
+    expect(response.status).toBe(403);
   });
 });
 
@@ -211,8 +211,8 @@ describe("a request after authentication", () => {
   it.each(["/v1/", "/v1/none", "/v1/organizations/", "/v1//organizations", "/v1/Organizations", "/v1/%zz"])(
     "returns 401 for %s without a key, and 404 with one",
     async (path) => {
-      expect(await api.ask({ path })).toMatchObject({ status: 401, body: DENIED });
-      expect(await api.ask({ path, authorization: admin.authorization })).toMatchObject({
+      expect(await api.send({ path })).toMatchObject({ status: 401, body: DENIED });
+      expect(await api.send({ path, authorization: admin.authorization })).toMatchObject({
         status: 404,
         body: { status: 404 },
       });
@@ -222,7 +222,7 @@ describe("a request after authentication", () => {
   it.each(["/", "/V1/organizations", "//v1/organizations", "/v1organizations", "/%76%31/organizations"])(
     "returns 404 for %s, which is not under /v1",
     async (path) => {
-      expect(await api.ask({ path })).toMatchObject({ status: 404, body: { status: 404 } });
+      expect(await api.send({ path })).toMatchObject({ status: 404, body: { status: 404 } });
     },
   );
 
@@ -230,16 +230,16 @@ describe("a request after authentication", () => {
     "gets 401 for %s without a key, and 405 with one",
     async (method) => {
       const path = "/v1/organizations";
-      expect(await api.ask({ method, path })).toMatchObject({ status: 401, body: DENIED });
-      const answer = await api.ask({ method, path, authorization: admin.authorization });
-      expect(answer).toMatchObject({ status: 405, body: { status: 405 }, headers: { allow: "GET, HEAD" } });
+      expect(await api.send({ method, path })).toMatchObject({ status: 401, body: DENIED });
+      const response = await api.send({ method, path, authorization: admin.authorization });
+      expect(response).toMatchObject({ status: 405, body: { status: 405 }, headers: { allow: "GET, HEAD" } });
     },
   );
 
   it("gets every allowed method of the path in a 405", async () => {
     const path = "/v1/organizations/a/services/b/pipesCdcScaling";
-    const answer = await api.ask({ method: "DELETE", path, authorization: admin.authorization });
-    expect(answer).toMatchObject({ status: 405, headers: { allow: "GET, HEAD, PATCH" } });
+    const response = await api.send({ method: "DELETE", path, authorization: admin.authorization });
+    expect(response).toMatchObject({ status: 405, headers: { allow: "GET, HEAD, PATCH" } });
   });
 
   it.each([
@@ -259,13 +259,13 @@ describe("a request after authentication", () => {
 describe("every response", () => {
   it("has the security headers, and a request ID of the server", async () => {
     const headers = { "X-Request-Id": "11111111-1111-4111-8111-111111111111" };
-    const answers = [
-      await api.ask({ path: "/v1/organizations", authorization: admin.authorization, headers }),
-      await api.ask({ path: "/v1/organizations", headers }),
-      await api.ask({ path: "/", headers }),
+    const responses = [
+      await api.send({ path: "/v1/organizations", authorization: admin.authorization, headers }),
+      await api.send({ path: "/v1/organizations", headers }),
+      await api.send({ path: "/", headers }),
     ];
-    for (const answer of answers) {
-      expect(answer.headers).toMatchObject({
+    for (const response of responses) {
+      expect(response.headers).toMatchObject({
         "content-type": "application/json",
         "cache-control": "no-store",
         "x-content-type-options": "nosniff",
@@ -275,20 +275,20 @@ describe("every response", () => {
           /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
         ),
       });
-      expect(answer.headers["x-request-id"]).not.toBe(headers["X-Request-Id"]);
-      expect(answer.headers).not.toHaveProperty("x-powered-by");
-      expect(answer.headers).not.toHaveProperty("etag");
+      expect(response.headers["x-request-id"]).not.toBe(headers["X-Request-Id"]);
+      expect(response.headers).not.toHaveProperty("x-powered-by");
+      expect(response.headers).not.toHaveProperty("etag");
     }
   });
 
   it("has one log line without secrets", async () => {
     const before = api.log.length;
-    const answer = await list(admin.authorization);
+    const response = await list(admin.authorization);
     await list(basic(admin.keyId, "wrong"));
     const lines = api.log.slice(before);
     expect(lines).toMatchObject([
       {
-        requestId: answer.headers["x-request-id"],
+        requestId: response.headers["x-request-id"],
         apiKey: admin.id,
         organization: organizationId,
         method: "GET",

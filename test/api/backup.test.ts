@@ -7,7 +7,7 @@ import { isCode } from "../../src/kube/errors.ts";
 import type { ConfigMap } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, objectPath } from "../../src/kube/paths.ts";
 import { recordLabels } from "../../src/records/labels.ts";
-import type { Answer } from "./client.ts";
+import type { ApiResponse } from "./client.ts";
 import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
 
 let environment: TestEnvironment;
@@ -49,16 +49,19 @@ function pathOf(service: string, organization = organizationId): string {
   return `/v1/organizations/${organization}/services/${service}/backupConfiguration`;
 }
 
-function get(service: string, { authorization = admin, organization, of = api }: How = {}): Promise<Answer> {
-  return of.ask({ path: pathOf(service, organization), authorization });
+function get(
+  service: string,
+  { authorization = admin, organization, of = api }: How = {},
+): Promise<ApiResponse> {
+  return of.send({ path: pathOf(service, organization), authorization });
 }
 
 function patch(
   service: string,
   body: unknown,
   { authorization = admin, organization, of = api }: How = {},
-): Promise<Answer> {
-  return of.ask({
+): Promise<ApiResponse> {
+  return of.send({
     method: "PATCH",
     path: pathOf(service, organization),
     authorization,
@@ -67,7 +70,7 @@ function patch(
   });
 }
 
-function resultOf({ body }: Answer): unknown {
+function resultOf({ body }: ApiResponse): unknown {
   return successEnvelope(backupConfiguration).parse(body).result;
 }
 
@@ -109,9 +112,9 @@ describe("GET backupConfiguration", () => {
   it("returns the defaults, without a start time, for a service without a record", async () => {
     const service = await addService();
     for (const authorization of [admin, developer]) {
-      const answer = await get(service, { authorization });
-      expect(answer.status).toBe(200);
-      expect(resultOf(answer)).toEqual(DEFAULTS);
+      const response = await get(service, { authorization });
+      expect(response.status).toBe(200);
+      expect(resultOf(response)).toEqual(DEFAULTS);
     }
     expect(await record(service)).toBeUndefined();
   });
@@ -119,14 +122,14 @@ describe("GET backupConfiguration", () => {
   it("returns the values of the record, and defaults for the others", async () => {
     const service = await addService();
     await addBackup(service, { backupStartTime: "7:00" });
-    const answer = await waitFor(
+    const response = await waitFor(
       async () => {
         const seen = await get(service);
         return seen.text.includes("backupStartTime") && seen;
       },
       { what: "the API to see the record" },
     );
-    expect(resultOf(answer)).toEqual({ ...DEFAULTS, backupStartTime: "7:00" });
+    expect(resultOf(response)).toEqual({ ...DEFAULTS, backupStartTime: "7:00" });
   });
 
   it("fails reads and writes of only the malformed record, and logs it once", async () => {
@@ -145,18 +148,18 @@ describe("PATCH backupConfiguration", () => {
   it("stores only values that differ from the defaults, and returns them in the next read", async () => {
     const service = await addService();
 
-    const answer = await patch(service, { backupPeriodInHours: 48, backupStartTime: "05:00" });
+    const response = await patch(service, { backupPeriodInHours: 48, backupStartTime: "05:00" });
 
     const expected = { ...DEFAULTS, backupPeriodInHours: 48, backupStartTime: "05:00" };
-    expect(answer.status).toBe(200);
-    expect(resultOf(answer)).toEqual(expected);
+    expect(response.status).toBe(200);
+    expect(resultOf(response)).toEqual(expected);
     expect(resultOf(await get(service, { authorization: developer }))).toEqual(expected);
     const written = await record(service);
     expect(written?.data).toEqual({ backupPeriodInHours: "48", backupStartTime: "05:00" });
     expect(written?.metadata.labels).toEqual(recordLabels("backup", organizationId));
     const audit = api.log.find((line) => line["audit"] === "backup" && line["service"] === service);
     expect(audit).toMatchObject({
-      requestId: answer.headers["x-request-id"],
+      requestId: response.headers["x-request-id"],
       apiKey: adminKeyId,
       organization: organizationId,
     });
@@ -231,8 +234,8 @@ describe("PATCH backupConfiguration", () => {
     [null, "must be a JSON object"],
   ])("rejects %j", async (body, error) => {
     const service = await addService();
-    const answer = await patch(service, body);
-    expect(answer).toMatchObject({
+    const response = await patch(service, body);
+    expect(response).toMatchObject({
       status: 400,
       body: { status: 400, error: expect.stringContaining(error) },
     });
@@ -242,13 +245,13 @@ describe("PATCH backupConfiguration", () => {
   it("keeps concurrent changes of two processes", async () => {
     for (let round = 0; round < 5; round += 1) {
       const service = await addService();
-      const answers = await Promise.all([
+      const responses = await Promise.all([
         patch(service, { backupPeriodInHours: 48 }),
         patch(service, { backupRetentionPeriodInHours: 72 }, { of: other }),
         patch(service, { backupRetentionPeriodInHours: 72 }, { of: api }),
         patch(service, { backupPeriodInHours: 48 }, { of: other }),
       ]);
-      expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+      expect(responses.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
       expect((await record(service))?.data).toEqual({
         backupPeriodInHours: "48",
         backupRetentionPeriodInHours: "72",
@@ -261,15 +264,15 @@ describe("PATCH backupConfiguration", () => {
     await patch(service, { backupStartTime: "3:00" });
     // One process may not have seen the write of the other yet, and must not undo it.
     await patch(service, { backupPeriodInHours: 12, backupStartTime: null }, { of: other });
-    const answer = await patch(service, { backupRetentionPeriodInHours: 48 });
-    expect(resultOf(answer)).toEqual({ backupPeriodInHours: 12, backupRetentionPeriodInHours: 48 });
+    const response = await patch(service, { backupRetentionPeriodInHours: 48 });
+    expect(resultOf(response)).toEqual({ backupPeriodInHours: 12, backupRetentionPeriodInHours: 48 });
   });
 
   it("updates a record without labels, which its watch does not see", async () => {
     const service = await addService();
     await addBackup(service, { backupPeriodInHours: "12" }, false);
-    const answer = await patch(service, { backupRetentionPeriodInHours: 48 });
-    expect(resultOf(answer)).toEqual({ backupPeriodInHours: 12, backupRetentionPeriodInHours: 48 });
+    const response = await patch(service, { backupRetentionPeriodInHours: 48 });
+    expect(resultOf(response)).toEqual({ backupPeriodInHours: 12, backupRetentionPeriodInHours: 48 });
     expect((await record(service))?.metadata.labels).toEqual(recordLabels("backup", organizationId));
   });
 
@@ -287,13 +290,14 @@ describe("PATCH backupConfiguration", () => {
 describe("the backup configuration of another tenant", () => {
   it("gets the same responses as an absent one, for reads and writes", async () => {
     const service = await addService();
-    const answers: Answer[] = [];
+    const responses: ApiResponse[] = [];
     for (const path of [service, randomUUID()]) {
-      answers.push(await get(path, { authorization: stranger }));
-      answers.push(await patch(path, { backupPeriodInHours: 12 }, { authorization: stranger }));
-      answers.push(await get(path, { organization: randomUUID() }));
+      responses.push(await get(path, { authorization: stranger }));
+      responses.push(await patch(path, { backupPeriodInHours: 12 }, { authorization: stranger }));
+      responses.push(await get(path, { organization: randomUUID() }));
     }
-    for (const answer of answers) expect(answer).toMatchObject({ status: 404, text: answers[0]?.text });
+    for (const response of responses)
+      expect(response).toMatchObject({ status: 404, text: responses[0]?.text });
     const absent = await get(randomUUID());
     expect(absent).toMatchObject({
       status: 404,

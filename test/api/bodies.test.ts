@@ -1,7 +1,7 @@
 import { gzipSync } from "node:zlib";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Answer, type Ask, exchangeRaw, openRaw, parseRaw } from "./client.ts";
+import { type ApiRequest, type ApiResponse, exchangeRaw, openRaw, parseRaw } from "./client.ts";
 import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
 
 let environment: TestEnvironment;
@@ -18,7 +18,7 @@ beforeAll(async () => {
   path = `/v1/organizations/${organizationId}/services/${service}/pipesCdcScaling`;
   ({ authorization } = await environment.addKey({ organizationId }));
   await environment.addScaling(service, {}, 2);
-  await waitFor(async () => (await api.ask({ path, authorization })).status === 200, {
+  await waitFor(async () => (await api.send({ path, authorization })).status === 200, {
     what: "the API to see the service",
   });
 });
@@ -30,8 +30,8 @@ afterAll(async () => {
 
 const JSON_TYPE = { "Content-Type": "application/json" };
 
-function patch(body: string | Buffer | undefined, ask: Partial<Ask> = {}): Promise<Answer> {
-  return api.ask({ method: "PATCH", path, authorization, headers: JSON_TYPE, body, ...ask });
+function patch(body: string | Buffer | undefined, send: Partial<ApiRequest> = {}): Promise<ApiResponse> {
+  return api.send({ method: "PATCH", path, authorization, headers: JSON_TYPE, body, ...send });
 }
 
 async function resourceVersion(): Promise<string> {
@@ -39,14 +39,18 @@ async function resourceVersion(): Promise<string> {
 }
 
 /** Checks that a rejected body changes nothing and gets a short error. */
-async function expectRefusal(status: number, ask: () => Promise<Answer>, text = ""): Promise<Answer> {
+async function expectRefusal(
+  status: number,
+  send: () => Promise<ApiResponse>,
+  text = "",
+): Promise<ApiResponse> {
   const before = await resourceVersion();
-  const answer = await ask();
-  expect(answer).toMatchObject({ status, body: { status, error: expect.stringContaining(text) } });
+  const response = await send();
+  expect(response).toMatchObject({ status, body: { status, error: expect.stringContaining(text) } });
   // The error itself is at most 500 characters.
-  expect(answer.text.length).toBeLessThan(600);
+  expect(response.text.length).toBeLessThan(600);
   expect(await resourceVersion()).toBe(before);
-  return answer;
+  return response;
 }
 
 const CPU_RULE = "replicaCpuMillicores must be an integer from 1000 to 24000, a multiple of 1000";
@@ -56,12 +60,12 @@ describe("numbers", () => {
   it.each(["4000", "4000.0", "4e3", "4E+3", "40000e-1", "4000.0000000000001"])(
     "accepts %s",
     async (number) => {
-      const answer = await patch(`{"replicaCpuMillicores": ${number}}`);
-      expect(answer).toMatchObject({
+      const response = await patch(`{"replicaCpuMillicores": ${number}}`);
+      expect(response).toMatchObject({
         status: 200,
         body: { result: { replicaCpuMillicores: 4000, replicaMemoryGb: 16 } },
       });
-      expect(answer.text).toContain('"replicaCpuMillicores":4000,');
+      expect(response.text).toContain('"replicaCpuMillicores":4000,');
     },
   );
 
@@ -163,12 +167,12 @@ describe("objects", () => {
   });
 
   it("reports both fields at once", async () => {
-    const answer = await expectRefusal(
+    const response = await expectRefusal(
       400,
       () => patch('{"replicaCpuMillicores":1,"replicaMemoryGb":"a"}'),
       CPU_RULE,
     );
-    expect(answer.text).toContain(MEMORY_RULE);
+    expect(response.text).toContain(MEMORY_RULE);
   });
 
   it("rejects bytes that are not UTF-8", async () => {
@@ -213,8 +217,8 @@ describe("the Content-Type", () => {
     { ...JSON_TYPE, "Content-Encoding": "gzip" },
     { ...JSON_TYPE, "Content-Encoding": "identity, gzip" },
   ])("must not be %j", async (headers) => {
-    const answer = await expectRefusal(415, () => patch(body, { headers }));
-    expect(answer.headers["accept-patch"]).toBe("application/json, application/merge-patch+json");
+    const response = await expectRefusal(415, () => patch(body, { headers }));
+    expect(response.headers["accept-patch"]).toBe("application/json, application/merge-patch+json");
   });
 
   it("must not occur twice", async () => {
@@ -238,9 +242,9 @@ describe("the Content-Type", () => {
 
   it("is independent of the Accept header", async () => {
     const headers = { ...JSON_TYPE, Accept: "text/html", "Accept-Encoding": "br" };
-    const answer = await patch(body, { headers });
-    expect(answer).toMatchObject({ status: 200, headers: { "content-type": "application/json" } });
-    expect(answer.headers).not.toHaveProperty("content-encoding");
+    const response = await patch(body, { headers });
+    expect(response).toMatchObject({ status: 200, headers: { "content-type": "application/json" } });
+    expect(response.headers).not.toHaveProperty("content-encoding");
   });
 });
 

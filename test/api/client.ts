@@ -3,14 +3,14 @@ import { type OutgoingHttpHeaders, request } from "node:http";
 import { connect } from "node:net";
 
 /** A response as it was sent. */
-export interface Answer {
+export interface ApiResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly text: string;
   readonly body: unknown;
 }
 
-export interface Ask {
+export interface ApiRequest {
   readonly method?: string;
   readonly path: string;
   readonly authorization?: string | undefined;
@@ -20,7 +20,7 @@ export interface Ask {
   readonly chunked?: boolean;
 }
 
-export type Client = (ask: Ask) => Promise<Answer>;
+export type Client = (send: ApiRequest) => Promise<ApiResponse>;
 
 /** Sends requests with node:http, which does not rewrite paths or add headers as fetch does. */
 export function clientOf(baseUrl: string): Client {
@@ -99,7 +99,7 @@ export async function exchangeRaw(baseUrl: string, bytes: string): Promise<strin
 }
 
 /** Parses a raw response. */
-export function parseRaw(text: string): Answer {
+export function parseRaw(text: string): ApiResponse {
   const [head = "", body = ""] = text.split("\r\n\r\n", 2);
   const [statusLine = "", ...lines] = head.split("\r\n");
   return {

@@ -85,7 +85,7 @@ describe("/docs in a browser", () => {
     const organizationId = await environment.addOrganization({ name: "Acme of the docs" });
     const { keyId, keySecret, authorization } = await environment.addKey({ organizationId });
     const isSeen = async () =>
-      (await api.ask({ path: "/v1/organizations", authorization })).text.includes("Acme of the docs");
+      (await api.send({ path: "/v1/organizations", authorization })).text.includes("Acme of the docs");
     await waitFor(isSeen, { what: "the API to see the organization" });
     const { page, complaints } = await visit(started, { width: 1280, height: 900 });
 
@@ -98,11 +98,11 @@ describe("/docs in a browser", () => {
     await operation.locator(".opblock-summary-control").click();
     await operation.locator(".try-out__btn").click();
     await operation.locator(".execute").click();
-    const answer = operation.locator(".live-responses-table .response");
-    await answer.waitFor();
+    const shown = operation.locator(".live-responses-table .response");
+    await shown.waitFor();
 
-    expect(await answer.locator(".response-col_status").textContent()).toContain("200");
-    expect(await answer.textContent()).toContain("Acme of the docs");
+    expect(await shown.locator(".response-col_status").textContent()).toContain("200");
+    expect(await shown.textContent()).toContain("Acme of the docs");
     expect(complaints).toEqual([]);
   });
 

@@ -59,13 +59,13 @@ async function startProcess(flags: readonly string[] = [], kubeconfig = environm
     what: "the process to listen",
   });
   const [url, opsUrl] = [String(listening["url"]), String(listening["opsUrl"])];
-  return { child, lines, url, ask: clientOf(url), ops: clientOfText(opsUrl) };
+  return { child, lines, url, send: clientOf(url), ops: clientOfText(opsUrl) };
 }
 
 test("SIGTERM completes the request in progress, closes other connections, and ends the process with 0", async () => {
   const { path, authorization, service } = await scalable();
-  const { child, lines, url, ask, ops } = await startProcess();
-  await waitFor(async () => (await ask({ path, authorization })).status === 200, {
+  const { child, lines, url, send, ops } = await startProcess();
+  await waitFor(async () => (await send({ path, authorization })).status === 200, {
     what: "the API to see the service",
   });
   const unused = await openRaw(url);
@@ -83,13 +83,13 @@ test("SIGTERM completes the request in progress, closes other connections, and e
   child.kill("SIGTERM");
   await Promise.all([idle.closed, unused.closed]);
   expect(await ops("/readyz")).toEqual({ status: 503, text: "draining\n" });
-  await expect(ask({ path: "/" })).rejects.toMatchObject({ code: "ECONNREFUSED" });
+  await expect(send({ path: "/" })).rejects.toMatchObject({ code: "ECONNREFUSED" });
   busy.write(body.slice(5));
   await busy.closed;
   await once(child, "close");
 
-  const answer = parseRaw(busy.text().replace("HTTP/1.1 100 Continue\r\n\r\n", ""));
-  expect(answer).toMatchObject({ status: 200, headers: { connection: "close" } });
+  const response = parseRaw(busy.text().replace("HTTP/1.1 100 Continue\r\n\r\n", ""));
+  expect(response).toMatchObject({ status: 200, headers: { connection: "close" } });
   expect((await environment.scaling(service)).spec).toMatchObject({ replicaCpuMillicores: 4000 });
   expect(child.exitCode).toBe(0);
   expect(lines().map(({ msg }) => msg)).toEqual(expect.arrayContaining(["stopping", "draining"]));
@@ -113,15 +113,15 @@ test("SIGTERM ends the process within the 30 s grace period of a Pod, even if ca
   });
   // As in the chart.
   const flags = ["--otlp-endpoint", `http://127.0.0.1:${portOf(collector)}`, "--drain-delay", "5s"];
-  const { child, lines, url, ask } = await startProcess(flags, kubeconfig);
-  await waitFor(async () => (await ask({ path, authorization })).status === 200, {
+  const { child, lines, url, send } = await startProcess(flags, kubeconfig);
+  await waitFor(async () => (await send({ path, authorization })).status === 200, {
     what: "the API to see the service",
   });
 
   // The collector accepts the span of this request, and does not respond.
   const headers = { "Content-Type": "application/json" };
   const body = '{"replicaCpuMillicores":3000}';
-  expect((await ask({ method: "PATCH", path, authorization, headers, body })).status).toBe(200);
+  expect((await send({ method: "PATCH", path, authorization, headers, body })).status).toBe(200);
   await exported;
   // The rest of this body never arrives.
   const { hostname, port } = new URL(url);
@@ -146,15 +146,15 @@ test("SIGTERM ends the process within the 30 s grace period of a Pod, even if ca
 test("with a drain delay, the process still accepts connections while it reports that it is not ready", async () => {
   const { path, authorization } = await scalable();
   const api = await environment.startReadyApi({ drainDelayMs: 3000 });
-  await waitFor(async () => (await api.ask({ path, authorization })).status === 200, {
+  await waitFor(async () => (await api.send({ path, authorization })).status === 200, {
     what: "the API to see the service",
   });
 
   const stopped = api.stop();
   expect((await clientOfText(api.opsUrl)("/readyz")).status).toBe(503);
   const keepAlive = { Connection: "keep-alive" };
-  const answer = await api.ask({ path, authorization, headers: keepAlive });
-  expect(answer).toMatchObject({ status: 200, headers: { connection: "close" } });
+  const response = await api.send({ path, authorization, headers: keepAlive });
+  expect(response).toMatchObject({ status: 200, headers: { connection: "close" } });
   await stopped;
-  await expect(api.ask({ path })).rejects.toMatchObject({ code: "ECONNREFUSED" });
+  await expect(api.send({ path })).rejects.toMatchObject({ code: "ECONNREFUSED" });
 });

@@ -45,7 +45,7 @@ type LogLine = Readonly<Record<string, unknown>>;
 export interface RunningApi {
   readonly url: string;
   readonly opsUrl: string;
-  readonly ask: Client;
+  readonly send: Client;
   readonly log: readonly LogLine[];
   /** Resolves once the API has received the key from its watch. */
   waitForKey(authorization: string): Promise<void>;
@@ -151,14 +151,14 @@ export class TestEnvironment {
       ending.signal,
     );
     const { url, opsUrl } = await Promise.race([listening(log), running.then(endedEarly)]);
-    const ask = clientOf(url);
+    const send = clientOf(url);
     return {
       url,
       opsUrl,
-      ask,
+      send,
       log,
       async waitForKey(authorization) {
-        const known = async () => (await ask({ path: "/v1/none", authorization })).status === 404;
+        const known = async () => (await send({ path: "/v1/none", authorization })).status === 404;
         await waitFor(known, { what: "the API to see the key" });
       },
       stop() {

@@ -9,7 +9,7 @@ import { CONFIG_MAPS, collectionPath } from "../../src/kube/paths.ts";
 import { RESOURCE_LABEL } from "../../src/records/labels.ts";
 import { membersConfigMapName } from "../../src/records/members.ts";
 import { type JsonSchema, jsonSchema, Schemas } from "../support/json-schema.ts";
-import type { Answer, Ask } from "./client.ts";
+import type { ApiRequest, ApiResponse } from "./client.ts";
 import {
   createTestEnvironment,
   PIPE_SCALINGS,
@@ -53,7 +53,7 @@ let organizationId: string;
 let serviceId: string;
 let operations: readonly Operation[];
 let schemas: Schemas;
-let answers: z.infer<typeof documentSchema>["components"]["responses"];
+let sharedResponses: z.infer<typeof documentSchema>["components"]["responses"];
 
 beforeAll(async () => {
   environment = await createTestEnvironment("generated");
@@ -68,11 +68,11 @@ beforeAll(async () => {
     ...{ metadata: { name: membersConfigMapName(organizationId) }, data: {} },
   });
   const path = `/v1/organizations/${organizationId}/services/${serviceId}/pipesCdcScaling`;
-  const isSeen = async () => (await api.ask({ path, authorization })).status === 200;
+  const isSeen = async () => (await api.send({ path, authorization })).status === 200;
   await waitFor(isSeen, { what: "the API to see the service" });
 
-  const { paths, components } = documentSchema.parse((await api.ask({ path: "/openapi.json" })).body);
-  answers = components.responses;
+  const { paths, components } = documentSchema.parse((await api.send({ path: "/openapi.json" })).body);
+  sharedResponses = components.responses;
   schemas = new Schemas(
     Object.fromEntries(
       Object.entries(components.schemas).map(([name, each]) => [`#/components/schemas/${name}`, each]),
@@ -125,22 +125,26 @@ function pathOf({ path }: Operation, parameters: Readonly<Record<string, string>
   return path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(parameters[name] ?? ""));
 }
 
-async function send({ method }: Operation, ask: Omit<Ask, "method">, type?: string): Promise<Answer> {
+async function send(
+  { method }: Operation,
+  send: Omit<ApiRequest, "method">,
+  type?: string,
+): Promise<ApiResponse> {
   const headers = type === undefined ? {} : { "Content-Type": type };
-  return api.ask({ method, authorization, headers, ...ask });
+  return api.send({ method, authorization, headers, ...send });
 }
 
 /** Returns the documented schema of a response with this status. */
 function documented({ responses }: Operation, status: number): JsonSchema {
   const found = responses[status] ?? responses["default"];
-  const answer =
-    found && "$ref" in found ? answers[found.$ref.replace("#/components/responses/", "")] : found;
-  if (!answer) throw new Error(`the document has no response ${status}`);
-  return answer.content["application/json"].schema;
+  const response =
+    found && "$ref" in found ? sharedResponses[found.$ref.replace("#/components/responses/", "")] : found;
+  if (!response) throw new Error(`the document has no response ${status}`);
+  return response.content["application/json"].schema;
 }
 
-function expectDocumented(operation: Operation, answer: Answer): void {
-  const { status, body, text, headers } = answer;
+function expectDocumented(operation: Operation, response: ApiResponse): void {
+  const { status, body, text, headers } = response;
   expect(status, text).toBeLessThan(500);
   expect(headers["content-type"]).toBe("application/json");
   expect(schemas.conforms(documented(operation, status), body), `${status} ${text}`).toBe(true);
@@ -148,9 +152,11 @@ function expectDocumented(operation: Operation, answer: Answer): void {
   expect(text).not.toMatch(/node:|\.ts:|\bat .*\(/);
 }
 
-function expectRefused(operation: Operation, answer: Answer, statuses: readonly number[]): void {
-  expectDocumented(operation, answer);
-  expect(statuses, `${operation.operationId}: ${answer.status} ${answer.text}`).toContain(answer.status);
+function expectRefused(operation: Operation, response: ApiResponse, statuses: readonly number[]): void {
+  expectDocumented(operation, response);
+  expect(statuses, `${operation.operationId}: ${response.status} ${response.text}`).toContain(
+    response.status,
+  );
 }
 
 /** Returns the version of every object that the API can write, except key usage, which it writes at any time. */
@@ -190,9 +196,9 @@ describe("a request that the OpenAPI document allows", () => {
           // An earlier request may have stored a start time, which only some periods allow.
           const complete = "backupPeriodInHours" in Object(body) && !("backupStartTime" in Object(body));
           const sent = JSON.stringify(complete ? { ...Object(body), backupStartTime: null } : body);
-          const answer = await send(operation, { path: pathOf(operation, parameters), body: sent }, type);
-          expectDocumented(operation, answer);
-          expect(answer.status, `${sent} ${answer.text}`).toBe(200);
+          const response = await send(operation, { path: pathOf(operation, parameters), body: sent }, type);
+          expectDocumented(operation, response);
+          expect(response.status, `${sent} ${response.text}`).toBe(200);
         }),
         { numRuns: 100 },
       );
@@ -211,8 +217,8 @@ describe("a request that the OpenAPI document allows", () => {
               ...parameters,
               organizationId: parameters["organizationId"] ?? "",
             });
-            const answer = await send(operation, { path, body }, operation.mediaTypes[0]);
-            expectRefused(operation, answer, [404]);
+            const response = await send(operation, { path, body }, operation.mediaTypes[0]);
+            expectRefused(operation, response, [404]);
           }),
           { numRuns: 50 },
         );
@@ -309,8 +315,8 @@ describe("a request that the OpenAPI document does not allow", () => {
           fc.asyncProperty(invalidParameters(operation), async (parameters) => {
             // An empty parameter results in another path.
             const isEmpty = Object.values(parameters).includes("");
-            const answer = await send(operation, { path: pathOf(operation, parameters) });
-            expectRefused(operation, answer, [isEmpty ? 404 : 400]);
+            const response = await send(operation, { path: pathOf(operation, parameters) });
+            expectRefused(operation, response, [isEmpty ? 404 : 400]);
           }),
           { numRuns: 100 },
         );
@@ -326,9 +332,9 @@ describe("a request that the OpenAPI document does not allow", () => {
         const parameters = { organizationId, serviceId, userId: randomUUID() };
         for (const method of ["GET", "PATCH", "DELETE", "POST", "PUT", "OPTIONS", "TRACE"]) {
           if (allowed(operation.path).includes(method)) continue;
-          const answer = await send({ ...operation, method }, { path: pathOf(operation, parameters) });
-          expectRefused(operation, answer, [405]);
-          expect(answer.headers["allow"]?.split(", ")).toEqual(
+          const response = await send({ ...operation, method }, { path: pathOf(operation, parameters) });
+          expectRefused(operation, response, [405]);
+          expect(response.headers["allow"]?.split(", ")).toEqual(
             expect.arrayContaining(allowed(operation.path)),
           );
         }

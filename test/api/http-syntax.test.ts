@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { errorEnvelope } from "../../src/api/resources/envelopes.ts";
-import { type Answer, exchangeRaw, parseRaw } from "./client.ts";
+import { type ApiResponse, exchangeRaw, parseRaw } from "./client.ts";
 import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
 
 let environment: TestEnvironment;
@@ -19,10 +19,10 @@ afterAll(async () => {
   await environment?.remove();
 });
 
-function expectRefusal(answer: Answer, status: number): void {
-  expect(answer).toMatchObject({ status, body: { status } });
-  errorEnvelope.parse(answer.body);
-  expect(answer.headers).toMatchObject({
+function expectRefusal(response: ApiResponse, status: number): void {
+  expect(response).toMatchObject({ status, body: { status } });
+  errorEnvelope.parse(response.body);
+  expect(response.headers).toMatchObject({
     "content-type": "application/json",
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
@@ -49,9 +49,9 @@ describe("invalid HTTP", () => {
     ["a chunk whose length is not a number", "Transfer-Encoding: chunked\r\n\r\nzz\r\n\r\n"],
   ])("returns 400 for %s and closes", async (_what, rest) => {
     const head = `PATCH ${PATCH_PATH} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\n`;
-    const answer = parseRaw(await exchangeRaw(api.url, head + rest));
-    expectRefusal(answer, 400);
-    expect(answer.headers["connection"]).toBe("close");
+    const response = parseRaw(await exchangeRaw(api.url, head + rest));
+    expectRefusal(response, 400);
+    expect(response.headers["connection"]).toBe("close");
   });
 
   it.each([
@@ -72,9 +72,9 @@ describe("invalid HTTP", () => {
       "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
     ],
   ])("returns 400 for %s and closes", async (_what, request) => {
-    const answer = parseRaw(await exchangeRaw(api.url, request));
-    expectRefusal(answer, 400);
-    expect(answer.headers["connection"]).toBe("close");
+    const response = parseRaw(await exchangeRaw(api.url, request));
+    expectRefusal(response, 400);
+    expect(response.headers["connection"]).toBe("close");
   });
 
   it("returns 431 for 17 KB of headers and closes", async () => {
@@ -88,9 +88,9 @@ describe("invalid HTTP", () => {
   ])("returns 431 for 40 KB of %s, with or without a key, and closes", async (_what, headers) => {
     for (const given of ["", `Authorization: ${authorization}\r\n`]) {
       const request = `GET /v1/organizations HTTP/1.1\r\nHost: a\r\n${given}${headers}\r\n`;
-      const answer = parseRaw(await exchangeRaw(api.url, request));
-      expectRefusal(answer, 431);
-      expect(answer.headers["connection"]).toBe("close");
+      const response = parseRaw(await exchangeRaw(api.url, request));
+      expectRefusal(response, 431);
+      expect(response.headers["connection"]).toBe("close");
     }
   });
 
@@ -106,8 +106,8 @@ describe("invalid HTTP", () => {
   });
 
   it("is logged with the request ID of the response", async () => {
-    const answer = parseRaw(await exchangeRaw(api.url, "FOO / HTTP/1.1\r\n\r\n"));
-    expect(api.log.filter(({ requestId }) => requestId === answer.headers["x-request-id"])).toMatchObject([
+    const response = parseRaw(await exchangeRaw(api.url, "FOO / HTTP/1.1\r\n\r\n"));
+    expect(api.log.filter(({ requestId }) => requestId === response.headers["x-request-id"])).toMatchObject([
       { status: 400 },
     ]);
   });

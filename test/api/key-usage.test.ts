@@ -35,7 +35,7 @@ function record(organizationId: string): Promise<ConfigMap> {
 /** Returns the last use of a key, as this API reports it to another key. */
 async function usedAt(api: RunningApi, organizationId: string, id: string, reader: string) {
   const path = `/v1/organizations/${organizationId}/keys`;
-  const { body } = await api.ask({ path, authorization: reader });
+  const { body } = await api.send({ path, authorization: reader });
   return envelope.parse(body).result.find((key) => key.id === id)?.usedAt;
 }
 
@@ -98,9 +98,9 @@ async function startWriter() {
   const writes: KubeRequest[] = [];
   const counting = {
     async json<T>(request: KubeRequest): Promise<T> {
-      const answer = await client.json<T>(request);
+      const response = await client.json<T>(request);
       if (request.method !== undefined) writes.push(request);
-      return answer;
+      return response;
     },
     stream: (request: KubeRequest & { readonly signal: AbortSignal }) => client.stream(request),
   };

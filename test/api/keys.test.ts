@@ -6,7 +6,7 @@ import { successEnvelope } from "../../src/api/resources/envelopes.ts";
 import { apiKey } from "../../src/api/resources/keys/schema.ts";
 import { recordLabels } from "../../src/records/labels.ts";
 import { type KeyFields, type KeyRecord, keyRecord } from "../support/fixtures/records.ts";
-import type { Answer } from "./client.ts";
+import type { ApiResponse } from "./client.ts";
 import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
 
 let environment: TestEnvironment;
@@ -24,8 +24,8 @@ afterAll(async () => {
 
 const envelope = successEnvelope(z.array(apiKey));
 
-function list(organization: string, authorization: string): Promise<Answer> {
-  return api.ask({ path: `/v1/organizations/${organization}/keys`, authorization });
+function list(organization: string, authorization: string): Promise<ApiResponse> {
+  return api.send({ path: `/v1/organizations/${organization}/keys`, authorization });
 }
 
 /** Returns the keys once the API lists this many. */
@@ -77,7 +77,7 @@ describe("GET keys", () => {
     const { id, authorization } = await addKey({ organizationId });
     await api.waitForKey(authorization);
 
-    const answer = await waitFor(
+    const response = await waitFor(
       async () => {
         const seen = await list(organizationId, authorization);
         return seen.text.includes("usedAt") && seen;
@@ -85,7 +85,7 @@ describe("GET keys", () => {
       { what: "the API to see the use of a key" },
     );
 
-    expect(envelope.parse(answer.body).result.filter((key) => key.id !== id)).toEqual([
+    expect(envelope.parse(response.body).result.filter((key) => key.id !== id)).toEqual([
       {
         id: used.id,
         name: "old",
@@ -109,7 +109,7 @@ describe("GET keys", () => {
     ]);
     for (const key of [used, developer]) {
       for (const secret of [key.keyId, key.keySecret, key.record.stringData.secretHash]) {
-        expect(answer.text).not.toContain(secret);
+        expect(response.text).not.toContain(secret);
       }
     }
   });
@@ -197,12 +197,12 @@ describe("access to keys", () => {
     const { authorization } = await addKey({ organizationId });
     await api.waitForKey(authorization);
     for (const method of ["POST", "DELETE", "PATCH", "PUT"]) {
-      const answer = await api.ask({
+      const response = await api.send({
         method,
         path: `/v1/organizations/${organizationId}/keys`,
         authorization,
       });
-      expect(answer).toMatchObject({ status: 405, headers: { allow: "GET, HEAD" } });
+      expect(response).toMatchObject({ status: 405, headers: { allow: "GET, HEAD" } });
     }
   });
 });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ApiSettings } from "../../src/settings/api.ts";
 import { basic, type KeyRecord } from "../support/fixtures/records.ts";
-import { type Answer, exchangeRaw, parseRaw } from "./client.ts";
+import { type ApiResponse, exchangeRaw, parseRaw } from "./client.ts";
 import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
 
 /** Longer than a test takes, so that no tokens are added back meanwhile. */
@@ -44,8 +44,8 @@ function freshKey(): KeyRecord {
   return key;
 }
 
-function list(api: RunningApi, authorization: string): Promise<Answer> {
-  return api.ask({ path: "/v1/organizations", authorization });
+function list(api: RunningApi, authorization: string): Promise<ApiResponse> {
+  return api.send({ path: "/v1/organizations", authorization });
 }
 
 describe("the default limits", () => {
@@ -53,13 +53,13 @@ describe("the default limits", () => {
     const api = await start({ rateLimit: 10, failedLogins: 10 });
     const [key, other] = [freshKey(), freshKey()];
     const before = performance.now();
-    const answers = await Promise.all(Array.from({ length: 40 }, () => list(api, key.authorization)));
+    const responses = await Promise.all(Array.from({ length: 40 }, () => list(api, key.authorization)));
     const seconds = (performance.now() - before) / 1000;
 
-    const admitted = answers.filter(({ status }) => status === 200);
+    const admitted = responses.filter(({ status }) => status === 200);
     expect(admitted.length).toBeGreaterThanOrEqual(10);
     expect(admitted.length).toBeLessThanOrEqual(10 + seconds);
-    const refused = answers.filter(({ status }) => status !== 200);
+    const refused = responses.filter(({ status }) => status !== 200);
     for (const { status, body, headers } of refused) {
       expect({ status, body }).toEqual({
         status: 429,
@@ -85,12 +85,12 @@ describe("the default limits", () => {
     const key = freshKey();
     const wrong = basic(key.keyId, "wrong");
     const before = performance.now();
-    const answers = await Promise.all(Array.from({ length: 40 }, () => list(api, wrong)));
+    const responses = await Promise.all(Array.from({ length: 40 }, () => list(api, wrong)));
     const seconds = (performance.now() - before) / 1000;
-    const failed = answers.filter(({ status }) => status === 401);
+    const failed = responses.filter(({ status }) => status === 401);
     expect(failed.length).toBeGreaterThanOrEqual(10);
     expect(failed.length).toBeLessThanOrEqual(10 + seconds);
-    for (const { status, body, headers } of answers.filter((answer) => answer.status !== 401)) {
+    for (const { status, body, headers } of responses.filter((response) => response.status !== 401)) {
       expect({ status, body }).toMatchObject({ status: 429, body: { status: 429 } });
       expect(headers["retry-after"]).toBe("1");
     }
@@ -114,11 +114,11 @@ describe("every response", () => {
       [400, { path: service }],
       [400, { path: service, method: "PATCH", headers, body: "{}" }],
     ] as const;
-    for (const [at, [status, ask]] of asked.entries()) {
-      const answer = await api.ask({ ...ask, authorization });
+    for (const [at, [status, send]] of asked.entries()) {
+      const response = await api.send({ ...send, authorization });
       const remaining = String(4 - at);
-      expect(answer.status).toBe(status);
-      expect(answer.headers).toMatchObject({
+      expect(response.status).toBe(status);
+      expect(response.headers).toMatchObject({
         "x-ratelimit-limit": "5",
         "x-ratelimit-remaining": remaining,
         "x-ratelimit-reset": expect.stringMatching(/^\d+$/),
@@ -134,34 +134,34 @@ describe("every response", () => {
 
   it("that counts against no key has the full limit", async () => {
     const api = await start({ ...SLOW, rateLimit: 20 });
-    const answers = [
-      [401, await api.ask({ path: "/v1/organizations" })],
+    const responses = [
+      [401, await api.send({ path: "/v1/organizations" })],
       [403, await list(api, elsewhere.authorization)],
       [403, await list(api, elsewhere.authorization)],
-      [404, await api.ask({ path: "/none" })],
+      [404, await api.send({ path: "/none" })],
       [400, parseRaw(await exchangeRaw(api.url, "garbage\r\n\r\n"))],
     ] as const;
-    for (const [status, answer] of answers) {
-      expect(answer.status).toBe(status);
-      expect(answer.headers).toMatchObject({
+    for (const [status, response] of responses) {
+      expect(response.status).toBe(status);
+      expect(response.headers).toMatchObject({
         "x-ratelimit-limit": "20",
         "x-ratelimit-remaining": "20",
         "x-ratelimit-reset": "0",
         "ratelimit-policy": '"key";q=20;w=55',
       });
-      expect(answer.headers).not.toHaveProperty("ratelimit");
+      expect(response.headers).not.toHaveProperty("ratelimit");
     }
   });
 
   it("has no rate-limit headers if the limits are off", async () => {
     const api = await start({ rateLimit: 0, failedLogins: 0 });
     const { authorization } = freshKey();
-    const answers = await Promise.all([
+    const responses = await Promise.all([
       ...Array.from({ length: 30 }, () => list(api, authorization)),
       ...Array.from({ length: 30 }, () => list(api, basic("A".repeat(20), "wrong"))),
     ]);
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 401]));
-    for (const { headers } of answers) expect(Object.keys(headers).join()).not.toContain("ratelimit");
+    expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200, 401]));
+    for (const { headers } of responses) expect(Object.keys(headers).join()).not.toContain("ratelimit");
   });
 });
 
@@ -171,8 +171,11 @@ describe("a key without remaining requests", () => {
     const { authorization } = freshKey();
     expect((await list(api, authorization)).status).toBe(200);
     const service = `/v1/organizations/${organizationId}/services/none/pipesCdcScaling`;
-    for (const ask of [{ path: "/v1/none" }, { path: "/v1", method: "POST" }, { path: service }]) {
-      expect(await api.ask({ ...ask, authorization })).toMatchObject({ status: 429, body: { status: 429 } });
+    for (const send of [{ path: "/v1/none" }, { path: "/v1", method: "POST" }, { path: service }]) {
+      expect(await api.send({ ...send, authorization })).toMatchObject({
+        status: 429,
+        body: { status: 429 },
+      });
     }
     expect((await list(api, viewer.authorization)).status).toBe(403);
     expect((await list(api, viewer.authorization)).status).toBe(429);

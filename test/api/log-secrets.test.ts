@@ -4,7 +4,7 @@ import { CONFIG_MAPS, collectionPath, EVENTS } from "../../src/kube/paths.ts";
 import { certificatePair } from "../support/fixtures/certificate.ts";
 import { mountedPair } from "../support/fixtures/mounted-pair.ts";
 import { basic, type KeyRecord, keyRecord } from "../support/fixtures/records.ts";
-import { type Ask, exchangeRaw } from "./client.ts";
+import { type ApiRequest, exchangeRaw } from "./client.ts";
 import {
   clientOfText,
   createTestEnvironment,
@@ -80,7 +80,7 @@ test("credentials appear nowhere, wherever a client puts them", async () => {
   const pair = `${keyId}:${keySecret}`;
   const patch = { method: "PATCH", authorization, headers: JSON_TYPE };
 
-  const operations: Ask[] = [
+  const operations: ApiRequest[] = [
     { path: "/v1/organizations" },
     { path: `${root}/keys` },
     { path },
@@ -91,7 +91,7 @@ test("credentials appear nowhere, wherever a client puts them", async () => {
     { ...patch, path: path.replace(service, suspended), body: '{"replicaCpuMillicores":3000}' },
   ];
   const statuses: number[] = [];
-  for (const ask of operations) statuses.push((await late.ask({ ...ask, authorization })).status);
+  for (const send of operations) statuses.push((await late.send({ ...send, authorization })).status);
   expect(statuses).toEqual([200, 200, 200, 200, 200, 200, 200, 409]);
 
   const refused = [
@@ -104,8 +104,8 @@ test("credentials appear nowhere, wherever a client puts them", async () => {
     broken.authorization,
     elsewhere.authorization,
   ];
-  const asks: Ask[] = [
-    ...operations.flatMap((ask) => refused.map((other) => ({ ...ask, authorization: other }))),
+  const asks: ApiRequest[] = [
+    ...operations.flatMap((send) => refused.map((other) => ({ ...send, authorization: other }))),
     { path: `/v1/organizations/${keySecret}/services/${keyId}/pipesCdcScaling`, authorization },
     { path: `${root}/services/${keyId}/backupConfiguration`, authorization },
     { path: `${root}/members/${keySecret}`, method: "DELETE", authorization },
@@ -136,8 +136,8 @@ test("credentials appear nowhere, wherever a client puts them", async () => {
     { path, authorization, headers: { Expect: pair } },
   ];
   const said: string[] = [];
-  for (const ask of asks) {
-    const { status, headers, text } = await late.ask(ask);
+  for (const send of asks) {
+    const { status, headers, text } = await late.send(send);
     expect(status).toBeGreaterThanOrEqual(200);
     said.push(JSON.stringify(headers), text);
   }
@@ -153,10 +153,10 @@ test("credentials appear nowhere, wherever a client puts them", async () => {
     said.push(await exchangeRaw(late.url, bytes));
   }
   for (const credentials of [authorization, authorization, ...refused]) {
-    said.push(JSON.stringify(await strict.ask({ path, authorization: credentials })));
+    said.push(JSON.stringify(await strict.send({ path, authorization: credentials })));
   }
   // The 400 for an unknown field returns its name to the caller.
-  expect((await late.ask({ ...patch, path, body: `{"${keySecret}":1,"${keyId}":1}` })).status).toBe(400);
+  expect((await late.send({ ...patch, path, body: `{"${keySecret}":1,"${keyId}":1}` })).status).toBe(400);
 
   const apis = [api, late, strict];
   const text = JSON.stringify(apis.map(({ log }) => log));
@@ -208,11 +208,11 @@ test("the content of a malformed key Secret appears nowhere, not even in the log
   const names = keys.map(({ record }) => `${environment.records}/${record.metadata.name}`);
   const told = () => api.log.filter(({ record }) => names.includes(String(record)));
   await waitFor(() => told().length === names.length, { what: "a log line for each malformed key" });
-  const answers = await Promise.all(
-    keys.map(({ authorization }) => api.ask({ path: "/v1/organizations", authorization })),
+  const responses = await Promise.all(
+    keys.map(({ authorization }) => api.send({ path: "/v1/organizations", authorization })),
   );
-  expect(answers.map(({ status }) => status)).toEqual(
+  expect(responses.map(({ status }) => status)).toEqual(
     keys.map((_, at) => (at < keys.length - 1 ? 401 : 403)),
   );
-  expectNone(JSON.stringify([api.log, answers]), keys.flatMap(hiddenOf));
+  expectNone(JSON.stringify([api.log, responses]), keys.flatMap(hiddenOf));
 });

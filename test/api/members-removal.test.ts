@@ -76,7 +76,7 @@ class Process {
   }
 }
 
-const lost = () => new KubeUnreachableError("PATCH: no answer: reset");
+const lost = () => new KubeUnreachableError("PATCH: no response: reset");
 
 describe("a removal", () => {
   it("is one call with the version in the cache", async () => {
@@ -127,9 +127,9 @@ describe("a removal", () => {
     const organization = await addOrganization({ ada: "admin", bob: "developer" });
     const process = await new Process().sees(organization);
     process.link = async (call, { method }) => {
-      const answer = await call();
+      const response = await call();
       if (method === "PATCH") throw error;
-      return answer;
+      return response;
     };
     await process.remove(organization, "bob");
     expect(await entriesOf(environment, organization)).toEqual(["ada"]);

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { KubeObject } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, objectPath } from "../../src/kube/paths.ts";
 import { memberKey } from "../../src/records/members.ts";
-import { type Answer, exchangeRaw, parseRaw } from "./client.ts";
+import { type ApiResponse, exchangeRaw, parseRaw } from "./client.ts";
 import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
 import { addMember, addMembers, entriesOf, membersRecord, type Roles } from "./member-records.ts";
 
@@ -37,15 +37,15 @@ async function organizationOf(roles: Roles, entries: Record<string, string> = {}
 }
 
 /** The members need not be in the caches, because a request is never rejected on a stale view. */
-async function knows({ ask }: RunningApi, organizationId: string, authorization: string): Promise<void> {
+async function knows({ send }: RunningApi, organizationId: string, authorization: string): Promise<void> {
   const path = `/v1/organizations/${organizationId}/keys`;
-  await waitFor(async () => (await ask({ path, authorization })).status === 200, {
+  await waitFor(async () => (await send({ path, authorization })).status === 200, {
     what: "the API to see the organization",
   });
 }
 
-function remove({ organizationId, admin }: Place, userId: string, of = api): Promise<Answer> {
-  return of.ask({
+function remove({ organizationId, admin }: Place, userId: string, of = api): Promise<ApiResponse> {
+  return of.send({
     method: "DELETE",
     path: `/v1/organizations/${organizationId}/members/${userId}`,
     authorization: admin,
@@ -62,14 +62,14 @@ describe("DELETE members", () => {
   it("removes one member and keeps the others, and returns no result", async () => {
     const place = await organizationOf({ ada: "admin", bob: "developer", "cy@example.com": "developer" });
 
-    const answer = await remove(place, "cy%40example.com");
+    const response = await remove(place, "cy%40example.com");
 
-    expect(answer).toMatchObject({ status: 200 });
-    expect(answer.body).toEqual({ requestId: answer.headers["x-request-id"], status: 200 });
+    expect(response).toMatchObject({ status: 200 });
+    expect(response.body).toEqual({ requestId: response.headers["x-request-id"], status: 200 });
     expect(await entriesOf(environment, place.organizationId)).toEqual(["ada", "bob"]);
     const audit = api.log.find((line) => line["audit"] === "members" && line["user"] === "cy@example.com");
     expect(audit).toMatchObject({
-      requestId: answer.headers["x-request-id"],
+      requestId: response.headers["x-request-id"],
       organization: place.organizationId,
     });
   });
@@ -215,8 +215,8 @@ describe("access to members", () => {
     const { organizationId, admin } = await organizationOf({ ada: "admin" });
     const path = `/v1/organizations/${organizationId}/members/ada`;
     for (const method of ["GET", "PATCH", "POST"]) {
-      const answer = await api.ask({ method, path, authorization: admin });
-      expect(answer).toMatchObject({ status: 405, headers: { allow: "DELETE" } });
+      const response = await api.send({ method, path, authorization: admin });
+      expect(response).toMatchObject({ status: 405, headers: { allow: "DELETE" } });
     }
   });
 });
@@ -225,8 +225,8 @@ describe("two concurrent processes", () => {
   it("never remove both of the last two admins", async () => {
     for (let round = 0; round < 8; round += 1) {
       const place = await organizationOf({ ada: "admin", bob: "admin" });
-      const answers = await Promise.all([remove(place, "ada"), remove(place, "bob", other)]);
-      expect(answers.map(({ status }) => status).sort()).toEqual([200, 400]);
+      const responses = await Promise.all([remove(place, "ada"), remove(place, "bob", other)]);
+      expect(responses.map(({ status }) => status).sort()).toEqual([200, 400]);
       expect(await entriesOf(environment, place.organizationId)).toHaveLength(1);
     }
   });
@@ -234,8 +234,8 @@ describe("two concurrent processes", () => {
   it("remove one member once", async () => {
     for (let round = 0; round < 4; round += 1) {
       const place = await organizationOf({ ada: "admin", bob: "developer" });
-      const answers = await Promise.all([remove(place, "bob"), remove(place, "bob", other)]);
-      expect(answers.map(({ status }) => status).sort()).toEqual([200, 404]);
+      const responses = await Promise.all([remove(place, "bob"), remove(place, "bob", other)]);
+      expect(responses.map(({ status }) => status).sort()).toEqual([200, 404]);
     }
   });
 
@@ -245,8 +245,8 @@ describe("two concurrent processes", () => {
       a: "admin",
       ...Object.fromEntries(users.map((user) => [user, "developer"])),
     });
-    const answers = await Promise.all(users.map((user, at) => remove(place, user, at % 2 ? api : other)));
-    expect(answers.map(({ status }) => status)).toEqual(users.map(() => 200));
+    const responses = await Promise.all(users.map((user, at) => remove(place, user, at % 2 ? api : other)));
+    expect(responses.map(({ status }) => status)).toEqual(users.map(() => 200));
     expect(await entriesOf(environment, place.organizationId)).toEqual(["a"]);
   });
 });

@@ -37,19 +37,19 @@ test("the metrics count requests, authentications, caches and calls to the clust
   const { authorization } = key;
   await environment.addScaling(service, {}, 2);
   const path = SCALING.replace("{organizationId}", organizationId).replace("{serviceId}", service);
-  await waitFor(async () => (await api.ask({ path, authorization })).status === 200, {
+  await waitFor(async () => (await api.send({ path, authorization })).status === 200, {
     what: "the API to see the service",
   });
   const before = await scrape();
 
-  await api.ask({ path, authorization });
+  await api.send({ path, authorization });
   const headers = { "Content-Type": "application/json" };
   const body = '{"replicaCpuMillicores":3000}';
-  expect((await api.ask({ method: "PATCH", path, authorization, headers, body })).status).toBe(200);
-  await api.ask({ path: "/v1/organizations", authorization: "Basic d3Jvbmc6d3Jvbmc=" });
-  await api.ask({ path: "/v1/organizations" });
-  await api.ask({ path: "/no-such-path" });
-  await api.ask({ method: "PROPFIND", path: "/v1/organizations", authorization });
+  expect((await api.send({ method: "PATCH", path, authorization, headers, body })).status).toBe(200);
+  await api.send({ path: "/v1/organizations", authorization: "Basic d3Jvbmc6d3Jvbmc=" });
+  await api.send({ path: "/v1/organizations" });
+  await api.send({ path: "/no-such-path" });
+  await api.send({ method: "PROPFIND", path: "/v1/organizations", authorization });
   await exchangeRaw(api.url, "not http\r\n\r\n");
 
   const after = await scrape();
@@ -118,7 +118,7 @@ test("the metrics count limited requests by the kind of limit", async () => {
     "Basic d3Jvbmc6d3Jvbmc=",
     "Basic d3Jvbmc6d3Jvbmc=",
   ]) {
-    statuses.push((await strict.ask({ path, authorization: credentials })).status);
+    statuses.push((await strict.send({ path, authorization: credentials })).status);
   }
   expect(statuses).toEqual([200, 429, 401, 429]);
   const { value } = await scrape(strict);

@@ -2,7 +2,7 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import * as z from "zod";
 import { OPERATIONS } from "../../src/api/resources/operations.ts";
-import type { Answer } from "./client.ts";
+import type { ApiResponse } from "./client.ts";
 import { clientOfText, createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
 
 let environment: TestEnvironment;
@@ -21,7 +21,7 @@ beforeAll(async () => {
   ({ authorization } = await environment.addKey({ organizationId }));
   await environment.addScaling(serviceId, {}, 2);
   const isSeen = async () =>
-    (await api.ask({ path: `${service}/pipesCdcScaling`, authorization })).status === 200;
+    (await api.send({ path: `${service}/pipesCdcScaling`, authorization })).status === 200;
   await waitFor(isSeen, { what: "the API to see the service" });
 });
 
@@ -32,14 +32,16 @@ afterAll(async () => {
 
 /** Unlike `ask`, does not parse the body as JSON. */
 async function get(path: string, headers: Record<string, string> = {}) {
-  const answer = await fetch(`${api.url}${path}`, { headers: { "Accept-Encoding": "identity", ...headers } });
-  return { status: answer.status, headers: answer.headers, text: await answer.text() };
+  const response = await fetch(`${api.url}${path}`, {
+    headers: { "Accept-Encoding": "identity", ...headers },
+  });
+  return { status: response.status, headers: response.headers, text: await response.text() };
 }
 
 describe("the OpenAPI document", () => {
   it.each(["/openapi.json", "/v1"])("is at %s, without authentication", async (path) => {
-    const answer = await api.ask({ path: `${path}?a` });
-    expect(answer).toMatchObject({
+    const response = await api.send({ path: `${path}?a` });
+    expect(response).toMatchObject({
       status: 200,
       headers: {
         "content-type": "application/json",
@@ -52,12 +54,12 @@ describe("the OpenAPI document", () => {
       },
       body: { openapi: "3.1.0" },
     });
-    const line = api.log.find(({ requestId }) => requestId === answer.headers["x-request-id"]);
+    const line = api.log.find(({ requestId }) => requestId === response.headers["x-request-id"]);
     expect(line).toMatchObject({ status: 200, route: path });
     expect(line).not.toHaveProperty("apiKey");
-    const head = await api.ask({ method: "HEAD", path });
+    const head = await api.send({ method: "HEAD", path });
     expect(head).toMatchObject({ status: 200, text: "" });
-    expect(head.headers["content-length"]).toBe(answer.headers["content-length"]);
+    expect(head.headers["content-length"]).toBe(response.headers["content-length"]);
   });
 
   it("has the operations of the router, and other paths do not exist", async () => {
@@ -65,7 +67,7 @@ describe("the OpenAPI document", () => {
       .object({
         paths: z.record(z.string(), z.record(z.string(), z.looseObject({ operationId: z.string() }))),
       })
-      .parse((await api.ask({ path: "/openapi.json" })).body);
+      .parse((await api.send({ path: "/openapi.json" })).body);
     const operations = Object.entries(paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, { operationId }]) => ({ path, method, operationId })),
     );
@@ -73,7 +75,7 @@ describe("the OpenAPI document", () => {
     expect(operations.length).toBe(OPERATIONS.length);
     for (const [template, methods] of Object.entries(paths)) {
       const path = template.replaceAll(/\{\w+\}/g, "none");
-      const { status, headers } = await api.ask({ method: "POST", path, authorization });
+      const { status, headers } = await api.send({ method: "POST", path, authorization });
       expect(status).toBe(405);
       const allowed = String(headers["allow"])
         .toLowerCase()
@@ -101,7 +103,7 @@ describe("the OpenAPI document", () => {
   ])("describes the response of %s %s", async (template, method, path, body) => {
     const headers = { "Content-Type": "application/merge-patch+json" };
     const text = body && JSON.stringify(body);
-    const done = await api.ask({
+    const done = await api.send({
       method: method.toUpperCase(),
       path: path(),
       authorization,
@@ -109,34 +111,34 @@ describe("the OpenAPI document", () => {
       body: text,
     });
     expect(done.status).toBe(200);
-    const refused = await api.ask({ method: method.toUpperCase(), path: path() });
-    const { body: document } = await api.ask({ path: "/openapi.json" });
+    const refused = await api.send({ method: method.toUpperCase(), path: path() });
+    const { body: document } = await api.send({ path: "/openapi.json" });
     expect(schemaOf(document, template, method, done).parse(done.body)).toEqual(done.body);
     expect(schemaOf(document, template, method, refused).parse(refused.body)).toEqual(refused.body);
   });
 
   it("has the allowed media types of a body", async () => {
     const path = `${service}/pipesCdcScaling`;
-    const { headers } = await api.ask({ method: "PATCH", path, authorization, body: "{}" });
-    const { text } = await api.ask({ path: "/openapi.json" });
+    const { headers } = await api.send({ method: "PATCH", path, authorization, body: "{}" });
+    const { text } = await api.send({ path: "/openapi.json" });
     const [, content = "{}"] = /"requestBody":\{"required":true,"content":(\{.*?\}\}\})/.exec(text) ?? [];
     expect(Object.keys(JSON.parse(content)).join(", ")).toBe(headers["accept-patch"]);
   });
 
   it("allows no other method; under /v1 only authenticated callers get 405", async () => {
     for (const path of ["/openapi.json", "/docs", "/docs/start.js"]) {
-      const answer = await api.ask({ method: "POST", path });
-      expect(answer).toMatchObject({ status: 405, headers: { allow: "GET, HEAD" }, body: { status: 405 } });
+      const response = await api.send({ method: "POST", path });
+      expect(response).toMatchObject({ status: 405, headers: { allow: "GET, HEAD" }, body: { status: 405 } });
     }
-    expect((await api.ask({ method: "POST", path: "/v1" })).status).toBe(401);
-    const answer = await api.ask({ method: "POST", path: "/v1", authorization });
-    expect(answer).toMatchObject({ status: 405, headers: { allow: "GET, HEAD" } });
-    expect((await api.ask({ path: "/v1/" })).status).toBe(401);
+    expect((await api.send({ method: "POST", path: "/v1" })).status).toBe(401);
+    const response = await api.send({ method: "POST", path: "/v1", authorization });
+    expect(response).toMatchObject({ status: 405, headers: { allow: "GET, HEAD" } });
+    expect((await api.send({ path: "/v1/" })).status).toBe(401);
   });
 });
 
 /** Returns the schema of a response with its references. */
-function schemaOf(document: unknown, path: string, method: string, { status }: Answer): z.ZodType {
+function schemaOf(document: unknown, path: string, method: string, { status }: ApiResponse): z.ZodType {
   const { paths, components } = Object(document);
   const described = paths[path][method].responses[status];
   const response = described.$ref ? components.responses[described.$ref.split("/").at(-1)] : described;
@@ -178,11 +180,11 @@ describe("/docs", () => {
     async (encodings) => {
       const path = "/docs/swagger-ui.css";
       const plain = await get(path);
-      const answer = await fetch(`${api.url}${path}`, { headers: { "Accept-Encoding": encodings } });
-      expect(answer.headers.get("content-encoding")).toBe("gzip");
-      expect(Number(answer.headers.get("content-length"))).toBeLessThan(plain.text.length / 4);
+      const response = await fetch(`${api.url}${path}`, { headers: { "Accept-Encoding": encodings } });
+      expect(response.headers.get("content-encoding")).toBe("gzip");
+      expect(Number(response.headers.get("content-length"))).toBeLessThan(plain.text.length / 4);
       // fetch has decompressed the body.
-      expect(await answer.text()).toBe(plain.text);
+      expect(await response.text()).toBe(plain.text);
     },
   );
 
@@ -199,7 +201,7 @@ describe("/docs", () => {
   it.each(["/docs/", "/docs/index.html", "/docs/none.js", "/docs/../docs", "/Docs", "/docs/__proto__"])(
     "returns 404 for %s",
     async (path) => {
-      expect(await api.ask({ path })).toMatchObject({ status: 404, body: { status: 404 } });
+      expect(await api.send({ path })).toMatchObject({ status: 404, body: { status: 404 } });
     },
   );
 });

@@ -24,7 +24,7 @@ afterAll(async () => {
 async function seesOrganization(authorization: string): Promise<unknown> {
   return await waitFor(
     async () => {
-      const { status, body } = await api.ask({ path: "/v1/organizations", authorization });
+      const { status, body } = await api.send({ path: "/v1/organizations", authorization });
       return status === 200 && z.object({ result: z.array(z.unknown()).length(1) }).parse(body).result[0];
     },
     { what: "the API to see the organization" },
@@ -45,7 +45,7 @@ describe("GET /v1/organizations", () => {
     await api.waitForKey(authorization);
     await seesOrganization(authorization);
 
-    const { status, headers, body } = await api.ask({ path: "/v1/organizations?x=%zz", authorization });
+    const { status, headers, body } = await api.send({ path: "/v1/organizations?x=%zz", authorization });
 
     expect(status).toBe(200);
     const envelope = successEnvelope(z.array(organization)).parse(body);
@@ -69,8 +69,8 @@ describe("GET /v1/organizations", () => {
     await api.waitForKey(authorization);
     await seesOrganization(authorization);
 
-    const get = await api.ask({ path: "/v1/organizations", authorization });
-    const head = await api.ask({ path: "/v1/organizations", authorization, method: "HEAD" });
+    const get = await api.send({ path: "/v1/organizations", authorization });
+    const head = await api.send({ path: "/v1/organizations", authorization, method: "HEAD" });
 
     expect(head).toMatchObject({ status: 200, text: "" });
     expect(head.headers["content-length"]).toBe(get.headers["content-length"]);
@@ -82,20 +82,20 @@ describe("GET /v1/organizations", () => {
     });
     await api.waitForKey(authorization);
 
-    const answer = await api.ask({
+    const response = await api.send({
       path: "/v1/organizations",
       authorization,
       headers: { "If-None-Match": "*", "If-Modified-Since": new Date().toUTCString() },
     });
 
-    expect(answer.status).toBe(200);
+    expect(response.status).toBe(200);
   });
 
   it("returns an empty list for a key whose organization has no record", async () => {
     const { authorization } = await environment.addKey({ organizationId: crypto.randomUUID() });
     await api.waitForKey(authorization);
 
-    const { status, body } = await api.ask({ path: "/v1/organizations", authorization });
+    const { status, body } = await api.send({ path: "/v1/organizations", authorization });
 
     expect({ status, body }).toMatchObject({ status: 200, body: { result: [] } });
   });
@@ -108,18 +108,18 @@ describe("GET /v1/organizations", () => {
     await api.waitForKey(sound.authorization);
     await seesOrganization(sound.authorization);
 
-    const answer = await api.ask({ path: "/v1/organizations", authorization });
-    await api.ask({ path: "/v1/organizations", authorization });
+    const response = await api.send({ path: "/v1/organizations", authorization });
+    await api.send({ path: "/v1/organizations", authorization });
 
-    expect(answer.status).toBe(500);
-    expect(answer.text).not.toContain("yesterday");
-    expect(answer.text).not.toContain("createdAt");
+    expect(response.status).toBe(500);
+    expect(response.text).not.toContain("yesterday");
+    expect(response.text).not.toContain("createdAt");
     const name = organizationConfigMapName(broken);
     const told = api.log.filter(
       ({ msg, record }) => msg === "malformed record" && String(record).endsWith(name),
     );
     expect(told).toMatchObject([{ level: "warn", problem: expect.stringContaining("createdAt") }]);
-    const failed = api.log.find(({ requestId }) => requestId === answer.headers["x-request-id"]);
+    const failed = api.log.find(({ requestId }) => requestId === response.headers["x-request-id"]);
     expect(failed).toMatchObject({
       level: "error",
       status: 500,
@@ -136,8 +136,8 @@ describe("GET /v1/organizations", () => {
       what: "the malformed key to be logged",
     });
 
-    const answer = await api.ask({ path: "/v1/organizations", authorization: key.authorization });
+    const response = await api.send({ path: "/v1/organizations", authorization: key.authorization });
 
-    expect(answer.status).toBe(401);
+    expect(response.status).toBe(401);
   });
 });

@@ -4,7 +4,7 @@ import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
 import { silentProgress } from "@pipe-scaling/local-cluster/progress";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Answer } from "./client.ts";
+import type { ApiResponse } from "./client.ts";
 import { clientOfText, createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
 
 const run = promisify(execFile);
@@ -36,14 +36,14 @@ afterAll(async () => {
   await cluster?.stop();
 });
 
-function read(): Promise<Answer> {
-  return api.ask({ path, authorization });
+function read(): Promise<ApiResponse> {
+  return api.send({ path, authorization });
 }
 
-function patch(cores: number): Promise<Answer> {
+function patch(cores: number): Promise<ApiResponse> {
   const headers = { "Content-Type": "application/json" };
   const body = JSON.stringify({ replicaCpuMillicores: cores * 1000 });
-  return api.ask({ method: "PATCH", path, authorization, headers, body });
+  return api.send({ method: "PATCH", path, authorization, headers, body });
 }
 
 async function expectReadsOnly(): Promise<void> {

@@ -11,7 +11,7 @@ import { sizeOfCores } from "../../src/domain/size.ts";
 import type { Tiers } from "../../src/domain/tier.ts";
 import { objectPath } from "../../src/kube/paths.ts";
 import { serviceRecord } from "../support/fixtures/records.ts";
-import type { Answer } from "./client.ts";
+import type { ApiResponse } from "./client.ts";
 import {
   createTestEnvironment,
   PIPE_SCALINGS,
@@ -52,12 +52,12 @@ function pathOf(service: string, organization = organizationId): string {
   return `/v1/organizations/${organization}/services/${service}/pipesCdcScaling`;
 }
 
-function get(service: string, authorization = admin): Promise<Answer> {
-  return api.ask({ path: pathOf(service), authorization });
+function get(service: string, authorization = admin): Promise<ApiResponse> {
+  return api.send({ path: pathOf(service), authorization });
 }
 
-function patch(service: string, body: unknown, authorization = admin): Promise<Answer> {
-  return api.ask({
+function patch(service: string, body: unknown, authorization = admin): Promise<ApiResponse> {
+  return api.send({
     method: "PATCH",
     path: pathOf(service),
     authorization,
@@ -66,11 +66,11 @@ function patch(service: string, body: unknown, authorization = admin): Promise<A
   });
 }
 
-async function until(what: string, ask: () => Promise<Answer>, status: number): Promise<Answer> {
+async function until(what: string, send: () => Promise<ApiResponse>, status: number): Promise<ApiResponse> {
   return await waitFor(
     async () => {
-      const answer = await ask();
-      return answer.status === status && answer;
+      const response = await send();
+      return response.status === status && response;
     },
     { what },
   );
@@ -110,8 +110,8 @@ describe("GET pipesCdcScaling", () => {
 
   it("returns 400 for a service without pipes", async () => {
     const service = await environment.addService(organizationId);
-    const answer = await until("the service to be known", () => get(service), 400);
-    expect(answer.body).toMatchObject({
+    const response = await until("the service to be known", () => get(service), 400);
+    expect(response.body).toMatchObject({
       error: expect.stringContaining("No database pipe has been provisioned"),
     });
   });
@@ -119,8 +119,8 @@ describe("GET pipesCdcScaling", () => {
   it("returns 503 with Retry-After until a size is reported", async () => {
     const service = await environment.addService(organizationId);
     await environment.addScaling(service, {});
-    const answer = await until("the resource to be known", () => get(service), 503);
-    expect(answer.headers["retry-after"]).toMatch(/^[1-9]\d*$/);
+    const response = await until("the resource to be known", () => get(service), 503);
+    expect(response.headers["retry-after"]).toMatch(/^[1-9]\d*$/);
   });
 
   it("ignores a PipeScaling of the same name in another namespace", async () => {
@@ -142,9 +142,9 @@ describe("PATCH pipesCdcScaling", () => {
     const service = await serviceOf(2);
     const created = await environment.scaling(service);
 
-    const answer = await patch(service, FOUR_CORES);
+    const response = await patch(service, FOUR_CORES);
 
-    const envelope = successEnvelope(pipeScaling).parse(answer.body);
+    const envelope = successEnvelope(pipeScaling).parse(response.body);
     expect(envelope.result).toEqual(FOUR_CORES);
     const written = await environment.scaling(service);
     expect(written.spec).toEqual(FOUR_CORES);
@@ -175,8 +175,8 @@ describe("PATCH pipesCdcScaling", () => {
     ["memory alone", { replicaMemoryGb: 32 }],
   ])("derives the other field from %s", async (_what, body) => {
     const service = await serviceOf(2);
-    const answer = await patch(service, body);
-    expect(answer).toMatchObject({
+    const response = await patch(service, body);
+    expect(response).toMatchObject({
       status: 200,
       body: { result: { replicaCpuMillicores: 8000, replicaMemoryGb: 32 } },
     });
@@ -189,16 +189,16 @@ describe("PATCH pipesCdcScaling", () => {
   it("accepts IDs in upper case, and logs them in lower case", async () => {
     const service = await serviceOf(2);
     const path = pathOf(service.toUpperCase(), organizationId.toUpperCase());
-    const answer = await api.ask({
+    const response = await api.send({
       method: "PATCH",
       path,
       authorization: admin,
       headers: { "Content-Type": "application/merge-patch+json" },
       body: JSON.stringify(FOUR_CORES),
     });
-    expect(answer.status).toBe(200);
+    expect(response.status).toBe(200);
     const audit = api.log.find(
-      (line) => line["audit"] && line["requestId"] === answer.headers["x-request-id"],
+      (line) => line["audit"] && line["requestId"] === response.headers["x-request-id"],
     );
     expect(audit).toMatchObject({
       organization: organizationId,
@@ -211,8 +211,8 @@ describe("PATCH pipesCdcScaling", () => {
   it("returns 400 above the tier's maximum, and changes nothing", async () => {
     const service = await serviceOf(2);
     const before = await environment.scaling(service);
-    const answer = await patch(service, { replicaCpuMillicores: 9000 });
-    expect(answer).toMatchObject({
+    const response = await patch(service, { replicaCpuMillicores: 9000 });
+    expect(response).toMatchObject({
       status: 400,
       body: { error: expect.stringMatching(/tier.*replicaCpuMillicores at most 8000/) },
     });
@@ -233,8 +233,8 @@ describe("PATCH pipesCdcScaling", () => {
 
   it("returns 400 for a service without pipes, and creates nothing", async () => {
     const service = await environment.addService(organizationId);
-    const answer = await until("the service to be known", () => patch(service, FOUR_CORES), 400);
-    expect(answer.body).toMatchObject({
+    const response = await until("the service to be known", () => patch(service, FOUR_CORES), 400);
+    expect(response.body).toMatchObject({
       error: expect.stringContaining("No database pipe has been provisioned"),
     });
     await expect(environment.scaling(service)).rejects.toMatchObject({ code: 404 });
@@ -253,10 +253,10 @@ describe("PATCH pipesCdcScaling", () => {
     await finalizers(["test.pipes.clouddb.dev/hold"]);
     await environment.admin.json({ method: "DELETE", path });
 
-    const answer = await until("the deletion to be known", () => patch(service, FOUR_CORES), 503);
+    const response = await until("the deletion to be known", () => patch(service, FOUR_CORES), 503);
 
     await finalizers([]);
-    expect(answer.headers["retry-after"]).toBeDefined();
+    expect(response.headers["retry-after"]).toBeDefined();
   });
 
   it("applies to an object that was deleted and created again", async () => {
@@ -307,16 +307,16 @@ describe("access to a service", () => {
       pathOf(absent),
       pathOf(service, randomUUID()),
     ];
-    const answers: Answer[] = [];
+    const responses: ApiResponse[] = [];
     for (const path of paths) {
       for (const method of ["GET", "PATCH"]) {
         const headers = { "Content-Type": "application/json" };
-        answers.push(await api.ask({ method, path, authorization: stranger, headers, body: "{}" }));
+        responses.push(await api.send({ method, path, authorization: stranger, headers, body: "{}" }));
       }
     }
-    const [first] = answers;
+    const [first] = responses;
     expect(first?.status).toBe(404);
-    for (const { status, text, headers } of answers) {
+    for (const { status, text, headers } of responses) {
       const { "x-request-id": _id, date: _date, ...others } = headers;
       expect({ status, text, others }).toMatchObject({ status: 404, text: first?.text });
       expect(Object.keys(headers)).toEqual(Object.keys(first?.headers ?? {}));
@@ -325,10 +325,10 @@ describe("access to a service", () => {
 
   it("gets the same response within its own organization for an absent service and for another tenant's", async () => {
     const service = await serviceOf(2);
-    const own = (await api.ask({ path: "/v1/organizations", authorization: stranger })).text;
+    const own = (await api.send({ path: "/v1/organizations", authorization: stranger })).text;
     const strangers = /"id":"([^"]+)"/.exec(own)?.[1] ?? "";
-    const others = await api.ask({ path: pathOf(service, strangers), authorization: stranger });
-    const absent = await api.ask({ path: pathOf(randomUUID(), strangers), authorization: stranger });
+    const others = await api.send({ path: pathOf(service, strangers), authorization: stranger });
+    const absent = await api.send({ path: pathOf(randomUUID(), strangers), authorization: stranger });
     expect(others).toMatchObject({ status: 404, text: absent.text });
     expect((await environment.scaling(service)).spec).toEqual({});
   });
@@ -336,18 +336,18 @@ describe("access to a service", () => {
   it("does not find its own service under another organization", async () => {
     const service = await serviceOf(2);
     const path = pathOf(service, randomUUID());
-    expect((await api.ask({ path, authorization: admin })).status).toBe(404);
+    expect((await api.send({ path, authorization: admin })).status).toBe(404);
   });
 
   it("gets the same 403 for a developer's PATCH in its own organization and in another", async () => {
     const service = await serviceOf(2);
     const own = await patch(service, FOUR_CORES, developer);
-    const foreign = await api.ask({
+    const foreign = await api.send({
       method: "PATCH",
       path: pathOf(service, randomUUID()),
       authorization: developer,
     });
-    const nonsense = await api.ask({ method: "PATCH", path: pathOf("%zz"), authorization: developer });
+    const nonsense = await api.send({ method: "PATCH", path: pathOf("%zz"), authorization: developer });
     expect([own.status, foreign.status, nonsense.status]).toEqual([403, 403, 403]);
     expect(foreign.text).toBe(own.text);
   });
@@ -368,7 +368,7 @@ describe("access to a service", () => {
     await environment.addRecord(record);
     const service = record.metadata.name.slice("service-".length);
     await until("the service to be known", () => get(service), 500);
-    expect((await api.ask({ path: pathOf(service), authorization: stranger })).status).toBe(404);
+    expect((await api.send({ path: pathOf(service), authorization: stranger })).status).toBe(404);
   });
 });
 
@@ -386,7 +386,7 @@ describe("an ID in the path", () => {
     ["__proto__", 400],
   ])("with the value %s gets %i, as organization and as service", async (id, status) => {
     for (const path of [pathOf(id), pathOf(randomUUID(), id)]) {
-      expect(await api.ask({ path, authorization: admin })).toMatchObject({ status, body: { status } });
+      expect(await api.send({ path, authorization: admin })).toMatchObject({ status, body: { status } });
     }
   });
 });

@@ -36,7 +36,7 @@ describe("the listener of the API", () => {
   ])("accepts plain HTTP on %s, and logs the bound address", async (host, url) => {
     const api = await environment.startApi({ host });
     expect(api.url).toMatch(url);
-    expect((await api.ask({ path: "/" })).status).toBe(404);
+    expect((await api.send({ path: "/" })).status).toBe(404);
     await api.stop();
   });
 
@@ -84,8 +84,8 @@ describe("TLS", () => {
     const socket = connectTls({ port: Number(new URL(api.url).port), rejectUnauthorized: false });
     await once(socket, "secureConnect");
     socket.write("FOO / HTTP/1.1\r\n\r\n");
-    const [answer] = await once(socket, "data");
-    expect(parseRaw(String(answer)).status).toBe(400);
+    const [response] = await once(socket, "data");
+    expect(parseRaw(String(response)).status).toBe(400);
     await api.stop();
   });
 
@@ -123,7 +123,7 @@ describe("the operations port", () => {
     const ops = clientOfText(api.opsUrl);
     expect(await ops("/healthz")).toEqual({ status: 200, text: "ok\n" });
     expect((await ops("/metrics")).text).toContain("process_cpu_seconds_total");
-    expect((await api.ask({ path: "/metrics" })).status).toBe(404);
+    expect((await api.send({ path: "/metrics" })).status).toBe(404);
     await api.stop();
   });
 });
@@ -136,7 +136,7 @@ describe("graceful shutdown", () => {
     const path = `/v1/organizations/${organizationId}/services/${service}/pipesCdcScaling`;
     const { authorization } = await environment.addKey({ organizationId });
     await environment.addScaling(service, {}, 2);
-    await waitFor(async () => (await api.ask({ path, authorization })).status === 200, {
+    await waitFor(async () => (await api.send({ path, authorization })).status === 200, {
       what: "the API to see the service",
     });
     const body = '{"replicaCpuMillicores":4000}';
@@ -151,14 +151,14 @@ describe("graceful shutdown", () => {
 
     const stopped = api.stop();
     await idle.closed;
-    await expect(api.ask({ path: "/" })).rejects.toMatchObject({ code: "ECONNREFUSED" });
+    await expect(api.send({ path: "/" })).rejects.toMatchObject({ code: "ECONNREFUSED" });
     expect(await clientOfText(api.opsUrl)("/readyz")).toEqual({ status: 503, text: "draining\n" });
     busy.write(body);
     await busy.closed;
     await stopped;
 
-    const answer = parseRaw(busy.text().replace("HTTP/1.1 100 Continue\r\n\r\n", ""));
-    expect(answer).toMatchObject({ status: 200, headers: { connection: "close" } });
+    const response = parseRaw(busy.text().replace("HTTP/1.1 100 Continue\r\n\r\n", ""));
+    expect(response).toMatchObject({ status: 200, headers: { connection: "close" } });
     expect((await environment.scaling(service)).spec).toMatchObject({ replicaCpuMillicores: 4000 });
     await expect(fetch(api.opsUrl)).rejects.toThrow();
     expect(api.log.at(-1)).toMatchObject({ msg: "stopped" });

@@ -5,14 +5,14 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CONFIG_MAPS, objectPath, type Resource, SECRETS } from "../../src/kube/paths.ts";
 import { recordLabels } from "../../src/records/labels.ts";
 import type { KeyRecord } from "../support/fixtures/records.ts";
-import type { Answer, Ask } from "./client.ts";
+import type { ApiRequest, ApiResponse } from "./client.ts";
 import { createTestEnvironment, PIPE_SCALINGS, type TestEnvironment } from "./environment.ts";
 import { addMembers } from "./member-records.ts";
 import { type SpawnedApi, spawnApi } from "./spawned-api.ts";
 
 /*
- * Two processes of the API share only the cluster. After a change, by one of them or by a user, both soon return the
- * same responses: within a second, or more on a slow test machine.
+ * Two processes of the API share only the cluster. After a change, through one of them or with kubectl, both return the
+ * same responses, usually within a second.
  */
 
 let environment: TestEnvironment;
@@ -41,34 +41,34 @@ class Tenant {
     this.key = key;
   }
 
-  organizations(): Ask {
+  organizations(): ApiRequest {
     return { path: "/v1/organizations", authorization: this.key.authorization };
   }
 
-  keys(): Ask {
+  keys(): ApiRequest {
     return this.#at("/keys");
   }
 
-  removal(userId: string): Ask {
+  removal(userId: string): ApiRequest {
     return { ...this.#at(`/members/${userId}`), method: "DELETE" };
   }
 
-  scaling(change?: object, service = this.service): Ask {
+  scaling(change?: object, service = this.service): ApiRequest {
     return this.#at(`/services/${service}/pipesCdcScaling`, change);
   }
 
-  backup(change?: object): Ask {
+  backup(change?: object): ApiRequest {
     return this.#at(`/services/${this.service}/backupConfiguration`, change);
   }
 
-  #at(path: string, change?: object): Ask {
-    const ask = {
+  #at(path: string, change?: object): ApiRequest {
+    const send = {
       path: `/v1/organizations/${this.organizationId}${path}`,
       authorization: this.key.authorization,
     };
-    if (!change) return ask;
+    if (!change) return send;
     const headers = { "Content-Type": "application/json" };
-    return { ...ask, method: "PATCH", headers, body: JSON.stringify(change) };
+    return { ...send, method: "PATCH", headers, body: JSON.stringify(change) };
   }
 }
 
@@ -82,25 +82,27 @@ async function addTenant(): Promise<Tenant> {
 }
 
 /** Waits until both processes return the same response with this status and text. */
-async function both(ask: Ask, status: number, text = ""): Promise<void> {
+async function both(send: ApiRequest, status: number, text = ""): Promise<void> {
   await waitFor(
     async () => {
-      const answers = await Promise.all([one.ask(ask), two.ask(ask)]);
-      const expected = answers.every((answer) => answer.status === status && answer.text.includes(text));
-      const [first, second] = answers.map(told);
-      return (expected && isDeepStrictEqual(first, second)) || Promise.reject(new Error(inspect(answers)));
+      const responses = await Promise.all([one.send(send), two.send(send)]);
+      const expected = responses.every(
+        (response) => response.status === status && response.text.includes(text),
+      );
+      const [first, second] = responses.map(withoutRequestId);
+      return (expected && isDeepStrictEqual(first, second)) || Promise.reject(new Error(inspect(responses)));
     },
-    { what: `both to respond to ${ask.method ?? "GET"} ${ask.path} with ${status} ${text}`, intervalMs: 5 },
+    { what: `both to respond to ${send.method ?? "GET"} ${send.path} with ${status} ${text}`, intervalMs: 5 },
   );
 }
 
 /** Returns the response without the request ID. */
-function told({ status, body }: Answer): unknown {
+function withoutRequestId({ status, body }: ApiResponse): unknown {
   const { requestId: _id, ...rest } = Object(body);
   return { status, ...rest };
 }
 
-/** Changes an object as a user does with kubectl. */
+/** Changes an object as kubectl does. */
 function edit(
   resource: Resource,
   name: string,
@@ -121,36 +123,36 @@ function remove(resource: Resource, name: string, namespace = environment.record
 
 const EIGHT_CORES = { replicaCpuMillicores: 8000, replicaMemoryGb: 32 };
 
-describe("a change by one process", () => {
-  it("shows in both: a size that all pipes run", async () => {
+describe("after a change made through one process", () => {
+  it("both return a new size when all pipes run it", async () => {
     const tenant = await addTenant();
-    expect((await one.ask(tenant.scaling(EIGHT_CORES))).status).toBe(200);
+    expect((await one.send(tenant.scaling(EIGHT_CORES))).status).toBe(200);
     await environment.report(tenant.service, 8);
     await both(tenant.scaling(), 200, "8000");
   });
 
-  it("shows in both: a backup configuration, also after a change by the other", async () => {
+  it("both return a changed backup configuration, and keep it when the other process changes another field", async () => {
     const tenant = await addTenant();
-    expect((await one.ask(tenant.backup({ backupPeriodInHours: 12 }))).status).toBe(200);
+    expect((await one.send(tenant.backup({ backupPeriodInHours: 12 }))).status).toBe(200);
     await both(tenant.backup(), 200, '"backupPeriodInHours":12');
-    const further = await two.ask(tenant.backup({ backupRetentionPeriodInHours: 48 }));
+    const further = await two.send(tenant.backup({ backupRetentionPeriodInHours: 48 }));
     expect(further.body).toMatchObject({
       result: { backupPeriodInHours: 12, backupRetentionPeriodInHours: 48 },
     });
     await both(tenant.backup(), 200, '"backupRetentionPeriodInHours":48');
   });
 
-  it("shows in both: a removed member", async () => {
+  it("both return 404 for a removed member", async () => {
     const tenant = await addTenant();
     await addMembers(environment, tenant.organizationId, { ada: "admin", bob: "developer" });
-    expect((await one.ask(tenant.removal("bob"))).status).toBe(200);
-    expect((await two.ask(tenant.removal("bob"))).status).toBe(404);
-    expect((await one.ask(tenant.removal("bob"))).status).toBe(404);
+    expect((await one.send(tenant.removal("bob"))).status).toBe(200);
+    expect((await two.send(tenant.removal("bob"))).status).toBe(404);
+    expect((await one.send(tenant.removal("bob"))).status).toBe(404);
   });
 });
 
-describe("a change by a user", () => {
-  it("shows in both: a key that is disabled, enabled and deleted", async () => {
+describe("after a change made with kubectl", () => {
+  it("both reject a key that is disabled or deleted, and accept it when it is enabled again", async () => {
     const tenant = await addTenant();
     const { name } = tenant.key.record.metadata;
     await edit(SECRETS, name, { stringData: { state: "disabled" } });
@@ -161,7 +163,7 @@ describe("a change by a user", () => {
     await both(tenant.organizations(), 401);
   });
 
-  it("shows in both: roles and addresses of a key", async () => {
+  it("both apply the new roles and addresses of a key", async () => {
     const tenant = await addTenant();
     const { name } = tenant.key.record.metadata;
     await edit(SECRETS, name, { stringData: { roles: "[developer]" } });
@@ -171,7 +173,7 @@ describe("a change by a user", () => {
     await both(tenant.scaling(), 403, "address");
   });
 
-  it("shows in both: a new key and its last use", async () => {
+  it("both list a new key with its last use", async () => {
     const tenant = await addTenant();
     const { organizationId } = tenant;
     const { id } = await environment.addKey({ organizationId });
@@ -190,13 +192,13 @@ describe("a change by a user", () => {
     await both(tenant.keys(), 200, "2026-04-05T06:07:00.000Z");
   });
 
-  it("shows in both: the name of an organization", async () => {
+  it("both return the new name of an organization", async () => {
     const tenant = await addTenant();
     await edit(CONFIG_MAPS, `organization-${tenant.organizationId}`, { data: { name: "Renamed" } });
     await both(tenant.organizations(), 200, "Renamed");
   });
 
-  it("shows in both: a service that is created, moved to another namespace and deleted", async () => {
+  it("both follow a service that is created, moved to another namespace and deleted", async () => {
     const tenant = await addTenant();
     const service = await environment.addService(tenant.organizationId);
     await both(tenant.scaling(undefined, service), 400, "No database pipe");
@@ -208,7 +210,7 @@ describe("a change by a user", () => {
     await both(tenant.scaling(undefined, service), 404);
   });
 
-  it("shows in both: a PipeScaling that is suspended, resumed and deleted", async () => {
+  it("both follow a PipeScaling that is suspended, resumed and deleted", async () => {
     const tenant = await addTenant();
     await edit(PIPE_SCALINGS, tenant.service, { spec: { suspend: true } }, environment.pipes);
     await both(tenant.scaling(EIGHT_CORES), 409);

@@ -8,7 +8,7 @@ import {
 import type { PipeScalingSpec, PipeScalingStatus } from "../../src/crd/pipe-scaling.ts";
 import { sizeOfCores } from "../../src/domain/size.ts";
 import { objectPath } from "../../src/kube/paths.ts";
-import type { Answer, Ask } from "./client.ts";
+import type { ApiRequest, ApiResponse } from "./client.ts";
 import {
   createTestEnvironment,
   PIPE_SCALINGS,
@@ -49,20 +49,20 @@ function pathOf(service: string, segment = "pipesCdcScaling"): string {
   return `/v1/organizations/${organizationId}/services/${service}/${segment}/progress`;
 }
 
-function ask(service: string, more: Partial<Ask> = {}): Promise<Answer> {
-  return api.ask({ path: pathOf(service), authorization: admin, ...more });
+function send(service: string, more: Partial<ApiRequest> = {}): Promise<ApiResponse> {
+  return api.send({ path: pathOf(service), authorization: admin, ...more });
 }
 
 async function patch(service: string, cores: number) {
-  const answer = await api.ask({
+  const response = await api.send({
     method: "PATCH",
     path: pathOf(service).replace("/progress", ""),
     authorization: admin,
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify(fieldsOf(sizeOfCores(cores))),
   });
-  expect(answer.status).toBe(200);
-  return answer.headers["x-request-id"];
+  expect(response.status).toBe(200);
+  return response.headers["x-request-id"];
 }
 
 /** Waits for a progress that satisfies the condition, and returns it. */
@@ -72,7 +72,7 @@ async function progressOnce(
 ): Promise<PipeScalingProgressObject> {
   return await waitFor(
     async () => {
-      const { status, body } = await ask(service);
+      const { status, body } = await send(service);
       const progress = status === 200 && successEnvelope(pipeScalingProgress).parse(body).result;
       return progress && seen(progress) && progress;
     },
@@ -94,7 +94,7 @@ describe("GET pipesCdcScaling/progress", () => {
     const service = await serviceWith({}, scaledTo(1));
     const requestId = await patch(service, 4);
 
-    const { body } = await ask(service);
+    const { body } = await send(service);
     expect(successEnvelope(pipeScalingProgress).parse(body).result).toEqual({
       state: "propagating",
       reason: "Pending",
@@ -126,7 +126,7 @@ describe("GET pipesCdcScaling/progress", () => {
     const service = await serviceWith({}, scaledTo(1));
     await patch(service, 2);
     const second = await patch(service, 4);
-    expect((await ask(service)).text).toContain(`"requestId":"${second}"`);
+    expect((await send(service)).text).toContain(`"requestId":"${second}"`);
     await environment.admin.json({
       method: "PATCH",
       path: objectPath(PIPE_SCALINGS, environment.pipes, service),
@@ -152,7 +152,7 @@ describe("GET pipesCdcScaling/progress", () => {
 
   it("names the failed pipes without messages of the cluster", async () => {
     const service = await serviceWith(fieldsOf(sizeOfCores(4)), refusedAt(4, 1));
-    const { text, body } = await ask(service, { authorization: developer });
+    const { text, body } = await send(service, { authorization: developer });
     const { result } = successEnvelope(pipeScalingProgress).parse(body);
     expect(result).toMatchObject({
       state: "failed",
@@ -164,31 +164,31 @@ describe("GET pipesCdcScaling/progress", () => {
 
   it("is available before any size is reached", async () => {
     const service = await serviceWith({});
-    expect((await ask(service)).body).toMatchObject({
+    expect((await send(service)).body).toMatchObject({
       result: { state: "propagating", reason: "Pending", failures: [] },
     });
   });
 
   it("returns 400 for a service without pipes", async () => {
     const service = await environment.addService(organizationId);
-    const answer = await waitFor(
+    const response = await waitFor(
       async () => {
-        const asked = await ask(service);
+        const asked = await send(service);
         return asked.status === 400 && asked;
       },
       { what: "the API to see the service" },
     );
-    expect(answer.text).toContain("No database pipe has been provisioned");
+    expect(response.text).toContain("No database pipe has been provisioned");
   });
 
   it("responds under an alias of its path, and to HEAD like GET without a body", async () => {
     const service = await serviceWith({}, scaledTo(2));
-    const direct = await ask(service);
+    const direct = await send(service);
     const { requestId } = successEnvelope(pipeScalingProgress).parse(direct.body);
-    const aliased = await ask(service, { path: pathOf(service, "clickpipesCdcScaling") });
+    const aliased = await send(service, { path: pathOf(service, "clickpipesCdcScaling") });
     const aliasedId = successEnvelope(pipeScalingProgress).parse(aliased.body).requestId;
     expect(aliased.text.replace(aliasedId, requestId)).toBe(direct.text);
-    const head = await ask(service, { method: "HEAD" });
+    const head = await send(service, { method: "HEAD" });
     expect(head).toMatchObject({ status: 200, text: "" });
     expect(head.headers["content-length"]).toBe(direct.headers["content-length"]);
     const line = api.log.find(({ requestId: id }) => id === aliased.headers["x-request-id"]);
@@ -198,17 +198,17 @@ describe("GET pipesCdcScaling/progress", () => {
   it("gets the same response for another tenant's service as for an absent one, and allows no other method", async () => {
     const service = await serviceWith({}, scaledTo(2));
     const path = pathOf(service);
-    const foreign = await api.ask({ path, authorization: stranger });
-    const absent = await api.ask({
+    const foreign = await api.send({ path, authorization: stranger });
+    const absent = await api.send({
       path: pathOf("00000000-0000-0000-0000-000000000000"),
       authorization: stranger,
     });
     expect(foreign).toMatchObject({ status: 404, text: absent.text });
-    expect((await api.ask({ path })).status).toBe(401);
-    const written = await ask(service, { method: "PATCH" });
+    expect((await api.send({ path })).status).toBe(401);
+    const written = await send(service, { method: "PATCH" });
     expect(written).toMatchObject({ status: 405, headers: { allow: "GET, HEAD" } });
     for (const none of [`${path}/`, path.replace("progress", "Progress")]) {
-      expect((await ask(service, { path: none })).status).toBe(404);
+      expect((await send(service, { path: none })).status).toBe(404);
     }
   });
 });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { basic, type KeyRecord } from "../support/fixtures/records.ts";
-import { type Answer, type Ask, exchangeRaw } from "./client.ts";
+import { type ApiRequest, type ApiResponse, exchangeRaw } from "./client.ts";
 import { createTestEnvironment, type RunningApi, type TestEnvironment } from "./environment.ts";
 
 const SLOW = { rateWindowMs: 55_000, failedLogins: 2 };
@@ -31,9 +31,9 @@ afterAll(async () => {
 
 type Forwarded = string | string[] | undefined;
 
-function list(api: RunningApi, authorization: string, forwarded: Forwarded, more = {}): Promise<Answer> {
+function list(api: RunningApi, authorization: string, forwarded: Forwarded, more = {}): Promise<ApiResponse> {
   const headers = { ...(forwarded === undefined ? {} : { "X-Forwarded-For": forwarded }), ...more };
-  return api.ask({ path: "/v1/organizations", authorization, headers });
+  return api.send({ path: "/v1/organizations", authorization, headers });
 }
 
 describe("behind a trusted proxy", () => {
@@ -58,8 +58,8 @@ describe("behind a trusted proxy", () => {
   it.each(given)(
     "X-Forwarded-For %j is what the access list is asked about: %i",
     async (forwarded, status) => {
-      const answer = await list(trusting, key.authorization, forwarded);
-      expect(answer).toMatchObject({ status, body: { status } });
+      const response = await list(trusting, key.authorization, forwarded);
+      expect(response).toMatchObject({ status, body: { status } });
     },
   );
 
@@ -93,7 +93,7 @@ describe("a log line", () => {
   const lineOf = (api: RunningApi, requestId: unknown) =>
     api.log.find((line) => line["requestId"] === requestId && line["msg"] === "request");
 
-  const asked: readonly (readonly [what: string, Ask, status: number])[] = [
+  const asked: readonly (readonly [what: string, ApiRequest, status: number])[] = [
     ["an authorized request", { path: "/v1/organizations" }, 200],
     ["a wrong secret", { path: "/v1/organizations", authorization: basic("A".repeat(20), "wrong") }, 401],
     ["a request without credentials", { path: "/v1/organizations", authorization: undefined }, 401],
@@ -101,22 +101,25 @@ describe("a log line", () => {
     ["an unknown path", { path: "/nothing" }, 404],
     ["an unknown expectation", { path: "/v1/organizations", headers: { Expect: "a miracle" } }, 417],
   ];
-  it.each(asked)("has the client address of %s", async (_, ask, status) => {
-    const headers = { ...ask.headers, "X-Forwarded-For": "198.51.100.1, 203.0.113.9" };
-    const answer = await trusting.ask({ authorization: key.authorization, ...ask, headers });
-    const line = lineOf(trusting, answer.headers["x-request-id"]);
+  it.each(asked)("has the client address of %s", async (_, send, status) => {
+    const headers = { ...send.headers, "X-Forwarded-For": "198.51.100.1, 203.0.113.9" };
+    const response = await trusting.send({ authorization: key.authorization, ...send, headers });
+    const line = lineOf(trusting, response.headers["x-request-id"]);
     expect(line).toMatchObject({ client: "203.0.113.9", status });
   });
 
   it("has the address of the connection without a trusted proxy", async () => {
-    const answer = await list(direct, key.authorization, "203.0.113.9");
-    const line = lineOf(direct, answer.headers["x-request-id"]);
+    const response = await list(direct, key.authorization, "203.0.113.9");
+    const line = lineOf(direct, response.headers["x-request-id"]);
     expect(line).toMatchObject({ client: "127.0.0.1", apiKey: key.id, status: 403 });
   });
 
   it("has the address of the connection for malformed HTTP", async () => {
-    const answer = await exchangeRaw(trusting.url, "FOO / HTTP/1.1\r\nX-Forwarded-For: 203.0.113.9\r\n\r\n");
-    const [, requestId] = /^x-request-id: (.*)\r$/im.exec(answer) ?? [];
+    const response = await exchangeRaw(
+      trusting.url,
+      "FOO / HTTP/1.1\r\nX-Forwarded-For: 203.0.113.9\r\n\r\n",
+    );
+    const [, requestId] = /^x-request-id: (.*)\r$/im.exec(response) ?? [];
     expect(lineOf(trusting, requestId)).toMatchObject({ client: "127.0.0.1", status: 400 });
   });
 });

@@ -6,7 +6,7 @@ import type { KubeObject } from "../../src/kube/objects.ts";
 import { CONFIG_MAPS, collectionPath, objectPath, SECRETS } from "../../src/kube/paths.ts";
 import { ORGANIZATION_LABEL, RESOURCE_LABEL, recordLabels } from "../../src/records/labels.ts";
 import { type KeyRecord, keyRecord, organizationRecord, serviceRecord } from "../support/fixtures/records.ts";
-import type { Answer, Ask } from "./client.ts";
+import type { ApiRequest, ApiResponse } from "./client.ts";
 import {
   clientOfText,
   createTestEnvironment,
@@ -90,7 +90,7 @@ async function addTenant(malformed: Malformed = {}): Promise<Tenant> {
 const PATCH = { method: "PATCH", headers: { "Content-Type": "application/json" } };
 
 /** Operations by their names in the table below. */
-function operationsOf({ organizationId, service }: Tenant): Readonly<Record<string, Ask>> {
+function operationsOf({ organizationId, service }: Tenant): Readonly<Record<string, ApiRequest>> {
   const root = `/v1/organizations/${organizationId}`;
   const scaling = `${root}/services/${service}/pipesCdcScaling`;
   const backup = `${root}/services/${service}/backupConfiguration`;
@@ -137,7 +137,7 @@ const BOMB = `a0: &a0 x\n${Array.from({ length: 10 }, (_, at) => {
 
 const BOB = "name: Bob\nemail: b@example.com\nrole: developer\njoinedAt: 2026-02-01T00:00:00Z\n";
 
-type Row = readonly [what: string, malformed: Malformed, answers: Readonly<Record<string, number>>];
+type Row = readonly [what: string, malformed: Malformed, responses: Readonly<Record<string, number>>];
 
 /** Malformed records, with the statuses that differ from a tenant with valid records. */
 const TABLE: readonly Row[] = [
@@ -232,30 +232,30 @@ function versionsTold({ organizationId, service, key }: Tenant): unknown[] {
     .map(({ resourceVersion }) => resourceVersion);
 }
 
-function ask({ key }: Tenant, request: Ask): Promise<Answer> {
-  return api.ask({ ...request, authorization: key.authorization });
+function send({ key }: Tenant, request: ApiRequest): Promise<ApiResponse> {
+  return api.send({ ...request, authorization: key.authorization });
 }
 
 const OUR_FAULT = "Something went wrong on our side. Quote the request ID when you report it.";
 
 describe("a malformed record fails only dependent requests, changes nothing, and is logged once per version", () => {
-  it.each(TABLE)("%s", async (what, _malformed, answers) => {
+  it.each(TABLE)("%s", async (what, _malformed, responses) => {
     const tenant = tenants.get(what);
     if (!tenant) throw new Error(`there is no tenant with ${what}`);
     const operations = Object.entries(operationsOf(tenant)).map(([name, request]) => ({
       request,
-      status: answers[name] ?? SOUND[name],
+      status: responses[name] ?? SOUND[name],
     }));
     const before = await inventory();
     for (const { request, status } of operations.filter((each) => each.status !== 200)) {
-      const answer = await ask(tenant, request);
-      expect({ ...request, status: answer.status }).toEqual({ ...request, status });
-      const { error } = errorEnvelope.parse(answer.body);
+      const response = await send(tenant, request);
+      expect({ ...request, status: response.status }).toEqual({ ...request, status });
+      const { error } = errorEnvelope.parse(response.body);
       if (status === 500) expect(error).toBe(OUR_FAULT);
     }
     expect(await inventory()).toEqual(before);
     for (const { request } of operations.filter((each) => each.status === 200)) {
-      expect({ ...request, status: (await ask(tenant, request)).status }).toEqual({
+      expect({ ...request, status: (await send(tenant, request)).status }).toEqual({
         ...request,
         status: 200,
       });
@@ -267,7 +267,7 @@ describe("a malformed record fails only dependent requests, changes nothing, and
 
   it("does not affect other tenants", async () => {
     for (const [name, request] of Object.entries(operationsOf(sound))) {
-      expect({ name, status: (await ask(sound, request)).status }).toEqual({ name, status: SOUND[name] });
+      expect({ name, status: (await send(sound, request)).status }).toEqual({ name, status: SOUND[name] });
     }
     expect(versionsTold(sound)).toEqual([]);
   });
@@ -285,7 +285,7 @@ describe("a record that a user edits", () => {
         body: { data: { name, privateEndpoints: name === "" ? BOMB : "[]" } },
       });
     const until = (status: number) =>
-      waitFor(async () => (await ask(tenant, { path: "/v1/organizations" })).status === status, {
+      waitFor(async () => (await send(tenant, { path: "/v1/organizations" })).status === status, {
         what: `the status ${status} for the organization`,
       });
     const malformed = async () => {
@@ -312,7 +312,7 @@ describe("a PipeScaling without a size in its status", () => {
   it("returns 503 for reads, and accepts a new size", async () => {
     const tenant = await addTenant();
     const { scaling = { path: "" }, scale = { path: "" } } = operationsOf(tenant);
-    await waitFor(async () => (await ask(tenant, scaling)).status === 200, {
+    await waitFor(async () => (await send(tenant, scaling)).status === 200, {
       what: "the API to see the size",
     });
     await environment.admin.json({
@@ -321,14 +321,14 @@ describe("a PipeScaling without a size in its status", () => {
       patchType: "application/merge-patch+json",
       body: { status: { observedGeneration: 1, effective: null } },
     });
-    const answer = await waitFor(
+    const response = await waitFor(
       async () => {
-        const seen = await ask(tenant, scaling);
+        const seen = await send(tenant, scaling);
         return seen.status === 503 && seen;
       },
       { what: "the API to see the status" },
     );
-    errorEnvelope.parse(answer.body);
-    expect((await ask(tenant, scale)).status).toBe(200);
+    errorEnvelope.parse(response.body);
+    expect((await send(tenant, scale)).status).toBe(200);
   });
 });

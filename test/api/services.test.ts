@@ -33,9 +33,9 @@ async function addService(name: string, organization = organizationId): Promise<
 }
 
 async function list() {
-  const answer = await api.ask({ path: `/v1/organizations/${organizationId}/services`, authorization });
-  expect(answer.status).toBe(200);
-  return successEnvelope(listServices.result).parse(answer.body).result;
+  const response = await api.send({ path: `/v1/organizations/${organizationId}/services`, authorization });
+  expect(response.status).toBe(200);
+  return successEnvelope(listServices.result).parse(response.body).result;
 }
 
 describe("GET services", () => {

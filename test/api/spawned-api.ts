@@ -10,7 +10,7 @@ const MAIN = inject("program");
 export interface SpawnedApi {
   readonly url: string;
   readonly opsUrl: string;
-  readonly ask: Client;
+  readonly send: Client;
   /** Log lines so far. */
   log(): Readonly<Record<string, unknown>>[];
   stop(): Promise<void>;
@@ -61,7 +61,7 @@ export async function spawnApi(
       what: "the process to be ready",
       signal: ended.signal,
     });
-    return { url, opsUrl, ask: clientOf(url), log, stop };
+    return { url, opsUrl, send: clientOf(url), log, stop };
   } catch (error) {
     await stop();
     throw error;

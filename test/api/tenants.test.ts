@@ -10,7 +10,7 @@ import { backupConfigMap } from "../../src/records/backup.ts";
 import { RESOURCE_LABEL } from "../../src/records/labels.ts";
 import { type Member, membersConfigMap } from "../../src/records/members.ts";
 import { type KeyFields, type KeyRecord, serviceRecord } from "../support/fixtures/records.ts";
-import type { Answer, Ask } from "./client.ts";
+import type { ApiRequest, ApiResponse } from "./client.ts";
 import {
   createTestEnvironment,
   PIPE_SCALINGS,
@@ -190,11 +190,15 @@ function isOwn({ organization: of, inside }: Cell): boolean {
 }
 
 /** Sends the request of a cell and checks that the response reveals nothing of the other tenant. */
-function askCell(name: string, cell: Cell, sent: Pick<Ask, "headers" | "body"> = {}): Promise<Answer> {
+function askCell(
+  name: string,
+  cell: Cell,
+  sent: Pick<ApiRequest, "headers" | "body"> = {},
+): Promise<ApiResponse> {
   const { own, key } = tenantOf(name);
   const { method, path, body } = cell.operation;
   const ids = { own, "another's": anothers, absent };
-  return ask({
+  return send({
     method,
     path: path(ids[cell.organization].organization, ids[cell.inside]),
     authorization: key.authorization,
@@ -203,11 +207,11 @@ function askCell(name: string, cell: Cell, sent: Pick<Ask, "headers" | "body"> =
   });
 }
 
-async function ask(request: Ask): Promise<Answer> {
-  const answer = await api.ask(request);
-  const response = `${JSON.stringify(answer.headers)} ${answer.text}`;
-  for (const canary of canaries) expect(response).not.toContain(canary);
-  return answer;
+async function send(request: ApiRequest): Promise<ApiResponse> {
+  const response = await api.send(request);
+  const revealed = `${JSON.stringify(response.headers)} ${response.text}`;
+  for (const canary of canaries) expect(revealed).not.toContain(canary);
+  return response;
 }
 
 function tenantOf(name: string): { own: Ids; key: KeyRecord } {
@@ -217,15 +221,15 @@ function tenantOf(name: string): { own: Ids; key: KeyRecord } {
 }
 
 /** Removes the parts of a response that differ between requests. */
-function comparable({ status, headers, text }: Answer): object {
+function comparable({ status, headers, text }: ApiResponse): object {
   const { date: _date, "x-request-id": _id, ...rest } = headers;
   const constant = Object.entries(rest).filter(([header]) => !header.includes("ratelimit"));
   return { status, text, headers: constant };
 }
 
-function expectRefusal(answer: Answer, status: Status): void {
-  expect(answer.status).toBe(status);
-  expect(errorEnvelope.parse(answer.body).status).toBe(status);
+function expectRefusal(response: ApiResponse, status: Status): void {
+  expect(response.status).toBe(status);
+  expect(errorEnvelope.parse(response.body).status).toBe(status);
 }
 
 /** Returns the version of each object, except the record of key usage, which the API writes at any time. */
@@ -264,9 +268,9 @@ describe.each(Object.entries(KEYS))("a key: %s", (name, { lists, reads, writes, 
 
   it(`lists only its own organization: ${lists}`, async () => {
     const { own, key } = tenantOf(name);
-    const answer = await ask({ path: "/v1/organizations", authorization: key.authorization });
-    if (lists !== 200) return expectRefusal(answer, lists);
-    const { result } = successEnvelope(z.array(organization)).parse(answer.body);
+    const response = await send({ path: "/v1/organizations", authorization: key.authorization });
+    if (lists !== 200) return expectRefusal(response, lists);
+    const { result } = successEnvelope(z.array(organization)).parse(response.body);
     expect(result.map(({ id }) => id)).toEqual(hasNoOrganization ? [] : [own.organization]);
   });
 
@@ -275,17 +279,17 @@ describe.each(Object.entries(KEYS))("a key: %s", (name, { lists, reads, writes, 
       for (const { operation, status } of operations) {
         const alike = new Map<string, object>();
         for (const cell of cellsOf(operation).filter((each) => !isOwn(each))) {
-          const answer = await askCell(name, cell);
-          expectRefusal(answer, status === 200 ? 404 : status);
+          const response = await askCell(name, cell);
+          expectRefusal(response, status === 200 ? 404 : status);
           // A 404 may reveal which part of the path is absent; other statuses may reveal nothing about the path.
-          const lookup = answer.status === 404 ? `${cell.organization} ${cell.inside}` : "";
+          const lookup = response.status === 404 ? `${cell.organization} ${cell.inside}` : "";
           const group = lookup.replaceAll("another's", "absent");
-          expect(comparable(answer)).toEqual(alike.get(group) ?? comparable(answer));
-          alike.set(group, comparable(answer));
+          expect(comparable(response)).toEqual(alike.get(group) ?? comparable(response));
+          alike.set(group, comparable(response));
           if (operation.body === undefined) continue;
           // The path is checked before the body.
           const nonsense = await askCell(name, cell, { headers: {}, body: "canary" });
-          expect(comparable(nonsense)).toEqual(comparable(answer));
+          expect(comparable(nonsense)).toEqual(comparable(response));
         }
       }
     });
@@ -295,9 +299,9 @@ describe.each(Object.entries(KEYS))("a key: %s", (name, { lists, reads, writes, 
   it(`gets ${reads} for reads of its own things, which change nothing`, async () => {
     const changed = await changedBy(async () => {
       for (const operation of READS) {
-        const answer = await askCell(name, { operation, organization: "own", inside: "own" });
-        if (reads === 200) expect(answer.status).toBe(200);
-        else expectRefusal(answer, reads);
+        const response = await askCell(name, { operation, organization: "own", inside: "own" });
+        if (reads === 200) expect(response.status).toBe(200);
+        else expectRefusal(response, reads);
       }
     });
     expect(changed).toEqual([]);
@@ -306,9 +310,9 @@ describe.each(Object.entries(KEYS))("a key: %s", (name, { lists, reads, writes, 
   it(`gets ${writes} for writes of its own things, which change nothing else`, async () => {
     for (const operation of WRITES) {
       const changed = await changedBy(async () => {
-        const answer = await askCell(name, { operation, organization: "own", inside: "own" });
-        if (writes === 200) expect(answer.status).toBe(200);
-        else expectRefusal(answer, writes);
+        const response = await askCell(name, { operation, organization: "own", inside: "own" });
+        if (writes === 200) expect(response.status).toBe(200);
+        else expectRefusal(response, writes);
       });
       expect(changed).toEqual(writes === 200 ? [operation.changes?.(tenantOf(name).own)] : []);
     }
@@ -319,10 +323,10 @@ describe.each(Object.entries(KEYS))("a key: %s", (name, { lists, reads, writes, 
     const none = { organization: "none", service: "none", member: "%zz" };
     for (const { operation, status } of operations) {
       const path = operation.path(none.organization, none);
-      const answer = await ask({ method: operation.method, path, authorization: key.authorization });
+      const response = await send({ method: operation.method, path, authorization: key.authorization });
       const isAuthorized = status === 200 || status === 404;
-      expect(answer.status).toBe(isAuthorized ? 400 : status);
-      errorEnvelope.parse(answer.body);
+      expect(response.status).toBe(isAuthorized ? 400 : status);
+      errorEnvelope.parse(response.body);
     }
   });
 });

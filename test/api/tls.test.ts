@@ -34,18 +34,18 @@ test("a running API serves a renewed certificate without closing connections", a
   pair.mount(first);
   const api = await environment.startApi({ tlsCert: pair.cert, tlsKey: pair.key });
   const old = await open(api.url, first.cert);
-  const ask = async () => {
+  const send = async () => {
     old.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     return String(await once(old, "data"));
   };
   // The server soon closes a connection without requests.
-  expect(await ask()).toContain("404");
+  expect(await send()).toContain("404");
 
   const second = certificatePair("second");
   pair.mount(second);
   await waitFor(() => open(api.url, second.cert), { what: "the API to serve the new certificate" });
 
   await expect(open(api.url, first.cert)).rejects.toThrow("self-signed");
-  expect(await ask()).toContain("404");
+  expect(await send()).toContain("404");
   await api.stop();
 });

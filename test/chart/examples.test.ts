@@ -154,7 +154,7 @@ describe("the health of a PipeScaling in Argo CD and Flux", () => {
       "Current",
       /tier allows\.$/,
       (simulation) => {
-        simulation.ask(1, 1000);
+        simulation.requestSize(1, 1000);
         return aMinute(simulation);
       },
     ],
@@ -164,7 +164,7 @@ describe("the health of a PipeScaling in Argo CD and Flux", () => {
       "InProgress",
       /^0 of 3 pipes run 2 cpu/,
       (simulation) => {
-        simulation.ask(1, 2);
+        simulation.requestSize(1, 2);
         return simulation.run(500);
       },
     ],
@@ -175,7 +175,7 @@ describe("the health of a PipeScaling in Argo CD and Flux", () => {
       /0 of 3 pipes run 2 cpu/,
       (simulation) => {
         simulation.cluster.rolloutMs = () => undefined;
-        simulation.ask(1, 2);
+        simulation.requestSize(1, 2);
         return simulation.run(simulation.rolloutTimeoutMs + MINUTE_MS);
       },
     ],
@@ -206,7 +206,7 @@ describe("the health of a PipeScaling in Argo CD and Flux", () => {
       /has not seen it yet/,
       (simulation) => {
         simulation.stop();
-        simulation.ask(1, 2);
+        simulation.requestSize(1, 2);
       },
     ],
   ])("%s: %s, %s", async (_, argo, flux, message, happens) => {

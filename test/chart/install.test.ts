@@ -101,7 +101,7 @@ describe("a release", { timeout: 120_000 }, () => {
     await operated.addPipes(service);
     await waitFor(() => operated.scaling(service), { what: "the controller to create the PipeScaling" });
     await operated.readyFor("Scaled", service);
-    expect(await operated.askFor(2, service)).toBe(200);
+    expect(await operated.requestSize(2, service)).toBe(200);
     await operated.readyFor("Scaled", service);
     expect(await operated.cpuOfPipes(service)).toEqual(["2", "2", "2"]);
   });
@@ -154,7 +154,7 @@ describe("a release", { timeout: 120_000 }, () => {
   });
 
   it("survives an upgrade with other tiers in the middle of a rollout", async () => {
-    expect(await operated.askFor(8, service)).toBe(200);
+    expect(await operated.requestSize(8, service)).toBe(200);
     await waitFor(async () => (await operated.scaling(service)).status?.pipes?.summary === "1/3", {
       what: "the middle of the rollout",
     });
@@ -162,7 +162,7 @@ describe("a release", { timeout: 120_000 }, () => {
     await operated.start();
     await operated.readyFor("TierLimited", service);
     expect(await operated.cpuOfPipes(service)).toEqual(["4", "4", "4"]);
-    expect(await operated.askFor(8, service)).toBe(400);
+    expect(await operated.requestSize(8, service)).toBe(400);
   });
 
   it("coexists with another release of the same name, each in its own namespaces", async () => {
@@ -176,8 +176,8 @@ describe("a release", { timeout: 120_000 }, () => {
     await other.addPipes(unmanaged);
     await other.addPipes(its);
     await waitFor(() => other?.scaling(its), { what: "the other controller to create its PipeScaling" });
-    expect(await other.askFor(2, its)).toBe(200);
-    expect(await operated.askFor(3, service)).toBe(200);
+    expect(await other.requestSize(2, its)).toBe(200);
+    expect(await operated.requestSize(3, service)).toBe(200);
     await other.readyFor("Scaled", its);
     await operated.readyFor("Scaled", service);
     expect(await other.cpuOfPipes(its)).toEqual(["2", "2", "2"]);
@@ -186,8 +186,8 @@ describe("a release", { timeout: 120_000 }, () => {
     await expect(operated.scaling(unmanaged)).rejects.toSatisfy((error) => isCode(error, 404));
 
     const { authorization } = service;
-    expect(await other.askFor(4, service)).toBe(401);
-    expect(await operated.askFor(4, { ...its, authorization })).toBe(404);
+    expect(await other.requestSize(4, service)).toBe(401);
+    expect(await operated.requestSize(4, { ...its, authorization })).toBe(404);
 
     const holders = [release, beside].map(async ({ records }) => {
       const path = objectPath(LEASES, records, "pipe-scaling-controller");
@@ -228,7 +228,7 @@ describe("a release", { timeout: 120_000 }, () => {
     await apply(cluster, [{ apiVersion: "v1", kind: "Namespace", metadata: { name: later.namespace } }]);
     await operated.addPipes(later);
     await waitFor(() => operated.scaling(later), { what: "the controller to create the PipeScaling" });
-    expect(await operated.askFor(2, later)).toBe(200);
+    expect(await operated.requestSize(2, later)).toBe(200);
     await operated.readyFor("Scaled", later);
     expect(await operated.cpuOfPipes(later)).toEqual(["2", "2", "2"]);
     callsOf(release);

@@ -43,15 +43,15 @@ beforeAll(async () => {
   const path = `/v1/organizations/${organizationId}/services/${serviceId}/pipesCdcScaling`;
   await controlled.createPipe({ name: "orders", cores: 1 });
   await controlled.waitForCondition("Ready", "True", "Scaled");
-  await waitFor(async () => (await api.ask({ path, authorization })).status === 200, {
+  await waitFor(async () => (await api.send({ path, authorization })).status === 200, {
     what: "the API to see the service",
   });
   const headers = { "Content-Type": "application/json" };
   const body = '{"replicaCpuMillicores":2000}';
-  const { status } = await api.ask({ method: "PATCH", path, authorization, headers, body });
+  const { status } = await api.send({ method: "PATCH", path, authorization, headers, body });
   expect(status).toBe(200);
   await controlled.waitForCondition("Ready", "True", "Scaled");
-  await api.ask({ path, authorization: basic("A".repeat(20), "wrong") });
+  await api.send({ path, authorization: basic("A".repeat(20), "wrong") });
   const broken = await apiEnvironment.addService(organizationId);
   await controlled.createPipe({ name: "unclear", serviceId: broken, containers: ["one", "other"] });
   await waitFor(

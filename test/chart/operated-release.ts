@@ -102,7 +102,7 @@ export class OperatedRelease {
   }
 
   /** @returns the status of the response */
-  async askFor(cores: number, { path, authorization }: Service): Promise<number> {
+  async requestSize(cores: number, { path, authorization }: Service): Promise<number> {
     const { status } = await fetch(`${this.#url}${path}/pipesCdcScaling`, {
       method: "PATCH",
       headers: { authorization, "content-type": "application/json" },

@@ -76,11 +76,11 @@ describe("a permission of the API", () => {
     readonly path: string;
     readonly body?: object;
   }
-  async function ask({ method, path, body }: Request): Promise<number> {
+  async function send({ method, path, body }: Request): Promise<number> {
     const headers = { "content-type": "application/json" };
     const text = body === undefined ? {} : { body: JSON.stringify(body), headers };
     const base = `/v1/organizations/${organization}`;
-    return (await api.ask({ method, path: base + path, authorization: key.authorization, ...text })).status;
+    return (await api.send({ method, path: base + path, authorization: key.authorization, ...text })).status;
   }
 
   /** Creates a service and waits until the API sees it. */
@@ -89,7 +89,7 @@ describe("a permission of the API", () => {
     await environment.addScaling(id, spec);
     const path = `/v1/organizations/${organization}/services/${id}/pipesCdcScaling`;
     // 503, because the service has no size yet.
-    await waitFor(async () => (await api.ask({ path, authorization: key.authorization })).status === 503, {
+    await waitFor(async () => (await api.send({ path, authorization: key.authorization })).status === 503, {
       what: "the API to see the service",
     });
     return `/services/${id}`;
@@ -114,13 +114,13 @@ describe("a permission of the API", () => {
       const ada = { userId: "ada", name: "Ada", email: "ada@example.com", role: "admin", joinedAt };
       await environment.addRecord(membersConfigMap(organization, [ada]));
       const request = { method: "DELETE", path: "/members/ada" } as const;
-      await waitFor(async () => (await ask(request)) === 400, { what: "the API to see the members" });
+      await waitFor(async () => (await send(request)) === 400, { what: "the API to see the members" });
       return [request, 400];
     },
     "create configmaps": async () => [backup(await service(), 48), 200],
     "patch configmaps": async () => {
       const id = await service();
-      expect(await ask(backup(id, 48))).toBe(200);
+      expect(await send(backup(id, 48))).toBe(200);
       return [backup(id, 24), 200];
     },
     "get pipes.clouddb.dev/pipescalings": async () => [size(await service({ suspend: true })), 409],
@@ -130,10 +130,10 @@ describe("a permission of the API", () => {
   it.each(Object.entries(ACTING))("%s is required for a request", async (right, prepare) => {
     const [request, status] = await prepare();
     await rights.without(right, async (refusal) => {
-      expect(await ask(request)).toBe(503);
+      expect(await send(request)).toBe(503);
       await told(api.log, refusal);
     });
-    expect(await ask(request)).toBe(status);
+    expect(await send(request)).toBe(status);
   });
 
   it("is in one of these tests", () => {
@@ -239,18 +239,18 @@ describe("a permission of the controller", () => {
     await rights.without(NODES, async (refusal) => {
       const stop = await world.startController();
       await world.waitForCondition("Ready", "True");
-      await world.askFor(2);
+      await world.requestSize(2);
       await told(world.log, refusal);
       await world.waitForCondition("Ready", "True");
       expect(await cpu()).toBe("2");
       await stop();
     });
     const stop = await world.startController();
-    await world.askFor(8);
+    await world.requestSize(8);
     await world.waitForCondition("Stalled", "True", "NoNodeLargeEnough");
     expect(await cpu()).toBe("2");
     await kubectl(cluster, ["delete", "deployment", name, "-n", world.pipes]);
-    await world.askFor(1);
+    await world.requestSize(1);
     await world.waitForCondition("Ready", "True");
     await stop();
   });
@@ -280,9 +280,9 @@ describe("a permission of the controller", () => {
 
     /** Writes that the controller makes as soon as it has the permission. */
     const TASKS: Readonly<Record<string, Task>> = {
-      "patch pipes.clouddb.dev/pipescalings/status": { give: () => world.askFor(2), isDone: isReported },
+      "patch pipes.clouddb.dev/pipescalings/status": { give: () => world.requestSize(2), isDone: isReported },
       "patch apps/deployments": {
-        give: () => world.askFor(3),
+        give: () => world.requestSize(3),
         isDone: async () => resourcesOf(await world.pipe("pipe-a")) === "3 12Gi 12Gi",
       },
       // Simulates an etcd restore: the annotation of the pipe has a later generation than the PipeScaling.

@@ -21,7 +21,7 @@ const SECRET = "api-certificate";
 const WITH_TLS = ["--set", `crds.enabled=false,api.tls.enabled=true,api.tls.secretName=${SECRET}`];
 
 /** Returns the status of a request by a client that trusts only this certificate. */
-async function ask(url: string, ca: string): Promise<number> {
+async function send(url: string, ca: string): Promise<number> {
   const dispatcher = new Agent({ connect: { ca } });
   try {
     const { statusCode, body } = await request(`${url}/v1/organizations`, { dispatcher });
@@ -63,9 +63,9 @@ describe("a release with a certificate in a Secret", () => {
   }
 
   it("serves only HTTPS with it", async () => {
-    expect(await ask(api.url, first.cert)).toBe(401);
-    await expect(ask(api.url, certificatePair("other").cert)).rejects.toThrow(/certificate/);
-    await expect(ask(api.url.replace("https:", "http:"), first.cert)).rejects.toThrow(/other side closed/);
+    expect(await send(api.url, first.cert)).toBe(401);
+    await expect(send(api.url, certificatePair("other").cert)).rejects.toThrow(/certificate/);
+    await expect(send(api.url.replace("https:", "http:"), first.cert)).rejects.toThrow(/other side closed/);
   });
 
   it("passes its own test", async () => {
@@ -83,8 +83,8 @@ describe("a release with a certificate in a Secret", () => {
     const second = certificatePair("second");
     await apply(cluster, [secret(second)]);
     await api.remount();
-    await waitFor(async () => (await ask(api.url, second.cert)) === 401, { what: "the new certificate" });
-    await expect(ask(api.url, first.cert)).rejects.toThrow(/certificate/);
+    await waitFor(async () => (await send(api.url, second.cert)) === 401, { what: "the new certificate" });
+    await expect(send(api.url, first.cert)).rejects.toThrow(/certificate/);
   });
 });
 
@@ -127,8 +127,8 @@ describe("a release without a certificate", () => {
       image[Symbol.dispose]();
     });
     const url = api.url.replace("127.0.0.1", "localhost");
-    expect(await ask(url, await certificate())).toBe(401);
-    await expect(ask(url, certificatePair("other").cert)).rejects.toThrow(/certificate/);
+    expect(await send(url, await certificate())).toBe(401);
+    await expect(send(url, certificatePair("other").cert)).rejects.toThrow(/certificate/);
   });
 
   it("keeps the certificate on an upgrade, and gets another if the Secret was deleted", async () => {

@@ -50,9 +50,12 @@ async function makeKey(of = organization): Promise<MadeKey> {
 
 /** Waits for this status, because the API receives a change of a key through its watch. */
 async function until(authorization: string, status: number): Promise<void> {
-  await waitFor(async () => (await api.ask({ path: "/v1/organizations", authorization })).status === status, {
-    what: `the key to be answered with ${status}`,
-  });
+  await waitFor(
+    async () => (await api.send({ path: "/v1/organizations", authorization })).status === status,
+    {
+      what: `the key to be answered with ${status}`,
+    },
+  );
 }
 
 async function secretOf({ id }: MadeKey): Promise<Secret> {
@@ -179,7 +182,7 @@ describe("admin key update", () => {
       headers: { "Content-Type": "application/json" },
       body: "{}",
     };
-    await waitFor(async () => (await api.ask(patch)).status === 403, { what: "the role to be known" });
+    await waitFor(async () => (await api.send(patch)).status === 403, { what: "the role to be known" });
     await until(key.authorization, 200);
   });
 
@@ -319,8 +322,8 @@ describe("admin key delete", () => {
     const key = await makeKey();
     const words = `admin key delete ${key.id}`;
     expect(await refusal(key, words)).toMatchObject({ code: 2, err: expect.stringContaining("give --yes") });
-    for (const answer of ["n", "", "nope"]) {
-      const { code, err } = await refusal(key, words, { input: true, answers: [answer] });
+    for (const response of ["n", "", "nope"]) {
+      const { code, err } = await refusal(key, words, { input: true, answers: [response] });
       expect(code).toBe(1);
       expect(err).toBe(
         `Delete API key ci (${key.id}) of organization ${organization}? [y/N] Nothing was changed.\n`,

@@ -17,7 +17,7 @@ describe("admin service rollback", () => {
   }
 
   async function scaleTo(cores: number | null): Promise<void> {
-    await environment.askFor(cores);
+    await environment.requestSize(cores);
     await environment.waitForCondition("Ready", "True");
   }
 
@@ -62,7 +62,7 @@ describe("admin service rollback", () => {
       ...["create", "quota", "small", "--hard=requests.memory=20Gi", "-n", environment.pipes],
     ]);
     for (const cores of [16, 24]) {
-      await environment.askFor(cores);
+      await environment.requestSize(cores);
       await environment.waitForCondition("Stalled", "True");
     }
     expect(await history()).toEqual([

@@ -59,17 +59,17 @@ function start(words: string) {
 const terminal: Medium = {
   run: (words) => start(words).ended(),
   async destroy(words) {
-    const answer = async (text: string): Promise<Ended> => {
+    const response = async (text: string): Promise<Ended> => {
       const { pty, ended } = start(words);
       await pty.waitFor("? [y/N] ");
       pty.write(text);
       return await ended();
     };
-    const no = await answer("n\r");
+    const no = await response("n\r");
     expect(no).toMatchObject({ code: 1, out: expect.stringContaining("Nothing was changed.\n") });
-    const interrupted = await answer("\u0003");
+    const interrupted = await response("\u0003");
     expect(interrupted).toMatchObject({ code: 130, out: expect.stringContaining("Interrupted.\n") });
-    return await answer("y\r");
+    return await response("y\r");
   },
 };
 

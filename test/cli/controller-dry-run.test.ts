@@ -84,7 +84,7 @@ describe("controller --dry-run", () => {
     const proxy = await FaultyProxy.start(environment.cluster);
     onTestFinished(() => proxy.stop());
     proxy.fate = ({ resource }) =>
-      resource === "deployments" && proxy.count("watch", "deployments", "answer") === 0
+      resource === "deployments" && proxy.count("watch", "deployments", "respond") === 0
         ? refusal(429, "TooManyRequests", { "retry-after": "1" })
         : undefined;
     const account = await serviceAccountKubeconfig(
@@ -96,7 +96,7 @@ describe("controller --dry-run", () => {
     const scope = ["--pipe-namespaces", environment.pipes];
     const { stderr } = await run(process.execPath, [MAIN, "controller", "--dry-run", ...where, ...scope]);
     expect(stderr).toBe("Dry run: nothing was written. Services: 1, pipes: 0. There is nothing to do.\n");
-    expect(proxy.count("watch", "deployments", "answer")).toBe(1);
+    expect(proxy.count("watch", "deployments", "respond")).toBe(1);
   });
 
   it("ends with an error message if it lacks permissions", async () => {

@@ -32,7 +32,7 @@ afterAll(async () => {
 beforeEach(async () => {
   // A key of its own, so that other tests do not use up its limit.
   admin = await environment.addKey({ organizationId });
-  service = await serviceOf(environment, api.ask, {
+  service = await serviceOf(environment, api.send, {
     organizationId,
     authorization: admin.authorization,
     cores: 1,
@@ -41,7 +41,7 @@ beforeEach(async () => {
 
 /** Requests a size by another request than the program's. Returns its id. */
 async function request(cores: number): Promise<string> {
-  const { status, headers } = await api.ask({
+  const { status, headers } = await api.send({
     method: "PATCH",
     path: `/v1/organizations/${organizationId}/services/${service}/pipesCdcScaling`,
     authorization: admin.authorization,

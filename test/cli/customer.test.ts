@@ -35,7 +35,7 @@ afterAll(async () => {
 
 function newService(cores = 2): Promise<string> {
   const { authorization } = admin;
-  return serviceOf(environment, api.ask, { organizationId, authorization, cores });
+  return serviceOf(environment, api.send, { organizationId, authorization, cores });
 }
 
 /** A key that the API has in its cache, whether it accepts it or not. */
@@ -43,7 +43,7 @@ async function newKey(fields: Partial<KeyFields>): Promise<KeyRecord> {
   const key = await environment.addKey({ organizationId, ...fields });
   const path = `/v1/organizations/${organizationId}/keys`;
   await waitFor(
-    async () => (await api.ask({ path, authorization: admin.authorization })).text.includes(key.id),
+    async () => (await api.send({ path, authorization: admin.authorization })).text.includes(key.id),
     {
       what: "the key to be known",
     },

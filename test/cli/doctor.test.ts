@@ -143,8 +143,9 @@ function remedyOf({ results }: Report, message: RegExp): string | undefined {
 const account = (component: "api" | "controller") =>
   `The account of the ${component}, system:serviceaccount:RECORDS:pipe-scaling-operator-${component},`;
 const READY = {
-  api: "ok: The api is ready: 2 of 2 pods of RECORDS/pipe-scaling-operator-api.",
-  controller: "ok: The controller is ready: 2 of 2 pods of RECORDS/pipe-scaling-operator-controller.",
+  api: "ok: The api is ready: 2 of 2 pods of RECORDS/pipe-scaling-operator-api are ready.",
+  controller:
+    "ok: The controller is ready: 2 of 2 pods of RECORDS/pipe-scaling-operator-controller are ready.",
 };
 const REACHABLE = "ok: SERVER is reachable and runs Kubernetes v1.N.";
 const SAME_CRD = "ok: The CRD of PipeScaling is that of this release (v1beta1).";
@@ -290,10 +291,10 @@ describe("doctor, of the two processes", () => {
     environment.records,
   ];
   const SCALED_TO_ZERO =
-    "error: The api is not ready: 0 of 0 pods of RECORDS/pipe-scaling-operator-api, so no size can be requested by HTTP.";
+    "error: The api is not ready: 0 of 0 pods of RECORDS/pipe-scaling-operator-api are ready, so sizes cannot be requested over HTTP.";
   const NOT_READY =
-    "error: The controller is not ready: 0 of 2 pods of RECORDS/pipe-scaling-operator-controller, so nothing is resized.";
-  const OTHER_VERSION = `warning: The controller has version 9.9.9, and this program ${packageJson.version}, so its checks may not apply.`;
+    "error: The controller is not ready: 0 of 2 pods of RECORDS/pipe-scaling-operator-controller are ready, so nothing is resized.";
+  const OTHER_VERSION = `warning: The controller is version 9.9.9, but this program is version ${packageJson.version}, so the checks might not apply.`;
   const LACKS_SECRETS = `error: ${account("api")} may not list, watch secrets in RECORDS.`;
   const LACKS_CONFIG_MAPS = `error: ${account("api")} may not get, list, watch, create, patch configmaps in RECORDS.`;
   const LACKS_NODES = `note: ${account("controller")} may not list nodes in all namespaces.`;
@@ -301,7 +302,7 @@ describe("doctor, of the two processes", () => {
     "tokenreviews (authentication.k8s.io)",
     "subjectaccessreviews (authorization.k8s.io)",
   ].map((kind) => `error: ${account("api")} may not create ${kind} in all namespaces.`);
-  const NO_API = "error: The api is not installed, so no size can be requested by HTTP.";
+  const NO_API = "error: The api is not installed, so sizes cannot be requested over HTTP.";
 
   it("reports a process that is scaled to zero or of another version", async () => {
     await expectChange(
@@ -363,8 +364,8 @@ describe("doctor, of the two processes", () => {
   it("reports an installation that uses the records of another namespace", async () => {
     const inNamespace = (name: string) => ["doctor", "--kubeconfig", cluster.kubeconfig, "--namespace", name];
     const without = (name: string, ...problems: string[]) => [
-      `error: An installation uses the records of the namespace RECORDS, not those of ${name}.`,
-      `error: There is no Lease in ${name}: no controller runs with these records, and nothing is resized.`,
+      `error: An installation uses the records in the namespace RECORDS, not those in ${name}.`,
+      `error: The Lease pipe-scaling-controller in ${name} does not exist, so no controller is running for these records and nothing is resized.`,
       ...problems,
       ...["a", "lost"].map(
         (pipe) =>
@@ -379,10 +380,10 @@ describe("doctor, of the two processes", () => {
     );
   });
 
-  it("notes that it finds no installation by the labels of the chart", async () => {
+  it("notes that it finds no installation with the chart's labels", async () => {
     await expectChange(() => kubectl(cluster, ["delete", ...deployment("controller")]), {
       added: [
-        "note: No Deployment has the labels of the chart (app.kubernetes.io/part-of=pipe-scaling-operator): pods and permissions were not checked.",
+        "note: No Deployment has the chart's labels (app.kubernetes.io/part-of=pipe-scaling-operator), so pods and permissions were not checked.",
       ],
       removed: [NO_API, NOT_READY, OTHER_VERSION, LACKS_NODES, IN_PLACE],
     });
@@ -390,9 +391,10 @@ describe("doctor, of the two processes", () => {
 });
 
 describe("doctor, of the Lease", () => {
-  const RELEASED =
-    "error: The Lease pipe-scaling-controller in RECORDS was last renewed N s ago by the clock of this machine: no controller runs with these records, and nothing is resized.";
-  const EXPIRED = RELEASED.replace("N s ago", "N d ago");
+  const lost = (lease: string) =>
+    `error: The Lease pipe-scaling-controller in RECORDS ${lease}, so no controller is running for these records and nothing is resized.`;
+  const RELEASED = lost("has no holder");
+  const EXPIRED = lost("was last renewed N d ago according to the clock of this machine");
 
   it("reports that no controller holds it", async () => {
     await expectChange(stopController, { added: [RELEASED], removed: [LEADER] });
@@ -411,9 +413,7 @@ describe("doctor, of the Lease", () => {
   it("reports that there is none", async () => {
     const path = objectPath(LEASES, environment.records, LEASE_NAME);
     await expectChange(() => environment.client.json({ method: "DELETE", path }), {
-      added: [
-        "error: There is no Lease in RECORDS: no controller runs with these records, and nothing is resized.",
-      ],
+      added: [lost("does not exist")],
       removed: [EXPIRED],
     });
   });

@@ -65,14 +65,14 @@ export async function run(
 /** Creates a service whose three pipes all have this size, and waits until the API has it in its cache. */
 export async function serviceOf(
   environment: TestEnvironment,
-  ask: Client,
+  send: Client,
   { organizationId, authorization, cores }: { organizationId: string; authorization: string; cores: number },
 ): Promise<string> {
   const service = await environment.addService(organizationId);
   await environment.addScaling(service, fieldsOf(sizeOfCores(cores)));
   await reportStatus(environment, service, scaledTo(cores));
   const path = `/v1/organizations/${organizationId}/services/${service}/pipesCdcScaling`;
-  await waitFor(async () => (await ask({ path, authorization })).status === 200, {
+  await waitFor(async () => (await send({ path, authorization })).status === 200, {
     what: "the service to be known",
     // The key may have a rate limit.
     intervalMs: 300,

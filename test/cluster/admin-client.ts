@@ -3,7 +3,7 @@ import { request } from "node:https";
 import { join } from "node:path";
 import { z } from "zod";
 
-export interface Answer {
+export interface ApiResponse {
   readonly status: number;
   readonly body: string;
 }
@@ -19,7 +19,7 @@ export function adminCall(
   method: "GET" | "POST",
   path: string,
   body?: unknown,
-): Promise<Answer> {
+): Promise<ApiResponse> {
   const pki = (file: string) => readFileSync(join(cluster.dir, "pki", file));
   return new Promise((resolve, reject) => {
     const call = request(
@@ -42,7 +42,7 @@ export function adminCall(
         });
       },
     );
-    call.once("timeout", () => call.destroy(new Error(`no answer to ${method} ${path} within 10 s`)));
+    call.once("timeout", () => call.destroy(new Error(`no response to ${method} ${path} within 10 s`)));
     call.once("error", reject);
     call.end(body === undefined ? undefined : JSON.stringify(body));
   });
@@ -51,7 +51,7 @@ export function adminCall(
 const statusSchema = z.object({ message: z.string() });
 
 /** Describes a response that is not a success: its status and message. */
-export function explain({ status, body }: Answer): string {
+export function explain({ status, body }: ApiResponse): string {
   const parsed = statusSchema.safeParse(parseJson(body));
   return `${status} ${parsed.success ? parsed.data.message : body.slice(0, 500)}`;
 }

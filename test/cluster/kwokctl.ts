@@ -100,7 +100,7 @@ export function clusterEnvironment(env: Environment, binaries: Binaries, dir: st
 type Context = { readonly env: Environment; readonly signal?: AbortSignal | undefined };
 type Folder = { readonly name: string; readonly dir: string };
 
-/** Has kwokctl start the cluster whose folder is `dir`; returns when its API server answers. */
+/** Has kwokctl start the cluster whose folder is `dir`; returns when its API server responds. */
 export async function createCluster(
   paths: Paths,
   folder: Folder,

@@ -96,7 +96,7 @@ function ps(args: readonly string[]): string[] {
     const output = execFileSync("ps", args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
     return output.split("\n").filter((line) => line.trim() !== "");
   } catch {
-    // ps answers 1 when no process matches.
+    // ps exits with 1 when no process matches.
     return [];
   }
 }

@@ -15,16 +15,16 @@ export const DEFAULT_NODE: NodeSize = { cpus: 256, memoryGib: 1024, pods: 100_00
 type Target = { readonly dir: string; readonly server: string };
 type Waiting = { readonly timeoutMs: number; readonly signal?: AbortSignal | undefined };
 
-/** Waits until the API server says that all of it is ready, not only that it answers. */
+/** Waits until the API server says that all of it is ready, not only that it responds. */
 export async function apiServerReady(cluster: Target, waiting: Waiting): Promise<void> {
   await waitFor(() => isReady(cluster), { what: "the API server to be ready", intervalMs: 30, ...waiting });
 }
 
 /** @throws Error what is not ready. */
 export async function isReady(cluster: Target): Promise<true> {
-  const answer = await adminCall(cluster, "GET", "/readyz");
-  if (answer.status === 200) return true;
-  throw new Error(answer.body);
+  const response = await adminCall(cluster, "GET", "/readyz");
+  if (response.status === 200) return true;
+  throw new Error(response.body);
 }
 
 /** Creates nodes, whose kubelets kwok simulates. */
@@ -37,13 +37,13 @@ export async function createNodes(
   const resources = { cpu: String(size.cpus), memory: `${size.memoryGib}Gi`, pods: String(size.pods) };
   for (let index = 0; index < count; index++) {
     const name = `${prefix}-${index}`;
-    const answer = await adminCall(cluster, "POST", "/api/v1/nodes", {
+    const response = await adminCall(cluster, "POST", "/api/v1/nodes", {
       apiVersion: "v1",
       kind: "Node",
       metadata: { name, labels: { "kubernetes.io/hostname": name, "kubernetes.io/os": "linux" } },
       status: { allocatable: resources, capacity: resources },
     });
-    if (answer.status !== 201) throw new ClusterError(`node ${name} was refused: ${explain(answer)}`);
+    if (response.status !== 201) throw new ClusterError(`node ${name} was refused: ${explain(response)}`);
   }
 }
 
@@ -65,9 +65,9 @@ function isUp({ spec, status }: z.infer<typeof nodeSchema>, untainted: boolean):
 export async function nodeReady(cluster: Target, name: string, waiting: Waiting): Promise<void> {
   await waitFor(
     async () => {
-      const answer = await adminCall(cluster, "GET", `/api/v1/nodes/${name}`);
-      if (answer.status !== 200) throw new Error(explain(answer));
-      return isUp(nodeSchema.parse(parseJson(answer.body)), true);
+      const response = await adminCall(cluster, "GET", `/api/v1/nodes/${name}`);
+      if (response.status !== 200) throw new Error(explain(response));
+      return isUp(nodeSchema.parse(parseJson(response.body)), true);
     },
     { what: `node ${name} to be ready`, ...waiting },
   );
@@ -81,8 +81,8 @@ export async function nodesReady(
 ): Promise<void> {
   await waitFor(
     async () => {
-      const answer = await adminCall(cluster, "GET", "/api/v1/nodes");
-      const { items } = nodeListSchema.parse(parseJson(answer.body));
+      const response = await adminCall(cluster, "GET", "/api/v1/nodes");
+      const { items } = nodeListSchema.parse(parseJson(response.body));
       const waitedFor = items.filter((node) => !isUp(node, untainted));
       if (items.length >= count && waitedFor.length === 0) return true;
       throw new Error(

@@ -1,7 +1,7 @@
 import { annotation, type Expression, isIn, stage } from "./stage.ts";
 
 /**
- * Annotation: how the kubelet answers a resize of this pod, instead of doing it. Change or remove it, and the kubelet
+ * Annotation: how the kubelet responds to a resize of this pod, instead of doing it. Change or remove it, and the kubelet
  * acts on the resize that is waiting.
  */
 export const RESIZE_OUTCOME_ANNOTATION = "test.pipes.clouddb.dev/resize-outcome";

@@ -13,7 +13,7 @@ const LIFETIME_S = 24 * 3600;
 
 /** A token by which a process acts as a ServiceAccount, which must exist. */
 async function tokenOf(cluster: Cluster, namespace: string, name: string): Promise<string> {
-  const answer = await adminCall(
+  const response = await adminCall(
     cluster,
     "POST",
     `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`,
@@ -23,10 +23,10 @@ async function tokenOf(cluster: Cluster, namespace: string, name: string): Promi
       spec: { expirationSeconds: LIFETIME_S },
     },
   );
-  if (answer.status !== 201) {
-    throw new Error(`no token for ServiceAccount ${namespace}/${name}: ${explain(answer)}`);
+  if (response.status !== 201) {
+    throw new Error(`no token for ServiceAccount ${namespace}/${name}: ${explain(response)}`);
   }
-  return tokenSchema.parse(parseJson(answer.body)).status.token;
+  return tokenSchema.parse(parseJson(response.body)).status.token;
 }
 
 /**

@@ -56,7 +56,7 @@ const STORY = [
   /· 3 of 3 pipes done/,
   /kubectl wait .* returned together with the last pipe/,
   /✓ mysql-billing and mongodb-events were resized in place: they have the same pods as before, without a restart/,
-  /postgres-orders cannot be resized in place, so it got a rollout: \S/,
+  /postgres-orders cannot be resized in place, so it fell back to a rollout: \S/,
   /postgres-orders +1, 4Gi, 4Gi +4, 16Gi, 16Gi/,
   /s3-archive +1, 4Gi, 4Gi +unchanged/,
   /acme-pipes .* 4 cpu \/ 16 Gi +4 cpu \/ 16 Gi +3\/3 +True +Scaled/,

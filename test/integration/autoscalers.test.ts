@@ -41,7 +41,7 @@ describe("a pipe with an autoscaler", () => {
     expect(conditionOf(stalled, "Stalled")?.message).toContain(
       'the VerticalPodAutoscaler "recommender" also sets',
     );
-    await environment.askFor(4);
+    await environment.requestSize(4);
     await environment.waitForCondition("Stalled", "True", "FieldConflict");
     expect((await environment.pipe("pipe-a")).metadata.generation).toBe(1);
     await environment.client.json({
@@ -60,7 +60,7 @@ describe("a pipe with an autoscaler", () => {
       spec: { targetRef: target, resourcePolicy: { containerPolicies } },
     });
     await apply(cluster, [vertical([{ containerName: "*", mode: "Off" }])]);
-    await environment.askFor(3);
+    await environment.requestSize(3);
     await environment.waitForCondition("Ready", "True");
     expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("3 12Gi 12Gi");
     await apply(cluster, [vertical([{ containerName: "*", controlledResources: ["memory"] }])]);
@@ -85,7 +85,7 @@ describe("a pipe with an autoscaler", () => {
       metadata: { name: "by-cpu" },
       spec: { scaleTargetRef: target, minReplicas: 1, maxReplicas: 3, metrics },
     });
-    await environment.askFor(2);
+    await environment.requestSize(2);
     const told = await waitFor(
       async () => {
         const scaling = await environment.scaling();

@@ -43,7 +43,7 @@ async function rescale(clockErrorMs: number) {
   await environment.waitForCondition("Ready", "True");
   const invariants = await Invariants.observe(environment);
   invariants.accept(2);
-  await environment.askFor(2);
+  await environment.requestSize(2);
   await invariants.settled(2);
   await invariants.end();
   const { status } = await environment.waitForCondition("Ready", "True");

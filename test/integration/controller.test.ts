@@ -60,7 +60,7 @@ describe("the controller", () => {
       await environment.createPipe({ name, cores: 1, replicas: 2 });
     await environment.createPipe({ name: "other", cores: 1, type: "object-storage" });
     await environment.waitForCondition("Ready", "True");
-    await environment.askFor(4);
+    await environment.requestSize(4);
     const scaling = await environment.waitForCondition("Ready", "True");
     expect(scaling.status).toMatchObject({
       effective: { summary: "4 cpu / 16 Gi" },
@@ -93,7 +93,7 @@ describe("a rescale in progress", () => {
     for (const name of names)
       await environment.createPipe({ name, cores: 1, podAnnotations: { [START_AFTER_ANNOTATION]: "3s" } });
     await environment.waitForCondition("Ready", "True");
-    await environment.askFor(2);
+    await environment.requestSize(2);
     const scaling = await waitFor(
       async () => {
         const now = await environment.scaling();
@@ -120,8 +120,8 @@ describe("a rescale in progress", () => {
     for (const name of names)
       await environment.createPipe({ name, cores: 1, podAnnotations: { [START_AFTER_ANNOTATION]: "2s" } });
     await environment.waitForCondition("Ready", "True");
-    await environment.askFor(2);
-    await environment.askFor(8);
+    await environment.requestSize(2);
+    await environment.requestSize(8);
     await environment.waitForCondition("Ready", "True");
     const sets = JSON.parse(
       await kubectl(environment.cluster, ["get", "replicasets", "-n", environment.pipes, "-o", "json"]),
@@ -139,7 +139,7 @@ describe("a rescale in progress", () => {
     const stop = await environment.startController();
     for (const name of names) await environment.createPipe({ name, cores: 1 });
     await environment.waitForCondition("Ready", "True");
-    await environment.askFor(4);
+    await environment.requestSize(4);
     await waitFor(async () => (await environment.scaling()).status?.desired?.summary === "4 cpu / 16 Gi", {
       what: "the rescale to begin",
     });
@@ -172,7 +172,7 @@ describe("a rescale in progress", () => {
     });
     const attempt = (await environment.pipe("pipe-a")).metadata.annotations?.[LAST_ROLLOUT_ANNOTATION];
     expect(JSON.parse(attempt ?? "")).toMatchObject({ size: "2000m/8Gi", requestId: request.requestId });
-    await environment.askFor(3);
+    await environment.requestSize(3);
     const edited = await environment.waitForCondition("Ready", "True");
     expect(edited.status?.propagation?.requestId).toBeUndefined();
   });
@@ -185,7 +185,7 @@ describe("the controller's metrics", () => {
       await environment.startController();
       await environment.createPipe({ name: "pipe-a", cores: 1 });
       await environment.waitForCondition("Ready", "True");
-      await environment.askFor(2);
+      await environment.requestSize(2);
       await environment.waitForCondition("Ready", "True");
       const text = await waitFor(
         async () => {
@@ -246,7 +246,7 @@ describe("tiers", () => {
     await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 1 });
     await environment.waitForCondition("Ready", "True");
-    await environment.askFor(4);
+    await environment.requestSize(4);
     const scaling = await environment.waitForCondition("Ready", "True", "TierLimited");
     expect(scaling.status?.desired).toMatchObject({ replicaCpuMillicores: 2000, source: "TierLimit" });
     expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("2 8Gi 8Gi");
@@ -277,7 +277,7 @@ describe("objects that the controller leaves alone", () => {
     await environment.createPipe({ name: "pipe-a", cores: 1 });
     await environment.waitForCondition("Ready", "True");
     const before = await environment.pipe("pipe-a");
-    await environment.askFor(4);
+    await environment.requestSize(4);
     await environment.waitForCondition("Ready", "True");
     const after = await environment.pipe("pipe-a");
     const container = after.spec.template.spec.containers[0];
@@ -323,7 +323,7 @@ describe("objects that the controller leaves alone", () => {
     await environment.waitForCondition("Ready", "True");
     await environment.patchScaling({ suspend: true });
     await environment.waitForCondition("Ready", "Unknown", "Suspended");
-    await environment.askFor(4);
+    await environment.requestSize(4);
     await environment.waitForCondition("Ready", "Unknown", "Suspended");
     expect((await environment.pipe("pipe-a")).metadata.generation).toBe(1);
     await environment.patchScaling({ suspend: null });
@@ -335,7 +335,7 @@ describe("objects that the controller leaves alone", () => {
     await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 1 });
     await environment.waitForCondition("Ready", "True");
-    await environment.askFor(4);
+    await environment.requestSize(4);
     const before = await environment.waitForCondition("Ready", "True");
     const generation = (await environment.pipe("pipe-a")).metadata.generation;
     await kubectl(environment.cluster, ["delete", "psc", environment.serviceId, "-n", environment.pipes]);
@@ -421,7 +421,7 @@ describe("a size that a pipe cannot run", () => {
       "-n",
       environment.pipes,
     ]);
-    await environment.askFor(24);
+    await environment.requestSize(24);
     const stalled = await environment.waitForCondition("Stalled", "True");
     expect(stalled.status?.failures).toMatchObject([{ size: "24000m/96Gi", attempts: 1 }]);
     await waitFor(
@@ -492,7 +492,7 @@ describe("a size that a pipe cannot run", () => {
     await environment.patchPipe("pipe-a", {
       spec: { template: { spec: { containers: [{ name: "pipe", resources: { limits: { cpu: "2" } } }] } } },
     });
-    await environment.askFor(4);
+    await environment.requestSize(4);
     const stalled = await environment.waitForCondition("Stalled", "True", "CpuLimitTooLow");
     expect(conditionOf(stalled, "Stalled")?.message).toContain(
       'the container "pipe" has a CPU limit of 2000m, which is below the 4000m of the size: remove limits.cpu',
@@ -519,7 +519,7 @@ describe("a size that a pipe cannot run", () => {
     await environment.create(DEPLOYMENTS, environment.pipes, { ...made, spec: { ...made.spec, template } });
     await environment.waitForCondition("Ready", "True");
     for (const cores of [4, 2]) {
-      await environment.askFor(cores);
+      await environment.requestSize(cores);
       await environment.waitForCondition("Ready", "True");
       const { spec } = await environment.pipe("pipe-a");
       expect(spec.template.spec.containers[0]?.resources?.limits).toEqual({
@@ -533,7 +533,7 @@ describe("a size that a pipe cannot run", () => {
     await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 1 });
     await environment.waitForCondition("Ready", "True");
-    await environment.askFor(4);
+    await environment.requestSize(4);
     await environment.waitForCondition("Ready", "True");
     const takeBack = {
       spec: { template: { spec: { containers: [{ name: "pipe", resources: { requests: { cpu: "1" } } }] } } },

@@ -95,7 +95,7 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     await environment.waitForCondition("Ready", "True");
     await runningPods(4);
     const before = await uids();
-    await environment.askFor(4);
+    await environment.requestSize(4);
     await environment.waitForCondition("Ready", "True");
     expect(await uids()).toEqual(before);
     for (const name of ["pipe-a", "pipe-b"]) {
@@ -130,7 +130,7 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
       );
     const before = await waitFor(started, { what: "another pod to run" });
 
-    await environment.askFor(4);
+    await environment.requestSize(4);
     await environment.waitForCondition("Ready", "True");
     const { status } = await environment.scaling();
     expect(status?.pipes).toMatchObject({ resizedBy: { "pipe-a": "InPlace" } });
@@ -149,9 +149,9 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     await environment.waitForCondition("Ready", "True");
     await runningPods(1);
     const [before] = await pods();
-    await environment.askFor(4);
+    await environment.requestSize(4);
     expect(await fallbackMessage()).toContain(
-      "The pods of pipe-a are replaced, because they cannot be resized in place: pod pipe-a-",
+      "The pods of pipe-a are being replaced because they cannot be resized in place: pod pipe-a-",
     );
     await environment.waitForCondition("Ready", "True");
     expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("4 16Gi 16Gi");
@@ -230,7 +230,7 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
       { spec: { paused: true, template: { spec: { containers: [{ name: "pipe", resources }] } } } },
       CONTROLLER_FIELD_MANAGER,
     );
-    await environment.askFor(4);
+    await environment.requestSize(4);
     await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
     await environment.waitForCondition("Ready", "True");
     expect((await environment.pipe("pipe-a")).spec.paused).toBeUndefined();
@@ -255,7 +255,7 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     await createPipe({ name: "pipe-a", cores: 1 });
     await environment.waitForCondition("Ready", "True");
     await environment.patchPipe("pipe-a", { spec: { paused: true } }, "kubectl");
-    await environment.askFor(4);
+    await environment.requestSize(4);
     await waitFor(async () => (await environment.scaling()).status?.pipes?.pending?.[0]?.state === "Paused", {
       what: "the pipe to be reported as paused",
     });
@@ -291,7 +291,7 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     await environment.waitForCondition("Ready", "True");
     await runningPods(1);
     const [before] = await pods();
-    await environment.askFor(2);
+    await environment.requestSize(2);
     expect(await fallbackMessage()).toContain(message);
     await environment.waitForCondition("Ready", "True");
     expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("2 8Gi 8Gi");
@@ -306,7 +306,7 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     await environment.waitForCondition("Ready", "True");
     await runningPods(1);
     const before = await uids();
-    await environment.askFor(2);
+    await environment.requestSize(2);
     await environment.waitForCondition("Ready", "True");
     expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("2 8Gi 8Gi");
     expect(await uids()).toEqual(before);
@@ -316,7 +316,7 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     const end = await environment.startController({ resizeStrategy: "Rollout" });
     await createPipe({ name: "pipe-a", cores: 2 });
     await environment.waitForCondition("Ready", "True");
-    await environment.askFor(1);
+    await environment.requestSize(1);
     await environment.waitForCondition("Ready", "True");
     await end();
     await runningPods(1);
@@ -324,7 +324,7 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     const empty = (await replicaSets()).find(({ spec }) => spec.replicas === 0);
     expect(empty).toBeDefined();
     await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
-    await environment.askFor(2);
+    await environment.requestSize(2);
     await environment.waitForCondition("Ready", "True");
     expect(await uids()).toEqual(before);
     expect((await replicaSets()).map(({ metadata }) => metadata.uid)).not.toContain(empty?.metadata.uid);
@@ -340,7 +340,7 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     await createPipe({ name: "pipe-a", cores: 2 });
     await environment.waitForCondition("Ready", "True");
     // The ReplicaSet of the first size is empty, and would take the place of the current one.
-    await environment.askFor(1);
+    await environment.requestSize(1);
     await environment.waitForCondition("Ready", "True");
     await end();
     await runningPods(1);
@@ -348,7 +348,7 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
     await rights.without(right, async (refusal) => {
       const startedAt = performance.now();
-      await environment.askFor(2);
+      await environment.requestSize(2);
       expect(await fallbackMessage()).toContain(refusal);
       expect(performance.now() - startedAt).toBeLessThan(8000);
       await environment.waitForCondition("Ready", "True");

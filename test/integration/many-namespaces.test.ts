@@ -56,7 +56,7 @@ it.each([
     what: "the controller to lead",
   });
   await environment.waitForCondition("Ready", "True");
-  await environment.askFor(2);
+  await environment.requestSize(2);
   await environment.waitForCondition("Ready", "True");
   expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("2 8Gi 8Gi");
   const accepted = await acceptedWatches();

@@ -65,7 +65,7 @@ describe("a size that fits no node", () => {
         path: objectPath(DEPLOYMENTS, environment.pipes, "pipe-a"),
       });
       invariants.accept(1);
-      await environment.askFor(1);
+      await environment.requestSize(1);
       await waitFor(async () => (await environment.scaling()).status?.pipes?.total === 0, {
         what: "no pipe",
       });
@@ -92,7 +92,7 @@ describe("a size that fits no node", () => {
       generation: (await environment.pipe("pipe-a")).metadata.generation,
     };
     invariants.accept(24);
-    await environment.askFor(24);
+    await environment.requestSize(24);
     const stalled = await environment.waitForCondition("Stalled", "True", "NoNodeLargeEnough");
     expect(conditionOf(stalled, "Stalled")?.message).toContain(
       "pipe-a could not be resized to 24 cpu / 96 Gi: its pod would request 24 cpu / 96 Gi, and the one node that it may run on has 12 cpu / 1024 Gi allocatable",
@@ -132,7 +132,7 @@ describe("a size that fits no node", () => {
       what: "pipe-b",
     });
     invariants.accept(16);
-    await environment.askFor(16);
+    await environment.requestSize(16);
     const waiting = await waitFor(
       async () => {
         const ready = conditionOf(await environment.scaling(), "Ready");

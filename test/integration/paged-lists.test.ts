@@ -23,7 +23,7 @@ it("an API server without streamed lists is asked for pages", async () => {
   await environment.createPipe({ name: "pipe-a", cores: 1 });
   await environment.startController();
   await environment.waitForCondition("Ready", "True");
-  await environment.askFor(4);
+  await environment.requestSize(4);
   await environment.waitForCondition("Ready", "True");
   const refused = /^rest_client_requests_total\{(?=.*method="GET")(?=.*code="422").*\} [1-9]/m;
   expect(await environment.scrape()).toMatch(refused);

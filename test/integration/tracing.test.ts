@@ -30,14 +30,14 @@ async function start(otlpEndpoint: string): Promise<(cores: number) => Promise<s
   await environment.create(SECRETS, records, record);
   const flags = ["--rate-limit", "0", "--failed-logins", "0", "--otlp-endpoint", otlpEndpoint];
   api = await spawnApi({ records, kubeconfig: cluster.kubeconfig }, { flags });
-  const { ask } = api;
+  const { send } = api;
   const path = `/v1/organizations/${organizationId}/services/${serviceId}/pipesCdcScaling`;
-  await waitFor(async () => (await ask({ path, authorization })).status === 200, {
+  await waitFor(async () => (await send({ path, authorization })).status === 200, {
     what: "the service to be known",
   });
   return async (cores) => {
     const body = JSON.stringify({ replicaCpuMillicores: cores * 1000 });
-    const { status, headers } = await ask({
+    const { status, headers } = await send({
       method: "PATCH",
       path,
       authorization,
@@ -51,8 +51,8 @@ async function start(otlpEndpoint: string): Promise<(cores: number) => Promise<s
 
 it("records a rescale as one trace, from the request to the last pipe, with the request id as its id", async () => {
   const collector = await startFakeCollector();
-  const ask = await start(collector.url);
-  const requestId = await ask(4);
+  const send = await start(collector.url);
+  const requestId = await send(4);
   await environment.waitForCondition("Ready", "True");
   const spans = await waitFor(() => collector.spans.length >= 5 && collector.spans, {
     what: "the spans to arrive",
@@ -84,9 +84,9 @@ it("records a rescale as one trace, from the request to the last pipe, with the 
   expect(rescale?.endMs).toBeGreaterThanOrEqual(Math.max(...rollouts.map(({ endMs }) => endMs)));
 
   // A size that was not requested through the API is in no trace.
-  await environment.askFor(2);
+  await environment.requestSize(2);
   await environment.waitForCondition("Ready", "True");
-  const nextId = await ask(3);
+  const nextId = await send(3);
   await waitFor(() => collector.spans.some((span) => span.traceId === nextId.replaceAll("-", "")), {
     what: "the next trace",
   });
@@ -100,8 +100,8 @@ it("rescales and ends without delay if the collector accepts connections and nev
     silent.close();
   });
   const address = silent.address();
-  const ask = await start(`http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`);
-  await ask(4);
+  const send = await start(`http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`);
+  await send(4);
   await environment.waitForCondition("Ready", "True");
   for (const name of pipes) expect(resourcesOf(await environment.pipe(name))).toBe("4 16Gi 16Gi");
 });

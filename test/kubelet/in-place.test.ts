@@ -75,7 +75,7 @@ it("a service of ten pipes with two pods each is rescaled without a restart", as
   const before = await containers(environment);
   expect(before.every((each) => each.endsWith(" 0"))).toBe(true);
   for (const cores of [2, 1]) {
-    await environment.askFor(cores);
+    await environment.requestSize(cores);
     await environment.waitForCondition("Ready", "True");
     const size = { cpu: `${cores}`, memory: `${cores * 4}Gi` };
     for (const { status } of await pods(environment)) {
@@ -108,7 +108,7 @@ it("a pod for which the node has no room is resized when another one goes", asyn
     (await environment.client.json<KubeObject & Pod>({ path })).status?.containerStatuses?.[0]?.state
       ?.running;
   await waitFor(isRunning, { what: "the other pod to run" });
-  await environment.askFor(3);
+  await environment.requestSize(3);
   const isDeferred = async () =>
     (await pods(environment)).some(({ status }) =>
       status?.conditions?.some(({ type, reason }) => type === "PodResizePending" && reason === "Deferred"),
@@ -126,7 +126,7 @@ it(
     // The node has no room for a second pod, so the old one stays.
     const environment = await start(2);
     await createPipes(environment, ["pipe"], { cores: 1 });
-    await environment.askFor(2);
+    await environment.requestSize(2);
     await environment.waitForCondition("Ready", "True");
     const [before] = await containers(environment);
     for (const { metadata } of await pods(environment)) {
@@ -137,7 +137,7 @@ it(
         body: { metadata: { annotations: { [MEMORY_USAGE_ANNOTATION]: "6Gi" } } },
       });
     }
-    await environment.askFor(1);
+    await environment.requestSize(1);
     const isRolledOut = async () => (await list<ReplicaSet>(environment, REPLICA_SETS)).length === 2;
     await waitFor(isRolledOut, { what: "the rollout to begin", timeoutMs: FALLBACK_MS });
     const hasOldSize = async () => {

@@ -211,7 +211,7 @@ export class TestEnvironment {
     });
   }
 
-  askFor(cores: number | null): Promise<KubeObject & PipeScaling> {
+  requestSize(cores: number | null): Promise<KubeObject & PipeScaling> {
     return this.patchScaling({
       replicaCpuMillicores: cores === null ? null : cores * 1000,
       replicaMemoryGb: cores === null ? null : cores * 4,

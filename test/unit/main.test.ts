@@ -83,7 +83,7 @@ async function takenPort(): Promise<number> {
   return address.port;
 }
 
-/** The address of an API server that has an answer to everything, though never a useful one. */
+/** The address of an API server that responds to everything, but never usefully. */
 async function emptyCluster(): Promise<string> {
   return `http://127.0.0.1:${await takenPort()}`;
 }

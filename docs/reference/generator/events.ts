@@ -19,7 +19,7 @@ export function eventsPage(): string {
         [
           "Normal",
           code("FellBackToRollout"),
-          "Pipes cannot be resized in place and get a rollout, once for each [reason](../explanation/in-place.md#reasons-for-a-rollout).",
+          "Pipes cannot be resized in place and fall back to a rollout, once for each [reason](../explanation/in-place.md#reasons-for-a-rollout).",
         ],
         ...obstacles.map(([reason, { meaning }]) => ["Warning", code(reason), meaning]),
       ],

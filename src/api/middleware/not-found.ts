@@ -5,7 +5,7 @@ export function notFoundError(): Error {
   return createError(404, "There is nothing at this path.");
 }
 
-/** For paths without a route. */
+/** Responds with 404 if no route matches the path. */
 export const notFound: RequestHandler = (_request, _response, next) => next(notFoundError());
 
 /** @param allowed the methods of the path, as the Allow header lists them */
@@ -13,7 +13,7 @@ export function methodNotAllowedError(allowed: string): Error {
   return createError(405, `This path allows only ${allowed}.`, { headers: { Allow: allowed } });
 }
 
-/** The last handler of each route: 405 with the methods that the handlers before it serve. */
+/** The last handler of each route. Responds with 405, and lists the methods of the route in `Allow`. */
 export const methodNotAllowed: RequestHandler = (request, _response, next) => {
   const { methods }: { readonly methods: Readonly<Record<string, boolean>> } = request.route;
   const served = Object.keys(methods).filter((method) => method !== "_all");

@@ -3,7 +3,7 @@ import type { ZodOpenApiResponseObject } from "zod-openapi";
 import { emptyEnvelope, errorEnvelope, successEnvelope } from "../resources/envelopes.ts";
 import type { Operation } from "./operation.ts";
 
-/** Headers of every response, and those that only some have. */
+/** Headers of all responses, and those of some. */
 
 const count = z.int().min(0);
 /** Absent when there is no limit. */
@@ -11,7 +11,7 @@ const rate = count.optional();
 
 const everywhere = {
   "X-Request-Id": z.uuidv4().meta({
-    description: "Include it when you report a problem. In a 200 it is also the `requestId`.",
+    description: "Include it when you report a problem. The body of a 200 has it too, as `requestId`.",
     header: { id: "X-Request-Id" },
   }),
   "X-RateLimit-Limit": rate.meta({
@@ -38,21 +38,22 @@ const retryAfter = {
   }),
 };
 const challenge = {
-  "WWW-Authenticate": z
-    .string()
-    .meta({ description: "A challenge of the scheme Basic.", header: { id: "WWW-Authenticate" } }),
+  "WWW-Authenticate": z.string().meta({
+    description: "A challenge of the authentication scheme Basic.",
+    header: { id: "WWW-Authenticate" },
+  }),
 };
 const acceptPatch = {
   "Accept-Patch": z
     .string()
-    .meta({ description: "The accepted media types.", header: { id: "Accept-Patch" } }),
+    .meta({ description: "The media types that a request body may have.", header: { id: "Accept-Patch" } }),
 };
 const allow = {
   Allow: z
     .string()
     .optional()
     .meta({
-      description: "The methods of the path, with 405.",
+      description: "The methods of the path. Only in a 405.",
       header: { id: "Allow" },
     }),
 };
@@ -77,7 +78,7 @@ const forbidden = {
   id: "Forbidden",
   ...refusal(
     403,
-    "The key may not be used from this address, or its roles do not allow the operation. A key with the role `developer` may only read.",
+    "The key may not be used from this IP address, or its roles do not allow the operation. A key with the role `developer` may only read.",
   ),
 };
 const tooLarge = { id: "TooLarge", ...refusal(413, "The body is longer than 65,536 bytes.") };
@@ -97,22 +98,22 @@ const failed = {
   id: "InternalError",
   ...refusal(
     500,
-    "An error of the server. The outcome of a write is unknown; it is safe to repeat. Include the request ID when you report it.",
+    "An internal error. A write may have taken effect; it is safe to repeat the request. Include the request ID when you report it.",
   ),
 };
 const unavailable = {
   id: "Unavailable",
   ...refusal(
     503,
-    "Temporarily unavailable. The outcome of a write is unknown; it is safe to repeat.",
+    "Temporarily unavailable. A write may have taken effect; it is safe to repeat the request.",
     retryAfter,
   ),
 };
-const otherwise = {
+const anyOther = {
   id: "Refused",
   ...refusal(
     405,
-    "Rejected before routing: 404 and 405 for an unknown path or method, 408 for a request that is too slow, 417 for an unknown expectation, 431 for headers longer than 16,384 bytes.",
+    "Rejected before routing: 404 and 405 for an unknown path or method, 408 if the request arrives too slowly, 417 for an unsupported `Expect` header, 431 for headers longer than 16,384 bytes.",
     allow,
   ),
 };
@@ -142,6 +143,6 @@ export function responsesOf(operation: Operation): Record<string, ZodOpenApiResp
     429: tooMany,
     500: failed,
     503: unavailable,
-    default: otherwise,
+    default: anyOther,
   };
 }

@@ -8,7 +8,7 @@ import { COMPONENT_LABEL, type Component, type Installation, OF_PRODUCT } from "
 import { error, note, ok, type Result, warning } from "./result.ts";
 
 const LOST: Readonly<Record<Component, string>> = {
-  api: "no size can be requested by HTTP",
+  api: "sizes cannot be requested over HTTP",
   controller: "nothing is resized",
 };
 
@@ -19,8 +19,8 @@ export async function checkInstallations(cluster: Cluster): Promise<Result[]> {
   if (installations.length === 0) {
     return [
       note(
-        `No Deployment has the labels of the chart (${OF_PRODUCT}): pods and permissions were not checked.`,
-        "Install the chart, unless the two processes run outside of this cluster.",
+        `No Deployment has the chart's labels (${OF_PRODUCT}), so pods and permissions were not checked.`,
+        "Install the chart, unless both processes run outside this cluster.",
       ),
     ];
   }
@@ -29,7 +29,7 @@ export async function checkInstallations(cluster: Cluster): Promise<Result[]> {
     const others = new Set(installations.map((each) => each.records));
     return [...others].map((namespace) =>
       error(
-        `An installation uses the records of the namespace ${namespace}, not those of ${records}.`,
+        `An installation uses the records in the namespace ${namespace}, not those in ${records}.`,
         `Check it with pipe-scaling doctor --namespace ${namespace}`,
       ),
     );
@@ -48,7 +48,7 @@ export async function checkInstallations(cluster: Cluster): Promise<Result[]> {
       .filter(({ version = packageJson.version }) => version !== packageJson.version)
       .map(({ component, version }) =>
         warning(
-          `The ${component} has version ${version}, and this program ${packageJson.version}, so its checks may not apply.`,
+          `The ${component} is version ${version}, but this program is version ${packageJson.version}, so the checks might not apply.`,
           `Use pipe-scaling ${version}, or upgrade the installation.`,
         ),
       ),
@@ -56,7 +56,7 @@ export async function checkInstallations(cluster: Cluster): Promise<Result[]> {
 }
 
 function checkReadiness({ component, namespace, name, ready, replicas }: Installation): Result {
-  const pods = `${ready} of ${replicas} ${replicas === 1 ? "pod" : "pods"} of ${namespace}/${name}`;
+  const pods = `${ready} of ${replicas} pods of ${namespace}/${name} are ready`;
   if (ready > 0 && ready >= replicas) return ok(`The ${component} is ready: ${pods}.`);
   const lost = ready === 0 ? `, so ${LOST[component]}` : "";
   return (ready === 0 ? error : warning)(
@@ -76,14 +76,14 @@ export async function checkLease(cluster: Cluster): Promise<Result[]> {
       ok(`The controller ${holderIdentity} is the leader; it renewed its lease ${roughly(agoMs)} ago.`),
     ];
   }
-  const state =
-    renewTime === undefined
-      ? `There is no Lease in ${records}`
-      : `The Lease ${LEASE_NAME} in ${records} was last renewed ${roughly(agoMs)} ago by the clock of this machine`;
+  const what = `The Lease ${LEASE_NAME} in ${records}`;
+  const renewed = `${what} was last renewed ${roughly(agoMs)} ago according to the clock of this machine`;
+  const held = renewTime === undefined ? `${what} does not exist` : renewed;
+  const state = lease && holderIdentity === "" ? `${what} has no holder` : held;
   return [
     error(
-      `${state}: no controller runs with these records, and nothing is resized.`,
-      `Check why no controller runs: kubectl get pods --all-namespaces --selector ${OF_PRODUCT}`,
+      `${state}, so no controller is running for these records and nothing is resized.`,
+      `Find out why no controller is running: kubectl get pods --all-namespaces --selector ${OF_PRODUCT}`,
     ),
   ];
 }

@@ -29,7 +29,7 @@ export interface InPlaceApplier {
 
 type Of<Type extends InPlaceAction["type"]> = Extract<InPlaceAction, { readonly type: Type }>;
 
-/** Runs one step of a resize in place. If the API server rejects it, the pipe gets a rollout. */
+/** Runs one step of a resize in place. If the API server rejects it, the pipe falls back to a rollout. */
 export async function applyInPlace(applier: InPlaceApplier, action: InPlaceAction): Promise<void> {
   switch (action.type) {
     case "begin-in-place":
@@ -67,7 +67,7 @@ async function resizePod(applier: InPlaceApplier, action: Of<"resize-pod">): Pro
 }
 
 /**
- * The pipe gets a rollout if the API server refuses a write.
+ * The pipe falls back to a rollout if the API server refuses a write.
  *
  * @throws the error if the write can succeed later
  */

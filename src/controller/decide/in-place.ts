@@ -73,7 +73,7 @@ function viewOf({ metadata }: DeploymentView, { desired, inPlace }: Context): In
   return view && view.size === formatSize(desired) ? view : undefined;
 }
 
-/** The first action of a resize in place; `undefined` if the pipe gets a rollout. */
+/** The first action of a resize in place; `undefined` if the pipe needs a rollout. */
 export function beginInPlace(assessment: Assessment, step: Step): readonly Action[] | undefined {
   const { pipe, phase } = assessment;
   const context = { desired: step.sizing.desired.size, inPlace: step.snapshot.inPlace };

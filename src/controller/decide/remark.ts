@@ -23,7 +23,7 @@ function restartRemark(
 ): string | undefined {
   const view = inPlace.get(metadata.uid);
   if (state === "done" || !view?.fallback || view.size !== formatSize(desired)) return undefined;
-  return `The pods of ${metadata.name} are replaced, because they cannot be resized in place: ${view.fallback.message}.`;
+  return `The pods of ${metadata.name} are being replaced because they cannot be resized in place: ${view.fallback.message}.`;
 }
 
 function horizontalAutoscalerRemark(

@@ -5,7 +5,7 @@ import type { CommitStep, InPlaceContext, InPlaceStep } from "./steps.ts";
 import { isSameTemplate } from "./template-view.ts";
 import type { Fallback, InPlaceView } from "./view.ts";
 
-/** The Deployment controller answers a commit within 200 ms, but it may be restarting. */
+/** The Deployment controller responds to a commit within 200 ms, but it may be restarting. */
 export const COMMIT_MS = 30_000;
 
 /** The first step of a commit: all pods have the size, so the template follows. */

@@ -54,7 +54,7 @@ function resizePods(context: InPlaceContext): InPlaceStep {
 
   const reverted = unchanged.find(({ metadata }) => view.resizedAtMs.has(metadata.uid));
   if (reverted) {
-    const message = `pod ${reverted.metadata.name}: something gave it its old size again`;
+    const message = `pod ${reverted.metadata.name}: another writer set it back to its old size`;
     return fallBack(context, { reason: "Reverted", message });
   }
   const problem =

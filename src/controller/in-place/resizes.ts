@@ -22,7 +22,7 @@ export interface InPlaceResizesOptions {
   readonly onPod: (outcome: PodOutcome) => void;
   /** A node gave a pod its size after this time, or did not give it within this time. */
   readonly onDeferred: (durationMs: number) => void;
-  /** A pipe gets a rollout. */
+  /** A pipe falls back to a rollout. */
   readonly onFallback: (pipe: DeploymentView, fallback: Fallback) => void;
 }
 
@@ -65,7 +65,7 @@ export class InPlaceResizes {
   readonly #resizes = new Map<string, Resize>();
   /** Number of writes to pods that are in flight, by UID of the Deployment. They can outlast a resize. */
   readonly #podWrites = new Map<string, number>();
-  /** Why pipes get a rollout, by UID of the Deployment; at most one for each Deployment in the cache. */
+  /** Why pipes fall back to a rollout, by UID of the Deployment; at most one for each Deployment in the cache. */
   readonly #fallbacks = new Map<string, FallenBack>();
 
   constructor(options: InPlaceResizesOptions) {
@@ -133,7 +133,7 @@ export class InPlaceResizes {
 
   /**
    * Begins to watch the pods and ReplicaSets of a pipe. If they cannot be listed in time, or if the controller has no
-   * permission to watch them, the pipe gets a rollout.
+   * permission to watch them, the pipe falls back to a rollout.
    *
    * @param selector of the Deployment
    */
@@ -184,7 +184,7 @@ export class InPlaceResizes {
     this.#find(uid, size)?.resizedAtMs.set(pod, this.#options.clock.monotonic());
   }
 
-  /** The pipe gets a rollout when its pods have their old size again. */
+  /** The pipe falls back to a rollout when its pods have their old size again. */
   failed(uid: string, size: string, failure: Fallback): void {
     const resize = this.#find(uid, size);
     if (resize) resize.failure ??= failure;
@@ -210,7 +210,7 @@ export class InPlaceResizes {
     if (resize) resize.template = template;
   }
 
-  /** Remembers that the pipe gets a rollout, until another size is requested. */
+  /** Remembers that the pipe falls back to a rollout, until another size is requested. */
   fellBack(pipe: DeploymentView, size: string, fallback: Fallback): void {
     const { uid } = pipe.metadata;
     const beganAtMs = this.#resizes.get(uid)?.beganAtMs ?? this.#options.clock.monotonic();

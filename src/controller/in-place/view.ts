@@ -9,9 +9,9 @@ export interface InPlaceView {
   readonly size: string;
   /** False until the pods and ReplicaSets are listed, and the dry run of the commit has ended. */
   readonly isReady: boolean;
-  /** Why the pipe gets a rollout instead. */
+  /** Why the pipe fell back to a rollout. */
   readonly fallback: Fallback | undefined;
-  /** Why the pipe gets a rollout as soon as its pods have their old size again. */
+  /** Why the pipe falls back to a rollout as soon as its pods have their old size again. */
   readonly failure: Fallback | undefined;
   /** Active pods of the Deployment, as its ReplicaSet counts them. */
   readonly pods: readonly PodView[];

@@ -139,7 +139,7 @@ function pendingPipes(sizing: Sizing, fallbacks: readonly PipeFallback[] = []): 
       const waits = state === "waiting" ? `waiting${waitingFor(sizing)}` : undefined;
       const resizes = inPlace ? "its pods are being resized in place" : undefined;
       const fallback = reasons.get(pipe.metadata.name);
-      const replaces = fallback && `its pods cannot be resized in place and are replaced: ${fallback}`;
+      const replaces = fallback && `its pods cannot be resized in place and are being replaced: ${fallback}`;
       const message = failure?.message ?? obstacle ?? waits ?? replaces ?? resizes;
       const text = message ? { message: clipped(message, MAX_MESSAGE_LENGTH) } : {};
       return [{ name: pipe.metadata.name, state: STATE_NAMES[state], ...text }];

@@ -15,7 +15,7 @@ const review = z.object({ status: z.object({ allowed: z.boolean() }) });
 export async function mayDo(kubeconfig: string, action: Action, signal: AbortSignal): Promise<boolean> {
   const kube = new KubeClient(await connect(kubeconfig));
   try {
-    const answer = await kube.json({
+    const response = await kube.json({
       method: "POST",
       path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
       body: {
@@ -25,7 +25,7 @@ export async function mayDo(kubeconfig: string, action: Action, signal: AbortSig
       },
       signal,
     });
-    return review.parse(answer).status.allowed;
+    return review.parse(response).status.allowed;
   } finally {
     await kube.close();
   }

@@ -56,12 +56,12 @@ export class Observer {
 
   /** Returns the UIDs of pods by pipe, which reveal a restart. */
   async podIds(namespace: string, pipe: string): Promise<string[]> {
-    const answer = await this.#kube.json({
+    const response = await this.#kube.json({
       path: collectionPath({ apiVersion: "v1", plural: "pods" }, namespace),
       query: { labelSelector: `app.kubernetes.io/name=${pipe}` },
     });
     return pods
-      .parse(answer)
+      .parse(response)
       .items.map(({ metadata }) => metadata.uid)
       .sort();
   }

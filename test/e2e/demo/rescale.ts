@@ -163,7 +163,9 @@ function podsStep(
     const kept = DATABASE_PIPES.filter((name) => name !== REPLACED_PIPE);
     return {
       told: `${kept.join(" and ")} were resized in place: they have the same pods as before, without a restart`,
-      details: [`${REPLACED_PIPE} cannot be resized in place, so it got a rollout: ${fallback?.message}`],
+      details: [
+        `${REPLACED_PIPE} cannot be resized in place, so it fell back to a rollout: ${fallback?.message}`,
+      ],
       result: undefined,
     };
   });

@@ -29,11 +29,11 @@ describe("a pipe without replicas", () => {
   it("does not prove a size: one running pipe is still the canary of the others", async ({
     invariants,
     startPipes,
-    askFor,
+    requestSize,
   }) => {
     const [idle, ...others] = NAMES.map((name) => ({ ...SLOWLY, name }));
     await startPipes([{ ...idle, name: "pipe-a", replicas: 0 }, ...others]);
-    await askFor(4);
+    await requestSize(4);
     await invariants.settled(4, { quietMs: 300 });
     // Throws if two pipes rolled at once to a size that no running pipe had proven.
     await invariants.end();
@@ -43,10 +43,10 @@ describe("a pipe without replicas", () => {
     environment,
     invariants,
     startPipes,
-    askFor,
+    requestSize,
   }) => {
     await startPipes([{ name: "pipe-a", replicas: 0, podAnnotations: NEVER }]);
-    await askFor(4);
+    await requestSize(4);
     await environment.waitForCondition("Ready", "True");
     await environment.patchPipe("pipe-a", { spec: { replicas: 1 } });
     await environment.waitForCondition("Ready", "False", "Progressing");
@@ -64,7 +64,7 @@ describe("a pipe whose image its owner broke before the rescale", () => {
     environment,
     invariants,
     startPipes,
-    askFor,
+    requestSize,
   }) => {
     await startPipes(NAMES.map((name) => ({ ...SLOWLY, name })));
     await environment.patchPipe("pipe-a", {
@@ -78,7 +78,7 @@ describe("a pipe whose image its owner broke before the rescale", () => {
     await waitFor(async () => (await environment.pipe("pipe-a")).status?.replicas === 2, {
       what: "the pod with the broken image",
     });
-    await askFor(4);
+    await requestSize(4);
     for (const name of ["pipe-b", "pipe-c"])
       await waitFor(async () => isRunningFour(await environment.pipe(name)), {
         what: `${name} to run four cores`,
@@ -96,7 +96,7 @@ describe("a pipe whose writes always fail", () => {
     environment,
     invariants,
     startPipes,
-    askFor,
+    requestSize,
   }) => {
     await startPipes(NAMES.map((name) => ({ name })));
     const webhook = await AdmissionWebhook.start(environment, "ValidatingWebhookConfiguration", "pipe-a");
@@ -105,7 +105,7 @@ describe("a pipe whose writes always fail", () => {
         name === "pipe-a"
           ? { allowed: false, status: { code: 500, message: "out of order" } }
           : { allowed: true };
-      await askFor(4);
+      await requestSize(4);
       for (const name of ["pipe-b", "pipe-c"])
         await waitFor(async () => isRunningFour(await environment.pipe(name)), {
           what: `${name} to run four cores`,

@@ -23,19 +23,19 @@ export interface Asked {
 
 /** The fate of a request. */
 export type Fate =
-  /** It reaches the server, and the answer the client: late, or in part, if the link is bad. */
+  /** It reaches the server, and the response reaches the client: late, or in part, if the link is bad. */
   | ({ readonly type: "pass" } & Link)
   /** The connection ends before the server has it. */
   | { readonly type: "drop" }
   /** The server handles the request, and the connection ends before the client gets the response. */
-  | { readonly type: "lose-answer" }
+  | { readonly type: "lose-response" }
   /** Nothing happens, for as long as the client likes to wait. */
   | { readonly type: "hold" }
   /** It never reaches the server; this is said in its place. */
-  | Answer;
+  | ApiResponse;
 
-interface Answer {
-  readonly type: "answer";
+interface ApiResponse {
+  readonly type: "respond";
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body: string;
@@ -44,7 +44,7 @@ interface Answer {
 interface Link {
   /** The request waits for this before it goes on to the server. */
   readonly after?: Promise<unknown>;
-  /** Every piece of the answer's body comes so much later. */
+  /** Every piece of the response body comes this much later. */
   readonly lateMs?: number;
   /** The connection ends after so long. */
   readonly cutAfterMs?: number;
@@ -65,7 +65,7 @@ export function refusal(
   code: number,
   reason: string,
   headers: Readonly<Record<string, string>> = {},
-): Answer {
+): ApiResponse {
   const body = {
     kind: "Status",
     apiVersion: "v1",
@@ -74,7 +74,7 @@ export function refusal(
     reason,
     message: "the proxy says so",
   };
-  return { type: "answer", status: code, headers, body: JSON.stringify(body) };
+  return { type: "respond", status: code, headers, body: JSON.stringify(body) };
 }
 
 /**
@@ -161,12 +161,12 @@ export class FaultyProxy {
         case "drop":
           response.destroy();
           return;
-        case "answer":
+        case "respond":
           request.resume();
           response.writeHead(fate.status, { "content-type": "application/json", ...fate.headers });
           response.end(fate.body);
           return;
-        case "lose-answer":
+        case "lose-response":
           for await (const _ of await this.#forward(met, request, response));
           response.destroy();
           return;
@@ -181,7 +181,7 @@ export class FaultyProxy {
     }
   }
 
-  /** The server's answer; asks for it no longer when the client is gone. */
+  /** The response of the server; its request ends when the client is gone. */
   async #forward(met: Met, request: IncomingMessage, response: ServerResponse): Promise<IncomingMessage> {
     const { method, headers } = request;
     const call = httpsRequest(new URL(met.url, this.elsewhere(met) ?? this.#cluster.server), {
@@ -191,10 +191,10 @@ export class FaultyProxy {
     });
     response.once("close", () => call.destroy());
     request.pipe(call);
-    const [answer]: IncomingMessage[] = await once(call, "response");
-    if (answer?.statusCode === undefined) throw new Error("no answer");
-    met.code = answer.statusCode;
-    return answer;
+    const [fromServer]: IncomingMessage[] = await once(call, "response");
+    if (fromServer?.statusCode === undefined) throw new Error("no response");
+    met.code = fromServer.statusCode;
+    return fromServer;
   }
 }
 
@@ -216,10 +216,10 @@ function forwarded({ host: _host, connection: _connection, ...headers }: Incomin
   return headers;
 }
 
-async function pass(answer: IncomingMessage, response: ServerResponse, link: Link): Promise<void> {
+async function pass(fromServer: IncomingMessage, response: ServerResponse, link: Link): Promise<void> {
   const { lateMs = 0, cutAfterMs, cutAfterBytes = Number.POSITIVE_INFINITY } = link;
-  const { "content-type": type, "retry-after": retryAfter } = answer.headers;
-  response.writeHead(answer.statusCode ?? 500, {
+  const { "content-type": type, "retry-after": retryAfter } = fromServer.headers;
+  response.writeHead(fromServer.statusCode ?? 500, {
     ...(type === undefined ? {} : { "content-type": type }),
     ...(retryAfter === undefined ? {} : { "retry-after": retryAfter }),
   });
@@ -228,7 +228,7 @@ async function pass(answer: IncomingMessage, response: ServerResponse, link: Lin
   response.once("close", () => clearTimeout(cut));
   let left = cutAfterBytes;
   let last: Promise<unknown> = Promise.resolve();
-  for await (const chunk of answer) {
+  for await (const chunk of fromServer) {
     const piece: Buffer = chunk.subarray(0, left);
     left -= chunk.length;
     // Each piece is late by as much, not by the sum of those before it.

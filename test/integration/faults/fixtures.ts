@@ -14,9 +14,9 @@ type OwnerPipe = Omit<PipeOptions, "namespace" | "serviceId" | "cores">;
 /**
  * A test of a fault. It uses what its callback destructures, and vitest ends that after the test, in reverse order.
  *
- *     it("…", async ({ environment, invariants, startPipes, askFor }) => {
+ *     it("…", async ({ environment, invariants, startPipes, requestSize }) => {
  *       await startPipes([{ name: "pipe" }]);
- *       await askFor(4);                                     // … and the fault
+ *       await requestSize(4);                                     // … and the fault
  *       await invariants.settled(4, { quietMs: 1000 });
  *       await invariants.end();                              // throws if an invariant was violated
  *     });
@@ -60,7 +60,7 @@ export const it = base
       },
   )
   /** Requests a size that the controller may apply from now on. */
-  .extend("askFor", ({ environment, invariants }) => async (cores: number): Promise<void> => {
+  .extend("requestSize", ({ environment, invariants }) => async (cores: number): Promise<void> => {
     invariants.accept(cores);
-    await environment.askFor(cores);
+    await environment.requestSize(cores);
   });

@@ -85,7 +85,7 @@ export class HeldServices {
       );
       return service?.fate(asked);
     };
-    await this.#each(({ environment }) => environment.askFor(cores));
+    await this.#each(({ environment }) => environment.requestSize(cores));
     await waitFor(() => this.services.every(({ isHeld }) => isHeld), {
       what: "each service to be held before its step",
     });

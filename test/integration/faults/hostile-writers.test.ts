@@ -55,7 +55,7 @@ describe("a writer that replaces the whole Deployment every 200 ms", () => {
     const manifest = manifestOf(await environment.pipe("pipe"));
     await environment.startController();
     await environment.waitForCondition("Ready", "True");
-    await environment.askFor(4);
+    await environment.requestSize(4);
     await environment.waitForCondition("Ready", "True");
     const ending = new AbortController();
     const replacing = replaceAgainAndAgain(environment, manifest, ending.signal);
@@ -91,7 +91,7 @@ describe("a webhook that removes the controller's annotation", () => {
     const webhook = await AdmissionWebhook.start(environment, "MutatingWebhookConfiguration", "pipe");
     try {
       webhook.respond = removeAnnotation;
-      await environment.askFor(4);
+      await environment.requestSize(4);
       await expectReportWithFewWrites(environment);
       await stop();
       const written = webhook.requests.length;
@@ -117,7 +117,7 @@ describe("a webhook that removes the controller's annotation", () => {
     const webhook = await AdmissionWebhook.start(environment, "MutatingWebhookConfiguration", "pipe");
     try {
       webhook.respond = removeAnnotation;
-      await environment.askFor(4);
+      await environment.requestSize(4);
       await environment.waitForCondition("Stalled", "True", "FailedCreate");
       const isBack = async () => {
         const pipe = await environment.pipe("pipe");

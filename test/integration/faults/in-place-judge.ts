@@ -108,7 +108,7 @@ export class InPlaceJudge {
     if (!isResizedInPlace || !service) return;
     const { spec = {}, status = {} } = this.#court.scalingOf(service) ?? {};
     const messages = (status.conditions ?? []).map(({ message }) => message).join(" ");
-    const isSaid = messages.includes(`The pods of ${after.metadata.name} are replaced`);
+    const isSaid = messages.includes(`The pods of ${after.metadata.name} are being replaced`);
     if (!isSaid && spec.strategy !== "Rollout")
       this.#court.fault(
         after,

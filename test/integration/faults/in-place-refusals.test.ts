@@ -45,14 +45,14 @@ describe("a resize in place", () => {
       spec: { hard: { "requests.cpu": "3" } },
     };
     await apply(environment.cluster, [quota]);
-    await environment.askFor(2);
+    await environment.requestSize(2);
     // The rollout does not have the room either, so it is rolled back, and the old pods stay.
     await environment.waitForCondition("Ready", "False", "FailedCreate");
     await expectFallback(service, "Refused");
     await expectOldPods(service);
     await environment.patchScaling({ strategy: "Rollout" });
     await apply(environment.cluster, [{ ...quota, spec: { hard: { "requests.cpu": "20" } } }]);
-    await environment.askFor(3);
+    await environment.requestSize(3);
     await service.settled(3);
   });
 
@@ -63,7 +63,7 @@ describe("a resize in place", () => {
       service,
       `request.dryRun || request.userInfo.username.contains("${accountName("controller")}")`,
     );
-    await environment.askFor(2);
+    await environment.requestSize(2);
     // The admission policies of the chart refuse the changed template, also in a rollout.
     await environment.waitForCondition("Ready", "False", "Refused");
     await expectFallback(service, "Refused");
@@ -73,7 +73,7 @@ describe("a resize in place", () => {
   it("leads to a rollout if the same happens without the admission policies of the chart", async () => {
     const { service } = await start({ isRestricted: false });
     await stampWhere(service, "request.dryRun");
-    await service.environment.askFor(2);
+    await service.environment.requestSize(2);
     await waitFor(() => isReplaced(service), { what: "the pods to be replaced" });
     await service.settled(2);
     await service.expectFallback("TemplateChanged");
@@ -108,7 +108,7 @@ describe("a resize in place", () => {
       },
       isApplied: (text) => !text.includes('"cpu":"7"'),
     });
-    await service.environment.askFor(2);
+    await service.environment.requestSize(2);
     await waitFor(() => isReplaced(service), { what: "the pods to be replaced" });
     await service.settled(2);
   });
@@ -129,7 +129,7 @@ describe("a resize in place", () => {
     });
     await service.change({ replicas: 3 });
     await waitFor(async () => (await sizesOf(service)).includes("3"), { what: "a pod of another size" });
-    await service.environment.askFor(2);
+    await service.environment.requestSize(2);
     await service.settled(2, 3);
     expect(await service.uids()).toEqual(expect.arrayContaining([...service.before]));
     expect(await service.replicaSets()).toHaveLength(1);
@@ -143,14 +143,14 @@ describe("a resize in place", () => {
     await waitFor(() => Date.now() >= createdAt + 2000, { what: "the ReplicaSet to be older than a second" });
     await environment.patchScaling({ strategy: "Rollout" });
     for (const cores of [2, 1]) {
-      await environment.askFor(cores);
+      await environment.requestSize(cores);
       await service.settled(cores);
     }
     const before = await service.uids();
     const names = (await service.replicaSets()).map(({ metadata }) => metadata.name);
     expect(names).toHaveLength(2);
     await environment.patchScaling({ strategy: "InPlaceOrRollout" });
-    await environment.askFor(2);
+    await environment.requestSize(2);
     await service.settled(2);
     expect(await service.uids()).toEqual(before);
     expect((await service.replicaSets()).map(({ metadata }) => metadata.name)).toEqual(names);

@@ -14,7 +14,7 @@ describe("between any two steps of a resize in place, and without a restart,", (
     ["the first size can be requested again", 1],
   ])("%s", async (_, cores) => {
     held = await HeldServices.start();
-    await held.between(3, ({ environment }) => environment.askFor(cores));
+    await held.between(3, ({ environment }) => environment.requestSize(cores));
     await held.each(async (service) => {
       await service.settled(cores);
       await service.expectNoRestart();
@@ -54,7 +54,7 @@ describe("between any two steps of a resize in place, and without a restart,", (
   it("the controller can be restarted, and the first size requested again", async () => {
     held = await HeldServices.start();
     await held.hold(2);
-    await held.each(({ environment }) => environment.askFor(1));
+    await held.each(({ environment }) => environment.requestSize(1));
     await held.crash();
     await held.each(async (service) => {
       await service.settled(1);

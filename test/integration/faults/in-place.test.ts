@@ -16,7 +16,7 @@ it("the invariants hold while pipes are resized in place, to larger and smaller 
   environment,
   invariants,
   startPipes,
-  askFor,
+  requestSize,
 }) => {
   await restrictController(environment);
   const podLabels = { [SERVICE_LABEL]: environment.serviceId, [TYPE_LABEL]: DATABASE_TYPE };
@@ -24,7 +24,7 @@ it("the invariants hold while pipes are resized in place, to larger and smaller 
   await startPipes(pipes, { resizeStrategy: "InPlaceOrRollout" });
   const before = await podNames(environment);
   for (const cores of [4, 2, 1]) {
-    await askFor(cores);
+    await requestSize(cores);
     await invariants.reached(cores);
   }
   await invariants.quiet(1000);

@@ -7,12 +7,12 @@ import { randomOf, seed } from "./random-numbers.ts";
 const KILLS = 20;
 const pipes = ["pipe-a", "pipe-b", "pipe-c", "pipe-d", "pipe-e", "pipe-f"];
 
-it(`a rescale completes, however often its controller is killed (seed ${seed})`, {
+it(`rescales complete although the controller is killed ${KILLS} times (seed ${seed})`, {
   timeout: 240_000,
-}, async ({ environment, invariants, askFor }) => {
+}, async ({ environment, invariants, requestSize }) => {
   const random = randomOf(seed);
   const kubeconfig = await controllerKubeconfig(environment);
-  // The lease is the same one's, so that the next need not wait for it to run out.
+  // With the same identity, the next process takes over the Lease without waiting until it expires.
   const start = () => new ControllerProcess(environment, kubeconfig, "the-same");
   invariants.accept(1);
   for (const name of pipes) await environment.createPipe({ name, cores: 1 });
@@ -22,7 +22,7 @@ it(`a rescale completes, however often its controller is killed (seed ${seed})`,
   for (let kills = 0; kills < KILLS; kills++) {
     if (kills % 2 === 0) {
       cores = (cores % 8) + 1;
-      await askFor(cores);
+      await requestSize(cores);
     }
     await controller.says('"leading"');
     await delay(random() * 700);

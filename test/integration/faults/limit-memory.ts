@@ -1,7 +1,7 @@
 import { apply } from "@pipe-scaling/local-cluster/kubectl";
 import type { TestEnvironment } from "../../support/test-environment.ts";
 
-/** Pods of pipes with more memory than this are not created. */
+/** Makes the API server reject pods in the namespace of the pipes with a container of more memory. */
 export function limitMemory({ cluster, pipes }: TestEnvironment, max: string): Promise<void> {
   return apply(cluster, [
     {

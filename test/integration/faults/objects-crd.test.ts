@@ -14,11 +14,11 @@ it("a CRD that is deleted and created again resizes no pipe, and all PipeScaling
   environment,
   invariants,
   startPipes,
-  askFor,
+  requestSize,
 }) => {
   const names = ["pipe-a", "pipe-b", "pipe-c"];
   await startPipes(names.map((name) => ({ name })));
-  await askFor(4);
+  await requestSize(4);
   await invariants.settled(4, { quietMs: 500 });
   const generations = () =>
     Promise.all(names.map(async (name) => (await environment.pipe(name)).metadata.generation));

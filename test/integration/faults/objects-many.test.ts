@@ -18,14 +18,14 @@ const it = base.override(
 
 it("a service of 200 pipes is rescaled one first, then a quarter at a time", {
   timeout: 360_000,
-}, async ({ environment, invariants, askFor }) => {
+}, async ({ environment, invariants, requestSize }) => {
   const names = Array.from({ length: 200 }, (_, index) => `pipe-${index}`);
   invariants.accept(1);
   await environment.startController();
   for (let at = 0; at < names.length; at += 20)
     await Promise.all(names.slice(at, at + 20).map((name) => environment.createPipe({ name, cores: 1 })));
   await invariants.settled(1, { quietMs: 0, timeoutMs: 150_000 });
-  await askFor(2);
+  await requestSize(2);
   await invariants.settled(2, { quietMs: 1000, timeoutMs: 150_000 });
   await invariants.end();
   expect((await environment.scaling()).status?.pipes?.summary).toBe("200/200");

@@ -37,12 +37,12 @@ describe("a pipe", () => {
   it("is left to another writer that keeps setting its size, until a retry is requested", async ({
     environment,
     startPipes,
-    askFor,
+    requestSize,
     sizeOf,
     settled,
   }) => {
     await startPipes([{ name: "pipe-a" }]);
-    await askFor(4);
+    await requestSize(4);
     await environment.waitForCondition("Ready", "True");
     const setToOne = () =>
       environment.patchPipe("pipe-a", {
@@ -62,12 +62,12 @@ describe("a pipe", () => {
   it("gets the size as a new pipe if it is deleted and created again during a rollout", async ({
     environment,
     startPipes,
-    askFor,
+    requestSize,
     canary,
     settled,
   }) => {
     await startPipes(SLOW_PIPES);
-    await askFor(4);
+    await requestSize(4);
     const name = await canary();
     const { metadata } = await environment.pipe(name);
     await kubectl(environment.cluster, ["delete", "deployment", name, "-n", environment.pipes]);
@@ -83,7 +83,7 @@ describe("a pipe", () => {
   it("continues its rollout after its owner paused it for longer than the timeout", async ({
     environment,
     startPipes,
-    askFor,
+    requestSize,
     canary,
     settled,
   }) => {
@@ -93,7 +93,7 @@ describe("a pipe", () => {
     const podAnnotations = { [START_AFTER_ANNOTATION]: "700ms" };
     const pipes = NAMES.map((name) => ({ name, replicas: 2, podAnnotations }));
     await startPipes(pipes, { rolloutTimeoutMs });
-    await askFor(4);
+    await requestSize(4);
     const name = await canary();
     const { metadata } = await environment.patchPipe(name, { spec: { paused: true } });
     const { startedAt } = JSON.parse(metadata.annotations?.[LAST_ROLLOUT_ANNOTATION] ?? "");
@@ -116,7 +116,7 @@ describe("a pipe", () => {
   it("gets the size at once without replicas, and has it when it is scaled up again", async ({
     environment,
     startPipes,
-    askFor,
+    requestSize,
     sizeOf,
     canary,
     settled,
@@ -126,7 +126,7 @@ describe("a pipe", () => {
     await waitFor(async () => (await environment.pipe("pipe-c")).status?.replicas === undefined, {
       what: "its pods to be gone",
     });
-    await askFor(4);
+    await requestSize(4);
     await canary();
     await waitFor(async () => (await sizeOf("pipe-c")) === OF_FOUR_CORES, { what: "its size" });
     // The status is written after the pipe.
@@ -140,11 +140,11 @@ describe("a pipe", () => {
   it("gets the requested size even if its annotation has a generation that never existed", async ({
     environment,
     startPipes,
-    askFor,
+    requestSize,
     settled,
   }) => {
     await startPipes(PIPES);
-    await askFor(2);
+    await requestSize(2);
     await environment.waitForCondition("Ready", "True");
     const attempt = JSON.parse(
       (await environment.pipe("pipe-b")).metadata.annotations?.[LAST_ROLLOUT_ANNOTATION] ?? "",
@@ -155,19 +155,19 @@ describe("a pipe", () => {
       { metadata: { annotations: { [LAST_ROLLOUT_ANNOTATION]: ahead } } },
       CONTROLLER_FIELD_MANAGER,
     );
-    await askFor(4);
+    await requestSize(4);
     await settled(4);
   });
 
   it("gets the size if it is added during a rescale", async ({
     environment,
     startPipes,
-    askFor,
+    requestSize,
     canary,
     settled,
   }) => {
     await startPipes(SLOW_PIPES);
-    await askFor(4);
+    await requestSize(4);
     await canary();
     await environment.createPipe({ name: "pipe-new", cores: 1 });
     await settled(4);
@@ -179,13 +179,13 @@ describe("a service", () => {
   it("applies only the last requested size when it is resumed after a suspension during a rescale", async ({
     environment,
     startPipes,
-    askFor,
+    requestSize,
     sizeOf,
     canary,
     settled,
   }) => {
     await startPipes(SLOW_PIPES);
-    await askFor(4);
+    await requestSize(4);
     const name = await canary();
     await environment.patchScaling({ suspend: true });
     await environment.waitForCondition("Ready", "Unknown", "Suspended");
@@ -193,8 +193,8 @@ describe("a service", () => {
       what: "what was under way to end",
     });
     await environment.createPipe({ name: "pipe-new", cores: 1 });
-    await environment.askFor(8);
-    await askFor(2);
+    await environment.requestSize(8);
+    await requestSize(2);
     await waitFor(async () => (await environment.scaling()).status?.pipes?.summary === "0/4", {
       what: "all that to be seen",
     });
@@ -208,12 +208,12 @@ describe("a service", () => {
   it("continues to the requested size if its PipeScaling is deleted during a rescale", async ({
     environment,
     startPipes,
-    askFor,
+    requestSize,
     canary,
     settled,
   }) => {
     await startPipes(SLOW_PIPES);
-    await askFor(4);
+    await requestSize(4);
     await canary();
     const { metadata } = await environment.scaling();
     await kubectl(environment.cluster, [

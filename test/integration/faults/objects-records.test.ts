@@ -50,7 +50,7 @@ describe("a malformed or deleted record during a rescale", () => {
     const { metadata, ...record } = await environment.client.json<ConfigMap>({ path: path(nameOf()) });
     cores += 1;
     invariants.accept(cores);
-    await environment.askFor(cores);
+    await environment.requestSize(cores);
     const given = async () => {
       const pipes = await Promise.all(NAMES.map((name) => environment.pipe(name)));
       return pipes.filter((pipe) => resourcesOf(pipe).startsWith(`${cores} `));
@@ -107,7 +107,7 @@ describe("a namespace of pipes that is being deleted", () => {
       // An object with a finalizer stays, and so does its namespace.
       await environment.patchPipe("pipe-a", { metadata: { finalizers: ["test.pipes.clouddb.dev/stay"] } });
       invariants.accept(4);
-      await environment.askFor(4);
+      await environment.requestSize(4);
       await kubectl(environment.cluster, ["delete", "namespace", environment.pipes, "--wait=false"]);
       await waitFor(async () => (await environment.pipe("pipe-a")).metadata.deletionTimestamp, {
         what: "the pipe to be on its way out",

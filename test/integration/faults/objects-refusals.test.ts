@@ -41,13 +41,13 @@ describe("a size", () => {
   it("is rolled back if its rollout never completes, and the other pipes wait", async ({
     environment,
     startPipes,
-    askFor,
+    requestSize,
     expectRestored,
     retry,
   }) => {
     const podAnnotations = { [START_AFTER_ANNOTATION]: "2s" };
     await startPipes(PIPES.map((pipe) => ({ ...pipe, podAnnotations, progressDeadlineSeconds: 10 })));
-    await askFor(4);
+    await requestSize(4);
     const pod = await waitFor(
       async () => {
         const path = collectionPath(PODS, environment.pipes);
@@ -72,7 +72,7 @@ describe("a size", () => {
   it("is rolled back at once if a quota refuses it to a Recreate pipe, whose old pods are gone", async ({
     environment,
     startPipes,
-    askFor,
+    requestSize,
     expectRestored,
     retry,
   }) => {
@@ -90,7 +90,7 @@ describe("a size", () => {
     await waitFor(async () => (await kubectl(environment.cluster, getHard)) !== "", {
       what: "the usage of the quota",
     });
-    await askFor(4);
+    await requestSize(4);
     const stalled = await environment.waitForCondition("Stalled", "True", "FailedCreate");
     expect(conditionOf(stalled, "Stalled")?.message).toContain("exceeded quota: small");
     await expectRestored();
@@ -101,13 +101,13 @@ describe("a size", () => {
   it("is rolled back at once if a LimitRange refuses it to a Recreate pipe, whose old pods are gone", async ({
     environment,
     startPipes,
-    askFor,
+    requestSize,
     expectRestored,
     retry,
   }) => {
     await startPipes(RECREATED);
     await limitMemory(environment, "8Gi");
-    await askFor(4);
+    await requestSize(4);
     const stalled = await environment.waitForCondition("Stalled", "True", "FailedCreate");
     expect(conditionOf(stalled, "Stalled")?.message).toContain("maximum memory usage per Container is 8Gi");
     await expectRestored();
@@ -118,7 +118,7 @@ describe("a size", () => {
   it("is reported with the message of the admission policy that refuses it, and no pipe is restarted", async ({
     environment,
     startPipes,
-    askFor,
+    requestSize,
     expectRestored,
     retry,
   }) => {
@@ -180,7 +180,7 @@ describe("a size", () => {
         ),
       { what: "the policy to hold" },
     );
-    await askFor(4);
+    await requestSize(4);
     try {
       const stalled = await environment.waitForCondition("Stalled", "True", "Refused");
       expect(conditionOf(stalled, "Stalled")?.message).toContain("no pipe may have more than 8 Gi here");
@@ -198,7 +198,7 @@ describe("a size", () => {
     environment,
     invariants,
     startPipes,
-    askFor,
+    requestSize,
     expectRestored,
   }) => {
     const name = clusterRoleName("controller", environment.records);
@@ -221,7 +221,7 @@ describe("a size", () => {
         ),
       { what: "the permission to be gone" },
     );
-    await askFor(4);
+    await requestSize(4);
     await waitFor(
       async () => /^controller_runtime_reconcile_errors_total\{.*\} [1-9]/m.test(await environment.scrape()),
       {

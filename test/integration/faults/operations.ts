@@ -33,10 +33,10 @@ export class Operations {
     this.#service = service;
     this.#others = others;
     const own: readonly Operation[] = [
-      ...Array.from({ length: 8 }, () => this.#ask),
-      this.#askForPrevious,
-      this.#askForPrevious,
-      this.#askForDefault,
+      ...Array.from({ length: 8 }, () => this.#requestRandom),
+      this.#requestPrevious,
+      this.#requestPrevious,
+      this.#requestDefault,
       this.#changeTier,
       this.#addPipe,
       this.#removePipe,
@@ -60,7 +60,7 @@ export class Operations {
 
   /** One of them. Without an API server, or where it refuses, nothing happens. */
   async any(): Promise<void> {
-    const operation = this.#operations[this.#service.below(this.#operations.length)] ?? this.#ask;
+    const operation = this.#operations[this.#service.below(this.#operations.length)] ?? this.#requestRandom;
     const at = new Date().toISOString();
     const isDone = await ifPossible(() => operation.call(this));
     const name = operation.name.replace(/^bound #|^#/, "");
@@ -73,7 +73,7 @@ export class Operations {
     for (const other of this.#others) await other.end();
     await this.#service.patchOrganization({ tier });
     this.#service.accept(cores);
-    await environment.askFor(cores);
+    await environment.requestSize(cores);
     await environment.patchScaling({ suspend: null });
   }
 
@@ -81,24 +81,24 @@ export class Operations {
     for (let index = 0; index < count; index++) await this.#addPipe();
   }
 
-  async #ask(): Promise<void> {
-    await this.#askFor(1 + this.#service.below(8));
+  async #requestRandom(): Promise<void> {
+    await this.#requestSize(1 + this.#service.below(8));
   }
 
   /** Back to the size before the last one, which may be on its way. */
-  async #askForPrevious(): Promise<void> {
-    await this.#askFor(this.#asked.at(-2) ?? 1);
+  async #requestPrevious(): Promise<void> {
+    await this.#requestSize(this.#asked.at(-2) ?? 1);
   }
 
-  async #askFor(cores: number): Promise<void> {
+  async #requestSize(cores: number): Promise<void> {
     this.#asked = [...this.#asked.slice(-1), cores];
     this.#service.accept(cores);
-    await this.#service.environment.askFor(cores);
+    await this.#service.environment.requestSize(cores);
   }
 
-  async #askForDefault(): Promise<void> {
+  async #requestDefault(): Promise<void> {
     this.#service.acceptDefault();
-    await this.#service.environment.askFor(null);
+    await this.#service.environment.requestSize(null);
   }
 
   async #changeTier(): Promise<void> {

@@ -37,7 +37,7 @@ afterEach(async () => {
 /** Asks for a size and returns in the middle of the rescale: the canary has been resized, and the last pipe has not. */
 async function begin(cores: number): Promise<void> {
   invariants.accept(cores);
-  await environment.askFor(cores);
+  await environment.requestSize(cores);
   await waitFor(
     async () => {
       const sizes = await Promise.all(pipes.map(async (name) => resourcesOf(await environment.pipe(name))));

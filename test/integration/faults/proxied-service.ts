@@ -68,7 +68,7 @@ export class ProxiedService {
       invariants.accept(this.#cores);
       proxy.fate = fate;
       if (isOfWatches) proxy.cutWatches();
-      await environment.askFor(this.#cores);
+      await environment.requestSize(this.#cores);
       await meanwhile?.();
       if (isOver) {
         await waitFor(isOver, { what: "the fault to show" });

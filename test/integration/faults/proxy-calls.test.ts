@@ -29,15 +29,15 @@ const WRITES = [
 ] as const;
 
 describe("a call to the API server", () => {
-  it.each(WRITES)("that is done, and its answer lost: %s %s", (verb, resource) =>
-    service.rescaleUnder(first(1, verb, resource, { type: "lose-answer" })),
+  it.each(WRITES)("that is done, and its response lost: %s %s", (verb, resource) =>
+    service.rescaleUnder(first(1, verb, resource, { type: "lose-response" })),
   );
 
   it.each(WRITES.slice(0, 2))("that never gets there: %s %s", (verb, resource) =>
     service.rescaleUnder(first(4, verb, resource, { type: "drop" })),
   );
 
-  it.each(WRITES.slice(0, 2))("whose answer is cut short: %s %s", (verb, resource) =>
+  it.each(WRITES.slice(0, 2))("whose response is cut short: %s %s", (verb, resource) =>
     service.rescaleUnder(first(2, verb, resource, { type: "pass", cutAfterBytes: 100 })),
   );
 
@@ -64,7 +64,7 @@ describe("a call to the API server", () => {
   it("is not repeated after 429 before the time in Retry-After", async () => {
     const { proxy, environment } = service;
     const begun = proxy.seen.length;
-    const answered = proxy.count("patch", "deployments", "answer");
+    const answered = proxy.count("patch", "deployments", "respond");
     const busy = first(1, "patch", "deployments", refusal(429, "TooManyRequests", { "retry-after": "2" }));
     const isWrite = ({ url }: Asked) => !url.includes("dryRun");
     await service.rescaleUnder({
@@ -72,7 +72,7 @@ describe("a call to the API server", () => {
       isOver: busy.isOver,
       // An event of the service is no reason to repeat it earlier.
       meanwhile: async () => {
-        await waitFor(() => proxy.count("patch", "deployments", "answer") > answered, {
+        await waitFor(() => proxy.count("patch", "deployments", "respond") > answered, {
           what: "the refusal",
         });
         await environment.patchPipe("pipe-b", {
@@ -86,14 +86,14 @@ describe("a call to the API server", () => {
     // Another pipe may go first meanwhile.
     const [refused] = writes;
     const next = writes.find((asked) => asked !== refused && asked.url === refused?.url);
-    expect(refused?.fate).toBe("answer");
+    expect(refused?.fate).toBe("respond");
     expect((next?.at ?? 0) - (refused?.at ?? 0)).toBeGreaterThanOrEqual(2000);
   });
 
   it("may lose its response when it creates the PipeScaling again", async () => {
     const { proxy, environment } = service;
     const before = await environment.scaling();
-    const lost = first(1, "create", "pipescalings", { type: "lose-answer" });
+    const lost = first(1, "create", "pipescalings", { type: "lose-response" });
     proxy.fate = lost.fate;
     await environment.client.json({
       method: "DELETE",

@@ -20,7 +20,7 @@ function watches(fate: Fate, resource?: string) {
 
 /** As the API server tells it within a watch. */
 const GONE: Fate = {
-  type: "answer",
+  type: "respond",
   status: 200,
   body: `${JSON.stringify({ type: "ERROR", object: { kind: "Status", code: 410, reason: "Expired" } })}\n`,
 };
@@ -53,11 +53,11 @@ describe("a rescale", () => {
     ["500", refusal(500, "InternalError")],
   ])("completes with watches that get the response %s", (_, fate) => {
     const { proxy } = service;
-    const before = proxy.count("watch", "deployments", "answer");
+    const before = proxy.count("watch", "deployments", "respond");
     return service.rescaleUnder({
       isOfWatches,
       fate: watches(fate),
-      isOver: () => proxy.count("watch", "deployments", "answer") >= before + 2,
+      isOver: () => proxy.count("watch", "deployments", "respond") >= before + 2,
     });
   });
 
@@ -116,7 +116,7 @@ describe("a rescale", () => {
       what: "the new pipe to have the size of the others",
     });
     let isGone = false;
-    const answered = proxy.count("watch", "deployments", "answer");
+    const answered = proxy.count("watch", "deployments", "respond");
     await service.rescaleUnder({
       isOfWatches,
       fate: ({ verb, resource }) => {
@@ -133,7 +133,7 @@ describe("a rescale", () => {
         });
         isGone = true;
       },
-      isOver: () => proxy.count("watch", "deployments", "answer") > answered,
+      isOver: () => proxy.count("watch", "deployments", "respond") > answered,
     });
     expect(await summary()).toBe("3/3");
   });

@@ -5,12 +5,12 @@ it("the controller writes nothing for a minute once every pipe has its size", { 
   environment,
   invariants,
   startPipes,
-  askFor,
+  requestSize,
 }) => {
   const names = ["pipe-a", "pipe-b", "pipe-c", "pipe-d", "pipe-e"];
   await environment.createPipe({ name: "other", cores: 3, type: "object-storage" });
   await startPipes(names.map((name) => ({ name, replicas: 2 })));
-  await askFor(4);
+  await requestSize(4);
   await invariants.settled(4, { quietMs: 60_000 });
   await invariants.end();
   expect(invariants.gaps).toEqual([]);

@@ -18,8 +18,8 @@ const it = base
   .extend("settled", ({ invariants }) => async (cores: number): Promise<void> => {
     await invariants.settled(cores, { quietMs: 300 });
   })
-  .extend("rescale", ({ askFor, settled }) => async (cores: number): Promise<void> => {
-    await askFor(cores);
+  .extend("rescale", ({ requestSize, settled }) => async (cores: number): Promise<void> => {
+    await requestSize(cores);
     await settled(cores);
   });
 
@@ -105,7 +105,7 @@ describe("kubectl rollout undo", () => {
     environment,
     invariants,
     startPipes,
-    askFor,
+    requestSize,
     settled,
     rescale,
   }) => {
@@ -120,7 +120,7 @@ describe("kubectl rollout undo", () => {
     });
     await settled(2);
 
-    await askFor(8);
+    await requestSize(8);
     await environment.waitForCondition("Stalled", "True", "FailedCreate");
     await waitFor(async () => resourcesOf(await environment.pipe("pipe")) !== "8 32Gi 32Gi", {
       what: "a rollback",
@@ -212,11 +212,11 @@ describe("an annotation by the owner during a rollout", () => {
     environment,
     invariants,
     startPipes,
-    askFor,
+    requestSize,
   }) => {
     await limitMemory(environment, "8Gi");
     await startPipes([{ name: "pipe" }], { rolloutTimeoutMs: 4000 });
-    await askFor(4);
+    await requestSize(4);
     const ending = new AbortController();
     const annotating = annotateAgainAndAgain(environment, ending.signal);
     // Without the timeout the rollout would fail after 30 s, with another reason.

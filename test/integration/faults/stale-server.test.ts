@@ -40,7 +40,10 @@ it.for<[knows: string, stale: readonly string[], tried: string]>([
   {
     timeout: 120_000,
   },
-  async ([_, stale, tried], { environment, invariants, askFor, second, proxy, start, onTestFinished }) => {
+  async (
+    [_, stale, tried],
+    { environment, invariants, requestSize, second, proxy, start, onTestFinished },
+  ) => {
     onTestFinished(() => second.etcdLink.thaw());
     const server = `https://127.0.0.1:${second.port}`;
     const kubeconfig = await controllerKubeconfig(environment);
@@ -55,7 +58,7 @@ it.for<[knows: string, stale: readonly string[], tried: string]>([
     await behind.isReady();
 
     second.etcdLink.freeze();
-    await askFor(4);
+    await requestSize(4);
     await invariants.settled(4, { quietMs: 0 });
     current.signal("SIGTERM");
     await current.ended;

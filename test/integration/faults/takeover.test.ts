@@ -32,7 +32,7 @@ const it = base
 
 it("a leader that is stopped for longer than its lease writes nothing when it is resumed", {
   timeout: 240_000,
-}, async ({ environment, invariants, askFor, start }) => {
+}, async ({ environment, invariants, requestSize, start }) => {
   const first = await start("first");
   invariants.accept(1);
   for (const name of ["pipe-a", "pipe-b", "pipe-c"])
@@ -41,10 +41,10 @@ it("a leader that is stopped for longer than its lease writes nothing when it is
   const second = await start("second");
   await second.process.says('"listening"');
 
-  await askFor(4);
+  await requestSize(4);
   await environment.waitForCondition("Reconciling", "True");
   first.process.signal("SIGSTOP");
-  await askFor(2);
+  await requestSize(2);
   await second.process.says('"leading"', TAKEOVER_MS);
   await invariants.settled(2, { quietMs: 1000 });
 
@@ -57,7 +57,7 @@ it("a leader that is stopped for longer than its lease writes nothing when it is
   await first.process.says("the lease was lost");
   expect(first.writes()).toEqual(before);
 
-  await askFor(3);
+  await requestSize(3);
   await invariants.settled(3, { quietMs: 1000 });
   await second.process.kill();
   await invariants.end();
@@ -66,7 +66,7 @@ it("a leader that is stopped for longer than its lease writes nothing when it is
 it("a leader that is killed is replaced after its lease has expired", { timeout: 240_000 }, async ({
   environment,
   invariants,
-  askFor,
+  requestSize,
   start,
 }) => {
   const first = await start("first");
@@ -75,7 +75,7 @@ it("a leader that is killed is replaced after its lease has expired", { timeout:
     await environment.createPipe({ name, cores: 1, podAnnotations: { [START_AFTER_ANNOTATION]: "2s" } });
   await environment.waitForCondition("Ready", "True");
   const second = await start("second");
-  await askFor(4);
+  await requestSize(4);
   await environment.waitForCondition("Reconciling", "True");
   await first.process.kill();
   await second.process.says('"leading"', TAKEOVER_MS);

@@ -44,10 +44,10 @@ afterAll(async () => {
 });
 
 /** Asks for a size that the pipe does not have. */
-async function askForAnotherSize(): Promise<void> {
+async function requestAnotherSize(): Promise<void> {
   cores = cores === 4 ? 2 : 4;
   invariants.accept(cores);
-  await environment.askFor(cores);
+  await environment.requestSize(cores);
 }
 
 /** The failure of the one pipe, once the status reports so many attempts with these words of the server. */
@@ -91,7 +91,7 @@ async function settled(): Promise<void> {
 describe("a resize that the API server refuses", () => {
   it("is reported as Refused if a webhook responds with 400, and is done at the next requested retry", async () => {
     webhook.respond = deny(400, "sizes are frozen today");
-    await askForAnotherSize();
+    await requestAnotherSize();
     const failure = await reportedFailure("sizes are frozen today", 1);
     expect(failure).toMatchObject({ pipe: "pipe", reason: "Refused", attempts: 1 });
     await expectReport(failure, "sizes are frozen today");
@@ -103,7 +103,7 @@ describe("a resize that the API server refuses", () => {
 
   it("is retried while a webhook responds with 429", async () => {
     webhook.respond = deny(429, "too many writes");
-    await askForAnotherSize();
+    await requestAnotherSize();
     const failure = await reportedFailure("too many writes", 2);
     expect(failure.reason).toBe("WriteFailed");
     await expectReport(failure, "too many writes");
@@ -114,7 +114,7 @@ describe("a resize that the API server refuses", () => {
   it("is retried while a webhook cannot be reached", async () => {
     await webhook.close();
     try {
-      await askForAnotherSize();
+      await requestAnotherSize();
       const words = "failed calling webhook";
       const failure = await reportedFailure(words, 2);
       expect(failure.reason).toBe("WriteFailed");
@@ -130,7 +130,7 @@ describe("a resize that the API server refuses", () => {
     await apply(environment.cluster, account.map(withoutPatchOfDeployments));
     try {
       await waitFor(async () => !(await mayPatchDeployments()), { what: "the permission to be gone" });
-      await askForAnotherSize();
+      await requestAnotherSize();
       const words = 'cannot patch resource "deployments"';
       const failure = await reportedFailure(words, 2);
       expect(failure.reason).toBe("Forbidden");
@@ -157,7 +157,7 @@ describe("a resize that a webhook allows after 6 s", () => {
       await Promise.all(SLOW.map(({ id }) => askForFourCores(id)));
       await waitFor(() => SLOW.every(({ name }) => heldFor(name) > 0), { what: "the writes to be slow" });
       const heldAt = performance.now();
-      await askForAnotherSize();
+      await requestAnotherSize();
       await settled();
       await waitFor(() => performance.now() - heldAt > 6000, { what: "the writes to be slow for 6 s" });
     } finally {
@@ -183,7 +183,7 @@ describe("a rollback that a webhook denies", () => {
       await other.waitForCondition("Ready", "True");
       denying = await AdmissionWebhook.start(other, "ValidatingWebhookConfiguration", "pipe");
       denying.respond = (request) => (isRollback(request) ? deny(500, "no rollback now")() : allow());
-      await other.askFor(4);
+      await other.requestSize(4);
       const reported = await waitFor(
         async () => {
           const stalled = conditionOf(await other.scaling(), "Stalled");

@@ -89,7 +89,7 @@ export class FakeCluster {
   }
 
   #requireReachable({ method = "GET", path }: KubeRequest): void {
-    if (!this.reachable) throw new KubeUnreachableError(`${method} ${path}: no answer`);
+    if (!this.reachable) throw new KubeUnreachableError(`${method} ${path}: no response`);
   }
 }
 

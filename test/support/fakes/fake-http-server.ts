@@ -38,14 +38,14 @@ export function refused(status: number, error: string, headers: Record<string, s
 
 /** A server with the given responses, until the end of the test. */
 export async function startFakeHttpServer(
-  answer: (request: ReceivedRequest, at: number) => FakeResponse | Promise<FakeResponse>,
+  respond: (request: ReceivedRequest, at: number) => FakeResponse | Promise<FakeResponse>,
   tls?: CertificatePair,
 ): Promise<FakeHttpServer> {
   const requests: ReceivedRequest[] = [];
   const listener: RequestListener = async (request, response) => {
     const asked = await read(request);
     requests.push(asked);
-    const { status = 200, headers = {}, body } = await answer(asked, requests.length);
+    const { status = 200, headers = {}, body } = await respond(asked, requests.length);
     const isText = typeof body === "string";
     response.writeHead(status, { "Content-Type": isText ? "text/html" : "application/json", ...headers });
     response.end(isText ? body : JSON.stringify(body));

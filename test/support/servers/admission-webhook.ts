@@ -71,14 +71,14 @@ export class AdmissionWebhook {
     this.#environment = environment;
     this.#kind = kind;
     this.#server = createServer({ cert, key }, (request, response) => {
-      this.#answer(request, response).catch((error: unknown) => {
+      this.#respond(request, response).catch((error: unknown) => {
         // A killed API server aborts its requests.
         if (!request.destroyed || request.complete) throw error;
       });
     });
   }
 
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const reviewed = reviewSchema.parse(await json(request)).request;
     const { patch, ...rest } = await this.#review(reviewed);
     const encoded = patch && {

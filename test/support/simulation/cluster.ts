@@ -190,7 +190,11 @@ export class SimulatedCluster {
   }
 
   /** A user changes the PipeScaling. */
-  ask(name: string, spec: PipeScaling["spec"], annotations: Readonly<Record<string, string>> = {}): void {
+  patchScaling(
+    name: string,
+    spec: PipeScaling["spec"],
+    annotations: Readonly<Record<string, string>> = {},
+  ): void {
     const before = found(this.scalings, name);
     const { metadata } = before;
     const generation = (metadata.generation ?? 0) + (spec ? 1 : 0);
@@ -224,9 +228,9 @@ export class SimulatedCluster {
     const isOfPipe = request.path.includes("/deployments/");
     const fault = this.fault(request, isOfPipe ? this.deployments.get(name) : undefined);
     if (fault && !fault.isDone) throw fault.error;
-    const answer = isOfPipe ? this.#patchPipe(name, request) : this.#callScaling(name, request);
+    const response = isOfPipe ? this.#patchPipe(name, request) : this.#callScaling(name, request);
     if (fault) throw fault.error;
-    return parsed(answer);
+    return parsed(response);
   }
 
   /** A watch of the controller. */
@@ -241,9 +245,9 @@ export class SimulatedCluster {
   #callWorkloads<T>(request: KubeRequest): T {
     const fault = this.fault(request, undefined);
     if (fault && !fault.isDone) throw fault.error;
-    const answer = this.workloads?.call(request);
+    const response = this.workloads?.call(request);
     if (fault) throw fault.error;
-    return parsed(answer);
+    return parsed(response);
   }
 
   #listNodes<T>(request: KubeRequest): T {

@@ -101,19 +101,22 @@ export class Simulation {
     this.cluster.change(name, { template: { spec: { containers: [{ name: "pipe", resources }] } } });
   }
 
-  ask(service: number, cores: number): void {
+  requestSize(service: number, cores: number): void {
     const { cpuMillicores, memoryGib } = sizeOfCores(cores);
-    this.cluster.ask(idOf(service), { replicaCpuMillicores: cpuMillicores, replicaMemoryGb: memoryGib });
+    this.cluster.patchScaling(idOf(service), {
+      replicaCpuMillicores: cpuMillicores,
+      replicaMemoryGb: memoryGib,
+    });
   }
 
   suspend(service: number, suspend: boolean): void {
-    this.cluster.ask(idOf(service), { suspend });
+    this.cluster.patchScaling(idOf(service), { suspend });
   }
 
   /** @param inMs from now on */
   askToRetry(service: number, inMs = 0): void {
     const at = new Date(this.clock.now() + inMs).toISOString();
-    this.cluster.ask(idOf(service), undefined, { [RETRY_ANNOTATION]: at });
+    this.cluster.patchScaling(idOf(service), undefined, { [RETRY_ANNOTATION]: at });
   }
 
   status(service: number) {

@@ -7,7 +7,7 @@ import type { FakeClock } from "../fakes/fake-clock.ts";
 import { patched } from "./patch.ts";
 import { SimulatedWatches } from "./watches.ts";
 
-/** How a kubelet answers a resize: it does it, or reports a reason, or does not notice. */
+/** How a kubelet responds to a resize: it makes it, reports a reason, or does not notice. */
 export type ResizeOutcome = "Done" | "Deferred" | "Infeasible" | "Error" | "NotObserved";
 
 interface WorkloadsOptions {

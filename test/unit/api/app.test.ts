@@ -16,7 +16,7 @@ import { KubeUnreachableError } from "../../../src/kube/errors.ts";
 import { membersConfigMap } from "../../../src/records/members.ts";
 import { createLogger } from "../../../src/telemetry/log.ts";
 import type { Span } from "../../../src/telemetry/span.ts";
-import { type Answer, type Ask, type Client, clientOf, exchangeRaw } from "../../api/client.ts";
+import { type ApiRequest, type ApiResponse, type Client, clientOf, exchangeRaw } from "../../api/client.ts";
 import { membersRecord } from "../../api/member-records.ts";
 import { FakeClock, settled } from "../../support/fakes/fake-clock.ts";
 import { FakeCluster, refusal } from "../../support/fakes/fake-cluster.ts";
@@ -134,9 +134,9 @@ async function startUrl(
   return await serve(app);
 }
 
-function patch(ask: Client, authorization: string): Promise<Answer> {
+function patch(send: Client, authorization: string): Promise<ApiResponse> {
   const headers = { "Content-Type": "application/json" };
-  return ask({ method: "PATCH", path: PATH, authorization, headers, body: '{"replicaCpuMillicores":4000}' });
+  return send({ method: "PATCH", path: PATH, authorization, headers, body: '{"replicaCpuMillicores":4000}' });
 }
 
 /** The API server's response to our apply: the object with the requested size, one version later. */
@@ -150,19 +150,19 @@ function describeSpec(spec: unknown): string {
   return describeSize({ cpuMillicores: replicaCpuMillicores, memoryGib: replicaMemoryGb });
 }
 
-function expectUnavailable(answer: Answer): void {
-  expect(answer).toMatchObject({ status: 503, body: { status: 503 } });
-  expect(answer.headers["retry-after"]).toMatch(/^[1-9]\d*$/);
+function expectUnavailable(response: ApiResponse): void {
+  expect(response).toMatchObject({ status: 503, body: { status: 503 } });
+  expect(response.headers["retry-after"]).toMatch(/^[1-9]\d*$/);
 }
 
 describe("before the caches are filled", () => {
   it("responds 503 to credentials that cannot be verified yet, and 401 to a request without credentials", async () => {
     const authorization = addKey();
     cluster.reachable = false;
-    const ask = await start();
-    expectUnavailable(await ask({ path: "/v1/organizations", authorization }));
-    expect((await ask({ path: "/v1/organizations" })).status).toBe(401);
-    expect((await ask({ path: "/" })).status).toBe(404);
+    const send = await start();
+    expectUnavailable(await send({ path: "/v1/organizations", authorization }));
+    expect((await send({ path: "/v1/organizations" })).status).toBe(401);
+    expect((await send({ path: "/" })).status).toBe(404);
     expect(lines).toContainEqual(
       expect.objectContaining({ msg: expect.stringContaining("cannot watch API keys") }),
     );
@@ -171,12 +171,12 @@ describe("before the caches are filled", () => {
   it("responds normally as soon as they are filled", async () => {
     const authorization = addKey();
     cluster.reachable = false;
-    const ask = await start();
-    expectUnavailable(await ask({ path: "/v1/organizations", authorization }));
+    const send = await start();
+    expectUnavailable(await send({ path: "/v1/organizations", authorization }));
     cluster.reachable = true;
     // The first retry comes after 0.8 to 1.6 s.
     await clock.advance(1600);
-    expect((await ask({ path: "/v1/organizations", authorization })).status).toBe(200);
+    expect((await send({ path: "/v1/organizations", authorization })).status).toBe(200);
   });
 });
 
@@ -185,14 +185,14 @@ describe("the path /v1", () => {
     "refuses %s with 401 without a key and 405 with one",
     async (method) => {
       const authorization = addKey();
-      const ask = await start();
-      expect(await ask({ method, path: "/v1" })).toMatchObject({ status: 401, body: { status: 401 } });
-      expect(await ask({ method, path: "/v1", authorization })).toMatchObject({
+      const send = await start();
+      expect(await send({ method, path: "/v1" })).toMatchObject({ status: 401, body: { status: 401 } });
+      expect(await send({ method, path: "/v1", authorization })).toMatchObject({
         status: 405,
         body: { status: 405 },
         headers: { allow: "GET, HEAD" },
       });
-      expect((await ask({ path: "/v1" })).status).toBe(200);
+      expect((await send({ path: "/v1" })).status).toBe(200);
     },
   );
 });
@@ -201,10 +201,10 @@ describe("while the PipeScalings alone cannot be read", () => {
   it("responds 503 to the operations that need them, and serves the others", async () => {
     const authorization = addKey();
     cluster.unreadable = "pipescalings";
-    const ask = await start();
-    expectUnavailable(await ask({ path: PATH, authorization }));
-    expectUnavailable(await patch(ask, authorization));
-    expect((await ask({ path: "/v1/organizations", authorization })).status).toBe(200);
+    const send = await start();
+    expectUnavailable(await send({ path: PATH, authorization }));
+    expectUnavailable(await patch(send, authorization));
+    expect((await send({ path: "/v1/organizations", authorization })).status).toBe(200);
   });
 });
 
@@ -212,18 +212,18 @@ describe("when the cluster can no longer be reached", () => {
   it("refuses writes at once, and reads once its caches are older than 5 minutes", async () => {
     const authorization = addKey();
     addScaling();
-    const ask = await start();
+    const send = await start();
     cluster.reachable = false;
 
-    expectUnavailable(await patch(ask, authorization));
+    expectUnavailable(await patch(send, authorization));
     await clock.advance(5 * MINUTE_MS);
-    expect((await ask({ path: PATH, authorization })).status).toBe(200);
+    expect((await send({ path: PATH, authorization })).status).toBe(200);
     await clock.advance(1);
-    expectUnavailable(await ask({ path: PATH, authorization }));
-    expectUnavailable(await ask({ path: "/v1/organizations", authorization }));
+    expectUnavailable(await send({ path: PATH, authorization }));
+    expectUnavailable(await send({ path: "/v1/organizations", authorization }));
     cluster.reachable = true;
     await clock.advance(MINUTE_MS);
-    expect((await ask({ path: PATH, authorization })).status).toBe(200);
+    expect((await send({ path: PATH, authorization })).status).toBe(200);
   });
 });
 
@@ -234,8 +234,8 @@ describe("after an outage of 10 minutes, while the API keys are listed again", (
     // The event of this key arrives before the list is held.
     addKey();
     const { authorization, replace } = addReplaceableKey(before);
-    const ask = await start();
-    const status = async () => (await ask({ path: "/v1/organizations", authorization })).status;
+    const send = await start();
+    const status = async () => (await send({ path: "/v1/organizations", authorization })).status;
     const seen = [await status()];
     cluster.reachable = false;
     replace(after);
@@ -262,12 +262,12 @@ describe("after an outage of 10 minutes, while the API keys are listed again", (
 describe("a key that was verified before", () => {
   it("is refused from the moment when it expires", async () => {
     const authorization = addKey({ expireAt: new Date(clock.now() + MINUTE_MS) });
-    const ask = await start();
-    expect((await ask({ path: "/v1/organizations", authorization })).status).toBe(200);
+    const send = await start();
+    expect((await send({ path: "/v1/organizations", authorization })).status).toBe(200);
     await clock.advance(MINUTE_MS - 1);
-    expect((await ask({ path: "/v1/organizations", authorization })).status).toBe(200);
+    expect((await send({ path: "/v1/organizations", authorization })).status).toBe(200);
     await clock.advance(1);
-    expect((await ask({ path: "/v1/organizations", authorization })).status).toBe(401);
+    expect((await send({ path: "/v1/organizations", authorization })).status).toBe(401);
   });
 });
 
@@ -276,9 +276,9 @@ describe("a write", () => {
     const authorization = addKey();
     const { metadata } = addScaling();
     cluster.behavior = applied;
-    const ask = await start();
+    const send = await start();
 
-    expect(await patch(ask, authorization)).toMatchObject({
+    expect(await patch(send, authorization)).toMatchObject({
       status: 200,
       body: { result: { replicaCpuMillicores: 4000, replicaMemoryGb: 16 } },
     });
@@ -309,8 +309,8 @@ describe("a write", () => {
       refused = true;
       throw conflict;
     };
-    const ask = await start();
-    expect((await patch(ask, authorization)).status).toBe(200);
+    const send = await start();
+    expect((await patch(send, authorization)).status).toBe(200);
     expect(cluster.calls.at(-1)).toMatchObject({ body: { metadata: { uid: "another" } } });
   });
 
@@ -324,12 +324,12 @@ describe("a write", () => {
         spec: { suspend: true },
       };
     };
-    const ask = await start();
-    expect((await patch(ask, authorization)).status).toBe(409);
+    const send = await start();
+    expect((await patch(send, authorization)).status).toBe(409);
     cluster.behavior = (request) => {
       throw refusal(request.method === "PATCH" ? 409 : 404);
     };
-    expect((await patch(ask, authorization)).status).toBe(400);
+    expect((await patch(send, authorization)).status).toBe(400);
   });
 
   it("fails with 503 if it conflicts each time", async () => {
@@ -339,13 +339,13 @@ describe("a write", () => {
       if (request.method === "PATCH") throw refusal(409);
       return object;
     };
-    const ask = await start();
-    expectUnavailable(await patch(ask, authorization));
+    const send = await start();
+    expectUnavailable(await patch(send, authorization));
     expect(cluster.calls.length).toBeLessThan(30);
   });
 
   it.each([
-    ["cannot be reached", new KubeUnreachableError("PATCH: no answer from https://10.0.0.1"), "5"],
+    ["cannot be reached", new KubeUnreachableError("PATCH: no response from https://10.0.0.1"), "5"],
     ["is overloaded", refusal(429, { details: { retryAfterSeconds: 7 } }), "7"],
     ["is overloaded for a day", refusal(429, { details: { retryAfterSeconds: 86_400 } }), "60"],
     ["has an error", refusal(500), "5"],
@@ -357,12 +357,12 @@ describe("a write", () => {
     cluster.behavior = () => {
       throw error;
     };
-    const ask = await start();
-    const answer = await patch(ask, authorization);
-    expectUnavailable(answer);
-    expect(answer.headers["retry-after"]).toBe(retryAfter);
-    expect(answer.text).not.toContain(error.message);
-    const requestId = answer.headers["x-request-id"];
+    const send = await start();
+    const response = await patch(send, authorization);
+    expectUnavailable(response);
+    expect(response.headers["retry-after"]).toBe(retryAfter);
+    expect(response.text).not.toContain(error.message);
+    const requestId = response.headers["x-request-id"];
     expect(lines).toContainEqual(
       expect.objectContaining({ requestId, level: "warn", status: 503, because: error.message }),
     );
@@ -371,12 +371,12 @@ describe("a write", () => {
   it("rejects a body that is an emoji with an error that every JSON parser accepts", async () => {
     const authorization = addKey();
     addScaling();
-    const ask = await start();
+    const send = await start();
     const headers = { "Content-Type": "application/json" };
-    const answer = await ask({ method: "PATCH", path: PATH, authorization, headers, body: "😀" });
-    expect(answer).toMatchObject({ status: 400, body: { error: expect.stringContaining("not JSON") } });
+    const response = await send({ method: "PATCH", path: PATH, authorization, headers, body: "😀" });
+    expect(response).toMatchObject({ status: 400, body: { error: expect.stringContaining("not JSON") } });
     // JSON.parse accepts half of a surrogate pair, other parsers do not.
-    expect(answer.text).not.toMatch(/\\ud[89a-f]/i);
+    expect(response.text).not.toMatch(/\\ud[89a-f]/i);
   });
 
   it("responds 400 if a policy of the cluster refuses the size", async () => {
@@ -385,8 +385,8 @@ describe("a write", () => {
     cluster.behavior = () => {
       throw refusal(422, { reason: "Invalid" });
     };
-    const ask = await start();
-    expect((await patch(ask, authorization)).status).toBe(400);
+    const send = await start();
+    expect((await patch(send, authorization)).status).toBe(400);
   });
 
   it("responds 500 without details to an unexpected error, and logs it with the request id", async () => {
@@ -395,11 +395,11 @@ describe("a write", () => {
     cluster.behavior = () => {
       throw new TypeError("cannot read properties of undefined");
     };
-    const ask = await start();
-    const answer = await patch(ask, authorization);
-    expect(answer).toMatchObject({ status: 500, body: { status: 500 } });
-    expect(answer.text).not.toContain("undefined");
-    const requestId = answer.headers["x-request-id"];
+    const send = await start();
+    const response = await patch(send, authorization);
+    expect(response).toMatchObject({ status: 500, body: { status: 500 } });
+    expect(response.text).not.toContain("undefined");
+    const requestId = response.headers["x-request-id"];
     const told = lines.filter((line) => line["requestId"] === requestId);
     expect(told).toMatchObject([
       { level: "error", status: 500, err: { message: "cannot read properties of undefined" } },
@@ -409,8 +409,8 @@ describe("a write", () => {
 
 describe("concurrent writes", () => {
   const sizeOf = (cores: number) => ({ replicaCpuMillicores: cores * 1000, replicaMemoryGb: cores * 4 });
-  const patchTo = (ask: Client, authorization: string, cores: number, path = PATH) =>
-    ask({
+  const patchTo = (send: Client, authorization: string, cores: number, path = PATH) =>
+    send({
       method: "PATCH",
       path,
       authorization,
@@ -433,12 +433,12 @@ describe("concurrent writes", () => {
       written.push(Object(request.body).spec);
       return applied(request);
     };
-    const ask = await start();
+    const send = await start();
     const cores = Array.from({ length: 200 }, (_, at) => 1 + (at % 24));
-    const answers = await Promise.all(cores.map((each) => patchTo(ask, authorization, each)));
+    const responses = await Promise.all(cores.map((each) => patchTo(send, authorization, each)));
 
     const expected = cores.map((each) => ({ status: 200, result: sizeOf(each) }));
-    expect(answers.map(({ body }) => body)).toMatchObject(expected);
+    expect(responses.map(({ body }) => body)).toMatchObject(expected);
     expect(mostAtOnce).toBe(1);
     const accepted = lines.filter(({ msg }) => msg === "size accepted");
     expect(accepted).toHaveLength(200);
@@ -457,10 +457,10 @@ describe("concurrent writes", () => {
       if (request.path.endsWith(SERVICE)) await held.promise;
       return applied(request);
     };
-    const ask = await start();
-    const waiting = Array.from({ length: 100 }, () => patch(ask, authorization));
+    const send = await start();
+    const waiting = Array.from({ length: 100 }, () => patch(send, authorization));
     await expect.poll(() => cluster.calls).toHaveLength(1);
-    expect((await patchTo(ask, authorization, 3, PATH.replace(SERVICE, other))).status).toBe(200);
+    expect((await patchTo(send, authorization, 3, PATH.replace(SERVICE, other))).status).toBe(200);
     held.resolve();
     const statuses = (await Promise.all(waiting)).map(({ status }) => status);
     expect(new Set(statuses)).toEqual(new Set([200]));
@@ -469,7 +469,7 @@ describe("concurrent writes", () => {
 
 describe("a write whose outcome is unknown", () => {
   const headers = { "Content-Type": "application/json" };
-  const cases: [string, Ask, object][] = [
+  const cases: [string, ApiRequest, object][] = [
     [
       "a rescale",
       { method: "PATCH", path: PATH, headers, body: '{"replicaCpuMillicores":4000}' },
@@ -500,15 +500,15 @@ describe("a write whose outcome is unknown", () => {
       const members = membersRecord(ORGANIZATION, { "cy@example.com": "developer" });
       cluster.add("configmaps", RECORDS, members);
       cluster.behavior = () => {
-        throw new KubeUnreachableError("PATCH: no answer");
+        throw new KubeUnreachableError("PATCH: no response");
       };
-      const ask = await start();
-      const answer = await ask({ ...request, authorization });
-      expectUnavailable(answer);
+      const send = await start();
+      const response = await send({ ...request, authorization });
+      expectUnavailable(response);
       expect(lines.filter((line) => line["audit"] !== undefined)).toMatchObject([
         {
           level: "warn",
-          requestId: answer.headers["x-request-id"],
+          requestId: response.headers["x-request-id"],
           apiKey: expect.stringMatching(/^[0-9a-f-]{36}$/),
           organization: ORGANIZATION,
           msg: expect.stringContaining("not confirmed"),
@@ -530,8 +530,8 @@ describe("the removal of a member", () => {
 
   it("ignores a body", async () => {
     const authorization = addKey();
-    const ask = await start();
-    expect((await ask({ method: "DELETE", path, authorization, body: "{}" })).status).toBe(200);
+    const send = await start();
+    expect((await send({ method: "DELETE", path, authorization, body: "{}" })).status).toBe(200);
     expect(cluster.calls).toMatchObject([{ method: "PATCH", body: { data: { ada: null } } }]);
   });
 
@@ -591,18 +591,18 @@ describe("a tier that is not in the tiers of the API", () => {
     );
     cluster.add("pipescalings", PIPES, { metadata: { name: service } });
     const authorization = addKey({ organizationId: other });
-    const ask = await start();
+    const send = await start();
     const path = PATH.replace(ORGANIZATION, other).replace(SERVICE, service);
     const headers = { "Content-Type": "application/json" };
-    const answer = await ask({
+    const response = await send({
       method: "PATCH",
       path,
       authorization,
       headers,
       body: '{"replicaMemoryGb":4}',
     });
-    expect(answer.status).toBe(500);
-    expect((await ask({ path: "/v1/organizations", authorization })).status).toBe(200);
+    expect(response.status).toBe(500);
+    expect((await send({ path: "/v1/organizations", authorization })).status).toBe(200);
   });
 });
 
@@ -610,14 +610,14 @@ describe("namespaces of pipes", () => {
   it("are the only ones watched if they are configured", async () => {
     const authorization = addKey();
     addScaling();
-    const ask = await start([PIPES]);
-    expect((await ask({ path: PATH, authorization })).status).toBe(200);
+    const send = await start([PIPES]);
+    expect((await send({ path: PATH, authorization })).status).toBe(200);
   });
 
   it("fail the services in them if they are not configured, and log it", async () => {
     const authorization = addKey();
-    const ask = await start(["elsewhere"]);
-    expect((await ask({ path: PATH, authorization })).status).toBe(500);
+    const send = await start(["elsewhere"]);
+    expect((await send({ path: PATH, authorization })).status).toBe(500);
     expect(lines).toContainEqual(
       expect.objectContaining({
         msg: "malformed record",
@@ -630,10 +630,10 @@ describe("namespaces of pipes", () => {
 describe("while the process shuts down", () => {
   it("responds, and closes the connection so that the client connects elsewhere", async () => {
     const authorization = addKey();
-    const ask = await start();
+    const send = await start();
     const listing = { path: "/v1/organizations", authorization, headers: { Connection: "keep-alive" } };
-    expect(await ask(listing)).toMatchObject({ status: 200, headers: { connection: "keep-alive" } });
+    expect(await send(listing)).toMatchObject({ status: 200, headers: { connection: "keep-alive" } });
     ending.abort();
-    expect(await ask(listing)).toMatchObject({ status: 200, headers: { connection: "close" } });
+    expect(await send(listing)).toMatchObject({ status: 200, headers: { connection: "close" } });
   });
 });

@@ -225,8 +225,8 @@ describe("a command", () => {
     [new CliError("There is none of that."), "There is none of that.\n"],
     [new KubeConfigError("The kubeconfig x does not exist."), "The kubeconfig x does not exist.\n"],
     [
-      new KubeUnreachableError("GET /x: no answer from https://y: connect ECONNREFUSED"),
-      "The Kubernetes API cannot be reached: GET /x: no answer from https://y: connect ECONNREFUSED. Check the kubeconfig, and that its server runs.\n",
+      new KubeUnreachableError("GET /x: no response from https://y: connect ECONNREFUSED"),
+      "The Kubernetes API cannot be reached: GET /x: no response from https://y: connect ECONNREFUSED. Check the kubeconfig, and that its server runs.\n",
     ],
     [
       new KubeApiError("POST /x", 403, '{"message":"you may not"}'),

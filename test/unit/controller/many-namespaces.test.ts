@@ -10,7 +10,7 @@ import { POLICY } from "../../support/fixtures/snapshot.ts";
 const NAMESPACES = Array.from({ length: 500 }, (_, index) => `pipes-${index}`);
 const KINDS = ["pipescalings", "deployments", "pods", "horizontalpodautoscalers"];
 
-/** A controller of these namespaces, and its log. */
+/** Starts a controller that watches these namespaces. */
 function startController(server: FakeApiServer, pipeNamespaces: readonly string[]) {
   const log: { readonly msg: string; readonly err?: unknown }[] = [];
   const abort = new AbortController();
@@ -33,12 +33,12 @@ function startController(server: FakeApiServer, pipeNamespaces: readonly string[
     abort.abort();
     await ended;
   });
-  const leads = () => log.some(({ msg }) => msg === "leading");
+  const isLeader = () => log.some(({ msg }) => msg === "leading");
   const problems = () => log.filter(({ err }) => err !== undefined);
-  return { leads, problems };
+  return { isLeader, problems };
 }
 
-/** Paths of watches without the records'. */
+/** Returns the paths of all watches except those of records. */
 function pipeWatches(server: FakeApiServer): readonly string[] {
   return server.watched.filter((path) => !path.endsWith("/configmaps"));
 }
@@ -47,11 +47,11 @@ function isClusterWide(path: string): boolean {
   return !path.includes("/namespaces/");
 }
 
-describe("a controller of 500 namespaces", { timeout: 90_000 }, () => {
-  it("has one watch for each kind if it may watch all namespaces", async () => {
+describe("a controller for 500 namespaces", { timeout: 90_000 }, () => {
+  it("has one watch for each kind if it is permitted to watch all namespaces", async () => {
     const server = await FakeApiServer.start();
-    const { leads, problems } = startController(server, NAMESPACES);
-    await waitFor(leads, { what: "the controller to lead" });
+    const { isLeader, problems } = startController(server, NAMESPACES);
+    await waitFor(isLeader, { what: "the controller to become the leader" });
     expect(
       pipeWatches(server)
         .map((path) => path.split("/").at(-1))
@@ -61,11 +61,11 @@ describe("a controller of 500 namespaces", { timeout: 90_000 }, () => {
     expect(problems()).toEqual([]);
   });
 
-  it("leads with one watch for each namespace and kind if it may not, without a failed call", async () => {
+  it("has one watch for each namespace and kind, and no error, if it is not permitted to watch all namespaces", async () => {
     const server = await FakeApiServer.start();
     server.forbids = isClusterWide;
-    const { leads, problems } = startController(server, NAMESPACES);
-    await waitFor(leads, { what: "the controller to lead" });
+    const { isLeader, problems } = startController(server, NAMESPACES);
+    await waitFor(isLeader, { what: "the controller to become the leader" });
     expect(pipeWatches(server)).toHaveLength(NAMESPACES.length * KINDS.length);
     expect(pipeWatches(server).some(isClusterWide)).toBe(false);
     expect(problems()).toEqual([]);
@@ -73,8 +73,8 @@ describe("a controller of 500 namespaces", { timeout: 90_000 }, () => {
 
   it("renews its lease on a connection that no other call uses", async () => {
     const server = await FakeApiServer.start();
-    const { leads } = startController(server, NAMESPACES);
-    await waitFor(leads, { what: "the controller to lead" });
+    const { isLeader } = startController(server, NAMESPACES);
+    await waitFor(isLeader, { what: "the controller to become the leader" });
     const isLease = ({ url }: { readonly url: URL }) => url.pathname.includes("/leases");
     const renewals = () => server.requests.filter((each) => each.method === "PUT" && isLease(each));
     await waitFor(() => renewals().length > 0, { what: "the lease to be renewed" });
@@ -84,11 +84,11 @@ describe("a controller of 500 namespaces", { timeout: 90_000 }, () => {
   });
 });
 
-describe("a controller of two namespaces", () => {
-  it("watches each namespace once the permission to watch all is revoked", async () => {
+describe("a controller for some namespaces", () => {
+  it("switches to one watch for each namespace when its permission to watch all namespaces is revoked", async () => {
     const server = await FakeApiServer.start();
-    const { leads, problems } = startController(server, ["acme", "globex"]);
-    await waitFor(leads, { what: "the controller to lead" });
+    const { isLeader, problems } = startController(server, ["acme", "globex"]);
+    await waitFor(isLeader, { what: "the controller to become the leader" });
     expect(pipeWatches(server).filter(isClusterWide)).toHaveLength(KINDS.length);
     server.forbids = isClusterWide;
     server.endForbiddenWatches();
@@ -97,10 +97,10 @@ describe("a controller of two namespaces", () => {
     expect(problems()).toHaveLength(KINDS.length);
   });
 
-  it("watches only the namespace that is configured, even if it may watch all", async () => {
+  it("watches only its one namespace, even if it is permitted to watch all", async () => {
     const server = await FakeApiServer.start();
-    const { leads } = startController(server, ["acme"]);
-    await waitFor(leads, { what: "the controller to lead" });
+    const { isLeader } = startController(server, ["acme"]);
+    await waitFor(isLeader, { what: "the controller to become the leader" });
     expect(pipeWatches(server)).toHaveLength(KINDS.length);
     expect(
       server.requests.filter(({ url }) => url.searchParams.has("watch")).map(({ url }) => url.pathname),

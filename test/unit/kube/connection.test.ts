@@ -101,8 +101,8 @@ describe("a proxy", () => {
   it("is used for its cluster if the kubeconfig names it, as in kubectl", async () => {
     const proxy = await startConnectProxy();
     const server = await startFakeHttpServer(() => done(1), certificatePair("c"));
-    const answer = await ask(server.url, { user: { token: "t" }, proxyUrl: proxy.url });
-    expect(answer).toMatchObject({ result: 1 });
+    const response = await ask(server.url, { user: { token: "t" }, proxyUrl: proxy.url });
+    expect(response).toMatchObject({ result: 1 });
     expect(proxy.tunnels).toHaveLength(1);
     expect(server.requests).toEqual([expect.objectContaining({ authorization: "Bearer t" })]);
   });

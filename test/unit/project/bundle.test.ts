@@ -105,9 +105,9 @@ describe("the bundle", { timeout: 60_000 }, () => {
     const url = await startApi();
     expect(await (await fetch(`${url}/openapi.json`)).json()).toMatchObject({ openapi: "3.1.0" });
     for (const name of DOCS_ASSETS) {
-      const answer = await fetch(`${url}${name === "index.html" ? "/docs" : `/docs/${name}`}`);
-      expect(answer.status).toBe(200);
-      expect(await answer.text()).toBe(gunzipSync(gzippedAsset(name)).toString());
+      const response = await fetch(`${url}${name === "index.html" ? "/docs" : `/docs/${name}`}`);
+      expect(response.status).toBe(200);
+      expect(await response.text()).toBe(gunzipSync(gzippedAsset(name)).toString());
     }
   });
 

@@ -36,7 +36,7 @@ describe("a watch position", () => {
   it("needs a check once it is doubtful, until it was checked", async () => {
     const { position } = await listedPosition();
     expect(position.needsCheck).toBe(false);
-    position.doubt();
+    position.requireCheck();
     expect(position.needsCheck).toBe(true);
     position.check("100");
     expect(position.needsCheck).toBe(false);
@@ -45,7 +45,7 @@ describe("a watch position", () => {
 
   it("makes no contact with the backlog of events that are older than the version at the check", async () => {
     const { position } = await listedPosition();
-    position.doubt();
+    position.requireCheck();
     position.check("103");
     position.advance("102");
     expect(position.lastSyncResourceVersion).toBe("102");
@@ -56,7 +56,7 @@ describe("a watch position", () => {
 
   it("needs a list if the server's version is older, as after an etcd restore", async () => {
     const { position } = await listedPosition();
-    position.doubt();
+    position.requireCheck();
     position.check("99");
     expect(position.needsList).toBe(true);
     expect(position.needsCheck).toBe(false);
@@ -64,7 +64,7 @@ describe("a watch position", () => {
 
   it("needs a list instead of a check after it was discarded", async () => {
     const { position } = await listedPosition();
-    position.doubt();
+    position.requireCheck();
     position.discard();
     expect(position.needsList).toBe(true);
     expect(position.needsCheck).toBe(false);
@@ -90,7 +90,7 @@ describe("a watch position", () => {
 
   it("is not doubtful after a list", async () => {
     const { position } = await listedPosition();
-    position.doubt();
+    position.requireCheck();
     position.discard();
     position.moveToList("110", 60_000);
     expect(position.needsCheck).toBe(false);

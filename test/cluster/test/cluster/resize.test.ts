@@ -34,32 +34,36 @@ describe("a resize of a pod", () => {
     expect(before).toMatchObject({ isObserved: true, restartCount: 0, allocated: SMALL, actual: SMALL });
     expect(before.containerID).toMatch(/^kwok:\/\/[0-9a-f]{64}$/);
     await pod.resize(LARGE);
-    const { containerID, restartCount } = await pod.hasSize(LARGE);
+    const { containerID, restartCount } = await pod.waitForSize(LARGE);
     expect({ containerID, restartCount }).toEqual({ containerID: before.containerID, restartCount: 0 });
   });
 
   test("is in progress, with the size allocated, as long as an annotation says", async () => {
     const pod = await create("slow", { [RESIZE_AFTER_ANNOTATION]: "1h" });
     await pod.resize(LARGE);
-    expect(await pod.reports("InProgress")).toMatchObject({ allocated: LARGE, actual: SMALL });
+    expect(await pod.waitForState("InProgress")).toMatchObject({ allocated: LARGE, actual: SMALL });
     await pod.annotate(`${RESIZE_AFTER_ANNOTATION}-`);
-    await pod.hasSize(LARGE);
+    await pod.waitForSize(LARGE);
   });
 
   test.each(["Deferred", "Infeasible"] as const)("is %s until the annotation goes", async (outcome) => {
     const pod = await create(outcome.toLowerCase(), answering(outcome));
     await pod.resize(LARGE);
-    expect(await pod.reports(outcome)).toMatchObject({ requested: LARGE, allocated: SMALL, actual: SMALL });
+    expect(await pod.waitForState(outcome)).toMatchObject({
+      requested: LARGE,
+      allocated: SMALL,
+      actual: SMALL,
+    });
     await pod.annotate(`${RESIZE_OUTCOME_ANNOTATION}-`);
-    await pod.hasSize(LARGE);
+    await pod.waitForSize(LARGE);
   });
 
   test("ends in Error until the annotation goes", async () => {
     const pod = await create("error", answering("Error"));
     await pod.resize(LARGE);
-    expect(await pod.reports("Error")).toMatchObject({ allocated: LARGE, actual: SMALL });
+    expect(await pod.waitForState("Error")).toMatchObject({ allocated: LARGE, actual: SMALL });
     await pod.annotate(`${RESIZE_OUTCOME_ANNOTATION}-`);
-    await pod.hasSize(LARGE);
+    await pod.waitForSize(LARGE);
   });
 
   test("is not observed until the annotation goes", async () => {
@@ -68,7 +72,7 @@ describe("a resize of a pod", () => {
     // As long as an ordinary resize takes.
     const other = await create("seen");
     await other.resize(LARGE);
-    await other.hasSize(LARGE);
+    await other.waitForSize(LARGE);
     expect(await pod.view()).toMatchObject({
       isObserved: false,
       resize: "none",
@@ -76,16 +80,16 @@ describe("a resize of a pod", () => {
       actual: SMALL,
     });
     await pod.annotate(`${RESIZE_OUTCOME_ANNOTATION}-`);
-    await pod.hasSize(LARGE);
+    await pod.waitForSize(LARGE);
   });
 
   test("takes on each outcome that the annotation changes to", async () => {
     const pod = await create("fickle", answering("Deferred"));
     await pod.resize(LARGE);
-    await pod.reports("Deferred");
+    await pod.waitForState("Deferred");
     for (const outcome of ["Infeasible", "Error", "Deferred"] as const) {
       await pod.annotate(`${RESIZE_OUTCOME_ANNOTATION}=${outcome}`);
-      await pod.reports(outcome);
+      await pod.waitForState(outcome);
     }
   });
 
@@ -94,9 +98,9 @@ describe("a resize of a pod", () => {
     async (outcome) => {
       const pod = await create(`back-${outcome.toLowerCase()}`, answering(outcome));
       await pod.resize(LARGE);
-      await pod.reports(outcome);
+      await pod.waitForState(outcome);
       await pod.resize(SMALL);
-      await pod.hasSize(SMALL);
+      await pod.waitForSize(SMALL);
     },
   );
 
@@ -105,10 +109,10 @@ describe("a resize of a pod", () => {
     const before = await pod.view();
     const label = (change: string) => kubectl(cluster, ["-n", NAMESPACE, "label", "pod", "crashing", change]);
     await label(`${NEVER_READY_LABEL}=true`);
-    await pod.isNotReady();
+    await pod.waitForNotReady();
     await pod.resize(LARGE);
     await label(`${NEVER_READY_LABEL}-`);
-    const { containerID, restartCount } = await pod.hasSize(LARGE);
+    const { containerID, restartCount } = await pod.waitForSize(LARGE);
     expect(restartCount).toBe(3);
     expect(containerID).not.toBe(before.containerID);
   });

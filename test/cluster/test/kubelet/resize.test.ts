@@ -3,7 +3,7 @@ import { type Cluster, startCluster } from "../../cluster.ts";
 import { type Kubelet, MEMORY_USAGE_ANNOTATION, startKubelet } from "../../kubelet.ts";
 import { type PodSize, ResizablePod } from "../support/resizable-pod.ts";
 
-/** A failed resize is retried every 10 to 15 s, and one that a restarted kubelet missed after 30 s. */
+/** The kubelet retries a failed resize every 10 to 15 s. After a restart, it finds a missed one within 30 s. */
 const RETRY_MS = 90_000;
 const SMALL = { cpu: "1", memory: "1Gi" };
 const LARGE = { cpu: "2", memory: "3Gi" };
@@ -20,7 +20,7 @@ afterAll(async () => {
   await cluster.stop();
 });
 
-/** A pod on the kubelet's node, which is the only one. */
+/** Creates a pod on the only node, which is the kubelet's, and deletes it after the test. */
 async function create(name: string, size: PodSize, annotations: Record<string, string> = {}) {
   const pod = await ResizablePod.create(cluster, "default", name, size, annotations);
   onTestFinished(() => pod.delete());
@@ -32,50 +32,50 @@ const usage = (quantity: string) => ({ [MEMORY_USAGE_ANNOTATION]: quantity });
 describe("a kubelet", () => {
   test("resizes a running container", async () => {
     const pod = await create("done", SMALL);
-    const { containerID } = await pod.hasSize(SMALL);
+    const { containerID } = await pod.waitForSize(SMALL);
     for (const size of [LARGE, SMALL]) {
       await pod.resize(size);
-      expect(await pod.hasSize(size)).toMatchObject({ containerID, restartCount: 0 });
+      expect(await pod.waitForSize(size)).toMatchObject({ containerID, restartCount: 0 });
     }
   });
 
-  test("defers a resize that its node has no room for until another pod goes", async () => {
+  test("defers a resize that does not fit on its node until another pod is deleted", async () => {
     const other = await create("other", LARGE);
     const pod = await create("deferred", LARGE);
     await pod.resize({ ...LARGE, cpu: "3" });
-    expect(await pod.reports("Deferred")).toMatchObject({ allocated: LARGE, actual: LARGE });
+    expect(await pod.waitForState("Deferred")).toMatchObject({ allocated: LARGE, actual: LARGE });
     await other.delete();
-    await pod.hasSize({ ...LARGE, cpu: "3" });
+    await pod.waitForSize({ ...LARGE, cpu: "3" });
   });
 
   test("reports an error while the memory in use exceeds the new limit", async () => {
     const pod = await create("used", LARGE, usage("2Gi"));
     await pod.resize(SMALL);
-    expect(await pod.reports("Error", RETRY_MS)).toMatchObject({ allocated: SMALL, actual: LARGE });
+    expect(await pod.waitForState("Error", RETRY_MS)).toMatchObject({ allocated: SMALL, actual: LARGE });
     await pod.annotate(`${MEMORY_USAGE_ANNOTATION}=512Mi`);
-    expect(await pod.hasSize(SMALL, RETRY_MS)).toMatchObject({ restartCount: 0 });
+    expect(await pod.waitForSize(SMALL, RETRY_MS)).toMatchObject({ restartCount: 0 });
   });
 });
 
 describe("a kubelet that restarts", () => {
-  test("does a resize that was accepted while it was dead", async () => {
+  test("makes a resize that the API server accepted while the kubelet was not running", async () => {
     const pod = await create("missed", SMALL);
-    const { containerID } = await pod.hasSize(SMALL);
+    const { containerID } = await pod.waitForSize(SMALL);
     await kubelet.kill();
     await pod.resize(LARGE);
     expect(await pod.view()).toMatchObject({ isObserved: false, allocated: SMALL });
     await kubelet.start();
-    expect(await pod.hasSize(LARGE, RETRY_MS)).toMatchObject({ containerID, restartCount: 0 });
+    expect(await pod.waitForSize(LARGE, RETRY_MS)).toMatchObject({ containerID, restartCount: 0 });
   });
 
   test("finishes a resize that was in progress", async () => {
     const pod = await create("interrupted", LARGE, usage("2Gi"));
-    const { containerID } = await pod.hasSize(LARGE);
+    const { containerID } = await pod.waitForSize(LARGE);
     await pod.resize(SMALL);
-    await pod.isAllocated(SMALL);
+    await pod.waitForAllocation(SMALL);
     await kubelet.kill();
     await kubelet.start();
     await pod.annotate(`${MEMORY_USAGE_ANNOTATION}=512Mi`);
-    expect(await pod.hasSize(SMALL, RETRY_MS)).toMatchObject({ containerID, restartCount: 0 });
+    expect(await pod.waitForSize(SMALL, RETRY_MS)).toMatchObject({ containerID, restartCount: 0 });
   });
 });

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { PROGRAMS, type Program } from "../../binaries/binaries.ts";
 import { readVersions } from "../../binaries/versions.ts";
 
-/** A program that starts, and answers with every version there is. */
+/** A program that starts, and prints any version. */
 export function fakeProgram(program: string): string {
   return `#!/bin/sh\necho ${program} ${Object.values(readVersions()).join(" ")}\n`;
 }

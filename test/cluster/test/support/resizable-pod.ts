@@ -104,12 +104,12 @@ export class ResizablePod {
     await this.#kubectl("delete", "pod", this.#name, "--ignore-not-found");
   }
 
-  async isNotReady(): Promise<void> {
+  async waitForNotReady(): Promise<void> {
     await this.#becomes("not to be ready", 30_000, ({ ready }) => !ready);
   }
 
   /** Waits until the kubelet has seen the last resize and reports `state`. */
-  async reports(state: ResizeState, timeoutMs = 30_000) {
+  async waitForState(state: ResizeState, timeoutMs = 30_000) {
     return await this.#becomes(
       `to report the resize as ${state}`,
       timeoutMs,
@@ -118,7 +118,7 @@ export class ResizablePod {
   }
 
   /** Waits until the kubelet has allocated `size`, be it in effect or not. */
-  async isAllocated(size: PodSize): Promise<void> {
+  async waitForAllocation(size: PodSize): Promise<void> {
     await this.#becomes(
       `to be allocated ${JSON.stringify(size)}`,
       30_000,
@@ -127,7 +127,7 @@ export class ResizablePod {
   }
 
   /** Waits until all that proves a finished resize is true of `size`. */
-  async hasSize(size: PodSize, timeoutMs = 30_000) {
+  async waitForSize(size: PodSize, timeoutMs = 30_000) {
     return await this.#becomes(
       `to be resized to ${JSON.stringify(size)}`,
       timeoutMs,

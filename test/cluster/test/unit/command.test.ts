@@ -18,7 +18,7 @@ async function command(args: readonly string[], more: Environment = {}) {
   return { code, stdout: child.stdout, stderr: child.stderr, left: readdirSync(paths.clusters) };
 }
 
-describe("the command line answers a mistake with a sentence and exit code 1:", () => {
+describe("the command line reports a mistake with a sentence and exit code 1:", () => {
   test.each([
     [["upp"], /unknown command 'upp'\n\(Did you mean up\?\)/],
     [["up", "--nme", "x"], /unknown option '--nme'\n\(Did you mean --name\?\)/],
@@ -110,6 +110,6 @@ test.each([
     "EROFS",
     /^The local cluster cannot write to \/cache \(EROFS\)\. Make it a folder that you can write to, or set/,
   ],
-])("a disk that answers %s is a sentence", (code, sentence) => {
+])("an error %s of the disk is a sentence", (code, sentence) => {
   expect(cannotWrite("/cache", Object.assign(new Error(code), { code })).message).toMatch(sentence);
 });

@@ -28,10 +28,10 @@ test("after the time it says how the last look failed", async () => {
     () => {
       throw cause;
     },
-    { what: "an answer", ...SOON },
+    { what: "a response", ...SOON },
   );
   await expect(failed).rejects.toThrow(
-    /waited 0\.02 s for an answer; the last look failed: Error: connection refused/,
+    /waited 0\.02 s for a response; the last look failed: Error: connection refused/,
   );
   await expect(failed).rejects.toHaveProperty("cause", cause);
 });

@@ -20,7 +20,7 @@ const anyText = fc
 
 const X = "x".repeat(600);
 
-/** Printable text without an escape of its own. */
+/** Text in which nothing needs to be escaped. */
 const ordinaryText = fc.string({ unit: "grapheme-composite", maxLength: 100 }).filter(isOrdinary);
 
 function isOrdinary(text: string): boolean {
@@ -28,7 +28,7 @@ function isOrdinary(text: string): boolean {
 }
 
 describe("the text of an error", () => {
-  it("is well-formed, has no control characters and line separators, and is at most 500 code units long", () => {
+  it("is well-formed, contains no control characters or line separators, and is at most 500 code units long", () => {
     fc.assert(
       fc.property(anyText, (message) => {
         const text = errorText(message);
@@ -38,7 +38,7 @@ describe("the text of an error", () => {
     );
   });
 
-  it("does not change if it is converted twice", () => {
+  it("does not change when it is converted again", () => {
     fc.assert(
       fc.property(anyText, (message) => {
         expect(errorText(errorText(message))).toBe(errorText(message));
@@ -57,10 +57,10 @@ describe("the text of an error", () => {
   it.each([
     ["escapes control characters", "a\u0007\r\nb\u007f\u009bc", "a\\u0007\\u000d\\u000ab\\u007f\\u009bc"],
     ["escapes line separators", "a\u2028b\u2029c", "a\\u2028b\\u2029c"],
-    ["replaces half of a surrogate pair", "a\ud83d b\ude00", "a\ufffd b\ufffd"],
+    ["replaces a lone surrogate", "a\ud83d b\ude00", "a\ufffd b\ufffd"],
     ["keeps a whole surrogate pair", "a 😀", "a 😀"],
     ["keeps 500 code units", X.slice(0, 500), X.slice(0, 500)],
-    ["cuts 501 code units", X.slice(0, 501), `${X.slice(0, 499)}…`],
+    ["truncates 501 code units to 500", X.slice(0, 501), `${X.slice(0, 499)}…`],
     ["keeps a surrogate pair at the limit", `${X.slice(0, 498)}😀`, `${X.slice(0, 498)}😀`],
     ["keeps a surrogate pair before the cut", `${X.slice(0, 497)}😀xx`, `${X.slice(0, 497)}😀…`],
     ["does not cut within a surrogate pair", `${X.slice(0, 498)}😀x`, `${X.slice(0, 498)}…`],
@@ -95,7 +95,7 @@ describe("the text of an error", () => {
 });
 
 describe("a name that an error quotes", () => {
-  it("is cut after 40 code units, but not within a surrogate pair", () => {
+  it("is truncated after 40 code units, but not within a surrogate pair", () => {
     expect(quote("x".repeat(40))).toBe(`"${"x".repeat(40)}"`);
     expect(quote("x".repeat(41))).toBe(`"${"x".repeat(40)}…"`);
     expect(quote(`${"x".repeat(38)}😀y`)).toBe(`"${"x".repeat(38)}😀…"`);

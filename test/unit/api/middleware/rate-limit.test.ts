@@ -8,7 +8,7 @@ import { RateLimits } from "../../../../src/api/middleware/rate-limit/limits.ts"
 import { rateLimit } from "../../../../src/api/middleware/rate-limit.ts";
 import { sendResult } from "../../../../src/api/middleware/respond.ts";
 import type { RateLimitSettings } from "../../../../src/settings/api.ts";
-import { type Answer, type Client, clientOf } from "../../../api/client.ts";
+import { type ApiResponse, type Client, clientOf } from "../../../api/client.ts";
 import { FakeClock } from "../../../support/fakes/fake-clock.ts";
 import { basic, type KeyFields, keyRecord } from "../../../support/fixtures/records.ts";
 import { appOf, DEFAULT_LIMITS, serve } from "../../../support/servers/express-app.ts";
@@ -56,18 +56,18 @@ async function start(settings: Partial<RateLimitSettings> = {}): Promise<Client>
   return clientOf(await serve(appOf(handlers, { clock, limits, trustedProxies: ["127.0.0.1"] })));
 }
 
-function send(ask: Client, authorization?: string, from = "203.0.113.7"): Promise<Answer> {
-  return ask({ path: "/v1", authorization, headers: { "X-Forwarded-For": from } });
+function send(client: Client, authorization?: string, from = "203.0.113.7"): Promise<ApiResponse> {
+  return client({ path: "/v1", authorization, headers: { "X-Forwarded-For": from } });
 }
 
-async function statuses(times: number, one: () => Promise<Answer>): Promise<number[]> {
+async function statuses(times: number, one: () => Promise<ApiResponse>): Promise<number[]> {
   const seen: number[] = [];
   for (let i = 0; i < times; i += 1) seen.push((await one()).status);
   return seen;
 }
 
 /** The six fields that tell of limits. */
-function fields({ headers }: Answer): unknown[] {
+function fields({ headers }: ApiResponse): unknown[] {
   return ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"]
     .map((name): unknown => headers[name])
     .concat(["ratelimit-policy", "ratelimit", "retry-after"].map((name) => headers[name]));
@@ -78,19 +78,19 @@ const times = (count: number, status: number) => Array<number>(count).fill(statu
 describe("a key", () => {
   it("gets its remaining requests with every response, and Retry-After from the eleventh on", async () => {
     const { authorization } = addKey();
-    const ask = await start();
+    const client = await start();
     const policy = '"key";q=10;w=10';
-    expect(fields(await send(ask, authorization))).toEqual([
+    expect(fields(await send(client, authorization))).toEqual([
       ...["10", "9", "1", policy],
       ...['"key";r=9;t=1', undefined],
     ]);
-    await statuses(8, () => send(ask, authorization));
+    await statuses(8, () => send(client, authorization));
     await clock.advance(400);
-    expect(fields(await send(ask, authorization))).toEqual([
+    expect(fields(await send(client, authorization))).toEqual([
       ...["10", "0", "10", policy],
       ...['"key";r=0;t=1', undefined],
     ]);
-    const refused = await send(ask, authorization);
+    const refused = await send(client, authorization);
     expect(refused).toMatchObject({
       status: 429,
       body: { error: "Too many requests with this key: try again in 1 s.", status: 429 },
@@ -100,92 +100,92 @@ describe("a key", () => {
 
   it("gets a request again after Retry-After, and all of them after the reset", async () => {
     const { authorization } = addKey();
-    const ask = await start({ rateLimit: 4, rateWindowMs: 10_000 });
-    expect(await statuses(5, () => send(ask, authorization))).toEqual([...times(4, 200), 429]);
-    const { headers } = await send(ask, authorization);
+    const client = await start({ rateLimit: 4, rateWindowMs: 10_000 });
+    expect(await statuses(5, () => send(client, authorization))).toEqual([...times(4, 200), 429]);
+    const { headers } = await send(client, authorization);
     expect(headers).toMatchObject({ "retry-after": "3", "x-ratelimit-reset": "10" });
     await clock.advance(3000);
-    expect(await statuses(2, () => send(ask, authorization))).toEqual([200, 429]);
-    const later = await send(ask, authorization);
+    expect(await statuses(2, () => send(client, authorization))).toEqual([200, 429]);
+    const later = await send(client, authorization);
     await clock.advance(Number(later.headers["x-ratelimit-reset"]) * 1000);
-    expect(await statuses(5, () => send(ask, authorization))).toEqual([...times(4, 200), 429]);
+    expect(await statuses(5, () => send(client, authorization))).toEqual([...times(4, 200), 429]);
   });
 
   it("keeps its own bucket when its Secret changes", async () => {
     const [key, other] = [addKey(), addKey()];
-    const ask = await start();
-    expect(await statuses(11, () => send(ask, key.authorization))).toEqual([...times(10, 200), 429]);
+    const client = await start();
+    expect(await statuses(11, () => send(client, key.authorization))).toEqual([...times(10, 200), 429]);
     update(key);
-    expect((await send(ask, key.authorization)).status).toBe(429);
-    expect((await send(ask, other.authorization)).headers["x-ratelimit-remaining"]).toBe("9");
+    expect((await send(client, key.authorization)).status).toBe(429);
+    expect((await send(client, other.authorization)).headers["x-ratelimit-remaining"]).toBe("9");
   });
 
   it("has one bucket for all addresses and all spellings of its header", async () => {
     const { authorization } = addKey();
-    const ask = await start({ rateLimit: 2 });
-    expect((await send(ask, authorization, "203.0.113.8")).status).toBe(200);
-    expect((await send(ask, authorization.replace("Basic", "basic"))).status).toBe(200);
-    expect((await send(ask, authorization.replace(" ", "  "))).status).toBe(429);
+    const client = await start({ rateLimit: 2 });
+    expect((await send(client, authorization, "203.0.113.8")).status).toBe(200);
+    expect((await send(client, authorization.replace("Basic", "basic"))).status).toBe(200);
+    expect((await send(client, authorization.replace(" ", "  "))).status).toBe(429);
   });
 
   it("is neither charged nor recorded as used at an address that is not allowed", async () => {
     const { authorization } = addKey({ ipAccessList: [{ description: "", source: "203.0.113.7" }] });
-    const ask = await start({ rateLimit: 2 });
-    expect((await send(ask, authorization)).status).toBe(200);
-    const denied = await send(ask, authorization, "198.51.100.1");
+    const client = await start({ rateLimit: 2 });
+    expect((await send(client, authorization)).status).toBe(200);
+    const denied = await send(client, authorization, "198.51.100.1");
     expect(denied).toMatchObject({ status: 403, headers: { "x-ratelimit-remaining": "2" } });
     expect(denied.headers).not.toHaveProperty("ratelimit");
-    expect(await statuses(2, () => send(ask, authorization))).toEqual([200, 429]);
-    expect((await send(ask, authorization, "198.51.100.1")).status).toBe(403);
+    expect(await statuses(2, () => send(client, authorization))).toEqual([200, 429]);
+    expect((await send(client, authorization, "198.51.100.1")).status).toBe(403);
   });
 
   it("is not limited if the limit is 0", async () => {
     const { authorization } = addKey();
-    const ask = await start({ rateLimit: 0 });
-    expect(await statuses(30, () => send(ask, authorization))).toEqual(times(30, 200));
-    expect(fields(await send(ask, authorization))).toEqual(times(6, 0).map(() => undefined));
+    const client = await start({ rateLimit: 0 });
+    expect(await statuses(30, () => send(client, authorization))).toEqual(times(30, 200));
+    expect(fields(await send(client, authorization))).toEqual(times(6, 0).map(() => undefined));
   });
 
   it("never gets a reset of more than 55 s", async () => {
     const { authorization } = addKey();
-    const ask = await start({ rateLimit: 3, rateWindowMs: 55_000 });
-    await statuses(5, () => send(ask, authorization));
-    expect((await send(ask, authorization)).headers["x-ratelimit-reset"]).toBe("55");
+    const client = await start({ rateLimit: 3, rateWindowMs: 55_000 });
+    await statuses(5, () => send(client, authorization));
+    expect((await send(client, authorization)).headers["x-ratelimit-reset"]).toBe("55");
   });
 });
 
 describe("failed authentications", () => {
   it("get 429 if there are too many with one rate-limit key, and 401 again later", async () => {
-    const ask = await start({ failedLogins: 3, rateWindowMs: 9000 });
-    const first = await send(ask, WRONG);
+    const client = await start({ failedLogins: 3, rateWindowMs: 9000 });
+    const first = await send(client, WRONG);
     expect(first).toMatchObject({ status: 401, headers: { "www-authenticate": expect.any(String) } });
     const policy = '"failed-logins";q=3;w=9';
     expect(fields(first)).toEqual(["3", "2", "3", policy, '"failed-logins";r=2;t=3', undefined]);
-    expect(await statuses(3, () => send(ask, WRONG))).toEqual([401, 401, 429]);
-    const refused = await send(ask, WRONG);
+    expect(await statuses(3, () => send(client, WRONG))).toEqual([401, 401, 429]);
+    const refused = await send(client, WRONG);
     expect(refused.body).toEqual({
       error: "Too many failed authentications from this address: try again in 3 s.",
       status: 429,
     });
     expect(fields(refused)).toEqual(["3", "0", "9", policy, '"failed-logins";r=0;t=3', "3"]);
     await clock.advance(3000);
-    expect(await statuses(2, () => send(ask, WRONG))).toEqual([401, 429]);
+    expect(await statuses(2, () => send(client, WRONG))).toEqual([401, 429]);
   });
 
   it("never block valid credentials, and are not charged to the key that they name", async () => {
     const key = addKey();
-    const ask = await start({ failedLogins: 3, rateLimit: 5 });
+    const client = await start({ failedLogins: 3, rateLimit: 5 });
     const guess = basic(key.keyId, "guess");
-    expect(await statuses(6, () => send(ask, guess))).toEqual([...times(3, 401), ...times(3, 429)]);
-    expect(await statuses(6, () => send(ask, key.authorization))).toEqual([...times(5, 200), 429]);
-    expect((await send(ask, guess)).headers["ratelimit"]).toMatch(/^"failed-logins";r=0/);
+    expect(await statuses(6, () => send(client, guess))).toEqual([...times(3, 401), ...times(3, 429)]);
+    expect(await statuses(6, () => send(client, key.authorization))).toEqual([...times(5, 200), 429]);
+    expect((await send(client, guess)).headers["ratelimit"]).toMatch(/^"failed-logins";r=0/);
   });
 
   it("do not share a bucket with valid credentials", async () => {
     const { authorization } = addKey();
-    const ask = await start({ failedLogins: 3, rateLimit: 5 });
-    await statuses(8, () => send(ask, authorization));
-    expect(await statuses(4, () => send(ask, WRONG))).toEqual([...times(3, 401), 429]);
+    const client = await start({ failedLogins: 3, rateLimit: 5 });
+    await statuses(8, () => send(client, authorization));
+    expect(await statuses(4, () => send(client, WRONG))).toEqual([...times(3, 401), 429]);
   });
 
   it.each([
@@ -198,16 +198,16 @@ describe("failed authentications", () => {
     ["an empty header", () => ""],
   ])("are counted for %s", async (_what, given) => {
     const authorization = given();
-    const ask = await start({ failedLogins: 1 });
-    expect(await statuses(2, () => send(ask, authorization))).toEqual([401, 429]);
-    expect((await send(ask, WRONG)).status).toBe(429);
+    const client = await start({ failedLogins: 1 });
+    expect(await statuses(2, () => send(client, authorization))).toEqual([401, 429]);
+    expect((await send(client, WRONG)).status).toBe(429);
   });
 
   it("do not include requests without credentials, which always get 401", async () => {
-    const ask = await start({ failedLogins: 1 });
-    expect(await statuses(5, () => send(ask))).toEqual(times(5, 401));
-    expect(await statuses(2, () => send(ask, WRONG))).toEqual([401, 429]);
-    const asked = await send(ask);
+    const client = await start({ failedLogins: 1 });
+    expect(await statuses(5, () => send(client))).toEqual(times(5, 401));
+    expect(await statuses(2, () => send(client, WRONG))).toEqual([401, 429]);
+    const asked = await send(client);
     expect(asked).toMatchObject({ status: 401, headers: { "www-authenticate": expect.any(String) } });
     expect(fields(asked)).toEqual(["10", "10", "0", '"key";q=10;w=10', undefined, undefined]);
   });
@@ -219,14 +219,14 @@ describe("failed authentications", () => {
     ["2001:db8:1:2::1", "2001:db8:1:2:ffff::9", true],
     ["2001:db8:1:2::1", "2001:db8:1:3::1", false],
   ])("from %s and from %s have one bucket: %s", async (one, another, same) => {
-    const ask = await start({ failedLogins: 1 });
-    await send(ask, WRONG, one);
-    expect((await send(ask, WRONG, another)).status).toBe(same ? 429 : 401);
+    const client = await start({ failedLogins: 1 });
+    await send(client, WRONG, one);
+    expect((await send(client, WRONG, another)).status).toBe(same ? 429 : 401);
   });
 
   it("are not limited if the limit is 0", async () => {
-    const ask = await start({ failedLogins: 0 });
-    expect(await statuses(30, () => send(ask, WRONG))).toEqual(times(30, 401));
+    const client = await start({ failedLogins: 0 });
+    expect(await statuses(30, () => send(client, WRONG))).toEqual(times(30, 401));
   });
 });
 
@@ -240,11 +240,11 @@ describe("a use of a key", () => {
 
   it("is recorded once for each key and minute", async () => {
     const [key, other] = [addKey(), addKey()];
-    const ask = await start();
-    await statuses(2, () => send(ask, key.authorization));
+    const client = await start();
+    await statuses(2, () => send(client, key.authorization));
     await clock.advance(60_000);
-    await statuses(2, () => send(ask, key.authorization));
-    await send(ask, other.authorization);
+    await statuses(2, () => send(client, key.authorization));
+    await send(client, other.authorization);
     expect(noted()).toEqual(
       new Map([
         [key.id, minute()],
@@ -255,10 +255,10 @@ describe("a use of a key", () => {
 
   it("is recorded even if the response is 429", async () => {
     const key = addKey();
-    const ask = await start({ rateLimit: 1 });
-    await send(ask, key.authorization);
+    const client = await start({ rateLimit: 1 });
+    await send(client, key.authorization);
     keyUsageBuffer.take();
-    expect((await send(ask, key.authorization)).status).toBe(429);
+    expect((await send(client, key.authorization)).status).toBe(429);
     expect(noted()).toEqual(new Map([[key.id, minute()]]));
   });
 

@@ -68,8 +68,8 @@ test("a new certificate applies to new connections, and open ones continue", asy
 
   expect(await nameServed(open(second.cert))).toBe("second");
   old.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-  const [answer] = await once(old, "data");
-  expect(String(answer)).toContain("200 OK");
+  const [response] = await once(old, "data");
+  expect(String(response)).toContain("200 OK");
   expect(lines).toMatchObject([{ level: "info", msg: "serving a new certificate" }]);
 });
 

@@ -71,8 +71,8 @@ describe("the API's server", () => {
 
   it("responds 408 to headers that arrive too slowly", async () => {
     const { url } = await startServer([neverRespond], { timeouts: { ...QUICK, requestMs: 60_000 } });
-    const answer = parseRaw(await exchangeRaw(url, "GET / HTTP/1.1\r\nHost: a\r\n"));
-    expect(answer).toMatchObject({ status: 408, body: { status: 408 } });
+    const response = parseRaw(await exchangeRaw(url, "GET / HTTP/1.1\r\nHost: a\r\n"));
+    expect(response).toMatchObject({ status: 408, body: { status: 408 } });
   });
 
   it("closes a connection on which nothing arrives in time, without a response or a line in the log", async () => {
@@ -91,11 +91,11 @@ describe("the API's server", () => {
     };
     const { url, lines } = await startServer([late], { timeouts: { ...QUICK, headersMs: 150 } });
 
-    const answer = parseRaw(
+    const response = parseRaw(
       await exchangeRaw(url, "PATCH / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n{"),
     );
 
-    expect(answer).toMatchObject({ status: 408, headers: { "x-request-id": requestId } });
+    expect(response).toMatchObject({ status: 408, headers: { "x-request-id": requestId } });
     expect(lines).toMatchObject([{ requestId, status: 408, method: "PATCH" }]);
   });
 
@@ -112,14 +112,14 @@ describe("the API's server", () => {
     ["headers without a value", `${"a:\r\n".repeat(12_000)}`],
   ])("responds 431 to 48 KB of %s, although Node counts only names and values", async (_what, headers) => {
     const { url } = await startServer([httpSyntax, sendUrl]);
-    const answer = parseRaw(await exchangeRaw(url, `GET / HTTP/1.1\r\nHost: a\r\n${headers}\r\n`));
-    expect(answer).toMatchObject({ status: 431, headers: { connection: "close" } });
+    const response = parseRaw(await exchangeRaw(url, `GET / HTTP/1.1\r\nHost: a\r\n${headers}\r\n`));
+    expect(response).toMatchObject({ status: 431, headers: { connection: "close" } });
   });
 
   it("responds 400 to HTTP/2.0 in a request line", async () => {
     const { url } = await startServer([httpSyntax, sendUrl]);
-    const answer = parseRaw(await exchangeRaw(url, "GET / HTTP/2.0\r\nHost: a\r\n\r\n"));
-    expect(answer).toMatchObject({ status: 400, headers: { connection: "close" } });
+    const response = parseRaw(await exchangeRaw(url, "GET / HTTP/2.0\r\nHost: a\r\n\r\n"));
+    expect(response).toMatchObject({ status: 400, headers: { connection: "close" } });
   });
 
   it("closes the connection behind a request to upgrade, because Node loses what follows it", async () => {

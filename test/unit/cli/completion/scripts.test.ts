@@ -92,12 +92,12 @@ async function offersOfZsh(...lines: readonly string[]): Promise<string[][]> {
     // After the line before it, which is erased.
     const mark = `line-${offers.length}`;
     zsh.write(`\u0015print -r ${mark}''-begins\r`);
-    const answer = () => zsh.output().split(`${mark}-begins\r\n`).at(-1) ?? "";
+    const response = () => zsh.output().split(`${mark}-begins\r\n`).at(-1) ?? "";
     // Before it asks again, the terminal is not in its hands: Ctrl-D would end it.
     await zsh.waitFor(new RegExp(`${mark}-begins\\r\\n[^]*ready> `));
     zsh.write(`${line}\u0004`);
-    const listed = () => listedBelow(answer().slice(answer().lastIndexOf("ready> ")));
-    const list = await waitFor(() => listed()?.split(/\s+/), { what: `an answer to ${line}` });
+    const listed = () => listedBelow(response().slice(response().lastIndexOf("ready> ")));
+    const list = await waitFor(() => listed()?.split(/\s+/), { what: `the response to ${line}` });
     offers.push(list.filter(Boolean).sort());
   }
   return offers;

@@ -29,8 +29,8 @@ function raw({ status = 200, headers = {}, body }: FakeResponse): RawResponse {
   };
 }
 
-/** A client of an API that gives these answers, one after the other, and then the last of them again. */
-function clientOf(answers: readonly (FakeResponse | Error)[], signal = new AbortController().signal) {
+/** A client of an API that sends these responses, one after the other, and then the last of them again. */
+function clientOf(responses: readonly (FakeResponse | Error)[], signal = new AbortController().signal) {
   const told: string[] = [];
   const waits: number[] = [];
   let sent = 0;
@@ -38,10 +38,10 @@ function clientOf(answers: readonly (FakeResponse | Error)[], signal = new Abort
     access: ACCESS,
     transport: {
       async send() {
-        const answer = answers[Math.min(sent, answers.length - 1)];
+        const response = responses[Math.min(sent, responses.length - 1)];
         sent += 1;
-        if (answer === undefined || answer instanceof Error) throw answer;
-        return raw(answer);
+        if (response === undefined || response instanceof Error) throw response;
+        return raw(response);
       },
     },
     tell: (sentence) => told.push(sentence),
@@ -91,8 +91,8 @@ describe("the retry of a request", () => {
     ["503 to a write", PATCH, refused(503, "Not now.", { "Retry-After": "2" }), 2000],
     ["503 with a date", GET, refused(503, "Not now.", { "Retry-After": "Fri, 31 Dec 1999" }), 5000],
     ["a gateway's 502", GET, { status: 502, body: "<html>" }, 5000],
-  ])("happens after a reported wait, and succeeds: %s", async (_, request, answer, waitMs) => {
-    const { api, told, waits } = clientOf([answer, answer, done(1)]);
+  ])("happens after a reported wait, and succeeds: %s", async (_, request, response, waitMs) => {
+    const { api, told, waits } = clientOf([response, response, done(1)]);
     expect((await api.request(request, anything)).result).toBe(1);
     expect(waits).toEqual([waitMs, waitMs]);
     expect(told[0]).toMatch(new RegExp(` Trying again in ${waitMs / 1000} s\\.$`));
@@ -116,8 +116,8 @@ describe("the retry of a request", () => {
     ["409", refused(409, "No.")],
     ["500", refused(500, "Oh.", { "Retry-After": "1" })],
     ["no response", new NoResponse("It is gone.")],
-  ])("does not happen for %s", async (_, answer) => {
-    const { api, sent } = clientOf([answer]);
+  ])("does not happen for %s", async (_, response) => {
+    const { api, sent } = clientOf([response]);
     await expect(api.request(PATCH, anything)).rejects.toThrow();
     expect(sent()).toBe(1);
   });
@@ -216,8 +216,8 @@ describe("the error message for", () => {
       { status: 301, body: "", headers: { Location: "https://api.example.com/login" } },
       'to "https://api.example.com/login"',
     ],
-  ])("%s says that the server is not this API", async (_, answer: FakeResponse, part) => {
-    const { api } = clientOf([answer]);
+  ])("%s says that the server is not this API", async (_, response: FakeResponse, part) => {
+    const { api } = clientOf([response]);
     const message = await messageOf(api.request(GET, anything));
     expect(message).toMatch(
       /^The server at https:\/\/api\.example\.com is not this API \(status .*\): give the address of the API without \/v1\.$/,

@@ -37,8 +37,8 @@ type Operations = Readonly<Record<string, FakeResponse | ((request: ReceivedRequ
 function apiWith(operations: Operations = {}): Promise<FakeHttpServer> {
   return startFakeHttpServer((request) => {
     const { method, path } = request;
-    const answer = operations[`${method} ${path}`];
-    if (answer !== undefined) return typeof answer === "function" ? answer(request) : answer;
+    const response = operations[`${method} ${path}`];
+    if (response !== undefined) return typeof response === "function" ? response(request) : response;
     if (path === "/v1/organizations") return done([OWN]);
     return refused(404, "There is nothing at this path.");
   });

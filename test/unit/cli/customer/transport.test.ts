@@ -51,8 +51,8 @@ describe("a request", () => {
   test("is sent to the base path with the key and the body, and returns the response", async () => {
     const api = await startFakeHttpServer(() => done(1, { "X-Request-Id": "r" }));
     const transport = transportTo(`${api.url}/base`);
-    const answer = await transport.send({ method: "PATCH", path: "/v1/x", body: { a: 1 } });
-    expect(answer).toMatchObject({ status: 200, headers: { "x-request-id": "r" } });
+    const response = await transport.send({ method: "PATCH", path: "/v1/x", body: { a: 1 } });
+    expect(response).toMatchObject({ status: 200, headers: { "x-request-id": "r" } });
     expect(api.requests).toEqual([
       {
         method: "PATCH",
@@ -170,8 +170,8 @@ describe("with HTTPS_PROXY", () => {
     const proxy = await startConnectProxy();
     const api = await startFakeHttpServer(() => done(1), pair);
     const transport = transportTo(fromAfar(api), pair.cert, { env: env(proxy.url) });
-    const answer = transport.send({ method: "GET", path: "/v1/x" });
-    return { answer, proxy, to: new URL(fromAfar(api)).host };
+    const response = transport.send({ method: "GET", path: "/v1/x" });
+    return { response, proxy, to: new URL(fromAfar(api)).host };
   }
 
   test.each([
@@ -180,8 +180,8 @@ describe("with HTTPS_PROXY", () => {
   ])(
     "in %s, a request uses the proxy's tunnel and verifies the API's certificate",
     async (name, NO_PROXY) => {
-      const { answer, proxy, to } = await asked((url) => ({ [name]: url, NO_PROXY }));
-      expect(await answer).toMatchObject({ status: 200 });
+      const { response, proxy, to } = await asked((url) => ({ [name]: url, NO_PROXY }));
+      expect(await response).toMatchObject({ status: 200 });
       expect(proxy.tunnels).toEqual([{ to, authorization: undefined }]);
       const other = await startFakeHttpServer(() => done(1), certificatePair("another"));
       const transport = transportTo(fromAfar(other), pair.cert, { env: { [name]: proxy.url } });
@@ -190,14 +190,14 @@ describe("with HTTPS_PROXY", () => {
   );
 
   test("a request uses the credentials of the proxy's address, and HTTP if it has no scheme", async () => {
-    const { answer, proxy } = await asked((url) => ({ HTTPS_PROXY: url.replace("http://", "me:secret@") }));
-    expect(await answer).toMatchObject({ status: 200 });
+    const { response, proxy } = await asked((url) => ({ HTTPS_PROXY: url.replace("http://", "me:secret@") }));
+    expect(await response).toMatchObject({ status: 200 });
     expect(proxy.tunnels[0]?.authorization).toBe(`Basic ${Buffer.from("me:secret").toString("base64")}`);
   });
 
   test("a host in NO_PROXY is reached without the proxy", async () => {
-    const { answer, proxy } = await asked((url) => ({ HTTPS_PROXY: url, NO_PROXY: "other,.example" }));
-    await expect(answer).rejects.toThrow("did not respond: getaddrinfo");
+    const { response, proxy } = await asked((url) => ({ HTTPS_PROXY: url, NO_PROXY: "other,.example" }));
+    await expect(response).rejects.toThrow("did not respond: getaddrinfo");
     expect(proxy.tunnels).toEqual([]);
   });
 

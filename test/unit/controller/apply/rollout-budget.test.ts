@@ -17,7 +17,7 @@ function setup(limit: number) {
 }
 
 describe("the rollout budget", () => {
-  it("wakes as many waiting services as rollouts may start, first come, first served", () => {
+  it("wakes one waiting service for each rollout that may start, in the order in which they began to wait", () => {
     const { budget, woken, state } = setup(5);
     state.rolling = 3;
     budget.wakeNext();
@@ -26,7 +26,7 @@ describe("the rollout budget", () => {
     expect(woken).toEqual(["a", "b"]);
   });
 
-  it("wakes the next service if one that it woke needs no rollout", () => {
+  it("wakes the next service if a woken service needs no rollout", () => {
     const { budget, woken, state } = setup(1);
     state.rolling = 0;
     budget.wakeNext();
@@ -34,7 +34,7 @@ describe("the rollout budget", () => {
     expect(woken).toEqual(["a", "b"]);
   });
 
-  it("wakes no other service if the one that it woke took the place", () => {
+  it("wakes no other service if the woken service used up the budget", () => {
     const { budget, woken, state } = setup(1);
     state.rolling = 0;
     budget.wakeNext();
@@ -43,14 +43,14 @@ describe("the rollout budget", () => {
     expect(woken).toEqual(["a"]);
   });
 
-  it("frees the place of a rollout that times out", async () => {
+  it("checks the limit again after 30 s, because a timeout has no event", async () => {
     const { clock, woken, state } = setup(1);
     state.rolling = 0;
     await clock.advance(30_000);
     expect(woken).toEqual(["a"]);
   });
 
-  it("does not keep a place for a service whose reconciliation failed", async () => {
+  it("does not reserve a rollout for a service whose reconciliation failed", async () => {
     const { budget, clock, woken, state } = setup(1);
     state.rolling = 0;
     budget.wakeNext();

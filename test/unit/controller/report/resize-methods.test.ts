@@ -70,7 +70,7 @@ describe("the status", () => {
       pending: [
         {
           name: "a",
-          message: expect.stringContaining("cannot be resized in place and are replaced: pod a-1"),
+          message: expect.stringContaining("cannot be resized in place and are being replaced: pod a-1"),
         },
         { name: "b", state: "Waiting" },
       ],

@@ -46,7 +46,7 @@ describe("the work of the controller", () => {
       simulation.cluster.rolloutMs = ({ metadata }) =>
         10_000 + ((Number(metadata.name.slice(5)) * 7919) % MINUTE);
       simulation.cluster.statusPatchBytes.length = 0;
-      simulation.ask(1, 4);
+      simulation.requestSize(1, 4);
       await simulation.run(6 * HOUR);
       expect(simulation.told(1)).toMatchObject({ type: "Ready", status: "True" });
       return simulation.cluster.statusPatchBytes.reduce((sum, bytes) => sum + bytes, 0) / pipes;
@@ -67,7 +67,7 @@ describe("the work of the controller", () => {
       attempts += 1;
       return refusal("not here");
     };
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     for (let times = 0; times < 20; times += 1) {
       await simulation.run(5 * SECOND);
       simulation.setTier(times % 2 === 0 ? "scale" : "basic");
@@ -80,7 +80,7 @@ describe("a writer that replaces the Deployment again and again", () => {
   it("leads to few writes and a field conflict in the status, and never to Ready", async () => {
     const simulation = await started(1);
     const manifest = pipeDeployment({ name: "pipe-0", namespace: "pipes", serviceId: "", cores: 1 });
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     const states = new Set<string>();
     for (let times = 0; times < 300; times += 1) {
       await simulation.run(SECOND);
@@ -111,7 +111,7 @@ describe("a webhook that removes the annotation", () => {
     simulation.cluster.isStripping = true;
     simulation.cluster.rolloutMs = () => MINUTE;
     const before = simulation.cluster.writes.length;
-    for (const service of [1, 2, 3]) simulation.ask(service, 4);
+    for (const service of [1, 2, 3]) simulation.requestSize(service, 4);
     await simulation.run(DAY);
     expect(simulation.cluster.judge.mostRolling).toBe(1);
     expect(simulation.sizes("pipe-1", "pipe-2", "pipe-3")).toEqual([FOUR, FOUR, FOUR]);
@@ -127,7 +127,7 @@ describe("a webhook that removes the annotation", () => {
 describe("a PipeScaling that is deleted", () => {
   it("is created again as it was, suspended and with the requested size, and resizes nothing", async () => {
     const simulation = await started(2);
-    simulation.ask(1, 6);
+    simulation.requestSize(1, 6);
     await simulation.run(MINUTE);
     simulation.suspend(1, true);
     simulation.deploy("pipe-2", 1, { cores: 1 });
@@ -148,7 +148,7 @@ describe("a PipeScaling that is deleted", () => {
 describe("removing a pipe", () => {
   it("does not complete a rescale a second time", async () => {
     const simulation = await started(2);
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(HOUR);
     const { completedAt } = simulation.status(1).propagation ?? {};
     const events = simulation.events.length;
@@ -199,7 +199,7 @@ describe("the rollout window of a service", () => {
     expect(simulation.sizes("pipe-1", "pipe-2")).toEqual([ONE, "2000m/8Gi"]);
     await simulation.run(2 * HOUR);
     expect(simulation.sizes("pipe-2")).toEqual([ONE]);
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(HOUR);
     expect(simulation.sizes("pipe-1")).toEqual([ONE]);
     await simulation.run(22 * HOUR);

@@ -52,7 +52,7 @@ class Scenario {
     }
     for (const service of SERVICES) {
       simulation.suspend(service, false);
-      simulation.ask(service, cores);
+      simulation.requestSize(service, cores);
       simulation.askToRetry(service);
     }
   }
@@ -79,7 +79,7 @@ const cores = fc.constantFrom(1, 2, 4, 8);
 const serverError = (code: number) => ({ error: new KubeApiError("PATCH", code, "{}") });
 
 const steps = fc.oneof(
-  step("ask", cores, ({ simulation }, value, { service }) => simulation.ask(service, value), 4),
+  step("ask", cores, ({ simulation }, value, { service }) => simulation.requestSize(service, value), 4),
   step("suspend", fc.boolean(), ({ simulation }, isOn, { service }) => simulation.suspend(service, isOn)),
   step("set the tier", fc.constantFrom("basic", "scale"), ({ simulation }, tier) => simulation.setTier(tier)),
   step("ask to retry", fc.integer({ min: -HOUR, max: HOUR }), ({ simulation }, inMs, { service }) =>
@@ -137,7 +137,7 @@ const steps = fc.oneof(
     ({ rolloutMs }, ms, { name }) => rolloutMs.set(name, ms),
     2,
   ),
-  step("lose answers", fc.array(fc.boolean(), { maxLength: 4 }), (scenario, lost) => {
+  step("lose responses", fc.array(fc.boolean(), { maxLength: 4 }), (scenario, lost) => {
     scenario.faults = lost.map((isLost) => (isLost ? LOST_ANSWER : undefined));
   }),
   step("fail", fc.array(fc.constantFrom(409, 500), { maxLength: 4 }), (scenario, codes) => {
@@ -155,7 +155,7 @@ it("in every history, pipes that came up are never rolled back, no limit is exce
     pipes: fc.constantFrom(1, 2, 5),
     // The controller's clock is right, an hour behind, or an hour ahead.
     skewMs: fc.constantFrom(0, -HOUR, HOUR),
-    // Before the answer to a write, soon after it, and after the next reconciliation.
+    // Before the response to a write, soon after it, and after the next reconciliation.
     eventDelayMs: fc.constantFrom(0, 10, 300),
     happens: fc.array(steps, { maxLength: 40, size: "max" }),
   });

@@ -57,9 +57,9 @@ class Scenario {
     simulation.suspend(1, false);
   }
 
-  ask(cores: number): void {
+  requestSize(cores: number): void {
     this.asked = cores;
-    this.simulation.ask(1, cores);
+    this.simulation.requestSize(1, cores);
   }
 
   resume(name: string): void {
@@ -89,7 +89,7 @@ describe("a resize in place on the simulated cluster", () => {
     await scenario.start();
     const { simulation, workloads } = scenario;
     const before = [...workloads.pods.keys()];
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(MINUTE);
     expect(simulation.told(1)?.reason).toBe("Scaled");
     expect([...workloads.pods.keys()]).toEqual(before);
@@ -104,9 +104,9 @@ describe("a resize in place on the simulated cluster", () => {
     const { simulation } = scenario;
     simulation.cluster.eventDelayMs = 300;
     await scenario.start();
-    simulation.ask(1, 2);
+    simulation.requestSize(1, 2);
     await simulation.run(101);
-    simulation.ask(1, 1);
+    simulation.requestSize(1, 1);
     await simulation.run(MINUTE);
     expect(scenario.podSizes()).toEqual(["1000m/4Gi", "1000m/4Gi"]);
   });
@@ -116,10 +116,10 @@ describe("a resize in place on the simulated cluster", () => {
     await scenario.start();
     const { simulation, workloads } = scenario;
     simulation.cluster.latencyMs = ({ path }) => (path.endsWith("/resize") ? 8 * SECOND : 5);
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(7 * SECOND);
     simulation.cluster.latencyMs = () => 5;
-    simulation.ask(1, 1);
+    simulation.requestSize(1, 1);
     await simulation.run(5 * MINUTE);
     expect(simulation.fallbacks).toEqual([]);
     expect(workloads.replaced).toEqual([]);
@@ -130,7 +130,7 @@ describe("a resize in place on the simulated cluster", () => {
     const scenario = new Scenario(2);
     await scenario.start();
     const { simulation, workloads } = scenario;
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(MINUTE);
     for (const name of PIPES) simulation.setImage(name, "image:2");
     await simulation.run(MINUTE);
@@ -139,10 +139,10 @@ describe("a resize in place on the simulated cluster", () => {
     simulation.cluster.fault = ({ path }) => {
       if (isOver || !path.endsWith("/resize")) return undefined;
       isOver = true;
-      simulation.clock.after(10, () => simulation.ask(1, 4));
+      simulation.clock.after(10, () => simulation.requestSize(1, 4));
       return undefined;
     };
-    simulation.ask(1, 1);
+    simulation.requestSize(1, 1);
     await simulation.run(MINUTE);
     expect(isOver).toBe(true);
     expect(scenario.podSizes()).toEqual(Array.from({ length: 4 }, () => "4000m/16Gi"));
@@ -155,7 +155,7 @@ describe("a resize in place on the simulated cluster", () => {
     await scenario.start();
     const { simulation, workloads } = scenario;
     workloads.outcome = () => "Infeasible";
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(MINUTE);
     expect(simulation.told(1)?.reason).toBe("Scaled");
     expect(simulation.fallbacks).toEqual(["pipe-0 Infeasible", "pipe-1 Infeasible"]);
@@ -177,7 +177,7 @@ describe("a resize in place on the simulated cluster", () => {
       const fails = path.endsWith("/status") && failsUntilMs !== undefined && clock.now() < failsUntilMs;
       return fails ? FAILED : undefined;
     };
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(MINUTE);
     expect(reported).toEqual(["Infeasible"]);
     expect(simulation.told(1)?.reason).toBe("Scaled");
@@ -200,7 +200,7 @@ describe("a container that restarts during the resize of its pod", () => {
       workloads.crash(first?.metadata.name ?? "");
       return undefined;
     };
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(MINUTE);
     expect(isOver).toBe(true);
     expect(simulation.fallbacks).toEqual(["pipe-0 Restarted"]);
@@ -231,7 +231,7 @@ describe("a container that crashes at the end of the commit", () => {
     };
     // The Deployment controller sees the end of the commit after the crash.
     workloads.syncMs = 100;
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(5 * MINUTE);
     expect(conflicts).toBe(1);
     expect(simulation.fallbacks).toEqual(["pipe-0 Restarted"]);
@@ -253,7 +253,7 @@ describe("a commit in which the Deployment is paused", () => {
       happens(scenario);
       return CONFLICT;
     };
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(MINUTE);
     expect(isOver).toBe(true);
     expect(simulation.cluster.pipe("pipe-0").isPaused).toBe(false);
@@ -296,7 +296,7 @@ describe("a commit that ends in a rollout", () => {
     };
     watch();
     cluster.fault = (request) => (isReplicaSet(request) ? FAILED : undefined);
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(2 * MINUTE);
     expect(pausedMs).toBeGreaterThan(29 * SECOND);
     expect(pausedMs).toBeLessThan(32 * SECOND);
@@ -313,7 +313,7 @@ describe("a commit that ends in a rollout", () => {
     const scenario = new Scenario(2);
     await scenario.start();
     const { simulation, workloads } = scenario;
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     workloads.syncMs = 40 * SECOND;
     await simulation.run(2 * MINUTE);
     workloads.syncMs = 20;
@@ -354,7 +354,7 @@ describe("a commit that ends in a rollout", () => {
       simulation.clock.after(10, () => act(scenario));
       return undefined;
     };
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(5 * SECOND);
     expect(isOver).toBe(true);
     expect(simulation.cluster.pipe("pipe-0").isPaused).toBe(false);
@@ -401,7 +401,7 @@ describe("an error that soon ends", () => {
       hits += 1;
       return fault;
     };
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(MINUTE);
     expect(hits).toBe(2);
     expect(simulation.told(1)?.reason).toBe("Scaled");
@@ -421,7 +421,7 @@ describe("a webhook that fails each resize of a pod", () => {
       calls += 1;
       return { error: new KubeApiError("PATCH", 500, "{}") };
     };
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(HOUR);
     expect(simulation.told(1)?.reason).toBe("Scaled");
     expect(simulation.fallbacks).toEqual(["pipe-0 ResizeTimeout", "pipe-1 ResizeTimeout"]);
@@ -448,7 +448,7 @@ const cores = fc.constantFrom(1, 2, 4);
 const outcomes = fc.constantFrom<ResizeOutcome>("Deferred", "Infeasible", "Error", "NotObserved");
 
 const steps = fc.oneof(
-  step("ask", cores, (scenario, value) => scenario.ask(value), 6),
+  step("ask", cores, (scenario, value) => scenario.requestSize(value), 6),
   step("restart the controller", nothing, ({ simulation }) => simulation.start(), 6),
   step("suspend", fc.boolean(), ({ simulation }, isOn) => simulation.suspend(1, isOn)),
   step("pause", nothing, ({ simulation }, _, pipe) => simulation.cluster.change(pipe, { paused: true })),
@@ -481,7 +481,7 @@ const steps = fc.oneof(
   step("slow down the Deployment controller", fc.constantFrom(20, 2000, 40_000), ({ workloads }, ms) => {
     workloads.syncMs = ms;
   }),
-  step("lose answers", fc.array(fc.boolean(), { maxLength: 4 }), ({ simulation }, lost) => {
+  step("lose responses", fc.array(fc.boolean(), { maxLength: 4 }), ({ simulation }, lost) => {
     simulation.cluster.fault = () => (lost.shift() ? LOST_ANSWER : undefined);
   }),
   step("reject writes", fc.array(fc.boolean(), { maxLength: 12 }), ({ simulation }, rejected) => {
@@ -513,7 +513,7 @@ it("whatever happens meanwhile, the pods and the template get the size, nothing 
       scenario.heal();
       await simulation.run(MINUTE);
       simulation.cluster.writes.length = 0;
-      if (lastCores !== undefined) scenario.ask(lastCores);
+      if (lastCores !== undefined) scenario.requestSize(lastCores);
       simulation.askToRetry(1);
       await simulation.run(HOUR);
 

@@ -27,9 +27,9 @@ describe("without any event", () => {
     simulation.start();
     await simulation.run(59 * MINUTE);
     simulation.cluster.rolloutMs = () => undefined;
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(5 * MINUTE);
-    simulation.ask(1, 8);
+    simulation.requestSize(1, 8);
     await simulation.run(SECOND);
     expect(simulation.sizes("a")).toEqual([FOUR]);
     return simulation;
@@ -56,7 +56,7 @@ describe("without any event", () => {
     simulation.start();
     await simulation.run(2 * SECOND);
     failWrites(simulation, 1);
-    simulation.ask(1, 1);
+    simulation.requestSize(1, 1);
     await simulation.run(MINUTE);
     expect(simulation.cluster.writes).toContain("a noted");
   });

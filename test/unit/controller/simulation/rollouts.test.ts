@@ -58,7 +58,7 @@ describe("the rollout budget", () => {
     simulation.cluster.rolloutMs = () => MINUTE;
     for (const service of [1, 2, 3]) {
       simulation.cluster.report(`pipe-${service}`, { terminatingReplicas: 1 });
-      simulation.ask(service, 4);
+      simulation.requestSize(service, 4);
     }
     await simulation.run(10 * SECOND);
     expect(simulation.cluster.judge.mostRolling).toBe(1);
@@ -78,11 +78,11 @@ describe("the rollout budget", () => {
       simulation.start();
       await simulation.run(2 * SECOND);
       simulation.cluster.rolloutMs = () => MINUTE;
-      simulation.ask(1, 4);
+      simulation.requestSize(1, 4);
       await simulation.run(SECOND);
       simulation.cluster.removeAnnotation("pipe-1");
       then(simulation);
-      simulation.ask(2, 4);
+      simulation.requestSize(2, 4);
       await simulation.run(30 * SECOND);
       expect(simulation.sizes("pipe-1", "pipe-2")).toEqual([FOUR, ONE]);
       await simulation.run(MINUTE);
@@ -122,7 +122,7 @@ describe("a pipe that has come up", () => {
     const simulation = await settled(["a", "b"]);
     const { cluster } = simulation;
     cluster.rolloutMs = ({ metadata }) => (metadata.name === "b" ? undefined : MINUTE);
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(20 * MINUTE);
     expect(simulation.told(1)).toMatchObject({ type: "Stalled", reason: "RolloutTimeout" });
     change(simulation);
@@ -133,14 +133,14 @@ describe("a pipe that has come up", () => {
 
   it("keeps its size when another size was requested and superseded before it was applied", async () => {
     const simulation = await settled(["a", "b"]);
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(HOUR);
     simulation.cluster.rolloutMs = () => MINUTE;
-    simulation.ask(1, 8);
+    simulation.requestSize(1, 8);
     await simulation.run(SECOND);
     expect(simulation.sizes("a", "b")).toEqual(["8000m/32Gi", FOUR]);
     simulation.cluster.change("b", { replicas: 2 });
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(HOUR);
     expect(simulation.cluster.judge.wronged).toEqual([]);
     expect(simulation.sizes("a", "b")).toEqual([FOUR, FOUR]);
@@ -153,7 +153,7 @@ describe("a pipe that has come up", () => {
     simulation.cluster.rolloutMs = () => MINUTE;
     simulation.start();
     await simulation.run(2 * SECOND);
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(HOUR);
     simulation.cluster.change("a", { replicas: 2 });
     await simulation.run(HOUR);
@@ -167,7 +167,7 @@ describe("a pipe that has come up", () => {
     "keeps its size when its PipeScaling is deleted while its owner rolls out an image that %s",
     async (_, rolloutMs) => {
       const simulation = await settled(["a"]);
-      simulation.ask(1, 4);
+      simulation.requestSize(1, 4);
       await simulation.run(DAY);
       simulation.cluster.rolloutMs = () => rolloutMs;
       simulation.setImage("a", "registry.example/pipe:2");
@@ -182,7 +182,7 @@ describe("a pipe that has come up", () => {
 
   it("is not reported as done while its size is applied again after another writer changed it", async () => {
     const simulation = await settled(["a"]);
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(MINUTE);
     expect(simulation.told(1)?.type).toBe("Ready");
     simulation.cluster.rolloutMs = () => MINUTE;
@@ -205,7 +205,7 @@ describe("a pipe whose rollout stops its old pods first", () => {
     simulation.cluster.nodes = TOO_SMALL;
     simulation.start();
     await simulation.run(2 * SECOND);
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(MINUTE);
     return simulation;
   }
@@ -236,7 +236,7 @@ describe("a pipe whose rollout stops its old pods first", () => {
   it("is the only kind of pipe whose size is compared with the nodes", async () => {
     const simulation = await settled(["a", "b"]);
     simulation.cluster.nodes = TOO_SMALL;
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(MINUTE);
     expect(simulation.sizes("a", "b")).toEqual([FOUR, FOUR]);
   });
@@ -249,7 +249,7 @@ describe("a pipe whose rollout stops its old pods first", () => {
     cluster.fault = ({ path }) => (path.endsWith("/nodes") ? { error } : undefined);
     // Until then the nodes are known.
     await simulation.run(MINUTE);
-    simulation.ask(1, 2);
+    simulation.requestSize(1, 2);
     await simulation.run(2 * SECOND);
     expect(simulation.told(1)).toMatchObject({ type: "Reconciling", reason: "WriteFailed" });
     expect(simulation.told(1)?.message).toContain("the nodes cannot be listed: etcd is slow");
@@ -264,7 +264,7 @@ describe("a pipe whose rollout stops its old pods first", () => {
     const message = 'admission webhook "w" does not support dry run';
     const error = new KubeApiError("PATCH", 400, JSON.stringify({ message }));
     simulation.cluster.fault = ({ query }) => (query?.["dryRun"] === undefined ? undefined : { error });
-    simulation.ask(1, 8);
+    simulation.requestSize(1, 8);
     await simulation.run(MINUTE);
     expect(simulation.sizes("a")).toEqual(["8000m/32Gi"]);
   });
@@ -299,13 +299,13 @@ describe("a pipe that cannot run its size", () => {
     const { cluster } = simulation;
     // One that fails keeps the service from ever being complete.
     cluster.rolloutMs = ({ metadata }) => (metadata.name === "b" ? undefined : SECOND);
-    simulation.ask(1, 2);
+    simulation.requestSize(1, 2);
     await simulation.run(HOUR);
     cluster.rolloutMs = () => undefined;
     simulation.setImage("a", "registry.example/pipe:2");
     await simulation.run(SECOND);
     cluster.remove("b");
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(SECOND);
     expect(simulation.sizes("a")).toEqual([FOUR]);
     await simulation.run(HOUR);
@@ -315,10 +315,10 @@ describe("a pipe that cannot run its size", () => {
   it("is rolled back to the last good size, even if it had to wait for the canary before", async () => {
     const simulation = await settled(["a", "b"]);
     const { cluster } = simulation;
-    simulation.ask(1, 2);
+    simulation.requestSize(1, 2);
     await simulation.run(MINUTE);
     cluster.rolloutMs = ({ metadata }) => (metadata.name === "b" ? undefined : MINUTE);
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(10 * SECOND);
     simulation.setImage("b", "registry.example/pipe:2");
     await simulation.run(MINUTE);
@@ -329,13 +329,13 @@ describe("a pipe that cannot run its size", () => {
 
   it("is reported as stalled if it does not come up with the last good size either when that is requested", async () => {
     const simulation = await settled(["a"]);
-    simulation.ask(1, 2);
+    simulation.requestSize(1, 2);
     await simulation.run(MINUTE);
     simulation.cluster.rolloutMs = () => undefined;
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(15 * MINUTE + 10 * SECOND);
     expect(simulation.sizes("a")).toEqual([TWO]);
-    simulation.ask(1, 2);
+    simulation.requestSize(1, 2);
     await simulation.run(10 * SECOND);
     expect(simulation.told(1)?.type).toBe("Reconciling");
     await simulation.run(20 * MINUTE);
@@ -347,7 +347,7 @@ describe("a retry", () => {
   it("happens once at the requested time if that is in the future, and its failure is reported", async () => {
     const simulation = await settled(["a"]);
     simulation.cluster.fault = (_, pipe) => pipe && refusal("not here");
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(30 * SECOND);
     const before = simulation.cluster.writes.length;
     simulation.askToRetry(1, 5 * SECOND);
@@ -367,7 +367,7 @@ describe("a retry", () => {
   it("keeps the delays until the requested time if that is in local time with a Z", async () => {
     const simulation = await settled(["a"]);
     simulation.cluster.rolloutMs = () => undefined;
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(SECOND);
     simulation.askToRetry(1, 9 * HOUR);
     await simulation.run(9 * HOUR);
@@ -377,9 +377,9 @@ describe("a retry", () => {
   it("is refused with an example of a correct time if its time is malformed", async () => {
     const simulation = await settled(["a"]);
     simulation.cluster.fault = (_, pipe) => pipe && refusal("not here");
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     const [name = ""] = simulation.cluster.scalings.keys();
-    simulation.cluster.ask(name, undefined, { [RETRY_ANNOTATION]: "now" });
+    simulation.cluster.patchScaling(name, undefined, { [RETRY_ANNOTATION]: "now" });
     await simulation.run(SECOND);
     expect(simulation.told(1)?.message).toMatch(
       /The annotation .*retry-requested-at is not a valid time: write it as 2026-01-31T12:00:00Z\.$/,
@@ -391,7 +391,7 @@ describe("a retry", () => {
     const { cluster } = simulation;
     cluster.fault = (_, pipe) =>
       pipe?.spec.replicas === 1 ? refusal("only for pipes of two replicas") : undefined;
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(3 * HOUR);
     expect(simulation.sizes("a")).toEqual([ONE]);
     cluster.change("a", { replicas: 2 });
@@ -403,7 +403,7 @@ describe("a retry", () => {
 describe("a field conflict", () => {
   it("is a new one after months without a conflict", async () => {
     const simulation = await settled(["a"]);
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(MINUTE);
     for (const _ of [1, 2, 3, 4, 5, 6]) {
       simulation.setResources("a", OTHERS);
@@ -422,8 +422,8 @@ describe("a waiting service", () => {
     simulation.start();
     await simulation.run(2 * SECOND);
     simulation.cluster.fault = (_, pipe) => (pipe?.metadata.name === "refused" ? refusal("no") : undefined);
-    simulation.ask(1, 4);
-    simulation.ask(2, 4);
+    simulation.requestSize(1, 4);
+    simulation.requestSize(2, 4);
     await simulation.run(MINUTE);
     expect(simulation.sizes("refused", "other")).toEqual([ONE, FOUR]);
   });
@@ -432,7 +432,7 @@ describe("a waiting service", () => {
     const names = ["a", "b", "c", "d", "e", "f"];
     const simulation = await settled(names);
     const { cluster } = simulation;
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     // The old pods of the first three are on a node that has died.
     for (let step = 0; step < 60; step += 1) {
       await simulation.run(100);
@@ -458,7 +458,7 @@ describe("the report of a service", () => {
     };
     simulation.cluster.fault = (_, pipe) =>
       pipe && (pipe.metadata.name === "refused" ? refusal("not here") : broken);
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(HOUR);
     const { observedGeneration, failures } = simulation.status(1);
     expect(observedGeneration).toBe(2);
@@ -476,7 +476,7 @@ describe("the report of a service", () => {
     simulation.start();
     await simulation.run(2 * SECOND);
     simulation.cluster.fault = (_, pipe) => pipe && refusal(`x${"🙂".repeat(50_000)}`);
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(SECOND);
     const status = JSON.stringify(simulation.status(1));
     expect(status.length).toBeLessThan(50_000);
@@ -488,7 +488,7 @@ describe("the report of a service", () => {
     const simulation = new Simulation();
     const metrics = new ControllerMetrics(registry, simulation.clock);
     const observed = await settled(["a"], new Simulation({ metrics }));
-    observed.ask(1, 4);
+    observed.requestSize(1, 4);
     await observed.run(14 * DAY);
     observed.deploy("b", 1);
     await observed.run(MINUTE);
@@ -509,7 +509,7 @@ describe("the report of a service", () => {
 describe("deleting a PipeScaling", () => {
   it("resizes no pipe, not even one that was deployed with the requested size", async () => {
     const simulation = await settled(["blue"]);
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(MINUTE);
     simulation.deploy("green", 1, { cores: 4 });
     await simulation.run(MINUTE);
@@ -525,7 +525,7 @@ describe("deleting a PipeScaling", () => {
   it("resizes no pipe if no controller observes it, whatever annotations another writer removed", async () => {
     const names = ["blue", "green", "red"];
     const simulation = await settled(names);
-    simulation.ask(1, 4);
+    simulation.requestSize(1, 4);
     await simulation.run(5 * MINUTE);
     for (const removed of [[], ["blue"], ["blue", "green"], names]) {
       for (const name of removed) simulation.cluster.removeAnnotation(name);

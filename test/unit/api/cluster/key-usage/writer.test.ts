@@ -34,7 +34,7 @@ class UsageCluster extends FakeCluster {
 
   constructor() {
     super();
-    this.behavior = (request) => this.answer(request);
+    this.behavior = (request) => this.response(request);
   }
 
   addOrganization(id: string): void {
@@ -53,7 +53,7 @@ class UsageCluster extends FakeCluster {
     return this.records.get(`key-usage-${organizationId}`)?.data?.[id];
   }
 
-  answer({ method = "GET", path, body }: KubeRequest): unknown {
+  response({ method = "GET", path, body }: KubeRequest): unknown {
     const sent: ConfigMap = Object(body);
     const name = method === "POST" ? sent.metadata.name : (path.split("/").at(-1) ?? "");
     const record = this.records.get(name);
@@ -287,8 +287,8 @@ describe("a write that fails", () => {
     const [one, other] = [cluster.addKey(ACME), cluster.addKey(BETA)];
     const api = await Process.start(cluster);
     cluster.behavior = (request) => {
-      if (JSON.stringify(request.body).includes(ACME)) throw new KubeUnreachableError("POST: no answer");
-      return cluster.answer(request);
+      if (JSON.stringify(request.body).includes(ACME)) throw new KubeUnreachableError("POST: no response");
+      return cluster.response(request);
     };
     api.use(one);
     api.use(other);
@@ -305,9 +305,9 @@ describe("a write that fails", () => {
     });
     const api = await Process.start(cluster, 0);
     cluster.behavior = (request) => {
-      if (!JSON.stringify(request.body).includes(ACME)) return cluster.answer(request);
+      if (!JSON.stringify(request.body).includes(ACME)) return cluster.response(request);
       const { promise, resolve } = Promise.withResolvers<unknown>();
-      api.clock.after(5 * SECOND, () => resolve(cluster.answer(request)));
+      api.clock.after(5 * SECOND, () => resolve(cluster.response(request)));
       return promise;
     };
     // The slow one comes first.
@@ -323,7 +323,7 @@ describe("a write that fails", () => {
   it("is not repeated if only its response was lost", async () => {
     const key = cluster.addKey(ACME);
     const api = await Process.start(cluster);
-    behave(cluster, "lost answers");
+    behave(cluster, "lost responses");
     api.use(key);
     await api.clock.advance(MINUTE);
     api.see();
@@ -357,7 +357,7 @@ describe("the end of a process", () => {
     const held = Promise.withResolvers<void>();
     cluster.behavior = async (request) => {
       await held.promise;
-      return cluster.answer(request);
+      return cluster.response(request);
     };
     api.use(key);
     await api.clock.advance(MINUTE);
@@ -392,7 +392,7 @@ describe("the end of a process", () => {
   });
 });
 
-type Fault = "none" | "unreachable" | "refused" | "conflict" | "lost answers";
+type Fault = "none" | "unreachable" | "refused" | "conflict" | "lost responses";
 
 type Step =
   | { readonly what: "use"; readonly process: number; readonly key: number }
@@ -419,19 +419,19 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 2,
     arbitrary: fc.record({
       what: fc.constant("fault"),
-      fault: fc.constantFrom("none", "unreachable", "refused", "conflict", "lost answers"),
+      fault: fc.constantFrom("none", "unreachable", "refused", "conflict", "lost responses"),
     }),
   },
 );
 
 function behave(of: UsageCluster, fault: Fault): void {
   of.behavior = (request) => {
-    if (fault === "unreachable") throw new KubeUnreachableError("no answer");
+    if (fault === "unreachable") throw new KubeUnreachableError("no response");
     if (fault === "refused") throw refusal(403);
     if (fault === "conflict" && request.method !== undefined) throw refusal(409);
-    const answer = of.answer(request);
-    if (fault === "lost answers") throw new KubeUnreachableError("no answer");
-    return answer;
+    const response = of.response(request);
+    if (fault === "lost responses") throw new KubeUnreachableError("no response");
+    return response;
   };
 }
 

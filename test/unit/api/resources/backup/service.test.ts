@@ -84,8 +84,8 @@ function methods(): string[] {
   return cluster.calls.map(({ method = "GET" }) => method);
 }
 
-/** Answers one call after the other; what is an error is thrown. */
-function answers(...steps: readonly unknown[]): (request: KubeRequest) => unknown {
+/** Responds to one call after the other; errors are thrown. */
+function responses(...steps: readonly unknown[]): (request: KubeRequest) => unknown {
   const left = [...steps];
   return () => {
     const step = left.shift();
@@ -96,7 +96,7 @@ function answers(...steps: readonly unknown[]): (request: KubeRequest) => unknow
 
 describe("a change of the backup configuration", () => {
   it("creates the record with one call, and the next read returns it", async () => {
-    cluster.behavior = answers(stored(TWELVE, "5"));
+    cluster.behavior = responses(stored(TWELVE, "5"));
     const deps = await start();
     expect(await update(deps, { periodInHours: 12 })).toEqual(TWELVE);
     expect(backupPolicy(place.service, deps.cache)).toEqual(TWELVE);
@@ -108,7 +108,7 @@ describe("a change of the backup configuration", () => {
   it("changes the record with one call, with the cached resource version", async () => {
     const { metadata } = cluster.add("configmaps", RECORDS, stored(TWELVE, "4"));
     const after = { ...TWELVE, retentionPeriodInHours: 48 };
-    cluster.behavior = answers(stored(after, "5"));
+    cluster.behavior = responses(stored(after, "5"));
     const deps = await start();
     expect(await update(deps, { retentionPeriodInHours: 48 })).toEqual(after);
     expect(backupPolicy(place.service, deps.cache)).toEqual(after);
@@ -133,7 +133,7 @@ describe("a change of the backup configuration", () => {
 
   it("is repeated on the current record after a conflict", async () => {
     const after = { ...TWELVE, retentionPeriodInHours: 48 };
-    cluster.behavior = answers(refusal(409), stored(TWELVE, "5"), stored(after, "6"));
+    cluster.behavior = responses(refusal(409), stored(TWELVE, "5"), stored(after, "6"));
     expect(await update(await start(), { retentionPeriodInHours: 48 })).toEqual(after);
     expect(methods()).toEqual(["POST", "GET", "PATCH"]);
   });
@@ -141,7 +141,7 @@ describe("a change of the backup configuration", () => {
   it("creates the record again if it was deleted", async () => {
     cluster.add("configmaps", RECORDS, stored(TWELVE, "4"));
     const after = { ...DEFAULT_BACKUP_POLICY, retentionPeriodInHours: 48 };
-    cluster.behavior = answers(refusal(404), refusal(404), stored(after, "6"));
+    cluster.behavior = responses(refusal(404), refusal(404), stored(after, "6"));
     expect(await update(await start(), { retentionPeriodInHours: 48 })).toEqual(after);
     expect(methods()).toEqual(["PATCH", "GET", "POST"]);
   });
@@ -149,7 +149,7 @@ describe("a change of the backup configuration", () => {
   it("is not refused because of a stale cache", async () => {
     cluster.add("configmaps", RECORDS, stored({ ...DEFAULT_BACKUP_POLICY, startTime: "3:00" }, "4"));
     const after = { ...DEFAULT_BACKUP_POLICY, periodInHours: 36 };
-    cluster.behavior = answers(stored(DEFAULT_BACKUP_POLICY, "5"), stored(after, "6"));
+    cluster.behavior = responses(stored(DEFAULT_BACKUP_POLICY, "5"), stored(after, "6"));
     expect(await update(await start(), { periodInHours: 36 })).toEqual(after);
     expect(methods()).toEqual(["GET", "PATCH"]);
   });
@@ -165,12 +165,12 @@ describe("a change of the backup configuration", () => {
   });
 
   it.each([
-    ["no answer", new KubeUnreachableError("no answer"), "UnavailableError"],
+    ["no response", new KubeUnreachableError("no response"), "UnavailableError"],
     ["missing rights", refusal(403), "UnavailableError"],
     ["an error of the cluster", refusal(500), "UnavailableError"],
     ["somebody's policy", refusal(422), "InvalidRequestError"],
   ])("is not repeated after %s", async (_what, error, name) => {
-    cluster.behavior = answers(error);
+    cluster.behavior = responses(error);
     await expect(update(await start(), { periodInHours: 12 })).rejects.toMatchObject({ name });
     expect(methods()).toEqual(["POST"]);
   });
