@@ -18,7 +18,7 @@ const MIN_MS_PER_PIPE = 1000 / 3;
 /** In addition. */
 const TIMEOUT_MS = 300_000;
 /** How often the progress is read, which is the precision of the time. */
-const LOOK_MS = 250;
+const LOOK_MS = 1000;
 
 export interface InPlace {
   readonly pipes: number;
