@@ -1,13 +1,13 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
-/** The runs of reporter.test.ts, which fail in every way that counts. */
+/** The runs of reporter.test.ts, which fail in every way that counts, and of temp-folder.test.ts. */
 // biome-ignore lint/style/noDefaultExport: vitest takes its configuration so
 export default defineConfig({
   test: {
     root: fileURLToPath(new URL(".", import.meta.url)),
     include: ["*.fixture.ts"],
     reporters: ["default", "../../../support/reporter.ts"],
-    globalSetup: ["global-setup.ts"],
+    globalSetup: ["global-setup.ts", "../../../support/temp-folder.ts"],
   },
 });
