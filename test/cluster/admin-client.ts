@@ -9,10 +9,10 @@ export interface ApiResponse {
 }
 
 /**
- * Calls the API server with the administrator's certificate, on a connection of
- * its own. Made for the few calls that get a cluster ready.
+ * Calls the API server with the administrator's certificate, on a new connection. For the few calls that prepare a
+ * cluster.
  *
- * Rejects if there is no response. Any response resolves, even an error.
+ * Rejects if there is no response. Resolves with any response, including an error.
  */
 export function adminCall(
   cluster: { readonly dir: string; readonly server: string },

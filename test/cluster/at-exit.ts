@@ -1,16 +1,14 @@
 /**
- * Clean-ups that run when this process ends: by return, exception, process.exit,
- * Ctrl-C, SIGTERM or a closed terminal. After a SIGKILL the next run cleans up
- * (remove.ts).
+ * Cleanups that run when this process ends: after its last statement, an exception, process.exit, Ctrl-C, SIGTERM or
+ * when its terminal is closed. After a SIGKILL, the next run cleans up (remove.ts).
  *
- * Clean-ups are synchronous: that is all that an exiting process can do, and it
- * means that a second Ctrl-C cannot interrupt them.
+ * Cleanups are synchronous, because an exiting process can run nothing else. So a second Ctrl-C cannot interrupt them.
  */
 const cleanups = new Set<() => void>();
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
-/** Runs `cleanup` when this process ends. Returns the function that takes that back. */
+/** Runs `cleanup` when this process ends. Returns a function that cancels this. */
 export function atExit(cleanup: () => void): () => void {
   if (cleanups.size === 0) install();
   cleanups.add(cleanup);
@@ -31,23 +29,23 @@ function uninstall(): void {
 }
 
 function onSignal(signal: NodeJS.Signals): void {
-  // Somebody else handles this signal too (vitest finishes its run, a demo says
-  // goodbye): the process ends when they say so, by exit, and so do the cleanups.
+  // If there is another handler (such as that of vitest, which finishes its run), it decides when the process exits. The
+  // cleanups run then.
   if (process.listenerCount(signal) > 1) return;
   runAll();
   uninstall();
-  // Die of the signal itself, so that the shell sees what happened.
+  // End by the same signal, so that the shell sees the cause.
   process.kill(process.pid, signal);
 }
 
 function runAll(): void {
-  // The last first: what writes to a folder ends before the folder goes.
+  // In reverse order: a process that writes to a folder ends before the folder is removed.
   for (const cleanup of [...cleanups].reverse()) {
     cleanups.delete(cleanup);
     try {
       cleanup();
     } catch (error) {
-      // One that fails must not keep the others from being run.
+      // A failed cleanup must not prevent the others.
       console.error(error);
     }
   }

@@ -26,46 +26,46 @@ import { RunningCluster } from "./running-cluster.ts";
 
 export interface Cluster {
   readonly name: string;
-  /** Its folder: kubeconfigs, certificates (pki), logs (logs/COMPONENT.log) and data. */
+  /** Folder with the kubeconfigs, certificates (pki), logs (logs/COMPONENT.log) and data. */
   readonly dir: string;
   /** Path of the administrator's kubeconfig. */
   readonly kubeconfig: string;
-  /** The API server, https://127.0.0.1:port. */
+  /** URL of the API server: https://127.0.0.1:port. */
   readonly server: string;
   readonly binaries: Binaries;
-  /** The process id of a component, looked up anew each time; throws if it does not run. */
+  /** Process ID of a component, which changes when it restarts. @throws ClusterError if it is not running */
   pid(component: Component): number;
-  /** Kills a component by SIGKILL and returns when it is dead. Nothing restarts it but revive(). */
+  /** Kills a component with SIGKILL and returns when it has ended. Only revive() restarts it. */
   kill(component: Component): Promise<void>;
-  /** Starts those components again that are dead; returns when the API server is ready. */
+  /** Restarts the components that are not running; returns when the API server is ready. */
   revive(): Promise<void>;
-  /** Kills the processes and removes the folder. May be called more than once. */
+  /** Kills the processes and removes the folder. Can be called more than once. */
   stop(): Promise<void>;
 }
 
 export interface ClusterOptions {
-  /** Lower case letters, digits and dashes; a new one by default. */
+  /** Lowercase letters, digits and dashes; random by default. */
   readonly name?: string | undefined;
-  /** Time until a pod is ready; 200 by default. */
+  /** Time until a new pod is ready; 200 by default. */
   readonly podStartMs?: number | undefined;
-  /** Up to this much more for each pod, at random; 0 by default. */
+  /** Maximum of a random time that is added for each pod; 0 by default. */
   readonly podStartJitterMs?: number | undefined;
-  /** 1 by default. */
+  /** Number of nodes; 1 by default. */
   readonly nodes?: number | undefined;
   readonly nodeSize?: Partial<NodeSize> | undefined;
-  /** Leave it running when this process ends, until somebody takes it down. */
+  /** The cluster keeps running when this process ends, until stop() or `local-cluster down`. */
   readonly keep?: boolean | undefined;
-  /** Without it nothing rolls out, Deployments are only stored; true by default. */
+  /** True by default. Without a controller manager, Deployments are stored, but nothing rolls out. */
   readonly controllerManager?: boolean | undefined;
-  /** More arguments for the API server, without the leading dashes. */
+  /** Additional arguments of the API server, without the leading dashes. */
   readonly apiServerArgs?: Readonly<Record<string, string>> | undefined;
-  /** The same for any component. */
+  /** Additional arguments of any component. */
   readonly componentArgs?: ComponentArgs | undefined;
-  /** The API server's port, instead of a free one. */
+  /** Port of the API server; a free one by default. */
   readonly port?: number | undefined;
-  /** Gives up; what was started is removed. */
+  /** Cancels the start, and removes what was started. */
   readonly signal?: AbortSignal | undefined;
-  /** Reports steps that take long; to stderr by default. */
+  /** Reports long steps; to stderr by default. */
   readonly progress?: Progress | undefined;
   readonly env?: Environment | undefined;
 }
@@ -73,13 +73,13 @@ export interface ClusterOptions {
 const READY_TIMEOUT_MS = 60_000;
 
 /**
- * Starts a cluster and returns when pods can run on it, in about 3 s once the
- * programs are there; the first time they are fetched or built (binaries/find.ts).
+ * Starts a cluster and returns when pods can run on it. That takes about 3 s, and longer the first time, when the
+ * programs are downloaded or built (binaries/find.ts).
  *
- * It is gone after stop(), and at the latest when this process ends, unless it is
- * kept. Clusters that killed runs left behind are removed first.
+ * The cluster is removed by stop(), or when this process ends, unless it has the option `keep`. Clusters that killed
+ * runs left behind are removed first.
  *
- * @throws ClusterError with what to do; nothing is left behind but logs.
+ * @throws ClusterError that says what to do; only logs are left then
  */
 export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
   const { env = environment, progress = terminalProgress(), signal } = options;
@@ -87,7 +87,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   const paths = openPaths(env);
   sweep(paths);
   if (readRecord(join(paths.clusters, name))) throw alreadyRuns(name);
-  // Before the programs are fetched, which may take minutes.
+  // Before the programs are downloaded or built, which can take minutes.
   if (options.port !== undefined) await checkPort(options.port);
   const binaries = await findBinaries({ env, paths, progress, signal });
   const reservation = await reservePorts(options.port);
@@ -124,10 +124,8 @@ async function start(
     options.signal?.throwIfAborted();
     const logs = keptLogs(paths, name);
     throw new ClusterError(
-      `Cluster "${name}" did not come up: ${messageOf(error)}\nIts logs are in ${logs}`,
-      {
-        cause: error,
-      },
+      `Cluster "${name}" could not be started: ${messageOf(error)}\nIts logs are in ${logs}`,
+      { cause: error },
     );
   }
   if (options.keep) {
@@ -158,16 +156,16 @@ async function bringUp(cluster: RunningCluster, ports: Ports, options: StartCont
   const waiting = { timeoutMs: READY_TIMEOUT_MS, signal };
   await apiServerReady(cluster, waiting);
   await createNodes(cluster, nodes, { ...DEFAULT_NODE, ...options.nodeSize });
-  // The taint that keeps pods from a new node is taken off by the controller manager.
+  // The controller manager removes the taint that keeps pods off a new node.
   await nodesReady(cluster, nodes, { ...waiting, untainted: controllerManager });
   if (controllerManager) await defaultServiceAccountReady(cluster, waiting);
 }
 
 /**
- * A cluster that runs already, started by another process or kept. Its stop()
- * removes it for everybody; without, it stays as it was.
+ * Returns a cluster that is already running, because another process started it or because it is kept. Its stop()
+ * removes it for all processes.
  *
- * @throws ClusterError naming the clusters that there are.
+ * @throws ClusterError that lists the clusters, if there is none of this name
  */
 export async function attachCluster(name: string, env: Environment = environment): Promise<Cluster> {
   const paths = openPaths(env);
@@ -178,13 +176,13 @@ export async function attachCluster(name: string, env: Environment = environment
 
 function alreadyRuns(name: string): ClusterError {
   return new ClusterError(
-    `A cluster named "${name}" runs already. Use it (npm run cluster -- env --name ${name}), take it down (npm run cluster -- down --name ${name}) or choose another --name.`,
+    `A cluster named "${name}" is already running. Use it (npm run cluster -- env --name ${name}), remove it (npm run cluster -- down --name ${name}) or choose another --name.`,
   );
 }
 
-function noSuchCluster(name: string, there: readonly string[]): ClusterError {
-  const others = there.length > 0 ? `These do: ${there.join(", ")}.` : "None does.";
+function noSuchCluster(name: string, existing: readonly string[]): ClusterError {
+  const others = existing.length > 0 ? `There are: ${existing.join(", ")}.` : "There are no others.";
   return new ClusterError(
-    `No cluster named "${name}" runs. ${others} Start it: npm run cluster -- up --name ${name}`,
+    `There is no cluster named "${name}". ${others} To start it: npm run cluster -- up --name ${name}`,
   );
 }

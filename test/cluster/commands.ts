@@ -17,7 +17,7 @@ export interface UpOptions {
   readonly controllerManager: boolean;
 }
 
-/** Starts a cluster that stays. One that is there already is used as it is, or woken after a reboot. */
+/** Starts a cluster that keeps running. An existing cluster is used as it is; after a reboot, it is restarted. */
 export async function up(options: UpOptions): Promise<void> {
   const start = performance.now();
   const paths = openPaths(environment);
@@ -26,11 +26,11 @@ export async function up(options: UpOptions): Promise<void> {
   const how = await upHow(paths, options);
   const cluster = await attachCluster(name);
   const seconds = ((performance.now() - start) / 1000).toFixed(1);
-  console.log(`Cluster "${name}" ${how === "there" ? "runs already" : `is ${how} after ${seconds} s`}:`);
+  console.log(`Cluster "${name}" ${how === "running" ? "is already running" : `${how} in ${seconds} s`}:`);
   console.log(nextSteps(cluster));
 }
 
-async function upHow(paths: Paths, options: UpOptions): Promise<"there" | "up" | "up again"> {
+async function upHow(paths: Paths, options: UpOptions): Promise<"running" | "started" | "restarted"> {
   const { name, podStart, podJitter, nodes, port, kubernetesVersion, controllerManager } = options;
   if (!readRecord(join(paths.clusters, name))) {
     await startCluster({
@@ -45,13 +45,13 @@ async function upHow(paths: Paths, options: UpOptions): Promise<"there" | "up" |
         ? { ...environment, PIPE_SCALING_KUBERNETES_VERSION: kubernetesVersion }
         : environment,
     });
-    return "up";
+    return "started";
   }
-  if (programsRunFrom(join(paths.clusters, name)).length > 0) return "there";
-  // Kept, but its processes are not: the machine was restarted.
+  if (programsRunFrom(join(paths.clusters, name)).length > 0) return "running";
+  // The machine was restarted.
   const cluster = await attachCluster(name);
   await cluster.revive();
-  return "up again";
+  return "restarted";
 }
 
 function nextSteps({ name, server, dir }: Cluster): string {
@@ -59,7 +59,7 @@ function nextSteps({ name, server, dir }: Cluster): string {
   return `  API server   ${server}
   logs         ${join(dir, "logs")}
 Next:
-  eval "$(npm run -s cluster -- env${flag})"   # kubectl and helm of this shell then talk to it
+  eval "$(npm run -s cluster -- env${flag})"   # kubectl and helm in this shell then use it
   kubectl get nodes
   npm run cluster -- down${flag}`;
 }
@@ -68,19 +68,19 @@ export async function down({ name }: { readonly name: string }): Promise<void> {
   tidy(openPaths(environment));
   const cluster = await attachCluster(name);
   await cluster.stop();
-  console.log(`Cluster "${name}" is gone.`);
+  console.log(`Cluster "${name}" was removed.`);
 }
 
-/** Those that were started by up; a test run that is under way keeps its own. */
+/** Removes the clusters that `up` started, but not those of a test run in progress. */
 export function downAll(): void {
   const paths = openPaths(environment);
   tidy(paths);
   const kept = clusters(paths).filter(({ record }) => record.owner === null);
   for (const { name } of kept) {
     removeCluster(paths, name);
-    console.log(`Cluster "${name}" is gone.`);
+    console.log(`Cluster "${name}" was removed.`);
   }
-  if (kept.length === 0) console.log("No cluster was started by up.");
+  if (kept.length === 0) console.log("There is no cluster that was started with up.");
 }
 
 export function list(): void {
@@ -90,17 +90,17 @@ export function list(): void {
     name,
     record.server,
     stateOf(paths, name),
-    record.owner === null ? "kept" : `process ${record.owner.pid} on ${record.owner.host}`,
+    record.owner === null ? "down" : `process ${record.owner.pid} on ${record.owner.host}`,
     record.createdAt,
   ]);
   if (rows.length === 0) {
-    console.log("No cluster runs. Start one: npm run cluster -- up");
+    console.log("There are no clusters. To start one: npm run cluster -- up");
     return;
   }
-  console.log(table([["NAME", "API SERVER", "STATE", "UNTIL THE END OF", "SINCE"], ...rows]));
+  console.log(table([["NAME", "API SERVER", "STATE", "ENDS WITH", "CREATED"], ...rows]));
 }
 
-/** For eval: nothing but assignments on stdout. */
+/** Prints only assignments on stdout, for eval. */
 export async function env({ name }: { readonly name: string }): Promise<void> {
   const cluster = await attachCluster(name);
   console.log(`export KUBECONFIG=${quoted(cluster.kubeconfig)}`);
@@ -112,7 +112,7 @@ function quoted(text: string): string {
 }
 
 function tidy(paths: Paths): void {
-  for (const name of sweep(paths)) console.error(`Removed what a run that was killed had left: ${name}`);
+  for (const name of sweep(paths)) console.error(`Removed a cluster that a killed run left behind: ${name}`);
 }
 
 function clusters(paths: Paths): { name: string; record: ClusterRecord }[] {

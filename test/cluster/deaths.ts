@@ -8,9 +8,8 @@ import { tail } from "./run.ts";
 const LOOK_MS = 200;
 
 /**
- * Runs `body` while all components that have been started live. One that dies, of
- * a wrong argument or a port that somebody else took, ends the body at once with
- * the component's last words; kwokctl itself would wait for it for minutes.
+ * Runs `body` while all started components are running. If one exits, because of an invalid argument or a port that is
+ * in use, this aborts `body` immediately with the end of its log. kwokctl itself would wait for minutes.
  */
 export async function whileAlive<T>(
   dir: string,
@@ -35,7 +34,7 @@ export async function whileAlive<T>(
 }
 
 function findDead(dir: string): Component | undefined {
-  // In this order: kwokctl writes the id of a process after it has started it.
+  // In this order, because kwokctl writes the ID of a process after it has started it.
   const started = COMPONENTS.filter((component) => existsSync(join(dir, "pids", `${component}.pid`)));
   const running = new Set(programsRunFrom(join(dir, "bin")).map(({ program }) => program));
   return started.find((component) => !running.has(join(dir, "bin", component)));
@@ -46,9 +45,9 @@ function explain(dir: string, dead: Component): Error {
   const log = existsSync(path) ? readFileSync(path, "utf8") : "";
   if (log.includes("no space left on device")) return cannotWrite(dir, systemError("ENOSPC"));
   const hint = log.includes("address already in use")
-    ? " Another program has taken its port in the meantime: run it again, and it gets another one."
+    ? " Another program took its port. Try again: it gets another port."
     : "";
-  return new Error(`${dead} ended by itself.${hint} The last lines of its log:\n${tail(log, 5)}`);
+  return new Error(`${dead} exited.${hint} The last lines of its log:\n${tail(log, 5)}`);
 }
 
 function systemError(code: string): Error {

@@ -1,7 +1,6 @@
 /**
- * The environment this program was started with. The only place of the local
- * cluster that reads it: everything else takes an Environment as an argument,
- * so that a test can give its own.
+ * The environment of this process. Only this module reads it: all other code has an Environment as an argument, so that
+ * tests can pass their own.
  */
 export type Environment = Readonly<Record<string, string | undefined>>;
 

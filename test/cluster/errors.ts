@@ -1,7 +1,4 @@
-/**
- * A failure that the user can do something about. The message says what is
- * wrong and what to do, and is shown without a stack trace.
- */
+/** An error that the user can fix. Its message says what is wrong and what to do. It is shown without a stack trace. */
 export class ClusterError extends Error {
   override readonly name = "ClusterError";
 }
@@ -11,7 +8,7 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The system's error code (ENOENT, ENOSPC, …) of a thrown value or of what caused it. */
+/** The error code of the system (ENOENT, ENOSPC, …) of a thrown value or of its cause. */
 export function codeOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   if ("code" in error && typeof error.code === "string") return error.code;

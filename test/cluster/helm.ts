@@ -7,9 +7,9 @@ import { terminalProgress } from "./progress.ts";
 import { type Finished, run } from "./run.ts";
 
 /**
- * Runs helm to its end, whatever its exit code. The user's plugins, repositories and clusters are not used.
+ * Runs helm and returns its result, whatever its exit code. The user's plugins, repositories and clusters are not used.
  *
- * @param cluster to work on; commands such as `template` need none
+ * @param cluster commands such as `template` need none
  */
 export async function tryHelm(args: readonly string[], cluster?: Cluster): Promise<Finished> {
   const paths = openPaths(environment);

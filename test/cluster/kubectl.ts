@@ -6,12 +6,12 @@ import { type Finished, run } from "./run.ts";
 export interface KubectlOptions {
   /** Standard input of kubectl, for `-f -`. */
   readonly input?: string;
-  /** A kubeconfig instead of the administrator's, to see what another account may do. */
+  /** Kubeconfig of another account; that of the administrator by default. */
   readonly kubeconfig?: string;
   readonly signal?: AbortSignal;
 }
 
-/** kubectl exited with an error. Its output can still be useful: `kubectl diff` exits with 1. */
+/** kubectl exited with an error. Its output can still be useful: `kubectl diff` exits with 1 if objects differ. */
 export class KubectlError extends Error {
   override readonly name = "KubectlError";
   readonly code: number | null;
@@ -26,7 +26,7 @@ export class KubectlError extends Error {
   }
 }
 
-/** Runs kubectl against a cluster, as its administrator, and returns what it printed. */
+/** Runs kubectl against a cluster, as its administrator, and returns its standard output. */
 export async function kubectl(
   cluster: Cluster,
   args: readonly string[],
@@ -45,9 +45,9 @@ export async function kubectl(
   return finished.stdout;
 }
 
-/** Server-side applies objects, in the given order, as kubectl does it for people. */
+/** Applies objects with `kubectl apply --server-side`, in the given order. */
 export async function apply(cluster: Cluster, objects: readonly object[]): Promise<void> {
-  // A List of what kubectl sends one after the other.
+  // kubectl sends the items of a List one after the other.
   const input = JSON.stringify({ apiVersion: "v1", kind: "List", items: objects });
   await kubectl(cluster, ["apply", "--server-side", "-f", "-"], { input });
 }

@@ -14,17 +14,17 @@ import { type NodeSize, nodeReady } from "./ready.ts";
 import { tail } from "./run.ts";
 import { waitFor } from "./wait.ts";
 
-/** Annotation: a quantity ("512Mi") of memory that a pod on a real kubelet uses, instead of none. */
+/** Annotation: the memory ("512Mi") that a pod on a real kubelet uses; 0 by default. */
 export const MEMORY_USAGE_ANNOTATION = "test.pipes.clouddb.dev/memory-usage";
 
 export interface KubeletOptions {
-  /** The name of its node; "kubelet" by default. */
+  /** Name of its node; "kubelet" by default. */
   readonly node?: string | undefined;
   /** 4 CPUs, 8 Gi and 110 pods by default. */
   readonly nodeSize?: Partial<NodeSize> | undefined;
   readonly progress?: Progress | undefined;
   readonly env?: Environment | undefined;
-  /** Gives up building it. */
+  /** Cancels the build. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -32,12 +32,12 @@ const NODE_SIZE: NodeSize = { cpus: 4, memoryGib: 8, pods: 110 };
 const READY_TIMEOUT_MS = 60_000;
 
 /**
- * Starts a kubelet, and with it a node of the cluster. It is the kubelet of Kubernetes with a container runtime that
- * runs nothing, so pods become ready, and are resized as on a real node. Returns when pods can run on it.
+ * Starts a kubelet, which adds a node to the cluster. It is the kubelet of Kubernetes with a container runtime that
+ * starts no processes, so pods become ready and are resized as on a real node. Returns when pods can run on it.
  *
- * The first time it is built, which takes minutes. It ends with the cluster.
+ * The first start builds it, which takes minutes. It ends with the cluster.
  *
- * @throws ClusterError if it cannot be built, or ends by itself
+ * @throws ClusterError if it cannot be built, or exits
  */
 export async function startKubelet(cluster: Cluster, options: KubeletOptions = {}): Promise<Kubelet> {
   const { env = environment, progress = terminalProgress(), signal } = options;
@@ -70,13 +70,13 @@ export class Kubelet {
     this.#dir = join(cluster.dir, "nodes", node);
     this.#socket = join(this.#dir, "cri");
     mkdirSync(this.#dir, { recursive: true });
-    // From the cluster's folder, as its components, so that they are killed with them.
+    // Links in the folder of the cluster, like those of its components, so that they are killed with the cluster.
     for (const name of [node, `${node}-runtime`]) symlinkSync(program, join(cluster.dir, "bin", name));
   }
 
-  /** Starts it, or starts it again after kill(); returns when its node is ready, which it stays for a while after kill(). */
+  /** Starts the kubelet, also after kill(). Returns when its node is ready, which it stays for a while after kill(). */
   async start(): Promise<void> {
-    // The containers are in a process of their own, which outlives the kubelet.
+    // The container runtime is another process, which keeps running when the kubelet ends.
     if (!existsSync(this.#socket)) this.#spawn(`${this.node}-runtime`, ["runtime"]);
     await waitFor(() => existsSync(this.#socket), { what: "the container runtime to listen", intervalMs: 5 });
     const { cpus, memoryGib, pods } = this.#size;
@@ -94,13 +94,13 @@ export class Kubelet {
     const child = this.#spawn(this.node, ["kubelet", ...flags]);
     this.#process = child;
     const ended = new AbortController();
-    const onExit = () => ended.abort(new ClusterError(`The kubelet ended by itself:\n${this.#lastWords()}`));
+    const onExit = () => ended.abort(new ClusterError(`The kubelet exited:\n${this.#endOfLog()}`));
     child.once("exit", onExit);
     await nodeReady(this.#cluster, this.node, { timeoutMs: READY_TIMEOUT_MS, signal: ended.signal });
     child.off("exit", onExit);
   }
 
-  /** Kills it by SIGKILL and returns when it is dead. Its containers keep running. */
+  /** Kills the kubelet with SIGKILL and returns when it has ended. Its containers keep running. */
   async kill(): Promise<void> {
     const child = this.#process;
     if (!child || child.exitCode !== null || child.signalCode !== null) return;
@@ -125,7 +125,7 @@ export class Kubelet {
     return join(this.#cluster.dir, "logs", `${name}.log`);
   }
 
-  #lastWords(): string {
+  #endOfLog(): string {
     return tail(readFileSync(this.#log(this.node), "utf8"), 5);
   }
 }

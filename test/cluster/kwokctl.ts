@@ -8,7 +8,7 @@ import type { Ports } from "./ports.ts";
 import { run, tail } from "./run.ts";
 import { type PodTiming, stages } from "./stages.ts";
 
-/** The processes of a cluster, by the names that kwokctl gives them. */
+/** The processes of a cluster, by their names in kwokctl. */
 export const COMPONENTS = [
   "etcd",
   "kube-apiserver",
@@ -26,11 +26,11 @@ export type ComponentArgs = Readonly<Partial<Record<Component, Readonly<Record<s
 export interface KwokctlOptions extends PodTiming {
   readonly ports: Ports;
   readonly controllerManager: boolean;
-  /** More arguments for the components, without the leading dashes. They come last, so they win. */
+  /** Additional arguments of the components, without the leading dashes. They override the defaults. */
   readonly args: ComponentArgs;
 }
 
-/** kwokctl's configuration: everything on loopback, no downloads, nothing beyond what is tested. */
+/** Configuration of kwokctl: all components listen on 127.0.0.1 only, and nothing is downloaded. */
 function configuration(binaries: Binaries, options: KwokctlOptions): string {
   const { ports, controllerManager, args } = options;
   const all = withDefaults(args);
@@ -66,11 +66,11 @@ function configuration(binaries: Binaries, options: KwokctlOptions): string {
 }
 
 function withDefaults(args: ComponentArgs): ComponentArgs {
-  // There is one of each, and their leases would be writes that no test has asked for.
+  // There is one replica of each, and the renewals of their Leases would add writes to every test.
   const alone = { "leader-elect": "false" };
   return {
     ...args,
-    // A test cluster need not survive a power cut, and waiting for the disk is most of a write's time.
+    // Data need not survive a power failure, and most of the time of a write would be waiting for the disk.
     etcd: { "unsafe-no-fsync": "true", ...args.etcd },
     "kube-controller-manager": { ...alone, ...args["kube-controller-manager"] },
     "kube-scheduler": { ...alone, ...args["kube-scheduler"] },
@@ -83,16 +83,15 @@ function withDefaults(args: ComponentArgs): ComponentArgs {
 }
 
 /**
- * The environment of a program that works on a cluster: the given one, without
- * what would make it look at another cluster or change a component's settings,
- * and with our programs first (kwokctl prefers whatever kubectl is on the PATH).
+ * The environment of a program that works on a cluster: `env` without variables that select another cluster or change
+ * the settings of a component, and with our programs first on the PATH, because kwokctl uses the first kubectl there.
  */
 export function clusterEnvironment(env: Environment, binaries: Binaries, dir: string): Environment {
   const foreign = /^(KWOK_|ETCD_|KUBECONFIG$|KUBECACHEDIR$)/;
   return {
     ...Object.fromEntries(Object.entries(env).filter(([name]) => !foreign.test(name))),
     PATH: [binaries.dir, env["PATH"]].filter(Boolean).join(delimiter),
-    // kubectl's cache of what the server can do; by default in the user's ~/.kube.
+    // The discovery cache of kubectl, which would be in ~/.kube of the user.
     KUBECACHEDIR: join(dir, "kubectl-cache"),
   };
 }
@@ -100,7 +99,7 @@ export function clusterEnvironment(env: Environment, binaries: Binaries, dir: st
 type Context = { readonly env: Environment; readonly signal?: AbortSignal | undefined };
 type Folder = { readonly name: string; readonly dir: string };
 
-/** Has kwokctl start the cluster whose folder is `dir`; returns when its API server responds. */
+/** Starts the cluster whose folder is `dir` with kwokctl; returns when its API server responds. */
 export async function createCluster(
   paths: Paths,
   folder: Folder,
@@ -112,7 +111,7 @@ export async function createCluster(
   const config = join(dir, "kwokctl.yaml");
   writeFileSync(config, configuration(binaries, options), { mode: 0o600 });
   mkdirSync(join(dir, "bin"));
-  // Started from the cluster's folder as its components are, so that it is found and killed with them.
+  // A link in the folder of the cluster, like those of its components, so that it is found and killed with them.
   symlinkSync(binaries.path("kwokctl"), kwokctlOf(dir));
   await kwokctl(
     paths,
@@ -123,7 +122,7 @@ export async function createCluster(
   );
 }
 
-/** Has kwokctl start those components again that do not run. */
+/** Restarts the components that are not running, with kwokctl. */
 export async function restartComponents(
   paths: Paths,
   folder: Folder,
@@ -142,7 +141,7 @@ async function kwokctl(
 ): Promise<void> {
   const finished = await run(kwokctlOf(dir), [...args, "--name", name], {
     env: {
-      // By default, garbage collection takes a sixth of the time of the API server. It takes less with more memory.
+      // By default, garbage collection takes a sixth of the API server's time. More memory reduces it.
       GOGC: "400",
       ...clusterEnvironment(env, binaries, dir),
       KWOK_WORKDIR: paths.kwok,
@@ -161,7 +160,7 @@ function kwokctlOf(dir: string): string {
   return join(dir, "bin", "kwokctl");
 }
 
-/** kwokctl writes a kubeconfig to the user's own unless told otherwise; this is ours. */
+/** Path of our kubeconfig; by default, kwokctl would add the cluster to that of the user. */
 export function adminKubeconfig(dir: string): string {
   return join(dir, "admin.kubeconfig");
 }

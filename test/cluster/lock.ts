@@ -1,14 +1,15 @@
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** SQLITE_BUSY: somebody else has the lock. */
+/** SQLITE_BUSY: another process holds the lock. */
 const BUSY = 5;
 const POLL_MS = 200;
 
 /**
- * Runs `body` while no other process runs one under the same lock file.
- * SQLite is Node's only access to the file locks of the operating system. These end with the process that holds
- * them, even by SIGKILL, so there is no stale lock to detect. The file stays empty and is never removed.
+ * Runs `body` while holding the lock of a file, which only one process can hold at a time.
+ *
+ * SQLite is the only way to the file locks of the operating system that Node has. The system releases them when the
+ * process ends, even by SIGKILL, so there are no stale locks. The file stays empty and is never removed.
  */
 export async function withLock<T>(
   file: string,

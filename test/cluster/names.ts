@@ -1,12 +1,12 @@
 import { ClusterError } from "./errors.ts";
 
-/** Short enough for the paths and the kubeconfig entries that are made of it. */
+/** The name is part of paths and of entries in kubeconfigs. */
 const NAME = /^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$/;
 
-/** @throws ClusterError if a cluster cannot be called that. */
+/** @throws ClusterError if it is not a valid name */
 export function checkName(name: string): string {
   if (NAME.test(name)) return name;
   throw new ClusterError(
-    `"${name}" cannot be the name of a cluster: give at most 40 lower case letters, digits and dashes, with no dash first or last.`,
+    `"${name}" is not a valid name of a cluster: use at most 40 lowercase letters, digits and dashes, and no dash at the start or end.`,
   );
 }

@@ -3,24 +3,24 @@ import { join } from "node:path";
 import type { Cluster } from "./cluster.ts";
 import type { Component, ComponentArgs } from "./kwokctl.ts";
 
-/** For a cluster whose components are killed: kwok holds its nodes by no lease that the next would wait out. */
+/** For a cluster whose components are killed: without node leases, a restarted kwok manages its nodes immediately. */
 export const REVIVABLE: ComponentArgs = {
   "kwok-controller": { "node-lease-duration-seconds": "0" },
   "kube-controller-manager": { "node-monitor-grace-period": "1h" },
 };
 
 /**
- * Clients that watch the API server. If they kept running, they would back off longer and longer, and after a
+ * Clients that watch the API server. If they kept running during an outage, their backoff would grow, and after a
  * restore they would wait for versions that no longer exist.
  */
 const WATCHERS: readonly Component[] = ["kwok-controller", "kube-scheduler", "kube-controller-manager"];
 
-/** Kills the API server and Kubernetes' own watchers of it, until revive(). */
+/** Kills the API server and the components that watch it, until revive(). */
 export async function killApiServer(cluster: Cluster): Promise<void> {
   for (const component of [...WATCHERS, "kube-apiserver"] as const) await cluster.kill(component);
 }
 
-/** Keeps what etcd has now, in the cluster's folder; the API server is gone for the moment. */
+/** Saves a snapshot of etcd in the folder of the cluster. Meanwhile, the API server is down. */
 export async function takeSnapshot(cluster: Cluster): Promise<void> {
   await killApiServer(cluster);
   await cluster.kill("etcd");

@@ -4,27 +4,24 @@ import { isAbsolute, join, resolve } from "node:path";
 import type { Environment } from "./environment.ts";
 import { ClusterError, codeOf, messageOf } from "./errors.ts";
 
-/** Everything that the local cluster writes is under the cache folder. */
+/** Folders of the local cluster, all of them in the cache folder. */
 export interface Paths {
   readonly cache: string;
-  /** The programs, one folder for each set of versions and platform. */
+  /** The programs, with one folder for each set of versions and platform. */
   readonly binaries: string;
-  /**
-   * The home of kwokctl (KWOK_WORKDIR). It is ours alone, so that the clusters
-   * that the user made with kwokctl are never touched.
-   */
+  /** Our own home of kwokctl (KWOK_WORKDIR), so that the user's clusters are never touched. */
   readonly kwok: string;
-  /** The clusters; kwokctl insists on the folder's name. */
+  /** The clusters. kwokctl determines the name of this folder. */
   readonly clusters: string;
-  /** The logs of clusters that are gone, for a while. */
+  /** The logs of removed clusters, which are kept for a while. */
   readonly logs: string;
 }
 
-/** Where things are kept; makes the folders, and says what to do if it cannot. */
+/** Creates the folders. @throws ClusterError if they cannot be written */
 export function openPaths(env: Environment): Paths {
   const wanted = cacheFolder(env);
   const cache = makeFolder(wanted);
-  // Only the user may look inside: the clusters' keys are there.
+  // Only the user can read these folders, because they have the keys of the clusters.
   const kwok = join(cache, "kwok");
   return {
     cache,
@@ -39,7 +36,7 @@ function cacheFolder(env: Environment): string {
   const own = env["PIPE_SCALING_CACHE_DIR"];
   if (own) return resolve(own);
   const xdg = env["XDG_CACHE_HOME"];
-  // The XDG specification: a relative path is invalid and to be ignored.
+  // According to the XDG specification, a relative path is invalid and ignored.
   const base = xdg && isAbsolute(xdg) ? xdg : join(env["HOME"] || homedir(), ".cache");
   return join(base, "pipe-scaling-operator");
 }
@@ -47,7 +44,7 @@ function cacheFolder(env: Environment): string {
 function makeFolder(path: string): string {
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 });
-    // A folder that is there already may be on a disk that is read-only.
+    // An existing folder may be on a read-only disk.
     accessSync(path, constants.W_OK);
     return realpathSync(path);
   } catch (error) {
@@ -55,25 +52,25 @@ function makeFolder(path: string): string {
   }
 }
 
-/** The sentence for a cache folder that is read-only, full or no folder at all. */
+/** The error for a cache folder that is full, read-only or not a folder. */
 export function cannotWrite(path: string, cause: unknown): ClusterError {
   const code = codeOf(cause);
   const what =
     code === "ENOSPC" || code === "EDQUOT"
-      ? `There is no room left where the local cluster keeps its files, ${path}. Free about 1 GB (5 GB if Go has to build the programs)`
-      : `The local cluster cannot write to ${path} (${messageOf(cause)}). Make it a folder that you can write to`;
+      ? `The disk of ${path} is full. Free about 1 GB (5 GB if Go must build the programs)`
+      : `The local cluster cannot write to ${path} (${messageOf(cause)}). Make it a writable folder`;
   return new ClusterError(`${what}, or set PIPE_SCALING_CACHE_DIR to a folder on another disk.`, { cause });
 }
 
 const WRITE_FAILURES = new Set(["ENOSPC", "EDQUOT", "EROFS", "EACCES", "EPERM", "ENOTDIR", "EEXIST"]);
 
-/** Is this error about writing a file, so that no other way of getting the programs would fare better? */
+/** True if writing a file failed, because then other sources of the programs would fail in the same way. */
 export function isWriteFailure(error: unknown): boolean {
   const code = codeOf(error);
   return code !== undefined && WRITE_FAILURES.has(code) && !isAboutOtherCall(error);
 }
 
-/** A program that may not be executed, and a connection that a firewall refuses, fail with the same codes. */
+/** A program that cannot be executed, or a connection that a firewall rejects, has the same error codes. */
 function isAboutOtherCall(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if ("syscall" in error && /^(spawn|connect)/.test(String(error.syscall))) return true;

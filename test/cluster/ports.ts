@@ -14,24 +14,25 @@ export type Ports = Readonly<Record<(typeof COMPONENT_PORTS)[number], number>>;
 
 export interface PortReservation {
   readonly ports: Ports;
-  /** Lets go of the block. Call it when the components listen, or never will. */
+  /** Releases the block. Call it when the components are listening, or have failed to start. */
   release(): void;
 }
 
 const BLOCK = COMPONENT_PORTS.length + 1;
-/** Below the range that systems take the ports of outgoing connections from. */
+/** Below the range of ports for outgoing connections. */
 const FIRST = 20_000;
 const BLOCKS = Math.floor((32_768 - FIRST) / BLOCK);
 const TRIES = 50;
 
 /**
- * Picks free loopback ports for a cluster's components.
+ * Reserves free ports of 127.0.0.1 for the components of a cluster.
  *
- * kwokctl's own choice counts down from the top, so that two clusters that start
- * at once choose the same. Ours are blocks whose first port is a guard which this
- * process holds until the components listen: no other start can have the block.
+ * kwokctl would count down from the highest port, so two clusters that start at the same time would choose the same
+ * ports. Here, each cluster has a block of ports. This process listens on the first port of its block until the
+ * components are listening, so no other start can choose the block.
  *
- * @param apiServer a port that the user wants; a sentence says so if it is taken.
+ * @param apiServer port of the API server, if the user chose one
+ * @throws ClusterError if that port is in use
  */
 export async function reservePorts(apiServer?: number): Promise<PortReservation> {
   if (apiServer !== undefined) await checkPort(apiServer);
@@ -47,15 +48,15 @@ export async function reservePorts(apiServer?: number): Promise<PortReservation>
     guard.close();
   }
   throw new ClusterError(
-    `No ${BLOCK} free ports in a row were found between ${FIRST} and 32768 of 127.0.0.1 in ${TRIES} tries. Free some: "npm run cluster -- list" shows the clusters that run.`,
+    `No ${BLOCK} consecutive free ports were found between ${FIRST} and 32768 of 127.0.0.1 in ${TRIES} attempts. Remove a cluster that you do not need: "npm run cluster -- list" shows them.`,
   );
 }
 
-/** @throws ClusterError if a port that the user wants cannot be had. */
+/** @throws ClusterError if the port is in use */
 export async function checkPort(port: number): Promise<void> {
   if (await isFree(port)) return;
   throw new ClusterError(
-    `Port ${port} of 127.0.0.1 is in use (or not yours to use). Give another one, or none, and a free one is chosen.`,
+    `Port ${port} of 127.0.0.1 is in use, or you have no permission to use it. Choose another port, or none to get a free one.`,
   );
 }
 
@@ -81,7 +82,7 @@ function listen(port: number): Promise<Server | undefined> {
   return new Promise((resolve) => {
     const server = createServer((socket) => socket.destroy());
     server.once("error", () => resolve(undefined));
-    // The guard must not keep alive a process that is done.
+    // This server must not keep the process alive.
     server.listen({ port, host: "127.0.0.1", exclusive: true }, () => resolve(server.unref()));
   });
 }

@@ -6,16 +6,15 @@ import { z } from "zod";
 
 export interface RunningProgram {
   readonly pid: number;
-  /** The path the program was started by (its argument zero). */
+  /** The path with which it was started (argument 0). */
   readonly program: string;
 }
 
 /**
- * Every live process that was started by a path inside a folder.
+ * All running processes whose program is in a folder.
  *
- * Each cluster's programs are started by links in its own folder, so this finds
- * all of them, also those whose id was never written down, and never a stranger
- * that was given the id of one that has died. Zombies do not count.
+ * The programs of a cluster are started through links in its folder, so this finds all of them, including those whose
+ * ID was never stored, and no other process that got the ID of one that has ended. Zombies do not count.
  */
 export function programsRunFrom(folder: string): RunningProgram[] {
   const prefix = folder + sep;
@@ -36,10 +35,10 @@ function allPrograms(): RunningProgram[] {
   });
 }
 
-/** Identifies a process. Its number alone does not: the system reuses it. */
+/** Identifies a process. Its ID is not enough, because the system reuses IDs. */
 export const processIdentitySchema = z.object({
   pid: z.number().int().positive(),
-  /** When it started, in whatever form the system tells it. */
+  /** Start time, in the format of the system. */
   started: z.string(),
   /** The machine, its boot and its process namespace (a container has its own). */
   host: z.string(),
@@ -52,10 +51,7 @@ export function thisProcess(): ProcessIdentity {
   return { pid: process.pid, started: startOf(process.pid) ?? "", ...here() };
 }
 
-/**
- * Tells if that very process still runs. "unknown": it belongs to another
- * machine or container that shares our folder, and cannot be seen from here.
- */
+/** The state of a process; "unknown" if it belongs to another machine or container that shares our folder. */
 export function stateOf(identity: ProcessIdentity): "running" | "gone" | "unknown" {
   const us = here();
   if (identity.host !== us.host) return "unknown";
@@ -76,7 +72,7 @@ function here(): Pick<ProcessIdentity, "host" | "boot" | "namespace"> {
 function startOf(pid: number): string | undefined {
   if (process.platform !== "linux") return ps(["-o", "lstart=", "-p", String(pid)])[0]?.trim();
   const stat = readProc(`/proc/${pid}/stat`);
-  // The second field is the program's name and may hold spaces and brackets: read from its end.
+  // The second field is the name of the program, which can contain spaces and parentheses, so read from its end.
   const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
   const [state, started] = [fields?.[0], fields?.[19]];
   return state === "Z" || state === "X" ? undefined : started;
@@ -86,7 +82,7 @@ function readProc(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8");
   } catch {
-    // The process ended between being listed and being read.
+    // The process has ended meanwhile.
     return undefined;
   }
 }
@@ -102,21 +98,18 @@ function ps(args: readonly string[]): string[] {
 }
 
 /**
- * Kills everything that was started from a folder and returns when none of it is
- * left. Synchronous, because it also runs while this process exits.
- *
- * Starters go as well as what they start, so what is found can only shrink; the
- * negative id takes the children of a group's leader along.
+ * Kills all processes whose program is in a folder, and their process groups, and returns when they have ended. It is
+ * synchronous, because it also runs while this process exits.
  */
 export function killProgramsRunFrom(folder: string): void {
   const deadline = Date.now() + 10_000;
   for (let found = programsRunFrom(folder); found.length > 0; found = programsRunFrom(folder)) {
     if (Date.now() > deadline) {
       const names = found.map(({ pid, program }) => `${program} (${pid})`).join(", ");
-      throw new Error(`these processes do not die when killed: ${names}`);
+      throw new Error(`these processes are still running 10 s after SIGKILL: ${names}`);
     }
     for (const { pid } of found) {
-      // Minus: the whole group that it leads, if it leads one.
+      // A negative ID is the process group that it leads, if it leads one.
       if (!kill(-pid)) kill(pid);
     }
     pause(5);
@@ -127,7 +120,7 @@ function kill(pid: number): boolean {
   try {
     return process.kill(pid, "SIGKILL");
   } catch {
-    // It is gone already, or leads no group.
+    // It has ended, or leads no group.
     return false;
   }
 }

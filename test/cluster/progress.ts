@@ -1,14 +1,14 @@
-/** One step that may take long: what it is, how far it is, and for how long it has been at it. */
+/** The progress of a step that can take long. */
 interface Step {
-  /** Shows the progress: "3 of 8". */
+  /** Shows how far it is: "3 of 8". */
   update(howFar: string): void;
-  /** Ends the step, even if it failed. The failure itself is an error. */
+  /** Ends the step, also if it failed. The failure is reported as an error. */
   end(): void;
 }
 
 export interface Progress {
   step(what: string): Step;
-  /** Something that the user should know, and that is not an error. */
+  /** Shows a message that is not an error. */
   note(text: string): void;
 }
 
@@ -17,16 +17,15 @@ export interface Output {
   readonly isTTY?: boolean;
 }
 
-/** Nothing is said about steps that are over sooner than this. */
+/** Shorter steps are not shown. */
 const QUIET_MS = 2_000;
-/** Between two lines in a log. */
+/** Interval of lines in a log. */
 const LINE_MS = 15_000;
 const REWRITE_MS = 500;
 
 /**
- * Progress for people, on stderr: on a terminal one line that is rewritten,
- * elsewhere a new line every 15 seconds, so that a log shows that it is alive.
- * Never keeps the process alive.
+ * Shows progress on stderr: one line that is rewritten on a terminal, or else a line every 15 seconds, so that a log
+ * shows that the process is not stuck. It does not keep the process alive.
  */
 export function terminalProgress(output: Output = process.stderr): Progress {
   return {
@@ -37,7 +36,7 @@ export function terminalProgress(output: Output = process.stderr): Progress {
   };
 }
 
-/** For those who want to hear nothing. */
+/** Shows nothing. */
 export const silentProgress: Progress = {
   step: () => ({ update: () => undefined, end: () => undefined }),
   note: () => undefined,
@@ -49,7 +48,7 @@ function rewrittenStep(what: string, output: Output): Step {
   const timer = every(REWRITE_MS, () => {
     if (line.elapsedMs() < QUIET_MS) return;
     shown = true;
-    // \x1b[2K: the line before may have been longer.
+    // \x1b[2K clears the line, because the previous text may have been longer.
     output.write(`\r\x1b[2K${line.text()}`);
   });
   return {

@@ -9,18 +9,18 @@ export interface NodeSize {
   readonly pods: number;
 }
 
-/** One that no test fills by accident. */
+/** Large enough for the pods of any test. */
 export const DEFAULT_NODE: NodeSize = { cpus: 256, memoryGib: 1024, pods: 100_000 };
 
 type Target = { readonly dir: string; readonly server: string };
 type Waiting = { readonly timeoutMs: number; readonly signal?: AbortSignal | undefined };
 
-/** Waits until the API server says that all of it is ready, not only that it responds. */
+/** Waits until the API server reports that it is ready; it responds before that. */
 export async function apiServerReady(cluster: Target, waiting: Waiting): Promise<void> {
   await waitFor(() => isReady(cluster), { what: "the API server to be ready", intervalMs: 30, ...waiting });
 }
 
-/** @throws Error what is not ready. */
+/** @throws Error that lists what is not ready */
 export async function isReady(cluster: Target): Promise<true> {
   const response = await adminCall(cluster, "GET", "/readyz");
   if (response.status === 200) return true;
@@ -43,7 +43,7 @@ export async function createNodes(
       metadata: { name, labels: { "kubernetes.io/hostname": name, "kubernetes.io/os": "linux" } },
       status: { allocatable: resources, capacity: resources },
     });
-    if (response.status !== 201) throw new ClusterError(`node ${name} was refused: ${explain(response)}`);
+    if (response.status !== 201) throw new ClusterError(`node ${name} was rejected: ${explain(response)}`);
   }
 }
 
@@ -61,7 +61,7 @@ function isUp({ spec, status }: z.infer<typeof nodeSchema>, untainted: boolean):
   return status.conditions?.some(({ type, status: value }) => type === "Ready" && value === "True") ?? false;
 }
 
-/** Waits until a node is there, and pods can run on it. */
+/** Waits until pods can run on a node. */
 export async function nodeReady(cluster: Target, name: string, waiting: Waiting): Promise<void> {
   await waitFor(
     async () => {
@@ -93,11 +93,11 @@ export async function nodesReady(
   );
 }
 
-/** Waits until the controller manager is at work: pods need the account it makes. */
+/** Waits until the controller manager has created the default ServiceAccount, which pods need. */
 export async function defaultServiceAccountReady(cluster: Target, waiting: Waiting): Promise<void> {
   await waitFor(
     async () =>
       (await adminCall(cluster, "GET", "/api/v1/namespaces/default/serviceaccounts/default")).status === 200,
-    { what: "the default ServiceAccount to be made", intervalMs: 30, ...waiting },
+    { what: "the default ServiceAccount to exist", intervalMs: 30, ...waiting },
   );
 }

@@ -15,23 +15,22 @@ import { processIdentitySchema } from "./processes.ts";
 
 const FILE = "cluster.json";
 
-/** The record in a cluster's folder, written before the first process starts. */
+/** A file in the folder of a cluster, written before the first process starts. */
 const recordSchema = z.object({
-  /** The process that the cluster must not outlive; null once it is to be kept until somebody takes it down. */
+  /** The process with which the cluster ends; null for a cluster that runs until `down`. */
   owner: processIdentitySchema.nullable(),
-  /** The folder of the programs it runs. */
+  /** Folder of its programs. */
   binaries: z.string(),
-  /** The API server's address. */
+  /** URL of the API server. */
   server: z.url(),
   createdAt: z.iso.datetime(),
 });
 export type ClusterRecord = z.infer<typeof recordSchema>;
 
 /**
- * Makes the cluster's folder, in one step and with its record inside, so that
- * there is never a folder without a known owner.
+ * Creates the folder of a cluster atomically together with its record, so that every folder has a known owner.
  *
- * @returns false if a cluster of that name is there already.
+ * @returns false if a cluster of that name exists
  */
 export function createFolder(paths: Paths, name: string, record: ClusterRecord): boolean {
   let fresh: string | undefined;
@@ -42,20 +41,20 @@ export function createFolder(paths: Paths, name: string, record: ClusterRecord):
     return true;
   } catch (error) {
     if (fresh) rmSync(fresh, { recursive: true, force: true });
-    // A folder never replaces one that is not empty, and ours never are.
+    // The rename fails if the folder exists, because it is never empty.
     if (existsSync(join(paths.clusters, name))) return false;
     throw cannotWrite(paths.clusters, error);
   }
 }
 
-/** Replaces the record as a whole: a reader sees the old one or the new one. */
+/** Replaces the record atomically. */
 export function writeRecord(dir: string, record: ClusterRecord): void {
   const next = join(dir, `${FILE}.next`);
   writeFileSync(next, `${JSON.stringify(record, undefined, 2)}\n`, { mode: 0o600 });
   renameSync(next, join(dir, FILE));
 }
 
-/** The record of a cluster's folder; undefined if the folder, or a readable record in it, is not there. */
+/** Reads the record in the folder of a cluster; undefined if there is no readable one. */
 export function readRecord(dir: string): ClusterRecord | undefined {
   try {
     return recordSchema.parse(JSON.parse(readFileSync(join(dir, FILE), "utf8")));

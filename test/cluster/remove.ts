@@ -6,18 +6,17 @@ import type { Paths } from "./paths.ts";
 import { killProgramsRunFrom, stateOf } from "./processes.ts";
 import { clusterNames, readRecord } from "./record.ts";
 
-/** The logs of this many removed clusters are kept. */
+/** Number of removed clusters whose logs are kept. */
 const KEPT_LOGS = 10;
 
 /**
- * Kills a cluster's processes and removes its folder, except for the logs, which
- * are kept for a while. Does nothing if it is gone. Synchronous, so that it can be
- * the last act of a process.
+ * Kills the processes of a cluster and removes its folder, but keeps its logs for a while. Does nothing if there is no
+ * such cluster. It is synchronous, so that a process can call it while it exits.
  */
 export function removeCluster(paths: Paths, name: string): void {
   const dir = join(paths.clusters, name);
   killProgramsRunFrom(dir);
-  // The name is free again at once, and what is half removed is never taken for a cluster.
+  // The rename frees the name immediately, and a half-removed folder is never mistaken for a cluster.
   const doomed = join(paths.clusters, `.removed-${randomUUID()}`);
   if (!moved(dir, doomed)) return;
   moved(join(doomed, "logs"), keptLogs(paths, name));
@@ -25,7 +24,7 @@ export function removeCluster(paths: Paths, name: string): void {
   pruneLogs(paths);
 }
 
-/** Where the logs of a cluster are once it is gone. */
+/** Folder of the logs of a removed cluster. */
 export function keptLogs(paths: Paths, name: string): string {
   return join(paths.logs, name);
 }
@@ -51,15 +50,14 @@ function pruneLogs(paths: Paths): void {
   }
 }
 
-/** A folder that is younger than this belongs to a process that is at it right now: it takes milliseconds. */
+/** A younger folder may still be in use by the process that creates or removes it, which takes milliseconds. */
 const HALF_DONE_MS = 60_000;
 
 /**
- * Removes what runs that were killed hard have left: clusters whose owner is gone,
- * and folders half made or half removed. Clusters that are kept (they have no
- * owner) and those of another machine or container are left alone.
+ * Removes what killed runs left behind: clusters whose owner has ended, and folders that were not completely created or
+ * removed. It keeps clusters without an owner, and those of another machine or container.
  *
- * @returns the names of the clusters that were removed.
+ * @returns the names of the removed clusters
  */
 export function sweep(paths: Paths, halfDoneMs = HALF_DONE_MS): string[] {
   sweepHalves(paths, halfDoneMs);

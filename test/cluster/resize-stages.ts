@@ -1,26 +1,26 @@
 import { annotation, type Expression, isIn, stage } from "./stage.ts";
 
 /**
- * Annotation: how the kubelet responds to a resize of this pod, instead of doing it. Change or remove it, and the kubelet
- * acts on the resize that is waiting.
+ * Annotation: the outcome of resizes of this pod, instead of success. If it is changed or removed, the kubelet
+ * continues the pending resize.
  */
 export const RESIZE_OUTCOME_ANNOTATION = "test.pipes.clouddb.dev/resize-outcome";
-/** Annotation: a duration ("30s") for which a resize of this pod is in progress, instead of 100 ms. */
+/** Annotation: the time ("30s") that a resize of this pod takes; 100 ms by default. */
 export const RESIZE_AFTER_ANNOTATION = "test.pipes.clouddb.dev/resize-after";
 
 /**
- * The values of RESIZE_OUTCOME_ANNOTATION. All but the last are the reasons that a kubelet reports; with the last
- * the kubelet does not notice the resize.
+ * The values of RESIZE_OUTCOME_ANNOTATION. All but the last are reasons that a kubelet reports; with the last, the
+ * kubelet does not notice the resize.
  */
 export const RESIZE_OUTCOMES = ["Deferred", "Infeasible", "Error", "NotObserved"] as const;
 export type ResizeOutcome = (typeof RESIZE_OUTCOMES)[number];
 
-/** As long as a kubelet takes for most pods. */
+/** A real kubelet takes about this time for most pods. */
 const RESIZE_MS = 100;
 
 /**
- * Tells the pods that STEP is about from all others, which would otherwise take most of kwok's time: those whose
- * last change was not observed, or that have a condition about a resize.
+ * Selects the pods that need STEP: those whose last change was not observed, or that have a condition about a resize.
+ * Evaluating STEP for all pods would take most of kwok's time.
  */
 const UNSETTLED = `
 (.status.observedGeneration != .metadata.generation)
@@ -67,7 +67,7 @@ export function resizeStages(when: readonly Expression[]) {
       delay,
       ...next(resizeStatus(ALLOCATED, present(IN_PROGRESS, '"Error"'))),
     }),
-    // The pod has the requested size already, or another field of it was changed.
+    // The pod already has the requested size, or another field was changed.
     stage("pod-resize-settle", "Pod", inStep("settle"), next(done)),
   ];
 }
@@ -77,7 +77,7 @@ const annotationValue = (name: string) => `{{ index .metadata.annotations "${nam
 const absent = (type: string) => `
 - { type: ${type}, $patch: delete }`;
 
-/** As with a kubelet, a condition that stays keeps its time, even if it is about another resize now. */
+/** As with a real kubelet, a condition keeps its time while it stays, even if it is about another resize. */
 const present = (type: string, reason?: string) => `
 {{ $at := Now }}
 {{ range .status.conditions }}{{ if eq .type "${type}" }}{{ $at = .lastTransitionTime }}{{ end }}{{ end }}
@@ -89,7 +89,7 @@ const present = (type: string, reason?: string) => `
   reason: ${reason ?? '""'}
   message: ${reason ? '"the test node cannot resize it"' : '""'}`;
 
-/** A patch replaces the list of containers as a whole, so each one is rendered completely. */
+/** A patch replaces the whole list of containers, so each one is rendered completely. */
 function resizeStatus(takes: { readonly allocated: boolean; readonly applied: boolean }, conditions: string) {
   return `
 {{ $spec := dict }}

@@ -9,11 +9,11 @@ export interface RunOptions {
   readonly cwd?: string;
   readonly input?: string;
   readonly signal?: AbortSignal | undefined;
-  /** Argument zero, by which the process can be found later (processes.ts). */
+  /** Argument 0, with which the process can be found later (processes.ts). */
   readonly argv0?: string;
   /**
-   * In a process group of its own: a Ctrl-C in the terminal then reaches only us,
-   * and we end the group, be it by the signal or when this process ends.
+   * Starts it in a separate process group, which a Ctrl-C in the terminal does not reach. This process then ends the
+   * group, when the signal is aborted or when it exits itself.
    */
   readonly detached?: boolean;
 }
@@ -24,7 +24,7 @@ export interface Finished {
   readonly stderr: string;
 }
 
-/** Runs a program to its end and returns what it said, whatever its exit code. */
+/** Runs a program and returns its output, whatever its exit code. */
 export function run(program: string, args: readonly string[], options: RunOptions): Promise<Finished> {
   const { input, env, signal, detached = false, ...rest } = options;
   const child = spawn(program, args, { ...rest, detached, env: { ...env }, stdio: "pipe" });
@@ -44,7 +44,7 @@ export function run(program: string, args: readonly string[], options: RunOption
       else resolve({ code, stdout: stdout(), stderr: stderr() });
     });
   });
-  // A program that ends without reading its input is judged by its exit code.
+  // If a program ends without reading its input, only its exit code matters.
   child.stdin.on("error", () => undefined);
   child.stdin.end(input ?? "");
   if (signal?.aborted) end();
@@ -64,7 +64,7 @@ function kill(pid: number, group: boolean): void {
   try {
     process.kill(group ? -pid : pid, "SIGKILL");
   } catch {
-    // It has ended by itself.
+    // It has already ended.
   }
 }
 

@@ -13,7 +13,7 @@ import type { ClusterRecord } from "./record.ts";
 import { removeCluster } from "./remove.ts";
 import { waitFor } from "./wait.ts";
 
-/** A cluster that has a folder and, unless they were killed, processes. */
+/** A cluster that was started. Its components can have been killed. */
 export class RunningCluster implements Cluster {
   readonly name: string;
   readonly dir: string;
@@ -22,7 +22,7 @@ export class RunningCluster implements Cluster {
   readonly binaries: Binaries;
   readonly #paths: Paths;
   readonly #env: Environment;
-  /** Takes back the promise to remove it when this process ends; nothing for one that is only attached to. */
+  /** Cancels its removal at the end of this process; does nothing for a cluster of another process. */
   readonly #disown: () => void;
 
   constructor(
@@ -43,19 +43,19 @@ export class RunningCluster implements Cluster {
 
   pid(component: Component): number {
     const pid = this.#running().get(component);
-    if (pid === undefined) throw new ClusterError(`${component} of cluster ${this.name} does not run.`);
+    if (pid === undefined) throw new ClusterError(`${component} of cluster ${this.name} is not running.`);
     return pid;
   }
 
   async kill(component: Component): Promise<void> {
     process.kill(this.pid(component), "SIGKILL");
-    await waitFor(() => !this.#running().has(component), { what: `${component} to be dead`, intervalMs: 2 });
+    await waitFor(() => !this.#running().has(component), { what: `${component} to end`, intervalMs: 2 });
   }
 
   async revive(): Promise<void> {
     await waitFor(
       async () => {
-        // One that is dying still runs at the first look, and is dead at a later one.
+        // A component that was just killed may still be running at first.
         if (this.#forgetDead()) await this.#restart();
         return await isReady(this);
       },
@@ -63,7 +63,7 @@ export class RunningCluster implements Cluster {
     );
   }
 
-  /** kwokctl takes a process that has died but was not reaped, or whose number another one has, for a running one. */
+  /** kwokctl considers a process running if it is a zombie, or if another process has its ID. */
   #forgetDead(): boolean {
     const running = this.#running();
     const dead = COMPONENTS.filter(
@@ -89,7 +89,7 @@ export class RunningCluster implements Cluster {
     );
   }
 
-  /** The link by which kwokctl starts a component; there is none for one that was left out. */
+  /** The link that kwokctl starts a component with; there is none for a component that was not requested. */
   #program(component: Component): string {
     return join(this.dir, "bin", component);
   }

@@ -18,13 +18,13 @@ const configuration = z.object({
 
 export interface SecondApiServer {
   readonly port: number;
-  /** Its way to etcd: frozen, it serves what it knew. */
+  /** Its connection to etcd. When frozen, the server responds with old state. */
   readonly etcdLink: TcpProxy;
 }
 
 /**
- * Another API server on the cluster's etcd, with the first one's certificate. Like the cluster's other
- * processes it runs from its folder, and goes with it.
+ * Starts another API server with the same etcd and the same certificate. Like the other processes of the cluster, it
+ * ends with the cluster.
  */
 export async function startSecondApiServer(cluster: Cluster): Promise<SecondApiServer> {
   const args = apiServerArgs(cluster);

@@ -8,10 +8,10 @@ import type { Cluster } from "./cluster.ts";
 
 const tokenSchema = z.object({ status: z.object({ token: z.string().min(1) }) });
 
-/** Long enough for a session of tests, a benchmark, or a demo that is left open. */
+/** Long enough for tests, benchmarks, and a demo that is left open. */
 const LIFETIME_S = 24 * 3600;
 
-/** A token by which a process acts as a ServiceAccount, which must exist. */
+/** A token for an existing ServiceAccount. */
 async function tokenOf(cluster: Cluster, namespace: string, name: string): Promise<string> {
   const response = await adminCall(
     cluster,
@@ -30,13 +30,10 @@ async function tokenOf(cluster: Cluster, namespace: string, name: string): Promi
 }
 
 /**
- * Writes a kubeconfig by which a process acts as a ServiceAccount, as it would in
- * a pod of the cluster, so that it may do just what its RBAC rules allow.
+ * Writes a kubeconfig with the credentials of an existing ServiceAccount, so that a process has the same permissions as
+ * in a pod. The file is in the folder of the cluster, and only this user can read it.
  *
- * The account must exist. The file is in the cluster's folder, readable by this
- * user alone, and goes with the cluster.
- *
- * @returns the file's path.
+ * @returns its path
  */
 export async function serviceAccountKubeconfig(
   cluster: Cluster,
@@ -66,7 +63,7 @@ export async function serviceAccountKubeconfig(
   );
 }
 
-/** In one step: another process may read the file that is there already. */
+/** Writes atomically, because another process may be reading the file. */
 function writeWhole(path: string, text: string): string {
   mkdirSync(join(path, ".."), { recursive: true, mode: 0o700 });
   const next = `${path}.${randomUUID()}`;

@@ -1,4 +1,4 @@
-/** The parts that the Stage objects of kwok are made of. Their expressions are jq. */
+/** Parts of the Stage objects of kwok. Their expressions are jq. */
 
 export type Expression = { key: string; operator: string; values?: string[] };
 

@@ -2,22 +2,21 @@ import { resizeStages } from "./resize-stages.ts";
 import { annotation, condition, doesNotExist, exists, isIn, isNotIn, label, stage } from "./stage.ts";
 
 /**
- * The stages by which kwok simulates the kubelets of nodes and pods.
+ * The stages with which kwok simulates nodes and pods.
  *
- * A pod is Pending until its start time is over, then Running and Ready. A label
- * and annotations change that for a single pod.
+ * A pod is Pending for its start time, then Running and Ready. A label and annotations change this for single pods.
  */
 
-/** Label: a pod with the value "true" is never ready, or stops being ready. */
+/** Label: with the value "true", a pod is not ready. */
 export const NEVER_READY_LABEL = "test.pipes.clouddb.dev/never-ready";
-/** Annotation: a duration ("30s") that this pod takes to become ready, instead of the cluster's. */
+/** Annotation: the time ("30s") until this pod is ready, instead of that of the cluster. */
 export const START_AFTER_ANNOTATION = "test.pipes.clouddb.dev/start-after";
-/** Annotation: a duration that this pod takes to end once it is deleted, instead of none. */
+/** Annotation: the time that this pod takes to end after its deletion; 0 by default. */
 export const STOP_AFTER_ANNOTATION = "test.pipes.clouddb.dev/stop-after";
 
 export interface PodTiming {
   readonly podStartMs: number;
-  /** Up to this much more, at random and evenly. */
+  /** Maximum of a random time that is added, with a uniform distribution. */
   readonly podStartJitterMs: number;
 }
 
@@ -29,7 +28,7 @@ const NOT_HELD_BACK = isNotIn(label(NEVER_READY_LABEL), "true");
 const READY = isIn(condition("Ready"), "True");
 const NOT_READY = isNotIn(condition("Ready"), "True");
 
-/** The Stage objects of a cluster, for kwokctl's configuration. */
+/** The Stage objects of a cluster, for the configuration of kwokctl. */
 export function stages({ podStartMs, podStartJitterMs }: PodTiming) {
   const startAfter = { expressionFrom: annotation(START_AFTER_ANNOTATION) };
   return [
@@ -40,13 +39,13 @@ export function stages({ podStartMs, podStartJitterMs }: PodTiming) {
       delay: {
         durationMilliseconds: podStartMs,
         durationFrom: startAfter,
-        // kwok's jitter is the upper bound, not what is added.
+        // In kwok, the jitter is the maximum of the whole delay.
         jitterDurationMilliseconds: podStartMs + podStartJitterMs,
         jitterDurationFrom: startAfter,
       },
       next: { statusTemplate: podStatus(true) },
     }),
-    // Also for a pod that is ready already: put the label on it, and it fails.
+    // Also for a pod that is already ready: it fails when it gets the label.
     stage(
       "pod-not-ready",
       "Pod",
@@ -98,8 +97,8 @@ phase: Running
 `;
 
 /**
- * Init containers are taken as done at once; a container that is not ready crashes again and again. A container that
- * recovers keeps its resources, and a resize that it missed is not observed, so that the stages of a resize act on it.
+ * Init containers complete immediately. A container that is not ready crashes repeatedly. A container that recovers
+ * keeps its resources, and a resize that it missed is not observed, so that the stages of a resize act on it.
  */
 function podStatus(ready: boolean): string {
   const status = ready ? "True" : "False";

@@ -1,20 +1,17 @@
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 
-/** One connection: who came, and whom it is passed on to. */
+/** A connection of a client, and its connection to the target. */
 interface Pair {
   readonly near: Socket;
   readonly far: Socket;
 }
 
-/**
- * Passes connections to 127.0.0.1 on to another port there, byte by byte, so that TLS goes through, and can
- * fail as a network does.
- */
+/** Forwards connections to another port of 127.0.0.1 unread, so TLS works, and simulates network failures. */
 export class TcpProxy {
-  /** The port that it listens on. */
+  /** Port that it listens on. */
   readonly port: number;
-  /** The port that new connections are forwarded to. */
+  /** Port that new connections are forwarded to. */
   target: number;
   readonly #server: Server;
   readonly #pairs = new Set<Pair>();
@@ -32,11 +29,11 @@ export class TcpProxy {
     server.listen({ port: 0, host: "127.0.0.1" });
     await once(server, "listening");
     const address = server.address();
-    if (address === null || typeof address === "string") throw new Error("it listens on a port");
+    if (address === null || typeof address === "string") throw new Error("the proxy has no port");
     return new TcpProxy(server, address.port, target);
   }
 
-  /** Connections stay open, new ones are taken, and nothing gets through. */
+  /** Keeps connections open and accepts new ones, but forwards nothing. */
   freeze(): void {
     this.#isFrozen = true;
     for (const { near, far } of this.#pairs) {
@@ -45,15 +42,15 @@ export class TcpProxy {
     }
   }
 
-  /** Delivers the bytes that were held back. */
+  /** Forwards the bytes that have arrived meanwhile. */
   thaw(): void {
-    // A pair that is joined twice delivers everything twice.
+    // If it were joined twice, a pair would forward everything twice.
     if (!this.#isFrozen) return;
     this.#isFrozen = false;
     for (const pair of this.#pairs) join(pair);
   }
 
-  /** Ends all connections, as a reset does; new ones are taken. */
+  /** Closes all connections, but accepts new ones. */
   cut(): void {
     for (const { near, far } of this.#pairs) {
       near.destroy();

@@ -9,8 +9,8 @@ declare module "vitest" {
 }
 
 /**
- * The cluster that all test files of a run share. Each file works in a namespace
- * of its own. A test that kills components starts a cluster of its own.
+ * The cluster that all test files of a run share. Each file uses its own namespace. A test that kills components starts
+ * its own cluster.
  */
 export function sharedCluster(): Promise<Cluster> {
   return attachCluster(inject("cluster").name);

@@ -2,21 +2,19 @@ import { setTimeout as delay } from "node:timers/promises";
 import { inspect } from "node:util";
 
 export interface WaitOptions {
-  /** Completes the error "waited 60 s for …": "the rollout to complete". */
+  /** Completes the sentence "waited 60 s for …", such as "the rollout to complete". */
   readonly what: string;
   readonly timeoutMs?: number;
-  /** How often to look. */
+  /** Interval between two attempts. */
   readonly intervalMs?: number;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Polls until `observe` returns something other than undefined, null or false, and
- * returns that.
+ * Polls until `observe` returns something other than undefined, null or false, and returns it. For conditions of a
+ * cluster or a process that send no event. If `observe` throws, it is called again.
  *
- * For conditions of the real world (a cluster, a process) that nothing announces.
- * An `observe` that throws counts as not yet; after the time the error says what
- * was waited for and what was last seen, be it a value or an error.
+ * @throws Error after the timeout, with the last value or error
  */
 export async function waitFor<T>(
   observe: () => T | Promise<T>,
@@ -50,7 +48,7 @@ function timeout(what: string, timeoutMs: number, seen: Seen<unknown>): Error {
   const last =
     "value" in seen
       ? `last seen: ${inspect(seen.value, { depth: 6 })}`
-      : `the last look failed: ${inspect(seen.error)}`;
+      : `the last attempt failed: ${inspect(seen.error)}`;
   return new Error(`waited ${timeoutMs / 1000} s for ${what}; ${last}`, {
     cause: "error" in seen ? seen.error : undefined,
   });

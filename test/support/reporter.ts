@@ -7,11 +7,11 @@ interface Counts {
 }
 
 /**
- * Prints `N passed, N failed` as the very last line, after the global teardown and
- * any other output at the end, so that a script can read it.
+ * Prints `N passed, N failed` as the last line, after the global teardown and all other output, so that a script can
+ * read it.
  *
- * Failures outside of tests count too: a file that could not be collected,
- * a hook, an unhandled error, a setup. A run without tests is one failure.
+ * Failures outside of tests count too: of a file that could not be collected, of a hook or a setup, or an unhandled
+ * error. A run without tests is one failure.
  */
 class CountsReporter implements Reporter {
   #counts: Counts = { passed: 0, failed: 0, skipped: 0 };
@@ -31,7 +31,7 @@ class CountsReporter implements Reporter {
   readonly #print = (exitCode: number): void => {
     const { passed, skipped } = this.#counts;
     let { failed } = this.#counts;
-    // A failed setup or teardown is in no count, and a run without tests is no success.
+    // A failed setup or teardown is not counted, and a run without tests is a failure.
     if (failed === 0 && (exitCode !== 0 || passed === 0)) failed = 1;
     if (failed > 0 && exitCode === 0) process.exitCode = 1;
     const rest = skipped > 0 ? `, ${skipped} skipped` : "";

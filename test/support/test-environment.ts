@@ -201,7 +201,7 @@ export class TestEnvironment {
     return this.client.json({ path: objectPath(PIPE_SCALINGS, this.pipes, name) });
   }
 
-  /** As `kubectl patch` does it. */
+  /** Like `kubectl patch`. */
   patchScaling(spec: object | undefined, annotations?: object): Promise<KubeObject & PipeScaling> {
     return this.client.json({
       method: "PATCH",
@@ -237,7 +237,7 @@ export function conditionOf(scaling: PipeScaling, type: string): Condition | und
   return scaling.status?.conditions?.find((each) => each.type === type);
 }
 
-/** Requests and limit of the only container, as the API server spells them. */
+/** Requests and limit of the only container, in the spelling of the API server. */
 export function resourcesOf(deployment: Deployment): string {
   const { requests = {}, limits = {} } = deployment.spec.template.spec.containers[0]?.resources ?? {};
   return `${requests["cpu"]} ${requests["memory"]} ${limits["memory"]}`;

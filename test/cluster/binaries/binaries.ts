@@ -1,7 +1,7 @@
 import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
 
-/** The eight programs that make a local cluster and work on it. */
+/** The programs of a local cluster, and those to use it. */
 export const PROGRAMS = [
   "etcd",
   "kube-apiserver",
@@ -14,7 +14,7 @@ export const PROGRAMS = [
 ] as const;
 export type Program = (typeof PROGRAMS)[number];
 
-/** A folder that holds all eight. */
+/** A folder that has all of them. */
 export class Binaries {
   readonly dir: string;
 

@@ -18,8 +18,8 @@ const OTHERS = [
 ];
 
 /**
- * Builds all programs from the pinned Go modules, whose checksums Go verifies. Another version of Kubernetes is built
- * from a module of its own.
+ * Builds all programs from the pinned Go modules, whose checksums Go verifies. Another version of Kubernetes has its
+ * own module.
  *
  * @throws Error with the last lines that Go printed
  */
@@ -53,7 +53,7 @@ export async function buildOwn(
 
 const downloaded = z.object({ GoMod: z.string() });
 
-/** A copy of the pinned module, because Go may write to it, or a module in a folder of its own. */
+/** A copy of the pinned module, because Go can write to it, or a module in another folder. */
 class GoModule {
   readonly #staging: Staging;
   readonly #versions: Versions;
@@ -72,8 +72,8 @@ class GoModule {
   }
 
   /**
-   * A module with the go.mod of another version of Kubernetes, whose staging modules are the published ones. Go verifies
-   * the checksums with its checksum database (GOSUMDB).
+   * A module with the go.mod of another version of Kubernetes, whose staging modules are the published ones. Go
+   * verifies the checksums with its checksum database (GOSUMDB).
    */
   async moduleOfKubernetes(): Promise<GoModule> {
     const { kubernetes } = this.#versions;
@@ -88,7 +88,7 @@ class GoModule {
 
   async install(packages: readonly string[], title: string): Promise<void> {
     const { kubernetes, helm } = this.#versions;
-    // Without these flags, which their own builds set too, the programs do not know their versions.
+    // Without these flags, which their official builds also set, the programs report no version.
     const flags = `-s -w -X k8s.io/component-base/version.gitVersion=v${kubernetes} -X helm.sh/helm/v4/internal/version.version=v${helm}`;
     const step = this.#options.progress.step(title);
     const { bin } = this.#staging;
@@ -103,13 +103,13 @@ class GoModule {
 
   async #go(...args: readonly string[]): Promise<string> {
     const { dir, bin } = this.#staging;
-    // The programs run on this machine, whatever platform the user builds for otherwise.
+    // The programs must run on this machine, even if the user builds for another platform.
     const { GOOS: _os, GOARCH: _arch, ...rest } = this.#options.env;
     const own = { GOBIN: bin, GOTMPDIR: join(dir, "tmp"), GOFLAGS: this.#flags, GOWORK: "off" };
     const { code, stdout, stderr } = await run("go", args, {
       cwd: this.#folder,
       env: { ...rest, ...own, GOTOOLCHAIN: "auto", CGO_ENABLED: "0" },
-      // By this path, Go is found and killed together with the folder (processes.ts).
+      // With this path, Go is found and killed before the folder is removed (processes.ts).
       argv0: join(dir, "go"),
       detached: true,
       signal: this.#options.signal,
@@ -119,7 +119,7 @@ class GoModule {
   }
 }
 
-/** @param goMod the go.mod of k8s.io/kubernetes, which replaces its staging modules by folders of its repository */
+/** @param goMod the go.mod of k8s.io/kubernetes, which replaces its staging modules with folders of its repository */
 function moduleOf(kubernetes: string, goMod: string): string {
   const staging = kubernetes.replace(/^1/, "v0");
   const module = goMod

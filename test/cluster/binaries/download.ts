@@ -8,7 +8,7 @@ import { messageOf } from "../errors.ts";
 import type { Source } from "./sources.ts";
 import type { FetchOptions, Staging } from "./staging.ts";
 
-/** A checksum is small: an unreachable host is noticed soon. */
+/** A checksum is small, so an unreachable host is detected soon. */
 const SUM_TIMEOUT_MS = 5_000;
 const PROGRAM_TIMEOUT_MS = 10 * 60_000;
 
@@ -31,7 +31,7 @@ export async function download(
       if (!response.ok) throw new Error(`the server responds with ${response.status}`);
       return Buffer.from(await response.arrayBuffer());
     } catch (error) {
-      // fetch names the reason of a network error only in its cause.
+      // The reason of a network error is only in the cause of the error of fetch.
       const reason = error instanceof Error && error.cause !== undefined ? error.cause : error;
       throw new Error(`${url} cannot be downloaded: ${messageOf(reason)}`, { cause: error });
     }
@@ -58,8 +58,8 @@ export async function download(
 const release = z.object({ assets: z.array(z.object({ name: z.string(), digest: z.string().nullish() })) });
 
 /**
- * Reads a file's SHA-256 from the text that its publisher has: a release as the API of GitHub describes it, lines
- * of checksum and name as sha256sum writes them, or the checksum alone.
+ * Finds the SHA-256 of a file in the text that its publisher provides: a release in the format of the API of GitHub,
+ * lines in the format of sha256sum, or only the checksum.
  */
 export function publishedSum(name: string, text: string): string {
   const lines = text.split("\n").map((line) => line.trim().split(/\s+\*?/));

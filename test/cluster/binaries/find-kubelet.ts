@@ -11,8 +11,8 @@ import { MODULE, readVersions, thisPlatform } from "./versions.ts";
 const PROGRAM = "hollow-kubelet";
 
 /**
- * Finds hollow-kubelet in the cache, or builds it first, in one process at a time. Its source is ours, so there is no
- * download of it.
+ * Finds hollow-kubelet in the cache, or builds it there. Only one process builds it at a time. It cannot be downloaded,
+ * because its source is part of this package.
  *
  * @returns the path of the program
  * @throws ClusterError with what to do

@@ -15,7 +15,7 @@ import { readVersions, thisPlatform } from "./versions.ts";
  * Finds the programs: in the folder that PIPE_SCALING_CLUSTER_BINARIES names, or else in the cache. An empty cache
  * is filled from the official downloads, or else by a build from the pinned Go modules, by one process at a time.
  *
- * @throws ClusterError with what was tried and what to do
+ * @throws ClusterError that lists what was tried and what to do
  */
 export async function findBinaries(options: FetchOptions): Promise<Binaries> {
   const { env, paths, progress, signal } = options;
@@ -38,12 +38,12 @@ export function cachedFolder(paths: Paths, env: Environment = {}): string {
   return join(paths.binaries, key);
 }
 
-/** The user named this folder, so another place would hide their mistake. */
+/** The user chose this folder, so falling back to another source would hide a mistake. */
 function givenFolder(dir: string): Binaries {
   const missing = missingFrom(dir);
   if (missing.length === 0) return new Binaries(dir);
   throw new ClusterError(
-    `PIPE_SCALING_CLUSTER_BINARIES is ${dir}, which has no executable ${missing.join(", ")}. Put all of ${PROGRAMS.join(", ")} there (rename what "go install" calls server to etcd), or unset the variable to have them fetched.`,
+    `PIPE_SCALING_CLUSTER_BINARIES is ${dir}, which has no executable ${missing.join(", ")}. Put all of ${PROGRAMS.join(", ")} there ("go install" names etcd "server": rename it), or unset the variable to download or build them.`,
   );
 }
 
@@ -72,7 +72,7 @@ async function fill(dir: string, options: FetchOptions): Promise<void> {
       return;
     } catch (error) {
       signal?.throwIfAborted();
-      // The next way would write to the same disk.
+      // The next source would write to the same disk.
       if (isWriteFailure(error)) throw cannotWrite(paths.binaries, error);
       tried.push(`${name}: ${messageOf(error)}`);
       progress.note(`Cannot use ${name}: ${messageOf(error)}`);

@@ -5,20 +5,20 @@ import type { Platform, Versions } from "./versions.ts";
 export interface Source {
   readonly program: Program;
   readonly url: string;
-  /** Publishes the SHA-256 of the download. */
+  /** URL of its SHA-256. */
   readonly sumUrl: string;
-  /** The program's path in the archive, if the download is a .tar.gz. */
+  /** Path of the program in the archive, if the download is a .tar.gz. */
   readonly member?: string;
 }
 
-/** @param mirror has the files of each host under the host's name, such as MIRROR/dl.k8s.io/release/… */
+/** @param mirror URL that has the files of each host under its name, such as MIRROR/dl.k8s.io/release/… */
 export function sources(versions: Versions, { os, arch }: Platform, mirror?: string): Source[] {
   const base = mirror ? `${mirror.replace(/\/+$/, "")}/` : "https://";
   const kubernetes = (program: Program): Source => {
     const url = `${base}dl.k8s.io/release/v${versions.kubernetes}/bin/${os}/${arch}/${program}`;
     return { program, url, sumUrl: `${url}.sha256` };
   };
-  // The releases of kwok have no file of checksums, but GitHub publishes a digest of each file.
+  // The releases of kwok have no checksum files, but GitHub publishes a digest of each file.
   const kwok = (program: Program): Source => ({
     program,
     url: `${base}github.com/kubernetes-sigs/kwok/releases/download/v${versions.kwok}/${program}-${os}-${arch}`,

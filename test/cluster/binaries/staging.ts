@@ -15,7 +15,7 @@ export interface FetchOptions {
 
 const PREFIX = ".staging-";
 
-/** A folder in the cache where programs are fetched or built, and in it a folder of the finished ones. */
+/** A folder in the cache for a download or build, with a folder for the finished programs. */
 export interface Staging {
   readonly dir: string;
   readonly bin: string;
@@ -35,7 +35,7 @@ export async function withStaging(cache: string, body: (staging: Staging) => Pro
   }
 }
 
-/** Removes the folders of runs that were killed. Only the holder of the lock may call it. */
+/** Removes the folders of killed runs. Only the holder of the lock may call this. */
 export function sweepStaging(cache: string): void {
   for (const entry of readdirSync(cache)) if (entry.startsWith(PREFIX)) remove(join(cache, entry));
 }

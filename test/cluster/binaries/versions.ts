@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Environment } from "../environment.ts";
 import { ClusterError } from "../errors.ts";
 
-/** The folder of the Go module that builds the programs, which states their versions. */
+/** Folder of the Go module that builds the programs. Its go.mod has their versions. */
 export const MODULE = import.meta.dirname;
 
 export type Versions = ReturnType<typeof readVersions>;
@@ -11,8 +11,8 @@ export type Versions = ReturnType<typeof readVersions>;
 /**
  * The versions of the programs, without the leading v.
  *
- * @param env can name another version of Kubernetes
- * @throws ClusterError if that is no version
+ * @param env can select another version of Kubernetes
+ * @throws ClusterError if that is not a version
  */
 export function readVersions(env: Environment = {}) {
   const mod = readFileSync(join(MODULE, "go.mod"), "utf8");
@@ -38,11 +38,11 @@ function chosenKubernetes(env: Environment): string | undefined {
   const [, version] = /^v?(1\.\d+\.\d+)$/.exec(chosen) ?? [];
   if (version) return version;
   throw new ClusterError(
-    `"${chosen}" is not a version of Kubernetes. Give a released version with its patch number, such as 1.35.4.`,
+    `"${chosen}" is not a version of Kubernetes. Use a released version with its patch number, such as 1.35.4.`,
   );
 }
 
-/** A platform in Go's terms. */
+/** A platform, with the names that Go uses. */
 export type Platform = ReturnType<typeof thisPlatform>;
 
 /** @throws ClusterError if the cluster cannot run on this machine */

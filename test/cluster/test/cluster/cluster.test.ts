@@ -37,7 +37,7 @@ function deployment(name: string, labels: Record<string, string>, annotations: R
   };
 }
 
-/** One value of an object, or of the first of those that a selector finds, as jsonpath gives it; "" if there is none. */
+/** A value of an object, or of the first one that a selector finds, in the format of jsonpath; "" if there is none. */
 async function value(object: string, path: string): Promise<string> {
   const query = [...object.split(" "), "--ignore-not-found", "-o", `jsonpath=${path}`];
   return await kubectl(cluster, ["-n", NAMESPACE, "get", ...query]);
@@ -55,20 +55,20 @@ async function becomes(object: string, path: string, wanted: string): Promise<vo
 }
 
 describe("the cluster", () => {
-  test("runs all components, which listen on loopback only", () => {
+  test("runs all components, which listen only on 127.0.0.1", () => {
     const pids = COMPONENTS.map((component) => cluster.pid(component));
     for (const pid of pids) expect(listeningAddresses([pid])).not.toEqual([]);
     expect(listeningAddresses(pids).filter((address) => !isLoopback(address))).toEqual([]);
   });
 
-  test("keeps its keys to this user, and a log of each component", () => {
+  test("has a folder that only this user can read, with a log of each component", () => {
     expect(statSync(cluster.dir).mode & 0o077).toBe(0);
     for (const component of COMPONENTS) {
       expect(statSync(join(cluster.dir, "logs", `${component}.log`)).size).toBeGreaterThan(0);
     }
   });
 
-  test("lets a ServiceAccount do what its rules say, and nothing else", async () => {
+  test("allows a ServiceAccount exactly what its RBAC rules allow", async () => {
     await apply(cluster, [
       { apiVersion: "v1", kind: "ServiceAccount", metadata: { name: "reader", namespace: NAMESPACE } },
       {
@@ -91,7 +91,7 @@ describe("the cluster", () => {
       (await kubectl(cluster, ["get", "configmaps", "-o", "name"], { kubeconfig })).includes(
         "kube-root-ca.crt",
       );
-    await waitFor(isListed, { what: "the account to have its right, and the namespace its certificate" });
+    await waitFor(isListed, { what: "the permission of the account, and the certificate of the namespace" });
     const secrets = kubectl(cluster, ["get", "secrets"], { kubeconfig });
     await expect(secrets).rejects.toThrow(
       /User "system:serviceaccount:cluster-test:reader" cannot list resource "secrets"/,
@@ -99,13 +99,13 @@ describe("the cluster", () => {
     await expect(secrets).rejects.toBeInstanceOf(KubectlError);
   });
 
-  test("says which ServiceAccount it has no token for", async () => {
+  test("names a ServiceAccount that does not exist", async () => {
     await expect(serviceAccountKubeconfig(cluster, NAMESPACE, "nobody")).rejects.toThrow(
       'no token for ServiceAccount cluster-test/nobody: 404 serviceaccounts "nobody" not found',
     );
   });
 
-  test("admits with the default plugins", async () => {
+  test("has the default admission plugins", async () => {
     const gone = deployment("nowhere", {});
     const nowhere = { ...gone, metadata: { ...gone.metadata, namespace: "nowhere" } };
     await expect(apply(cluster, [nowhere])).rejects.toThrow('namespaces "nowhere" not found');
@@ -117,7 +117,7 @@ describe("the cluster", () => {
         spec: { containers: [{ name: "a", image: "a" }] },
       },
     ]);
-    // ServiceAccount, DefaultTolerationSeconds and Priority have been at it.
+    // These fields were set by ServiceAccount, DefaultTolerationSeconds and Priority.
     expect(
       await value(
         "pod/lone",
@@ -126,9 +126,9 @@ describe("the cluster", () => {
     ).toBe("default 300 0");
   });
 
-  test("has the environment that a shell needs", async () => {
+  test("prints its environment for a shell", async () => {
     const child = startNode(MAIN, ["env", "--name", cluster.name], environment);
-    expect(await child.ends()).toBe(0);
+    expect(await child.waitForEnd()).toBe(0);
     expect(child.stdout).toBe(
       `export KUBECONFIG='${cluster.kubeconfig}'\nexport PATH='${cluster.binaries.dir}':"$PATH"\n`,
     );
@@ -138,7 +138,7 @@ describe("the cluster", () => {
 describe("pods", () => {
   const READY = "{.status.readyReplicas}";
 
-  test("become ready, never or later, as their template says", async () => {
+  test("become ready late or never, if their template has the annotation or label", async () => {
     const [never, slow] = ["deployment/never", "deployment/slow"];
     await apply(cluster, [
       deployment("never", { [NEVER_READY_LABEL]: "true" }),
@@ -147,14 +147,14 @@ describe("pods", () => {
     const waiting = "{.items[0].status.containerStatuses[0].state.waiting.reason}";
     await becomes("pods -l app=never", waiting, "CrashLoopBackOff");
     await becomes(slow, "{.status.unavailableReplicas}", "1");
-    // As long as an ordinary pod takes, which is later than they are.
+    // Another pod, which is created later, becomes ready first.
     await apply(cluster, [deployment("quick", {})]);
     await becomes("deployment/quick", READY, "1");
     expect(await value(never, READY)).toBe("");
     expect(await value(slow, READY)).toBe("");
   });
 
-  test("fail and recover by a label", async () => {
+  test("fail with a label, and recover without it", async () => {
     await apply(cluster, [deployment("frail", {})]);
     await becomes("deployment/frail", READY, "1");
     const label = (change: string) =>
@@ -165,7 +165,7 @@ describe("pods", () => {
     await becomes("deployment/frail", READY, "1");
   });
 
-  test("end at once, or as late as their template says", async () => {
+  test("end immediately, or later if their template has the annotation", async () => {
     await apply(cluster, [
       deployment("brief", {}),
       deployment("lingering", {}, { [STOP_AFTER_ANNOTATION]: "1h" }),
@@ -176,11 +176,11 @@ describe("pods", () => {
     await becomes("pods -l app=brief", "{.items[*].metadata.name}", "");
     const isEnding = async () =>
       (await value("pods -l app=lingering", "{.items[0].metadata.deletionTimestamp}")) !== "";
-    await waitFor(isEnding, { what: "the other pod to be told to end" });
+    await waitFor(isEnding, { what: "the other pod to be deleted" });
     expect(await value("pods -l app=lingering", "{.items[*].metadata.name}")).not.toBe("");
   });
 
-  test("that no node has room for are not scheduled", async () => {
+  test("are not scheduled if they fit on no node", async () => {
     const resources = { requests: { cpu: "1000000" } };
     const spec = { containers: [{ name: "a", image: "a", resources }] };
     await apply(cluster, [

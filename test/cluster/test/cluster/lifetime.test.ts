@@ -22,13 +22,13 @@ beforeAll(async () => {
   binaries = (await sharedCluster()).binaries;
 });
 
-test("components that were killed come back with what they knew", async () => {
+test("killed components have the same data after a restart", async () => {
   await using own = await ownCluster({ nodes: 0, controllerManager: false });
   await kubectl(own.cluster, ["create", "namespace", "remembered"]);
   const before = own.cluster.pid("kube-apiserver");
   await own.cluster.kill("kube-apiserver");
   await own.cluster.kill("etcd");
-  expect(() => own.cluster.pid("etcd")).toThrow(/^etcd of cluster .* does not run\.$/);
+  expect(() => own.cluster.pid("etcd")).toThrow(/^etcd of cluster .* is not running\.$/);
   await own.cluster.revive();
   expect(own.cluster.pid("kube-apiserver")).not.toBe(before);
   expect(await kubectl(own.cluster, ["get", "namespace", "remembered", "-o", "name"])).toBe(
@@ -36,19 +36,19 @@ test("components that were killed come back with what they knew", async () => {
   );
 });
 
-describe("nothing is left of a cluster whose process ends by", () => {
-  test("SIGINT, however often", async () => {
+describe("a cluster is removed completely when its process ends with", () => {
+  test("SIGINT, even twice", async () => {
     const { child, left } = await starter("up: ");
     child.process.kill("SIGINT");
     child.process.kill("SIGINT");
-    expect(await child.ends()).toBe("SIGINT");
+    expect(await child.waitForEnd()).toBe("SIGINT");
     expect(left()).toEqual(NOTHING);
   });
 
-  test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("%s while it starts", async (signal) => {
+  test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("%s while the cluster starts", async (signal) => {
     const { child, left } = await starter();
     child.process.kill(signal);
-    expect(await child.ends()).toBe(signal);
+    expect(await child.waitForEnd()).toBe(signal);
     expect(left()).toEqual(NOTHING);
   });
 
@@ -58,51 +58,51 @@ describe("nothing is left of a cluster whose process ends by", () => {
   ])("%s", async (command, code) => {
     const { child, left } = await starter();
     child.process.stdin?.write(`${command}\n`);
-    expect(await child.ends()).toBe(code);
+    expect(await child.waitForEnd()).toBe(code);
     expect(left()).toEqual(NOTHING);
   });
 
-  test("SIGKILL, once the next one looks", async () => {
+  test("SIGKILL, by the next command", async () => {
     const { child, left, env } = await starter("up: ");
     child.process.kill("SIGKILL");
-    await child.ends();
+    await child.waitForEnd();
     expect(left().clusters).toEqual(["child"]);
     const next = startNode(MAIN, ["list"], env);
-    expect(await next.ends()).toBe(0);
-    expect(next.stderr).toBe("Removed what a run that was killed had left: child\n");
+    expect(await next.waitForEnd()).toBe(0);
+    expect(next.stderr).toBe("Removed a cluster that a killed run left behind: child\n");
     expect(left()).toEqual(NOTHING);
   });
 });
 
-test("a cluster that is kept outlives its process until it is taken down, and is there only once", async () => {
+test("a cluster that was started with up keeps running until down, and a second up uses it", async () => {
   const env = ownCache();
   const flags = ["--name", "kept", "--nodes", "0", "--no-controller-manager"];
   const up = async () => {
     const child = startNode(MAIN, ["up", ...flags], env);
-    expect(await child.ends()).toBe(0);
+    expect(await child.waitForEnd()).toBe(0);
     return child.stdout;
   };
   expect(await up()).toMatch(
-    /^Cluster "kept" is up after [\d.]+ s:\n {2}API server {3}https:\/\/127\.0\.0\.1:\d+\n/,
+    /^Cluster "kept" started in [\d.]+ s:\n {2}API server {3}https:\/\/127\.0\.0\.1:\d+\n/,
   );
   const kept = await attachCluster("kept", env);
-  expect(await up()).toMatch(/^Cluster "kept" runs already:\n/);
+  expect(await up()).toMatch(/^Cluster "kept" is already running:\n/);
   expect(await kubectl(kept, ["get", "namespace", "default", "-o", "name"])).toBe("namespace/default\n");
   await expect(startCluster({ name: "kept", env, progress: silentProgress })).rejects.toThrow(
-    /"kept" runs already/,
+    /"kept" is already running/,
   );
   const down = startNode(MAIN, ["down", "--name", "kept"], env);
-  expect(await down.ends()).toBe(0);
-  expect(down.stdout).toBe('Cluster "kept" is gone.\n');
+  expect(await down.waitForEnd()).toBe(0);
+  expect(down.stdout).toBe('Cluster "kept" was removed.\n');
   expect(leftIn(env)).toEqual(NOTHING);
 });
 
 const NOTHING = { clusters: [], processes: [] };
 
-/** A cache of this test's own, so that it sees its own clusters alone; the programs are the shared cluster's. */
+/** The environment of a separate cache, which has only the clusters of this test; the programs are shared. */
 function ownCache() {
   const cache = join(scratch(), "cache");
-  // Before the folder goes: a test that fails must not leave a cluster behind.
+  // Before the folder is removed, because a failed test must not leave a cluster behind.
   onTestFinished(() => killProgramsRunFrom(cache));
   return {
     ...environment,
@@ -121,12 +121,12 @@ async function ownCluster(options: { nodes: number; controllerManager: boolean }
   return { cluster: own, [Symbol.asyncDispose]: () => own.stop() };
 }
 
-/** A process that starts a cluster; returned as soon as it has said something, or its first component runs. */
-async function starter(said?: string) {
+/** Starts a process that starts a cluster. Resolves when it has printed `output`, or when its first component runs. */
+async function starter(output?: string) {
   const env = ownCache();
   const child = startNode(START, [], env);
   const left = () => leftIn(env);
-  if (said) await child.says(said);
+  if (output) await child.waitForOutput(output);
   else
     await waitFor(() => left().processes.some(({ program }) => program.endsWith("/etcd")), {
       what: "etcd to run",

@@ -28,7 +28,7 @@ const create = (name: string, annotations: Record<string, string> = {}) =>
 const answering = (outcome: ResizeOutcome) => ({ [RESIZE_OUTCOME_ANNOTATION]: outcome });
 
 describe("a resize of a pod", () => {
-  test("is done in the same container", async () => {
+  test("completes in the same container", async () => {
     const pod = await create("done");
     const before = await pod.view();
     expect(before).toMatchObject({ isObserved: true, restartCount: 0, allocated: SMALL, actual: SMALL });
@@ -38,7 +38,7 @@ describe("a resize of a pod", () => {
     expect({ containerID, restartCount }).toEqual({ containerID: before.containerID, restartCount: 0 });
   });
 
-  test("is in progress, with the size allocated, as long as an annotation says", async () => {
+  test("is in progress, with the new size allocated, for the time in an annotation", async () => {
     const pod = await create("slow", { [RESIZE_AFTER_ANNOTATION]: "1h" });
     await pod.resize(LARGE);
     expect(await pod.waitForState("InProgress")).toMatchObject({ allocated: LARGE, actual: SMALL });
@@ -46,7 +46,7 @@ describe("a resize of a pod", () => {
     await pod.waitForSize(LARGE);
   });
 
-  test.each(["Deferred", "Infeasible"] as const)("is %s until the annotation goes", async (outcome) => {
+  test.each(["Deferred", "Infeasible"] as const)("is %s until the annotation is removed", async (outcome) => {
     const pod = await create(outcome.toLowerCase(), answering(outcome));
     await pod.resize(LARGE);
     expect(await pod.waitForState(outcome)).toMatchObject({
@@ -58,7 +58,7 @@ describe("a resize of a pod", () => {
     await pod.waitForSize(LARGE);
   });
 
-  test("ends in Error until the annotation goes", async () => {
+  test("ends with Error until the annotation is removed", async () => {
     const pod = await create("error", answering("Error"));
     await pod.resize(LARGE);
     expect(await pod.waitForState("Error")).toMatchObject({ allocated: LARGE, actual: SMALL });
@@ -66,10 +66,10 @@ describe("a resize of a pod", () => {
     await pod.waitForSize(LARGE);
   });
 
-  test("is not observed until the annotation goes", async () => {
+  test("is not observed until the annotation is removed", async () => {
     const pod = await create("unseen", answering("NotObserved"));
     await pod.resize(LARGE);
-    // As long as an ordinary resize takes.
+    // Another pod is resized meanwhile.
     const other = await create("seen");
     await other.resize(LARGE);
     await other.waitForSize(LARGE);
@@ -83,7 +83,7 @@ describe("a resize of a pod", () => {
     await pod.waitForSize(LARGE);
   });
 
-  test("takes on each outcome that the annotation changes to", async () => {
+  test("gets each outcome that the annotation changes to", async () => {
     const pod = await create("fickle", answering("Deferred"));
     await pod.resize(LARGE);
     await pod.waitForState("Deferred");
@@ -94,7 +94,7 @@ describe("a resize of a pod", () => {
   });
 
   test.each(RESIZE_OUTCOMES.filter((outcome) => outcome !== "NotObserved"))(
-    "back to the size that the pod has ends %s",
+    "back to the current size ends %s",
     async (outcome) => {
       const pod = await create(`back-${outcome.toLowerCase()}`, answering(outcome));
       await pod.resize(LARGE);
@@ -104,7 +104,7 @@ describe("a resize of a pod", () => {
     },
   );
 
-  test("waits while its container crashes, and is done when it runs again", async () => {
+  test("waits while the container crashes, and completes when it runs again", async () => {
     const pod = await create("crashing");
     const before = await pod.view();
     const label = (change: string) => kubectl(cluster, ["-n", NAMESPACE, "label", "pod", "crashing", change]);

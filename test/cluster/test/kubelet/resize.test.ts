@@ -20,7 +20,7 @@ afterAll(async () => {
   await cluster.stop();
 });
 
-/** Creates a pod on the only node, which is the kubelet's, and deletes it after the test. */
+/** Creates a pod on the node of the kubelet, which is the only one, and deletes it after the test. */
 async function create(name: string, size: PodSize, annotations: Record<string, string> = {}) {
   const pod = await ResizablePod.create(cluster, "default", name, size, annotations);
   onTestFinished(() => pod.delete());

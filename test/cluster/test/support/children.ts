@@ -6,7 +6,7 @@ import type { Environment } from "../../environment.ts";
 import { killProgramsRunFrom, programsRunFrom } from "../../processes.ts";
 import { waitFor } from "../../wait.ts";
 
-/** A process of a test: what it says, and how it ends. */
+/** A process of a test, with its output and its end. */
 export class Child {
   readonly process: ChildProcess;
   readonly #closed: Promise<unknown>;
@@ -32,24 +32,24 @@ export class Child {
     return this.#stderr;
   }
 
-  /** Resolves when it has said `text`, on either stream. */
-  async says(text: string): Promise<void> {
+  /** Resolves when `text` is in its output, on either stream. */
+  async waitForOutput(text: string): Promise<void> {
     await waitFor(() => `${this.#stdout}${this.#stderr}`.includes(text), {
-      what: `the process to say "${text}" (it said: ${this.#stdout}${this.#stderr})`,
+      what: `the process to print "${text}" (it printed: ${this.#stdout}${this.#stderr})`,
       timeoutMs: 30_000,
       intervalMs: 10,
     });
   }
 
-  /** How it ended: the exit code, or the name of the signal. */
-  async ends(): Promise<number | NodeJS.Signals | null> {
-    // "close", not "exit": by then it has said all it had to say.
+  /** Resolves to its exit code, or to the name of the signal that ended it. */
+  async waitForEnd(): Promise<number | NodeJS.Signals | null> {
+    // "close" instead of "exit", because then the output is complete.
     await this.#closed;
     return this.process.exitCode ?? this.process.signalCode;
   }
 }
 
-/** Runs a file by Node, with nothing but the given environment. Killed when the test ends. */
+/** Runs a file with Node and only the given environment. It is killed when the test ends. */
 export function startNode(file: URL, args: readonly string[], env: Environment): Child {
   const child = spawn(process.execPath, [fileURLToPath(file), ...args], { env: { ...env }, stdio: "pipe" });
   onTestFinished(() => {
@@ -58,7 +58,7 @@ export function startNode(file: URL, args: readonly string[], env: Environment):
   return new Child(child);
 }
 
-/** Starts a process that only waits, by a path of one's choice. Killed when the test ends. */
+/** Starts a process that only waits, with `path` as its program. It is killed when the test ends. */
 export async function startIdle(folder: string, path: string): Promise<number> {
   const child = spawn(process.execPath, ["-e", "setInterval(() => {}, 1e9)"], {
     argv0: path,
@@ -68,7 +68,7 @@ export async function startIdle(folder: string, path: string): Promise<number> {
   child.unref();
   onTestFinished(() => killProgramsRunFrom(folder));
   await waitFor(() => programsRunFrom(folder).some(({ pid }) => pid === child.pid), {
-    what: `a process to run as ${path}`,
+    what: `a process to run with the program ${path}`,
     intervalMs: 5,
   });
   return child.pid ?? 0;

@@ -10,17 +10,17 @@ import { fakeProgram } from "./fake-programs.ts";
 type Files = Map<string, string | Buffer>;
 
 export interface DownloadServer {
-  /** What PIPE_SCALING_DOWNLOAD_MIRROR is to be. */
+  /** Value of PIPE_SCALING_DOWNLOAD_MIRROR. */
   readonly url: string;
-  /** Everything that the eight downloads need, by path; a test spoils what it is about. */
+  /** The files of all eight downloads, by path. Tests can change or remove them. */
   readonly files: Files;
   readonly requests: string[];
 }
 
 /**
- * Serves fake programs in the places and the forms of the official downloads.
+ * Serves fake programs with the paths and formats of the official downloads.
  *
- * @param kubernetes instead of the pinned version
+ * @param kubernetes version; the pinned one by default
  */
 export async function startDownloadServer(kubernetes?: string): Promise<DownloadServer> {
   const files = officialFiles(kubernetes);
@@ -67,7 +67,7 @@ function officialFiles(kubernetes?: string): Files {
   return files;
 }
 
-/** An archive as those of etcd and helm: a folder with another file and the program. */
+/** An archive like those of etcd and helm: a folder with another file and the program. */
 export function tarGz(member: string, content: string): Buffer {
   const folder = `${member.slice(0, member.indexOf("/"))}/`;
   return gzipSync(
@@ -90,12 +90,12 @@ function official(arch: string, kubernetes?: string): Source[] {
   return sources(readVersions({ PIPE_SCALING_KUBERNETES_VERSION: kubernetes }), { os: "linux", arch });
 }
 
-/** The path of an official URL on a mirror. */
+/** Path of an official URL on a mirror. */
 function pathOf(url: string): string {
   return url.replace("https:/", "");
 }
 
-/** The path of a download on a mirror. */
+/** Path of a download on a mirror. */
 export function downloadPath(program: string, arch: "amd64" | "arm64"): string {
   const source = official(arch).find((each) => each.program === program);
   if (!source) throw new Error(`no download of ${program}`);

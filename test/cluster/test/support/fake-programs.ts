@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { PROGRAMS, type Program } from "../../binaries/binaries.ts";
 import { readVersions } from "../../binaries/versions.ts";
 
-/** A program that starts, and prints any version. */
+/** A program that prints all versions. */
 export function fakeProgram(program: string): string {
   return `#!/bin/sh\necho ${program} ${Object.values(readVersions()).join(" ")}\n`;
 }
@@ -23,13 +23,13 @@ export function writePrograms(dir: string, programs: readonly Program[] = PROGRA
 
 export interface FakeGo {
   readonly version?: string;
-  /** Shell commands that run before the programs are there. */
+  /** Shell commands that run before the programs are written. */
   readonly before?: string;
 }
 
 /**
- * Puts a `go` into a folder which answers `go env GOVERSION`, and whose `go install`
- * notes that it was run (in `<dir>/go.log`) and writes the eight fake programs, or hollow-kubelet if told to.
+ * Writes a fake `go` into a folder. Its `go install` logs its arguments in `<dir>/go.log` and writes the eight fake
+ * programs, or hollow-kubelet if that is an argument.
  */
 export function writeFakeGo(dir: string, { version = "go1.26.0", before = "" }: FakeGo = {}): void {
   const names = PROGRAMS.map((program) => (program === "etcd" ? "server" : program));

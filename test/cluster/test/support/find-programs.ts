@@ -3,7 +3,7 @@ import { environment } from "../../environment.ts";
 import { openPaths } from "../../paths.ts";
 import { terminalProgress } from "../../progress.ts";
 
-/** Finds the programs in a process of its own, for tests of several at once. */
+/** Finds the programs in a separate process, for tests with several processes. */
 const paths = openPaths(environment);
 const { dir } = await findBinaries({ env: environment, paths, progress: terminalProgress() });
 console.log(dir);

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
 const LISTEN = "0A";
 
-/** The local addresses that processes listen on for TCP, as the system writes them: "0100007F:1F90". */
+/** The local TCP addresses that processes listen on, in the format of the system, such as "0100007F:1F90". */
 export function listeningAddresses(pids: readonly number[]): string[] {
   if (process.platform !== "linux") return pids.flatMap(lsof);
   const inodes = new Set(pids.flatMap(socketsOf));
@@ -18,7 +18,7 @@ export function listeningAddresses(pids: readonly number[]): string[] {
   );
 }
 
-/** Only 127.0.0.1 of IPv4 counts, which is in the configuration of every component. */
+/** True for 127.0.0.1, which every component is configured to use. */
 export function isLoopback(address: string): boolean {
   return /^0100007F:/.test(address) || address.startsWith("127.0.0.1:");
 }
@@ -28,7 +28,7 @@ function socketsOf(pid: number): string[] {
     try {
       return /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1] ?? [];
     } catch {
-      // Closed in the meantime.
+      // It was closed meanwhile.
       return [];
     }
   });

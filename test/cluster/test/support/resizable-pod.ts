@@ -35,7 +35,7 @@ export interface PodSize {
 /** The state of a resize, by the condition of the pod about it. */
 export type ResizeState = "none" | "InProgress" | "Error" | "Deferred" | "Infeasible";
 
-/** A pod with one container, as a client sees it that resizes it. */
+/** A pod with one container that a test resizes. */
 export class ResizablePod {
   readonly #cluster: Cluster;
   readonly #namespace: string;
@@ -47,7 +47,7 @@ export class ResizablePod {
     this.#name = name;
   }
 
-  /** Creates the pod, whose limits equal its requests, and returns when it is ready. */
+  /** Creates a pod whose limits equal its requests, and returns when it is ready. */
   static async create(
     cluster: Cluster,
     namespace: string,
@@ -76,7 +76,7 @@ export class ResizablePod {
     const [container, reported] = [spec.containers[0], status.containerStatuses[0]];
     const condition = status.conditions.find(({ type }) => type.startsWith("PodResize"));
     return {
-      /** The kubelet has seen the last resize, be it done or not. */
+      /** The kubelet has observed the last resize, even if it has not made it. */
       isObserved: status.observedGeneration === metadata.generation,
       resize: condition ? condition.reason || condition.type.replace("PodResize", "") : "none",
       ready: status.conditions.some(({ type, status: value }) => type === "Ready" && value === "True"),
@@ -108,7 +108,7 @@ export class ResizablePod {
     await this.#becomes("not to be ready", 30_000, ({ ready }) => !ready);
   }
 
-  /** Waits until the kubelet has seen the last resize and reports `state`. */
+  /** Waits until the kubelet has observed the last resize and reports `state`. */
   async waitForState(state: ResizeState, timeoutMs = 30_000) {
     return await this.#becomes(
       `to report the resize as ${state}`,
@@ -117,7 +117,7 @@ export class ResizablePod {
     );
   }
 
-  /** Waits until the kubelet has allocated `size`, be it in effect or not. */
+  /** Waits until the kubelet has allocated `size`, even if it is not in effect yet. */
   async waitForAllocation(size: PodSize): Promise<void> {
     await this.#becomes(
       `to be allocated ${JSON.stringify(size)}`,
@@ -126,7 +126,7 @@ export class ResizablePod {
     );
   }
 
-  /** Waits until all that proves a finished resize is true of `size`. */
+  /** Waits until all fields of the status prove that the resize to `size` has finished. */
   async waitForSize(size: PodSize, timeoutMs = 30_000) {
     return await this.#becomes(
       `to be resized to ${JSON.stringify(size)}`,

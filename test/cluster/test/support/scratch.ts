@@ -5,7 +5,7 @@ import { onTestFinished } from "vitest";
 import type { Environment } from "../../environment.ts";
 import { openPaths, type Paths } from "../../paths.ts";
 
-/** A folder of this test, removed when the test ends. */
+/** A folder that is removed when the test ends. */
 export function scratch(): string {
   const dir = realpathSync(mkdtempSync(join(tmpdir(), "cluster-test-")));
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
@@ -13,8 +13,8 @@ export function scratch(): string {
 }
 
 /**
- * A machine with an empty cache, no Go and no internet, which tests add to. (The
- * mirror is a port that nothing can listen on.)
+ * A machine with an empty cache, and without Go and internet, which tests can add. The mirror is a port that no program
+ * listens on.
  */
 export function bareMachine(): { env: Environment; paths: Paths; bin: string } {
   const dir = scratch();

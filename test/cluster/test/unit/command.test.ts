@@ -10,11 +10,11 @@ import { startNode } from "../support/children.ts";
 import { writeProgram, writePrograms } from "../support/fake-programs.ts";
 import { bareMachine, scratch } from "../support/scratch.ts";
 
-/** npm run cluster -- <args>, on a machine that has nothing. */
+/** Runs `npm run cluster -- <args>` on a machine without programs. */
 async function command(args: readonly string[], more: Environment = {}) {
   const { env, paths } = bareMachine();
   const child = startNode(new URL("../../main.ts", import.meta.url), args, { ...env, ...more });
-  const code = await child.ends();
+  const code = await child.waitForEnd();
   return { code, stdout: child.stdout, stderr: child.stderr, left: readdirSync(paths.clusters) };
 }
 
@@ -23,18 +23,18 @@ describe("the command line reports a mistake with a sentence and exit code 1:", 
     [["upp"], /unknown command 'upp'\n\(Did you mean up\?\)/],
     [["up", "--nme", "x"], /unknown option '--nme'\n\(Did you mean --name\?\)/],
     [["up", "--name"], /option '--name <name>' argument missing/],
-    [["up", "--port", "70000"], /Give a whole number from 1 to 65535\./],
+    [["up", "--port", "70000"], /Use a whole number from 1 to 65535\./],
     [
       ["up", "--kubernetes-version", "1.35"],
-      /"1\.35" is not a version of Kubernetes\. Give a released version/,
+      /"1\.35" is not a version of Kubernetes\. Use a released version/,
     ],
-    [["up", "--nodes", "many"], /Give a whole number of at least 0\./],
-    [["up", "--name", "No_Good"], /"No_Good" cannot be the name of a cluster: give at most 40 lower case/],
+    [["up", "--nodes", "many"], /Use a whole number not less than 0\./],
+    [["up", "--name", "No_Good"], /"No_Good" is not a valid name of a cluster: use at most 40 lowercase/],
     [["down", "--all", "--name", "x"], /option '--all' cannot be used with option '--name <name>'/],
-    [["down", "--name", "x"], /No cluster named "x" runs\. None does\./],
+    [["down", "--name", "x"], /There is no cluster named "x"\. There are no others\./],
     [
       ["env", "--name", "x"],
-      /No cluster named "x" runs\. None does\. Start it: npm run cluster -- up --name x/,
+      /There is no cluster named "x"\. There are no others\. To start it: npm run cluster -- up --name x/,
     ],
     [["up"], /Cannot find the programs of the local cluster\. Tried:/],
   ])("%j", async (args, sentence) => {
@@ -62,27 +62,27 @@ describe("the command line reports a mistake with a sentence and exit code 1:", 
     const port = String(typeof address === "object" ? address?.port : undefined);
     const { code, stderr, left } = await command(["up", "--port", port]);
     expect(stderr).toBe(
-      `Port ${port} of 127.0.0.1 is in use (or not yours to use). Give another one, or none, and a free one is chosen.\n`,
+      `Port ${port} of 127.0.0.1 is in use, or you have no permission to use it. Choose another port, or none to get a free one.\n`,
     );
     expect({ code, left }).toEqual({ code: 1, left: [] });
   });
 
-  test("a start that kwokctl refuses: nothing is left but its log", async () => {
+  test("a failure of kwokctl, which leaves only its log", async () => {
     const programs = writePrograms(scratch());
-    writeProgram(programs, "kwokctl", "#!/bin/sh\necho 'etcd is not to my taste' >&2; exit 1\n");
+    writeProgram(programs, "kwokctl", "#!/bin/sh\necho 'etcd is not supported' >&2; exit 1\n");
     const { code, stderr, left } = await command(["up"], { PIPE_SCALING_CLUSTER_BINARIES: programs });
     expect(stderr).toMatch(
-      /^Cluster "pipes" did not come up: kwokctl could not start .*\netcd is not to my taste/,
+      /^Cluster "pipes" could not be started: kwokctl could not start .*\netcd is not supported/,
     );
     expect(stderr).toMatch(/Its logs are in .*logs\/pipes\n$/);
     expect({ code, left }).toEqual({ code: 1, left: [] });
   });
 });
 
-test("a component that dies at once ends the start at once, with its last words", async () => {
+test("the start fails immediately if a component exits, with the end of its log", async () => {
   const { env, paths } = bareMachine();
   const programs = writePrograms(scratch());
-  // Does what kwokctl does to a component that has a wrong argument, and goes on waiting for it.
+  // Like the real kwokctl, it waits for a component that has exited because of an invalid argument.
   writeProgram(
     programs,
     "kwokctl",
@@ -99,17 +99,14 @@ while :; do /bin/sleep 0.05; done
     progress: silentProgress,
   });
   await expect(start).rejects.toThrow(
-    /Cluster "doomed" did not come up: kube-apiserver ended by itself.*\nunknown flag: --wrong\n/,
+    /Cluster "doomed" could not be started: kube-apiserver exited\..*\nunknown flag: --wrong\n/,
   );
   expect(readdirSync(paths.clusters)).toEqual([]);
 });
 
 test.each([
-  ["ENOSPC", /^There is no room left where .*\/cache\. Free about 1 GB .* another disk\.$/],
-  [
-    "EROFS",
-    /^The local cluster cannot write to \/cache \(EROFS\)\. Make it a folder that you can write to, or set/,
-  ],
-])("an error %s of the disk is a sentence", (code, sentence) => {
+  ["ENOSPC", /^The disk of \/cache is full\. Free about 1 GB .* another disk\.$/],
+  ["EROFS", /^The local cluster cannot write to \/cache \(EROFS\)\. Make it a writable folder, or set/],
+])("an error %s of the disk is reported with a sentence", (code, sentence) => {
   expect(cannotWrite("/cache", Object.assign(new Error(code), { code })).message).toMatch(sentence);
 });

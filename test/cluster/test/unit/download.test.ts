@@ -22,24 +22,24 @@ async function downloaded(server: Pick<DownloadServer, "url">): Promise<Map<stri
 }
 
 describe("the download of the programs", () => {
-  test("takes all eight if each has its published checksum", async () => {
+  test("accepts all eight programs if each has its published checksum", async () => {
     const programs = await downloaded(await startDownloadServer());
     expect(programs.size).toBe(8);
     for (const [name, text] of programs) expect(text).toBe(fakeProgram(name));
   });
 
   test.each(["kube-apiserver", "kwokctl", "etcd", "helm"])(
-    "refuses %s if its checksum is not the published one",
+    "rejects %s if its checksum is not the published one",
     async (program) => {
       const server = await startDownloadServer();
-      server.files.set(downloadPath(program, "amd64"), fakeProgram("somebody else's"));
+      server.files.set(downloadPath(program, "amd64"), fakeProgram("another"));
       await expect(downloaded(server)).rejects.toThrow(
         new RegExp(`${program}.* has the SHA-256 [0-9a-f]{64} instead of [0-9a-f]{64}`),
       );
     },
   );
 
-  test("refuses a file without a published checksum", async () => {
+  test("rejects a file without a published checksum", async () => {
     const server = await startDownloadServer();
     const sums = [...server.files.keys()].find((path) => path.endsWith("SHA256SUMS")) ?? "";
     server.files.set(sums, `${"0".repeat(64)}  another-file.tar.gz\n`);
@@ -54,7 +54,7 @@ describe("the download of the programs", () => {
     );
   });
 
-  test("asks for a checksum first, so that an unreachable host is noticed soon", async () => {
+  test("requests a checksum first, so that an unreachable host is detected soon", async () => {
     await expect(downloaded({ url: "http://127.0.0.1:1" })).rejects.toThrow(
       /SHA256SUMS cannot be downloaded/,
     );
@@ -65,7 +65,7 @@ describe("a published checksum", () => {
   const sum = "a".repeat(64);
 
   test.each([
-    ["a checksum alone", `${sum}\n`],
+    ["only a checksum", `${sum}\n`],
     ["a line for each file", `${"b".repeat(64)}  other\n${sum}  file\n`],
     ["a line for a binary file", `${sum} *file`],
     ["a release of GitHub", JSON.stringify({ assets: [{ name: "file", digest: `sha256:${sum}` }] })],

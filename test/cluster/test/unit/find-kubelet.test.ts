@@ -13,7 +13,7 @@ function machine() {
 }
 
 describe.runIf(process.platform === "linux")("the kubelet", () => {
-  test("is built once, and then found in the cache", async () => {
+  test("is built once, and later found in the cache", async () => {
     const { bin, paths, find } = machine();
     writeFakeGo(bin);
     const program = await find();
@@ -23,7 +23,7 @@ describe.runIf(process.platform === "linux")("the kubelet", () => {
     expect(readFileSync(join(bin, "go.log"), "utf8").trim().split("\n")).toHaveLength(1);
   });
 
-  test("is built again after a build that failed, which leaves nothing behind", async () => {
+  test("is built again after a failed build, which leaves nothing behind", async () => {
     const { bin, paths, find } = machine();
     writeFakeGo(bin, { before: "echo 'dial tcp: lookup proxy.example: no such host' >&2; exit 1" });
     await expect(find()).rejects.toThrow("lookup proxy.example: no such host");
@@ -32,7 +32,7 @@ describe.runIf(process.platform === "linux")("the kubelet", () => {
     expect(readFileSync(await find(), "utf8")).toContain("hollow-kubelet");
   });
 
-  test("needs Go, and the error says so", async () => {
+  test("cannot be built without Go, and the error says so", async () => {
     await expect(machine().find()).rejects.toThrow(
       /hollow-kubelet cannot be built: go could not be run: spawn go ENOENT\nInstall Go 1\.21 or later/,
     );

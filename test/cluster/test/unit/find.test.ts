@@ -25,7 +25,7 @@ function machine() {
 }
 
 describe("the programs come from", () => {
-  test("the folder that the user names, even if the cache has them", async () => {
+  test("the folder that the user chooses, even if the cache has them", async () => {
     const { find, bin } = machine();
     writeFakeGo(bin);
     await find();
@@ -55,12 +55,12 @@ describe("the programs come from", () => {
     expect(inCache()).toEqual([basename(cacheFolder), "lock"]);
   });
 
-  test("a build with Go if there are no downloads", async () => {
+  test("a build with Go if the downloads are unreachable", async () => {
     const { find, bin, cacheFolder, inCache } = machine();
     writeFakeGo(bin);
     const found = await find();
     expect(goRuns(bin)).toBe(1);
-    // Go calls it server.
+    // Go names it server.
     expect(existsSync(found.path("etcd"))).toBe(true);
     expect(inCache()).toEqual([basename(cacheFolder), "lock"]);
   });
@@ -79,20 +79,17 @@ describe("the programs come from", () => {
 const OLDER = { PIPE_SCALING_KUBERNETES_VERSION: "v1.32.13" };
 
 describe("another version of Kubernetes", () => {
-  test.runIf(linux)(
-    "is downloaded into a folder of its own, and the other programs stay the same",
-    async () => {
-      const server = await startDownloadServer("1.32.13");
-      const { find, cacheFolder } = machine();
-      const found = await find({ ...OLDER, PIPE_SCALING_DOWNLOAD_MIRROR: server.url });
-      expect(found.dir).toBe(cacheFolder.replace(/kubernetes-[\d.]+/, "kubernetes-1.32.13"));
-      const downloads = server.requests.filter((path) => !/sum|sha256|api\.github/i.test(path));
-      expect(downloads.filter((path) => path.includes("/v1.32.13/"))).toHaveLength(4);
-      expect(downloads).toHaveLength(8);
-    },
-  );
+  test.runIf(linux)("is downloaded into a separate folder, with the same other programs", async () => {
+    const server = await startDownloadServer("1.32.13");
+    const { find, cacheFolder } = machine();
+    const found = await find({ ...OLDER, PIPE_SCALING_DOWNLOAD_MIRROR: server.url });
+    expect(found.dir).toBe(cacheFolder.replace(/kubernetes-[\d.]+/, "kubernetes-1.32.13"));
+    const downloads = server.requests.filter((path) => !/sum|sha256|api\.github/i.test(path));
+    expect(downloads.filter((path) => path.includes("/v1.32.13/"))).toHaveLength(4);
+    expect(downloads).toHaveLength(8);
+  });
 
-  test("is built from its own module if there are no downloads", async () => {
+  test("is built from its own module if the downloads are unreachable", async () => {
     const { find, bin } = machine();
     writeFakeGo(bin);
     const goMod = `module k8s.io/kubernetes
@@ -131,13 +128,13 @@ require k8s.io/kubernetes v1.32.13
 
   test.each(["1.32", "latest", "2.0.0"])("is rejected if it is %s", async (version) => {
     expect(await failure(machine().find({ PIPE_SCALING_KUBERNETES_VERSION: version }))).toBe(
-      `"${version}" is not a version of Kubernetes. Give a released version with its patch number, such as 1.35.4.`,
+      `"${version}" is not a version of Kubernetes. Use a released version with its patch number, such as 1.35.4.`,
     );
   });
 });
 
 describe("the programs cannot be found", () => {
-  test("without Go and internet: the error says what was tried and what to do", async () => {
+  test("without Go and internet, and the error says what was tried and what to do", async () => {
     const { find, cacheFolder, inCache } = machine();
     const message = await failure(find());
     expect(message).toContain(`the cache: ${cacheFolder} is missing or incomplete`);
@@ -153,7 +150,7 @@ describe("the programs cannot be found", () => {
     expect(inCache()).toEqual(["lock"]);
   });
 
-  test("if Go fails: its last lines are in the error", async () => {
+  test("if Go fails, and the error contains its last lines", async () => {
     const { find, bin, inCache } = machine();
     writeFakeGo(bin, { before: "echo 'dial tcp: lookup proxy.example: no such host' >&2; exit 1" });
     expect(await failure(find())).toContain("lookup proxy.example: no such host");
@@ -173,7 +170,7 @@ describe("the programs cannot be found", () => {
     expect(inCache()).toEqual(["lock"]);
   });
 
-  test("in a folder of the user that lacks some: the error names them, and nothing is built", async () => {
+  test("if the folder of the user lacks some, and the error names them, and nothing is built", async () => {
     const { find, bin } = machine();
     writeFakeGo(bin);
     const own = writePrograms(scratch(), ["kubectl", "kwok", "kwokctl", "kube-apiserver"]);
@@ -182,7 +179,7 @@ describe("the programs cannot be found", () => {
     expect(message).toContain(
       `PIPE_SCALING_CLUSTER_BINARIES is ${own}, which has no executable etcd, kube-controller-manager, kube-scheduler, helm.`,
     );
-    expect(message).toContain('rename what "go install" calls server to etcd');
+    expect(message).toContain('"go install" names etcd "server": rename it');
     expect(goRuns(bin)).toBe(0);
   });
 

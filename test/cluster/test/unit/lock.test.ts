@@ -7,7 +7,7 @@ import { startNode } from "../support/children.ts";
 import { writeFakeGo } from "../support/fake-programs.ts";
 import { bareMachine, scratch } from "../support/scratch.ts";
 
-/** A machine whose Go builds until letBuildEnd is called. */
+/** A machine whose Go builds until `letBuildEnd` is called. */
 function slowMachine() {
   const { env, paths, bin } = bareMachine();
   const go = join(bin, "may-end");
@@ -21,41 +21,41 @@ function slowMachine() {
   };
 }
 
-test("two runs at once share one build", async () => {
+test("two concurrent runs share one build", async () => {
   const machine = slowMachine();
   const first = machine.find();
   await machine.buildStarted();
   const second = machine.find();
-  await second.says("Another process is fetching the cluster's programs; waiting for it.");
+  await second.waitForOutput("Another process is fetching the cluster's programs; waiting for it.");
   machine.letBuildEnd();
-  expect([await first.ends(), await second.ends()]).toEqual([0, 0]);
+  expect([await first.waitForEnd(), await second.waitForEnd()]).toEqual([0, 0]);
   expect(second.stdout).toBe(first.stdout);
   expect(machine.builds()).toBe(1);
 });
 
-test("a run that is killed leaves no lock behind, and its unfinished build is not used", async () => {
+test("a killed run leaves no lock behind, and its unfinished build is not used", async () => {
   const machine = slowMachine();
   const first = machine.find();
   await machine.buildStarted();
   const second = machine.find();
-  await second.says("waiting for it");
+  await second.waitForOutput("waiting for it");
   first.process.kill("SIGKILL");
   machine.letBuildEnd();
-  expect(await second.ends()).toBe(0);
+  expect(await second.waitForEnd()).toBe(0);
   expect(machine.builds()).toBe(2);
   expect(machine.inCache()).toHaveLength(1);
 });
 
-test("a run that is interrupted leaves no lock and no unfinished build", async () => {
+test("an interrupted run leaves no lock and no unfinished build behind", async () => {
   const machine = slowMachine();
   const first = machine.find();
   await machine.buildStarted();
   first.process.kill("SIGINT");
-  expect(await first.ends()).toBe("SIGINT");
+  expect(await first.waitForEnd()).toBe("SIGINT");
   expect(machine.inCache()).toEqual([]);
 });
 
-test("only one body runs under a lock, even within a process, and a failure releases the lock", async () => {
+test("only one function holds a lock at a time, even within a process, and an error releases the lock", async () => {
   const file = join(scratch(), "lock");
   const waited: string[] = [];
   const lock = (name: string, body: () => Promise<string>) =>
@@ -64,8 +64,8 @@ test("only one body runs under a lock, even within a process, and a failure rele
   const holder = lock("first", () => first.promise);
   const next = lock("next", async () => "next");
   await waitFor(() => waited.length > 0, { what: "the next one to wait" });
-  first.reject(new Error("no luck"));
-  await expect(holder).rejects.toThrow("no luck");
+  first.reject(new Error("it failed"));
+  await expect(holder).rejects.toThrow("it failed");
   expect(await next).toBe("next");
   expect(waited).toEqual(["next"]);
 });

@@ -12,7 +12,7 @@ function output(isTTY: boolean) {
 }
 
 describe("in a log", () => {
-  test("a step that is soon over is not mentioned", () => {
+  test("a short step is not shown", () => {
     const { written, progress } = output(false);
     const step = progress.step("Fetching");
     vi.advanceTimersByTime(1_900);
@@ -21,7 +21,7 @@ describe("in a log", () => {
     expect(written).toEqual([]);
   });
 
-  test("a long one says every 15 seconds what it is, how far, and for how long", () => {
+  test("a long step has a line with its progress and its time every 15 seconds", () => {
     const { written, progress } = output(false);
     const step = progress.step("Fetching");
     vi.advanceTimersByTime(2_000);
@@ -41,7 +41,7 @@ describe("in a log", () => {
   });
 });
 
-test("on a terminal one line is rewritten, and left behind at the end", () => {
+test("on a terminal, one line is rewritten, and stays at the end", () => {
   const { written, progress } = output(true);
   const step = progress.step("Fetching");
   vi.advanceTimersByTime(2_500);

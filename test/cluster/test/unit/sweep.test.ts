@@ -11,7 +11,7 @@ function record(owner: ProcessIdentity | null): ClusterRecord {
   return { owner, binaries: "/", server: "https://127.0.0.1:1", createdAt: new Date().toISOString() };
 }
 
-/** This process's number, but another process: it had the number before us. */
+/** Another process, which had the ID of this one before. */
 const gone = (): ProcessIdentity => ({ ...thisProcess(), started: "0" });
 
 function machine() {
@@ -21,13 +21,13 @@ function machine() {
     paths,
     dirOf,
     cluster: (name: string, owner: ProcessIdentity | null) => createFolder(paths, name, record(owner)),
-    /** Starts what looks like a component of a cluster. */
+    /** Starts a process that looks like a component of the cluster. */
     component: (name: string) => startIdle(dirOf(name), join(dirOf(name), "bin", "etcd")),
   };
 }
 
 describe("the next run removes", () => {
-  test("a cluster whose owner is gone, with its processes, and keeps its logs", async () => {
+  test("a cluster whose owner has ended, with its processes, and keeps its logs", async () => {
     const { paths, cluster, component, dirOf } = machine();
     cluster("left", gone());
     mkdirSync(join(dirOf("left"), "logs", "x"), { recursive: true });
@@ -38,7 +38,7 @@ describe("the next run removes", () => {
     expect(readdirSync(keptLogs(paths, "left"))).toEqual(["x"]);
   });
 
-  test("a cluster whose process a test had stopped", async () => {
+  test("a cluster with a process that was stopped with SIGSTOP", async () => {
     const { paths, cluster, component, dirOf } = machine();
     cluster("left", gone());
     process.kill(await component("left"), "SIGSTOP");
@@ -58,22 +58,22 @@ describe("the next run removes", () => {
     expect(sweep(paths)).toEqual(["left"]);
   });
 
-  test("folders half made or half removed, once they are old enough to be abandoned", () => {
+  test("folders that were not completely created or removed, when they are old", () => {
     const { paths } = machine();
     mkdirSync(join(paths.clusters, ".new-x"));
     mkdirSync(join(paths.clusters, ".removed-x"));
     sweep(paths);
     expect(readdirSync(paths.clusters)).toHaveLength(2);
-    // Not 0: the file system's clock is finer than ours, so that what was just made may seem to be of the future.
+    // Not 0, because the clock of the file system is more precise, so a new folder can seem to be from the future.
     sweep(paths, -1000);
     expect(readdirSync(paths.clusters)).toEqual([]);
   });
 });
 
-describe("the next run leaves alone", () => {
+describe("the next run keeps", () => {
   test.each([
-    ["whose owner runs", thisProcess()],
-    ["that is kept", null],
+    ["whose owner is running", thisProcess()],
+    ["that has no owner", null],
     ["of another machine that shares the folder", { ...thisProcess(), host: "another", started: "0" }],
   ])("a cluster %s", async (_, owner) => {
     const { paths, cluster, component, dirOf } = machine();
@@ -84,7 +84,7 @@ describe("the next run leaves alone", () => {
     expect(clusterNames(paths)).toEqual(["theirs"]);
   });
 
-  test("a stranger that was given the number of a dead component", async () => {
+  test("another process that has the ID of an ended component", async () => {
     const { paths, cluster, dirOf } = machine();
     cluster("left", gone());
     const elsewhere = join(paths.cache, "elsewhere");
@@ -96,7 +96,7 @@ describe("the next run leaves alone", () => {
   });
 });
 
-test("a process is distinguished from another one with the same number", () => {
+test("two processes with the same ID are distinguished", () => {
   expect(stateOf(thisProcess())).toBe("running");
   expect(stateOf(gone())).toBe("gone");
   expect(stateOf({ ...thisProcess(), namespace: "another" })).toBe(
@@ -104,7 +104,7 @@ test("a process is distinguished from another one with the same number", () => {
   );
 });
 
-test("a name is taken by one cluster only", () => {
+test("a name is unique", () => {
   const { paths, cluster } = machine();
   expect(cluster("one", thisProcess())).toBe(true);
   expect(cluster("one", thisProcess())).toBe(false);

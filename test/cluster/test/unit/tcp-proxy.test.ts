@@ -4,7 +4,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { TcpProxy } from "../../tcp-proxy.ts";
 import { waitFor } from "../../wait.ts";
 
-/** A connection through a proxy to who sends back what comes. */
+/** A connection through a proxy to a server that sends back what it receives. */
 async function echo(): Promise<{ proxy: TcpProxy; client: Socket; heard: () => string }> {
   const server = createServer((socket) => socket.pipe(socket)).listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -24,7 +24,7 @@ async function echo(): Promise<{ proxy: TcpProxy; client: Socket; heard: () => s
   return { proxy, client, heard: () => text };
 }
 
-it("a proxy that was frozen passes on all that was held back, once, however often it is thawed", async () => {
+it("a proxy forwards everything that arrived while it was frozen exactly once, even if it is thawed twice", async () => {
   const { proxy, client, heard } = await echo();
   client.write("one ");
   await waitFor(() => heard() === "one ", { what: "the first" });

@@ -1,8 +1,8 @@
-/** Says something after all that vitest has to say. */
+/** Prints after the output of vitest. */
 export function setup(): void {
-  process.on("exit", () => console.log("and at exit, too"));
+  process.on("exit", () => console.log("printed at exit"));
 }
 
 export function teardown(): void {
-  console.log("the teardown has the word");
+  console.log("printed by the teardown");
 }

@@ -2,7 +2,7 @@ import { afterAll, describe, test } from "vitest";
 
 describe("a suite whose hook fails", () => {
   afterAll(() => {
-    throw new Error("no luck");
+    throw new Error("the hook failed");
   });
   test("passes", () => undefined);
 });

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
-/** The runs of reporter.test.ts, which fail in every way that counts, and of temp-folder.test.ts. */
+/** For the runs of reporter.test.ts, which fail in different ways, and of temp-folder.test.ts. */
 // biome-ignore lint/style/noDefaultExport: vitest takes its configuration so
 export default defineConfig({
   test: {
