@@ -4,7 +4,7 @@ import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { serviceAccountKubeconfig } from "@pipe-scaling/local-cluster/service-account";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterEach, beforeEach, describe, expect, inject, it, onTestFinished } from "vitest";
-import { FaultyProxy, refusal } from "../integration/faults/faulty-proxy.ts";
+import { errorResponse, FaultyProxy } from "../integration/faults/faulty-proxy.ts";
 import { accountName, recordsRoleName } from "../support/fixtures/shipped-account.ts";
 import { TestEnvironment } from "../support/test-environment.ts";
 
@@ -83,9 +83,9 @@ describe("controller --dry-run", () => {
   it("retries if the server is too busy at first", async () => {
     const proxy = await FaultyProxy.start(environment.cluster);
     onTestFinished(() => proxy.stop());
-    proxy.fate = ({ resource }) =>
+    proxy.handle = ({ resource }) =>
       resource === "deployments" && proxy.count("watch", "deployments", "respond") === 0
-        ? refusal(429, "TooManyRequests", { "retry-after": "1" })
+        ? errorResponse(429, "TooManyRequests", { "retry-after": "1" })
         : undefined;
     const account = await serviceAccountKubeconfig(
       environment.cluster,

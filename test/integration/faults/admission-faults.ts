@@ -10,13 +10,13 @@ import {
 import type { OtherWriters } from "./operations.ts";
 import type { Operation, ServiceUnderTest } from "./service-under-test.ts";
 
-/** The longest that a fault lasts, and that a slow response takes. */
+/** Maximum duration of a fault, and of a slow response. */
 const FAULT_MS = 5000;
 const SLOW_MS = 2000;
 
 type Respond = (request: AdmissionRequest) => AdmissionResponse | Promise<AdmissionResponse>;
 
-/** A webhook that refuses, changes or delays the controller's writes for a while. */
+/** A webhook that rejects, changes or delays the controller's writes for a while. */
 export class AdmissionFaults implements OtherWriters {
   readonly operations: readonly Operation[] = [this.#deny, this.#strip, this.#slow].map((operation) =>
     operation.bind(this),

@@ -11,12 +11,12 @@ const event = z.object({
   objectRef: z.object({ resource: z.string(), name: z.string().optional() }),
 });
 
-/** The API server's own log of who has written what: it tells apart two processes of one account. */
+/** The audit log of the API server, which distinguishes two processes with the same account by their tokens. */
 export class Audit {
   readonly #log: string;
   readonly #policy: string;
 
-  /** @param folder a new one, of the test's own */
+  /** @param folder a new folder of the test */
   constructor(folder: string) {
     mkdirSync(folder, { recursive: true });
     this.#log = join(folder, "audit.log");

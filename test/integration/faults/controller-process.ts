@@ -12,10 +12,10 @@ import type { TestEnvironment } from "../../support/test-environment.ts";
 
 const MAIN = inject("program");
 
-/** How soon one that has ended is started again; the kubelet takes longer and longer. */
-const AGAIN_MS = 200;
+/** Delay of a restart. That of the kubelet grows with each restart. */
+const RESTART_MS = 200;
 
-/** A kubeconfig of the controller's ServiceAccount, to reach the API server by another port if given. */
+/** Writes a kubeconfig of the controller's ServiceAccount. @param port of the API server; its own by default */
 export async function controllerKubeconfig(
   { cluster, records }: TestEnvironment,
   port?: number,
@@ -28,15 +28,15 @@ export async function controllerKubeconfig(
 }
 
 export interface ControllerProcessOptions {
-  /** Namespaces of pipes, empty for all; by default the environment's own. */
+  /** Namespaces of pipes, empty for all; that of the environment by default. */
   readonly pipeNamespaces?: readonly string[];
-  /** Lead of its machine's clock; negative if it is behind. */
+  /** Lead of its clock; negative if it is behind. */
   readonly clockErrorMs?: number;
   /** For PipeScalings without a strategy. */
   readonly resizeStrategy?: ResizeStrategy;
 }
 
-/** `pipe-scaling controller`, for faults that only a process can have. */
+/** `pipe-scaling controller`, for faults that only a separate process can have. */
 export class ControllerProcess {
   readonly #child: ChildProcess;
   /** The exit code, or the signal that ended it. */
@@ -61,7 +61,7 @@ export class ControllerProcess {
     this.#child = spawn(process.execPath, [...wrongClock(clockErrorMs), MAIN, "controller", ...args], {
       env: Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("PIPE_SCALING_"))),
       stdio: ["ignore", "pipe", "pipe"],
-      // By name from the cluster's folder: who removes the cluster ends this with it (cluster/processes.ts).
+      // With a program in the folder of the cluster, so that its removal ends this process too (cluster/processes.ts).
       argv0: join(cluster.dir, "bin", `pipe-scaling-${identity}`),
       detached: true,
     });
@@ -80,10 +80,10 @@ export class ControllerProcess {
     return this.#output;
   }
 
-  /** Resolves when its log has this text. */
-  async says(text: string | RegExp, timeoutMs = 60_000): Promise<void> {
+  /** Resolves when its log contains this text. */
+  async waitForLog(text: string | RegExp, timeoutMs = 60_000): Promise<void> {
     await waitFor(() => this.#output.search(text) >= 0, {
-      what: `the controller to say "${text}" (it said: ${this.#output})`,
+      what: `the controller to log "${text}" (its log: ${this.#output})`,
       timeoutMs,
       intervalMs: 10,
     });
@@ -96,7 +96,7 @@ export class ControllerProcess {
     });
     const isReady = async () => {
       if ((await fetch(`${opsUrl}/readyz`)).ok) return true;
-      throw new Error(`it said: ${this.#output}`);
+      throw new Error(`its log: ${this.#output}`);
     };
     await waitFor(isReady, { what: "the controller to be ready" });
   }
@@ -105,22 +105,22 @@ export class ControllerProcess {
     this.#child.kill(signal);
   }
 
-  /** By SIGKILL; returns when it is dead. */
+  /** Kills it with SIGKILL; resolves when it has ended. */
   async kill(): Promise<void> {
     this.signal("SIGKILL");
     await this.ended;
   }
 }
 
-/** Arguments for Node, with which the wall clock of the process differs from the one of this machine. */
+/** Arguments of Node that change the wall clock of the process. */
 function wrongClock(errorMs: number): string[] {
   if (errorMs === 0) return [];
   const script = `const now = Date.now; Date.now = () => now() + ${errorMs};`;
   return ["--import", `data:text/javascript,${encodeURIComponent(script)}`];
 }
 
-/** A controller that is started again whenever it ends, as the kubelet does it. */
-export class KeptController {
+/** A controller that is restarted whenever it ends, like by a kubelet. */
+export class RestartingController {
   readonly #start: () => ControllerProcess;
   readonly #running: Promise<void>;
   #current: ControllerProcess;
@@ -128,18 +128,18 @@ export class KeptController {
   #starts = 1;
   #output = "";
 
-  /** @param optionsOfNext of each process that is started */
+  /** @param optionsOfNext returns the options of the next process */
   constructor(
     environment: TestEnvironment,
     kubeconfig: string,
     optionsOfNext: () => ControllerProcessOptions = () => ({}),
   ) {
-    this.#start = () => new ControllerProcess(environment, kubeconfig, "kept", optionsOfNext());
+    this.#start = () => new ControllerProcess(environment, kubeconfig, "restarting", optionsOfNext());
     this.#current = this.#start();
     this.#running = this.#keep();
   }
 
-  /** The process of the moment. */
+  /** The current process. */
   get current(): ControllerProcess {
     return this.#current;
   }
@@ -162,7 +162,7 @@ export class KeptController {
   async #keep(): Promise<void> {
     for (;;) {
       await this.#current.ended;
-      await delay(AGAIN_MS);
+      await delay(RESTART_MS);
       if (this.#isEnding) return;
       this.#output += this.#current.output;
       this.#current = this.#start();

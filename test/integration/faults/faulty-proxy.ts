@@ -9,29 +9,29 @@ import { parse, stringify } from "yaml";
 import { actionOf } from "../../../src/kube/call.ts";
 import { certificatePair } from "../../support/fixtures/certificate.ts";
 
-/** A request as the proxy sees it. */
-export interface Asked {
-  /** As RBAC calls it: `list`, `watch`, `patch` … */
+/** A request that the proxy receives. */
+export interface ProxiedRequest {
+  /** Verb of RBAC: `list`, `watch`, `patch`, … */
   readonly verb: string;
   /** Plural, with the subresource: `deployments`, `pipescalings/status`. */
   readonly resource: string;
-  /** With the query. */
+  /** Path and query. */
   readonly url: string;
-  /** Monotonic, in milliseconds. */
+  /** Time of its arrival: monotonic, in milliseconds. */
   readonly at: number;
 }
 
-/** The fate of a request. */
-export type Fate =
-  /** It reaches the server, and the response reaches the client: late, or in part, if the link is bad. */
+/** What the proxy does with a request. */
+export type Handling =
+  /** It forwards the request, and the response, which can be delayed or cut. */
   | ({ readonly type: "pass" } & Link)
-  /** The connection ends before the server has it. */
+  /** It closes the connection, and the server does not get the request. */
   | { readonly type: "drop" }
-  /** The server handles the request, and the connection ends before the client gets the response. */
+  /** It forwards the request, but closes the connection before the client gets the response. */
   | { readonly type: "lose-response" }
-  /** Nothing happens, for as long as the client likes to wait. */
+  /** It does nothing, until the client closes the connection. */
   | { readonly type: "hold" }
-  /** It never reaches the server; this is said in its place. */
+  /** It sends this response, and the server does not get the request. */
   | ApiResponse;
 
 interface ApiResponse {
@@ -42,26 +42,26 @@ interface ApiResponse {
 }
 
 interface Link {
-  /** The request waits for this before it goes on to the server. */
+  /** The request is forwarded when this resolves. */
   readonly after?: Promise<unknown>;
-  /** Every piece of the response body comes this much later. */
+  /** Delay of each part of the response body. */
   readonly lateMs?: number;
-  /** The connection ends after so long. */
+  /** The connection is closed after this time. */
   readonly cutAfterMs?: number;
-  /** The connection ends when so many bytes of the body are through. */
+  /** The connection is closed after this number of bytes of the body. */
   readonly cutAfterBytes?: number;
 }
 
-interface Met extends Asked {
-  readonly fate: Fate["type"];
-  /** Status of the server's response, once there is one. */
+interface HandledRequest extends ProxiedRequest {
+  readonly handling: Handling["type"];
+  /** Status of the response of the server; absent without one. */
   code?: number;
 }
 
-const PASS: Fate = { type: "pass" };
+const PASS: Handling = { type: "pass" };
 
-/** A refusal as the API server words it. */
-export function refusal(
+/** An error in the format of the API server. */
+export function errorResponse(
   code: number,
   reason: string,
   headers: Readonly<Record<string, string>> = {},
@@ -72,29 +72,27 @@ export function refusal(
     status: "Failure",
     code,
     reason,
-    message: "the proxy says so",
+    message: "the proxy responded",
   };
   return { type: "respond", status: code, headers, body: JSON.stringify(body) };
 }
 
 /**
- * Stands between a client and the API server, and does to each request what the test says.
- *
- * It speaks TLS with a certificate of its own and passes the client's token on, so that the client is who it
- * is, with the rights that it has.
+ * A proxy between a client and the API server that handles each request as the test decides. It has its own certificate,
+ * and forwards the token of the client, which therefore keeps its permissions.
  */
 export class FaultyProxy {
-  /** The fate of a request; `undefined` lets it pass. */
-  fate: (asked: Asked) => Fate | undefined = () => undefined;
-  /** The server that a request is passed on to, where that is not the cluster's own. */
-  elsewhere: (asked: Asked) => string | undefined = () => undefined;
-  /** All requests so far, with what became of them. */
-  readonly seen: Met[] = [];
+  /** Decides how a request is handled; `undefined` forwards it. */
+  handle: (request: ProxiedRequest) => Handling | undefined = () => undefined;
+  /** URL of the server that a request is forwarded to; `undefined` is that of the cluster. */
+  serverFor: (request: ProxiedRequest) => string | undefined = () => undefined;
+  /** All requests so far, and how they were handled. */
+  readonly requests: HandledRequest[] = [];
   readonly #server: HttpsServer;
   readonly #cluster: Cluster;
   readonly #cert: string;
   readonly #agent: Agent;
-  readonly #open = new Map<Asked, ServerResponse>();
+  readonly #open = new Map<ProxiedRequest, ServerResponse>();
 
   private constructor(cluster: Cluster) {
     const pair = certificatePair("proxy");
@@ -113,11 +111,11 @@ export class FaultyProxy {
 
   get url(): string {
     const address = this.#server.address();
-    if (address === null || typeof address === "string") throw new Error("the proxy does not listen");
+    if (address === null || typeof address === "string") throw new Error("the proxy is not listening");
     return `https://127.0.0.1:${address.port}`;
   }
 
-  /** A kubeconfig beside the given one with the same credentials, by way of this proxy. @returns its path */
+  /** Copies a kubeconfig, with this proxy as its server. @returns the path of the copy */
   kubeconfig(path: string): string {
     const config = parse(readFileSync(path, "utf8"));
     config.clusters[0].cluster.server = this.url;
@@ -127,16 +125,17 @@ export class FaultyProxy {
     return proxied;
   }
 
-  /** Number of requests of this kind with this fate. */
-  count(verb: string, resource: string, fate: Fate["type"]): number {
-    return this.seen.filter((each) => each.verb === verb && each.resource === resource && each.fate === fate)
-      .length;
+  /** Number of requests of this kind that were handled in this way. */
+  count(verb: string, resource: string, handling: Handling["type"]): number {
+    return this.requests.filter(
+      (each) => each.verb === verb && each.resource === resource && each.handling === handling,
+    ).length;
   }
 
-  /** Ends the connections of all watches, or of those of one kind, without a word. */
+  /** Closes the connections of all watches, or of those of one kind. */
   cutWatches(resource?: string): void {
-    for (const [asked, response] of this.#open) {
-      if (asked.verb === "watch" && (resource ?? asked.resource) === asked.resource) response.destroy();
+    for (const [request, response] of this.#open) {
+      if (request.verb === "watch" && (resource ?? request.resource) === request.resource) response.destroy();
     }
   }
 
@@ -147,58 +146,62 @@ export class FaultyProxy {
     await once(this.#server, "close");
   }
 
-  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const asked = describe(request);
-    const fate = this.fate(asked) ?? PASS;
-    const met: Met = { ...asked, fate: fate.type };
-    this.seen.push(met);
-    this.#open.set(asked, response);
-    response.once("close", () => this.#open.delete(asked));
+  async #serve(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    const request = describe(incoming);
+    const handling = this.handle(request) ?? PASS;
+    const handled: HandledRequest = { ...request, handling: handling.type };
+    this.requests.push(handled);
+    this.#open.set(request, response);
+    response.once("close", () => this.#open.delete(request));
     try {
-      switch (fate.type) {
+      switch (handling.type) {
         case "hold":
           return;
         case "drop":
           response.destroy();
           return;
         case "respond":
-          request.resume();
-          response.writeHead(fate.status, { "content-type": "application/json", ...fate.headers });
-          response.end(fate.body);
+          incoming.resume();
+          response.writeHead(handling.status, { "content-type": "application/json", ...handling.headers });
+          response.end(handling.body);
           return;
         case "lose-response":
-          for await (const _ of await this.#forward(met, request, response));
+          for await (const _ of await this.#forward(handled, incoming, response));
           response.destroy();
           return;
         case "pass":
-          await fate.after;
-          await pass(await this.#forward(met, request, response), response, fate);
+          await handling.after;
+          await pass(await this.#forward(handled, incoming, response), response, handling);
           return;
       }
     } catch {
-      // When one side disconnects, the other side sees it as on a real network.
+      // If one side closes its connection, so does the other.
       response.destroy();
     }
   }
 
-  /** The response of the server; its request ends when the client is gone. */
-  async #forward(met: Met, request: IncomingMessage, response: ServerResponse): Promise<IncomingMessage> {
-    const { method, headers } = request;
-    const call = httpsRequest(new URL(met.url, this.elsewhere(met) ?? this.#cluster.server), {
+  /** Forwards a request, until the client closes its connection. Returns the response of the server. */
+  async #forward(
+    handled: HandledRequest,
+    incoming: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<IncomingMessage> {
+    const { method, headers } = incoming;
+    const call = httpsRequest(new URL(handled.url, this.serverFor(handled) ?? this.#cluster.server), {
       method,
       headers: forwarded(headers),
       agent: this.#agent,
     });
     response.once("close", () => call.destroy());
-    request.pipe(call);
+    incoming.pipe(call);
     const [fromServer]: IncomingMessage[] = await once(call, "response");
     if (fromServer?.statusCode === undefined) throw new Error("no response");
-    met.code = fromServer.statusCode;
+    handled.code = fromServer.statusCode;
     return fromServer;
   }
 }
 
-function describe({ method = "GET", url = "/" }: IncomingMessage): Asked {
+function describe({ method = "GET", url = "/" }: IncomingMessage): ProxiedRequest {
   const { pathname: path, searchParams } = new URL(url, "https://cluster");
   const action = actionOf({
     path,
@@ -231,7 +234,7 @@ async function pass(fromServer: IncomingMessage, response: ServerResponse, link:
   for await (const chunk of fromServer) {
     const piece: Buffer = chunk.subarray(0, left);
     left -= chunk.length;
-    // Each piece is late by as much, not by the sum of those before it.
+    // Each part has the same delay, counted from its arrival.
     last = Promise.all([last, delay(lateMs, undefined, { ref: false })]).then(() => response.write(piece));
     if (left < 0) break;
   }

@@ -12,7 +12,8 @@ import { Invariants } from "./invariants.ts";
 type OwnerPipe = Omit<PipeOptions, "namespace" | "serviceId" | "cores">;
 
 /**
- * A test of a fault. It uses what its callback destructures, and vitest ends that after the test, in reverse order.
+ * A test of a fault. Vitest creates the fixtures that its callback destructures, and ends them after the test, in reverse
+ * order.
  *
  *     it("…", async ({ environment, invariants, startPipes, requestSize }) => {
  *       await startPipes([{ name: "pipe" }]);
@@ -22,7 +23,7 @@ type OwnerPipe = Omit<PipeOptions, "namespace" | "serviceId" | "cores">;
  *     });
  */
 export const it = base
-  /** A file overrides it if its tests stop components or need components of another kind. */
+  /** Files override it if their tests stop components or need other options. */
   .extend("clusterOptions", { scope: "file" }, "shared" as ClusterOptions | "shared")
   .extend("cluster", { scope: "file" }, async ({ clusterOptions }, { onCleanup }) => {
     if (clusterOptions === "shared") return sharedCluster();

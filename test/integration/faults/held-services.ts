@@ -9,9 +9,9 @@ import type { PipeOptions } from "../../support/fixtures/pipe.ts";
 import { accountName } from "../../support/fixtures/shipped-account.ts";
 import { conditionOf, resourcesOf, TestEnvironment } from "../../support/test-environment.ts";
 import { restrictController } from "../in-place-account.ts";
-import { type Asked, type Fate, FaultyProxy } from "./faulty-proxy.ts";
+import { FaultyProxy, type Handling, type ProxiedRequest } from "./faulty-proxy.ts";
 
-/** The writes of a resize in place of two pods, in their order. */
+/** The writes of a resize in place of two pods, in order. */
 export const STEPS = ["dry run", "first pod", "second pod", "pause", "ReplicaSet", "resume"] as const;
 export type Step = (typeof STEPS)[number];
 
@@ -20,18 +20,18 @@ export const PIPE = "pipe";
 type RunningPod = Pod & KubeObject;
 
 interface StartOptions {
-  /** One service for each. */
+  /** Each has its own service. */
   readonly steps?: readonly Step[];
   readonly pipe?: Partial<PipeOptions>;
-  /** The test's own cluster; by default the shared one. */
+  /** The shared cluster by default. */
   readonly cluster?: Parameters<typeof TestEnvironment.create>[1];
   /** False without the admission policies that restrict the controller. */
   readonly isRestricted?: boolean;
 }
 
 /**
- * Services of one pipe with two pods, whose resizes in place can be held before one step: another step for each service.
- * So a test does the same between any two steps at once.
+ * Services of one pipe with two pods, whose resizes in place can be held, each before a different step. So one test
+ * covers a fault between any two steps.
  */
 export class HeldServices {
   readonly environment: TestEnvironment;
@@ -79,11 +79,11 @@ export class HeldServices {
   async hold(cores: number): Promise<void> {
     this.#held = Promise.withResolvers();
     for (const service of this.services) service.begin(this.#held.promise);
-    this.#proxy.fate = (asked) => {
+    this.#proxy.handle = (request) => {
       const service = this.services.find((each) =>
-        asked.url.includes(`/namespaces/${each.environment.pipes}/`),
+        request.url.includes(`/namespaces/${each.environment.pipes}/`),
       );
-      return service?.fate(asked);
+      return service?.handle(request);
     };
     await this.#each(({ environment }) => environment.requestSize(cores));
     await waitFor(() => this.services.every(({ isHeld }) => isHeld), {
@@ -91,22 +91,22 @@ export class HeldServices {
     });
   }
 
-  /** Lets the held requests, and all later ones, go on. */
+  /** Forwards the held requests, and all later ones. */
   release(): void {
-    this.#proxy.fate = () => undefined;
+    this.#proxy.handle = () => undefined;
     this.#held.resolve();
   }
 
   /** The controller ends before the held requests reach the server, and another one starts. */
   async crash(): Promise<void> {
     const ended = this.#stopController();
-    this.#proxy.fate = () => undefined;
+    this.#proxy.handle = () => undefined;
     this.#held.reject(new Error("the controller has crashed"));
     await ended;
     await this.#startController();
   }
 
-  /** Holds the services at their steps, does something to each, and lets them go on. */
+  /** Holds the services before their steps, calls `act` for each, and releases them. */
   async between(cores: number, act: (service: HeldService) => Promise<unknown>): Promise<void> {
     await this.hold(cores);
     await this.#each(act);
@@ -166,13 +166,13 @@ export class HeldService {
     this.#writes.clear();
   }
 
-  fate(asked: Asked): Fate | undefined {
-    if (this.isHeld || this.#stepOf(asked) !== this.step || !this.#after) return undefined;
+  handle(request: ProxiedRequest): Handling | undefined {
+    if (this.isHeld || this.#stepOf(request) !== this.step || !this.#after) return undefined;
     this.isHeld = true;
     return { type: "pass", after: this.#after };
   }
 
-  #stepOf({ verb, resource, url }: Asked): Step | undefined {
+  #stepOf({ verb, resource, url }: ProxiedRequest): Step | undefined {
     if (verb !== "patch") return undefined;
     if (url.includes("dryRun=All")) return "dry run";
     const count = (this.#writes.get(resource) ?? 0) + 1;
@@ -191,12 +191,12 @@ export class HeldService {
     return this.environment.pipe(PIPE);
   }
 
-  /** As kubectl does it. */
+  /** Patches the pipe as kubectl does. */
   change(spec: object): Promise<Deployment> {
     return this.environment.patchPipe(PIPE, { spec }, "kubectl");
   }
 
-  /** Those that are not being deleted. */
+  /** Lists the pods that are not being deleted. */
   async pods(): Promise<readonly RunningPod[]> {
     const items = await this.#list<RunningPod>(PODS);
     return items.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
@@ -231,7 +231,7 @@ export class HeldService {
     });
   }
 
-  /** Waits until the status says that the pipe has the size, and checks that its template and all its pods have it. */
+  /** Waits until the status, the template and all pods of the pipe have the size. */
   async settled(cores: number, replicas = 2): Promise<void> {
     const { environment } = this;
     const size = `${cores} ${cores * 4}Gi`;
@@ -273,7 +273,7 @@ export class HeldService {
     return (await this.pods()).map(({ metadata }) => metadata.uid).sort();
   }
 
-  /** Expects the pods and the ReplicaSet of the beginning, and that no container restarted. */
+  /** Expects the original pods and ReplicaSet, and that no container restarted. */
   async expectNoRestart(): Promise<void> {
     expect(await this.uids()).toEqual(this.before);
     expect(await this.replicaSets()).toHaveLength(1);

@@ -4,7 +4,7 @@ import { type Entry, inOrder, type Kinds, versionOf } from "./history.ts";
 import { hasOurAnnotation, isPausedByUs, pipeContainer, replicasOf } from "./pipe-view.ts";
 import { sizeIn, sizeOf } from "./sized-object.ts";
 
-/** A history for people who look for the cause of a failure, one line for each version of a pipe or PipeScaling. */
+/** Formats a history for the analysis of a failure, with one line for each version of an object. */
 export function historyText(entries: readonly Entry[]): string {
   return inOrder(entries)
     .flatMap((entry) => {
@@ -53,7 +53,7 @@ function pauseText(pipe: Kinds["Deployment"]): string {
   return isPausedByUs(pipe) ? "paused by us" : "paused";
 }
 
-/** With the sizes of all containers, because the Deployment tells which one is the pipe's. */
+/** Includes the sizes of all containers, because only the Deployment names that of the pipe. */
 function sizedText(object: Kinds["ReplicaSet" | "Pod"]): string {
   const { namespace, name, uid, deletionTimestamp } = object.metadata;
   const { containers } = "template" in object.spec ? object.spec.template.spec : object.spec;

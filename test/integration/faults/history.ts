@@ -2,7 +2,7 @@ import type { PipeScaling } from "../../../src/crd/pipe-scaling.ts";
 import type { KubeObject, Lease, Pod, ReplicaSet } from "../../../src/kube/objects.ts";
 import type { ManagedDeployment } from "../../e2e/demo/ownership.ts";
 
-/** The kinds that are watched, as they are on the wire. */
+/** The watched kinds, as the API server sends them. */
 export interface Kinds {
   readonly Deployment: ManagedDeployment;
   readonly ReplicaSet: ReplicaSet;
@@ -18,23 +18,23 @@ export type Sighting = {
     readonly type: "seen" | "gone";
     readonly kind: K;
     readonly object: Kinds[K];
-    /** It was there before anybody looked: how it came about is not known. */
+    /** It existed before the observation, so earlier changes are unknown. */
     readonly isInitial: boolean;
-    /** When it was seen, by the observer's monotonic clock. */
+    /** Time of the observation: monotonic, in milliseconds. */
     readonly atMs: number;
   };
 }[Kind];
 
 export type Entry =
   | Sighting
-  /** From here on the service may be given this size; `after` is the newest version known by then. */
+  /** The controller may apply this size from now on; `after` is the newest version known at that time. */
   | { readonly type: "accepted"; readonly serviceId: string; readonly size: string; readonly after: bigint }
   /** The events of this kind between two versions were not observed completely. */
   | { readonly type: "gap"; readonly kind: Kind; readonly after: bigint; readonly until: bigint };
 
 /**
- * When it happened. Versions of one etcd are one sequence over all kinds, so they tell the order in which
- * things happened, whatever the order in which several watches delivered them.
+ * The version of an entry, which defines its place in the history: resource versions of all kinds in one etcd are one
+ * sequence, while several watches deliver events in any order.
  */
 export function versionOf(entry: Entry): bigint {
   switch (entry.type) {
@@ -48,7 +48,7 @@ export function versionOf(entry: Entry): bigint {
   }
 }
 
-/** In the order of what happened; a repeated sighting counts once. */
+/** Sorts entries by version, without duplicates. */
 export function inOrder(entries: readonly Entry[]): Entry[] {
   const byKey = new Map(entries.map((entry, index) => [keyOf(entry) ?? index, entry]));
   return [...byKey.values()].sort((a, b) => Number(versionOf(a) - versionOf(b)));

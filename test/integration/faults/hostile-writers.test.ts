@@ -10,7 +10,7 @@ import { conditionOf, resourcesOf, type TestEnvironment } from "../../support/te
 import { it } from "./fixtures.ts";
 import { limitMemory } from "./limit-memory.ts";
 
-/** Calls of this verb that the controller that was started last made, and the API server did. */
+/** Number of successful calls of the last controller with this verb. */
 async function countWrites(environment: TestEnvironment, verb: string, resource: string): Promise<number> {
   const metric = /^rest_client_request_duration_seconds_count\{(.*)\} (\d+)$/gm;
   const isCounted = (labels = "") =>
@@ -41,7 +41,7 @@ async function replaceAgainAndAgain(
   }
 }
 
-/** As the pipe was deployed: without anything that the cluster or the controller added. */
+/** The manifest of the pipe, without what the cluster or the controller added. */
 function manifestOf({ metadata, spec }: Deployment): object {
   const { name, namespace, labels } = metadata;
   return { apiVersion: "apps/v1", kind: "Deployment", metadata: { name, namespace, labels }, spec };
@@ -73,7 +73,7 @@ describe("a writer that replaces the whole Deployment every 200 ms", () => {
     expect(resourcesOf(await environment.pipe("pipe"))).toBe("1 4Gi 4Gi");
     const resizes = environment.log.filter(({ msg, size }) => msg === "resize" && size === "4000m/16Gi");
     expect(resizes).toHaveLength(3);
-    // One more adopts the first size.
+    // One more adopted the first size.
     expect(await countWrites(environment, "patch", "deployments")).toBeLessThanOrEqual(4);
     expect(await countWrites(environment, "patch", "pipescalings/status")).toBeLessThanOrEqual(20);
     await environment.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
@@ -132,7 +132,7 @@ describe("a webhook that removes the controller's annotation", () => {
   async function expectReportWithFewWrites(environment: TestEnvironment): Promise<void> {
     const conflict = await environment.waitForCondition("Ready", "False", "FieldConflict");
     expect(conditionOf(conflict, "Ready")?.message).toContain(LAST_ROLLOUT_ANNOTATION);
-    // The rollout changes the Deployment too, and the controller must not respond with writes.
+    // The controller must not respond to the changes of the rollout with writes.
     await waitFor(async () => (await environment.pipe("pipe")).status?.updatedReplicas === 1, {
       what: "the pod",
     });

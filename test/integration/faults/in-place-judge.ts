@@ -15,20 +15,20 @@ export interface JudgedPipe {
   readonly service: ServiceRecord;
 }
 
-/** The functions of the judge of Deployments that this one calls. */
-export interface Court {
-  /** The pipe of a Deployment, if its service is looked after. */
+/** Functions of the judge of Deployments. */
+export interface JudgeContext {
+  /** Returns the pipe of a Deployment, if its service is observed. */
   readonly pipeOf: (deploymentUid: string) => JudgedPipe | undefined;
-  /** Notes a write of the controller. */
+  /** Records a write of the controller. */
   readonly wrote: (kind: Kind, object: SizedObject) => void;
-  /** Judges the number of pipes that are resized at once. */
+  /** Checks the number of concurrent resizes. */
   readonly pace: (judged: JudgedPipe, size: string) => void;
   readonly fault: (object: SizedObject, fault: string) => void;
-  /** The PipeScaling of a service. */
+  /** Returns the PipeScaling of a service. */
   readonly scalingOf: (service: ServiceRecord) => Kinds["PipeScaling"] | undefined;
 }
 
-/** A Deployment that the controller paused to bring its template to the size of its pods. */
+/** The commit of a Deployment, which the controller paused to give its template the size of its pods. */
 interface Commit {
   readonly pausedAtMs: number;
   /** Sizes of the template since then. */
@@ -40,7 +40,7 @@ interface Commit {
 
 interface PodRecord {
   readonly object: Pod;
-  /** The size that the controller gave it last; absent if it never resized the pod. */
+  /** The last size that the controller applied; absent if there is none. */
   readonly given?: string;
   readonly writes: number;
   /** Number of requests of the service when these writes were counted. */
@@ -52,18 +52,18 @@ const MOST_PAUSED_MS = 45_000;
 const MOST_WRITES = 20;
 const MOST_PODS = 10;
 
-/** Judges what the controller does to pods, ReplicaSets and pauses when it resizes pipes in place. */
+/** Checks the writes of resizes in place to pods and ReplicaSets, and the pauses of Deployments. */
 export class InPlaceJudge {
-  readonly #court: Court;
-  /** By UID, as are all of these. */
+  readonly #context: JudgeContext;
+  /** By UID, like the other maps. */
   readonly #pods = new Map<string, PodRecord>();
   readonly #replicaSets = new Map<string, ReplicaSet>();
   readonly #owners = new Map<string, string>();
   readonly #deployments = new Map<string, Deployment>();
   readonly #commits = new Map<string, Commit>();
 
-  constructor(court: Court) {
-    this.#court = court;
+  constructor(context: JudgeContext) {
+    this.#context = context;
   }
 
   deployment(before: Deployment | undefined, after: Deployment, atMs: number): void {
@@ -79,7 +79,8 @@ export class InPlaceJudge {
     if (isSizedByUs(before, after, pipeContainer(before)) && !after.spec.paused && isRolledOut(before))
       this.#checkRollout(before, after);
     const isLifted = isResumedByUs(before, after) && !isPausedByUs(before);
-    if (isLifted) this.#court.fault(after, "the controller resumed it, although somebody else had paused it");
+    if (isLifted)
+      this.#context.fault(after, "the controller resumed it, although another writer had paused it");
     this.#note(uid);
   }
 
@@ -87,7 +88,7 @@ export class InPlaceJudge {
     const { uid } = after.metadata;
     const size = sizeIn(after, pipeContainer(before));
     if (size === sizeIn(before, pipeContainer(before)))
-      this.#court.fault(after, "the controller paused it without a new size");
+      this.#context.fault(after, "the controller paused it without a new size");
     const inUse = this.#replicaSetsOf(uid).filter(hasPods);
     this.#commits.set(uid, {
       pausedAtMs: atMs,
@@ -104,13 +105,13 @@ export class InPlaceJudge {
     const isResizedInPlace = this.#podsOf(after.metadata.uid).some(
       ({ object, given }) => given === size && sizeIn(object, container) === size,
     );
-    const service = this.#court.pipeOf(after.metadata.uid)?.service;
+    const service = this.#context.pipeOf(after.metadata.uid)?.service;
     if (!isResizedInPlace || !service) return;
-    const { spec = {}, status = {} } = this.#court.scalingOf(service) ?? {};
+    const { spec = {}, status = {} } = this.#context.scalingOf(service) ?? {};
     const messages = (status.conditions ?? []).map(({ message }) => message).join(" ");
     const isSaid = messages.includes(`The pods of ${after.metadata.name} are being replaced`);
     if (!isSaid && spec.strategy !== "Rollout")
-      this.#court.fault(
+      this.#context.fault(
         after,
         `its pods have ${size} in place, and are replaced without a reason in the status`,
       );
@@ -123,14 +124,14 @@ export class InPlaceJudge {
     if (isPausedByUs(before)) this.#checkPause(commit, after, atMs);
     const isChanged = JSON.stringify(after.spec.template) !== commit.template;
     const isResumedByOthers = before.spec.paused && !after.spec.paused && !isResumedByUs(before, after);
-    // From now on its owner is responsible for its pods.
+    // Now its owner is responsible for the pods.
     if (isChanged || isResumedByOthers) this.#commits.delete(uid);
   }
 
   #checkPause({ pausedAtMs }: Commit, after: Deployment, atMs: number): void {
     const pausedMs = Math.round(atMs - pausedAtMs);
     if (pausedMs > MOST_PAUSED_MS)
-      this.#court.fault(after, `the controller left it paused for ${pausedMs} ms`);
+      this.#context.fault(after, `the controller left it paused for ${pausedMs} ms`);
   }
 
   goneDeployment(uid: string): void {
@@ -150,7 +151,7 @@ export class InPlaceJudge {
     const commit = this.#commits.get(owner);
     const isOther = commit?.replicaSet !== undefined && commit.replicaSet !== uid;
     if (isOther && (object.spec.replicas ?? 1) > 0 && !(before && hasPods(before)))
-      this.#court.fault(
+      this.#context.fault(
         object,
         `it got the pods of ${deployment.metadata.name}, which was resized in place without a restart`,
       );
@@ -168,9 +169,9 @@ export class InPlaceJudge {
     this.#commits.delete(uid);
     const isTakenBack = this.#podsOf(uid).some((pod) => runningSize(pod.object, container) === size);
     if (!isTakenBack)
-      this.#court.fault(
+      this.#context.fault(
         object,
-        `the controller gave it ${size}, which neither its Deployment nor its pods had`,
+        `the controller applied ${size}, which neither its Deployment nor its pods had`,
       );
   }
 
@@ -179,7 +180,8 @@ export class InPlaceJudge {
     this.#replicaSets.delete(object.metadata.uid);
     const deployment = this.#deployments.get(this.#owners.get(object.metadata.uid) ?? "");
     const isAlive = deployment && deployment.metadata.deletionTimestamp === undefined;
-    if (known && isAlive && hasPods(known)) this.#court.fault(object, "it was deleted although it has pods");
+    if (known && isAlive && hasPods(known))
+      this.#context.fault(object, "it was deleted although it has pods");
   }
 
   pod(object: Pod, isBlind: boolean): void {
@@ -195,7 +197,7 @@ export class InPlaceJudge {
     this.#pods.set(uid, { ...before, object });
     if (isOurs) this.#resized(before, object, deployment);
     if (before.given !== undefined && hasRestarted(before.object, object))
-      this.#court.fault(object, "a container restarted after the controller resized the pod in place");
+      this.#context.fault(object, "a container restarted after the controller resized the pod in place");
     this.#note(deployment.metadata.uid);
   }
 
@@ -208,19 +210,19 @@ export class InPlaceJudge {
   #changed(kind: Kind, before: SizedObject, after: SizedObject, deployment: Deployment): boolean {
     const ownedBefore = ownedBeyond(before);
     for (const leaf of ownedBeyond(after).filter((each) => !ownedBefore.includes(each)))
-      this.#court.fault(after, `the controller has come to own ${leaf}`);
+      this.#context.fault(after, `the controller became the owner of ${leaf}`);
     const container = pipeContainer(deployment);
     if (!isSizedByUs(before, after, container)) return false;
-    this.#court.wrote(kind, after);
-    if (!this.#court.pipeOf(deployment.metadata.uid))
-      this.#court.fault(after, "the controller changed it, and it is of no pipe that it looks after");
+    this.#context.wrote(kind, after);
+    if (!this.#context.pipeOf(deployment.metadata.uid))
+      this.#context.fault(after, "the controller changed it, but it does not belong to a pipe");
     if (!isSameBesideOurs(before, after, container))
-      this.#court.fault(after, "the controller changed more of it than the size of its pipe container");
+      this.#context.fault(after, "the controller changed more of it than the size of its pipe container");
     return true;
   }
 
   #resized(before: PodRecord, after: Pod, deployment: Deployment): void {
-    const judged = this.#court.pipeOf(deployment.metadata.uid);
+    const judged = this.#context.pipeOf(deployment.metadata.uid);
     const size = sizeIn(after, pipeContainer(deployment));
     if (!judged || size === undefined) return;
     const { pipe, service } = judged;
@@ -229,18 +231,21 @@ export class InPlaceJudge {
       ...{ object: after, given: size, writes, requests: service.requests },
     });
     if (writes === MOST_WRITES + 1)
-      this.#court.fault(after, `the controller resized it more than ${MOST_WRITES} times for one request`);
+      this.#context.fault(after, `the controller resized it more than ${MOST_WRITES} times for one request`);
     if (size === pipe.size) return;
     if (runningSize(after, pipeContainer(deployment)) === size) return;
     if (service.placeOf(size, pipe.newestGiven) === -1)
-      this.#court.fault(after, `it was given ${size}, which is neither requested nor its old size`);
+      this.#context.fault(
+        after,
+        `the controller applied ${size}, which is neither requested nor its old size`,
+      );
     this.#checkPods(after, deployment, size);
     const isFirst = pipe.resizingTo !== size;
     pipe.resizingTo = size;
-    if (isFirst) this.#court.pace(judged, size);
+    if (isFirst) this.#context.pace(judged, size);
   }
 
-  /** One pod goes first, then several at once. */
+  /** Checks that one pod is resized first, and then a limited number at a time. */
   #checkPods(after: Pod, deployment: Deployment, size: string): void {
     const container = pipeContainer(deployment);
     const others = this.#podsOf(deployment.metadata.uid)
@@ -249,17 +254,17 @@ export class InPlaceJudge {
       .filter((each) => sizeIn(each, container) === size);
     const unfinished = others.filter((each) => !isResized(each, container));
     if (unfinished.length >= MOST_PODS)
-      this.#court.fault(
+      this.#context.fault(
         after,
         `more than ${MOST_PODS} pods of ${deployment.metadata.name} are resized at once`,
       );
     if (unfinished.length > 0 && unfinished.length === others.length)
-      this.#court.fault(after, `no pod of ${deployment.metadata.name} has proven ${size} yet`);
+      this.#context.fault(after, `no pod of ${deployment.metadata.name} has proven ${size} yet`);
   }
 
-  /** A pipe is being resized in place until its template has the size of its pods. */
+  /** Updates `resizingTo`: a resize in place ends when the template has the size of the pods. */
   #note(deploymentUid: string): void {
-    const pipe = this.#court.pipeOf(deploymentUid)?.pipe;
+    const pipe = this.#context.pipeOf(deploymentUid)?.pipe;
     if (!pipe || pipe.resizingTo === undefined) return;
     const isAhead = this.#podsOf(deploymentUid).some(
       ({ object, given }) =>

@@ -8,10 +8,10 @@ import { collectionPath, DEPLOYMENTS, objectPath, PODS } from "../../../src/kube
 import type { OtherWriters } from "./operations.ts";
 import type { Operation, ServiceUnderTest } from "./service-under-test.ts";
 
-/** The longest that a resize of a pod takes. */
+/** Maximum time that a resize of a pod takes. */
 const RESIZE_MS = 3000;
 
-/** Kubelets that cannot resize a pod, and owners who pause a Deployment or choose another strategy. */
+/** Random outcomes of resizes, and operations of owners: pauses, other strategies, deleted pods. */
 export class InPlaceOperations implements OtherWriters {
   readonly operations: readonly Operation[] = [
     this.#setStrategy,
@@ -47,7 +47,7 @@ export class InPlaceOperations implements OtherWriters {
     );
   }
 
-  /** With server-side apply, a pause of the controller becomes one of the owner too. */
+  /** After a server-side apply, the owner also owns a pause of the controller. */
   async #applyPause(): Promise<void> {
     const { client, pipes } = this.#service.environment;
     await this.#service.withPipe((name) =>
@@ -65,7 +65,7 @@ export class InPlaceOperations implements OtherWriters {
     await this.#service.withPipe((name) => this.#resumePipe(name));
   }
 
-  /** Changes something else too, so that the judge does not take it for a write of the controller. */
+  /** Also changes an annotation, which shows the judge that the controller did not make this write. */
   async #resumePipe(name: string): Promise<void> {
     const annotations = { resumed: `${this.#service.random()}` };
     await this.#service.environment.patchPipe(name, { metadata: { annotations }, spec: { paused: null } });
@@ -80,7 +80,7 @@ export class InPlaceOperations implements OtherWriters {
     await this.#annotateAnyPod({ [RESIZE_AFTER_ANNOTATION]: `${this.#service.below(RESIZE_MS)}ms` });
   }
 
-  /** For example, there is room on the nodes again. */
+  /** Like new room on the nodes. */
   async #allowResizes(): Promise<void> {
     for (const { metadata } of await this.#pods()) {
       if (metadata.annotations?.[RESIZE_OUTCOME_ANNOTATION] === undefined) continue;

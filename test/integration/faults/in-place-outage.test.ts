@@ -30,7 +30,7 @@ async function killControllerManager(): Promise<HeldServices> {
   return services;
 }
 
-describe("a controller manager that dies during the commit", () => {
+describe("a controller manager that is killed during the commit", () => {
   it("causes no restart if it comes back soon", async () => {
     const services = await killControllerManager();
     await cluster.revive();
@@ -49,7 +49,7 @@ describe("a controller manager that dies during the commit", () => {
     await cluster.revive();
     await services.each(async (service) => {
       await service.settled(2);
-      // Its ReplicaSet did not get the size, so the pods are replaced.
+      // The pods are replaced, because the ReplicaSet did not get the size.
       if (service.step === "pause") await service.expectFallback("CommitTimeout");
       else await service.expectNoRestart();
     });

@@ -76,7 +76,7 @@ describe("between any two steps of a resize in place, the owner of a pipe can", 
     await held.between(2, async ({ environment }) => {
       const undo = ["-n", environment.pipes, "rollout", "undo", `deployment/${PIPE}`];
       await kubectl(cluster, undo).catch((error: unknown) => {
-        // Kubernetes refuses it during the commit, and the owner does it later.
+        // During the commit, kubectl rejects it, and the owner repeats it later.
         expect(String(error)).toContain("paused");
       });
     });
@@ -85,7 +85,7 @@ describe("between any two steps of a resize in place, the owner of a pipe can", 
 
   it("pause it, and it stays paused until the owner resumes it", async () => {
     held = await HeldServices.start();
-    // By server-side apply, because kubectl rollout pause refuses a Deployment that is paused already.
+    // With server-side apply, because kubectl rollout pause rejects a Deployment that is already paused.
     await held.between(2, ({ environment }) =>
       environment.client.json({
         method: "PATCH",
@@ -98,7 +98,7 @@ describe("between any two steps of a resize in place, the owner of a pipe can", 
     await held.each(async ({ environment }) => {
       const isReported = async () => {
         const { status } = await environment.scaling();
-        // Before the last step, every pod has the size already.
+        // Before the last step, all pods already have the size.
         return status?.pipes?.pending?.[0]?.state === "Paused" || status?.pipes?.summary === "1/1";
       };
       await waitFor(isReported, { what: "the pipe to be reported as paused", timeoutMs: 170_000 });

@@ -18,7 +18,7 @@ async function deletePod({ environment }: HeldService, { metadata }: Pod): Promi
   });
 }
 
-/** As `kubectl drain` does it. */
+/** Evicts a pod, like `kubectl drain`. */
 async function evictPod({ environment }: HeldService, { metadata }: Pod): Promise<void> {
   const { name } = metadata;
   await environment.client.json({
@@ -42,7 +42,7 @@ function autoscaler(namespace: string): object {
   };
 }
 
-/** The kernel kills the container, and the kubelet starts it again before anybody sees that it has stopped. */
+/** The container runs out of memory, and the kubelet restarts it before the controller can see it stopped. */
 async function restartAfterOutOfMemory(service: HeldService, { metadata, status }: Pod): Promise<void> {
   const now = new Date().toISOString();
   const terminated = { exitCode: 137, reason: "OOMKilled", startedAt: now, finishedAt: now };
@@ -102,7 +102,7 @@ describe("between any two steps of a resize in place", () => {
 });
 
 describe("a resize in place", () => {
-  it("goes on when a node that was full has room again", async () => {
+  it("continues when a full node has room again", async () => {
     held = await HeldServices.start({ steps: ["second pod"] });
     await held.hold(2);
     await held.each(async (service) => {
@@ -131,7 +131,7 @@ describe("a resize in place", () => {
     });
   });
 
-  it("goes on without a restart when a HorizontalPodAutoscaler adds a pod", async () => {
+  it("continues without a restart when a HorizontalPodAutoscaler adds a pod", async () => {
     held = await HeldServices.start({ steps: ["second pod", "pause"] });
     const { cluster } = held.environment;
     await held.hold(2);
@@ -152,7 +152,7 @@ describe("a resize in place", () => {
     });
   });
 
-  it("leads to a rollout, and says why, if a container of a resized pod runs out of memory", async () => {
+  it("leads to a rollout with the reason in the status if a container of a resized pod runs out of memory", async () => {
     held = await HeldServices.start({ steps: ["second pod"] });
     await held.hold(2);
     await held.each(async (service) => {

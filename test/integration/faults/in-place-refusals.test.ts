@@ -35,7 +35,7 @@ async function isReplaced(service: HeldService): Promise<boolean> {
 }
 
 describe("a resize in place", () => {
-  it("returns the first pod to its old size if a quota refuses the second one", async () => {
+  it("returns the first pod to its old size if a quota rejects the second one", async () => {
     const { service } = await start();
     const { environment } = service;
     const quota = {
@@ -46,7 +46,7 @@ describe("a resize in place", () => {
     };
     await apply(environment.cluster, [quota]);
     await environment.requestSize(2);
-    // The rollout does not have the room either, so it is rolled back, and the old pods stay.
+    // The quota also rejects the rollout, so it is rolled back, and the old pods stay.
     await environment.waitForCondition("Ready", "False", "FailedCreate");
     await expectFallback(service, "Refused");
     await expectOldPods(service);
@@ -64,7 +64,7 @@ describe("a resize in place", () => {
       `request.dryRun || request.userInfo.username.contains("${accountName("controller")}")`,
     );
     await environment.requestSize(2);
-    // The admission policies of the chart refuse the changed template, also in a rollout.
+    // The admission policies of the chart reject the changed template, also in a rollout.
     await environment.waitForCondition("Ready", "False", "Refused");
     await expectFallback(service, "Refused");
     await expectOldPods(service);
@@ -157,7 +157,7 @@ describe("a resize in place", () => {
   });
 });
 
-/** The pods of the beginning, with their size. */
+/** Expects the original pods, with their size. */
 async function expectOldPods(service: HeldService): Promise<void> {
   await waitFor(async () => (await sizesOf(service)).join() === "1,1", { what: "pods of one core" });
   expect(await service.uids()).toEqual(service.before);
@@ -209,7 +209,7 @@ interface Mutation {
   /** Fields to apply, in CEL. */
   readonly expression: string;
   readonly matchCondition?: string;
-  /** A write that shows whether the API server knows the policy already. */
+  /** A write that shows if the policy is already in effect. */
   readonly dryRun: Pick<KubeRequest, "method" | "path" | "body" | "patchType">;
   readonly isApplied: (response: string) => boolean;
 }

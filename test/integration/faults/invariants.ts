@@ -15,25 +15,25 @@ import { isResized } from "./pod-view.ts";
 import { sizeIn } from "./sized-object.ts";
 
 interface ObserveOptions {
-  /** From the settings of the controllers. */
+  /** Setting of the controllers. */
   readonly maxConcurrentRollouts?: number;
-  /** More services than the environment's own: id → namespace of its pipes. */
+  /** Other services, with the namespaces of their pipes. */
   readonly services?: ReadonlyMap<string, string>;
 }
 
-/** With more of them it takes fewer watches to look at all. */
+/** With more namespaces, one watch of all namespaces is cheaper. */
 const MOST_NAMESPACES = 5;
 
 /**
- * Looks over the controllers' shoulders for the length of a test, and knows at the end whether all that they
- * did was allowed (docs/explanation/invariants.md).
+ * Observes the controllers during a test, and checks at the end that they kept the invariants
+ * (docs/explanation/invariants.md).
  *
  *     const invariants = await Invariants.observe(environment);
- *     invariants.accept(1);            // before anything asks for it: the tier's default
+ *     invariants.accept(1);                 // the default of the tier, before a controller applies it
  *     invariants.accept(4);
- *     await environment.askFor(4);           // … and faults
+ *     await environment.requestSize(4);     // … and faults
  *     await invariants.settled(4, { quietMs: 5000 });
- *     await invariants.end();          // throws what was not allowed
+ *     await invariants.end();               // throws if an invariant was violated
  */
 export class Invariants {
   readonly #client: KubeClient;
@@ -51,7 +51,7 @@ export class Invariants {
     this.#maxConcurrentRollouts = options.maxConcurrentRollouts ?? 50;
   }
 
-  /** To be called before a controller starts; what is there by now is not judged. */
+  /** Call it before a controller starts. Earlier changes are not checked. */
   static async observe(environment: TestEnvironment, options: ObserveOptions = {}): Promise<Invariants> {
     const client = await PatientClient.of(environment.cluster);
     const invariants = new Invariants(environment, client, options);
@@ -61,7 +61,7 @@ export class Invariants {
     return invariants;
   }
 
-  /** From now on pipes of the service may be given this size. To be called before it is asked for. */
+  /** Allows the controller to apply this size from now on. Call it before the size is requested. */
   accept(cores: number, serviceId = this.#environment.serviceId): void {
     this.#observer.entries.push({
       type: "accepted",
@@ -71,14 +71,14 @@ export class Invariants {
     });
   }
 
-  /** Stretches of the history of which not every version was seen. */
+  /** Ranges of versions that were not completely observed. */
   get gaps(): readonly string[] {
     return this.#observer.entries.flatMap((entry) =>
       entry.type === "gap" ? [`${entry.kind} from ${entry.after} to ${entry.until}`] : [],
     );
   }
 
-  /** Resolves when the controller makes the next write of a resize in place, to this kind; false if there is none in time. */
+  /** Resolves to true when the controller makes its next write of a resize in place to this kind, or else to false. */
   async seesResize(kind: "Pod" | "ReplicaSet" | "Deployment", timeoutMs: number): Promise<boolean> {
     const { entries } = this.#observer;
     const first = entries.length;
@@ -90,7 +90,7 @@ export class Invariants {
     return false;
   }
 
-  /** Waits for `reached`, then watches for a while that the controller writes nothing more. If it does, `end` will tell. */
+  /** Waits for `reached` and then for `quiet`. */
   async settled(
     cores: number,
     { quietMs = 5000, timeoutMs = 60_000, serviceId = this.#environment.serviceId } = {},
@@ -99,7 +99,7 @@ export class Invariants {
     await this.quiet(quietMs);
   }
 
-  /** Waits until every pipe of the service runs this size by a completed rollout and its PipeScaling says so. */
+  /** Waits until every pipe of the service runs this size after a completed rollout, and the PipeScaling is ready. */
   async reached(
     cores: number,
     { timeoutMs = 60_000, serviceId = this.#environment.serviceId } = {},
@@ -108,24 +108,24 @@ export class Invariants {
     await waitFor(() => this.#isReached(sizeOfCores(cores), serviceId), { what, timeoutMs });
   }
 
-  /** Watches for a while that the controller writes nothing; if it does, `end` will tell. */
+  /** Observes for this time that the controller writes nothing. If it does, `end` throws. */
   async quiet(quietMs: number): Promise<void> {
     await this.#observer.caughtUp();
     const before = new Set(this.#judge().writes);
     await delay(quietMs);
     await this.#observer.caughtUp();
-    // An event is written behind the status that it tells of.
+    // An Event is written after the status that it is about.
     const more = this.#judge().writes.filter((write) => !before.has(write) && !write.startsWith("Event "));
     if (more.length > 0)
-      this.#unsettled.push(`Nothing was left to do, and the controller wrote: ${more.join(", ")}.`);
+      this.#unsettled.push(`The controller had nothing to do, but wrote: ${more.join(", ")}.`);
   }
 
-  /** All versions that were seen, for people who look for the cause of a failure. */
+  /** All observed versions as text, for the analysis of a failure. */
   get history(): string {
     return historyText(this.#observer.entries);
   }
 
-  /** @throws Error with all that was not allowed */
+  /** @throws Error that lists all violations */
   async end(): Promise<void> {
     try {
       await this.#observer.caughtUp();
@@ -136,7 +136,7 @@ export class Invariants {
     if (violations.length > 0) throw new Error(`The invariants do not hold:\n${violations.join("\n")}`);
   }
 
-  /** Stops looking, without a judgement: for a cluster that is no longer there. */
+  /** Ends the observation without a check, for example because the cluster was removed. */
   async close(): Promise<void> {
     await this.#observer.end();
     await this.#client.close();

@@ -10,19 +10,19 @@ import { isSameBesideOurs, isSizedByUs, ownedBeyond, sizeIn } from "./sized-obje
 import { statusFaults } from "./status-faults.ts";
 
 export interface Scope {
-  /** Service id → where its pipes run. */
+  /** Namespaces of pipes by ID of the service. */
   readonly services: ReadonlyMap<string, string>;
   readonly maxConcurrentRollouts: number;
 }
 
 export interface Judgement {
-  /** Sentences: what was done that must not be, with the versions of the objects. */
+  /** A sentence for each violation, with the version of the object. */
   readonly violations: readonly string[];
-  /** Every write of the controller that was seen, the lease's renewals aside. */
+  /** All writes of the controller, without those to its Lease. */
   readonly writes: readonly string[];
 }
 
-/** Judges a history by the invariants of docs/explanation/invariants.md. Pure. */
+/** Checks a history against the invariants of docs/explanation/invariants.md. A pure function. */
 export function judge(entries: readonly Entry[], scope: Scope): Judgement {
   const judge = new Judge(scope, entries);
   for (const entry of inOrder(entries)) judge.see(entry);
@@ -31,7 +31,7 @@ export function judge(entries: readonly Entry[], scope: Scope): Judgement {
   return { violations, writes };
 }
 
-/** Limit of the controller's writes to one Deployment for one request, whatever another writer does. */
+/** Maximum number of writes of the controller to one Deployment for one request, whatever other writers do. */
 const MOST_WRITES = 20;
 
 class Judge {
@@ -119,7 +119,7 @@ class Judge {
       const isSized = isSizedByUs(before, object, pipeContainer(before));
       pipe.become(object, isSized ? "us" : "others", isBlind);
       const isResized = pipe.size !== sizeIn(before, pipeContainer(before));
-      if (is && isOurs && !isBlind && isResized && pipe.isRolling && !pipe.isPutBack)
+      if (is && isOurs && !isBlind && isResized && pipe.isRolling && !pipe.isRolledBack)
         this.#pace(pipe, is, pipe.size);
     } else {
       was?.pipes.delete(uid);
@@ -148,7 +148,7 @@ class Judge {
     this.#mustLead("Deployment", after, version);
     const pipe = service?.pipes.get(after.metadata.uid);
     if (!service || !pipe) {
-      this.#fault(after, "the controller changed it, and it is no pipe of a service that it looks after");
+      this.#fault(after, "the controller changed it, but it is not a pipe of an observed service");
       return;
     }
     if (!isBlind && !isSameBesideOurs(before, after, pipeContainer(before)))
@@ -158,44 +158,44 @@ class Judge {
       this.#fault(after, `the controller wrote it more than ${MOST_WRITES} times for one request`);
     const ownedBefore = ownedBeyond(before);
     for (const leaf of ownedBeyond(after).filter((each) => !ownedBefore.includes(each)))
-      this.#fault(after, `the controller has come to own ${leaf}`);
+      this.#fault(after, `the controller became the owner of ${leaf}`);
     const size = sizeIn(after, pipeContainer(before));
     if (size !== pipe.size && size !== undefined) this.#given(pipe, service, size, after);
   }
 
-  /** Forward to a size that was accepted, or back, once, to the last that it ran. */
+  /** Checks a size that the controller applied: an accepted one, or once the last size that the pipe ran. */
   #given(pipe: PipeRecord, service: ServiceRecord, size: string, after: Kinds["Deployment"]): void {
     const place = service.placeOf(size, pipe.newestGiven);
     if (place !== -1) {
       pipe.newestGiven = place;
-      pipe.isPutBack = false;
+      pipe.isRolledBack = false;
       return;
     }
-    const isRollback = size === pipe.completedSize && !pipe.isDone && !pipe.isPutBack;
+    const isRollback = size === pipe.completedSize && !pipe.isDone && !pipe.isRolledBack;
     if (!isRollback) {
       this.#fault(
         after,
         service.placeOf(size) === -1
-          ? `it was given ${size}, which was never requested`
-          : `it went back from ${pipe.size} to ${size}, which was asked for before what it had, and that is not the one rollback to ${pipe.completedSize}`,
+          ? `the controller applied ${size}, which was never requested`
+          : `the controller replaced ${pipe.size} by the older request ${size}, which is not the one allowed rollback to ${pipe.completedSize}`,
       );
     }
-    pipe.isPutBack = true;
+    pipe.isRolledBack = true;
   }
 
-  /** Judged when a size was just given, with what is on its way by then. */
+  /** Checks the limits after a size was applied, with the rollouts that are in progress then. */
   #pace(pipe: PipeRecord, service: ServiceRecord, size = ""): void {
     const rolling = service.rolling(size);
     const names = rolling.map((each) => each.name).join(", ");
     const limit = Math.max(3, Math.ceil(service.living.length / 4));
     if (rolling.length > limit)
-      this.#fault(pipe.object, `${rolling.length} pipes roll at once (${names}), more than ${limit}`);
+      this.#fault(pipe.object, `${rolling.length} pipes roll out at once (${names}), more than ${limit}`);
     const atSize = rolling.filter((each) => each.size === size || each.resizingTo === size);
     if (atSize.length > 1 && !service.isProven(size))
-      this.#fault(pipe.object, `no pipe has proven ${size} yet, and ${names} roll to it at once`);
+      this.#fault(pipe.object, `no pipe has proven ${size} yet, but ${names} roll it out at once`);
     const overall = [...this.#services.values()].flatMap((each) => each.rolling()).length;
     if (overall > this.#scope.maxConcurrentRollouts)
-      this.#fault(pipe.object, `${overall} pipes of all services roll at once`);
+      this.#fault(pipe.object, `${overall} pipes of all services roll out at once`);
   }
 
   #replicaSet(object: Kinds["ReplicaSet"], version: bigint, isInitial: boolean): void {
@@ -210,7 +210,7 @@ class Judge {
     const size = owner && sizeIn(object, pipeContainer(owner));
     if (!service || !pipe || size === undefined) return;
     if (service.placeOf(size) === -1 && !pipe.sizesOfOthers.has(size))
-      this.#fault(object, `a ReplicaSet of ${pipe.name} was made for ${size}, which was never requested`);
+      this.#fault(object, `a ReplicaSet of ${pipe.name} was created with ${size}, which was never requested`);
   }
 
   #scaling(object: Kinds["PipeScaling"], version: bigint, isGone: boolean, isInitial: boolean): void {
@@ -235,14 +235,14 @@ class Judge {
       this.#recreated(object, version);
       return;
     }
-    // Guarded by the version that it was decided on: whatever it says held at some moment since then.
+    // The write had a precondition on this version, so the status must have been true at some time since then.
     const since = BigInt(before.metadata.resourceVersion);
     const ran = (size: string) =>
       this.#isUnseen("Deployment", version) || service === undefined || service.ranSince(size, since);
     for (const fault of statusFaults(object, ran)) this.#fault(object, fault);
   }
 
-  /** From now on pipes may be given its size: the controller chose it by the pipes, without a new request. */
+  /** Accepts its size, because the controller derived it from the pipes, without a new request. */
   #recreated(object: Kinds["PipeScaling"], version: bigint): void {
     const service = this.#services.get(object.metadata.name);
     if (!service || this.#isUnseen("Deployment", version)) return;

@@ -24,7 +24,7 @@ it(`rescales complete although the controller is killed ${KILLS} times (seed ${s
       cores = (cores % 8) + 1;
       await requestSize(cores);
     }
-    await controller.says('"leading"');
+    await controller.waitForLog('"leading"');
     await delay(random() * 700);
     await controller.kill();
     controller = start();

@@ -10,7 +10,7 @@ import { collectionPath, DEPLOYMENTS, objectPath } from "../../../src/kube/paths
 import { ifPossible, type OtherWriters } from "./operations.ts";
 import type { Operation, ServiceUnderTest } from "./service-under-test.ts";
 
-/** A writer replaces a pipe again and again for so long, and so often. */
+/** Duration and interval of repeated replacements of a pipe. */
 const REPLACING_MS = 3000;
 const REPLACE_EVERY_MS = 200;
 
@@ -51,24 +51,24 @@ export class ObjectWriters implements OtherWriters {
     await this.#service.withPipe((name) => this.#service.environment.patchPipe(name, { metadata }));
   }
 
-  /** As a program does that applies whole manifests: without our annotation, and with a size of its own. */
+  /** Like a program that applies whole manifests, without our annotation and with its own size. */
   async #replacePipe(): Promise<void> {
     await this.#service.withPipe(async (name) => this.#put(name, manifestOf(await this.#pipe(name))));
   }
 
-  /** One such program at a time does it again and again. */
+  /** Replaces one pipe repeatedly. */
   async #replaceForAWhile(): Promise<void> {
     if (this.#isReplacing) return;
     await this.#service.withPipe(async (name) => {
       const manifest = manifestOf(await this.#pipe(name));
       this.#isReplacing = true;
-      this.#replacing = this.#replaceAgainAndAgain(name, manifest).finally(() => {
+      this.#replacing = this.#replaceRepeatedly(name, manifest).finally(() => {
         this.#isReplacing = false;
       });
     });
   }
 
-  async #replaceAgainAndAgain(name: string, manifest: object): Promise<void> {
+  async #replaceRepeatedly(name: string, manifest: object): Promise<void> {
     const until = performance.now() + REPLACING_MS;
     while (performance.now() < until) {
       await ifPossible(() => this.#put(name, manifest));
@@ -83,19 +83,19 @@ export class ObjectWriters implements OtherWriters {
     );
   }
 
-  /** Keeps copies of a pipe and of the PipeScaling, as they are by now. */
+  /** Saves copies of a pipe and of the PipeScaling. */
   async #backUp(): Promise<void> {
     await this.#service.withPipe(async (name) => this.#pipes.set(name, await this.#pipe(name)));
     const { metadata, spec = {} } = await this.#service.environment.scaling();
     this.#scaling = { annotations: metadata.annotations ?? {}, spec };
   }
 
-  /** Deletes a pipe, and creates it as it was, with its annotations. */
+  /** Deletes a pipe, and creates it again with its annotations. */
   async #recreatePipe(): Promise<void> {
     await this.#service.withPipe(async (name) => this.#recreate(name, await this.#pipe(name)));
   }
 
-  /** Brings a pipe back as it was some time ago: in place, or after a deletion. */
+  /** Restores an older copy of a pipe, by an update or after a deletion. */
   async #restorePipe(): Promise<void> {
     await this.#service.withPipe(async (name) => {
       const copy = this.#pipes.get(name);
@@ -118,7 +118,7 @@ export class ObjectWriters implements OtherWriters {
     this.#service.pipes.add(name);
   }
 
-  /** Brings back an older PipeScaling, in place or after a deletion. Its size is asked for once more. */
+  /** Restores an older PipeScaling, by an update or after a deletion. This requests its size again. */
   async #restoreScaling(): Promise<void> {
     if (!this.#scaling) return;
     const { annotations, spec } = this.#scaling;
@@ -159,7 +159,7 @@ export class ObjectWriters implements OtherWriters {
   }
 }
 
-/** As its owner deployed it, with one core. */
+/** The manifest of its owner, with one core. */
 function manifestOf({ metadata, spec }: Deployment): object {
   const { name, namespace, labels = {} } = metadata;
   const resources = { requests: { cpu: "1", memory: "4Gi" }, limits: { memory: "4Gi" } };
@@ -173,7 +173,7 @@ function manifestOf({ metadata, spec }: Deployment): object {
   };
 }
 
-/** As a backup has it: without what only the API server sets, and with the name of the program that restores it. */
+/** The manifest in a backup: without fields that only the API server sets, and with an annotation of the restore. */
 function withAnnotations({ metadata, spec }: Deployment): object {
   const { name, namespace, labels = {}, annotations = {} } = metadata;
   return {

@@ -34,10 +34,10 @@ it("a CRD that is deleted and created again resizes no pipe, and all PipeScaling
         () => true,
       ),
     {
-      what: "the kind to be served no longer",
+      what: "the kind to be removed",
     },
   );
-  // Reconciles the service, which has no PipeScaling now.
+  // This reconciles the service, which has no PipeScaling now.
   await environment.createPipe({ name: "pipe-new", cores: 2 });
   await waitFor(async () => (await environment.pipe("pipe-new")).status?.availableReplicas === 1, {
     what: "the new pipe to run",
@@ -47,7 +47,7 @@ it("a CRD that is deleted and created again resizes no pipe, and all PipeScaling
 
   await kubectl(cluster, ["apply", "-f", CRD]);
   const again = await waitFor(() => environment.scaling(), {
-    what: "the PipeScaling to be back",
+    what: "the PipeScaling to exist again",
     timeoutMs: 30_000,
   });
   expect(again.metadata.uid).not.toBe(metadata.uid);

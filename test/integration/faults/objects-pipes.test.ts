@@ -13,7 +13,7 @@ import { it as base } from "./fixtures.ts";
 const NAMES = ["pipe-a", "pipe-b", "pipe-c"];
 const OF_ONE_CORE = "1 4Gi 4Gi";
 const OF_FOUR_CORES = "4 16Gi 16Gi";
-/** So slow that a test can act while a rollout is under way. */
+/** So slow that a test can act during a rollout. */
 const SLOWLY = { podAnnotations: { [START_AFTER_ANNOTATION]: "1500ms" } };
 
 const PIPES = NAMES.map((name) => ({ name }));
@@ -87,9 +87,9 @@ describe("a pipe", () => {
     canary,
     settled,
   }) => {
-    // Much longer than a rollout takes, also on a busy machine.
+    // Much longer than a rollout, also on a busy machine.
     const rolloutTimeoutMs = 10_000;
-    // With one replica a paused rollout would complete anyway.
+    // With one replica, a paused rollout would still complete.
     const podAnnotations = { [START_AFTER_ANNOTATION]: "700ms" };
     const pipes = NAMES.map((name) => ({ name, replicas: 2, podAnnotations }));
     await startPipes(pipes, { rolloutTimeoutMs });
@@ -103,9 +103,9 @@ describe("a pipe", () => {
         const isNamed = status?.conditions?.[0]?.message.includes(`Paused by their owner: ${name}`);
         return isNamed === true && Date.now() > Date.parse(startedAt) + rolloutTimeoutMs;
       },
-      { what: "the time of the rollout to be over, and the pause to be told" },
+      { what: "the pause to be reported after the timeout of the rollout" },
     );
-    // Beside the pause, because the controller resumes Deployments by removing nothing else.
+    // In addition to the pause, because the judge considers a write that only resumes as one of the controller.
     await environment.patchPipe(name, {
       metadata: { annotations: { resumed: "by its owner" } },
       spec: { paused: null },
@@ -113,7 +113,7 @@ describe("a pipe", () => {
     await settled(4);
   });
 
-  it("gets the size at once without replicas, and has it when it is scaled up again", async ({
+  it("gets the size immediately without replicas, and has it when it is scaled up again", async ({
     environment,
     startPipes,
     requestSize,
@@ -124,7 +124,7 @@ describe("a pipe", () => {
     await startPipes(SLOW_PIPES);
     await environment.patchPipe("pipe-c", { spec: { replicas: 0 } });
     await waitFor(async () => (await environment.pipe("pipe-c")).status?.replicas === undefined, {
-      what: "its pods to be gone",
+      what: "its pods to be deleted",
     });
     await requestSize(4);
     await canary();
@@ -190,13 +190,13 @@ describe("a service", () => {
     await environment.patchScaling({ suspend: true });
     await environment.waitForCondition("Ready", "Unknown", "Suspended");
     await waitFor(async () => (await environment.scaling()).status?.pipes?.updated === 1, {
-      what: "what was under way to end",
+      what: "the rollouts in progress to end",
     });
     await environment.createPipe({ name: "pipe-new", cores: 1 });
     await environment.requestSize(8);
     await requestSize(2);
     await waitFor(async () => (await environment.scaling()).status?.pipes?.summary === "0/4", {
-      what: "all that to be seen",
+      what: "the controller to observe the last request",
     });
     const others = NAMES.filter((each) => each !== name);
     expect(await Promise.all(others.map(sizeOf))).toEqual([OF_ONE_CORE, OF_ONE_CORE]);
@@ -241,7 +241,7 @@ describe("a service", () => {
     const scaling = toPipeScalingView(await environment.scaling());
     const write = async (index: number) => {
       const cores = 1 + (index % 8);
-      // By the tier "small", which comes and goes at any moment, it would be at most two.
+      // More than two, the default of the tiers that the test sets meanwhile.
       for (let changes = 0; changes < 3; changes += 1) {
         invariants.accept(Math.min(2, cores));
         invariants.accept(cores);
@@ -269,7 +269,7 @@ describe("a service", () => {
     ];
     const sum = patches.reduce((total, [, count]) => total + Number(count), 0);
     expect(sum).toBeGreaterThan(0);
-    // At most one reconciliation in a tenth of a second, which resizes one or two pipes and writes the status.
+    // At most one reconciliation per 100 ms, which resizes one or two pipes and writes the status.
     expect(sum).toBeLessThan(30 + 4 * tenths);
   });
 });

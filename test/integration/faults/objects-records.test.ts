@@ -55,13 +55,13 @@ describe("a malformed or deleted record during a rescale", () => {
       const pipes = await Promise.all(NAMES.map((name) => environment.pipe(name)));
       return pipes.filter((pipe) => resourcesOf(pipe).startsWith(`${cores} `));
     };
-    await waitFor(async () => (await given()).length === 1, { what: "the first pipe to be given the size" });
+    await waitFor(async () => (await given()).length === 1, { what: "the first pipe to get the size" });
     await spoil(nameOf());
     await environment.waitForCondition("Stalled", "True", reason);
     const isOver = async () =>
       (await given()).every(({ status }) => status?.updatedReplicas === status?.replicas);
-    await waitFor(isOver, { what: "what was under way to end" });
-    // The next pipes would be given the size now.
+    await waitFor(isOver, { what: "the rollouts in progress to end" });
+    // The next pipes would get the size now.
     await invariants.quiet(500);
     expect(await given()).toHaveLength(1);
     const { name, namespace, labels } = metadata;
@@ -104,13 +104,13 @@ describe("a namespace of pipes that is being deleted", () => {
       const deployment = pipeDeployment({ name: "pipe-z", namespace: elsewhere, serviceId: other, cores: 1 });
       await environment.create(DEPLOYMENTS, elsewhere, deployment);
       await environment.waitForCondition("Ready", "True");
-      // An object with a finalizer stays, and so does its namespace.
+      // An object with a finalizer keeps its namespace.
       await environment.patchPipe("pipe-a", { metadata: { finalizers: ["test.pipes.clouddb.dev/stay"] } });
       invariants.accept(4);
       await environment.requestSize(4);
       await kubectl(environment.cluster, ["delete", "namespace", environment.pipes, "--wait=false"]);
       await waitFor(async () => (await environment.pipe("pipe-a")).metadata.deletionTimestamp, {
-        what: "the pipe to be on its way out",
+        what: "the pipe to be in deletion",
       });
       await waitFor(
         () =>
@@ -119,7 +119,7 @@ describe("a namespace of pipes that is being deleted", () => {
             () => true,
           ),
         {
-          what: "the PipeScaling to be gone",
+          what: "the PipeScaling to be deleted",
         },
       );
       const before = resourcesOf(await environment.pipe("pipe-a"));

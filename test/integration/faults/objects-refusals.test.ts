@@ -30,7 +30,7 @@ const it = base
     const revisions = pipes.map(({ metadata }) => metadata.annotations?.[REVISION_ANNOTATION]);
     expect(revisions.slice(1)).toEqual(["1", "1"]);
   })
-  /** Requests a retry, once nothing is in the way. */
+  /** Requests a retry after the cause was removed. */
   .extend("retry", ({ environment, invariants }) => async (): Promise<void> => {
     await environment.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
     await invariants.settled(4, { quietMs: 1000 });
@@ -55,7 +55,7 @@ describe("a size", () => {
         const { items } = await environment.client.json<{ readonly items: readonly Pod[] }>({ path, query });
         return items[0];
       },
-      { what: "the new pod, to fail it" },
+      { what: "the new pod" },
     );
     await environment.client.json({
       method: "PATCH",
@@ -69,7 +69,7 @@ describe("a size", () => {
     await retry();
   });
 
-  it("is rolled back at once if a quota refuses it to a Recreate pipe, whose old pods are gone", async ({
+  it("is rolled back immediately if a quota rejects the new pods of a Recreate pipe, whose old pods are deleted", async ({
     environment,
     startPipes,
     requestSize,
@@ -77,7 +77,7 @@ describe("a size", () => {
     retry,
   }) => {
     await startPipes(RECREATED);
-    // Enough for one pipe to have twice what it has, and no more.
+    // Enough for one pipe of twice the size.
     const quota = {
       apiVersion: "v1",
       kind: "ResourceQuota",
@@ -85,7 +85,7 @@ describe("a size", () => {
       spec: { hard: { "requests.memory": "16Gi" } },
     };
     await apply(environment.cluster, [quota]);
-    // A quota refuses everything, in other words, until its usage is calculated.
+    // Until its usage is calculated, a quota rejects all pods, with another message.
     const getHard = ["get", "quota", "small", "-n", environment.pipes, "-o", "jsonpath={.status.hard}"];
     await waitFor(async () => (await kubectl(environment.cluster, getHard)) !== "", {
       what: "the usage of the quota",
@@ -98,7 +98,7 @@ describe("a size", () => {
     await retry();
   });
 
-  it("is rolled back at once if a LimitRange refuses it to a Recreate pipe, whose old pods are gone", async ({
+  it("is rolled back immediately if a LimitRange rejects the new pods of a Recreate pipe, whose old pods are deleted", async ({
     environment,
     startPipes,
     requestSize,
@@ -115,7 +115,7 @@ describe("a size", () => {
     await retry();
   });
 
-  it("is reported with the message of the admission policy that refuses it, and no pipe is restarted", async ({
+  it("is reported with the message of the admission policy that rejects it, and no pipe is restarted", async ({
     environment,
     startPipes,
     requestSize,
@@ -178,7 +178,7 @@ describe("a size", () => {
           () => false,
           () => true,
         ),
-      { what: "the policy to hold" },
+      { what: "the policy to take effect" },
     );
     await requestSize(4);
     try {
@@ -190,7 +190,7 @@ describe("a size", () => {
       const kinds = "validatingadmissionpolicybinding,validatingadmissionpolicy";
       await kubectl(environment.cluster, ["delete", kinds, name]);
     }
-    await waitFor(isAllowed, { what: "the policy to be gone" });
+    await waitFor(isAllowed, { what: "the removal of the policy to take effect" });
     await retry();
   });
 
@@ -219,7 +219,7 @@ describe("a size", () => {
           () => false,
           () => true,
         ),
-      { what: "the permission to be gone" },
+      { what: "the removal of the permission to take effect" },
     );
     await requestSize(4);
     await waitFor(

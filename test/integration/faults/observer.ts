@@ -11,12 +11,12 @@ import {
   type Resource,
 } from "../../../src/kube/paths.ts";
 import { type Entry, type Kind, type Kinds, type Sighting, versionOf } from "./history.ts";
-import { type Told, WatchedKind } from "./watched-kind.ts";
+import { type Observation, WatchedKind } from "./watched-kind.ts";
 
 /**
- * Watches namespaces by means of its own, so that a fault of the controller's runtime cannot hide here, and
- * keeps every version that it sees. It outlives the API server: it goes on where it was, or, where that is
- * no longer possible, lists anew and says what it may have missed.
+ * Watches namespaces and keeps every observed version. It does not use the runtime of the controller, whose faults it
+ * would share. After an outage of the API server it continues from its last version, or else lists again and records a
+ * gap.
  */
 export class Observer {
   readonly entries: Entry[] = [];
@@ -35,9 +35,9 @@ export class Observer {
   }
 
   /**
-   * Resolves once all that is there has been seen.
+   * Resolves when all existing objects have been observed.
    *
-   * @param namespaces of pipes; `undefined` is all of them
+   * @param namespaces of pipes; `undefined` for all namespaces
    * @param records namespace of the records and of the controllers' Lease
    */
   async watch(namespaces: readonly (string | undefined)[], records: string): Promise<void> {
@@ -45,18 +45,18 @@ export class Observer {
     const begun = namespaces.flatMap((namespace) => {
       const at = (resource: Resource) => collectionPath(resource, namespace);
       return [
-        this.#begin("Deployment", at(DEPLOYMENTS), (told) => ({ kind: "Deployment", ...told })),
-        this.#begin("ReplicaSet", at(REPLICA_SETS), (told) => ({ kind: "ReplicaSet", ...told })),
-        this.#begin("Pod", at(PODS), (told) => ({ kind: "Pod", ...told })),
-        this.#begin("PipeScaling", at(PIPE_SCALINGS), (told) => ({ kind: "PipeScaling", ...told })),
-        this.#begin("Event", at(EVENTS), (told) => ({ kind: "Event", ...told })),
+        this.#begin("Deployment", at(DEPLOYMENTS), (observed) => ({ kind: "Deployment", ...observed })),
+        this.#begin("ReplicaSet", at(REPLICA_SETS), (observed) => ({ kind: "ReplicaSet", ...observed })),
+        this.#begin("Pod", at(PODS), (observed) => ({ kind: "Pod", ...observed })),
+        this.#begin("PipeScaling", at(PIPE_SCALINGS), (observed) => ({ kind: "PipeScaling", ...observed })),
+        this.#begin("Event", at(EVENTS), (observed) => ({ kind: "Event", ...observed })),
       ];
     });
-    begun.push(this.#begin("Lease", leases, (told) => ({ kind: "Lease", ...told })));
+    begun.push(this.#begin("Lease", leases, (observed) => ({ kind: "Lease", ...observed })));
     await Promise.all(begun);
   }
 
-  /** Resolves when everything that the API server has by now has been seen. */
+  /** Resolves when the current state of the API server has been observed. */
   async caughtUp(): Promise<void> {
     for (const { isCaughtUp } of this.#watched) {
       await waitFor(isCaughtUp, { what: "the observer to catch up", intervalMs: 10 });
@@ -71,19 +71,19 @@ export class Observer {
   async #begin<K extends Kind>(
     kind: K,
     path: string,
-    sighting: (told: Told<Kinds[K]> & Pick<Sighting, "atMs">) => Sighting,
+    sighting: (observed: Observation<Kinds[K]> & Pick<Sighting, "atMs">) => Sighting,
   ): Promise<void> {
     const watched = new WatchedKind<Kinds[K]>({
       client: this.#client,
       path,
       signal: this.#ending.signal,
-      tell: (told) => {
-        const entry = sighting({ ...told, atMs: performance.now() });
+      onObservation: (observed) => {
+        const entry = sighting({ ...observed, atMs: performance.now() });
         const version = versionOf(entry);
         this.entries.push(entry);
         if (version > this.#newest) this.#newest = version;
       },
-      miss: (after, until) => this.entries.push({ type: "gap", kind, after, until }),
+      onGap: (after, until) => this.entries.push({ type: "gap", kind, after, until }),
     });
     await watched.begin();
     this.#watched.push({ isCaughtUp: () => watched.isCaughtUp(), ended: watched.run() });

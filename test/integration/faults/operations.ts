@@ -8,10 +8,10 @@ import { type Operation, type ServiceUnderTest, TIER_NAMES } from "./service-und
 const FEWEST_PIPES = 3;
 const MOST_PIPES = 7;
 
-/** Others that act on the service. */
+/** Other programs that act on the service. */
 export interface OtherWriters {
   readonly operations: readonly Operation[];
-  /** Resolves when nothing that they do goes on. */
+  /** Resolves when they have stopped. */
   end(): Promise<void>;
 }
 
@@ -23,7 +23,7 @@ export class Operations {
   readonly #others: readonly OtherWriters[];
   readonly #operations: readonly Operation[];
   #made = 0;
-  #asked: readonly number[] = [];
+  #requested: readonly number[] = [];
 
   get serviceId() {
     return this.#service.environment.serviceId;
@@ -50,7 +50,7 @@ export class Operations {
       this.#repairRecord,
       this.#repairRecord,
       this.#writeOverSize,
-      this.#askAgain,
+      this.#requestRetry,
       this.#annotatePipe,
       this.#changeImage,
       this.#scale,
@@ -58,16 +58,16 @@ export class Operations {
     this.#operations = [...own, ...others.flatMap(({ operations }) => operations)];
   }
 
-  /** One of them. Without an API server, or where it refuses, nothing happens. */
+  /** Executes a random operation, unless the API server is down or rejects it. */
   async any(): Promise<void> {
     const operation = this.#operations[this.#service.below(this.#operations.length)] ?? this.#requestRandom;
     const at = new Date().toISOString();
     const isDone = await ifPossible(() => operation.call(this));
     const name = operation.name.replace(/^bound #|^#/, "");
-    this.log.push(`${at} ${this.#service.environment.pipes} ${name}${isDone ? "" : " (in vain)"}`);
+    this.log.push(`${at} ${this.#service.environment.pipes} ${name}${isDone ? "" : " (failed)"}`);
   }
 
-  /** Undoes what stands in the way, and asks for a size; throws while there is no API server. */
+  /** Removes all obstacles and requests a size. @throws Error while the API server is down */
   async conclude(cores: number): Promise<void> {
     const { environment, tier } = this.#service;
     for (const other of this.#others) await other.end();
@@ -85,13 +85,13 @@ export class Operations {
     await this.#requestSize(1 + this.#service.below(8));
   }
 
-  /** Back to the size before the last one, which may be on its way. */
+  /** Requests the size before the last one, which may still be in progress. */
   async #requestPrevious(): Promise<void> {
-    await this.#requestSize(this.#asked.at(-2) ?? 1);
+    await this.#requestSize(this.#requested.at(-2) ?? 1);
   }
 
   async #requestSize(cores: number): Promise<void> {
-    this.#asked = [...this.#asked.slice(-1), cores];
+    this.#requested = [...this.#requested.slice(-1), cores];
     this.#service.accept(cores);
     await this.#service.environment.requestSize(cores);
   }
@@ -138,7 +138,7 @@ export class Operations {
     await this.#service.environment.patchScaling({ suspend: true });
   }
 
-  /** A person who resumes asks for what the spec says by then. */
+  /** A person who resumes a service requests the size in its spec. */
   async #resume(): Promise<void> {
     const { environment } = this.#service;
     const { metadata, spec } = await environment.scaling();
@@ -187,7 +187,7 @@ export class Operations {
     await this.#patchAnyPipe({ spec: { replicas: this.#service.below(3) } });
   }
 
-  async #askAgain(): Promise<void> {
+  async #requestRetry(): Promise<void> {
     const { environment } = this.#service;
     await environment.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });
   }
@@ -202,7 +202,7 @@ export class Operations {
   }
 }
 
-/** Returns false if the API server is down or refuses it. */
+/** Returns false if the API server is down or rejects it. */
 export async function ifPossible(operation: Operation): Promise<boolean> {
   try {
     await operation();

@@ -6,7 +6,7 @@ import { START_AFTER_ANNOTATION } from "@pipe-scaling/local-cluster/stages";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { resourcesOf, TestEnvironment } from "../../support/test-environment.ts";
-import { controllerKubeconfig, KeptController } from "./controller-process.ts";
+import { controllerKubeconfig, RestartingController } from "./controller-process.ts";
 import { Invariants } from "./invariants.ts";
 
 const pipes = ["pipe-a", "pipe-b", "pipe-c", "pipe-d"];
@@ -14,7 +14,7 @@ const pipes = ["pipe-a", "pipe-b", "pipe-c", "pipe-d"];
 let cluster: Cluster;
 let environment: TestEnvironment;
 let invariants: Invariants;
-let controller: KeptController;
+let controller: RestartingController;
 beforeAll(async () => {
   cluster = await startCluster({ progress: silentProgress, componentArgs: REVIVABLE });
 });
@@ -22,7 +22,7 @@ afterAll(() => cluster?.stop());
 beforeEach(async () => {
   environment = await TestEnvironment.create("basic", cluster);
   invariants = await Invariants.observe(environment);
-  controller = new KeptController(environment, await controllerKubeconfig(environment));
+  controller = new RestartingController(environment, await controllerKubeconfig(environment));
   invariants.accept(1);
   for (const name of pipes)
     await environment.createPipe({ name, cores: 1, podAnnotations: { [START_AFTER_ANNOTATION]: "2s" } });
@@ -34,7 +34,7 @@ afterEach(async () => {
   await environment.end();
 });
 
-/** Asks for a size and returns in the middle of the rescale: the canary has been resized, and the last pipe has not. */
+/** Requests a size and returns in the middle of the rescale: the canary has been resized, and the last pipe has not. */
 async function begin(cores: number): Promise<void> {
   invariants.accept(cores);
   await environment.requestSize(cores);
@@ -43,12 +43,12 @@ async function begin(cores: number): Promise<void> {
       const sizes = await Promise.all(pipes.map(async (name) => resourcesOf(await environment.pipe(name))));
       return new Set(sizes).size === 2;
     },
-    { what: "the rescale to be under way", intervalMs: 10 },
+    { what: "the rescale to be in progress", intervalMs: 10 },
   );
 }
 
 it.each([5, 60])(
-  "the API server is gone for %i s in the middle of a rescale",
+  "a rescale completes after an outage of the API server of %i s",
   {
     timeout: 240_000,
   },
@@ -77,8 +77,8 @@ it("an etcd restore to the middle of an earlier rescale leads to the size reques
   invariants = await Invariants.observe(environment);
   invariants.accept(2);
   expect(await before.ended).toBe(1);
-  // Where the server was away for longer than one may lead, that ends it before it can look back.
-  await before.says(/etcd was restored from an older snapshot|the lease was lost/);
+  // After an outage that was longer than the Lease, the process ends before it can detect the restore.
+  await before.waitForLog(/etcd was restored from an older snapshot|the lease was lost/);
   await invariants.settled(2, { quietMs: 2000 });
   expect((await environment.scaling()).spec?.replicaCpuMillicores).toBe(2000);
   await begin(3);

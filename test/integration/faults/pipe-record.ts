@@ -8,21 +8,21 @@ type Deployment = Kinds["Deployment"];
 export class PipeRecord {
   /** The newest version. */
   object: Deployment;
-  /** Runs its size by a rollout that was complete; what becomes of the pods later does not undo it. */
+  /** A rollout to its size has completed. Later changes of its pods do not matter. */
   isDone = false;
-  /** The last size that it was done at. */
+  /** The last size whose rollout has completed. */
   completedSize: string | undefined;
-  /** We gave it a size that is still on its way to its pods. */
+  /** The controller applied a size that not all pods have yet. */
   holdsSlot = false;
-  /** The size that its pods get in place; its template has another one yet. */
+  /** The size that its pods get in place, while its template still has another one. */
   resizingTo: string | undefined;
-  /** The place, among those that were accepted, of the newest size that we gave it. */
+  /** Index of the request whose size the controller applied last; -1 for none. */
   newestGiven = -1;
-  /** The last that we did to it was to put it back. */
-  isPutBack = false;
+  /** The last resize by the controller was a rollback. */
+  isRolledBack = false;
   /** Writes of the controller since the last request. */
   writes = 0;
-  /** Sizes that it was made with, or that others gave it. */
+  /** Its first size, and the sizes that other writers applied. */
   readonly sizesOfOthers = new Set<string>();
 
   constructor(object: Deployment, isBlind: boolean) {
@@ -39,7 +39,7 @@ export class PipeRecord {
     return sizeIn(this.object, pipeContainer(this.object));
   }
 
-  /** Has pods that a rollout restarts. */
+  /** It has pods that a rollout restarts. */
   get isRunning(): boolean {
     return replicasOf(this.object) > 0;
   }
@@ -48,19 +48,19 @@ export class PipeRecord {
     return this.holdsSlot && this.isRunning && !this.object.spec.paused;
   }
 
-  /** The next version, after it was judged. */
+  /** Moves to the next version, after the judge has checked it. */
   become(object: Deployment, giver: "us" | "others", isBlind: boolean): void {
     const sizeBefore = this.size;
     this.object = object;
     if (this.size !== sizeBefore) {
       this.isDone = false;
-      this.holdsSlot = giver === "us" && !this.isPutBack;
+      this.holdsSlot = giver === "us" && !this.isRolledBack;
       if (giver === "others" && this.size !== undefined) this.sizesOfOthers.add(this.size);
     }
     this.#look(isBlind);
   }
 
-  /** @param isBlind not every version was seen: one in which it was complete may be among them */
+  /** @param isBlind versions are missing, in which the rollout may have been complete */
   #look(isBlind: boolean): void {
     const { object } = this;
     if (isRolledOut(object) || (isBlind && saysRolledOut(object))) {

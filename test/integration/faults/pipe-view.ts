@@ -11,7 +11,7 @@ import { isSameBesideOurs, isSizedByUs, OUR_ANNOTATIONS, sizeIn } from "./sized-
 
 type Deployment = Kinds["Deployment"];
 
-/** Requests of CPU and memory and the limit of memory, as the API server spells them: `4 16Gi 16Gi`. */
+/** Requests of CPU and memory and the limit of memory, in the spelling of the API server: `4 16Gi 16Gi`. */
 export function sizeOfCores(cores: number): string {
   return `${cores} ${cores * 4}Gi ${cores * 4}Gi`;
 }
@@ -21,7 +21,7 @@ export function serviceOf({ metadata: { labels = {} } }: Deployment): string | u
   return labels[TYPE_LABEL] === DATABASE_TYPE ? labels[SERVICE_LABEL] : undefined;
 }
 
-/** Name of the container to size: the one that is named, or the only one. */
+/** Name of the container of the pipe: that in the annotation, or the only one. */
 export function pipeContainer({ metadata, spec }: Deployment): string | undefined {
   const names = spec.template.spec.containers.map((each) => each.name);
   const named = metadata.annotations?.[CONTAINER_ANNOTATION];
@@ -34,8 +34,8 @@ export function replicasOf({ spec }: Deployment): number {
 }
 
 /**
- * Every replica runs the current template and is available. Conditions do not count, because they may be left from
- * an earlier rollout.
+ * True if every replica runs the current template and is available. Conditions do not count, because they can be left
+ * over from an earlier rollout.
  */
 export function isRolledOut(deployment: Deployment): boolean {
   const { metadata, status = {} } = deployment;
@@ -49,7 +49,7 @@ export function isRolledOut(deployment: Deployment): boolean {
   );
 }
 
-/** The Deployment controller's own word, for who has not seen all versions. */
+/** True if the Deployment controller reports a complete rollout. For histories with missing versions. */
 export function saysRolledOut({ status }: Deployment): boolean {
   return status?.conditions?.some((each) => each.reason === "NewReplicaSetAvailable") ?? false;
 }
@@ -62,7 +62,7 @@ export function hasOurAnnotation({ metadata }: Deployment): boolean {
 export function isOurWrite(before: Deployment, after: Deployment): boolean {
   const owned = ownedLeaves(after, CONTROLLER_FIELD_MANAGER);
   const ownedBefore = ownedLeaves(before, CONTROLLER_FIELD_MANAGER);
-  // If another writer takes the fields of a map, the map itself is left.
+  // If another writer becomes the owner of the fields of a map, the map itself is left.
   const isNew = (leaf: string) =>
     !ownedBefore.some((each) => each === leaf || each.startsWith(`${leaf}.`) || each.startsWith(`${leaf}[`));
   if (owned.some(isNew)) return true;
@@ -76,7 +76,7 @@ export function isOurWrite(before: Deployment, after: Deployment): boolean {
   );
 }
 
-/** A field that is removed has no owner that tells who did it. Other writers in tests change something else too. */
+/** A removed field has no owner that shows who removed it. Other writers in tests also change another field. */
 export function isResumedByUs(before: Deployment, after: Deployment): boolean {
   if (before.spec.paused !== true || after.spec.paused === true) return false;
   const container = pipeContainer(before);

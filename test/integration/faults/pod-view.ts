@@ -18,12 +18,12 @@ export function isResized({ metadata, spec, status = {} }: Pod, container: strin
   );
 }
 
-/** The size with which the container runs. */
+/** The size that the container runs with. */
 export function runningSize({ status }: Pod, container: string | undefined): string {
   return sizeOf(status?.containerStatuses?.find(({ name }) => name === container)?.resources);
 }
 
-/** True if a container is another one, or was restarted, and no test caused that. */
+/** True if a container was replaced or restarted, unless a test caused that. */
 export function hasRestarted(before: Pod, { metadata, status }: Pod): boolean {
   if (metadata.labels?.[NEVER_READY_LABEL] !== undefined) return false;
   const known = new Map(before.status?.containerStatuses?.map((each) => [each.name, each]));
@@ -33,7 +33,7 @@ export function hasRestarted(before: Pod, { metadata, status }: Pod): boolean {
   });
 }
 
-/** True if a ReplicaSet has pods, or is to have some. */
+/** True if a ReplicaSet has pods, or should have some. */
 export function hasPods({ spec, status }: Kinds["ReplicaSet"]): boolean {
   return (spec.replicas ?? 1) > 0 || (status?.replicas ?? 0) > 0;
 }

@@ -3,18 +3,18 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { expect } from "vitest";
 import { accountName } from "../../support/fixtures/shipped-account.ts";
 import { TestEnvironment } from "../../support/test-environment.ts";
-import { type Asked, type Fate, FaultyProxy } from "./faulty-proxy.ts";
+import { FaultyProxy, type Handling, type ProxiedRequest } from "./faulty-proxy.ts";
 import { Invariants } from "./invariants.ts";
 
 const PIPES = ["pipe-a", "pipe-b", "pipe-c"];
 
 export interface Fault {
-  readonly fate: (asked: Asked) => Fate | undefined;
-  /** Cut the watches that are open when it begins and when it ends, so that it is they that meet it. */
+  readonly handle: (request: ProxiedRequest) => Handling | undefined;
+  /** Cuts open watches when the fault begins and ends, so that it affects the new ones. */
   readonly isOfWatches?: boolean;
   /** Returns true once the fault has had an effect and may end. By default it lasts until the rescale completes. */
   readonly isOver?: () => boolean;
-  /** While it lasts, with the size asked for. */
+  /** Runs during the fault, after the size was requested. */
   readonly meanwhile?: () => Promise<void>;
 }
 
@@ -40,7 +40,7 @@ export class ProxiedService {
     return service;
   }
 
-  /** A new controller has no failures behind it, so its watches start again with the shortest delays. */
+  /** Watches of a new controller start with the shortest backoff. */
   async restartController(): Promise<void> {
     await this.#stopController?.();
     const { cluster, records } = this.environment;
@@ -58,20 +58,20 @@ export class ProxiedService {
     await this.proxy.stop();
   }
 
-  /** Asks for another size under a fault, and holds all that follows against what it would be without. */
-  async rescaleUnder({ fate, isOfWatches = false, isOver, meanwhile }: Fault): Promise<void> {
+  /** Requests another size during a fault, and expects the same result as without it. */
+  async rescaleUnder({ handle, isOfWatches = false, isOver, meanwhile }: Fault): Promise<void> {
     const { environment, proxy } = this;
     const invariants = await Invariants.observe(environment);
     try {
       const before = await this.#revisions();
       this.#cores += 1;
       invariants.accept(this.#cores);
-      proxy.fate = fate;
+      proxy.handle = handle;
       if (isOfWatches) proxy.cutWatches();
       await environment.requestSize(this.#cores);
       await meanwhile?.();
       if (isOver) {
-        await waitFor(isOver, { what: "the fault to show" });
+        await waitFor(isOver, { what: "the fault to have an effect" });
         this.#pass();
         if (isOfWatches) proxy.cutWatches();
       }
@@ -87,14 +87,14 @@ export class ProxiedService {
   }
 
   #pass(): void {
-    this.proxy.fate = () => undefined;
+    this.proxy.handle = () => undefined;
   }
 
-  /** Number of templates that each pipe has had, from the revision of the Deployment controller. */
+  /** The revision of each pipe, which the Deployment controller increments for each new template. */
   async #revisions(): Promise<number[]> {
     const revision = async (name: string) =>
       (await this.environment.pipe(name)).metadata.annotations?.["deployment.kubernetes.io/revision"];
-    const what = "the Deployment controller to have seen all pipes";
+    const what = "the Deployment controller to observe all pipes";
     const known = PIPES.map((name) => waitFor(() => revision(name), { what }));
     return (await Promise.all(known)).map(Number);
   }

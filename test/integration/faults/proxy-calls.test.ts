@@ -2,7 +2,7 @@ import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PIPE_SCALINGS } from "../../../src/crd/names.ts";
 import { objectPath } from "../../../src/kube/paths.ts";
-import { type Asked, type Fate, refusal } from "./faulty-proxy.ts";
+import { errorResponse, type Handling, type ProxiedRequest } from "./faulty-proxy.ts";
 import { ProxiedService } from "./proxied-service.ts";
 
 let service: ProxiedService;
@@ -11,13 +11,13 @@ beforeAll(async () => {
 });
 afterAll(() => service.end());
 
-/** The first few requests of a kind meet this fate, and all others pass. */
-function first(count: number, verb: string, resource: string, fate: Fate) {
-  let met = 0;
+/** Handles the first requests of a kind in this way, and forwards all others. */
+function first(count: number, verb: string, resource: string, handling: Handling) {
+  let handled = 0;
   return {
-    fate: (asked: Asked): Fate | undefined =>
-      asked.verb === verb && asked.resource === resource && met++ < count ? fate : undefined,
-    isOver: () => met >= count,
+    handle: (request: ProxiedRequest): Handling | undefined =>
+      request.verb === verb && request.resource === resource && handled++ < count ? handling : undefined,
+    isOver: () => handled >= count,
   };
 }
 
@@ -29,32 +29,32 @@ const WRITES = [
 ] as const;
 
 describe("a call to the API server", () => {
-  it.each(WRITES)("that is done, and its response lost: %s %s", (verb, resource) =>
+  it.each(WRITES)("can succeed and lose its response: %s %s", (verb, resource) =>
     service.rescaleUnder(first(1, verb, resource, { type: "lose-response" })),
   );
 
-  it.each(WRITES.slice(0, 2))("that never gets there: %s %s", (verb, resource) =>
+  it.each(WRITES.slice(0, 2))("can be lost: %s %s", (verb, resource) =>
     service.rescaleUnder(first(4, verb, resource, { type: "drop" })),
   );
 
-  it.each(WRITES.slice(0, 2))("whose response is cut short: %s %s", (verb, resource) =>
+  it.each(WRITES.slice(0, 2))("can get an incomplete response: %s %s", (verb, resource) =>
     service.rescaleUnder(first(2, verb, resource, { type: "pass", cutAfterBytes: 100 })),
   );
 
-  it.each(WRITES.slice(0, 2))("that meets one conflict after the other: %s %s", (verb, resource) =>
-    service.rescaleUnder(first(5, verb, resource, refusal(409, "Conflict"))),
+  it.each(WRITES.slice(0, 2))("can get one conflict after the other: %s %s", (verb, resource) =>
+    service.rescaleUnder(first(5, verb, resource, errorResponse(409, "Conflict"))),
   );
 
   it("times out without a response, and the controller continues", async () => {
     await service.rescaleUnder(first(1, "patch", "deployments", { type: "hold" }));
   });
 
-  it("may fail with 500 for a while, whatever its kind", async () => {
+  it("can fail with 500 for a while, like all others", async () => {
     let refused = 0;
     await service.rescaleUnder({
-      fate: ({ resource }) => {
+      handle: ({ resource }) => {
         if (resource === "leases") refused += 1;
-        return refusal(500, "InternalError");
+        return errorResponse(500, "InternalError");
       },
       isOfWatches: true,
       isOver: () => refused >= 2,
@@ -63,43 +63,50 @@ describe("a call to the API server", () => {
 
   it("is not repeated after 429 before the time in Retry-After", async () => {
     const { proxy, environment } = service;
-    const begun = proxy.seen.length;
-    const answered = proxy.count("patch", "deployments", "respond");
-    const busy = first(1, "patch", "deployments", refusal(429, "TooManyRequests", { "retry-after": "2" }));
-    const isWrite = ({ url }: Asked) => !url.includes("dryRun");
+    const begun = proxy.requests.length;
+    const responses = proxy.count("patch", "deployments", "respond");
+    const busy = first(
+      1,
+      "patch",
+      "deployments",
+      errorResponse(429, "TooManyRequests", { "retry-after": "2" }),
+    );
+    const isWrite = ({ url }: ProxiedRequest) => !url.includes("dryRun");
     await service.rescaleUnder({
-      fate: (asked) => (isWrite(asked) ? busy.fate(asked) : undefined),
+      handle: (request) => (isWrite(request) ? busy.handle(request) : undefined),
       isOver: busy.isOver,
-      // An event of the service is no reason to repeat it earlier.
+      // A change of the service must not repeat it earlier.
       meanwhile: async () => {
-        await waitFor(() => proxy.count("patch", "deployments", "respond") > answered, {
-          what: "the refusal",
+        await waitFor(() => proxy.count("patch", "deployments", "respond") > responses, {
+          what: "the error",
         });
         await environment.patchPipe("pipe-b", {
           metadata: { annotations: { note: `${performance.now()}` } },
         });
       },
     });
-    const writes = proxy.seen
+    const writes = proxy.requests
       .slice(begun)
-      .filter((asked) => asked.verb === "patch" && asked.resource === "deployments" && isWrite(asked));
-    // Another pipe may go first meanwhile.
+      .filter(
+        (request) => request.verb === "patch" && request.resource === "deployments" && isWrite(request),
+      );
+    // Another pipe may be resized first.
     const [refused] = writes;
-    const next = writes.find((asked) => asked !== refused && asked.url === refused?.url);
-    expect(refused?.fate).toBe("respond");
+    const next = writes.find((request) => request !== refused && request.url === refused?.url);
+    expect(refused?.handling).toBe("respond");
     expect((next?.at ?? 0) - (refused?.at ?? 0)).toBeGreaterThanOrEqual(2000);
   });
 
-  it("may lose its response when it creates the PipeScaling again", async () => {
+  it("can lose its response when it creates the PipeScaling again", async () => {
     const { proxy, environment } = service;
     const before = await environment.scaling();
     const lost = first(1, "create", "pipescalings", { type: "lose-response" });
-    proxy.fate = lost.fate;
+    proxy.handle = lost.handle;
     await environment.client.json({
       method: "DELETE",
       path: objectPath(PIPE_SCALINGS, environment.pipes, environment.serviceId),
     });
-    await waitFor(lost.isOver, { what: "the fault to show" });
+    await waitFor(lost.isOver, { what: "the fault to have an effect" });
     const after = await environment.waitForCondition("Ready", "True");
     expect(after.metadata.uid).not.toBe(before.metadata.uid);
     expect(after.spec).toEqual(before.spec);

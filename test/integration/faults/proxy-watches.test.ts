@@ -2,7 +2,7 @@ import { kubectl } from "@pipe-scaling/local-cluster/kubectl";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { DEPLOYMENTS, objectPath } from "../../../src/kube/paths.ts";
-import { type Asked, type Fate, refusal } from "./faulty-proxy.ts";
+import { errorResponse, type Handling, type ProxiedRequest } from "./faulty-proxy.ts";
 import { ProxiedService } from "./proxied-service.ts";
 
 let service: ProxiedService;
@@ -12,14 +12,14 @@ beforeAll(async () => {
 beforeEach(() => service.restartController());
 afterAll(() => service.end());
 
-/** All watches, or those of one kind. */
-function watches(fate: Fate, resource?: string) {
-  return ({ verb, ...asked }: Asked): Fate | undefined =>
-    verb === "watch" && (resource ?? asked.resource) === asked.resource ? fate : undefined;
+/** Handles all watches in this way, or those of one kind. */
+function watches(handling: Handling, resource?: string) {
+  return (request: Pick<ProxiedRequest, "verb" | "resource">): Handling | undefined =>
+    request.verb === "watch" && (resource ?? request.resource) === request.resource ? handling : undefined;
 }
 
-/** As the API server tells it within a watch. */
-const GONE: Fate = {
+/** The error of the API server in a watch. */
+const GONE: Handling = {
   type: "respond",
   status: 200,
   body: `${JSON.stringify({ type: "ERROR", object: { kind: "Status", code: 410, reason: "Expired" } })}\n`,
@@ -29,34 +29,34 @@ describe("a rescale", () => {
   const isOfWatches = true;
 
   it("completes with watches that are cut every few hundred milliseconds", () =>
-    service.rescaleUnder({ isOfWatches, fate: watches({ type: "pass", cutAfterMs: 300 }) }));
+    service.rescaleUnder({ isOfWatches, handle: watches({ type: "pass", cutAfterMs: 300 }) }));
 
-  // Enough for the three Deployments at once: a list that never arrives whole could not be told from an outage.
+  // Enough for a list of the three Deployments, which otherwise would never be complete.
   it("completes with watches that are cut in the middle of an event", () =>
-    service.rescaleUnder({ isOfWatches, fate: watches({ type: "pass", cutAfterBytes: 60_000 }) }));
+    service.rescaleUnder({ isOfWatches, handle: watches({ type: "pass", cutAfterBytes: 60_000 }) }));
 
   it("completes with watches that get no response at first", () => {
     const { proxy } = service;
     const before = proxy.count("watch", "deployments", "hold");
     return service.rescaleUnder({
       isOfWatches,
-      fate: watches({ type: "hold" }),
-      // The second one is asked for when the first was given up.
+      handle: watches({ type: "hold" }),
+      // The second watch starts after the timeout of the first.
       isOver: () => proxy.count("watch", "deployments", "hold") >= before + 2,
     });
   });
 
   it.each([
-    ["410 Gone", refusal(410, "Expired")],
-    ["200 and an event that says 410", GONE],
-    ["429", refusal(429, "TooManyRequests", { "retry-after": "1" })],
-    ["500", refusal(500, "InternalError")],
-  ])("completes with watches that get the response %s", (_, fate) => {
+    ["410 Gone", errorResponse(410, "Expired")],
+    ["200 with a 410 in an event", GONE],
+    ["429", errorResponse(429, "TooManyRequests", { "retry-after": "1" })],
+    ["500", errorResponse(500, "InternalError")],
+  ])("completes with watches that get the response %s", (_, handling) => {
     const { proxy } = service;
     const before = proxy.count("watch", "deployments", "respond");
     return service.rescaleUnder({
       isOfWatches,
-      fate: watches(fate),
+      handle: watches(handling),
       isOver: () => proxy.count("watch", "deployments", "respond") >= before + 2,
     });
   });
@@ -64,29 +64,29 @@ describe("a rescale", () => {
   it.each([
     ["Deployments", "deployments"],
     ["PipeScalings", "pipescalings"],
-  ])("completes with watches that deliver %s a second late and everything else at once", (_, resource) =>
-    service.rescaleUnder({ isOfWatches, fate: watches({ type: "pass", lateMs: 1000 }, resource) }),
+  ])("completes with watches that deliver only %s a second late", (_, resource) =>
+    service.rescaleUnder({ isOfWatches, handle: watches({ type: "pass", lateMs: 1000 }, resource) }),
   );
 
   it("completes before a watch delivers that a pipe was deleted and created again", async () => {
     const { proxy, environment } = service;
-    // Not before the fault is over.
-    const fate = watches({ type: "pass", lateMs: 60_000 }, "deployments");
+    // Longer than the fault lasts.
+    const handle = watches({ type: "pass", lateMs: 60_000 }, "deployments");
     const open = proxy.count("watch", "deployments", "pass");
-    proxy.fate = fate;
+    proxy.handle = handle;
     proxy.cutWatches("deployments");
     await waitFor(() => proxy.count("watch", "deployments", "pass") > open, { what: "the watch to be late" });
     const { spec } = await environment.pipe("pipe-a");
     const cores = Number(spec.template.spec.containers[0]?.resources?.requests?.["cpu"]);
     await kubectl(environment.cluster, ["delete", "deployment", "pipe-a", "-n", environment.pipes]);
     await environment.createPipe({ name: "pipe-a", cores });
-    const begun = proxy.seen.length;
+    const begun = proxy.requests.length;
     await service.rescaleUnder({
       isOfWatches,
-      fate,
-      // The patch is for the pipe that was.
+      handle,
+      // The patch is for the deleted pipe.
       isOver: () =>
-        proxy.seen
+        proxy.requests
           .slice(begun)
           .some(({ verb, url, code = 0 }) => verb === "patch" && url.includes("pipe-a") && code >= 400),
     });
@@ -94,15 +94,15 @@ describe("a rescale", () => {
 
   it("completes with slow watches and slow streamed lists", () => {
     const { proxy } = service;
-    const isList = ({ url }: Asked) => url.includes("sendInitialEvents");
+    const isList = ({ url }: ProxiedRequest) => url.includes("sendInitialEvents");
     const lists = () =>
-      proxy.seen.filter((asked) => isList(asked) && asked.resource === "deployments").length;
+      proxy.requests.filter((request) => isList(request) && request.resource === "deployments").length;
     const before = lists();
     return service.rescaleUnder({
       isOfWatches,
-      fate: (asked) => {
-        if (isList(asked)) return { type: "pass", lateMs: 1000 };
-        return watches(lists() > before ? { type: "pass" } : GONE, "deployments")(asked);
+      handle: (request) => {
+        if (isList(request)) return { type: "pass", lateMs: 1000 };
+        return watches(lists() > before ? { type: "pass" } : GONE, "deployments")(request);
       },
       isOver: () => lists() > before,
     });
@@ -119,12 +119,10 @@ describe("a rescale", () => {
     const answered = proxy.count("watch", "deployments", "respond");
     await service.rescaleUnder({
       isOfWatches,
-      fate: ({ verb, resource }) => {
+      handle: ({ verb, resource }) => {
         if (resource !== "deployments" || verb === "patch") return undefined;
         if (!isGone) return { type: "drop" };
-        return verb === "watch"
-          ? watches(refusal(410, "Expired"))({ verb, resource, url: "", at: 0 })
-          : undefined;
+        return verb === "watch" ? watches(errorResponse(410, "Expired"))({ verb, resource }) : undefined;
       },
       meanwhile: async () => {
         await environment.client.json({

@@ -2,33 +2,33 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Cluster } from "@pipe-scaling/local-cluster";
 import { killApiServer } from "@pipe-scaling/local-cluster/outage";
 import type { TcpProxy } from "@pipe-scaling/local-cluster/tcp-proxy";
-import type { KeptController } from "./controller-process.ts";
+import type { RestartingController } from "./controller-process.ts";
 import type { Invariants } from "./invariants.ts";
 
-/** The longest that a process or its connections stand still. */
+/** Maximum time for which a process or its connections are stopped. */
 const STILL_MS = 2000;
-/** The longest wait for a write of a resize in place, and from there to the end of the process. */
+/** Maximum wait for a write of a resize in place, and from then until the process is killed. */
 const AWAITED_MS = 500;
 const SOON_MS = 50;
 
 type Fault = readonly [share: number, fault: () => Promise<void>];
 
-/** Faults of machines and networks, chosen at random. */
+/** Random faults of machines and networks. */
 export class RandomFaults {
   readonly #cluster: Cluster;
   readonly #proxy: TcpProxy;
-  readonly #controller: KeptController;
+  readonly #controller: RestartingController;
   readonly #invariants: Invariants;
   readonly #random: () => number;
 
   /**
    * @param proxy between the controller and the API server
-   * @param invariants see the writes of the controller
+   * @param invariants observe the writes of the controller
    */
   constructor(
     cluster: Cluster,
     proxy: TcpProxy,
-    controller: KeptController,
+    controller: RestartingController,
     invariants: Invariants,
     random: () => number,
   ) {
@@ -39,7 +39,7 @@ export class RandomFaults {
     this.#random = random;
   }
 
-  /** One of them, or none: the shares are those of all calls. */
+  /** Executes a random fault, or none. The shares are probabilities. */
   async any(): Promise<void> {
     const faults: readonly Fault[] = [
       [0.08, () => this.#controller.current.kill()],
@@ -49,14 +49,14 @@ export class RandomFaults {
       [0.04, () => this.#freeze()],
       [0.02, () => this.#killApiServer()],
     ];
-    let dice = this.#random();
+    let number = this.#random();
     for (const [share, fault] of faults) {
-      if (dice < share) return fault();
-      dice -= share;
+      if (number < share) return fault();
+      number -= share;
     }
   }
 
-  /** Soon after the next write of a resize in place, if there is one. */
+  /** Kills the controller soon after its next write of a resize in place, if there is one. */
   async #killInResize(): Promise<void> {
     const kinds = ["Pod", "ReplicaSet", "Deployment"] as const;
     const kind = kinds[Math.floor(this.#random() * kinds.length)] ?? "Pod";
@@ -66,7 +66,7 @@ export class RandomFaults {
     await this.#controller.current.kill();
   }
 
-  /** The controller stands still for a while. */
+  /** Stops the controller with SIGSTOP for a while. */
   async #stop(): Promise<void> {
     const { current } = this.#controller;
     current.signal("SIGSTOP");
@@ -74,7 +74,7 @@ export class RandomFaults {
     current.signal("SIGCONT");
   }
 
-  /** Its connections stay open, and nothing gets through. */
+  /** Freezes the connections of the controller for a while. */
   async #freeze(): Promise<void> {
     this.#proxy.freeze();
     await delay(this.#random() * STILL_MS);

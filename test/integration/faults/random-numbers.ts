@@ -4,7 +4,7 @@ import { environment } from "@pipe-scaling/local-cluster/environment";
 /** The seed of this run: PIPE_SCALING_TEST_SEED repeats a failed run; otherwise it is random. */
 export const seed = Number(environment["PIPE_SCALING_TEST_SEED"] ?? randomInt(2 ** 31));
 
-/** Numbers from 0 to below 1 that are the same for the same seed (mulberry32). */
+/** Returns a generator of numbers from 0 (inclusive) to 1 (exclusive), determined by the seed (mulberry32). */
 export function randomOf(from: number): () => number {
   let state = from;
   return () => {

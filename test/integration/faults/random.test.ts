@@ -1,11 +1,11 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Cluster, startCluster } from "@pipe-scaling/local-cluster";
 import { ROOMY_NODE, WITHOUT_CLIENT_LIMITS } from "@pipe-scaling/local-cluster/capacity";
 import { environment as env } from "@pipe-scaling/local-cluster/environment";
 import { REVIVABLE } from "@pipe-scaling/local-cluster/outage";
+import { openPaths } from "@pipe-scaling/local-cluster/paths";
 import { silentProgress } from "@pipe-scaling/local-cluster/progress";
 import { TcpProxy } from "@pipe-scaling/local-cluster/tcp-proxy";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
@@ -14,7 +14,7 @@ import { AdmissionWebhook } from "../../support/servers/admission-webhook.ts";
 import { TestEnvironment } from "../../support/test-environment.ts";
 import { restrictController } from "../in-place-account.ts";
 import { AdmissionFaults } from "./admission-faults.ts";
-import { controllerKubeconfig, KeptController } from "./controller-process.ts";
+import { controllerKubeconfig, RestartingController } from "./controller-process.ts";
 import { InPlaceOperations } from "./in-place-operations.ts";
 import { Invariants } from "./invariants.ts";
 import { ObjectWriters } from "./object-writers.ts";
@@ -24,10 +24,10 @@ import { randomOf, seed } from "./random-numbers.ts";
 import { ServiceUnderTest } from "./service-under-test.ts";
 
 const STEPS = Number(env["PIPE_SCALING_TEST_STEPS"] ?? 100);
-/** The test of many namespaces needs more time for its beginning and its end. */
+/** The start and the end of the test with many namespaces take longer. */
 const STEPS_OF_MANY = Math.ceil(STEPS / 3);
 const OTHER_NAMESPACES = 39;
-/** The most that passes between two steps. */
+/** Maximum time between two steps. */
 const PAUSE_MS = 500;
 const LAST_CORES = 9;
 const QUIET_MS = 3000;
@@ -38,7 +38,7 @@ let cluster: Cluster;
 let environment: TestEnvironment;
 let proxy: TcpProxy;
 let invariants: Invariants | undefined;
-let controller: KeptController | undefined;
+let controller: RestartingController | undefined;
 let webhook: AdmissionWebhook | undefined;
 beforeAll(async () => {
   cluster = await startCluster({
@@ -116,10 +116,10 @@ it(`the invariants hold in ${OTHER_NAMESPACES + 1} namespaces through ${STEPS_OF
 });
 
 /** @param pipeNamespaces empty for all, with one watch for each kind */
-async function startController(pipeNamespaces: readonly string[]): Promise<KeptController> {
-  // Each process has another clock: right, an hour ahead, or an hour behind.
+async function startController(pipeNamespaces: readonly string[]): Promise<RestartingController> {
+  // The clock of each process is right, an hour ahead or an hour behind.
   const randomClock = randomOf(seed + 1);
-  return new KeptController(environment, await controllerKubeconfig(environment, proxy.port), () => ({
+  return new RestartingController(environment, await controllerKubeconfig(environment, proxy.port), () => ({
     pipeNamespaces,
     clockErrorMs: Math.floor(randomClock() * 3 - 1) * HOUR_MS,
     resizeStrategy: "InPlaceOrRollout",
@@ -132,21 +132,21 @@ async function prepared(service: ServiceUnderTest, operations: Operations, pipes
   await operations.addPipes(pipes);
 }
 
-/** Most services are resized in place: those that say so, and those without a strategy. */
+/** Most services are resized in place: those with this strategy, and those without a strategy. */
 async function drawStrategy(service: ServiceUnderTest): Promise<void> {
   const strategy = service.pick(["InPlaceOrRollout", null, "Rollout"]);
   await service.environment.patchScaling({ strategy });
 }
 
-/** Steps of people and faults; then one last size for all services, and the judgement. */
+/** Executes random operations and faults, requests a last size for all services, and checks the invariants. */
 async function run(
   observed: Invariants,
-  kept: KeptController,
+  restarting: RestartingController,
   all: readonly Operations[],
   steps: number,
 ): Promise<void> {
   const random = randomOf(seed + 2);
-  const faults = new RandomFaults(cluster, proxy, kept, observed, random);
+  const faults = new RandomFaults(cluster, proxy, restarting, observed, random);
   try {
     for (let step = 0; step < steps; step++) {
       await all[Math.floor(random() * all.length)]?.any();
@@ -164,15 +164,15 @@ async function run(
     const folder = keep({
       operations: operations.join("\n"),
       history: observed.history,
-      controller: kept.output,
+      controller: restarting.output,
     });
-    throw new Error(`${String(error)}\nWhat was done and seen: ${folder}`, { cause: error });
+    throw new Error(`${String(error)}\nOperations, history and log: ${folder}`, { cause: error });
   }
 }
 
-/** Keeps what happened for people who look for the cause. Returns the folder. */
+/** Writes files for the analysis of a failure to the logs of the local cluster. Returns their folder. */
 function keep(texts: Readonly<Record<string, string>>): string {
-  const folder = mkdtempSync(join(tmpdir(), `pipe-scaling-seed-${seed}-`));
+  const folder = mkdtempSync(join(openPaths(env).logs, `seed-${seed}-`));
   for (const [name, text] of Object.entries(texts)) writeFileSync(join(folder, `${name}.log`), text);
   return folder;
 }

@@ -1,7 +1,7 @@
 import { START_AFTER_ANNOTATION, STOP_AFTER_ANNOTATION } from "@pipe-scaling/local-cluster/stages";
 import { it } from "./fixtures.ts";
 
-/** Back at an earlier size it has a ReplicaSet already, and what the Deployment said of that one's rollout. */
+/** At an earlier size, it already has a ReplicaSet, and its Deployment has the conditions of that rollout. */
 it("a Recreate pipe is ready only when its new pod is, in every rescale", async ({
   invariants,
   startPipes,

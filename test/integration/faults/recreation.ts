@@ -6,19 +6,19 @@ import { hasOurAnnotation, sizeOfCores } from "./pipe-view.ts";
 
 type Scaling = Kinds["PipeScaling"];
 
-/** The size that a PipeScaling asks for; `undefined` for the tier's default. */
+/** The size that a PipeScaling requests; `undefined` for the default of the tier. */
 export function requestedSize({ spec }: Scaling): string | undefined {
   const millicores = spec?.replicaCpuMillicores;
   return millicores === undefined ? undefined : sizeOfCores(millicores / 1000);
 }
 
 /**
- * Checks a PipeScaling that the controller created, by the rule that a deletion resizes nothing. It is as it was before
- * the deletion, or suspended, or all pipes have its size. The tier's default is only for a service of which no pipe shows
- * that the controller resized it.
+ * Checks that a PipeScaling that the controller created resizes nothing: it is the same as before its deletion, or
+ * suspended, or all pipes have its size. It has the default of the tier only if no pipe shows that the controller
+ * resized it.
  *
- * @returns sentences, none if all is well
- * @param deleted the PipeScaling of the service before, if there was one
+ * @returns a sentence for each fault
+ * @param deleted the previous PipeScaling of the service, if there was one
  * @param pipes all pipes of the service
  */
 export function recreationFaults(
@@ -38,7 +38,7 @@ export function recreationFaults(
       ];
 }
 
-/** Another writer may have removed every trace of the controller. */
+/** False also if another writer has removed every trace of the controller. */
 function isVisiblyResized({ object, newestGiven }: PipeRecord): boolean {
   if (newestGiven === -1) return false;
   return hasOurAnnotation(object) || ownedLeaves(object, CONTROLLER_FIELD_MANAGER).length > 0;

@@ -37,7 +37,7 @@ function inPipes(
   );
 }
 
-/** Number of pod templates that the Deployment has had. */
+/** Revision of the Deployment: the number of its pod templates so far. */
 async function revision(environment: TestEnvironment): Promise<number> {
   return Number((await environment.pipe("pipe")).metadata.annotations?.[REVISION_ANNOTATION]);
 }
@@ -70,7 +70,7 @@ describe("a Deployment that is re-created from a backup with the annotation of a
     settled,
     rescale,
   }) => {
-    // Slower than the controller, so that the rollout is not complete when the controller sees it.
+    // Slower than the controller, which must see the rollout before it completes.
     await startPipes([{ name: "pipe", podAnnotations: { [START_AFTER_ANNOTATION]: "1s" } }]);
     await rescale(4);
     const old = {
@@ -130,7 +130,7 @@ describe("kubectl rollout undo", () => {
   });
 });
 
-/** With the grace time of production. */
+/** The delay of the re-creation in production. */
 const AS_SHIPPED = { recreateGraceMs: undefined };
 
 describe("a PipeScaling", () => {
@@ -192,7 +192,7 @@ describe("a PipeScaling", () => {
     await inPipes(environment, ["annotate", "deployment", "--all", `${LAST_ROLLOUT_ANNOTATION}-`]);
     await inPipes(environment, ["delete", "pipescaling", environment.serviceId]);
     await environment.startController();
-    // A PipeScaling can be Ready shortly before the controller has adopted the pipes.
+    // A PipeScaling can be Ready shortly before the controller adopts the pipes.
     for (const name of ["pipe", "pipe-b"])
       await waitFor(() => isAnnotated(environment, name), { what: `the annotation of ${name}` });
     await settled(4);
@@ -219,7 +219,7 @@ describe("an annotation by the owner during a rollout", () => {
     await requestSize(4);
     const ending = new AbortController();
     const annotating = annotateAgainAndAgain(environment, ending.signal);
-    // Without the timeout the rollout would fail after 30 s, with another reason.
+    // Without the timeout, the rollout would fail after 30 s with another reason.
     const stalled = await environment.waitForCondition("Stalled", "True").finally(() => ending.abort());
     await annotating;
     expect(conditionOf(stalled, "Stalled")?.reason).toBe("RolloutTimeout");

@@ -6,16 +6,16 @@ interface Acceptance {
   readonly version: bigint;
 }
 
-/** A service's pipes, the sizes that it may be given, and since when or until when they ran them. */
+/** The pipes of a service, the accepted sizes, and when its pipes ran them. */
 export class ServiceRecord {
   readonly id: string;
   readonly pipes = new Map<string, PipeRecord>();
-  /** The PipeScaling that was deleted last. */
+  /** The last PipeScaling that was deleted. */
   deletedScaling: Kinds["PipeScaling"] | undefined;
   readonly #accepted: Acceptance[] = [];
-  /** When a running pipe was last seen to run a size. */
+  /** The last version at which a running pipe ran a size. */
   readonly #provenAt = new Map<string, bigint>();
-  /** Until when all pipes ran a size. */
+  /** The version until which all pipes ran a size. */
   readonly #heldUntil = new Map<string, bigint>();
   #common: string | undefined;
   #wasEmptyUntil: bigint | "now" = "now";
@@ -34,8 +34,8 @@ export class ServiceRecord {
   }
 
   /**
-   * Index of the first request for a size, from a given one on; -1 for none. If a size was requested several times,
-   * it is unknown which request it was applied for, so the first one counts.
+   * Index of the first request for a size, starting at `from`; -1 for none. If a size was requested several times, it is
+   * unknown for which request it was applied, so the first one counts.
    */
   placeOf(size: string, from = 0): number {
     return this.#accepted.findIndex((each, place) => place >= from && each.size === size);
@@ -64,7 +64,7 @@ export class ServiceRecord {
     return this.#common === size || (this.#heldUntil.get(size) ?? -1n) > version;
   }
 
-  /** To be called after each change of a pipe. */
+  /** Call it after each change of a pipe. */
   note(version: bigint): void {
     const pipes = this.living;
     for (const { isRunning, isDone, size } of pipes) {

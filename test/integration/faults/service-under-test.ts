@@ -7,10 +7,10 @@ const DEFAULT_CORES = { basic: 1, scale: 2, enterprise: 2 } as const;
 export type TierName = keyof typeof DEFAULT_CORES;
 export const TIER_NAMES: readonly TierName[] = ["basic", "scale", "enterprise"];
 
-/** Something that somebody does. It rejects if the API server is down or refuses it. */
+/** An operation on the cluster. It rejects if the API server is down or rejects it. */
 export type Operation = () => Promise<unknown>;
 
-/** A service that random operations are about: its pipes, its tier, and the dice. */
+/** A service for random operations: its pipes, its tier, and the random numbers. */
 export class ServiceUnderTest {
   readonly environment: TestEnvironment;
   readonly random: () => number;
@@ -25,7 +25,7 @@ export class ServiceUnderTest {
     this.random = random;
   }
 
-  /** A whole number from 0 to below the limit. */
+  /** Returns a random integer from 0 (inclusive) to `limit` (exclusive). */
   below(limit: number): number {
     return Math.floor(this.random() * limit);
   }
@@ -34,7 +34,7 @@ export class ServiceUnderTest {
     return choices[this.below(choices.length)] ?? choices[0];
   }
 
-  /** To be called before a size is asked for, by whatever means. */
+  /** Call it before a size is requested in any way. */
   accept(cores: number): void {
     this.#invariants.accept(cores, this.environment.serviceId);
   }
@@ -48,7 +48,7 @@ export class ServiceUnderTest {
     else this.accept(millicores / 1000);
   }
 
-  /** Does it with one of the pipes, if there is one. */
+  /** Executes an operation on a random pipe, if there is one. */
   async withPipe(operation: (name: string) => Promise<unknown>): Promise<void> {
     const name = [...this.pipes][this.below(this.pipes.size)];
     if (name !== undefined) await operation(name);

@@ -6,7 +6,7 @@ import { ownedLeaves } from "../../e2e/demo/ownership.ts";
 import type { Kinds } from "./history.ts";
 
 /*
- * Reads objects by rules of its own. With the code of the controller, a bug in that code would hide itself.
+ * This module reads objects without the code of the controller, because a bug there must not hide itself.
  */
 
 /** An object that holds the size of a pipe. */
@@ -20,7 +20,7 @@ export function sizeIn(object: SizedObject, container: string | undefined): stri
   return found && sizeOf(found.resources);
 }
 
-/** As the API server spells it: `4 16Gi 16Gi`. */
+/** The size in the spelling of the API server: `4 16Gi 16Gi`. */
 export function sizeOf({ requests = {}, limits = {} }: Container["resources"] = {}): string {
   return `${requests["cpu"]} ${requests["memory"]} ${limits["memory"]}`;
 }
@@ -29,7 +29,7 @@ function podSpecIn({ spec }: SizedObject): PodSpec {
   return "template" in spec ? spec.template.spec : spec;
 }
 
-/** True if the controller wrote the later version. A writer that changes the value of a field becomes its only owner. */
+/** True if the controller made the change. A writer that changes the value of a field becomes its only owner. */
 export function isSizedByUs<T extends SizedObject>(
   before: T,
   after: T,

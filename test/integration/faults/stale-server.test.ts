@@ -36,7 +36,7 @@ it.for<[knows: string, stale: readonly string[], tried: string]>([
   ],
   ["knows the sizes of the pipes, but not the requested size", ["pipescalings"], "pipescalings/status"],
 ])(
-  "a leader that %s, because its API server is behind, moves no pipe back",
+  "a leader that %s, because its API server is stale, does not return pipes to an earlier size",
   {
     timeout: 120_000,
   },
@@ -48,11 +48,11 @@ it.for<[knows: string, stale: readonly string[], tried: string]>([
     const server = `https://127.0.0.1:${second.port}`;
     const kubeconfig = await controllerKubeconfig(environment);
     const current = start(kubeconfig, "current");
-    await current.says('"leading"');
+    await current.waitForLog('"leading"');
     invariants.accept(1);
     for (const name of ["pipe-a", "pipe-b", "pipe-c"]) await environment.createPipe({ name, cores: 1 });
     await invariants.settled(1, { quietMs: 0 });
-    proxy.elsewhere = ({ verb, resource }) =>
+    proxy.serverFor = ({ verb, resource }) =>
       verb === "watch" && stale.includes(resource) ? server : undefined;
     const behind = start(proxy.kubeconfig(kubeconfig), "behind");
     await behind.isReady();
@@ -62,14 +62,16 @@ it.for<[knows: string, stale: readonly string[], tried: string]>([
     await invariants.settled(4, { quietMs: 0 });
     current.signal("SIGTERM");
     await current.ended;
-    await behind.says('"leading"');
-    // For all that the second knows the size is left to the tier, whose default this changes.
+    await behind.waitForLog('"leading"');
+    // The second controller does not know the requested size, so it applies the default of the tier, which changes here.
     await environment.setTier("scale");
-    await waitFor(() => proxy.count("patch", tried, "pass") > 0, { what: "the second to try" });
+    await waitFor(() => proxy.count("patch", tried, "pass") > 0, {
+      what: "an attempt of the second controller",
+    });
 
     second.etcdLink.thaw();
     await waitFor(async () => (await environment.scaling()).status?.tier === "scale", {
-      what: "the tier to be told",
+      what: "the tier in the status",
     });
     await invariants.settled(4, { quietMs: 1000 });
     await invariants.end();

@@ -2,9 +2,9 @@ import type { Kinds } from "./history.ts";
 import { sizeOfCores } from "./pipe-view.ts";
 
 /**
- * Faults of a status that was just written.
+ * Returns a sentence for each fault of a status that was just written.
  *
- * @param ran whether all pipes ran this size at a moment since the version that the status was decided on
+ * @param ran returns true if all pipes ran this size at some time since the version that the status is based on
  */
 export function statusFaults(
   { metadata, spec = {}, status = {} }: Kinds["PipeScaling"],
@@ -24,7 +24,7 @@ export function statusFaults(
   if (!desired) return [...faults, "Ready=True without a desired size"];
   const size = sizeOfCores(desired.replicaCpuMillicores / 1000);
   if (desired.source === "Spec" && desired.replicaCpuMillicores !== spec.replicaCpuMillicores)
-    faults.push(`Ready=True at ${size}, which is not what its spec asks for`);
-  if (!ran(size)) faults.push(`Ready=True at ${size}, and not every pipe ran it by a completed rollout`);
+    faults.push(`Ready=True at ${size}, which is not the size in its spec`);
+  if (!ran(size)) faults.push(`Ready=True at ${size}, but not every pipe ran it after a completed rollout`);
   return faults;
 }

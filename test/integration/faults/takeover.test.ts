@@ -8,7 +8,7 @@ import { ControllerProcess, controllerKubeconfig } from "./controller-process.ts
 import { FaultyProxy } from "./faulty-proxy.ts";
 import { it as base } from "./fixtures.ts";
 
-/** Longer than a lease lasts, by which time another holds it. */
+/** Longer than the lease duration. */
 const TAKEOVER_MS = 60_000;
 
 const it = base
@@ -20,7 +20,7 @@ const it = base
   })
   .extend("audit", { scope: "file" }, ({ folder }) => new Audit(folder))
   .override("clusterOptions", { scope: "file" }, ({ audit }) => ({ apiServerArgs: audit.apiServerArgs }))
-  /** Starts a controller with a token of its own. */
+  /** Starts a controller with its own token. */
   .extend("start", ({ environment, folder, audit }) => async (identity: string) => {
     const kubeconfig = join(folder, `${identity}.kubeconfig`);
     copyFileSync(await controllerKubeconfig(environment), kubeconfig);
@@ -39,22 +39,22 @@ it("a leader that is stopped for longer than its lease writes nothing when it is
     await environment.createPipe({ name, cores: 1, podAnnotations: { [START_AFTER_ANNOTATION]: "2s" } });
   await environment.waitForCondition("Ready", "True");
   const second = await start("second");
-  await second.process.says('"listening"');
+  await second.process.waitForLog('"listening"');
 
   await requestSize(4);
   await environment.waitForCondition("Reconciling", "True");
   first.process.signal("SIGSTOP");
   await requestSize(2);
-  await second.process.says('"leading"', TAKEOVER_MS);
+  await second.process.waitForLog('"leading"', TAKEOVER_MS);
   await invariants.settled(2, { quietMs: 1000 });
 
-  // Calls that it had started are in the log by now, and a stopped process cannot start others.
+  // The calls that it had started are in the log now, and a stopped process cannot start others.
   const before = first.writes();
   expect(before).toContain(`patch pipescalings ${environment.serviceId}`);
-  // It wakes to a size that it has not seen, and pipes that are not as it knew them.
+  // Meanwhile, the requested size and the sizes of the pipes have changed.
   first.process.signal("SIGCONT");
   expect(await first.process.ended).toBe(1);
-  await first.process.says("the lease was lost");
+  await first.process.waitForLog("the lease was lost");
   expect(first.writes()).toEqual(before);
 
   await requestSize(3);
@@ -78,7 +78,7 @@ it("a leader that is killed is replaced after its lease has expired", { timeout:
   await requestSize(4);
   await environment.waitForCondition("Reconciling", "True");
   await first.process.kill();
-  await second.process.says('"leading"', TAKEOVER_MS);
+  await second.process.waitForLog('"leading"', TAKEOVER_MS);
   await invariants.settled(4, { quietMs: 1000 });
   await second.process.kill();
   await invariants.end();
@@ -93,16 +93,16 @@ it("a leader that is killed is replaced although one read of the Lease in six fa
   await environment.createPipe({ name: "pipe-a", cores: 1 });
   await environment.waitForCondition("Ready", "True");
   let reads = 0;
-  proxy.fate = ({ verb, resource }) => {
+  proxy.handle = ({ verb, resource }) => {
     if (verb !== "get" || resource !== "leases") return undefined;
     reads += 1;
     return reads % 6 === 0 ? { type: "drop" } : undefined;
   };
   const kubeconfig = proxy.kubeconfig(await controllerKubeconfig(environment));
   const second = new ControllerProcess(environment, kubeconfig, "second");
-  await second.says('"listening"');
+  await second.waitForLog('"listening"');
   await first.process.kill();
-  await second.says('"leading"', TAKEOVER_MS);
+  await second.waitForLog('"leading"', TAKEOVER_MS);
   await second.kill();
   await proxy.stop();
   await invariants.end();

@@ -6,7 +6,7 @@ import type { KubeClient } from "../../../src/kube/client.ts";
 import { isCode } from "../../../src/kube/errors.ts";
 import type { KubeObject } from "../../../src/kube/objects.ts";
 
-export interface Told<T> {
+export interface Observation<T> {
   readonly type: "seen" | "gone";
   readonly object: T;
   readonly isInitial: boolean;
@@ -17,9 +17,9 @@ interface WatchedKindOptions<T> {
   /** Path of the collection. */
   readonly path: string;
   readonly signal: AbortSignal;
-  readonly tell: (told: Told<T>) => void;
-  /** The events between these versions were missed. */
-  readonly miss: (after: bigint, until: bigint) => void;
+  readonly onObservation: (observation: Observation<T>) => void;
+  /** Events between these versions may be missing. */
+  readonly onGap: (after: bigint, until: bigint) => void;
 }
 
 interface List<T> {
@@ -32,9 +32,9 @@ type WatchLine<T> =
   | { readonly type: "BOOKMARK"; readonly object: KubeObject }
   | { readonly type: "ERROR"; readonly object: { readonly code?: number; readonly message?: string } };
 
-const AGAIN_MS = 100;
+const RETRY_MS = 100;
 
-/** Tells of every version of the objects of one kind in one namespace, until the signal is aborted. */
+/** Reports every version of the objects of one kind in one namespace, until the signal is aborted. */
 export class WatchedKind<T extends KubeObject> {
   readonly #options: WatchedKindOptions<T>;
   readonly #alive = new Map<string, T>();
@@ -44,20 +44,20 @@ export class WatchedKind<T extends KubeObject> {
     this.#options = options;
   }
 
-  /** Resolves when all that is there has been told. */
+  /** Resolves when all existing objects have been reported. */
   async begin(): Promise<void> {
-    // A kind that was only just defined is not served at once.
+    // A new kind is not served immediately.
     await waitFor(() => this.#list().then(() => true), { what: `a list of ${this.#options.path}` });
   }
 
-  /** Goes on from where it is; never rejects. */
+  /** Continues from the last version; never rejects. */
   async run(): Promise<void> {
     while (!this.#options.signal.aborted) {
       try {
         await this.#watch();
       } catch (error) {
         if (isCode(error, 410)) await this.#list().catch(() => undefined);
-        await delay(AGAIN_MS);
+        await delay(RETRY_MS);
       }
     }
   }
@@ -68,14 +68,14 @@ export class WatchedKind<T extends KubeObject> {
     if (BigInt(metadata.resourceVersion) < BigInt(this.#position ?? 0)) {
       const { path } = this.#options;
       throw new Error(
-        `${path} went back from ${this.#position} to ${metadata.resourceVersion}: observe it anew`,
+        `${path} went back from ${this.#position} to ${metadata.resourceVersion}: create a new observer`,
       );
     }
-    const isTold = (object: T) => {
+    const isReported = (object: T) => {
       const known = this.#alive.get(object.metadata.uid)?.metadata.resourceVersion ?? 0;
       return BigInt(known) >= BigInt(object.metadata.resourceVersion);
     };
-    return items.every(isTold) && items.length === this.#alive.size;
+    return items.every(isReported) && items.length === this.#alive.size;
   }
 
   #fetch(): Promise<List<T>> {
@@ -86,13 +86,13 @@ export class WatchedKind<T extends KubeObject> {
     const { metadata, items } = await this.#fetch();
     const { resourceVersion } = metadata;
     const isInitial = this.#position === undefined;
-    if (this.#position !== undefined) this.#options.miss(BigInt(this.#position), BigInt(resourceVersion));
+    if (this.#position !== undefined) this.#options.onGap(BigInt(this.#position), BigInt(resourceVersion));
     const here = new Set(items.map((object) => object.metadata.uid));
     for (const object of [...this.#alive.values()].filter((each) => !here.has(each.metadata.uid))) {
       const gone = { ...object, metadata: { ...object.metadata, resourceVersion } };
-      this.#tell({ type: "gone", object: gone, isInitial });
+      this.#report({ type: "gone", object: gone, isInitial });
     }
-    for (const object of items) this.#tell({ type: "seen", object, isInitial });
+    for (const object of items) this.#report({ type: "seen", object, isInitial });
     this.#position = resourceVersion;
   }
 
@@ -102,7 +102,11 @@ export class WatchedKind<T extends KubeObject> {
       if (line.type === "ERROR") throw new Error(line.object.message ?? "the watch failed");
       this.#position = line.object.metadata.resourceVersion;
       if (line.type === "BOOKMARK") continue;
-      this.#tell({ type: line.type === "DELETED" ? "gone" : "seen", object: line.object, isInitial: false });
+      this.#report({
+        type: line.type === "DELETED" ? "gone" : "seen",
+        object: line.object,
+        isInitial: false,
+      });
     }
   }
 
@@ -113,10 +117,10 @@ export class WatchedKind<T extends KubeObject> {
     for await (const line of createInterface({ input: Readable.from(body) })) yield JSON.parse(line);
   }
 
-  #tell(told: Told<T>): void {
-    const { uid } = told.object.metadata;
-    if (told.type === "gone") this.#alive.delete(uid);
-    else this.#alive.set(uid, told.object);
-    this.#options.tell(told);
+  #report(observation: Observation<T>): void {
+    const { uid } = observation.object.metadata;
+    if (observation.type === "gone") this.#alive.delete(uid);
+    else this.#alive.set(uid, observation.object);
+    this.#options.onObservation(observation);
   }
 }

@@ -23,7 +23,7 @@ let environment: TestEnvironment;
 let invariants: Invariants;
 let webhook: AdmissionWebhook;
 let cores = 1;
-/** As many as the controller has workers. */
+/** As many services as the controller has workers. */
 const SLOW = Array.from({ length: 16 }, (_, index) => ({ id: randomUUID(), name: `slow-${index}` }));
 
 beforeAll(async () => {
@@ -43,14 +43,14 @@ afterAll(async () => {
   await invariants?.close();
 });
 
-/** Asks for a size that the pipe does not have. */
+/** Requests a size that the pipe does not have. */
 async function requestAnotherSize(): Promise<void> {
   cores = cores === 4 ? 2 : 4;
   invariants.accept(cores);
   await environment.requestSize(cores);
 }
 
-/** The failure of the one pipe, once the status reports so many attempts with these words of the server. */
+/** Waits until the status reports this number of attempts, with this part of the message, and returns the failure. */
 function reportedFailure(words: string, attempts: number): Promise<PipeFailure> {
   return waitFor(
     async () => {
@@ -62,7 +62,7 @@ function reportedFailure(words: string, attempts: number): Promise<PipeFailure> 
   );
 }
 
-/** Expects the conditions to report the failure, and one Event for all attempts. */
+/** Expects the failure in the conditions, and one Event for all attempts. */
 async function expectReport(failure: PipeFailure, words: string): Promise<void> {
   const scaling = await environment.scaling();
   expect(conditionOf(scaling, "Ready")).toMatchObject({ status: "False", reason: failure.reason });
@@ -88,8 +88,8 @@ async function settled(): Promise<void> {
   await invariants.settled(cores, { quietMs: 300 });
 }
 
-describe("a resize that the API server refuses", () => {
-  it("is reported as Refused if a webhook responds with 400, and is done at the next requested retry", async () => {
+describe("a resize that the API server rejects", () => {
+  it("is reported as Refused if a webhook responds with 400, and succeeds with a requested retry", async () => {
     webhook.respond = deny(400, "sizes are frozen today");
     await requestAnotherSize();
     const failure = await reportedFailure("sizes are frozen today", 1);
@@ -111,7 +111,7 @@ describe("a resize that the API server refuses", () => {
     await settled();
   });
 
-  it("is retried while a webhook cannot be reached", async () => {
+  it("is retried while a webhook is unreachable", async () => {
     await webhook.close();
     try {
       await requestAnotherSize();
@@ -129,7 +129,9 @@ describe("a resize that the API server refuses", () => {
     const account = shippedAccount("controller", environment.records);
     await apply(environment.cluster, account.map(withoutPatchOfDeployments));
     try {
-      await waitFor(async () => !(await mayPatchDeployments()), { what: "the permission to be gone" });
+      await waitFor(async () => !(await mayPatchDeployments()), {
+        what: "the removal of the permission to take effect",
+      });
       await requestAnotherSize();
       const words = 'cannot patch resource "deployments"';
       const failure = await reportedFailure(words, 2);
@@ -143,7 +145,7 @@ describe("a resize that the API server refuses", () => {
 });
 
 describe("a resize that a webhook allows after 6 s", () => {
-  it("happens once, and as many of them as there are workers do not block another service", async () => {
+  it("is made once, and one for each worker does not block another service", async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     webhook.respond = async ({ name }) => {
       if (name.startsWith("slow")) await released;
@@ -197,7 +199,7 @@ describe("a rollback that a webhook denies", () => {
       denying.respond = deny(400, "rollbacks are frozen");
       await waitFor(
         async () => conditionOf(await other.scaling(), "Stalled")?.message.includes("rollbacks are frozen"),
-        { what: "the status to report the refusal" },
+        { what: "the status to report the denial" },
       );
       denying.respond = allow;
       await other.patchScaling(undefined, { [RETRY_ANNOTATION]: new Date().toISOString() });

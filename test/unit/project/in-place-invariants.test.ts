@@ -82,7 +82,7 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
   [
     "a pause of somebody else is lifted",
     (history) => history.pauseByOthers("pipe-a").resume("pipe-a"),
-    /^pipe-a .* the controller resumed it, although somebody else had paused it/,
+    /^pipe-a .* the controller resumed it, although another writer had paused it/,
   ],
   [
     "pods are replaced after a resize in place",
@@ -116,7 +116,7 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
   [
     "a ReplicaSet gets a size that its Deployment does not have",
     (history) => history.giveReplicaSet("pipe-a-1", 4),
-    /^pipe-a-1 .* the controller gave it 4 16Gi 16Gi, which neither its Deployment nor its pods had/,
+    /^pipe-a-1 .* the controller applied 4 16Gi 16Gi, which neither its Deployment nor its pods had/,
   ],
   [
     "a ReplicaSet with pods is deleted",
@@ -126,7 +126,7 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
   [
     "a pod gets a size that was never requested",
     (history) => history.resize("pipe-a-x", 8),
-    /^pipe-a-x .* it was given 8 32Gi 32Gi, which is neither requested nor its old size/,
+    /^pipe-a-x .* the controller applied 8 32Gi 32Gi, which is neither requested nor its old size/,
   ],
   [
     "a second pod is resized before the first one has proven the size",
@@ -136,7 +136,7 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
   [
     "a second pipe is resized before the canary has proven the size",
     (history) => history.resize("pipe-a-x", 4).resize("pipe-b-x", 4),
-    /^pipe-b .* no pipe has proven 4 16Gi 16Gi yet, and pipe-a, pipe-b roll to it at once/,
+    /^pipe-b .* no pipe has proven 4 16Gi 16Gi yet, but pipe-a, pipe-b roll it out at once/,
   ],
   [
     "a pod is resized again and again for one request",

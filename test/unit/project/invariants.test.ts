@@ -82,17 +82,17 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
   [
     "a pipe goes back to a size that was asked for before",
     (history) => rescaled(history, 4).give("pipe-b", 1),
-    /^pipe-b at version \d+: it went back from 4 16Gi 16Gi to 1 4Gi 4Gi/,
+    /^pipe-b at version \d+: the controller replaced 4 16Gi 16Gi by the older request 1 4Gi 4Gi/,
   ],
   [
     "a pipe is rolled back that had come up",
     (history) => history.accept(4).ask(4).give("pipe-a", 4).rolledOut("pipe-a").give("pipe-a", 1),
-    /^pipe-a .* went back/,
+    /^pipe-a .* by the older request/,
   ],
   [
     "a pipe is rolled back to a size that it never ran",
     (history) => history.accept(2).accept(4).ask(4).give("pipe-a", 4).give("pipe-a", 2),
-    /^pipe-a .* is not the one rollback to 1 4Gi 4Gi/,
+    /^pipe-a .* is not the one allowed rollback to 1 4Gi 4Gi/,
   ],
   [
     "a pipe is rolled back twice",
@@ -104,22 +104,22 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
         .give("pipe-a", 1)
         .giveByOthers("pipe-a", 4)
         .give("pipe-a", 1),
-    /^pipe-a .* went back/,
+    /^pipe-a .* by the older request/,
   ],
   [
     "a pipe gets a size that was never requested",
     (history) => history.give("pipe-a", 8),
-    /^pipe-a .* was given 8 32Gi 32Gi, which was never requested/,
+    /^pipe-a .* the controller applied 8 32Gi 32Gi, which was never requested/,
   ],
   [
     "a ReplicaSet is created for a size that was never requested",
     (history) => history.replicaSet("pipe-a", 8),
-    /^pipe-a-8 .* a ReplicaSet of pipe-a was made for 8 32Gi 32Gi/,
+    /^pipe-a-8 .* a ReplicaSet of pipe-a was created with 8 32Gi 32Gi/,
   ],
   [
     "a second pipe is begun before the canary has proven the size",
     (history) => history.accept(4).ask(4).give("pipe-a", 4).give("pipe-b", 4),
-    /^pipe-b .* no pipe has proven 4 16Gi 16Gi yet, and pipe-a, pipe-b roll to it at once/,
+    /^pipe-b .* no pipe has proven 4 16Gi 16Gi yet, but pipe-a, pipe-b roll it out at once/,
   ],
   [
     "a fourth pipe of five is begun",
@@ -133,7 +133,7 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
         .give("pipe-c", 4)
         .give("pipe-d", 4)
         .give("pipe-e", 4),
-    /^pipe-e .* 4 pipes roll at once \(pipe-b, pipe-c, pipe-d, pipe-e\), more than 3/,
+    /^pipe-e .* 4 pipes roll out at once \(pipe-b, pipe-c, pipe-d, pipe-e\), more than 3/,
   ],
   [
     "a pipe is begun while old pods of another still end",
@@ -148,7 +148,7 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
         .give("pipe-d", 4)
         .rolledOut("pipe-b", 1)
         .give("pipe-e", 4),
-    /^pipe-e .* 4 pipes roll at once/,
+    /^pipe-e .* 4 pipes roll out at once/,
   ],
   [
     "a PipeScaling comes back with a size that resizes pipes",
@@ -201,7 +201,7 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
   [
     "Ready=True is about another size than the spec's",
     (history) => history.ask(2).report("True", 1),
-    /^service-1 .* not what its spec asks for/,
+    /^service-1 .* not the size in its spec/,
   ],
   [
     "a status says both Reconciling and Stalled",
@@ -220,7 +220,7 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
   [
     "the controller owns a field that is not its own",
     (history) => history.own("pipe-a", { "f:spec": { "f:replicas": {} } }),
-    /^pipe-a .* the controller has come to own spec.replicas/,
+    /^pipe-a .* the controller became the owner of spec.replicas/,
   ],
   [
     "a field goes with a write that no manager owns afterwards",
@@ -230,12 +230,12 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
   [
     "a pipe of another kind is sized",
     (history) => history.accept(4).pipe("other", 1, labelsOf(SERVICE, "object-storage")).give("other", 4),
-    /^other .* is no pipe/,
+    /^other .* is not a pipe/,
   ],
   [
     "a pipe of another service is sized",
     (history) => history.accept(4).pipe("foreign", 1, labelsOf("service-2")).give("foreign", 4),
-    /^foreign .* is no pipe/,
+    /^foreign .* is not a pipe/,
   ],
   [
     "a pipe is resized while there is no leader",
@@ -254,7 +254,7 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
 it("reports too many concurrent rollouts over all services", () => {
   const history = service().accept(4).ask(4).give("pipe-a", 4).rolledOut("pipe-a");
   history.give("pipe-b", 4).give("pipe-c", 4);
-  expect(violationsOf(history, 1)).toEqual([expect.stringContaining("2 pipes of all services roll at once")]);
+  expect(violationsOf(history, 1)).toEqual([expect.stringContaining("2 pipes of all services roll out at once")]);
 });
 
 it("does not evaluate a period that it did not observe completely", () => {
