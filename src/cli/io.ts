@@ -20,13 +20,13 @@ export interface Io {
 }
 
 export interface Terminal {
-  /** Somebody can be asked. */
+  /** Questions can be answered there. */
   readonly input: boolean;
-  /** Somebody is watching: lines may be drawn again in place. */
+  /** Lines can be rewritten there. */
   readonly output: boolean;
-  /** Width of the output as it is now. */
+  /** Current width of the output. */
   columns(): number;
-  /** Its height as it is now. */
+  /** Current height of the output. */
   rows(): number;
   /** Colours may be used on standard output. */
   readonly colors: boolean;

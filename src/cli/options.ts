@@ -42,7 +42,7 @@ export const yesOption = {
 
 /** Options of a command that shows the state of a rescale, to follow its progress. */
 export const watchOptions = {
-  watch: option(onOff, { description: "go on until the outcome", default: "false", flagOnly: true }),
+  watch: option(onOff, { description: "continue until the outcome", default: "false", flagOnly: true }),
   timeout: option(durationMs("1s", "24h").optional(), {
     placeholder: "duration",
     description: "with --watch: how long at most, such as 15m; without it until the outcome",

@@ -17,7 +17,7 @@ export class KubeApiError extends Error {
   readonly code: number;
   readonly reason: string;
   readonly causes: readonly { readonly reason: string; readonly message: string; readonly field: string }[];
-  /** Delay that the server asks for before a retry. */
+  /** Delay before a retry that the server requests. */
   readonly retryAfterMs: number | undefined;
 
   constructor(request: string, code: number, body: string, retryAfterHeader?: string) {

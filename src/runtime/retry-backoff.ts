@@ -18,7 +18,7 @@ export class RetryBackoff {
     this.#backoff = new Backoff(FIRST_MS, MOST_MS, random);
   }
 
-  /** @param leastMs delay that the server asks for */
+  /** @param leastMs delay that the server requests */
   next(leastMs = 0): number {
     const now = this.#clock.monotonic();
     if (now - this.#lastRetryAt >= HEALTHY_MS) this.#backoff.reset();

@@ -46,10 +46,10 @@ interface Entry {
 /**
  * Keys of objects to reconcile, each at most once at a time.
  *
- *     add ──▶ ready ──next──▶ processing ──done──▶ resting (for minIntervalMs, or as asked) ──▶ gone, or ready
+ *     add ──▶ ready ──next──▶ processing ──done──▶ resting (for minIntervalMs, or as requested) ──▶ gone, or ready
  *
  * Guarantees:
- * - A key is never processed by two workers at once.
+ * - A key is never processed by two workers at the same time.
  * - A key that is added while it is processed is processed again afterwards, so no change is missed.
  * - Any number of adds between two reconciles lead to one reconcile.
  * - A failing key is retried after a delay that doubles. One rate limit applies to the retries of all keys.

@@ -131,7 +131,7 @@ describe("the linter", () => {
   // Also checks the registries of the base images.
   const HADOLINT = ["--no-color", "--trusted-registry", "docker.io", "--trusted-registry", "gcr.io"];
 
-  it("of Dockerfiles reports nothing in ours", async () => {
+  it("of Dockerfiles finds nothing in ours", async () => {
     expect(await lint("hadolint", [...HADOLINT, "deploy/Dockerfile"])).toEqual(CLEAN);
   });
 
@@ -172,7 +172,7 @@ describe("the linter", () => {
 
   const SCRIPTS = globSync(["**/*.sh", ".ci/*"], { cwd: ROOT, exclude: ["node_modules"] });
 
-  it("of shell scripts reports nothing in ours", async (context) => {
+  it("of shell scripts finds nothing in ours", async (context) => {
     expect(SCRIPTS).toEqual(
       expect.arrayContaining([".ci/run", "deploy/image/build.sh", "test/e2e/real-cluster/story.sh"]),
     );

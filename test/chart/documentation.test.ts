@@ -44,13 +44,13 @@ async function desk(): Promise<{ cluster: Cluster; type: (command: string) => Pr
   const home = join(dir, "home");
   mkdirSync(home);
   const env = {
-    // The reader's node may be older; the page puts that of the checkout in front.
+    // The node of the reader may be older; the page puts that of the checkout first on the PATH.
     PATH: [cluster.binaries.dir, environment["PATH"]].join(delimiter),
     HOME: home,
     KUBECONFIG: cluster.kubeconfig,
   };
   const type = async (command: string) => {
-    // Variables and functions stay from one command to the next, as in one shell.
+    // All commands share one shell, with its variables and functions.
     const script = `if [ -e shell ]; then . ./shell; fi\nset -a\n${command}\n{ export -p; declare -f; } > shell`;
     const { code, stdout, stderr } = await run("bash", ["-eu", "-c", script], { cwd: dir, env });
     if (code !== 0) throw new Error(`${command}${stdout}${stderr}`);

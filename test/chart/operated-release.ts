@@ -17,7 +17,7 @@ import { PodProcess } from "./pod-process.ts";
 const made = z.object({ id: z.guid() });
 const madeKey = z.object({ keyId: z.string(), keySecret: z.string() });
 
-/** A service with three pipes, in an organization of its own. */
+/** A service with three pipes, in its own organization. */
 export interface Service {
   readonly id: string;
   /** Path of the service's size in the API. */
@@ -54,7 +54,7 @@ export class OperatedRelease {
     return this.#url;
   }
 
-  /** Replaces the processes by those of the current release. */
+  /** Replaces the processes with those of the current release. */
   async start(): Promise<void> {
     await this.stop();
     const start = (component: "api" | "controller") =>

@@ -14,7 +14,7 @@ describe("an installation", () => {
   });
   afterAll(() => cluster?.stop());
 
-  /** Arguments of helm for a release with a namespace of its own for the processes and for the records. */
+  /** Arguments of helm for a release with its own namespaces for the processes and the records. */
   function release(name: string, values: string): readonly string[] {
     const own = `${IMAGE},records.namespace=${name}-records,${values}`;
     const where = ["--namespace", `${name}-system`, "--create-namespace"];
@@ -38,13 +38,13 @@ describe("an installation", () => {
     expect(await releases()).toBe("");
   });
 
-  it("succeeds once the namespaces exist", async () => {
+  it("succeeds when the namespaces exist", async () => {
     for (const name of ["acme", "globex"]) await kubectl(cluster, ["create", "namespace", name]);
     await helm(release("first", "pipes.namespaces={acme}"), cluster);
     expect(await releases()).toBe("first\n");
   });
 
-  it("is refused for all namespaces, and for a namespace of another release", async () => {
+  it("is rejected for all namespaces, and for a namespace of another release", async () => {
     expect(await refused("second", "pipes.allNamespaces=true,crds.enabled=false")).toContain(
       "pipes.allNamespaces is true, but the release first in the namespace first-system also manages pipes",
     );
@@ -53,7 +53,7 @@ describe("an installation", () => {
     );
   });
 
-  it("is refused beside a release that would delete its PipeScalings", async () => {
+  it("is rejected beside a release that would delete its PipeScalings", async () => {
     await helm(release("first", "pipes.namespaces={acme},crds.keep=false"), cluster);
     const notes = await helm(["get", "notes", "first", "--namespace", "first-system"], cluster);
     expect(notes).toContain("WARNING: crds.keep is false: `helm uninstall first` deletes the CRD");
@@ -67,7 +67,7 @@ describe("an installation", () => {
     );
   });
 
-  it("is refused beside a release for all namespaces", async () => {
+  it("is rejected beside a release for all namespaces", async () => {
     await helm(["uninstall", "second", "--namespace", "second-system"], cluster);
     await helm(release("first", "pipes.allNamespaces=true"), cluster);
     expect(await refused("second", "pipes.namespaces={globex},crds.enabled=false")).toContain(

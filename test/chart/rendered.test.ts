@@ -37,7 +37,7 @@ describe("the rendered chart", () => {
     await kubectl(cluster, ["delete", "namespace", ...Object.values(namespaces), "--wait=false"]);
   });
 
-  /** Replaces the namespaces by existing ones. */
+  /** Replaces the namespaces with existing ones. */
   function placed(text: string): string {
     return text
       .replaceAll("pipe-scaling-records", namespaces.records)

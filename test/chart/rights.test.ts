@@ -18,7 +18,7 @@ import {
 import type { KeyRecord } from "../support/fixtures/records.ts";
 import { VERTICAL_CRD } from "../support/fixtures/vertical-autoscaler.ts";
 import { TestEnvironment as ControllerTestEnvironment, resourcesOf } from "../support/test-environment.ts";
-import { Rights, told } from "./rights.ts";
+import { Rights, waitForDenial } from "./rights.ts";
 
 // Removes each permission of the chart, waits until the process reports it missing, and restores it. This shows that
 // every permission is needed, and that the process recovers without a restart.
@@ -63,7 +63,7 @@ describe("a permission of the API", () => {
     const readiness = await rights.without(right, async (refusal) => {
       const { log, opsUrl, stop } = await environment.startApi();
       onTestFinished(stop);
-      await told(log, refusal);
+      await waitForDenial(log, refusal);
       const readiness = async () => (await clientOfText(opsUrl)("/readyz")).status;
       expect(await readiness()).toBe(503);
       return readiness;
@@ -131,7 +131,7 @@ describe("a permission of the API", () => {
     const [request, status] = await prepare();
     await rights.without(right, async (refusal) => {
       expect(await send(request)).toBe(503);
-      await told(api.log, refusal);
+      await waitForDenial(api.log, refusal);
     });
     expect(await send(request)).toBe(status);
   });
@@ -193,7 +193,7 @@ describe("a permission of the controller", () => {
   it.each(READING)("%s is required to become ready", async (right) => {
     const isReady = await rights.without(right, async (refusal) => {
       const isReady = await start();
-      await told(world.log, refusal);
+      await waitForDenial(world.log, refusal);
       expect(await isReady()).toBe(false);
       return isReady;
     });
@@ -218,7 +218,7 @@ describe("a permission of the controller", () => {
     if (spec) await world.create(LEASES, world.records, { metadata: { name }, spec });
     await rights.without(right, async (refusal) => {
       await start(identity);
-      await told(world.log, refusal);
+      await waitForDenial(world.log, refusal);
       expect(await leads()).toBe(false);
     });
     await waitFor(leads, { what: "the controller to lead" });
@@ -240,7 +240,7 @@ describe("a permission of the controller", () => {
       const stop = await world.startController();
       await world.waitForCondition("Ready", "True");
       await world.requestSize(2);
-      await told(world.log, refusal);
+      await waitForDenial(world.log, refusal);
       await world.waitForCondition("Ready", "True");
       expect(await cpu()).toBe("2");
       await stop();
@@ -303,7 +303,7 @@ describe("a permission of the controller", () => {
     it.each(Object.entries(TASKS))("%s is required for a write", async (right, { give, isDone }) => {
       await rights.without(right, async (refusal) => {
         await give();
-        await told(world.log, refusal);
+        await waitForDenial(world.log, refusal);
         expect(await isDone()).toBe(false);
       });
       await waitFor(isDone, { what: "the write" });
@@ -333,7 +333,7 @@ describe("a permission of the controller", () => {
     it.each(RECORDING)("%s is required to record an Event", async (right, before) => {
       await rights.without(right, async (refusal) => {
         await obstruct();
-        await told(world.log, refusal);
+        await waitForDenial(world.log, refusal);
         expect(await eventCount()).toBe(before);
       });
       await obstruct();

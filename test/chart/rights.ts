@@ -88,7 +88,7 @@ function refusalOf({ verb, group, resource }: Right): string {
 }
 
 /** Waits until the log contains a denied call. */
-export async function told(log: readonly object[], refusal: string): Promise<void> {
+export async function waitForDenial(log: readonly object[], refusal: string): Promise<void> {
   const text = JSON.stringify(refusal).slice(1, -1);
   await waitFor(() => JSON.stringify(log).includes(text), { what: `the log to contain: ${refusal}` });
 }

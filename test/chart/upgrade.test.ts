@@ -86,7 +86,7 @@ describe("an upgrade of the chart", { timeout: 120_000 }, () => {
     controller = undefined;
   }
 
-  /** Replaces the controller by that of the current release. */
+  /** Replaces the controller with that of the current release. */
   async function operate(of: Release): Promise<void> {
     await stop();
     controller = await PodProcess.start(image, cluster, of, "controller");
@@ -195,7 +195,7 @@ describe("an upgrade of the chart", { timeout: 120_000 }, () => {
     await uninstall(release);
   });
 
-  it("names the owner to a release of another name, which can take the objects over", async () => {
+  it("names the owner to a release of another name, which can take over the objects", async () => {
     const { code, stderr } = await tryHelm(command("install", other, present), cluster);
     expect(code).toBe(1);
     expect(stderr).toMatch(/invalid ownership metadata/);

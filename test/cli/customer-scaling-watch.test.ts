@@ -98,7 +98,7 @@ describe.each(WAYS)("%s a watch", (way) => {
     if ("write" in running) running.write("\x03");
     else running.signal("SIGINT");
     expect(await running.exitCode).toBe(130);
-    expect(squeezed(textOf(running))).toContain(squeezed("The rescale goes on. To watch it:"));
+    expect(squeezed(textOf(running))).toContain(squeezed("The rescale continues. To watch it:"));
     if ("screen" in running) expect(running.screen().isCursorShown).toBe(true);
     expect((await environment.scaling(service)).spec).toMatchObject({ replicaCpuMillicores: 4000 });
   });

@@ -93,7 +93,7 @@ describe("a pipe with an autoscaler", () => {
         const isSeen = scaling.status?.observedGeneration === scaling.metadata.generation;
         return isSeen && ready?.status === "True" && ready.message.includes("by-cpu") ? ready : undefined;
       },
-      { what: "the size to be reached beside the autoscaler" },
+      { what: "the size of the pipe with the autoscaler" },
     );
     expect(told.message).toMatch(
       /^The one pipe runs 2 cpu \/ 8 Gi\. The HorizontalPodAutoscaler .* sets the replicas of pipe-a by/,

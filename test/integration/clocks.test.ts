@@ -5,7 +5,7 @@ import { resourcesOf, TestEnvironment } from "../support/test-environment.ts";
 import { Invariants } from "./faults/invariants.ts";
 
 const HOUR_MS = 3_600_000;
-/** Times in the status have whole seconds, and the clock follows the server's `Date` header, which has them too. */
+/** Precision of times in the status, and of the server's `Date` header, which the clock follows. */
 const FEW_SECONDS_MS = 5000;
 
 const environments: TestEnvironment[] = [];
@@ -20,7 +20,7 @@ function clockOffBy(ms: number): Clock {
 /** Two for each step: the first size, the request, the end of the rollout of each of three pipes, and the result. */
 const MOST_STATUS_WRITES = 12;
 
-/** Writes of the controller so far, those to its Lease excepted, by verb and resource. */
+/** Number of writes of the controller so far, by verb and resource, without those to its Lease. */
 async function writesOf(environment: TestEnvironment): Promise<Readonly<Record<string, number>>> {
   const calls = (await environment.scrape()).matchAll(
     /^pipe_scaling_cluster_request_duration_seconds_count\{verb="(create|update|patch|delete)",resource="([^"]+)"[^}]*\} (\d+)$/gm,

@@ -89,7 +89,7 @@ describe("a rescale in progress", () => {
 
   it("resizes one pipe first, and the others only after that one runs the size", async () => {
     await environment.startController();
-    // The new pods of the canary take their time: whatever else is touched now is touched too early.
+    // The new pods of the canary are slow, so any other resize before that is too early.
     for (const name of names)
       await environment.createPipe({ name, cores: 1, podAnnotations: { [START_AFTER_ANNOTATION]: "3s" } });
     await environment.waitForCondition("Ready", "True");
@@ -99,7 +99,7 @@ describe("a rescale in progress", () => {
         const now = await environment.scaling();
         return now.status?.desired?.replicaCpuMillicores === 2000 ? now : undefined;
       },
-      { what: "the new size to be desired" },
+      { what: "the new desired size in the status" },
     );
     expect(conditionOf(scaling, "Ready")).toMatchObject({ status: "False", reason: "Progressing" });
     expect(conditionOf(scaling, "Reconciling")?.status).toBe("True");
@@ -109,13 +109,13 @@ describe("a rescale in progress", () => {
         const those = sizes.filter((size) => size === "2 8Gi 8Gi");
         return those.length > 0 && those;
       },
-      { what: "the first pipe to be given the size" },
+      { what: "the first pipe to get the size" },
     );
     expect(given).toHaveLength(1);
     expect(scaling.status?.effective?.summary).toBe("1 cpu / 4 Gi");
   });
 
-  it("goes straight to the newest size with the pipes that still wait", async () => {
+  it("resizes the waiting pipes directly to the newest size", async () => {
     await environment.startController();
     for (const name of names)
       await environment.createPipe({ name, cores: 1, podAnnotations: { [START_AFTER_ANNOTATION]: "2s" } });
@@ -131,11 +131,11 @@ describe("a rescale in progress", () => {
       "8 32Gi 32Gi",
       "8 32Gi 32Gi",
     ]);
-    // At most the canary has seen the size in between.
+    // At most the canary had the previous size.
     expect(sets.items.length).toBeLessThanOrEqual(3 * 2 + 1);
   });
 
-  it("is completed by the next controller if the first one ends in the middle", async () => {
+  it("is completed by the next controller if the first one ends during it", async () => {
     const stop = await environment.startController();
     for (const name of names) await environment.createPipe({ name, cores: 1 });
     await environment.waitForCondition("Ready", "True");
@@ -179,7 +179,7 @@ describe("a rescale in progress", () => {
 });
 
 describe("the controller's metrics", () => {
-  it("have controller-runtime's names for the runtime, and their own names for the pipes", async () => {
+  it("have the names of controller-runtime for the runtime, and other names for the pipes", async () => {
     const environment = await TestEnvironment.create();
     try {
       await environment.startController();
@@ -192,7 +192,7 @@ describe("the controller's metrics", () => {
           const now = await environment.scrape();
           return now.includes("pipe_scaling_propagation_seconds_count 2") ? now : undefined;
         },
-        { what: "both changes of size to be timed" },
+        { what: "the durations of both resizes" },
       );
       for (const series of [
         'leader_election_master_status{name="pipescaling"} 1',
@@ -235,7 +235,7 @@ describe("tiers", () => {
         const now = await environment.scaling();
         return now.status?.tier === "scale" && conditionOf(now, "Ready")?.status === "True" ? now : undefined;
       },
-      { what: "the tier's default to be reached" },
+      { what: "the default size of the tier" },
     );
     expect(scaling.status?.effective?.summary).toBe("2 cpu / 8 Gi");
     expect(resourcesOf(await environment.pipe("pipe-a"))).toBe("2 8Gi 8Gi");
@@ -346,7 +346,7 @@ describe("objects that the controller leaves alone", () => {
           ? undefined
           : now;
       },
-      { what: "the PipeScaling to come back" },
+      { what: "the PipeScaling to exist again" },
     );
     expect(after.spec).toEqual({ replicaCpuMillicores: 4000, replicaMemoryGb: 16 });
     expect((await environment.pipe("pipe-a")).metadata.generation).toBe(generation);
@@ -357,7 +357,7 @@ describe("objects that the controller leaves alone", () => {
     const name = "11111111-1111-1111-1111-111111111111";
     await environment.create(PIPE_SCALINGS, environment.pipes, scalingObject(name));
     const seen = await waitFor(async () => conditionOf(await environment.scaling(name), "Stalled"), {
-      what: "a word on it",
+      what: "the problem in the status",
     });
     expect(seen).toMatchObject({ status: "True", reason: "UnknownService" });
     expect(seen.message).toContain(`service-${name}`);
@@ -380,7 +380,7 @@ describe("objects that the controller leaves alone", () => {
         const path = objectPath(PIPE_SCALINGS, environment.records, environment.serviceId);
         return conditionOf(await environment.client.json<PipeScaling>({ path }), "Stalled");
       },
-      { what: "a word on it" },
+      { what: "the problem in the status" },
     );
     expect(seen).toMatchObject({ reason: "WrongNamespace" });
     const path = objectPath(DEPLOYMENTS, environment.records, "foreign");
@@ -431,14 +431,14 @@ describe("a size that a pipe cannot run", () => {
         );
         return sizes.every((size) => size === "1 4Gi 4Gi");
       },
-      { what: "both pipes at the old size" },
+      { what: "both pipes to have the old size" },
     );
     const after = await environment.scaling();
     expect(after.spec?.replicaCpuMillicores).toBe(24_000);
     expect(after.status?.effective?.summary).toBe("1 cpu / 4 Gi");
   });
 
-  it("is reported in events with its request, and so is one that all pipes run", async () => {
+  it("is reported in Events with its request, like a size that all pipes run", async () => {
     await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 1 });
     await environment.waitForCondition("Ready", "True");
@@ -485,7 +485,7 @@ describe("a size that a pipe cannot run", () => {
     );
   });
 
-  it("is reported with the remedy if the CPU limit is too low, and applied once the limit is raised", async () => {
+  it("is reported with the remedy if the CPU limit is too low, and applied when the limit is raised", async () => {
     await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 1 });
     await environment.waitForCondition("Ready", "True");
@@ -529,7 +529,7 @@ describe("a size that a pipe cannot run", () => {
     }
   });
 
-  it("is applied again a few times if another writer overwrites it, and then no more", async () => {
+  it("is applied a few more times if another writer overwrites it, and then not again", async () => {
     await environment.startController();
     await environment.createPipe({ name: "pipe-a", cores: 1 });
     await environment.waitForCondition("Ready", "True");
@@ -540,7 +540,7 @@ describe("a size that a pipe cannot run", () => {
     };
     await environment.patchPipe("pipe-a", takeBack);
     await waitFor(async () => resourcesOf(await environment.pipe("pipe-a")) === "4 16Gi 16Gi", {
-      what: "it back",
+      what: "the size to be applied again",
     });
     await environment.patchPipe("pipe-a", takeBack);
     const stalled = await environment.waitForCondition("Stalled", "True", "FieldConflict");

@@ -71,7 +71,7 @@ describe("the CRD of PipeScaling", () => {
     expect(await refusalOf(manifest(spec))).toContain(sentence);
   });
 
-  it("refuses an invalid change, and leaves the resource unchanged", async () => {
+  it("rejects an invalid change, and leaves the resource unchanged", async () => {
     const name = randomUUID();
     await kubectlApply(manifest({ replicaCpuMillicores: 2000, replicaMemoryGb: 8 }, name));
     expect(await refusalOf(manifest({ replicaCpuMillicores: 2000, replicaMemoryGb: 16 }, name))).toContain(
@@ -88,7 +88,7 @@ describe("the CRD of PipeScaling", () => {
     expect(JSON.parse(status)).toEqual({ observedGeneration: -1 });
   });
 
-  it("has columns for people, and more of them with -o wide", async () => {
+  it("has readable columns, and more of them with -o wide", async () => {
     const name = randomUUID();
     await kubectlApply(manifest({ replicaCpuMillicores: 4000, replicaMemoryGb: 16 }, name));
     const status = {

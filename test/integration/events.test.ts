@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => environment.end());
 
-it("writes an Event with the longest note that the API server accepts, and with its whole suffix", async () => {
+it("writes an Event with the longest note that the API server accepts, including its suffix", async () => {
   const lost: unknown[] = [];
   const recorder = new EventRecorder({
     client: environment.client,

@@ -78,7 +78,7 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     await waitFor(areRunning, { what: "the pods to run" });
   }
 
-  /** As the controller does it. */
+  /** Pauses a pipe as the controller does. */
   async function resize(pod: string): Promise<void> {
     const resources = { requests: { cpu: "4", memory: "16Gi" }, limits: { memory: "16Gi" } };
     await environment.client.json({
@@ -139,7 +139,7 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     expect(await replicaSets()).toHaveLength(1);
   });
 
-  it("replaces the pods of a pipe whose node can never give the size, and says why", async () => {
+  it("replaces the pods of a pipe that its node cannot resize, with the reason in the status", async () => {
     await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
     await createPipe({
       name: "pipe-a",
@@ -216,7 +216,7 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     expect(metrics).toContain('pipe_scaling_in_place_pods_total{outcome="resized"} 4');
   });
 
-  it("finishes a commit that its predecessor began, without a restart", async () => {
+  it("finishes a commit of its predecessor, without a restart", async () => {
     const end = await environment.startController({ resizeStrategy: "InPlaceOrRollout" });
     await createPipe({ name: "pipe-a", cores: 1, replicas: 2 });
     await environment.waitForCondition("Ready", "True");
@@ -312,7 +312,7 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     expect(await uids()).toEqual(before);
   });
 
-  it("deletes an empty ReplicaSet that would take the place of the current one", async () => {
+  it("deletes an empty ReplicaSet that would replace the current one", async () => {
     const end = await environment.startController({ resizeStrategy: "Rollout" });
     await createPipe({ name: "pipe-a", cores: 2 });
     await environment.waitForCondition("Ready", "True");
@@ -339,7 +339,7 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     const end = await environment.startController({ resizeStrategy: "Rollout" });
     await createPipe({ name: "pipe-a", cores: 2 });
     await environment.waitForCondition("Ready", "True");
-    // The ReplicaSet of the first size is empty, and would take the place of the current one.
+    // The ReplicaSet of the first size is empty, and would replace the current one.
     await environment.requestSize(1);
     await environment.waitForCondition("Ready", "True");
     await end();

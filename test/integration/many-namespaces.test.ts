@@ -19,7 +19,7 @@ async function createNamespaces(): Promise<readonly string[]> {
   return [environment.pipes, ...others];
 }
 
-/** Replaces the controller's permissions in all namespaces by the same ones in these. */
+/** Restricts the controller's permissions in all namespaces to these namespaces. */
 async function restrictTo(namespaces: readonly string[]): Promise<void> {
   const role = clusterRoleName("controller", environment.records);
   await kubectl(environment.cluster, ["delete", "clusterrolebinding", role]);

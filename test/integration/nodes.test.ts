@@ -30,7 +30,7 @@ describe("a size that fits no node", () => {
     ["maxSurge 0", { rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } }],
     ["maxUnavailable 100 %", { rollingUpdate: { maxSurge: "25%", maxUnavailable: "100%" } }],
   ] as const)(
-    "leaves the pods of a pipe with %s alone until a retry is requested, which is rolled back at once",
+    "leaves the pods of a pipe with %s alone until a retry is requested, which is rolled back immediately",
     (_strategy, strategy) =>
       withPipe({ cores: 1, replicas: 2, ...strategy }, async () => {
         await expectNoTouch();
@@ -38,7 +38,7 @@ describe("a size that fits no node", () => {
       }),
   );
 
-  it("leaves the pods of a Recreate pipe alone until there is a node that it fits", async () => {
+  it("leaves the pods of a Recreate pipe alone until a node is large enough", async () => {
     await withPipe({ cores: 1, replicas: 2, strategy: "Recreate" }, async () => {
       await expectNoTouch();
       await expectRollback();
@@ -50,7 +50,7 @@ describe("a size that fits no node", () => {
     await environment.client.json({ method: "DELETE", path: `${collectionPath(NODES, undefined)}/added-0` });
   });
 
-  /** One pipe that runs, for the time of a test. */
+  /** Creates a running pipe, which is deleted after the test. */
   async function withPipe(
     options: Omit<Parameters<TestEnvironment["createPipe"]>[0], "name">,
     test: () => Promise<void>,
@@ -126,7 +126,7 @@ describe("a size that fits no node", () => {
     await invariants.quiet(500);
   }
 
-  it("keeps the old pods of any other pipe running until there is a node that it fits", async () => {
+  it("keeps the old pods of other pipes running until a node is large enough", async () => {
     await environment.createPipe({ name: "pipe-b", cores: 1 });
     await waitFor(async () => (await environment.pipe("pipe-b")).status?.availableReplicas === 1, {
       what: "pipe-b",

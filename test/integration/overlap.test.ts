@@ -15,7 +15,7 @@ afterEach(async () => {
   await Promise.all([owner.end(), other.end()]);
 });
 
-it("a controller that shares a namespace and does not manage the service reports it once", async () => {
+it("a controller reports a service of its namespace that another controller manages once", async () => {
   invariants.accept(1);
   await owner.startController();
   await owner.createPipe({ name: "pipe-a", cores: 1 });

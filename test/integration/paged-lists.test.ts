@@ -6,7 +6,7 @@ import { TestEnvironment } from "../support/test-environment.ts";
 let cluster: Cluster;
 let environment: TestEnvironment;
 beforeAll(async () => {
-  // WatchListClient would have Kubernetes' own components ask for what they are then refused.
+  // With WatchListClient, the components of Kubernetes would request streamed lists, which the API server rejects.
   const gates = { "feature-gates": "WatchList=false,WatchListClient=false" };
   cluster = await startCluster({
     progress: silentProgress,
@@ -19,7 +19,7 @@ afterAll(async () => {
   await cluster?.stop();
 });
 
-it("an API server without streamed lists is asked for pages", async () => {
+it("the controller requests pages from an API server without streamed lists", async () => {
   await environment.createPipe({ name: "pipe-a", cores: 1 });
   await environment.startController();
   await environment.waitForCondition("Ready", "True");

@@ -58,7 +58,7 @@ describe("an object that is read as protobuf", () => {
     await waitFor(async () => JSON.stringify(await list(PODS, "json")).includes("Unschedulable"), {
       what: "a pod that fits no node",
     });
-    // The controller manager has seen all of them, so that they do not change between the two lists.
+    // The controller manager has observed all of them, so they do not change between the two lists.
     await waitFor(
       async () =>
         (await list(DEPLOYMENTS, "json")).every(({ status }) => (status?.conditions ?? []).length > 0),
@@ -86,7 +86,7 @@ describe("an object that is read as protobuf", () => {
     return items;
   }
 
-  /** Reads both ways until nothing has changed in between. */
+  /** Reads both formats until nothing has changed in between. */
   async function bothWays<Raw extends KubeObject>(resource: Resource<Raw>) {
     return waitFor(
       async () => {
@@ -99,7 +99,7 @@ describe("an object that is read as protobuf", () => {
     );
   }
 
-  /** Compares all objects of a kind, and what is made of them. */
+  /** Compares all objects of a kind, and their projections. */
   function kind<Raw extends KubeObject>(resource: Resource<Raw>, view: (raw: Raw) => unknown) {
     const compare = async () => {
       const { json, protobuf } = await bothWays(resource);
@@ -234,7 +234,7 @@ const strategy = fc.oneof(
   }),
 );
 
-/** No pod of them ever starts, so that they stay as they are. */
+/** Their pods never start, so their status does not change. */
 const deploymentSpec = fc
   .record({ pod: podSpec, resources, strategy, paused: fc.boolean(), other: resources })
   .map(({ pod, strategy: of, paused, ...containers }) => ({

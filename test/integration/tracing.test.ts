@@ -33,7 +33,7 @@ async function start(otlpEndpoint: string): Promise<(cores: number) => Promise<s
   const { send } = api;
   const path = `/v1/organizations/${organizationId}/services/${serviceId}/pipesCdcScaling`;
   await waitFor(async () => (await send({ path, authorization })).status === 200, {
-    what: "the service to be known",
+    what: "the API to know the service",
   });
   return async (cores) => {
     const body = JSON.stringify({ replicaCpuMillicores: cores * 1000 });

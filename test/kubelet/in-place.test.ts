@@ -24,14 +24,14 @@ async function start(cpus: number): Promise<TestEnvironment> {
   return environment;
 }
 
-/** Creates a pipe, and resolves when the status says that all pipes have their size. */
+/** Creates a pipe, and resolves when all pipes have their size according to the status. */
 async function createPipes(
   environment: TestEnvironment,
   names: readonly string[],
   options: Partial<PipeOptions>,
 ): Promise<void> {
   const podLabels = { [SERVICE_LABEL]: environment.serviceId, [TYPE_LABEL]: DATABASE_TYPE };
-  // The container runtime pulls an image without a tag; it does not have any other.
+  // The container runtime only accepts images without a tag.
   for (const name of names) await environment.createPipe({ podLabels, image: "pipe", ...options, name });
   const summary = `${names.length}/${names.length}`;
   const isReady = async () => (await environment.scaling()).status?.pipes?.summary === summary;
@@ -58,7 +58,7 @@ function pods(environment: TestEnvironment): Promise<readonly Pod[]> {
   return list(environment, PODS);
 }
 
-/** Identities and restart counts of the containers, sorted: a restart or a replacement of a pod changes them. */
+/** Sorted IDs and restart counts of the containers, which a restart or a replacement of a pod changes. */
 async function containers(environment: TestEnvironment): Promise<readonly string[]> {
   return (await pods(environment))
     .map(({ metadata, status }) => {
@@ -93,7 +93,7 @@ it("a service of ten pipes with two pods each is rescaled without a restart", as
   }
 });
 
-it("a pod for which the node has no room is resized when another one goes", async () => {
+it("a pod that does not fit on its node is resized when another pod is deleted", async () => {
   const environment = await start(4);
   await createPipes(environment, ["pipe"], { cores: 1 });
   const before = await containers(environment);

@@ -76,7 +76,7 @@ export class Schemas {
     return this.conforms(consequence, value);
   }
 
-  /** The type, and the keywords that go with it. */
+  /** The type, and its keywords. */
   #hasType(schema: JsonSchema, value: unknown): boolean {
     const { type, items, maxItems, pattern, minLength, minimum, maximum, multipleOf } = schema;
     switch (type) {

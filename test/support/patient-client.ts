@@ -4,8 +4,8 @@ import { connect } from "../../src/kube/connection.ts";
 const PATIENCE_MS = 20_000;
 
 /**
- * The client of the tests. The program gives a call 5 s, but here one small machine runs the whole cluster, and
- * a test should not fail because the API server is slow once.
+ * The client of the tests. Its timeout is longer than the 5 s of the program, because here one small machine runs the
+ * whole cluster.
  */
 export class PatientClient extends KubeClient {
   static async of({ kubeconfig }: { readonly kubeconfig: string }): Promise<PatientClient> {

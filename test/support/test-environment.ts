@@ -47,7 +47,7 @@ export class TestEnvironment {
     this.pipes = pipes;
   }
 
-  /** @param own the test's own cluster; by default the shared one */
+  /** @param own cluster of the test; the shared one by default */
   static async create(tier = "basic", own?: Cluster): Promise<TestEnvironment> {
     const cluster = own ?? (await sharedCluster());
     const client = await PatientClient.of(cluster);
@@ -63,8 +63,8 @@ export class TestEnvironment {
   }
 
   /**
-   * More organizations with one service each, in their own namespaces, for the same controllers. Only the first
-   * environment has to be ended.
+   * Creates more organizations with one service each, in their own namespaces, for the same controllers. Only the first
+   * environment must be ended.
    */
   async more(count: number): Promise<readonly TestEnvironment[]> {
     const environments = Array.from(
@@ -90,7 +90,7 @@ export class TestEnvironment {
     return inNamespace(record, this.records);
   }
 
-  /** The controller, in this process, with the permissions of its own ServiceAccount. */
+  /** Starts the controller in this process, with the permissions of its ServiceAccount. */
   async startController(
     settings: Partial<ControllerSettings> = {},
     overrides: ControllerOverrides = {},
@@ -112,7 +112,7 @@ export class TestEnvironment {
       },
       createLogger("info", "controller", { write: (line) => this.#log.push(JSON.parse(line)) }),
       abort.signal,
-      // Much shorter than in production, because most tests are not about it.
+      // Much shorter than in production, because most tests do not need it.
       { recreateGraceMs: 500, ...overrides },
     );
     this.#controllers.push({ abort, ended });
@@ -137,7 +137,7 @@ export class TestEnvironment {
   /** The Prometheus metrics of the controller that was started last. */
   async scrape(): Promise<string> {
     const line = await waitFor(() => this.#log.findLast(({ msg }) => msg === "listening"), {
-      what: "the controller to listen",
+      what: "the controller to start listening",
     });
     const response = await fetch(`${line["opsUrl"]}/metrics`);
     return response.text();

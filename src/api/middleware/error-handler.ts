@@ -5,7 +5,7 @@ import { sendError } from "./respond.ts";
 
 /** Suggested wait, in seconds, before a client repeats a request that got a 503. */
 const RETRY_AFTER_SECONDS = 5;
-/** Clients of this family of APIs do not wait longer than this, even if the cluster asks for a longer delay. */
+/** Clients of this family of APIs do not wait longer than this, even if the cluster requests a longer delay. */
 const MAX_RETRY_AFTER_SECONDS = 60;
 
 /** The only mapping from errors to HTTP statuses. Unexpected errors become a 500 without details. */

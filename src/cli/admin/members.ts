@@ -91,7 +91,7 @@ const add = recordsCommand({
 const remove = recordsCommand({
   name: "admin member remove",
   summary: "remove a member from an organization",
-  details: "The last admin cannot be removed. API keys belong to the organization, and go on to work.",
+  details: "The last admin cannot be removed. API keys belong to the organization, and continue to work.",
   examples: ["admin member remove u-1 --organization <uuid>"],
   options: { userId: argument(nonEmptyText, "ID of the user"), ...organizationOption, ...yesOption },
   async run(records, { organization, userId, yes }, io) {

@@ -121,7 +121,7 @@ const remove = recordsCommand({
   summary: "delete the record of a service, with its backup settings",
   details:
     `Nothing is resized: its pipes keep the size that they have, and its ${KIND} stays, with that size, until\n` +
-    "somebody deletes it with kubectl.",
+    "you delete it with kubectl.",
   options: { ...serviceArgument, ...yesOption },
   async run(records, { service: id, yes }, io) {
     const object = await SERVICES.requireObject(records, id);

@@ -97,7 +97,7 @@ const set = apiCommand({
       try {
         return await watch(io, output, watchScaling(watched), timeout);
       } finally {
-        if (io.signal.aborted) io.err(`The rescale goes on. To watch it: ${command}\n`);
+        if (io.signal.aborted) io.err(`The rescale continues. To watch it: ${command}\n`);
       }
     }
     if (output === "table") printOne(io, output, { service, accepted: describeSize(size), requestId });

@@ -21,7 +21,7 @@ export interface Installation {
   readonly version: string | undefined;
   /** How it resizes pipes of a PipeScaling without a strategy. */
   readonly resizeStrategy: ResizeStrategy | undefined;
-  /** It asks the API server who may read its metrics. */
+  /** It checks the tokens of clients of its metrics. */
   readonly reviewsTokens: boolean;
 }
 

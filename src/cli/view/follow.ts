@@ -72,7 +72,7 @@ export async function follow(
   } catch (error) {
     if (!timeout?.aborted || io.signal.aborted) throw error;
   }
-  io.err(`The watch timed out after ${roughly(timeoutMs ?? 0)}; the rescale goes on.\n`);
+  io.err(`The watch timed out after ${roughly(timeoutMs ?? 0)}; the rescale continues.\n`);
   return EXIT_TIMEOUT;
 }
 

@@ -14,8 +14,8 @@ export function painter({ terminal }: Pick<Io, "terminal">): (style: Style, text
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}]+/gu;
 
 /**
- * A text of somebody else as one line that is safe on a terminal: names and messages come from records and from
- * objects of tenants, and could otherwise send control codes to the terminal.
+ * Returns a text as one line that is safe on a terminal. Names and messages come from records and from objects of
+ * tenants, and could otherwise send control codes to the terminal.
  */
 export function printable(text: string): string {
   return text.replace(UNPRINTABLE, " ");

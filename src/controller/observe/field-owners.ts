@@ -23,7 +23,7 @@ const LAST_ROLLOUT_FIELD = ["f:metadata", "f:annotations", `f:${LAST_ROLLOUT_ANN
 
 /**
  * `kubectl rollout undo`, a restored backup and a writer that replaces whole objects bring back an older annotation.
- * The API server then records somebody else as its manager, so it counts only while the controller manages it.
+ * The API server then records another manager for it, so it counts only while the controller manages it.
  */
 export function ownLastRollout({ uid, annotations, managedFields }: Metadata): LastRollout | undefined {
   const lastRollout = parseLastRollout(annotations?.[LAST_ROLLOUT_ANNOTATION], uid);

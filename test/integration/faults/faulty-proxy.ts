@@ -21,7 +21,7 @@ export interface ProxiedRequest {
   readonly at: number;
 }
 
-/** What the proxy does with a request. */
+/** How the proxy handles a request. */
 export type Handling =
   /** It forwards the request, and the response, which can be delayed or cut. */
   | ({ readonly type: "pass" } & Link)

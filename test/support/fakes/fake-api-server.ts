@@ -4,14 +4,14 @@ import type { AddressInfo, Socket } from "node:net";
 import { onTestFinished } from "vitest";
 import { certificatePair } from "../fixtures/certificate.ts";
 
-/** Identity of the controller that the Lease belongs to once it is written. */
+/** Identity of the holder of the Lease when it is written. */
 export const CONTROLLER = "the controller of the test";
 
-/** A request as the server saw it. */
+/** A request that the server received. */
 export interface SeenRequest {
   readonly method: string;
   readonly url: URL;
-  /** Identifies the client's connection. */
+  /** Identifies the connection of the client. */
   readonly connection: Socket | null;
 }
 
@@ -22,7 +22,7 @@ export interface SeenRequest {
 export class FakeApiServer {
   readonly url: string;
   readonly requests: SeenRequest[] = [];
-  /** Decides by the path of a watch if the response is 403. */
+  /** Returns true if the response to a watch of this path is 403. */
   forbids: (path: string) => boolean = () => false;
   readonly #watches = new Map<ServerResponse, string>();
   #lease: { readonly metadata: object; readonly spec: object } | undefined;
@@ -51,7 +51,7 @@ export class FakeApiServer {
     return fake;
   }
 
-  /** Paths of the watches that are open. */
+  /** Paths of the open watches. */
   get watched(): readonly string[] {
     return [...this.#watches.values()];
   }

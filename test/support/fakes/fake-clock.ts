@@ -1,6 +1,6 @@
 import type { Clock } from "../../../src/runtime/clock.ts";
 
-/** A clock that stands still until it is moved. */
+/** A clock that moves only when a test advances it. */
 export class FakeClock implements Clock {
   #now = Date.parse("2026-01-01T00:00:00Z");
   #monotonic = 0;

@@ -22,7 +22,7 @@ export class FakeCluster {
   reachable = true;
   /** Sends a list as the first events of a watch; otherwise it rejects that with 422, as Kubernetes 1.31 does. */
   canStreamLists = false;
-  /** A kind without permission to read it. */
+  /** A kind that the client has no permission to read. */
   unreadable: string | undefined;
   behavior: Behavior = () => {
     throw new Error("no call was expected");
@@ -106,7 +106,7 @@ async function* watch(
   await new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
 }
 
-/** A refusal in the format of the API server. */
+/** An error in the format of the API server. */
 export function refusal(code: number, status: { reason?: string; details?: object } = {}): KubeApiError {
   return new KubeApiError("PATCH", code, JSON.stringify({ kind: "Status", code, ...status }));
 }

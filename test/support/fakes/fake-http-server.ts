@@ -9,7 +9,7 @@ export const REQUEST_ID = "0b7f6c1e-3a52-4d0a-9c1b-5f0e7a7d2c11";
 export interface FakeResponse {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Sent as JSON, unless it is a text. */
+  /** Sent as JSON, unless it is a string. */
   readonly body: unknown;
 }
 
@@ -31,7 +31,7 @@ export function done(result: unknown, headers: Record<string, string> = {}): Fak
   return { headers, body: { requestId: REQUEST_ID, status: 200, result } };
 }
 
-/** The response of a refused operation. */
+/** The response of a rejected operation. */
 export function refused(status: number, error: string, headers: Record<string, string> = {}): FakeResponse {
   return { status, headers: { "X-Request-Id": REQUEST_ID, ...headers }, body: { error, status } };
 }

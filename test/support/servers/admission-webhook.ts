@@ -55,7 +55,7 @@ export function removeAnnotation({ object }: AdmissionRequest): AdmissionRespons
  */
 export class AdmissionWebhook {
   respond: Respond = allow;
-  /** The controller's writes that it has reviewed. */
+  /** Writes of the controller that it has reviewed. */
   readonly requests: AdmissionRequest[] = [];
   readonly #environment: TestEnvironment;
   readonly #kind: string;
@@ -121,7 +121,7 @@ export class AdmissionWebhook {
     this.#port = address.port;
   }
 
-  /** Refuses connections from now on. */
+  /** Rejects connections from now on. */
   async close(): Promise<void> {
     this.#server.closeAllConnections();
     this.#server.close();

@@ -30,8 +30,8 @@ const LATENCY_MS = 5;
 const SEEN_MS = 20;
 
 /**
- * An API server with Deployments and PipeScalings, and the Deployment controller, in virtual time: as much of
- * them as the controller can tell. Objects are never changed in place.
+ * Simulates an API server with Deployments and PipeScalings, and the Deployment controller, in virtual time, as far as
+ * the controller can observe them. Objects are immutable.
  */
 export class SimulatedCluster {
   readonly clock = new FakeClock();
@@ -89,7 +89,7 @@ export class SimulatedCluster {
     return allotment ? formatAllotment(allotment) : "unclear";
   }
 
-  /** A Deployment whose pods run. */
+  /** Creates a Deployment whose pods are running. */
   deploy(
     made: Pick<Deployment, "spec"> & { readonly metadata: Pick<ObjectMeta, "name" | "annotations"> },
   ): void {
@@ -220,7 +220,7 @@ export class SimulatedCluster {
   /** A call of the controller. */
   async json<T>(request: KubeRequest): Promise<T> {
     await new Promise<void>((resolve) => this.clock.after(this.latencyMs(request), resolve));
-    if (request.signal?.aborted) throw new KubeUnreachableError("who asked is no more");
+    if (request.signal?.aborted) throw new KubeUnreachableError("the client has ended");
     const name = nameIn(request.path);
     if (request.path === collectionPath(NODES, undefined)) return this.#listNodes(request);
     if (request.path.endsWith("/deployments")) return this.#listPipe(request);
@@ -422,7 +422,7 @@ function running(replicas: number) {
   return { replicas, updatedReplicas: replicas, availableReplicas: replicas };
 }
 
-/** The object of a write, if its version is still the one that the writer read. */
+/** The object of a write, if its version is the one that the writer read. */
 function current<T extends KubeObject>(object: T | undefined, { uid, resourceVersion }: ObjectMeta): T {
   if (!object) throw new KubeApiError("PATCH", 404, "{}");
   if (object.metadata.uid !== uid) {
@@ -448,12 +448,12 @@ function found<T>(objects: ReadonlyMap<string, T>, name: string): T {
   return object;
 }
 
-/** A copy, as received from the wire. */
+/** A deep copy, like an object that was received. */
 function parsed<T>(value: unknown): T {
   return JSON.parse(JSON.stringify(value));
 }
 
-/** The server made the write, and the connection broke before the response. */
+/** The write succeeded, but its response was lost. */
 export const LOST_ANSWER: Fault = { error: new KubeUnreachableError("cut short"), isDone: true };
 
 export function refusal(message: string): Fault {

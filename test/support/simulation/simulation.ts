@@ -82,7 +82,7 @@ export class Simulation {
     this.cluster.deploy(pipeDeployment({ name, namespace: PIPES, serviceId, cores: 1, ...options }));
   }
 
-  /** Another writer replaces the Deployment by a manifest without our annotation. */
+  /** Another writer replaces the Deployment with a manifest without our annotation. */
   replace(name: string, manifest: Pick<Deployment, "spec">): void {
     this.cluster.replace(name, manifest);
   }
@@ -145,7 +145,7 @@ export class Simulation {
     return this.clock.advance(ms);
   }
 
-  /** Replaces the controller by a new one that knows only the cluster. */
+  /** Replaces the controller with a new one that knows only the cluster. */
   start(): void {
     this.#abort.abort();
     this.#abort = new AbortController();

@@ -7,7 +7,7 @@ import type { FakeClock } from "../fakes/fake-clock.ts";
 import { patched } from "./patch.ts";
 import { SimulatedWatches } from "./watches.ts";
 
-/** How a kubelet responds to a resize: it makes it, reports a reason, or does not notice. */
+/** The response of a kubelet to a resize: it makes it, reports a reason, or does not notice it. */
 export type ResizeOutcome = "Done" | "Deferred" | "Infeasible" | "Error" | "NotObserved";
 
 interface WorkloadsOptions {
@@ -25,8 +25,8 @@ const START_MS = 500;
 const KUBELET_MS = 30;
 
 /**
- * The Deployment controller, the ReplicaSets, and the pods with their kubelets, in virtual time: as much of them as a
- * resize in place can tell. New pods start at once beside the old ones.
+ * Simulates the Deployment controller, ReplicaSets, and pods with their kubelets, in virtual time, as far as a resize in
+ * place can observe them. New pods start immediately, in addition to the old ones.
  */
 export class SimulatedWorkloads {
   readonly pods = new Map<string, Pod>();
@@ -44,7 +44,7 @@ export class SimulatedWorkloads {
     this.#options = options;
   }
 
-  /** The Deployment, or something of it, has changed. */
+  /** The Deployment, or one of its objects, has changed. */
   changed(name: string): void {
     this.#options.clock.after(this.syncMs, () => this.#sync(name));
   }
@@ -61,7 +61,7 @@ export class SimulatedWorkloads {
     return [...this.pods.values()].filter(({ metadata }) => owners.has(ownerOf(metadata) ?? ""));
   }
 
-  /** Each kubelet looks at its pod again, because outcomes have changed. */
+  /** Each kubelet checks its pod again, because outcomes have changed. */
   look(): void {
     for (const { metadata } of this.pods.values()) this.#kubelet(metadata.name);
   }

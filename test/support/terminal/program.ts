@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { waitFor } from "@pipe-scaling/local-cluster/wait";
 import { inject, onTestFinished } from "vitest";
 
-/** The program as it is shipped. */
+/** The released program. */
 export const MAIN = inject("program");
 
 export interface RunningProgram {
@@ -11,11 +11,11 @@ export interface RunningProgram {
   /** Waits until the pattern is found in either output. */
   waitFor(pattern: string | RegExp): Promise<void>;
   signal(signal: NodeJS.Signals): void;
-  /** Resolves once it has ended and all output is read. */
+  /** Resolves when it has ended and all output was read. */
   readonly exitCode: Promise<number | null>;
 }
 
-/** The program in a pipe, as a script runs it: no terminal, and nothing on standard input. */
+/** Runs the program like a script: without a terminal, and with empty standard input. */
 export function startProgram(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},

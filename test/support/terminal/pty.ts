@@ -83,7 +83,7 @@ export function startInPty(
   };
 }
 
-/** Columns of the longest line as it was written, before the terminal breaks any. */
+/** Columns of the longest line in the output, before the terminal wraps lines. */
 export function widest(pty: Pty): number {
   const lines = stripVTControlCharacters(pty.output()).split(/\r?\n/);
   return Math.max(...lines.map(({ length }) => length));

@@ -409,11 +409,11 @@ describe("--watch", () => {
     });
     const interrupted = await run(api, `scaling set ${SERVICE} --cores 4 --watch`, { signal: stop.signal });
     expect(interrupted.err).toMatch(
-      /The rescale goes on\. To watch it: pipe-scaling scaling get .* --watch\nInterrupted\.\n$/,
+      /The rescale continues\. To watch it: pipe-scaling scaling get .* --watch\nInterrupted\.\n$/,
     );
     expect(interrupted.code).toBe(130);
     const late = await run(await apiWith(outcome(PROGRESS)), `scaling get ${SERVICE} --watch --timeout 1s`);
-    expect(late.err).toContain("The watch timed out after 1 s; the rescale goes on.");
+    expect(late.err).toContain("The watch timed out after 1 s; the rescale continues.");
     expect(late.code).toBe(4);
   });
 });

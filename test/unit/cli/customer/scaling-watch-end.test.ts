@@ -24,6 +24,6 @@ test.each([
     PIPE_SCALING_KEY_ID: "key1",
     PIPE_SCALING_KEY_SECRET: "tops3cret",
   });
-  expect(err).toBe("The watch timed out after 1 s; the rescale goes on.\n");
+  expect(err).toBe("The watch timed out after 1 s; the rescale continues.\n");
   expect(code).toBe(4);
 });

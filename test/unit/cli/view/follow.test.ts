@@ -81,7 +81,7 @@ describe("follow on a terminal", () => {
     const { io, screen } = live(20);
     expect(await follow(io, source(rolling), { timeoutMs: 5 })).toBe(EXIT_TIMEOUT);
     expect(screen().text).toContain("pipe-0");
-    expect(io.written.err).toBe("The watch timed out after 0 s; the rescale goes on.\n");
+    expect(io.written.err).toBe("The watch timed out after 0 s; the rescale continues.\n");
   });
 
   test("passes on the reason of an abort, and an error of the source", async () => {
