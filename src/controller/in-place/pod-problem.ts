@@ -22,6 +22,13 @@ export function podProblem(
       message: `pod ${name}: its node does not report the resources of containers`,
     };
   }
+  // Before Kubernetes 1.34, a kubelet does not report it, so nothing would show that it has finished a resize.
+  if (pod.observedGeneration === 0 && pod.metadata.generation > 0) {
+    return {
+      reason: "NotSupported",
+      message: `pod ${name}: its node does not report the generation of the pod that it has observed`,
+    };
+  }
   const restarting = own.restartsFor.find((resource) => changes(own.resources, target, resource));
   if (restarting === undefined) return undefined;
   return {

@@ -78,17 +78,19 @@ type nodeOptions struct {
 }
 
 func runKubelet(ctx context.Context, node nodeOptions, endpoint string) error {
-	// kubemark makes folders for temporary files, and would leave them behind elsewhere.
-	if err := os.Setenv("TMPDIR", node.root); err != nil {
-		return err
-	}
 	label, value, _ := strings.Cut(node.label, "=")
 	flags, config := kubemark.GetHollowKubeletConfig(&kubemark.HollowKubeletOptions{
 		NodeName:   node.name,
 		MaxPods:    node.pods,
 		NodeLabels: map[string]string{label: value},
 	})
+	// kubemark creates folders in /tmp, and does not remove them.
+	if err := os.RemoveAll(flags.RootDirectory); err != nil {
+		return err
+	}
 	flags.RootDirectory = filepath.Join(node.root, "state")
+	config.StaticPodPath = ""
+	config.PodLogsDir = filepath.Join(node.root, "logs")
 	config.ContainerRuntimeEndpoint = endpoint
 	config.ImageServiceEndpoint = endpoint
 	config.EnableServer = false

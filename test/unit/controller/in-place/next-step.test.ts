@@ -100,6 +100,15 @@ describe("a resize in place", () => {
     expect(stepOf([aPod("a", {}, changes)])).toMatchObject({ type: "fall-back", restore: [], reason });
   });
 
+  it("does not begin with a kubelet that does not report the generation that it has observed", () => {
+    expect(stepOf([aPod("a", { observedGeneration: 0 })])).toEqual({
+      type: "fall-back",
+      restore: [],
+      reason: "NotSupported",
+      message: "pod a: its node does not report the generation of the pod that it has observed",
+    });
+  });
+
   it("does not begin while the Deployment is paused by its owner", () => {
     const paused = { isPaused: true };
     expect(stepOf([aPod("a")], {}, paused)).toMatchObject({ type: "fall-back", reason: "NotSettled" });
