@@ -16,7 +16,7 @@ interface Page {
 const PAGE_SIZE = 500;
 
 /**
- * The baseline of a start, in a process of its own: it makes the lists in its arguments concurrently, as pages of JSON,
+ * The baseline of a start, a separate process: it makes the lists in its arguments concurrently, as pages of JSON,
  * discards the objects, logs that it is done, and exits.
  */
 const [kubeconfig, listings = "[]"] = process.argv.slice(2);

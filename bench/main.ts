@@ -25,14 +25,14 @@ function program(): Command {
   main
     .command("soak")
     .description(
-      "runs all known attacks on the API at once while one client uses it, and measures memory and the client's response times",
+      "runs all known attacks on the API together while one client uses it, and measures memory and the client's response times",
     )
     .addOption(new Option("--minutes <number>", "length of the attack").default(10).argParser(minutesOf))
     .action(({ minutes }: { minutes: number }) => soak({ minutes, tell: say }));
   main
     .command("controller")
     .description(
-      "time, CPU and writes of 1,000 services rescaled at once, and of 100 services in place, start and memory with 15,000 Deployments, calls when idle; about 25 minutes",
+      "time, CPU and writes of 1,000 services rescaled together, and of 100 services in place, start and memory with 15,000 Deployments, calls when idle; about 25 minutes",
     )
     .addOption(
       new Option("--quick", "fewer rounds, and less of everything; about 2 minutes").conflicts("full"),

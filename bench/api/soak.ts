@@ -24,7 +24,7 @@ const MAX_RSS_RATIO = 1.2;
  */
 const WARM_UP_MS = 30_000;
 
-/** Runs all attacks at once while a healthy client uses the API, and prints a table. */
+/** Runs all attacks together while a healthy client uses the API, and prints a table. */
 export async function soak({ minutes, tell }: SoakOptions): Promise<void> {
   const about = [describeMachine(), new Date().toISOString(), `${minutes} minutes`];
   tell("Starting a cluster with records");

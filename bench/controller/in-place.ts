@@ -91,7 +91,7 @@ async function rescale(
   return { rescaled: { seconds, cpuSeconds, counts, rssBytes, idleCpuShare }, watches };
 }
 
-/** Waits until the status of each service says that all pipes run the size. */
+/** Waits until the status of each service reports that all pipes run the size. */
 async function haveSize(world: ControllerWorld, { serviceIds, pipes }: Seeded, cores: number): Promise<void> {
   const areSized = async () => {
     const scalings = await scalingsOf(world);

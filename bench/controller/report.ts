@@ -10,7 +10,7 @@ import { PIPES_PER_SERVICE } from "./seed.ts";
 import type { Starts } from "./start.ts";
 
 export interface Results {
-  /** Services that are rescaled at once, without pacing. */
+  /** Services that are rescaled together, without pacing. */
   readonly services: number;
   readonly rescale: RescaleRounds;
   /** Services that are rescaled with pacing. */

@@ -1,5 +1,5 @@
 import { writeFileSync } from "node:fs";
 import { generated } from "./generated.ts";
 
-/** `npm run generate`: writes what is generated of the chart. A test fails when it drifts from its sources. */
+/** `npm run generate`: writes the generated files of the chart. A test fails if they differ from their sources. */
 for (const [path, text] of generated()) writeFileSync(new URL(path, import.meta.url), text);

@@ -104,7 +104,7 @@ describe("credentials", () => {
 });
 
 describe("the state of a key", () => {
-  it("causes 401 while it is disabled, and 200 once it is enabled", async () => {
+  it("causes 401 while it is disabled, and 200 when it is enabled", async () => {
     const key = await addKey({ state: "disabled" });
     await afterAllKeys();
     expect(await list(key.authorization)).toMatchObject({ status: 401, body: DENIED });
@@ -112,7 +112,7 @@ describe("the state of a key", () => {
     await until("the key to be enabled", 200, key.authorization);
   });
 
-  it("causes 401 once it has expired, and 200 before", async () => {
+  it("causes 401 when it has expired, and 200 before", async () => {
     const expired = await addKey({ expireAt: new Date(Date.now() - 1000) });
     const valid = await addKey({ expireAt: new Date(Date.now() + 3_600_000) });
     await until("the later key to be known", 200, valid.authorization);

@@ -166,7 +166,7 @@ describe("objects", () => {
     expect(text.match(/replicaCpuMillicores/g)).toHaveLength(1);
   });
 
-  it("reports both fields at once", async () => {
+  it("reports both fields in one response", async () => {
     const response = await expectRefusal(
       400,
       () => patch('{"replicaCpuMillicores":1,"replicaMemoryGb":"a"}'),

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type OutgoingHttpHeaders, request } from "node:http";
 import { connect } from "node:net";
 
-/** A response as it was sent. */
+/** A response, unparsed. */
 export interface ApiResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;

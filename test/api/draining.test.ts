@@ -36,7 +36,7 @@ function portOf(server: Server): number {
   return address.port;
 }
 
-/** The API as a process of its own, as it is shipped. */
+/** The released API in a separate process. */
 async function startProcess(flags: readonly string[] = [], kubeconfig = environment.kubeconfig) {
   const args = ["api", "--kubeconfig", kubeconfig, "--namespace", environment.records];
   const child = spawn(process.execPath, [MAIN, ...args, "--port", "0", "--ops-port", "0", ...flags], {
@@ -56,7 +56,7 @@ async function startProcess(flags: readonly string[] = [], kubeconfig = environm
       .slice(0, -1)
       .map((line) => JSON.parse(line));
   const listening = await waitFor(() => lines().find(({ msg }) => msg === "listening"), {
-    what: "the process to listen",
+    what: "the process to start listening",
   });
   const [url, opsUrl] = [String(listening["url"]), String(listening["opsUrl"])];
   return { child, lines, url, send: clientOf(url), ops: clientOfText(opsUrl) };

@@ -142,7 +142,7 @@ export class TestEnvironment {
         namespace: this.records,
         port: 0,
         opsPort: 0,
-        // Tests send more requests than people, all with the same keys and from the same address.
+        // Tests send more requests than users do, all with the same keys and from the same address.
         rateLimit: 10_000,
         failedLogins: 10_000,
         ...settings,

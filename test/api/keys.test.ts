@@ -28,7 +28,7 @@ function list(organization: string, authorization: string): Promise<ApiResponse>
   return api.send({ path: `/v1/organizations/${organization}/keys`, authorization });
 }
 
-/** Returns the keys once the API lists this many. */
+/** Waits until the API lists this number of keys, and returns them. */
 async function keys(organization: string, authorization: string, count: number) {
   return await waitFor(
     async () => {
@@ -134,7 +134,7 @@ describe("GET keys", () => {
     expect(listed.map(({ id }) => id)).toEqual([own.id]);
   });
 
-  it("omits a key once it is deleted", async () => {
+  it("omits a key when it is deleted", async () => {
     const organizationId = await environment.addOrganization();
     const own = await addKey({ organizationId });
     const other = await addKey({ organizationId });

@@ -49,7 +49,7 @@ function list(api: RunningApi, authorization: string): Promise<ApiResponse> {
 }
 
 describe("the default limits", () => {
-  it("allow 10 requests at once and one per second for a key, without effect on others", async () => {
+  it("allow 10 requests and then one per second for a key, without effect on others", async () => {
     const api = await start({ rateLimit: 10, failedLogins: 10 });
     const [key, other] = [freshKey(), freshKey()];
     const before = performance.now();
@@ -80,7 +80,7 @@ describe("the default limits", () => {
     });
   });
 
-  it("allow 10 failed authentications at once from a source, without effect on valid ones", async () => {
+  it("allow 10 failed authentications from a source, without effect on valid ones", async () => {
     const api = await start({ rateLimit: 10, failedLogins: 10 });
     const key = freshKey();
     const wrong = basic(key.keyId, "wrong");

@@ -60,7 +60,7 @@ test("while the API server hangs, reads succeed and writes fail in time; afterwa
   const pid = cluster.pid("kube-apiserver");
   process.kill(pid, "SIGSTOP");
   try {
-    // Its threads may run for a moment after the signal.
+    // Its threads may still run briefly after the signal.
     const isStopped = async () => (await run("ps", ["-o", "stat=", "-p", `${pid}`])).stdout.startsWith("T");
     await waitFor(isStopped, { what: "the API server to hang" });
     await expectReadsOnly();

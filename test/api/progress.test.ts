@@ -90,7 +90,7 @@ async function serviceWith(spec: PipeScalingSpec, status?: PipeScalingStatus): P
 }
 
 describe("GET pipesCdcScaling/progress", () => {
-  it("returns the caller's own request at once, and then the state that the controller reports", async () => {
+  it("returns the caller's own request immediately, and then the state that the controller reports", async () => {
     const service = await serviceWith({}, scaledTo(1));
     const requestId = await patch(service, 4);
 

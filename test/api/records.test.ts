@@ -30,7 +30,7 @@ beforeAll(async () => {
   environment = await createTestEnvironment("records");
   sound = await addTenant();
   for (const [what, malformed] of TABLE) tenants.set(what, await addTenant(malformed));
-  // The API starts last, so its caches have all records once it is ready.
+  // The API starts last, so its caches have all records when it is ready.
   api = await environment.startReadyApi();
 });
 
@@ -274,7 +274,7 @@ describe("a malformed record fails only dependent requests, changes nothing, and
 });
 
 describe("a record that a user edits", () => {
-  it("is logged for each malformed version, and works again once it is valid", async () => {
+  it("is logged for each malformed version, and works again when it is valid", async () => {
     const tenant = await addTenant();
     const path = objectPath(CONFIG_MAPS, environment.records, `organization-${tenant.organizationId}`);
     const edit = (name: string) =>

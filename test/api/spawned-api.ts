@@ -54,7 +54,7 @@ export async function spawnApi(
   }
   try {
     const { url, opsUrl } = await waitFor(() => log().find(({ msg }) => msg === "listening"), {
-      what: "the process to listen",
+      what: "the process to start listening",
       signal: ended.signal,
     });
     await waitFor(async () => (await clientOfText(opsUrl)("/readyz")).status === 200, {

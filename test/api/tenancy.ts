@@ -40,7 +40,7 @@ const ID_BY_PARAMETER: Readonly<Record<string, keyof Ids>> = {
 export interface TenantOperation extends Partial<Write> {
   readonly id: string;
   readonly method: Operation["method"];
-  /** The path for an organization and the IDs of what is inside it. */
+  /** The path for an organization and the IDs of objects in it. */
   readonly path: (organization: string, inside: Ids) => string;
   /** True if the path names something inside the organization. */
   readonly isDeep: boolean;

@@ -28,7 +28,7 @@ type Status = 200 | 401 | 403 | 404;
 
 interface KeyCase {
   readonly key: Omit<KeyFields, "organizationId">;
-  /** Statuses for the list of organizations, and for a read and a write of something of its own. */
+  /** Statuses for the list of organizations, and for a read and a write of its own objects. */
   readonly lists: Status;
   readonly reads: Status;
   readonly writes: Status;
@@ -99,7 +99,7 @@ beforeAll(async () => {
     [organizationId, ["ada"]],
     [withoutRecord, ["ada"]],
   ]);
-  // Each key gets a service and a member of its own, so that each write changes something.
+  // Each key gets its own service and member, so that each write has an effect.
   for (const [name, { key, hasNoOrganization }] of Object.entries(KEYS)) {
     const organization = hasNoOrganization ? withoutRecord : organizationId;
     const own = { organization, service: await environment.addService(organization), member: randomUUID() };
@@ -108,7 +108,7 @@ beforeAll(async () => {
     tenants.set(name, { own, key: await environment.addKey({ ...key, organizationId: organization }) });
   }
   for (const [id, users] of members) await environment.addRecord(membersConfigMap(id, users.map(memberOf)));
-  // The API starts last, so its caches have all records once it is ready.
+  // The API starts last, so its caches have all records when it is ready.
   api = await environment.startReadyApi();
 });
 
@@ -176,7 +176,7 @@ interface Cell {
   readonly inside: Whose;
 }
 
-/** Combines the owners of the organization and of what is inside it. */
+/** Combines the owners of the organization and of the objects in it. */
 function cellsOf(operation: TenantOperation): Cell[] {
   return WHOSE.flatMap((of) =>
     operation.isDeep
@@ -296,7 +296,7 @@ describe.each(Object.entries(KEYS))("a key: %s", (name, { lists, reads, writes, 
     expect(changed).toEqual([]);
   });
 
-  it(`gets ${reads} for reads of its own things, which change nothing`, async () => {
+  it(`gets ${reads} for reads of its own objects, which change nothing`, async () => {
     const changed = await changedBy(async () => {
       for (const operation of READS) {
         const response = await askCell(name, { operation, organization: "own", inside: "own" });
@@ -307,7 +307,7 @@ describe.each(Object.entries(KEYS))("a key: %s", (name, { lists, reads, writes, 
     expect(changed).toEqual([]);
   });
 
-  it(`gets ${writes} for writes of its own things, which change nothing else`, async () => {
+  it(`gets ${writes} for writes of its own objects, which change nothing else`, async () => {
     for (const operation of WRITES) {
       const changed = await changedBy(async () => {
         const response = await askCell(name, { operation, organization: "own", inside: "own" });

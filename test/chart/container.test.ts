@@ -47,7 +47,7 @@ describe("the image that buildah builds from deploy/Dockerfile", () => {
     return { out: await out, err: await err, code: await code };
   }
 
-  it("has the program and its licenses, and says what it is", () => {
+  it("has the program, its licenses and labels with its metadata", () => {
     expect(readdirSync(join(image.folder, "app")).sort()).toEqual([
       "LICENSE",
       "THIRD-PARTY-LICENSES.txt",

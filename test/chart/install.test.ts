@@ -31,7 +31,7 @@ import { rendered } from "./tools.ts";
 /** Long enough to act in the middle of a rollout. */
 const POD_START_MS = 1000;
 
-/** For tests, which send requests faster than people. */
+/** For tests, which send requests faster than users. */
 const QUICK = ["--set", "api.config.rateLimit=0,api.config.drainDelay=0s"] as const;
 
 const COMPONENTS = ["api", "controller"] as const;

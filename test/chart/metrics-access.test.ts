@@ -105,7 +105,7 @@ describe("with monitoring.authentication.enabled, the metrics", () => {
     });
   });
 
-  it("are denied with 503 if the processes may not ask the API server", async () => {
+  it("are denied with 503 if the processes have no permission to review tokens", async () => {
     const name = `${release.name}-pipe-scaling-operator-metrics-reviewer.${release.namespace}`;
     await kubectl(cluster, ["delete", "clusterrolebinding", name]);
     for (const component of processes.keys()) {

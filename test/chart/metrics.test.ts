@@ -146,7 +146,7 @@ describe("Prometheus with the scraped metrics", () => {
     expect(await evaluate(queries)).toMatch(SUCCESS);
   });
 
-  it("has every series of the alerts, whatever the responses were", async () => {
+  it("has every series of the alerts, regardless of the responses", async () => {
     const selectors = (await alerts()).flatMap(({ expr }) => expr.match(/[a-z_]+\{[^}]*\}/g) ?? []);
     expect(selectors.length).toBeGreaterThan(12);
     expect(await evaluate(selectors.map((each) => each.replaceAll(/=~"[^"]*"/g, '=~".+"')))).toMatch(SUCCESS);

@@ -120,7 +120,10 @@ export class PodProcess {
     const ended = new AbortController();
     this.#child.once("close", () => ended.abort(new Error("it has ended")));
     const { signal } = ended;
-    const { url, opsUrl } = await waitFor(() => this.#saysWhere(), { what: "the process to listen", signal });
+    const { url, opsUrl } = await waitFor(() => this.#saysWhere(), {
+      what: "the process to start listening",
+      signal,
+    });
     await waitFor(async () => (await fetch(`${opsUrl}/readyz`)).ok, {
       what: "the process to be ready",
       signal,
@@ -134,7 +137,7 @@ export class PodProcess {
     return lines.map((line) => listening.safeParse(JSON.parse(line)).data).find((said) => said !== undefined);
   }
 
-  /** Ends the process as the kubelet does, and returns its exit code. */
+  /** Ends the process like the kubelet, and returns its exit code. */
   async stop(): Promise<number | null> {
     this.#child.kill("SIGTERM");
     const code = await this.#closed;

@@ -119,7 +119,7 @@ describe("admin organization create", () => {
 });
 
 describe("admin organization list", () => {
-  test("prints a table for people", async () => {
+  test("prints a readable table", async () => {
     const { code, out } = await run(["admin", "organization", "list"]);
     expect(code).toBe(0);
     expect(out).toMatch(/^ID +NAME +TIER +CREATED AT\n/);
@@ -194,7 +194,7 @@ describe("admin member add", () => {
     ...["--email", "user@example.com", "--role", "developer"],
   ];
 
-  test("loses no member if many are added at once to an organization without members", async () => {
+  test("loses no member if many are added concurrently to an organization without members", async () => {
     const words = ["admin", "organization", "create", "--name", "Crowd", "--tier", "basic"];
     const crowd = (await json(made, ...words)).id;
     const users = Array.from({ length: 12 }, (_, index) => `user ${index}/ü`);
@@ -207,7 +207,7 @@ describe("admin member add", () => {
     );
   });
 
-  test("adds a user once if many add the same user at once, and reports it to the others", async () => {
+  test("adds a user once if many requests add it concurrently, and reports it to the others", async () => {
     await run(add(organization, "u-first"));
     const done = await Promise.all(Array.from({ length: 12 }, () => run(add(organization, "u-once"))));
     expect(done.filter(({ code }) => code === 0)).toHaveLength(1);
@@ -289,7 +289,7 @@ describe("admin key create", () => {
     expect(list.out + list.err).not.toContain(key.keySecret);
   });
 
-  test("prints a table for people, and says that the secret is shown only once", async () => {
+  test("prints a readable table, and that the secret is shown only once", async () => {
     const { code, out, err } = await run(create(organization));
     expect(code).toBe(0);
     expect(out).toMatch(/^KEY ID +[A-Za-z0-9]{20}\nKEY SECRET +\S{43}\n/);

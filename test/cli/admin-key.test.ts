@@ -143,7 +143,7 @@ describe("admin key disable and admin key enable", () => {
     expect(await secretOf(key)).toEqual(before);
   });
 
-  it("lose no change if many run at once with other changes", async () => {
+  it("lose no change if many run concurrently with other changes", async () => {
     const key = await makeKey();
     const changes = ["--name other", "--expire-at 2099-01-01T00:00:00Z", "--allow-from 127.0.0.0/8"];
     const all = [`disable ${key.id}`, ...changes.map((change) => `update ${key.id} ${change}`)];
@@ -262,7 +262,7 @@ describe("admin key rotate", () => {
     expect((await records.run(`admin key list --organization ${organization}`)).out).not.toContain(keySecret);
   });
 
-  it("adds one secret if many run at once, and reports it to the others", async () => {
+  it("adds one secret if many run concurrently, and reports it to the others", async () => {
     const key = await makeKey();
     const ended = await Promise.all(
       Array.from({ length: 8 }, () => records.run(`admin key rotate ${key.id}`)),
@@ -318,7 +318,7 @@ describe("admin key rotate", () => {
 });
 
 describe("admin key delete", () => {
-  it("asks for confirmation, and then the API refuses the key", async () => {
+  it("asks for confirmation, and then the API rejects the key", async () => {
     const key = await makeKey();
     const words = `admin key delete ${key.id}`;
     expect(await refusal(key, words)).toMatchObject({ code: 2, err: expect.stringContaining("give --yes") });

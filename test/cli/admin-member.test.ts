@@ -82,7 +82,7 @@ describe("admin member remove", () => {
     expect(await records.object(CONFIG_MAPS, `members-${id}`)).toEqual(before);
   });
 
-  it("leaves one admin and all other members if many admins are removed at once", async () => {
+  it("leaves one admin and all other members if many admins are removed concurrently", async () => {
     const admins = ["a", "b", "c", "d"];
     const roles = Object.fromEntries(admins.map((name) => [name, "admin" as const]));
     const id = await organizationOf({ ...roles, bob: "developer" });

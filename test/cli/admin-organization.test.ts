@@ -61,7 +61,7 @@ describe("admin organization show", () => {
     expect(out).toMatch(/\nSERVICES\nID +NAME +NAMESPACE\n\S+ +orders +\S+\n\nMEMBERS\nUSER ID +NAME/);
   });
 
-  it("reports malformed records beside the rest", async () => {
+  it("reports malformed records together with the others", async () => {
     const id = await records.environment.addOrganization();
     const members = {
       kind: "ConfigMap",
@@ -142,7 +142,7 @@ describe("admin organization update", () => {
     );
   });
 
-  it("loses no change if several run at once", async () => {
+  it("loses no change if several run concurrently", async () => {
     const id = await records.environment.addOrganization({ tier: "basic" });
     const ended = await Promise.all(
       ["--tier scale", "--name Globex"].flatMap((change) =>

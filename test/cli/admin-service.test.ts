@@ -74,7 +74,7 @@ describe("admin service show", () => {
     ]);
   });
 
-  it("says what to do for an unknown or malformed service", async () => {
+  it("explains the remedy for an unknown or malformed service", async () => {
     const id = randomUUID();
     expect(await records.run(`admin service show ${id}`)).toEqual({
       code: 1,

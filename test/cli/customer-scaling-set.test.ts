@@ -44,7 +44,7 @@ describe.each(WAYS)("%s", (way) => {
     for (const name of ["pipe-a", "pipe-b"]) {
       expect(resourcesOf(await environment.pipe(name))).toBe("4 16Gi 16Gi");
     }
-    // A second request for the same size changes nothing, and completes at once for this request.
+    // A second request for the same size changes nothing, and completes immediately.
     const again = await run(way, `scaling set ${environment.serviceId} --cores 4 --watch`, env);
     expect(again.code).toBe(0);
   });
@@ -57,7 +57,7 @@ describe.each(WAYS)("%s", (way) => {
         const ended = await run(way, `scaling get ${environment.serviceId} --watch`, env);
         return ended.code === 3 && ended;
       },
-      { what: "the suspension to be told" },
+      { what: "the suspension to be reported" },
     );
     expect(got.text).toContain("Scaling of this service is suspended");
     const set = await run(way, `scaling set ${environment.serviceId} --cores 4 --watch`, env);

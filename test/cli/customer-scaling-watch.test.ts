@@ -30,7 +30,7 @@ afterAll(async () => {
 });
 
 beforeEach(async () => {
-  // A key of its own, so that other tests do not use up its limit.
+  // A separate key, so that other tests do not use up its limit.
   admin = await environment.addKey({ organizationId });
   service = await serviceOf(environment, api.send, {
     organizationId,
@@ -39,7 +39,7 @@ beforeEach(async () => {
   });
 });
 
-/** Requests a size by another request than the program's. Returns its id. */
+/** Requests a size with another request than the program. Returns its id. */
 async function request(cores: number): Promise<string> {
   const { status, headers } = await api.send({
     method: "PATCH",

@@ -113,7 +113,7 @@ describe.each(WAYS)("%s", (way) => {
         const got = await run(way, `scaling get ${service}`, env);
         return got.code === 3 && got;
       },
-      { what: "the failure to be told" },
+      { what: "the failure to be reported" },
     );
     expect(text).toMatch(
       /orders +Refused +1 +2026-01-31T12:00:00\.000Z +This size is not allowed for the pipe\./,

@@ -28,7 +28,7 @@ import { waitForPipeScalings } from "./held-pipes.ts";
 import { shippedDeployments } from "./shipped-deployments.ts";
 
 /*
- * The file has a cluster of its own, because it deletes the CRD in the end. Each test compares all results before and
+ * The file has its own cluster, because it deletes the CRD at the end. Each test compares all results before and
  * after what it breaks, and leaves it broken for the tests after it.
  */
 

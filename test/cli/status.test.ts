@@ -165,7 +165,7 @@ describe("status of one service", () => {
     });
   });
 
-  it("says what is missing if the service has no pipe", async () => {
+  it("reports what is missing if the service has no pipe", async () => {
     const { code, out } = await runProgram(words("customers"));
     expect(code).toBe(0);
     expect(out).toMatch(/^customers\n/);
@@ -234,7 +234,7 @@ describe("status with few permissions", () => {
   const asks = (kubeconfig: string, ...flags: string[]) =>
     runProgram(["status", "--kubeconfig", kubeconfig, "--namespace", environment.records, ...flags]);
 
-  it("needs permission to list PipeScalings in the namespace of the pipes, and no more", async () => {
+  it("needs only permission to list PipeScalings in the namespace of the pipes", async () => {
     const kubeconfig = await account("reader", [scalings]);
     const table = await asks(kubeconfig);
     expect(table).toMatchObject({ code: 0, err: "" });

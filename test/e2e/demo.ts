@@ -54,7 +54,7 @@ async function demo(keep: boolean): Promise<void> {
     );
     process.exitCode = stoppedBy ? 128 + constants.signals[stoppedBy] : 1;
   }
-  // Signal handlers and kept processes would keep this process alive.
+  // Signal handlers and running processes would keep this process alive.
   process.exit();
 }
 

@@ -43,7 +43,7 @@ describe("with the strategy InPlaceOrRollout, the controller", () => {
     return environment.createPipe({ podLabels, ...options });
   }
 
-  /** Waits until the status says why a pipe is not resized in place. */
+  /** Waits until the status has the reason why a pipe is not resized in place. */
   function fallbackMessage(): Promise<string> {
     const read = async () => {
       const message = conditionOf(await environment.scaling(), "Ready")?.message ?? "";

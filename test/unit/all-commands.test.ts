@@ -31,7 +31,7 @@ describe("the program", () => {
   });
 
   test.each(COMMANDS.commands)(
-    "tells of $name what it does, by what flags, and an example",
+    "describes $name, its flags and an example",
     async ({ name: words, ...command }) => {
       const text = await help(...words.split(" "));
       expect(text).toContain(`Usage: pipe-scaling ${words}`);

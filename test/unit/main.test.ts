@@ -11,7 +11,7 @@ import { bundle } from "../support/bundle.ts";
 
 const SOURCES = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
-/** The program as it is shipped. */
+/** The released program. */
 let main: string;
 beforeAll(async () => {
   const folder = mkdtempSync(join(tmpdir(), "pipe-scaling-entry-"));
@@ -88,7 +88,7 @@ async function emptyCluster(): Promise<string> {
   return `http://127.0.0.1:${await takenPort()}`;
 }
 
-/** A kubeconfig whose server, unless told otherwise, is not there. */
+/** A kubeconfig, by default with an unreachable server. */
 function kubeconfig(server = "https://127.0.0.1:1"): string {
   const dir = mkdtempSync(join(tmpdir(), "pipe-scaling-entry-"));
   onTestFinished(() => rmSync(dir, { recursive: true }));
@@ -135,7 +135,7 @@ describe("pipe-scaling", { timeout: 60_000 }, () => {
     expect(byVariable.err).toContain("--port (or PIPE_SCALING_PORT)");
   });
 
-  test("says in one sentence which path alias is wrong, without a stack", async () => {
+  test("reports an invalid path alias with one sentence, without a stack trace", async () => {
     const { code, err } = await run(["api", "--path-aliases", "scaling=pipesScaling"]);
     expect(err).toMatch(
       /^--path-aliases .* the segment pipesScaling does not exist: .+\.\nSee pipe-scaling api --help\.\n$/,
@@ -143,7 +143,7 @@ describe("pipe-scaling", { timeout: 60_000 }, () => {
     expect(code).toBe(2);
   });
 
-  test("says in one sentence that the TLS certificate and its key are unusable, without a stack", async () => {
+  test("reports an unusable TLS certificate or key with one sentence, without a stack trace", async () => {
     const { code, err } = await run(["api", "--tls-cert", kubeconfig(), "--tls-key", kubeconfig()]);
     expect(err).toMatch(
       /^The TLS certificate and key are unusable: .+\. They must be PEM files that match\.\nSee pipe-scaling api --help\.\n$/,

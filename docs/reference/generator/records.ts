@@ -91,7 +91,7 @@ export const RECORD_SCHEMAS: Readonly<Record<DescribedRecord, z.ZodType>> = {
   }),
 };
 
-/** JSON Schema of what is written into a record, with the schemas of values that are YAML. */
+/** JSON Schema of the content of a record, with the schemas of values that are YAML. */
 export function inputSchema(schema: z.ZodType): Schema {
   const made = z.toJSONSchema(schema, {
     io: "input",

@@ -82,7 +82,7 @@ export class OwnProcess {
     return addresses;
   }
 
-  /** Ends the process as Kubernetes does, and returns its exit code. */
+  /** Ends the process like Kubernetes, and returns its exit code. */
   async stop(): Promise<number | null> {
     this.#child.kill("SIGTERM");
     return this.#ended;

@@ -168,7 +168,7 @@ describe("before the caches are filled", () => {
     );
   });
 
-  it("responds normally as soon as they are filled", async () => {
+  it("responds normally when they are filled", async () => {
     const authorization = addKey();
     cluster.reachable = false;
     const send = await start();
@@ -209,7 +209,7 @@ describe("while the PipeScalings alone cannot be read", () => {
 });
 
 describe("when the cluster can no longer be reached", () => {
-  it("refuses writes at once, and reads once its caches are older than 5 minutes", async () => {
+  it("rejects writes immediately, and reads when its caches are older than 5 minutes", async () => {
     const authorization = addKey();
     addScaling();
     const send = await start();
@@ -260,7 +260,7 @@ describe("after an outage of 10 minutes, while the API keys are listed again", (
 });
 
 describe("a key that was verified before", () => {
-  it("is refused from the moment when it expires", async () => {
+  it("is rejected when it expires", async () => {
     const authorization = addKey({ expireAt: new Date(clock.now() + MINUTE_MS) });
     const send = await start();
     expect((await send({ path: "/v1/organizations", authorization })).status).toBe(200);
@@ -379,7 +379,7 @@ describe("a write", () => {
     expect(response.text).not.toMatch(/\\ud[89a-f]/i);
   });
 
-  it("responds 400 if a policy of the cluster refuses the size", async () => {
+  it("responds 400 if a policy of the cluster rejects the size", async () => {
     const authorization = addKey();
     addScaling();
     cluster.behavior = () => {
@@ -493,7 +493,7 @@ describe("a write whose outcome is unknown", () => {
   ];
 
   it.each(cases)(
-    "has an audit line with its request id that says what was requested: %s",
+    "has an audit line with its request id and what was requested: %s",
     async (_what, request, asked) => {
       const authorization = addKey();
       addScaling();

@@ -19,7 +19,7 @@ describe("an argument", () => {
     ]);
   });
 
-  test("is refused by name, with all that is wrong at once, and has no variable", () => {
+  test("is rejected by name, with all validation errors, and has no variable", () => {
     const env = { PIPE_SCALING_PIPE_COUNT: "3" };
     expect(() => readOptions(args, {}, env)).toThrow(new UsageError("<pipe-count> is missing: how many."));
     expect(() => readOptions(args, { pipeCount: "ten", shell: "csh" }, {})).toThrow(

@@ -7,7 +7,7 @@ import { fakeIo } from "../../support/fakes/fake-io.ts";
 const QUESTION = "Delete API key ci?";
 
 describe("the confirmation of a destructive command", () => {
-  test("is asked at a terminal, on standard error", async () => {
+  test("is printed on a terminal, to standard error", async () => {
     const io = fakeIo({ input: true, answers: ["y"] });
     await confirm(io, false, QUESTION);
     expect(io.written).toEqual({ out: "", err: "Delete API key ci? [y/N] " });
@@ -24,13 +24,13 @@ describe("the confirmation of a destructive command", () => {
     await expect(declined).rejects.toThrow(new CliError("Nothing was changed."));
   });
 
-  test("is one line, whatever the names are", async () => {
+  test("is one line for any names", async () => {
     const io = fakeIo({ input: true, answers: ["y"] });
     await confirm(io, false, "Delete organization Acme\u001b[2K\r\n?");
     expect(io.written.err).toBe("Delete organization Acme [2K ? [y/N] ");
   });
 
-  test("is not asked with --yes", async () => {
+  test("is not printed with --yes", async () => {
     const io = fakeIo({ input: true });
     await confirm(io, true, QUESTION);
     expect(io.written.err).toBe("");

@@ -19,7 +19,7 @@ describe("a list", () => {
   const list = (output: "table" | "json" | "yaml", colors = false) =>
     printed((io) => printList(io, output, ["id", "name", "createdAt", "tags"], rows), colors);
 
-  test("is a table for people, in which no text moves the cursor or ends a line", () => {
+  test("is a readable table, in which no text moves the cursor or ends a line", () => {
     expect(list("table")).toBe(
       [
         "ID  NAME           CREATED AT                TAGS",

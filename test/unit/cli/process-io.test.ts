@@ -7,7 +7,7 @@ import { startInPty } from "../../support/terminal/pty.ts";
 
 const source = (name: string) => fileURLToPath(new URL(`../../../src/cli/${name}.ts`, import.meta.url));
 
-/** A program of one command, which does what the test says with its `io`. */
+/** A program with one command, which calls a function of the test with its `io`. */
 function program(body: string): string[] {
   const code = `
     import { defineCommand } from ${JSON.stringify(source("command"))};
@@ -127,7 +127,7 @@ describe("a question", () => {
   });
 });
 
-test("a message contains no control codes, whatever it quotes", async () => {
+test("a message contains no control codes, even if it quotes some", async () => {
   const pty = inPty(`io.err("No organization \\u001b[2J\\u009b2J\\rAcme:\\n\\tfind another.\\n")`);
   expect(await pty.exitCode).toBe(0);
   expect(pty.output()).toBe("No organization  [2J 2J Acme:\r\n\tfind another.\r\n");

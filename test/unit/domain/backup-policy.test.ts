@@ -104,7 +104,7 @@ describe("a change of the backup policy", () => {
 });
 
 describe("the record of a backup policy", () => {
-  it("is read as it was written, and contains only values that differ from the default", () => {
+  it("is read unchanged, and contains only values that differ from the default", () => {
     fc.assert(
       fc.property(policy, (given) => {
         const { metadata, data } = backupConfigMap(SERVICE, SERVICE, given);
@@ -115,7 +115,7 @@ describe("the record of a backup policy", () => {
         expect(Object.keys(data)).toHaveLength(
           FIELDS.filter((field) => given[field] !== DEFAULT_BACKUP_POLICY[field]).length,
         );
-        // A patch names every key, so that what was there before does not stay.
+        // A patch contains every key, so that no earlier value remains.
         expect(Object.keys(backupData(given))).toHaveLength(FIELDS.length);
       }),
     );

@@ -50,7 +50,7 @@ describe("the rollout plan", () => {
     );
   });
 
-  it("never has more restarts at once than allowed, in one service and in total", () => {
+  it("never exceeds the limits of concurrent restarts, in one service and in total", () => {
     fc.assert(
       fc.property(pipes, free, (list, overallFree) => {
         const started = planRollout(list, { overallFree, isWindowOpen: true }).start.flatMap(
@@ -80,7 +80,7 @@ describe("the rollout plan", () => {
     );
   });
 
-  it("resizes pipes without replicas at once", () => {
+  it("resizes pipes without replicas immediately", () => {
     fc.assert(
       fc.property(pipes, free, (list, overallFree) => {
         const idle = list.filter((each) => each.state === "waiting" && each.replicas === 0);
@@ -148,7 +148,7 @@ describe("the rollout plan", () => {
     });
   });
 
-  it("does not start a canary beside a pipe that already rolls out the size because of its owner's change", () => {
+  it("does not start a canary while a pipe already rolls out the size because of its owner's change", () => {
     const list: PlannedPipe[] = [
       { name: "deployed", state: "rolling", phase: "updating", replicas: 1 },
       { name: "next", state: "waiting", phase: "settled", replicas: 1 },
@@ -189,5 +189,5 @@ describe("the rollout plan", () => {
     [12, 3],
     [13, 4],
     [200, 50],
-  ])("allows %i pipes %i restarts at once", (total, limit) => expect(serviceLimit(total)).toBe(limit));
+  ])("allows %i pipes %i concurrent restarts", (total, limit) => expect(serviceLimit(total)).toBe(limit));
 });

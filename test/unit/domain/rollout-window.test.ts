@@ -103,7 +103,7 @@ describe("a rollout window", () => {
     );
   });
 
-  it("opens weekly or daily in UTC exactly as modulo arithmetic says", () => {
+  it("opens weekly or daily in UTC at the times of modulo arithmetic", () => {
     fc.assert(
       fc.property(
         instants,
@@ -127,7 +127,7 @@ describe("a rollout window", () => {
     );
   });
 
-  it("opens in the future, at the time it says and not before, if it is closed", () => {
+  it("opens at the reported time in the future and not before, if it is closed", () => {
     fc.assert(
       fc.property(windows, instants, shares, (window, nowMs, share) => {
         const state = windowAt(window, nowMs);
@@ -144,7 +144,7 @@ describe("a rollout window", () => {
     );
   });
 
-  it("stays open until the time it says, if it is open", () => {
+  it("stays open until the reported time, if it is open", () => {
     fc.assert(
       fc.property(windows, instants, shares, (window, nowMs, share) => {
         const state = windowAt(window, nowMs);
@@ -158,7 +158,7 @@ describe("a rollout window", () => {
     );
   });
 
-  it("closes at the time it says, if it is shorter than the time between two openings", () => {
+  it("closes at the reported time, if it is shorter than the time between two openings", () => {
     const short = durations.filter((durationMs) => durationMs < 22 * HOUR_MS);
     fc.assert(
       fc.property(daily, short, timeZones, instants, (schedule, durationMs, timeZone, nowMs) => {

@@ -125,7 +125,7 @@ describe("against a server that does not respond", () => {
     });
   });
 
-  /** Has a call in flight on each connection for calls. @returns what ends them */
+  /** Starts a call on each connection for calls. @returns a function that ends them */
   async function useAllConnections(client: KubeClient): Promise<() => Promise<void>> {
     const paths = Array.from({ length: MAX_CALL_CONNECTIONS }, (_, at) => `/silent/${at}`);
     const calls = Promise.all(paths.map((path) => client.json({ path, timeoutMs: 60_000 })));
@@ -195,7 +195,7 @@ describe("against a server that does not respond", () => {
     await respond();
   });
 
-  it("no more than 64 watches are being opened at once, and the others follow or can be aborted", async () => {
+  it("at most 64 watches are being opened at a time, and the others follow or can be aborted", async () => {
     const client = await clientOf(url);
     const paths = Array.from({ length: MAX_OPENING_STREAMS }, (_, at) => `/silent/${at}`);
     const opening = paths.map((path) => client.stream({ path, signal: never, timeoutMs: 60_000 }));

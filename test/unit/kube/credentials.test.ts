@@ -85,7 +85,7 @@ describe("a token file", () => {
 });
 
 describe("an exec plugin", () => {
-  /** A plugin whose credentials expire at once; it counts its runs, and hangs while a file is there. */
+  /** A plugin whose credentials expire immediately; it counts its runs, and hangs while a file exists. */
   function plugin(): { readonly user: object; runs(): number; hang(): void; fail(): void } {
     const [runs, hang, fail] = [join(folder, "runs"), join(folder, "hang"), join(folder, "fail")];
     const credential = {

@@ -111,7 +111,7 @@ describe("the bundle", { timeout: 60_000 }, () => {
     }
   });
 
-  /** The API of the bundle, on a cluster that is there and no more. */
+  /** The API of the bundle, with a minimal cluster. */
   async function startApi(): Promise<string> {
     const cluster = createServer((_request, response) => response.end("{}")).listen(0, "127.0.0.1");
     await once(cluster, "listening");

@@ -124,7 +124,7 @@ export class HistoryBuilder {
     }));
   }
 
-  /** Another writer brings back an older Deployment, with a size and an annotation of its time. */
+  /** Another writer restores an older Deployment, with its size and annotation. */
   restoreByOthers(name: string, cores: number): this {
     return this.#change(name, (before) => ({
       ...before,
@@ -270,7 +270,7 @@ export class HistoryBuilder {
     return this.#change(name, ({ spec: { paused: _, ...spec }, ...before }) => ({ ...before, spec }));
   }
 
-  /** The PipeScaling as it is asked for by people. */
+  /** A PipeScaling that a person applied. */
   ask(cores: number): this {
     const generation = (this.#scaling?.metadata.generation ?? 0) + 1;
     const metadata = { ...this.#meta(SERVICE), generation };

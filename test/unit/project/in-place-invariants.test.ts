@@ -80,7 +80,7 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
     /^pipe-a .* the controller paused it without a new size/,
   ],
   [
-    "a pause of somebody else is lifted",
+    "a pause of another writer is removed",
     (history) => history.pauseByOthers("pipe-a").resume("pipe-a"),
     /^pipe-a .* the controller resumed it, although another writer had paused it/,
   ],

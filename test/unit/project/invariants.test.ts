@@ -60,7 +60,7 @@ it("does not mistake a writer that restores an older Deployment for the controll
   expect(violationsOf(history)).toEqual([]);
 });
 
-it("accepts a deleted PipeScaling that is created again as it was, with the size of all pipes, or suspended", () => {
+it("accepts a deleted PipeScaling that is created again unchanged, with the size of all pipes, or suspended", () => {
   const histories = [
     service().ask(4).deleteScaling().create(4),
     rescaled(service(), 4).ask(8).deleteScaling().create(4),
@@ -80,7 +80,7 @@ it("accepts that the size of a re-created PipeScaling replaces a newer one", () 
 
 it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
   [
-    "a pipe goes back to a size that was asked for before",
+    "a pipe returns to an older request",
     (history) => rescaled(history, 4).give("pipe-b", 1),
     /^pipe-b at version \d+: the controller replaced 4 16Gi 16Gi by the older request 1 4Gi 4Gi/,
   ],
@@ -117,12 +117,12 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
     /^pipe-a-8 .* a ReplicaSet of pipe-a was created with 8 32Gi 32Gi/,
   ],
   [
-    "a second pipe is begun before the canary has proven the size",
+    "a second pipe is resized before the canary has proven the size",
     (history) => history.accept(4).ask(4).give("pipe-a", 4).give("pipe-b", 4),
     /^pipe-b .* no pipe has proven 4 16Gi 16Gi yet, but pipe-a, pipe-b roll it out at once/,
   ],
   [
-    "a fourth pipe of five is begun",
+    "a fourth pipe of five is resized at the same time",
     (history) =>
       history
         .accept(4)
@@ -136,7 +136,7 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
     /^pipe-e .* 4 pipes roll out at once \(pipe-b, pipe-c, pipe-d, pipe-e\), more than 3/,
   ],
   [
-    "a pipe is begun while old pods of another still end",
+    "a pipe is resized while old pods of another one still end",
     (history) =>
       history
         .accept(4)
@@ -151,22 +151,22 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
     /^pipe-e .* 4 pipes roll out at once/,
   ],
   [
-    "a PipeScaling comes back with a size that resizes pipes",
+    "a PipeScaling is created again with a size that resizes pipes",
     (history) => history.accept(4).ask(4).give("pipe-a", 4).ask(1).deleteScaling().create(4),
     /^service-1 .* created it with 4 16Gi 16Gi, which resizes pipe-b with 1 4Gi 4Gi/,
   ],
   [
-    "a PipeScaling comes back with the tier's default size, and a pipe was resized",
+    "a PipeScaling is created again with the tier's default size, although a pipe was resized",
     (history) => history.accept(4).ask(4).give("pipe-a", 4).deleteScaling().create(undefined),
     /^service-1 .* created it with the tier's default size, which resizes pipe-a with 4 16Gi 16Gi/,
   ],
   [
-    "a PipeScaling that was suspended comes back without the suspension",
+    "a suspended PipeScaling is created again without the suspension",
     (history) => history.deleteScaling().create(1, true).deleteScaling().accept(4).create(4),
     /^service-1 .* which resizes/,
   ],
   [
-    "a pipe is written again and again for one request",
+    "a pipe is written too often for one request",
     (history) => {
       history.accept(4).ask(4);
       for (let write = 0; write < 21; write += 1) history.give("pipe-a", 4);
@@ -175,12 +175,12 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
     /^pipe-a .* wrote it more than 20 times for one request/,
   ],
   [
-    "Ready=True is said before the last pipe runs the size",
+    "Ready=True is reported before the last pipe runs the size",
     (history) => history.accept(4).ask(4).give("pipe-a", 4).rolledOut("pipe-a").report("True", 4),
     /^service-1 .* not every pipe ran it/,
   ],
   [
-    "Ready=True is said while a pipe is on its way",
+    "Ready=True is reported while a pipe rolls out",
     (history) =>
       rescaled(history, 4)
         .accept(2)
@@ -199,12 +199,12 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
     /^service-1 .* Ready=True is about generation 1 or 1 of 2/,
   ],
   [
-    "Ready=True is about another size than the spec's",
+    "Ready=True is about another size than that in the spec",
     (history) => history.ask(2).report("True", 1),
     /^service-1 .* not the size in its spec/,
   ],
   [
-    "a status says both Reconciling and Stalled",
+    "a status is both Reconciling and Stalled",
     (history) =>
       history.report("False", 1, {
         conditions: ["Reconciling", "Stalled"].map((type) => ({
@@ -218,12 +218,12 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
     /^service-1 .* both Reconciling and Stalled/,
   ],
   [
-    "the controller owns a field that is not its own",
+    "the controller becomes the owner of another field",
     (history) => history.own("pipe-a", { "f:spec": { "f:replicas": {} } }),
     /^pipe-a .* the controller became the owner of spec.replicas/,
   ],
   [
-    "a field goes with a write that no manager owns afterwards",
+    "a write removes a field that no manager owns afterwards",
     (history) => history.accept(4).give("pipe-a", 4, { replicas: 2 }),
     /^pipe-a .* changed more of it than the size/,
   ],
@@ -254,7 +254,9 @@ it.each<[string, (history: HistoryBuilder) => HistoryBuilder, RegExp]>([
 it("reports too many concurrent rollouts over all services", () => {
   const history = service().accept(4).ask(4).give("pipe-a", 4).rolledOut("pipe-a");
   history.give("pipe-b", 4).give("pipe-c", 4);
-  expect(violationsOf(history, 1)).toEqual([expect.stringContaining("2 pipes of all services roll out at once")]);
+  expect(violationsOf(history, 1)).toEqual([
+    expect.stringContaining("2 pipes of all services roll out at once"),
+  ]);
 });
 
 it("does not evaluate a period that it did not observe completely", () => {

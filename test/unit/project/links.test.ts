@@ -69,7 +69,7 @@ function leadsSomewhere(from: string, link: string): boolean {
   return path.endsWith(".md") && anchorsOf(readFileSync(path, "utf8")).has(anchor);
 }
 
-/** `page: path`, for each file of the sources that a page names and that is not there; a superseded decision may. */
+/** `page: path`, for each source file that a page names but that does not exist, except in superseded decisions. */
 function deadPaths(root: string): string[] {
   return pagesUnder(root).flatMap((page) => {
     const text = readFileSync(page, "utf8");
@@ -106,7 +106,7 @@ function citationsIn(text: string): string[] {
   return [...pages, ...decisions];
 }
 
-/** `file: citation`, for each citation of a page that is not there. In tests, strings are data, so only comments count. */
+/** `file: citation`, for each cited page that does not exist. In tests, strings are data, so only comments count. */
 function deadCitations(root: string, folders: readonly string[]): string[] {
   const decisions = readdirSync(join(root, "docs", "adr"));
   const isThere = (citation: string) =>

@@ -51,7 +51,7 @@ describe("parseRolloutWindow", () => {
       /^it has the unknown key timezone: the valid keys are schedule, duration and timeZone$/,
     ],
     ["{schedule: x, duration: y}", /^its schedule must be .*; its duration must be /],
-  ])("refuses %j with a sentence about what is wrong", (text, problem) => {
+  ])("rejects %j with a sentence about the problem", (text, problem) => {
     expect(parseRolloutWindow(text)).toEqual({ ok: false, problem: expect.stringMatching(problem) });
   });
 
@@ -69,7 +69,7 @@ describe("parseRolloutWindow", () => {
     expect(parseRolloutWindow(`{schedule: "0 2 * * 6", duration: ${duration}}`)).toMatchObject({ ok: true });
   });
 
-  it("never throws, whatever the text", () => {
+  it("never throws for any text", () => {
     const words = fc.constantFrom(
       "schedule",
       "duration",
@@ -98,7 +98,7 @@ describe("parseRolloutWindow", () => {
 });
 
 describe("formatRolloutWindow", () => {
-  it("writes one line that people can read", () => {
+  it("writes one readable line", () => {
     expect(formatRolloutWindow(SATURDAYS)).toBe(
       '{ schedule: "0 2 * * 6", duration: "4h", timeZone: "Europe/Berlin" }',
     );

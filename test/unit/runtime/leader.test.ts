@@ -263,7 +263,7 @@ describe("leader election", () => {
             for (let second = 0; second < seconds && !isOver(); second += 1) {
               await clock.advance(1000);
               expect(leaders()).toBeLessThanOrEqual(1);
-              // A process that has lost the Lease ends, and its successor has a name of its own.
+              // A process that has lost the Lease ends, and its successor has another name.
               for (const [index, each] of candidates.entries())
                 if (each.state.hasEnded) candidates[index] = start();
             }

@@ -41,7 +41,7 @@ describe("a merge patch", () => {
     );
   });
 
-  it("is empty for equal objects, whatever the order of their keys", () => {
+  it("is empty for equal objects with any order of their keys", () => {
     fc.assert(
       fc.property(map, (value) => {
         const reversed = Object.fromEntries(Object.entries(structuredClone(value)).reverse());
@@ -50,7 +50,7 @@ describe("a merge patch", () => {
     );
   });
 
-  it("removes what is absent or undefined", () => {
+  it("removes absent and undefined fields", () => {
     expect(mergePatch({ a: 1, b: 2 }, { b: undefined })).toEqual({ a: null, b: null });
     expect(mergePatch({}, { b: undefined })).toBeUndefined();
   });

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { Pace } from "../../../src/runtime/pace.ts";
 
 describe("a pace", () => {
-  it("lets a burst through and then keeps its step", () => {
+  it("allows a burst, and then a steady rate", () => {
     const pace = new Pace(10, 3);
     expect([1, 2, 3, 4, 5].map(() => pace.delay(1000))).toEqual([0, 0, 0, 100, 200]);
     expect(pace.delay(1200)).toBe(100);

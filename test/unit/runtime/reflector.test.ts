@@ -206,7 +206,7 @@ describe("a reflector", () => {
     await world.end();
   });
 
-  it("continues at once from the last version, bookmarks included, if the server ends a watch after a second", async () => {
+  it("continues immediately from the last version, bookmarks included, if the server ends a watch after a second", async () => {
     const first = new FakeWatch();
     const world = setup([{ list: listOf(10, []) }, { watch: first }, { watch: new FakeWatch() }]);
     await settled();
@@ -220,7 +220,7 @@ describe("a reflector", () => {
     await world.end();
   });
 
-  it("backs off if the server ends each watch at once", async () => {
+  it("backs off if the server ends each watch immediately", async () => {
     const watches = Array.from({ length: 20 }, () => {
       const watch = new FakeWatch();
       watch.end();
@@ -264,7 +264,7 @@ describe("a reflector", () => {
     await world.end();
   });
 
-  it("waits for as long as the server asks with Retry-After", async () => {
+  it("waits for the time in Retry-After", async () => {
     const world = setup([
       { error: new KubeApiError("GET", 429, "{}", "7") },
       { list: listOf(1, []) },
@@ -372,7 +372,7 @@ const OUTCOMES: readonly Outcome[] = [
   "list, gone",
 ];
 
-/** A reflector whose server responds at once to every call, and its calls in the last minute. */
+/** A reflector whose server responds immediately to every call, and its calls in the last minute. */
 function faultyServer(
   outcomeOf: (call: number) => Outcome,
   { canStream = true, random = (): number => 1 } = {},

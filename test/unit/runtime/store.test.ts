@@ -129,7 +129,7 @@ describe("a store", () => {
     expect(store.size).toBe(1);
   });
 
-  it("accepts a write of ours at once, even if the watch of another namespace is further ahead", () => {
+  it("accepts our own write immediately, even if the watch of another namespace is further ahead", () => {
     const { store } = setup();
     store.apply(thing("a", 9, { namespace: "one" }));
     store.observe(thing("b", 8, { namespace: "two" }));
@@ -170,7 +170,7 @@ describe("the detection of an etcd rollback", () => {
     ],
     ["does not report a rollback if nothing has changed", "10", [thing("a", 4)], false],
     ["does not report a rollback if an object was recreated", "20", [thing("a", 15, { uid: "2" })], false],
-    ["does not report a rollback if all objects are gone", "20", [], false],
+    ["does not report a rollback if all objects were deleted", "20", [], false],
   ])("%s", (_when, version, objects, expected) => {
     const { store } = setup();
     list(store, 5, [thing("a", 4), thing("b", 4)]);

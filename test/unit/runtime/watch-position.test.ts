@@ -33,7 +33,7 @@ describe("a watch position", () => {
     expect(position.lastContact).toBe(60_000);
   });
 
-  it("needs a check once it is doubtful, until it was checked", async () => {
+  it("needs a check when it is doubtful, until it was checked", async () => {
     const { position } = await listedPosition();
     expect(position.needsCheck).toBe(false);
     position.requireCheck();

@@ -94,7 +94,7 @@ describe("a work queue", () => {
     expect(queue.depth).toBe(0);
   });
 
-  it("keeps the least time between two reconciles of a key, and returns the first at once", async () => {
+  it("keeps the minimum time between two reconciles of a key, and returns the first immediately", async () => {
     const { clock, queue, next } = setup({ minIntervalMs: 100 });
     queue.add("a");
     await next();
@@ -153,7 +153,7 @@ describe("a work queue", () => {
     expect(queue.depth).toBe(1);
   });
 
-  it("returns keys to workers in the order in which they came, and undefined at the end", async () => {
+  it("returns keys to workers in the order in which they were added, and undefined at the end", async () => {
     const { queue, next, abort } = setup();
     const first = next();
     const second = next();
@@ -163,7 +163,7 @@ describe("a work queue", () => {
     expect(await second).toBeUndefined();
   });
 
-  it("never returns a key twice at once and never loses one, in any order of calls", async () => {
+  it("never returns a key to two workers and never loses one, in any order of calls", async () => {
     const step = fc.oneof(
       fc.record({ do: fc.constant("add"), key: fc.constantFrom("a", "b", "c") }),
       fc.record({ do: fc.constant("done"), key: fc.constantFrom("a", "b", "c") }),

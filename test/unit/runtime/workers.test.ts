@@ -93,7 +93,7 @@ describe("workers", () => {
     await end();
   });
 
-  it("wait for as long as the server asks with Retry-After", async () => {
+  it("wait for the time in Retry-After", async () => {
     const { clock, queue, reconciled, end } = setup(async () => {
       throw new KubeApiError("PATCH", 429, "{}", "30");
     });

@@ -56,7 +56,7 @@ describe("an option", () => {
     expect(readOptions(flagOnly, { tier: "basic" }, {})).toEqual({ tier: "basic" });
   });
 
-  test("is refused by name, with all validation errors at once", () => {
+  test("is rejected by name, with all validation errors", () => {
     const read = () => readOptions(options, { count: "ten" }, { PIPE_SCALING_IS_LOUD: "yes" });
     expect(read).toThrow(UsageError);
     expect(read).toThrow(

@@ -27,7 +27,7 @@ function start({ token = () => AUTHENTICATED, access = () => ({ allowed: true })
           requests.push(request);
           const { path, signal = new AbortController().signal } = request;
           const review = path.endsWith("/tokenreviews") ? token : access;
-          // The code under test must cope with whatever a server sends.
+          // The code under test must handle any response of a server.
           return { status: await abortable(Promise.resolve(review()), signal) } as T;
         },
       },
@@ -206,7 +206,7 @@ describe("the cache of reviews", () => {
 });
 
 describe("concurrent requests for the metrics", () => {
-  /** Reviews that end when the test says so. */
+  /** Reviews that the test ends. */
   function pending() {
     const { promise, resolve } = Promise.withResolvers<unknown>();
     return { ...start({ token: () => promise }), resolve: () => resolve(AUTHENTICATED) };
@@ -230,7 +230,7 @@ describe("concurrent requests for the metrics", () => {
     expect(requests).toHaveLength(12);
   });
 
-  it("are unknown at once if 100 tokens wait", async () => {
+  it("are unknown immediately if 100 tokens wait", async () => {
     const { check, resolve } = pending();
     const checks = Array.from({ length: 100 }, (_, index) => check(`Bearer ${index}`));
     expect(await check(TOKEN)).toBe("unknown");

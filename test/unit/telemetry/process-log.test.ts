@@ -8,7 +8,7 @@ const FD = 1_000_001;
 class FakeFile {
   writes = 0;
   bytes = Buffer.alloc(0);
-  /** In bytes, as what is left of a pipe that is nearly full. */
+  /** In bytes, like the remaining capacity of a nearly full pipe. */
   room = Number.POSITIVE_INFINITY;
   /** If set, every write fails with it. */
   code: string | undefined;
@@ -69,7 +69,7 @@ describe("the log destination", () => {
     expect(file.text).toBe("a\nb\nc\n");
   });
 
-  test("writes everything at once when pino asks for it after a fatal line", () => {
+  test("writes everything immediately when pino requests it after a fatal line", () => {
     for (let line = 0; line < 400; line += 1) destination.write(`${"x".repeat(99)}\n`);
     destination.write("a fatal line\n");
     destination.flushSync();
@@ -127,7 +127,7 @@ describe("the log destination", () => {
     expect(onDropped.mock.calls).toEqual([[1500 - 1024], [1500 - 1024]]);
   });
 
-  test("discards all lines once the reader of the pipe is gone", () => {
+  test("discards all lines when the reader of the pipe has closed it", () => {
     file.code = "EPIPE";
     destination.write("a\n");
     destination.flushSync();
@@ -138,7 +138,7 @@ describe("the log destination", () => {
     expect(file.text).toBe("");
   });
 
-  test("discards all lines once the reader is gone, also if the pipe was full before", () => {
+  test("discards all lines when the reader has closed the pipe, also if the pipe was full before", () => {
     file.room = 0;
     destination.write("a\n");
     destination.flushSync();
@@ -150,7 +150,7 @@ describe("the log destination", () => {
     expect(file.writes).toBe(writes);
   });
 
-  test("gives up at the end of the process if the file takes nothing for a second", () => {
+  test("gives up at the end of the process if the file accepts nothing for a second", () => {
     vi.useRealTimers();
     file.code = "ENOSPC";
     destination.write("a\n");

@@ -213,7 +213,7 @@ describe("the span recorder", () => {
   });
 
   it("logs lost spans and ends if no connection to the collector can be made", async () => {
-    // An address for documentation: no host responds there, or the network rejects it at once.
+    // An address for documentation: no host responds there, or the network rejects it immediately.
     const { recorder, lines } = startRecorder("http://192.0.2.1:4318");
     recorder.record(aSpan());
     // The batch timer sends the span, so that nothing is left at the end.

@@ -30,7 +30,7 @@ function condition(type: string, status: Condition["status"], reason: string): C
 const READY = [condition("Ready", "True", "Scaled")];
 const MOVING = [condition("Ready", "False", "Progressing"), condition("Reconciling", "True", "Progressing")];
 
-/** The status once all five pipes have the size. */
+/** The status when all five pipes have the size. */
 function done(cores: number, requestId?: string): PipeScalingStatus {
   return {
     observedGeneration: 2,
@@ -42,7 +42,7 @@ function done(cores: number, requestId?: string): PipeScalingStatus {
   };
 }
 
-/** A PipeScaling at generation 2 whose size was asked for by a request, if any. */
+/** A PipeScaling at generation 2, with the request for its size, if there was one. */
 function scaling(of: PipeScaling, request?: { id: string; cores: number }): PipeScaling & KubeObject {
   const annotation =
     request &&
@@ -61,7 +61,7 @@ function scaling(of: PipeScaling, request?: { id: string; cores: number }): Pipe
 
 const askedFor = (cores: number) => fieldsOf(sizeOfCores(cores));
 
-/** As it goes out, checked against what is promised. */
+/** The response, checked against its schema. */
 function told(progress: Progress) {
   const object: unknown = JSON.parse(JSON.stringify(toPipeScalingProgress(progress, undefined)));
   return pipeScalingProgress.parse(object);
@@ -122,7 +122,7 @@ describe("the progress of a PipeScaling", () => {
 
   it.each([
     ["no status", undefined],
-    ["the status that the resource is born with", { observedGeneration: -1 }],
+    ["the initial status of the resource", { observedGeneration: -1 }],
   ])("is propagating with %s", (_, status) => {
     expect(told(progressOf(scaling({ spec: {}, ...(status && { status }) })))).toEqual({
       state: "propagating",
@@ -136,7 +136,7 @@ describe("the progress of a PipeScaling", () => {
     });
   });
 
-  it("is propagating without a completion time while pipes roll out, whatever the status was before", () => {
+  it("is propagating without a completion time while pipes roll out, regardless of the previous status", () => {
     const status = {
       ...done(4, "r1"),
       conditions: MOVING,
@@ -152,7 +152,7 @@ describe("the progress of a PipeScaling", () => {
     });
   });
 
-  it("is suspended if the spec says so, even if no controller has reported it", () => {
+  it("is suspended if its spec is, even if no controller has reported it", () => {
     const spec = { ...askedFor(4), suspend: true };
     for (const observedGeneration of [1, 2]) {
       const status = { ...done(4), observedGeneration };
@@ -164,7 +164,7 @@ describe("the progress of a PipeScaling", () => {
     }
   });
 
-  it("names a failed pipe, in words of the API and not in those of the cluster", () => {
+  it("names a failed pipe with a message of the API instead of that of the cluster", () => {
     const raw = "exceeded quota: tenant-b-quota, node worker-7";
     const failure = { pipe: "orders", size: "4000m/16Gi", message: raw, attempts: 2, at: STARTED };
     const status = {
@@ -228,7 +228,7 @@ describe("the progress of pipes that were resized in place", () => {
   const shown = (status: PipeScalingStatus) =>
     toPipeScalingProgress(progressOf(scaling({ spec: fieldsOf(sizeOfCores(4)), status })), undefined);
 
-  it("counts them, and names the pipes that restarted, without the words of the cluster", () => {
+  it("counts them, and names the pipes that restarted, without messages of the cluster", () => {
     const object = shown({ ...done(4), pipes });
     expect(pipeScalingProgress.parse(object)).toMatchObject({
       pipes: { total: 5, updated: 5, inPlace: 4 },
@@ -240,7 +240,7 @@ describe("the progress of pipes that were resized in place", () => {
     expect(JSON.stringify(object)).not.toContain("worker-7");
   });
 
-  it("says nothing of them if there are none, or about an older request", () => {
+  it("omits them if there are none, or if they belong to an older request", () => {
     const none = shown(done(4));
     expect([none.pipes, none.fallbacks]).toEqual([{ total: 5, updated: 5 }, undefined]);
     const older = shown({ ...done(2), observedGeneration: 1, pipes });

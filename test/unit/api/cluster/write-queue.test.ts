@@ -84,7 +84,7 @@ function numbersOf(requests: readonly Request[]): number[] {
 }
 
 describe("the write queue", () => {
-  it("makes the writes to one object one at a time, in the order of the requests", async () => {
+  it("executes writes to one object one at a time, in the order of the requests", async () => {
     for (let count = 0; count < 5; count += 1) held.request("a");
     expect(numbersOf(held.begun)).toEqual([0]);
     await held.end("a");
@@ -94,13 +94,13 @@ describe("the write queue", () => {
     expect(held.requests.map(({ outcome }) => outcome)).toEqual([0, 1, 2, 3, 4]);
   });
 
-  it("makes writes to different objects at the same time", () => {
+  it("executes writes to different objects concurrently", () => {
     held.request("a");
     held.request("b");
     expect(numbersOf(held.begun)).toEqual([0, 1]);
   });
 
-  it("makes waiting writes with one coalesce key once, by the last of them", async () => {
+  it("executes only the last of the waiting writes with the same coalesce key", async () => {
     held.request("a", "4 cores");
     const waiting = [1, 2, 3].map(() => held.request("a", "8 cores"));
     await held.endAll();
@@ -128,7 +128,7 @@ describe("the write queue", () => {
     expect(numbersOf(held.begun)).toEqual([0, 1]);
   });
 
-  it("refuses a write to an object for which 256 wait, and still accepts writes to others", async () => {
+  it("rejects a write to an object with 256 waiting writes, but accepts writes to others", async () => {
     for (let count = 0; count <= MAX_WAITING; count += 1) held.request("a");
     const refused = held.request("a");
     held.request("b");
@@ -140,7 +140,7 @@ describe("the write queue", () => {
     expect(held.begun).toHaveLength(MAX_WAITING + 2);
   });
 
-  it("refuses a write that has waited for 20 s, and never makes it", async () => {
+  it("rejects a write that has waited for 20 s, and never executes it", async () => {
     held.request("a");
     const waiting = held.request("a");
     await held.clock.advance(MAX_WAIT_MS - 1);
@@ -153,7 +153,7 @@ describe("the write queue", () => {
     expect(later.outcome).toBe(later.number);
   });
 
-  it("does not refuse a write for the time that the write itself takes", async () => {
+  it("does not reject a write because of its own duration", async () => {
     held.request("a");
     const waiting = held.request("a");
     await held.clock.advance(MAX_WAIT_MS - 1);
@@ -163,7 +163,7 @@ describe("the write queue", () => {
     expect(waiting.outcome).toBe(waiting.number);
   });
 
-  it("rejects with the error of a write for its callers, and makes the next one", async () => {
+  it("rejects with the error of a write for its callers, and executes the next one", async () => {
     const failed = held.request("a");
     const coalesced = [held.request("a", "8 cores"), held.request("a", "8 cores")];
     const last = held.request("a");
@@ -176,7 +176,7 @@ describe("the write queue", () => {
     expect(last.outcome).toBe(last.number);
   });
 
-  it("makes the next write after one that fails before it returns a promise", async () => {
+  it("executes the next write after one that fails before it returns a promise", async () => {
     const queue = new WriteQueue<string>(held.clock);
     const fail = () => {
       throw new Error("at once");
@@ -190,7 +190,7 @@ describe("the write queue", () => {
     expect(queue.size).toBe(0);
   });
 
-  it("forgets an object when its last write has ended, however many objects there were", async () => {
+  it("forgets an object when its last write has ended, for any number of objects", async () => {
     for (let count = 0; count < 1000; count += 1) {
       held.request(String(count));
       held.request(String(count));
@@ -226,8 +226,8 @@ async function take(story: HeldQueue, next: Step): Promise<void> {
   else await story.clock.advance(next.ms);
 }
 
-describe("whatever writes are requested, end and time out", () => {
-  it("each made write follows the order of the requests, and stands only for equal ones directly before it", async () => {
+describe("with random writes, errors and timeouts", () => {
+  it("each executed write follows the order of the requests, and replaces only equal ones directly before it", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (steps) => {
         const story = new HeldQueue();
@@ -252,7 +252,7 @@ function expectInOrder(story: HeldQueue, name: string): void {
     expect(outcome).toBeDefined();
     if (outcome instanceof UnavailableError) expect(begun).not.toContain(number);
     if (typeof outcome !== "number" || outcome === number) continue;
-    // Another write stood for it: a later one, and all that were made between them had the same effect.
+    // A later write replaced it, and all writes between them had the same effect.
     expect(begun).not.toContain(number);
     expect(outcome).toBeGreaterThan(number);
     const between = requests.filter((each) => each.number > number && each.number <= outcome);

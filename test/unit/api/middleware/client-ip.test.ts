@@ -18,10 +18,10 @@ function addressOf(remoteAddress: string | undefined, forwarded?: string, truste
 describe("the client's address", () => {
   it.each([
     ["without a trusted proxy", "10.0.0.1", "203.0.113.7", []],
-    ["from a connection that is not a trusted proxy's", "203.0.113.9", "203.0.113.7", PROXIES],
-    ["when the proxy says nothing", "10.0.0.1", undefined, PROXIES],
-    ["when the proxy says nothing in so many words", "10.0.0.1", "", PROXIES],
-  ])("is the connection's %s", (_when, peer, forwarded, trusted) => {
+    ["from a connection of another client than a trusted proxy", "203.0.113.9", "203.0.113.7", PROXIES],
+    ["without the header of the proxy", "10.0.0.1", undefined, PROXIES],
+    ["with an empty header of the proxy", "10.0.0.1", "", PROXIES],
+  ])("is that of the connection %s", (_when, peer, forwarded, trusted) => {
     expect(addressOf(peer, forwarded, [...trusted])).toBe(peer);
   });
 
@@ -76,7 +76,7 @@ describe("the client's address", () => {
     );
   });
 
-  it("is never an address that the client itself wrote into the header", () => {
+  it("is never an address from a header that the client sent", () => {
     fc.assert(
       fc.property(fc.array(fc.oneof(fc.ipV4(), fc.ipV6(), fc.string())), (spoofed) => {
         const forwarded = [...spoofed, "203.0.113.7", "10.0.0.2"].join(", ");
@@ -85,8 +85,8 @@ describe("the client's address", () => {
     );
   });
 
-  // Taking time by the square of the blanks, this would not end in a test's time.
-  it("is found quickly behind any number of blanks", () => {
+  // With quadratic time, this would exceed the timeout of the test.
+  it("is found quickly after any number of blanks", () => {
     const blanks = `203.0.113.7${" ".repeat(15_000)}x`;
     for (let times = 0; times < 1000; times += 1) expect(addressOf("10.0.0.1", blanks)).toBeUndefined();
   });
@@ -96,7 +96,7 @@ describe("the client's address", () => {
   });
 
   it.each(["10.0.0.0/33", "proxy.example.org", "", "10.0.0.1/", "010.0.0.1"])(
-    "cannot be told with the proxy %j",
+    "cannot be determined with the proxy %j",
     (proxy) => {
       expect(() => new TrustedProxies(["10.0.0.1", proxy])).toThrow(
         `The trusted proxy ${JSON.stringify(proxy)} is neither an IP address nor a CIDR`,

@@ -102,7 +102,7 @@ describe("a name that an error quotes", () => {
     expect(quote(`${"x".repeat(39)}😀`)).toBe(`"${"x".repeat(39)}…"`);
   });
 
-  it("is well-formed, whatever the name is", () => {
+  it("is well-formed for any name", () => {
     fc.assert(
       fc.property(anyText, (name) => {
         expect(quote(name).isWellFormed()).toBe(true);

@@ -20,7 +20,7 @@ function refusalOf(run: () => unknown): InvalidRequestError {
 
 describe("JSON", () => {
   it("has the value that JSON.parse returns", () => {
-    // JSON.stringify, because -0 is 0 to it and to us.
+    // With JSON.stringify, which does not distinguish -0 from 0, like the API.
     fc.assert(
       fc.property(fc.json(), (text) => {
         expect(JSON.stringify(decode(text))).toBe(JSON.stringify(JSON.parse(text)));
@@ -28,7 +28,7 @@ describe("JSON", () => {
     );
   });
 
-  it("is refused if JSON.parse refuses it, and only with an InvalidRequestError", () => {
+  it("is rejected if JSON.parse rejects it, and only with an InvalidRequestError", () => {
     const alphabet = fc.constantFrom(
       ...'{}[]",:\\u0061tfn-+.eE19 \t\n/*\u00a0\ufeff\u2028'.split(""),
       "true",
@@ -43,7 +43,7 @@ describe("JSON", () => {
           refusalOf(() => decode(text));
           return;
         }
-        // Valid JSON may only be refused because of duplicate keys.
+        // Valid JSON may only be rejected because of duplicate keys.
         try {
           expect(JSON.stringify(decode(text))).toBe(JSON.stringify(expected));
         } catch (error) {
@@ -54,7 +54,7 @@ describe("JSON", () => {
     );
   });
 
-  it("is refused with a short message for any bytes", () => {
+  it("is rejected with a short message for any bytes", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 2000 }), (bytes) => {
         try {

@@ -32,7 +32,7 @@ function addKey(fields: Partial<KeyFields> = {}) {
   return key;
 }
 
-/** The Secret as a watch brings it: a new object, whether or not anything in it is. */
+/** A Secret from a watch: a new object, even if its content is the same. */
 function update({ record }: ReturnType<typeof keyRecord>): void {
   const { name } = record.metadata;
   const data = Object.entries(record.stringData).map(([field, text]) => [
@@ -43,7 +43,7 @@ function update({ record }: ReturnType<typeof keyRecord>): void {
   keys.set(name, toKeyView({ ...record, metadata, data: Object.fromEntries(data) }));
 }
 
-/** Authentication and rate limits on a port, with nothing behind them; every connection is a trusted proxy's. */
+/** A server with only authentication and rate limits. Every connection is from a trusted proxy. */
 async function start(settings: Partial<RateLimitSettings> = {}): Promise<Client> {
   const limits = new RateLimits({ ...DEFAULT_LIMITS, ...settings });
   const cache = { key: (name: string) => keys.get(name), requireFreshRecords: () => undefined };
@@ -66,7 +66,7 @@ async function statuses(times: number, one: () => Promise<ApiResponse>): Promise
   return seen;
 }
 
-/** The six fields that tell of limits. */
+/** The six header fields about limits. */
 function fields({ headers }: ApiResponse): unknown[] {
   return ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"]
     .map((name): unknown => headers[name])
@@ -98,7 +98,7 @@ describe("a key", () => {
     expect(fields(refused)).toEqual([...["10", "0", "10", policy], ...['"key";r=0;t=1', "1"]]);
   });
 
-  it("gets a request again after Retry-After, and all of them after the reset", async () => {
+  it("has one request again after Retry-After, and all of them after the reset", async () => {
     const { authorization } = addKey();
     const client = await start({ rateLimit: 4, rateWindowMs: 10_000 });
     expect(await statuses(5, () => send(client, authorization))).toEqual([...times(4, 200), 429]);

@@ -37,13 +37,13 @@ const ROUTES = LAYERS.flatMap(({ route }) => (route ? [route] : []));
 
 type Route = (typeof ROUTES)[number];
 
-/** Without path aliases. Express keeps the list of paths that it was given, although its type says otherwise. */
+/** The path without aliases. Express keeps a list of paths, although its type is a string. */
 function pathOf(route: Route): string {
   const [path = ""] = [route.path].flat();
   return path;
 }
 
-/** Handlers for one method of a route, in their order; express gives the handlers for all methods no method. */
+/** The handlers of a route for one method, in order. In express, handlers for all methods have no method. */
 function handlersOf({ stack }: Route, method: string | undefined): unknown[] {
   return stack.filter((layer) => layer.method === method).map(({ handle }) => handle);
 }
@@ -68,7 +68,7 @@ describe.each(OPERATIONS)("$method $path", ({ method, path }) => {
     }
   });
 
-  it("ends its route with the handler that refuses all other methods", () => {
+  it("ends its route with the handler that rejects all other methods", () => {
     for (const route of routes) {
       expect(handlersOf(route, undefined)).toEqual([methodNotAllowed]);
       expect(route.stack.at(-1)?.handle).toBe(methodNotAllowed);

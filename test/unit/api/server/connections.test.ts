@@ -196,7 +196,7 @@ describe("the limit of connections", () => {
     expect(drops).toEqual(["evicted"]);
   });
 
-  it("holds for connections under TLS, also before their handshake", async () => {
+  it("applies to TLS connections, also before their handshake", async () => {
     const { cert, key } = certificatePair("localhost");
     const tls = { cert: Buffer.from(cert), key: Buffer.from(key) };
     const { port, connections } = await startServer([respond], { connectionLimits: LIMITS, tls, ...TRUSTED });

@@ -14,7 +14,7 @@ const MAX_MS = 25_000;
 const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const PATCH = "PATCH / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n";
 
-/** Responds once the body is there. */
+/** Responds when the body has arrived. */
 const respondAfterBody: RequestHandler = (request, response) => {
   if (request.headers.expect !== undefined) response.writeContinue();
   request.resume().once("end", () => response.writeHead(200, { Connection: "close" }).end("done"));
@@ -57,7 +57,7 @@ async function rest(socket: Socket): Promise<string> {
 }
 
 describe("a graceful shutdown", () => {
-  test("closes at once a connection that waits for its next request", async () => {
+  test("closes a connection immediately if it waits for its next request", async () => {
     const { server, port, shutDown } = await start();
     const socket = await open(server, port, GET.replace("\r\n\r\n", "\r\nConnection: keep-alive\r\n\r\n"));
     await once(socket, "data");
@@ -66,7 +66,7 @@ describe("a graceful shutdown", () => {
     await ended;
   });
 
-  test("closes at once a connection that has never sent a request", async () => {
+  test("closes a connection immediately if it has never sent a request", async () => {
     const { server, port, shutDown } = await start();
     const socket = await open(server, port);
     const ended = shutDown();

@@ -75,7 +75,7 @@ describe("the API's server", () => {
     expect(response).toMatchObject({ status: 408, body: { status: 408 } });
   });
 
-  it("closes a connection on which nothing arrives in time, without a response or a line in the log", async () => {
+  it("closes a connection without data after a timeout, without a response or a log line", async () => {
     const { port, lines } = await startServer([neverRespond], { timeouts: { ...QUICK, requestMs: 60_000 } });
     const { received, closed } = await open(port);
     await closed;

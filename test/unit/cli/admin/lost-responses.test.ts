@@ -108,7 +108,7 @@ describe("a write whose response is lost", () => {
       ["admin", "service", "rollback", serviceId],
       /^The write got no response, so the size of service \S+ may have changed: see admin service show \S+ before you run the command again, because a second rollback returns to the size before the first one \(PATCH /,
     ],
-  ])("leads to a message that says how to find the outcome: %s", async (_, words, sentence) => {
+  ])("leads to a message with the way to find the outcome: %s", async (_, words, sentence) => {
     const cluster = await startFakeCluster(isWrite);
     const program = startProgram([...words, ...cluster.place]);
     (await asked(cluster)).destroy();
@@ -119,7 +119,7 @@ describe("a write whose response is lost", () => {
 });
 
 describe("Ctrl-C", () => {
-  test("ends a read command at once", async () => {
+  test("ends a read command immediately", async () => {
     const cluster = await startFakeCluster(() => true);
     const program = startProgram(["admin", "organization", "list", ...cluster.place]);
     await asked(cluster);

@@ -110,7 +110,7 @@ describe("admin service rollback", () => {
     expect(until - Date.now()).toBeLessThanOrEqual(2 * 3_600_000);
   });
 
-  it("sets a size that was the default of the tier, and says so", async () => {
+  it("sets a size that was the default of the tier, and reports it", async () => {
     const { code, err, writes } = await rollBack("--to 1");
     expect(code).toBe(0);
     expect(err).toContain(
@@ -125,7 +125,7 @@ describe("admin service rollback", () => {
     expect(out).toMatch(/^FROM +4 cpu \/ 16 Gi\nTO +2 cpu \/ 8 Gi\n/m);
   });
 
-  it("says that the pipes of a suspended service wait", async () => {
+  it("reports that the pipes of a suspended service wait", async () => {
     const { code, err, writes } = await rollBack("", { scalings: [scalingOf(HISTORY, { suspend: true })] });
     expect({ code, writes: writes.length }).toEqual({ code: 0, writes: 1 });
     expect(err).toContain("The service is suspended: no pipe is resized until it is resumed.\n");

@@ -93,7 +93,7 @@ async function offersOfZsh(...lines: readonly string[]): Promise<string[][]> {
     const mark = `line-${offers.length}`;
     zsh.write(`\u0015print -r ${mark}''-begins\r`);
     const response = () => zsh.output().split(`${mark}-begins\r\n`).at(-1) ?? "";
-    // Before it asks again, the terminal is not in its hands: Ctrl-D would end it.
+    // Before its next prompt, the shell does not control the terminal, so Ctrl-D would end it.
     await zsh.waitFor(new RegExp(`${mark}-begins\\r\\n[^]*ready> `));
     zsh.write(`${line}\u0004`);
     const listed = () => listedBelow(response().slice(response().lastIndexOf("ready> ")));
@@ -103,7 +103,7 @@ async function offersOfZsh(...lines: readonly string[]): Promise<string[][]> {
   return offers;
 }
 
-/** Ctrl-D lists, below the line, and goes back up to it; where there is nothing it rings the bell. */
+/** Ctrl-D prints the list below the line and moves the cursor back up; without candidates, it rings the bell. */
 function listedBelow(output: string): string | undefined {
   const end = output.indexOf("\u001b[A");
   if (end >= 0) return stripVTControlCharacters(output.slice(output.indexOf("\n"), end));
@@ -153,14 +153,15 @@ describe("bash", () => {
 
   test("completes at an interactive terminal", async () => {
     const bash = startInPty("bash", ["--noprofile", "--norc", "-i"], { env: environment() });
-    bash.write(`source ${script("bash")}; echo rea''dy\r`);
+    // With relative paths, because the terminal would wrap long lines.
+    bash.write(`cd ${folder}; source script.bash; echo rea''dy\r`);
     await bash.waitFor("ready\r\n");
     bash.write("pipe-scaling admin key rot\t");
     await bash.waitFor("pipe-scaling admin key rotate ");
     bash.write("--fin\t");
     await bash.waitFor("pipe-scaling admin key rotate --finish ");
-    bash.write(`--kubeconfig ${folder}/kubes\t`);
-    await bash.waitFor(`--kubeconfig ${folder}/kubes/`);
+    bash.write("--kubeconfig kubes\t");
+    await bash.waitFor("--kubeconfig kubes/");
     bash.write("\x15exit\r");
     expect(await bash.exitCode).toBe(0);
   });

@@ -156,7 +156,7 @@ test("a write in progress is not interrupted, and its response is reported", asy
 describe("the error message for", () => {
   const ID = `request ${REQUEST_ID}`;
 
-  test("401 says what may be wrong with the key, and identifies the key without its id", async () => {
+  test("401 explains possible problems of the key, and identifies the key without its id", async () => {
     const { api } = clientOf([refused(401, "Authentication failed.")]);
     expect(await messageOf(api.request(GET, anything))).toBe(
       `https://api.example.com does not accept the key that ends in x7Qd of the profile prod: it is unknown, disabled or expired, or its secret is wrong. Check the address, ask an admin of the organization for the state of the key (\`pipe-scaling keys\`), or set another secret with \`pipe-scaling profile set\`. (status 401, ${ID})`,
@@ -216,7 +216,7 @@ describe("the error message for", () => {
       { status: 301, body: "", headers: { Location: "https://api.example.com/login" } },
       'to "https://api.example.com/login"',
     ],
-  ])("%s says that the server is not this API", async (_, response: FakeResponse, part) => {
+  ])("%s leads to the message that the server is not this API", async (_, response: FakeResponse, part) => {
     const { api } = clientOf([response]);
     const message = await messageOf(api.request(GET, anything));
     expect(message).toMatch(
@@ -225,7 +225,7 @@ describe("the error message for", () => {
     expect(message).toContain(part);
   });
 
-  test("an unexpected result says that the API has another version, and names the field", async () => {
+  test("an unexpected result leads to a message about another version of the API, with the field", async () => {
     const { api } = clientOf([done([{ id: 5, name: "a", createdAt: "" }])]);
     expect(await messageOf(api.request(GET, organizations))).toMatch(
       /does not match this version of pipe-scaling: result\.0\.id: .*expected string.*\. Use the version of the API\. \(request /,

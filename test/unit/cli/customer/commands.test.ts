@@ -33,7 +33,7 @@ beforeEach(() => {
 
 type Operations = Readonly<Record<string, FakeResponse | ((request: ReceivedRequest) => FakeResponse)>>;
 
-/** An API with the organization, and with these operations beside it: `GET /v1/x`. */
+/** An API with the organization, and with these operations: `GET /v1/x`. */
 function apiWith(operations: Operations = {}): Promise<FakeHttpServer> {
   return startFakeHttpServer((request) => {
     const { method, path } = request;
@@ -425,7 +425,7 @@ describe("the API and the key", () => {
     writeProfiles(path, { current: name, profiles: { ...readProfiles(path).profiles, [name]: added } });
   }
 
-  test("are missing: the message says what to do, with 2", async () => {
+  test("are missing: the message explains the remedy, with exit code 2", async () => {
     const { code, err } = await run(undefined, "organizations");
     expect(err).toContain(
       "The address of the API or the key is missing: --api-url (or PIPE_SCALING_API_URL), --key-id (or PIPE_SCALING_KEY_ID), PIPE_SCALING_KEY_SECRET. Keep them in a profile with `pipe-scaling profile set NAME --api-url URL --key-id ID`, or give all three.",

@@ -96,7 +96,7 @@ describe("a request", () => {
     );
   });
 
-  test("fails with a clear message if nothing listens at the port, and says that nothing was written", async () => {
+  test("fails with a clear message if no server listens on the port, and reports that nothing was written", async () => {
     const sentence =
       "http://127.0.0.1:1 did not respond: connect ECONNREFUSED 127.0.0.1:1. Check the address, whether it begins with http:// or https://, and the network.";
     await expect(get("http://127.0.0.1:1")).rejects.toThrow(sentence);
@@ -209,7 +209,7 @@ describe("with HTTPS_PROXY", () => {
     expect(proxy.tunnels).toEqual([]);
   });
 
-  test("plain HTTP never goes through a proxy, which could read the key", async () => {
+  test("plain HTTP never uses a proxy, which could read the key", async () => {
     const proxy = await startConnectProxy();
     const api = await startFakeHttpServer(() => done(1));
     const env = { HTTPS_PROXY: proxy.url, HTTP_PROXY: proxy.url, http_proxy: proxy.url };

@@ -64,7 +64,7 @@ describe("the view of a PipeScaling", () => {
     expect(state(IN_PROGRESS.conditions ?? [])).toEqual(["propagating", "Progressing"]);
   });
 
-  test("is propagating while the newest spec is not observed, whatever the conditions say", () => {
+  test("is propagating while the newest spec is not observed, regardless of the conditions", () => {
     expect(state([condition("Ready", "True", "Scaled")], 0)).toEqual(["propagating", "NotObservedYet"]);
     expect(state([], -1)).toEqual(["unknown", "NotObservedYet"]);
     const old = view({ ...IN_PROGRESS, observedGeneration: 0, desired: { ...fields(2), source: "Spec" } });

@@ -36,7 +36,7 @@ describe("follow on a terminal", () => {
     return { clock, stop, io, screen: () => screenOf(io.written.out) };
   }
 
-  test("leaves the last frame and nothing else, whatever was drawn before", async () => {
+  test("leaves only the last frame", async () => {
     const anyStates = fc.array(fc.constantFrom("Waiting", "Rolling", "Done", "Failed"), { maxLength: 20 });
     await fc.assert(
       fc.asyncProperty(
@@ -49,7 +49,7 @@ describe("follow on a terminal", () => {
           expect(await follow(io, source(...updates), { clock })).toBe(EXIT_UNHEALTHY);
           const canvas = { columns: COLUMNS, paint: (_: string, text: string) => text };
           const lines = frame(last, clock.now(), canvas).flatMap((line) => broken(line, COLUMNS));
-          // The cursor is on a row of its own.
+          // The cursor is on a separate row.
           expect(screen().lines).toEqual(lines.slice(1 - rows));
         },
       ),

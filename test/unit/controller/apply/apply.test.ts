@@ -29,7 +29,7 @@ it("does not put a refreshed Deployment back into the cache after its owner remo
   const pipe = toDeploymentView(deployment("1", "database"));
   caches.pipes.apply(pipe);
   const json = async <T>(request: KubeRequest): Promise<T> => {
-    // The watch tells of the new label before the response, which shows a later status.
+    // The watch delivers the new label before the response, which has a later status.
     caches.pipes.remove(toDeploymentView(deployment("2", "files")));
     return JSON.parse(JSON.stringify({ items: selected(deployment("3", "files"), request) }));
   };

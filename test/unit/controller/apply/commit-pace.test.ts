@@ -41,7 +41,7 @@ const services = (count: number, pipes: number) =>
   new Map(Array.from({ length: count }, (_, at) => [`service-${at}`, pipes] as const));
 
 describe("the commits of resizes in place", () => {
-  it("start at once if none started before", async () => {
+  it("start immediately if none started before", async () => {
     expect((await commit(services(1, 1), 0)).startedAtMs).toEqual([0]);
   });
 

@@ -35,7 +35,7 @@ describe("a pod", () => {
     ["may not run on any node if its affinity has no term", false, requires()],
     ["may not run on any node if its only term has no requirements", false, requires({})],
     [
-      "may run on a node that meets one of several terms",
+      "may run on a node that fulfills one of several terms",
       true,
       requires(
         { matchExpressions: [{ key: "zone", operator: "In", values: ["b"] }] },
@@ -43,7 +43,7 @@ describe("a pod", () => {
       ),
     ],
     [
-      "may not run on a node that meets only one requirement of a term",
+      "may not run on a node that fulfills only one requirement of a term",
       false,
       requires({
         matchExpressions: [
@@ -156,7 +156,7 @@ describe("a taint of a node", () => {
     expect(isMatch(pod, { taints: [taint] })).toBe(expected);
   });
 
-  it("stands for a cordon, which a pod can tolerate", () => {
+  it("represents a cordon, which a pod can tolerate", () => {
     const key = "node.kubernetes.io/unschedulable";
     expect(isMatch({}, { unschedulable: true })).toBe(false);
     expect(isMatch({ tolerations: [{ key, operator: "Exists" }] }, { unschedulable: true })).toBe(true);

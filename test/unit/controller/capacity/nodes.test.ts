@@ -37,7 +37,7 @@ describe("the nodes of the cluster", () => {
     ]);
   });
 
-  it("are listed at most once a minute, however many callers need them", async () => {
+  it("are listed at most once a minute for any number of callers", async () => {
     const { nodes, requests, clock } = setup();
     await Promise.all([nodes.list(), nodes.list()]);
     await clock.advance(59_999);

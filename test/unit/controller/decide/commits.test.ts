@@ -27,7 +27,7 @@ describe("decide, with pipes whose pods all have the size", () => {
     expect(committed(3).names).toEqual(["a", "b", "c"]);
   });
 
-  it("says that a pipe waits for its commit, and does not poll for it", () => {
+  it("reports that a pipe waits for its commit, and does not poll for it", () => {
     const { decision } = committed(0);
     expect(decision.waitsForCommit).toBe(true);
     expect(recheckAtMs(snapshot, decision, DECIDE_OPTIONS)).toBeUndefined();

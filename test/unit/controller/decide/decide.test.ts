@@ -125,7 +125,7 @@ describe("decide, for a service without a PipeScaling", () => {
     expect(actionsFor(aSnapshot([movedIn, aPipe("b")], { scaling: undefined }))).toEqual(["create {}"]);
   });
 
-  it("creates it as it was if its deletion was observed, after the grace time for its owner", () => {
+  it("creates the same one again if its deletion was observed, after the grace time for its owner", () => {
     const spec = { ...sizeSpec, suspend: true };
     const at = (recreateAtMs: number) =>
       actionsFor(aSnapshot([aPipe("a")], { scaling: undefined, deleted: { spec, recreateAtMs } }));
@@ -171,7 +171,7 @@ describe("decide, during a rescale", () => {
     expect(actionsFor(aSnapshot([done, ...paused, aPipe("e")]))).toEqual(["e 4000m/16Gi"]);
   });
 
-  it("goes straight to the newest size", () => {
+  it("resizes directly to the newest size", () => {
     const older = rollingTo("a", sizeOfCores(2));
     expect(actionsFor(aSnapshot([older, aPipe("b")], { scaling: aScaling(8) }))).toEqual(["a 8000m/32Gi"]);
   });
@@ -559,7 +559,7 @@ describe("decide, when something removes the annotation of a pipe that has the s
     return aSnapshot([pipe], { scaling, writes: new Map([["uid-a", { ...write, outcome }]]) });
   }
 
-  it("reports a field conflict and writes the annotation again after 0, 10 and 60 s, and then no more", () => {
+  it("reports a field conflict and writes the annotation again after 0, 10 and 60 s, and then not again", () => {
     expect(statesFor(stripped(1, 0))).toEqual(["failed"]);
     expect(actionsFor(stripped(1, 0))).toEqual(["adopt a with 4000m/16Gi"]);
     expect(actionsFor(stripped(2, 9000))).toEqual([]);
@@ -626,7 +626,7 @@ describe("decide, when a pipe cannot take the size", () => {
     expect(failuresOf(decision)).toMatchObject([{ reason: "Unschedulable", message: words }]);
   });
 
-  it("waits for a node with any other pipe, and reports what it waits for", () => {
+  it("waits for a node with any other pipe, and reports the missing node", () => {
     const waiting = decide(aSnapshot([rollingTo("a", FOUR)], { unschedulable }), DECIDE_OPTIONS);
     expect(told(waiting.actions)).toEqual([]);
     expect(waiting.sizing?.assessments).toMatchObject([{ state: "rolling", obstacle: words }]);
@@ -748,7 +748,7 @@ describe("decide, when a pipe cannot take the size", () => {
   });
 
   it.each([
-    ["rolls back a pipe without pods at once after a ReplicaFailure of this rollout", 999, "failed"],
+    ["rolls back a pipe without pods immediately after a ReplicaFailure of this rollout", 999, "failed"],
     ["does not roll back because of a ReplicaFailure that is left from the earlier size", 1000, "rolling"],
   ])("%s", (_, earlierMs, state) => {
     const lastRollout = aRollout(FOUR, { startedAtMs: NOW_MS - 5000 });
@@ -772,7 +772,7 @@ describe("decide, when a pipe cannot take the size", () => {
       NOW_MS - 1000,
     ],
     ["that is still paused", "DeploymentPaused", "Unknown", before, before, NOW_MS],
-  ])("gives a paused rollout its whole timeout once it is resumed: one %s", (...row) => {
+  ])("gives a paused rollout its whole timeout when it is resumed: one %s", (...row) => {
     const [, reason, status, lastTransitionTime, lastUpdateTime, sinceMs] = row;
     const progressing = { type: "Progressing", status, reason, lastTransitionTime, lastUpdateTime };
     const pipe = rollingTo("a", FOUR, { lastRollout: late, rollout: { ...UNDER_WAY, progressing } });
@@ -818,7 +818,7 @@ describe("decide, when a pipe cannot take the size", () => {
     expect(actions).toMatchObject([{ type: "resize", rollout: { attempts: attempts + 1 } }]);
   });
 
-  it("retries at once on request, or if another size is requested", () => {
+  it("retries immediately on request, or if another size is requested", () => {
     const asked = aScaling(4, { retryRequestedAtMs: NOW_MS });
     expect(actionsFor(aSnapshot([rolledBack(1)], { scaling: asked }))).toEqual(["a 4000m/16Gi"]);
     expect(actionsFor(aSnapshot([rolledBack(1)], { scaling: aScaling(8) }))).toEqual(["a 8000m/32Gi"]);

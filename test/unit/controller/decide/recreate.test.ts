@@ -22,7 +22,7 @@ import {
 
 const FOUR = { replicaCpuMillicores: 4000, replicaMemoryGb: 16 };
 
-/** A pipe that the controller resized so long ago, and whose annotation is gone. */
+/** A pipe without its annotation that the controller resized at this time. */
 function stripped(name: string, cores: number, agoMs = 0): DeploymentView {
   return aPipe(name, { size: sizeOfCores(cores), resizedAtMs: NOW_MS - agoMs });
 }
@@ -32,7 +32,7 @@ describe("a PipeScaling that was deleted while no controller was watching", () =
     expect(specForRecreation("service", [aPipe("a"), aPipe("b")])).toEqual({});
   });
 
-  it("gets the present size if every annotation is gone and all pipes have one size", () => {
+  it("gets the current size if all annotations were removed and all pipes have one size", () => {
     expect(specForRecreation("service", [stripped("a", 4), stripped("b", 4, 9)])).toEqual(FOUR);
   });
 
@@ -126,7 +126,7 @@ function writesAfterRecreation(pipes: readonly DeploymentView[]): readonly strin
   return decide({ ...snapshot, scaling }, DECIDE_OPTIONS).actions.map(({ type }) => type);
 }
 
-it("a PipeScaling that is created again resizes no pipe, whatever happened to the annotations of the pipes", () => {
+it("a PipeScaling that is created again resizes no pipe, regardless of the annotations of the pipes", () => {
   const sized = fc.record({
     cores: fc.constantFrom(1, 2, 4),
     startedAtMs: fc.integer({ min: NOW_MS - 5000, max: NOW_MS }),

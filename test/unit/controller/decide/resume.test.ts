@@ -14,7 +14,7 @@ describe("a Deployment that the controller paused", () => {
     ["is suspended", { scaling: aScaling(4, { spec: { suspend: true } }) }],
     ["has no PipeScaling", { scaling: undefined }],
     ["is being deleted", { scaling: aScaling(4, { isBeingDeleted: true }) }],
-  ])("is resumed at once if its service %s", (_, changes) => {
+  ])("is resumed immediately if its service %s", (_, changes) => {
     const pipe = pausedAgo(0);
     const { actions } = decide(aSnapshot([pipe], changes), DECIDE_OPTIONS);
     expect(actions).toContainEqual({ type: "resume", pipe });

@@ -63,7 +63,7 @@ describe("a resize in place", () => {
     },
   );
 
-  it("gives up on a resize that a predecessor began, counted from its own beginning", () => {
+  it("gives up on a resize of a predecessor after the timeout, counted from its own start", () => {
     const unseen = aResizedPod("a", { observedGeneration: 1 });
     expect(stepOf([unseen], { beganAtMs: NOW_MS - 119_999 })).toEqual({ type: "wait", untilMs: NOW_MS + 1 });
     expect(stepOf([unseen], { beganAtMs: NOW_MS - 120_000 })).toMatchObject({ reason: "ResizeTimeout" });
@@ -83,7 +83,7 @@ describe("a resize in place", () => {
     });
   });
 
-  it("falls back at once from a size that the node can never give", () => {
+  it("falls back immediately from a size that is infeasible on the node", () => {
     const resize = { type: "PodResizePending", reason: "Infeasible", message: "swap" } as const;
     expect(stepOf([aResizedPod("a", { resize })])).toMatchObject({
       type: "fall-back",
@@ -130,7 +130,7 @@ describe("a resize in place", () => {
     expect(stepOf([waited], late, changes)).toMatchObject({ type: "fall-back", reason, restore: [] });
   });
 
-  it("falls back if something gives a pod its old size again", () => {
+  it("falls back if another writer sets a pod to its old size", () => {
     const view = { resizedAtMs: new Map([["uid-b", NOW_MS - 1000]]) };
     expect(stepOf([aResizedPod("a"), aPod("b")], view)).toMatchObject({
       type: "fall-back",
@@ -144,20 +144,23 @@ describe("a resize in place", () => {
     ["is another one after a restart of the node", {}, { containerId: "other" }],
     ["has stopped", {}, { isRunning: false }],
     ["has stopped since a predecessor resized the pod", { isRunning: false }, { isRunning: false }],
-  ])("falls back if a container of a resized pod %s, whatever the kubelet reports", (_what, was, is) => {
-    const view = { podsBefore: new Map([["uid-a", aPod("a", {}, was)]]) };
-    expect(
-      stepOf([aResizedPod("a"), aPod("b")], { podsBefore: new Map([["uid-a", aPod("a")]]) }),
-    ).toMatchObject({
-      type: "resize-pods",
-    });
-    expect(stepOf([aResizedPod("a", {}, is), aPod("b")], view)).toMatchObject({
-      type: "fall-back",
-      reason: "Restarted",
-      message: "pod a: its container pipe restarted during the resize",
-      restore: [{ pod: { metadata: { name: "a" } } }],
-    });
-  });
+  ])(
+    "falls back if a container of a resized pod %s, regardless of the status of the resize",
+    (_what, was, is) => {
+      const view = { podsBefore: new Map([["uid-a", aPod("a", {}, was)]]) };
+      expect(
+        stepOf([aResizedPod("a"), aPod("b")], { podsBefore: new Map([["uid-a", aPod("a")]]) }),
+      ).toMatchObject({
+        type: "resize-pods",
+      });
+      expect(stepOf([aResizedPod("a", {}, is), aPod("b")], view)).toMatchObject({
+        type: "fall-back",
+        reason: "Restarted",
+        message: "pod a: its container pipe restarted during the resize",
+        restore: [{ pod: { metadata: { name: "a" } } }],
+      });
+    },
+  );
 
   it("ignores restarts of a pod that it has not resized", () => {
     const crashed = { restartCount: 1, containerId: "other" };
@@ -300,7 +303,7 @@ describe("the commit of a resize in place", () => {
     template: { generation, templateHash, resources: new Map([["pipe", amounts(FOUR)]]) },
   });
 
-  it("reads the template if somebody has changed the Deployment since the pause", () => {
+  it("reads the template if another writer has changed the Deployment since the pause", () => {
     expect(stepOf(pods, {}, changedMeanwhile)).toEqual({ type: "read-template" });
     expect(stepOf(pods, template(2), changedMeanwhile)).toEqual({ type: "read-template" });
   });
@@ -312,7 +315,7 @@ describe("the commit of a resize in place", () => {
     });
   });
 
-  it("resumes the Deployment at once if its owner changed the template", () => {
+  it("resumes the Deployment immediately if its owner changed the template", () => {
     const fallback = { reason: "NotSettled", message: "its owner changed the pod template meanwhile" };
     expect(stepOf(pods, template(3, "other"), changedMeanwhile)).toEqual({ type: "resume", fallback });
   });
@@ -432,7 +435,7 @@ describe("after the commit, a resize in place", () => {
     expect(stepOf(pods, { replicaSets }, resumed)).toEqual({ type: "wait", untilMs: NOW_MS + 30_000 });
   });
 
-  it("is done if the pod that failed is gone", () => {
+  it("is done if the failed pod was deleted", () => {
     const view = { replicaSets, failure: { reason: "Refused", message: "quota" } } as const;
     expect(stepOf(pods, view, committed)).toEqual({ type: "done" });
   });

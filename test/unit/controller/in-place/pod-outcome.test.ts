@@ -12,9 +12,9 @@ it.each<[string, PodView | undefined, boolean, string]>([
     false,
     "unfinished",
   ],
-  ["that does not exist any more is unfinished", undefined, false, "unfinished"],
+  ["that no longer exists is unfinished", undefined, false, "unfinished"],
   ["with its old size is returned by a fallback", aPod("a"), true, "returned"],
-  ["with its old size is unfinished if the size was not desired any more", aPod("a"), false, "unfinished"],
+  ["with its old size is unfinished if the size was no longer desired", aPod("a"), false, "unfinished"],
   [
     "with the size is unfinished if a rollout replaces it after the commit",
     aResizedPod("a"),

@@ -42,7 +42,7 @@ describe("a VerticalPodAutoscaler", () => {
     expect(toVerticalAutoscalerView({ metadata, spec: other }).deployment).toBeUndefined();
   });
 
-  it("leaves every container without a policy of its own alone if the policy * has the mode Off", () => {
+  it("leaves every container without its own policy alone if the policy * has the mode Off", () => {
     const view = withPolicies({ containerName: "*", mode: "Off" });
     expect(actsOn(view, "pipe")).toBe(false);
   });

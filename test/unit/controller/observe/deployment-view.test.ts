@@ -66,7 +66,7 @@ describe("the last rollout of a pipe", () => {
       "resources of its owner with a CPU limit",
       { requests: { cpu: "500m", memory: "1Gi" }, limits: { cpu: "500m", memory: "1Gi" } },
     ],
-  ])("is read as it was written, with %s as the last good size", (_, lastGoodSize) => {
+  ])("is read unchanged, with %s as the last good size", (_, lastGoodSize) => {
     const failure = { reason: "RolloutTimeout", message: "too slow" } as const;
     const rollout = { ...ROLLOUT, lastGoodSize, isRollback: true, requestId: "request", failure };
     expect(toDeploymentView(deployment({}, rollout)).lastRollout).toEqual(rollout);
@@ -83,7 +83,7 @@ describe("the last rollout of a pipe", () => {
     expect(viewWith({ uid: "another" }).lastRollout).toBeUndefined();
   });
 
-  it("is absent if another writer, such as kubectl rollout undo, brought back the annotation", () => {
+  it("is absent if another writer, such as kubectl rollout undo, restored the annotation", () => {
     expect(viewWith({ managedFields: managedBy("kubectl-rollout") }).lastRollout).toBeUndefined();
     expect(viewWith({ managedFields: [] }).lastRollout).toBeUndefined();
   });
@@ -148,16 +148,8 @@ describe("a pipe without a valid last rollout", () => {
 describe("the rollout of a Deployment", () => {
   it.each([
     ["is complete if all replicas are available", { availableReplicas: 1 }, true],
-    [
-      "is complete if its condition says so, whatever happens to the pods later",
-      announcedAt(NOW_MS + 5000),
-      true,
-    ],
-    [
-      "is complete if its condition says so with a clock that is behind",
-      announcedAt(NOW_MS - 3_600_000),
-      true,
-    ],
+    ["is complete if its condition is, even if the pods fail later", announcedAt(NOW_MS + 5000), true],
+    ["is complete if its condition is, with a clock that is behind", announcedAt(NOW_MS - 3_600_000), true],
     ["is not complete by the condition of the rollout before", announcedAt(NOW_MS), false],
     [
       "is not complete before its status is about the newest template",

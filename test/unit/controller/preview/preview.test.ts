@@ -38,7 +38,7 @@ describe("a preview", () => {
     });
   });
 
-  it("shows a resize in place like a rollout, because which one it gets is known only later", () => {
+  it("shows a resize in place like a rollout, because the method is known only later", () => {
     const snapshot = aSnapshot([aPipe("a"), aPipe("b")], { strategy: "InPlaceOrRollout" });
     expect(told(snapshot)).toEqual([
       "a: resize it now",

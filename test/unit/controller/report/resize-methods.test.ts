@@ -46,7 +46,7 @@ function pipesOf(
 }
 
 describe("the status", () => {
-  it("says how each pipe got the size: in place or by a rollout", () => {
+  it("reports how each pipe got the size: in place or by a rollout", () => {
     const deployed = aPipe("c", { size: FOUR });
     const empty = resized("d", { replicas: 0 });
     expect(pipesOf([inPlace("a"), resized("b"), deployed, empty]).pipes).toMatchObject({
@@ -56,13 +56,13 @@ describe("the status", () => {
     });
   });
 
-  it("says so only for the desired size", () => {
+  it("reports it only for the desired size", () => {
     const two = aPipe("a", { size: sizeOfCores(2), lastRollout: aRollout(sizeOfCores(2)) });
     const { inPlace, resizedBy } = pipesOf([two]).pipes ?? {};
     expect({ inPlace, resizedBy }).toEqual({ inPlace: undefined, resizedBy: undefined });
   });
 
-  it("says why a pipe fell back to a rollout, also when the rollout has completed", () => {
+  it("reports why a pipe fell back to a rollout, also when the rollout has completed", () => {
     const fallbacks = [{ pipe: "a", ...DEFERRED }];
     const rolling = pipesOf([rollingTo("a", FOUR), aPipe("b")], { a: fellBack });
     expect(rolling.pipes).toMatchObject({
@@ -116,7 +116,7 @@ describe("the status", () => {
     expect(pipesOf([updated], {}, before).pipes?.resizedBy).toEqual({ a: "InPlace" });
   });
 
-  it("grows by one pipe with each pipe, and so does the patch, however many pipes are done", () => {
+  it("grows by one pipe with each pipe, like the patch, for any number of done pipes", () => {
     const patchSize = (done: number) => {
       const pipes = (count: number) =>
         Array.from({ length: 400 }, (_, at) => (at < count ? inPlace(`pipe-${at}`) : aPipe(`pipe-${at}`)));

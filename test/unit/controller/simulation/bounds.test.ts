@@ -42,7 +42,7 @@ describe("the work of the controller", () => {
   it("writes about as much to the status of a large service for each pipe as to that of a small one", async () => {
     const bytesFor = async (pipes: number) => {
       const simulation = await started(pipes);
-      // Each pipe comes up at a time of its own.
+      // Each pipe comes up at a different time.
       simulation.cluster.rolloutMs = ({ metadata }) =>
         10_000 + ((Number(metadata.name.slice(5)) * 7919) % MINUTE);
       simulation.cluster.statusPatchBytes.length = 0;
@@ -54,7 +54,7 @@ describe("the work of the controller", () => {
     expect((await bytesFor(400)) / (await bytesFor(20))).toBeLessThan(1.5);
   });
 
-  it("does not repeat refused writes on each event, however many pipes are refused", async () => {
+  it("does not repeat rejected writes on each event, for any number of rejected pipes", async () => {
     const simulation = new Simulation();
     simulation.addService(1);
     const names = Array.from({ length: 30 }, (_, index) => `pipe-${index}`);
@@ -125,7 +125,7 @@ describe("a webhook that removes the annotation", () => {
 });
 
 describe("a PipeScaling that is deleted", () => {
-  it("is created again as it was, suspended and with the requested size, and resizes nothing", async () => {
+  it("is created again, suspended and with the requested size, and resizes nothing", async () => {
     const simulation = await started(2);
     simulation.requestSize(1, 6);
     await simulation.run(MINUTE);

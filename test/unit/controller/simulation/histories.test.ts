@@ -94,7 +94,7 @@ const steps = fc.oneof(
     simulation.start();
   }),
   step("remove the annotation", fc.constant(undefined), ({ simulation, isClockAhead }, _, { name }) => {
-    // Then only the API server's time tells when a rollout began. The real controller follows that clock.
+    // Then only the time of the API server shows when a rollout began. The real controller follows that clock.
     if (!isClockAhead) simulation.cluster.removeAnnotation(name);
   }),
   step(

@@ -339,7 +339,7 @@ describe("a commit that ends in a rollout", () => {
       (scenario) => scenario.resume("pipe-0"),
       "its ReplicaSet does not have the size",
     ],
-  ])("begins at once if the owner %s", async (_what, paused, act, message) => {
+  ])("begins immediately if the owner %s", async (_what, paused, act, message) => {
     const scenario = new Scenario(2);
     await scenario.start();
     const { simulation, workloads } = scenario;
@@ -490,7 +490,7 @@ const steps = fc.oneof(
 );
 
 // A failure is made as small as it can be, which takes its time.
-it("whatever happens meanwhile, the pods and the template get the size, nothing stays paused, and writes are bounded", {
+it("the pods and the template get the size after random faults, nothing stays paused, and writes are bounded", {
   timeout: 300_000,
 }, async () => {
   const histories = fc.record({

@@ -65,7 +65,7 @@ describe("the rollout budget", () => {
   });
 
   it.each([
-    ["goes on", () => undefined],
+    ["continues", () => undefined],
     ["starts again", (simulation: Simulation) => simulation.start()],
   ])(
     "still counts a rollout whose annotation another writer removes, while the controller %s",
@@ -522,7 +522,7 @@ describe("deleting a PipeScaling", () => {
     expect(simulation.told(1)).toMatchObject({ type: "Ready", status: "True" });
   });
 
-  it("resizes no pipe if no controller observes it, whatever annotations another writer removed", async () => {
+  it("resizes no pipe if no controller observes it, regardless of the annotations that another writer removed", async () => {
     const names = ["blue", "green", "red"];
     const simulation = await settled(names);
     simulation.requestSize(1, 4);

@@ -1,5 +1,5 @@
 import { test } from "vitest";
 
-test("passes, but leaves a rejection behind", () => {
+test("passes, but leaves an unhandled rejection", () => {
   void Promise.reject(new Error("an unhandled rejection"));
 });

@@ -4,7 +4,7 @@ import { parseKeyUsage } from "../../../../../src/records/key-usage.ts";
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** Entries as a record has them, one a key and a minute later each: `key0` was used first. */
+/** Entries of a record: one per key, each a minute later than the previous one, starting with `key0`. */
 function entries(count: number): Record<string, string> {
   return Object.fromEntries(
     Array.from({ length: count }, (_, index) => [`key${index}`, new Date(index * 60_000).toISOString()]),

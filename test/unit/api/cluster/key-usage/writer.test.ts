@@ -23,8 +23,8 @@ interface Key {
 }
 
 /**
- * Organizations, keys, and the records of their use, which can be read, made and patched as in a real
- * cluster. Watches show no change: what a process sees of another's writes is up to the test.
+ * Organizations, keys, and the records of their use, which can be read, created and patched as in a real
+ * cluster. Watches deliver no changes: the test decides which writes of the other process a process sees.
  */
 class UsageCluster extends FakeCluster {
   readonly records = new Map<string, ConfigMap>();
@@ -48,7 +48,7 @@ class UsageCluster extends FakeCluster {
     return { organizationId, id };
   }
 
-  /** When a key was last used, as the record has it. */
+  /** Last use of a key in the record. */
   recorded({ organizationId, id }: Key): string | undefined {
     return this.records.get(`key-usage-${organizationId}`)?.data?.[id];
   }
@@ -72,12 +72,12 @@ class UsageCluster extends FakeCluster {
   }
 }
 
-/** One process of the API, as far as the use of keys is concerned. */
+/** The part of an API process that writes the use of keys. */
 class Process {
   readonly lines: Record<string, unknown>[] = [];
   readonly clock: FakeClock;
   readonly caches: ClusterCache;
-  /** Its luck: how far its rounds are apart. */
+  /** Random value from 0 to 1, which determines the interval of its rounds. */
   readonly random: number;
   readonly #cluster: UsageCluster;
   readonly #ending = new AbortController();
@@ -101,7 +101,7 @@ class Process {
     return started;
   }
 
-  /** The watch brings what has been written so far. */
+  /** Delivers all writes so far to the watch. */
   see(): void {
     for (const record of this.#cluster.records.values()) this.caches.observeRecord(toKeyUsageView(record));
   }
@@ -214,7 +214,7 @@ describe("a round", () => {
   it("replaces a malformed entry, keeps the others, and logs it once", async () => {
     const [key, idle] = [cluster.addKey(ACME), cluster.addKey(ACME)];
     const data = { [key.id]: "yesterday", [idle.id]: "never" };
-    // Newer than what the watches have told.
+    // Newer than the events of the watches so far.
     const metadata = { name: `key-usage-${ACME}`, uid: "u", resourceVersion: "2", namespace: RECORDS };
     cluster.records.set(metadata.name, { metadata, data });
     const api = await Process.start(cluster);
@@ -232,7 +232,7 @@ describe("a round", () => {
 });
 
 describe("two processes", () => {
-  it("write a key that both see in constant use at most once a minute", async () => {
+  it("write a key that both constantly receive at most once a minute", async () => {
     const key = cluster.addKey(ACME);
     const processes = [await Process.start(cluster, 0.1), await Process.start(cluster, 0.9)];
     for (let seconds = 0; seconds < 600; seconds += 5) {
@@ -443,7 +443,7 @@ interface Use {
   fate: "open" | "safe" | "lost";
 }
 
-/** Two processes and three keys, and what became of each use. */
+/** Two processes, three keys, and the outcome of each use. */
 class Story {
   readonly cluster = new UsageCluster();
   readonly keys: readonly Key[];
@@ -456,7 +456,7 @@ class Story {
     this.keys = [0, 1, 2].map(() => this.cluster.addKey(ACME));
   }
 
-  /** @param luck of each process */
+  /** @param luck random value of each process */
   async begin(luck: readonly number[]): Promise<this> {
     for (const random of luck) this.#processes.push(await Process.start(this.cluster, random));
     return this;
@@ -512,7 +512,7 @@ class Story {
   }
 }
 
-describe("two processes, whatever happens to them", () => {
+describe("two processes with random faults", () => {
   it("never move an entry back, and lose at most the last minute of uses in a crash", async () => {
     await fc.assert(
       fc.asyncProperty(fc.tuple(luck, luck), fc.array(step, { maxLength: 60 }), async (lucks, steps) => {

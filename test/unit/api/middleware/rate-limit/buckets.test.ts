@@ -9,11 +9,11 @@ const quotas = fc.record({
   requests: fc.integer({ min: 1, max: 12 }),
   windowMs: fc.integer({ min: 1, max: 5000 }),
 });
-/** Long enough that the buckets above are full in between now and then. */
+/** Long enough for the buckets above to become full. */
 const pauses = fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 500 }), fc.integer({ min: 0, max: 6000 }));
 const start = fc.integer({ min: 0, max: 10 ** 11 });
 
-/** More than a full bucket and what has come in meanwhile, between any two of these moments. */
+/** Finds two times between which more was allowed than a full bucket and its refill. */
 function excess(admitted: readonly number[], { requests, windowMs }: Quota): unknown {
   for (const [first, from] of admitted.entries()) {
     for (const [last, to] of admitted.entries()) {
@@ -31,7 +31,7 @@ function drained(quota: Quota, times: number, now: number): Bucket {
 }
 
 describe("a bucket of 10 requests per 10 s", () => {
-  it("allows 10 at once, and then one a second", () => {
+  it("allows 10 requests immediately, and then one per second", () => {
     const bucket = drained(TEN, 10, 0);
     expect(bucket.take(0)).toBe(false);
     expect(bucket.take(999.9)).toBe(false);
@@ -42,7 +42,7 @@ describe("a bucket of 10 requests per 10 s", () => {
     expect(bucket.take(3000)).toBe(false);
   });
 
-  it("is full again after 10 s, and never fuller", () => {
+  it("is full again after 10 s, and never exceeds its size", () => {
     const bucket = drained(TEN, 10, 0);
     expect(bucket.remaining(9999)).toBe(9);
     expect(bucket.remaining(10_000)).toBe(10);
@@ -58,7 +58,7 @@ describe("a bucket of 10 requests per 10 s", () => {
 });
 
 describe("any bucket", () => {
-  it("allows in any period at most its size and the refill", () => {
+  it("allows at most its size and the refill in any period", () => {
     fc.assert(
       fc.property(quotas, start, fc.array(pauses, { maxLength: 80 }), (quota, from, gaps) => {
         const bucket = new Bucket(quota);
@@ -72,7 +72,7 @@ describe("any bucket", () => {
     );
   });
 
-  it("allows exactly as many at once as it reports as remaining", () => {
+  it("allows exactly the reported number of remaining requests", () => {
     fc.assert(
       fc.property(quotas, start, fc.array(pauses, { maxLength: 40 }), (quota, from, gaps) => {
         const bucket = new Bucket(quota);
@@ -88,7 +88,7 @@ describe("any bucket", () => {
     );
   });
 
-  it("is full, and has one more, exactly at the times that it reports, and at most one window later", () => {
+  it("is full, and has one more request, exactly at the reported times, at most one window later", () => {
     fc.assert(
       fc.property(quotas, start, fc.array(pauses, { maxLength: 40 }), (quota, from, gaps) => {
         const bucket = new Bucket(quota);
@@ -111,7 +111,7 @@ describe("any bucket", () => {
     );
   });
 
-  it("is not charged for refused requests", () => {
+  it("is not charged for rejected requests", () => {
     const bucket = drained(TEN, 10, 0);
     for (let now = 0; now < 1000; now += 1) expect(bucket.take(now)).toBe(false);
     expect(bucket.take(1000)).toBe(true);
@@ -126,7 +126,7 @@ describe("the buckets of many keys", () => {
     maxLength: 150,
   });
 
-  it("are separate for each key, and kept as long as they are not full", () => {
+  it("are separate for each key, and kept until they are full", () => {
     fc.assert(
       fc.property(quotas, start, paced, (quota, from, sent) => {
         const buckets = new Buckets(quota, 5);
@@ -144,7 +144,7 @@ describe("the buckets of many keys", () => {
     );
   });
 
-  it("allow no more and use no more memory if there are too many keys", () => {
+  it("have limits and bounded memory with too many keys, too", () => {
     fc.assert(
       fc.property(quotas, start, calls, (quota, from, sent) => {
         const buckets = new Buckets(quota, 2);
@@ -169,7 +169,7 @@ describe("the buckets of many keys", () => {
     expect(buckets.of("own", at + 9900).msUntilFull(at + 9900)).toBe(100);
   });
 
-  it("are dropped once they are full, by the second window without a call", () => {
+  it("are removed when they are full, at the latest after two windows without a call", () => {
     const buckets = new Buckets(TEN, 100);
     for (let i = 0; i < 50; i += 1) buckets.of(`early-${i}`, 0).take(0);
     buckets.of("late", 10_001);
@@ -178,7 +178,7 @@ describe("the buckets of many keys", () => {
     expect(buckets.size).toBe(1);
   });
 
-  it("refuse new keys while the table is full, so that a flood cannot reset the bucket of another key", () => {
+  it("reject new keys while the table is full, so that a flood cannot reset the bucket of another key", () => {
     const buckets = new Buckets(TEN, 100);
     const victim = () => buckets.of("victim", 1).take(1);
     for (let i = 0; i < 10; i += 1) expect(victim()).toBe(true);

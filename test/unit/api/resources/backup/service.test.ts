@@ -168,7 +168,7 @@ describe("a change of the backup configuration", () => {
     ["no response", new KubeUnreachableError("no response"), "UnavailableError"],
     ["missing rights", refusal(403), "UnavailableError"],
     ["an error of the cluster", refusal(500), "UnavailableError"],
-    ["somebody's policy", refusal(422), "InvalidRequestError"],
+    ["a policy of the cluster", refusal(422), "InvalidRequestError"],
   ])("is not repeated after %s", async (_what, error, name) => {
     cluster.behavior = responses(error);
     await expect(update(await start(), { periodInHours: 12 })).rejects.toMatchObject({ name });
