@@ -8,7 +8,7 @@ export default defineConfig({
   test: {
     // Our reporter prints the counts as the very last line, after the cluster is removed.
     reporters: ["default", "./test/support/reporter.ts"],
-    globalSetup: ["test/support/temp-folder.ts"],
+    globalSetup: ["test/support/temp-folder.ts", "test/cluster/end-workers.ts"],
     // Every test has its own mocks.
     restoreMocks: true,
     // Loading the modules again for each file would take a quarter of the time. No module has state of its own, and no

@@ -28,10 +28,9 @@ function allPrograms(): RunningProgram[] {
       return match?.[1] && match[2] ? [{ pid: Number(match[1]), program: match[2] }] : [];
     });
   }
-  return readdirSync("/proc").flatMap((entry) => {
-    if (!/^\d+$/.test(entry)) return [];
-    const program = readProc(`/proc/${entry}/cmdline`)?.split("\0", 1)[0];
-    return program ? [{ pid: Number(entry), program }] : [];
+  return pids().flatMap((pid) => {
+    const program = readProc(`/proc/${pid}/cmdline`)?.split("\0", 1)[0];
+    return program ? [{ pid, program }] : [];
   });
 }
 
@@ -71,11 +70,29 @@ function here(): Pick<ProcessIdentity, "host" | "boot" | "namespace"> {
 
 function startOf(pid: number): string | undefined {
   if (process.platform !== "linux") return ps(["-o", "lstart=", "-p", String(pid)])[0]?.trim();
+  return statOf(pid)?.started;
+}
+
+/** From /proc on Linux; undefined if the process has ended, even if it is still a zombie. */
+function statOf(pid: number): { readonly parent: number; readonly started: string | undefined } | undefined {
   const stat = readProc(`/proc/${pid}/stat`);
   // The second field is the name of the program, which can contain spaces and parentheses, so read from its end.
-  const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
-  const [state, started] = [fields?.[0], fields?.[19]];
-  return state === "Z" || state === "X" ? undefined : started;
+  const [state, parent, ...others] = stat?.slice(stat.lastIndexOf(")") + 2).split(" ") ?? [];
+  if (state === undefined || state === "Z" || state === "X") return undefined;
+  return { parent: Number(parent), started: others[17] };
+}
+
+function children(): number[] {
+  if (process.platform === "linux") return pids().filter((pid) => statOf(pid)?.parent === process.pid);
+  return ps(["-axo", "pid=,ppid=,state=,comm="]).flatMap((line) => {
+    const [pid, parent, state = "", program = ""] = line.trim().split(/\s+/);
+    const isChild = Number(parent) === process.pid && !state.startsWith("Z") && !/(^|\/)ps$/.test(program);
+    return isChild ? [Number(pid)] : [];
+  });
+}
+
+function pids(): number[] {
+  return readdirSync("/proc").flatMap((entry) => (/^\d+$/.test(entry) ? [Number(entry)] : []));
 }
 
 function readProc(path: string): string | undefined {
@@ -102,13 +119,21 @@ function ps(args: readonly string[]): string[] {
  * synchronous, because it also runs while this process exits.
  */
 export function killProgramsRunFrom(folder: string): void {
+  killAll(() => programsRunFrom(folder).map(({ pid }) => pid));
+}
+
+/** Kills all child processes of this process in the same way. */
+export function killChildren(): void {
+  killAll(children);
+}
+
+function killAll(find: () => readonly number[]): void {
   const deadline = Date.now() + 10_000;
-  for (let found = programsRunFrom(folder); found.length > 0; found = programsRunFrom(folder)) {
+  for (let found = find(); found.length > 0; found = find()) {
     if (Date.now() > deadline) {
-      const names = found.map(({ pid, program }) => `${program} (${pid})`).join(", ");
-      throw new Error(`these processes are still running 10 s after SIGKILL: ${names}`);
+      throw new Error(`these processes are still running 10 s after SIGKILL: ${found.join(", ")}`);
     }
-    for (const { pid } of found) {
+    for (const pid of found) {
       // A negative ID is the process group that it leads, if it leads one.
       if (!kill(-pid)) kill(pid);
     }

@@ -1,0 +1,78 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { environment } from "@pipe-scaling/local-cluster/environment";
+import { killProgramsRunFrom, programsRunFrom } from "@pipe-scaling/local-cluster/processes";
+import { waitFor } from "@pipe-scaling/local-cluster/wait";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+
+const REPOSITORY = fileURLToPath(new URL("../../../", import.meta.url));
+
+let folder: string;
+let cache: string;
+
+beforeEach(() => {
+  const dir = realpathSync(mkdtempSync(join(tmpdir(), "clean-up-")));
+  folder = join(dir, "tmp");
+  mkdirSync(folder);
+  cache = join(dir, "cache");
+  return () => {
+    killProgramsRunFrom(cache);
+    rmSync(dir, { recursive: true, force: true });
+  };
+});
+
+describe("a run of the tests", () => {
+  test.each([
+    ["ends", undefined],
+    ["is interrupted with Ctrl-C", "SIGINT"],
+    ["is terminated", "SIGTERM"],
+  ] as const)("leaves no temporary files when it %s", async (_how, signal) => {
+    await run(signal ? "waiting" : "temporary", signal);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  test.each([
+    ["interrupted with Ctrl-C", "SIGINT"],
+    ["terminated", "SIGTERM"],
+  ] as const)("removes the clusters of its workers when it is %s", async (_how, signal) => {
+    const clusters = join(cache, "kwok", "clusters");
+    await run("cluster", signal, () => expect(programsRunFrom(clusters)).toHaveLength(1));
+    expect(programsRunFrom(clusters)).toEqual([]);
+    expect(readdirSync(clusters)).toEqual([]);
+  });
+});
+
+/** Runs a fixture, and sends the signal when the fixture waits. */
+async function run(
+  fixture: string,
+  signal?: NodeJS.Signals,
+  onWaiting: () => void = () => undefined,
+): Promise<void> {
+  const config = "test/unit/project/reporter/vitest.config.ts";
+  const started = spawn(
+    process.execPath,
+    ["node_modules/vitest/vitest.mjs", "run", "--config", config, `${fixture}.fixture.ts`],
+    {
+      cwd: REPOSITORY,
+      env: { ...environment, TMPDIR: folder, PIPE_SCALING_CACHE_DIR: cache },
+      stdio: "ignore",
+    },
+  );
+  onTestFinished(() => {
+    started.kill("SIGKILL");
+  });
+  const exited = once(started, "exit");
+  if (signal) {
+    const isWaiting = () =>
+      readdirSync(folder, { recursive: true }).some((path) => path.includes("waiting-"));
+    await waitFor(isWaiting, { what: "the test to wait" });
+    onWaiting();
+    started.kill(signal);
+  }
+  const [code] = await exited;
+  expect(code === 0).toBe(signal === undefined);
+}
