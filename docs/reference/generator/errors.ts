@@ -52,7 +52,7 @@ export function errorsPage(): string {
     "# Errors",
     "Every failure has a sentence that explains it: in `error` of a response, in `message` of a condition, or on standard error. This page lists all of them. The exit codes of the command line are in [cli.md](cli.md#exit-codes).",
     "## Status codes of the HTTP API",
-    "A request with a 4xx changed nothing. The outcome of a write with a 5xx is unknown, and it is safe to repeat.",
+    "A request with a 4xx changed nothing. The outcome of a write with a 5xx is unknown, and it is safe to repeat. [http.md](http.md#operations) lists the status codes of each operation.",
     ...statuses(),
     `## ${REASONS_HEADING}`,
     "The same reasons appear in the condition Ready, in the failures in the status of the PipeScaling, in [Events](events.md), in the metric `pipe_scaling_failures_total`, and in the response of [Get the progress of a rescale](http.md#get-the-progress-of-a-rescale). Callers of the API get the sentence; the message of the condition has names, numbers and the errors of the cluster for the platform team.",
@@ -69,38 +69,29 @@ export function errorsPage(): string {
 interface Cause {
   readonly status: string;
   readonly when: string;
-  /** Summary of the operation; empty if the cause applies to all. */
-  readonly summary: string;
 }
 
-/** One section for each status, with its causes by operation. */
+/** One section for each status, with its causes. */
 function statuses(): string[] {
   const document = apiDocument();
   const { responses: shared } = document.components;
-  const operations = operationsOf(document);
-  const causes = operations.flatMap(({ summary, responses }) =>
+  const causes = operationsOf(document).flatMap(({ responses }) =>
     Object.entries(responses).flatMap(([status, { $ref, description = "" }]): Cause[] => {
-      if ($ref === undefined) return [{ status, when: description, summary }];
+      if ($ref === undefined) return [{ status, when: description }];
       const { description: when = "" } = shared[$ref.slice($ref.lastIndexOf("/") + 1)] ?? {};
-      return status === "default" ? beforehand(when) : [{ status, when, summary: "" }];
+      return status === "default" ? beforehand(when) : [{ status, when }];
     }),
   );
   const byStatus = Map.groupBy(causes, ({ status }) => status);
   byStatus.delete("200");
-  return [...byStatus]
-    .sort(([a], [b]) => Number(a) - Number(b))
-    .map(([status, of]) => describe(status, of, operations.length));
+  return [...byStatus].sort(([a], [b]) => Number(a) - Number(b)).map(([status, of]) => describe(status, of));
 }
 
-function describe(status: string, causes: readonly Cause[], operations: number): string {
-  const rows = [...Map.groupBy(causes, ({ when }) => when)].map(([when, of]) => {
-    const summaries = [...new Set(of.map(({ summary }) => summary))].filter((summary) => summary !== "");
-    const any = of.length === operations ? "any" : "any with a body";
-    return [summaries.length === 0 ? any : summaries.join(", "), when];
-  });
+function describe(status: string, causes: readonly Cause[]): string {
+  const unique = new Set(causes.map(({ when }) => when));
   return sections(
     `### ${status}`,
-    table(["operation", "when"], rows),
+    [...unique].map((when) => `- ${when}`).join("\n"),
     `**Remedy.** ${textOf(REMEDIES, status)}`,
   );
 }
@@ -108,7 +99,7 @@ function describe(status: string, causes: readonly Cause[], operations: number):
 /** The description of the default response names the statuses of requests that reach no operation. */
 function beforehand(text: string): Cause[] {
   const named = text.match(/\b4\d\d\b/g) ?? [];
-  return named.map((status) => ({ status, when: textOf(BEFORE, status), summary: "" }));
+  return named.map((status) => ({ status, when: textOf(BEFORE, status) }));
 }
 
 function textOf(texts: ReadonlyMap<string, string>, status: string): string {
