@@ -88,10 +88,11 @@ function statuses(): string[] {
 }
 
 function describe(status: string, causes: readonly Cause[]): string {
-  const unique = new Set(causes.map(({ when }) => when));
+  // In an order that does not depend on the operations.
+  const unique = [...new Set(causes.map(({ when }) => when))].sort((a, b) => a.length - b.length);
   return sections(
     `### ${status}`,
-    [...unique].map((when) => `- ${when}`).join("\n"),
+    unique.map((when) => `- ${when}`).join("\n"),
     `**Remedy.** ${textOf(REMEDIES, status)}`,
   );
 }
