@@ -64,7 +64,7 @@ function addKey(fields: Partial<KeyFields> = {}): string {
   return addReplaceableKey(fields).authorization;
 }
 
-/** A key whose record can be replaced by the same key with other fields. */
+/** Adds a key; `replace` changes the fields of its record. */
 function addReplaceableKey(fields: Partial<KeyFields> = {}) {
   const { keyId, keySecret, authorization, record } = keyRecord({ organizationId: ORGANIZATION, ...fields });
   const added = cluster.add("secrets", RECORDS, asRead(record));
@@ -97,7 +97,7 @@ async function start(...options: Parameters<typeof startUrl>): Promise<Client> {
   return clientOf(await startUrl(...options));
 }
 
-/** The app on a port, with its caches filled unless the cluster cannot be reached. Returns its base URL. */
+/** Serves the app with filled caches, unless the cluster is unreachable. Returns its base URL. */
 async function startUrl(
   pipeNamespaces: readonly string[] = [],
   pathAliases: PathAliases = new Map(),
@@ -139,7 +139,7 @@ function patch(send: Client, authorization: string): Promise<ApiResponse> {
   return send({ method: "PATCH", path: PATH, authorization, headers, body: '{"replicaCpuMillicores":4000}' });
 }
 
-/** The API server's response to our apply: the object with the requested size, one version later. */
+/** The API server's response to our apply patch: the object with the requested size and the next resource version. */
 function applied({ body }: KubeRequest): object {
   const written = Object(body);
   return { ...written, metadata: { ...written.metadata, namespace: PIPES, resourceVersion: "2" } };
@@ -155,8 +155,8 @@ function expectUnavailable(response: ApiResponse): void {
   expect(response.headers["retry-after"]).toMatch(/^[1-9]\d*$/);
 }
 
-describe("before the caches are filled", () => {
-  it("responds 503 to credentials that cannot be verified yet, and 401 to a request without credentials", async () => {
+describe("the API at startup", () => {
+  it("responds with 503 to credentials until its caches are filled, and with 401 to a request without credentials", async () => {
     const authorization = addKey();
     cluster.reachable = false;
     const send = await start();
@@ -168,13 +168,13 @@ describe("before the caches are filled", () => {
     );
   });
 
-  it("responds normally when they are filled", async () => {
+  it("responds normally when its caches are filled", async () => {
     const authorization = addKey();
     cluster.reachable = false;
     const send = await start();
     expectUnavailable(await send({ path: "/v1/organizations", authorization }));
     cluster.reachable = true;
-    // The first retry comes after 0.8 to 1.6 s.
+    // The first retry happens after 0.8 to 1.6 s.
     await clock.advance(1600);
     expect((await send({ path: "/v1/organizations", authorization })).status).toBe(200);
   });
@@ -182,7 +182,7 @@ describe("before the caches are filled", () => {
 
 describe("the path /v1", () => {
   it.each(["OPTIONS", "TRACE", "POST"])(
-    "refuses %s with 401 without a key and 405 with one",
+    "rejects %s with 401 without a key, and with 405 with one",
     async (method) => {
       const authorization = addKey();
       const send = await start();
@@ -197,8 +197,8 @@ describe("the path /v1", () => {
   );
 });
 
-describe("while the PipeScalings alone cannot be read", () => {
-  it("responds 503 to the operations that need them, and serves the others", async () => {
+describe("the API while only PipeScalings cannot be read", () => {
+  it("responds with 503 to operations that need them, and serves all others", async () => {
     const authorization = addKey();
     cluster.unreadable = "pipescalings";
     const send = await start();
@@ -208,8 +208,8 @@ describe("while the PipeScalings alone cannot be read", () => {
   });
 });
 
-describe("when the cluster can no longer be reached", () => {
-  it("rejects writes immediately, and reads when its caches are older than 5 minutes", async () => {
+describe("the API when the cluster becomes unreachable", () => {
+  it("rejects writes immediately, and rejects reads when its caches are older than 5 minutes", async () => {
     const authorization = addKey();
     addScaling();
     const send = await start();
@@ -227,11 +227,11 @@ describe("when the cluster can no longer be reached", () => {
   });
 });
 
-describe("after an outage of 10 minutes, while the API keys are listed again", () => {
-  /** The response before the outage, during it, with half of the list received, and with all of it. */
+describe("after an outage of 10 minutes, while the API keys are relisted", () => {
+  /** Statuses before the outage, during it, with half of the list received, and with the complete list. */
   async function statuses(before: Partial<KeyFields>, after: Partial<KeyFields>): Promise<number[]> {
     cluster.canStreamLists = true;
-    // The event of this key arrives before the list is held.
+    // The event for this key arrives before the list is held back.
     addKey();
     const { authorization, replace } = addReplaceableKey(before);
     const send = await start();
@@ -250,16 +250,16 @@ describe("after an outage of 10 minutes, while the API keys are listed again", (
     return [...seen, await status()];
   }
 
-  it("a key that was disabled meanwhile gets 503 until the list is complete, then 401", async () => {
+  it("a key that was disabled during the outage gets 503 until the list is complete, then 401", async () => {
     expect(await statuses({ state: "enabled" }, { state: "disabled" })).toEqual([200, 503, 503, 401]);
   });
 
-  it("a key that was enabled meanwhile gets 503 until the list is complete, then 200", async () => {
+  it("a key that was enabled during the outage gets 503 until the list is complete, then 200", async () => {
     expect(await statuses({ state: "disabled" }, { state: "enabled" })).toEqual([401, 503, 503, 200]);
   });
 });
 
-describe("a key that was verified before", () => {
+describe("a key that has already been verified", () => {
   it("is rejected when it expires", async () => {
     const authorization = addKey({ expireAt: new Date(clock.now() + MINUTE_MS) });
     const send = await start();
@@ -272,7 +272,7 @@ describe("a key that was verified before", () => {
 });
 
 describe("a write", () => {
-  it("is one call, with the uid of the cached object", async () => {
+  it("is a single request with the UID of the cached object", async () => {
     const authorization = addKey();
     const { metadata } = addScaling();
     cluster.behavior = applied;
@@ -297,8 +297,8 @@ describe("a write", () => {
   it.each([
     ["conflicts with another write", refusal(409)],
     ["finds the object deleted", refusal(404)],
-    ["finds another object", refusal(422, { details: { causes: [{ field: "metadata.uid" }] } })],
-  ])("is repeated on the current object if it %s", async (_what, conflict) => {
+    ["finds a different object", refusal(422, { details: { causes: [{ field: "metadata.uid" }] } })],
+  ])("is retried with the current object if it %s", async (_what, conflict) => {
     const authorization = addKey();
     addScaling();
     const now = { metadata: { name: SERVICE, namespace: PIPES, uid: "another", resourceVersion: "7" } };
@@ -314,7 +314,7 @@ describe("a write", () => {
     expect(cluster.calls.at(-1)).toMatchObject({ body: { metadata: { uid: "another" } } });
   });
 
-  it("is validated again on the current object after a conflict", async () => {
+  it("is validated again with the current object after a conflict", async () => {
     const authorization = addKey();
     addScaling();
     cluster.behavior = (request) => {
@@ -332,7 +332,7 @@ describe("a write", () => {
     expect((await patch(send, authorization)).status).toBe(400);
   });
 
-  it("fails with 503 if it conflicts each time", async () => {
+  it("fails with 503 if every attempt conflicts", async () => {
     const authorization = addKey();
     const object = addScaling();
     cluster.behavior = (request) => {
@@ -345,13 +345,13 @@ describe("a write", () => {
   });
 
   it.each([
-    ["cannot be reached", new KubeUnreachableError("PATCH: no response from https://10.0.0.1"), "5"],
+    ["is unreachable", new KubeUnreachableError("PATCH: no response from https://10.0.0.1"), "5"],
     ["is overloaded", refusal(429, { details: { retryAfterSeconds: 7 } }), "7"],
     ["is overloaded for a day", refusal(429, { details: { retryAfterSeconds: 86_400 } }), "60"],
-    ["has an error", refusal(500), "5"],
+    ["returns an error", refusal(500), "5"],
     ["no longer accepts our credentials", refusal(401), "5"],
     ["revokes our permission", refusal(403, { reason: "Forbidden" }), "5"],
-  ])("responds 503 without details if the cluster %s", async (_what, error, retryAfter) => {
+  ])("gets 503 without details if the cluster %s", async (_what, error, retryAfter) => {
     const authorization = addKey();
     addScaling();
     cluster.behavior = () => {
@@ -368,18 +368,18 @@ describe("a write", () => {
     );
   });
 
-  it("rejects a body that is an emoji with an error that every JSON parser accepts", async () => {
+  it("gets an error that every JSON parser accepts if its body is an emoji", async () => {
     const authorization = addKey();
     addScaling();
     const send = await start();
     const headers = { "Content-Type": "application/json" };
     const response = await send({ method: "PATCH", path: PATH, authorization, headers, body: "😀" });
     expect(response).toMatchObject({ status: 400, body: { error: expect.stringContaining("not JSON") } });
-    // JSON.parse accepts half of a surrogate pair, other parsers do not.
+    // JSON.parse accepts a lone surrogate; other parsers do not.
     expect(response.text).not.toMatch(/\\ud[89a-f]/i);
   });
 
-  it("responds 400 if a policy of the cluster rejects the size", async () => {
+  it("gets 400 if an admission policy in the cluster rejects the size", async () => {
     const authorization = addKey();
     addScaling();
     cluster.behavior = () => {
@@ -389,7 +389,7 @@ describe("a write", () => {
     expect((await patch(send, authorization)).status).toBe(400);
   });
 
-  it("responds 500 without details to an unexpected error, and logs it with the request id", async () => {
+  it("gets 500 without details after an unexpected error, which is logged with the request ID", async () => {
     const authorization = addKey();
     addScaling();
     cluster.behavior = () => {
@@ -400,8 +400,8 @@ describe("a write", () => {
     expect(response).toMatchObject({ status: 500, body: { status: 500 } });
     expect(response.text).not.toContain("undefined");
     const requestId = response.headers["x-request-id"];
-    const told = lines.filter((line) => line["requestId"] === requestId);
-    expect(told).toMatchObject([
+    const logged = lines.filter((line) => line["requestId"] === requestId);
+    expect(logged).toMatchObject([
       { level: "error", status: 500, err: { message: "cannot read properties of undefined" } },
     ]);
   });
@@ -418,16 +418,16 @@ describe("concurrent writes", () => {
       body: JSON.stringify(sizeOf(cores)),
     });
 
-  it("reach the cluster one at a time for one service, and each returns its own size", async () => {
+  it("to one service reach the cluster one at a time, and each returns its own size", async () => {
     const authorization = addKey();
     addScaling();
     const written: unknown[] = [];
     let inFlight = 0;
-    let mostAtOnce = 0;
+    let maxInFlight = 0;
     cluster.behavior = async (request) => {
       inFlight += 1;
-      mostAtOnce = Math.max(mostAtOnce, inFlight);
-      // Long enough for other requests to arrive.
+      maxInFlight = Math.max(maxInFlight, inFlight);
+      // Gives the other requests time to arrive.
       for (let turn = 0; turn < 20; turn += 1) await settled();
       inFlight -= 1;
       written.push(Object(request.body).spec);
@@ -439,7 +439,7 @@ describe("concurrent writes", () => {
 
     const expected = cores.map((each) => ({ status: 200, result: sizeOf(each) }));
     expect(responses.map(({ body }) => body)).toMatchObject(expected);
-    expect(mostAtOnce).toBe(1);
+    expect(maxInFlight).toBe(1);
     const accepted = lines.filter(({ msg }) => msg === "size accepted");
     expect(accepted).toHaveLength(200);
     expect(describeSpec(written.at(-1))).toBe(accepted.at(-1)?.["to"]);
@@ -476,12 +476,12 @@ describe("a write whose outcome is unknown", () => {
       { audit: "scaling", service: SERVICE, to: describeSize({ cpuMillicores: 4000, memoryGib: 16 }) },
     ],
     [
-      "the removal of a member",
+      "a member removal",
       { method: "DELETE", path: `/v1/organizations/${ORGANIZATION}/members/cy%40example.com` },
       { audit: "members", user: "cy@example.com" },
     ],
     [
-      "a change of the backup configuration",
+      "a backup configuration change",
       {
         method: "PATCH",
         path: PATH.replace("pipesCdcScaling", "backupConfiguration"),
@@ -493,8 +493,8 @@ describe("a write whose outcome is unknown", () => {
   ];
 
   it.each(cases)(
-    "has an audit line with its request id and what was requested: %s",
-    async (_what, request, asked) => {
+    "has an audit log line with its request ID and the requested change: %s",
+    async (_what, request, requested) => {
       const authorization = addKey();
       addScaling();
       const members = membersRecord(ORGANIZATION, { "cy@example.com": "developer" });
@@ -512,7 +512,7 @@ describe("a write whose outcome is unknown", () => {
           apiKey: expect.stringMatching(/^[0-9a-f-]{36}$/),
           organization: ORGANIZATION,
           msg: expect.stringContaining("not confirmed"),
-          ...asked,
+          ...requested,
         },
       ]);
     },
@@ -535,7 +535,7 @@ describe("the removal of a member", () => {
     expect(cluster.calls).toMatchObject([{ method: "PATCH", body: { data: { ada: null } } }]);
   });
 
-  it("changes nothing if its body breaks off, because the response is 400", async () => {
+  it("changes nothing if its body is malformed, because the response is 400", async () => {
     const authorization = addKey();
     const url = await startUrl();
     const head = `DELETE ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n`;
@@ -545,7 +545,7 @@ describe("the removal of a member", () => {
   });
 });
 
-it("records a span for a rescale even if its client disconnects before the response, because the size is written", async () => {
+it("records a span for a rescale even if its client disconnects before the response, because the size has been written", async () => {
   const authorization = addKey();
   addScaling();
   const url = await startUrl();
@@ -579,8 +579,8 @@ it("sends no 100 Continue to an HTTP/1.0 client, because HTTP/1.0 does not defin
   expect(raw).toMatch(/^HTTP\/1\.1 200 /);
 });
 
-describe("a tier that is not in the tiers of the API", () => {
-  it("fails only the operations on scaling", async () => {
+describe("a tier that the API does not define", () => {
+  it("fails only scaling operations", async () => {
     const other = "33333333-3333-4333-8333-333333333333";
     const service = "44444444-4444-4444-8444-444444444444";
     cluster.add("configmaps", RECORDS, organizationRecord({ id: other, tier: "gold" }));
@@ -606,15 +606,15 @@ describe("a tier that is not in the tiers of the API", () => {
   });
 });
 
-describe("namespaces of pipes", () => {
-  it("are the only ones watched if they are configured", async () => {
+describe("the services in a pipe namespace", () => {
+  it("are served if the namespace is configured", async () => {
     const authorization = addKey();
     addScaling();
     const send = await start([PIPES]);
     expect((await send({ path: PATH, authorization })).status).toBe(200);
   });
 
-  it("fail the services in them if they are not configured, and log it", async () => {
+  it("fail with 500 and a log line if the namespace is not configured", async () => {
     const authorization = addKey();
     const send = await start(["elsewhere"]);
     expect((await send({ path: PATH, authorization })).status).toBe(500);
@@ -627,8 +627,8 @@ describe("namespaces of pipes", () => {
   });
 });
 
-describe("while the process shuts down", () => {
-  it("responds, and closes the connection so that the client connects elsewhere", async () => {
+describe("the API during shutdown", () => {
+  it("responds and closes the connection, so that the client reconnects elsewhere", async () => {
     const authorization = addKey();
     const send = await start();
     const listing = { path: "/v1/organizations", authorization, headers: { Connection: "keep-alive" } };

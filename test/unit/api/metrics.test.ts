@@ -18,7 +18,7 @@ async function samples(name: string): Promise<string[]> {
 }
 
 describe("the metrics of the API", () => {
-  it("have every authentication result and limit as a series of 0 before the first request", async () => {
+  it("include every authentication result and limit with the value 0 before the first request", async () => {
     expect(await samples("pipe_scaling_authentications_total")).toEqual([
       'pipe_scaling_authentications_total{result="accepted"} 0',
       'pipe_scaling_authentications_total{result="absent"} 0',
@@ -31,7 +31,7 @@ describe("the metrics of the API", () => {
     ]);
   });
 
-  it("have the expiration time of the TLS certificate, which is infinite with plain HTTP", async () => {
+  it("include the expiration time of the TLS certificate, which is +Inf with plain HTTP", async () => {
     const name = "pipe_scaling_certificate_expiration_timestamp_seconds";
     expect(await samples(name)).toEqual([`${name} +Inf`]);
     metrics.certificateInstalled(new Date("2030-01-01T00:00:00Z"));

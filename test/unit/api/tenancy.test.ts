@@ -19,7 +19,7 @@ describe("the rows of the tenancy test", () => {
     expect([LIST_OF_ORGANIZATIONS, ...rows]).toContain(id);
   });
 
-  it("include a new read without another line", () => {
+  it("include a new read automatically", () => {
     expect(tenantOperations([operation])).toMatchObject([{ id: "listThings", isDeep: false }]);
   });
 
@@ -36,11 +36,11 @@ describe("the rows of the tenancy test", () => {
       { path: "/v1/things" },
       "the path of listThings names no organization",
     ],
-  ])("fail with the name of the operation for %s", (_, changes, message) => {
+  ])("cause an error that names the operation for %s", (_, changes, message) => {
     expect(() => tenantOperations([{ ...operation, ...changes }])).toThrow(message);
   });
 
-  it("are all of operations that exist", () => {
+  it("all belong to existing operations", () => {
     expect(unusedRows(OPERATIONS)).toEqual([]);
   });
 });

@@ -42,7 +42,7 @@ function done(cores: number, requestId?: string): PipeScalingStatus {
   };
 }
 
-/** A PipeScaling at generation 2, with the request for its size, if there was one. */
+/** A PipeScaling at generation 2, optionally with the request for its size. */
 function scaling(of: PipeScaling, request?: { id: string; cores: number }): PipeScaling & KubeObject {
   const annotation =
     request &&
@@ -59,10 +59,10 @@ function scaling(of: PipeScaling, request?: { id: string; cores: number }): Pipe
   };
 }
 
-const askedFor = (cores: number) => fieldsOf(sizeOfCores(cores));
+const sizeFields = (cores: number) => fieldsOf(sizeOfCores(cores));
 
 /** The response, checked against its schema. */
-function told(progress: Progress) {
+function responseOf(progress: Progress) {
   const object: unknown = JSON.parse(JSON.stringify(toPipeScalingProgress(progress, undefined)));
   return pipeScalingProgress.parse(object);
 }
@@ -70,12 +70,12 @@ function told(progress: Progress) {
 describe("the progress of a PipeScaling", () => {
   it("is scaled if the controller reports it for this generation and this request", () => {
     expect(
-      told(progressOf(scaling({ spec: askedFor(4), status: done(4, "r1") }, { id: "r1", cores: 4 }))),
+      responseOf(progressOf(scaling({ spec: sizeFields(4), status: done(4, "r1") }, { id: "r1", cores: 4 }))),
     ).toEqual({
       state: "scaled",
       reason: "Scaled",
       message: "Every pipe runs the size.",
-      desired: { ...askedFor(4), source: "Spec" },
+      desired: { ...sizeFields(4), source: "Spec" },
       pipes: { total: 5, updated: 5 },
       failures: [],
       requestId: "r1",
@@ -84,28 +84,28 @@ describe("the progress of a PipeScaling", () => {
     });
   });
 
-  it("has no results of an earlier size before the controller has observed the requested one", () => {
+  it("has no results of an earlier size until the controller observes the requested one", () => {
     const status = { ...done(1, "r0"), observedGeneration: 1 };
-    const progress = progressOf(scaling({ spec: askedFor(4), status }, { id: "r1", cores: 4 }));
-    expect(told(progress)).toEqual({
+    const progress = progressOf(scaling({ spec: sizeFields(4), status }, { id: "r1", cores: 4 }));
+    expect(responseOf(progress)).toEqual({
       state: "propagating",
       reason: "Pending",
       message: expect.any(String),
-      desired: { ...askedFor(4), source: "Spec" },
+      desired: { ...sizeFields(4), source: "Spec" },
       pipes: { total: 5, updated: 0 },
       failures: [],
       requestId: "r1",
     });
   });
 
-  it("keeps the count if the spec changes without the size", () => {
+  it("keeps the pipe count if the spec changes but the size does not", () => {
     const status = { ...done(4, "r1"), observedGeneration: 1 };
-    const progress = progressOf(scaling({ spec: askedFor(4), status }, { id: "r1", cores: 4 }));
+    const progress = progressOf(scaling({ spec: sizeFields(4), status }, { id: "r1", cores: 4 }));
     expect(progress).toMatchObject({ state: "propagating", pipes: { total: 5, updated: 5 } });
   });
 
-  it("is propagating if the same size is requested again, which makes no new generation", () => {
-    const again = scaling({ spec: askedFor(4), status: done(4, "r1") }, { id: "r2", cores: 4 });
+  it("is propagating if the same size is requested again, which does not increment the generation", () => {
+    const again = scaling({ spec: sizeFields(4), status: done(4, "r1") }, { id: "r2", cores: 4 });
     expect(progressOf(again)).toMatchObject({
       state: "propagating",
       reason: "Pending",
@@ -116,7 +116,7 @@ describe("the progress of a PipeScaling", () => {
 
   it("has no request for a size that was set with kubectl", () => {
     const status = { ...done(4), propagation: { startedAt: STARTED } };
-    const edited = scaling({ spec: askedFor(4), status }, { id: "r1", cores: 2 });
+    const edited = scaling({ spec: sizeFields(4), status }, { id: "r1", cores: 2 });
     expect(progressOf(edited)).toMatchObject({ state: "scaled", requestId: undefined });
   });
 
@@ -124,13 +124,13 @@ describe("the progress of a PipeScaling", () => {
     ["no status", undefined],
     ["the initial status of the resource", { observedGeneration: -1 }],
   ])("is propagating with %s", (_, status) => {
-    expect(told(progressOf(scaling({ spec: {}, ...(status && { status }) })))).toEqual({
+    expect(responseOf(progressOf(scaling({ spec: {}, ...(status && { status }) })))).toEqual({
       state: "propagating",
       reason: "Pending",
       message: expect.any(String),
       failures: [],
     });
-    expect(progressOf(scaling({ spec: askedFor(2) })).desired).toEqual({
+    expect(progressOf(scaling({ spec: sizeFields(2) })).desired).toEqual({
       size: sizeOfCores(2),
       source: "Spec",
     });
@@ -142,7 +142,7 @@ describe("the progress of a PipeScaling", () => {
       conditions: MOVING,
       pipes: { total: 5, updated: 2, summary: "2/5" },
     };
-    const progress = progressOf(scaling({ spec: askedFor(4), status }, { id: "r1", cores: 4 }));
+    const progress = progressOf(scaling({ spec: sizeFields(4), status }, { id: "r1", cores: 4 }));
     expect(progress).toMatchObject({
       state: "propagating",
       reason: "Progressing",
@@ -152,8 +152,8 @@ describe("the progress of a PipeScaling", () => {
     });
   });
 
-  it("is suspended if its spec is, even if no controller has reported it", () => {
-    const spec = { ...askedFor(4), suspend: true };
+  it("is suspended if its spec is, even before a controller reports it", () => {
+    const spec = { ...sizeFields(4), suspend: true };
     for (const observedGeneration of [1, 2]) {
       const status = { ...done(4), observedGeneration };
       expect(progressOf(scaling({ spec, status }))).toMatchObject({
@@ -164,7 +164,7 @@ describe("the progress of a PipeScaling", () => {
     }
   });
 
-  it("names a failed pipe with a message of the API instead of that of the cluster", () => {
+  it("names a failed pipe with the API's own message instead of the cluster's", () => {
     const raw = "exceeded quota: tenant-b-quota, node worker-7";
     const failure = { pipe: "orders", size: "4000m/16Gi", message: raw, attempts: 2, at: STARTED };
     const status = {
@@ -178,12 +178,12 @@ describe("the progress of a PipeScaling", () => {
         { ...failure, reason: "tenant-b-quota", size: "odd" },
       ],
     };
-    const object = told(progressOf(scaling({ spec: askedFor(4), status }, { id: "r1", cores: 4 })));
+    const object = responseOf(progressOf(scaling({ spec: sizeFields(4), status }, { id: "r1", cores: 4 })));
     expect(object).toMatchObject({ state: "failed", reason: "Unschedulable" });
     expect(object.failures).toEqual([
       {
         pipe: "orders",
-        size: askedFor(4),
+        size: sizeFields(4),
         reason: "Unschedulable",
         message: "There is currently no room for the pipe at this size.",
         attempts: 2,
@@ -200,15 +200,15 @@ describe("the progress of a PipeScaling", () => {
       condition("Stalled", "True", "MalformedRecord"),
     ];
     const status = { ...done(4), conditions };
-    // The controller keeps the last propagation in the status, whichever request comes next.
-    const progress = progressOf(scaling({ spec: askedFor(4), status }, { id: "r2", cores: 4 }));
+    // The controller keeps the last propagation in the status, regardless of later requests.
+    const progress = progressOf(scaling({ spec: sizeFields(4), status }, { id: "r2", cores: 4 }));
     expect(progress).toMatchObject({ state: "failed", reason: "MalformedRecord", requestId: "r2" });
     expect(progress.startedAtMs).toBeUndefined();
   });
 });
 
 describe("the reasons", () => {
-  it("have one sentence each, and any other reason is replaced", () => {
+  it("have one sentence each, and an unknown reason becomes Failed", () => {
     for (const reason of REASONS) {
       expect(reasonOf(reason)).toBe(reason);
       expect(sentenceOf(reason)).toMatch(/^[A-Z].*\.$/);
@@ -228,7 +228,7 @@ describe("the progress of pipes that were resized in place", () => {
   const shown = (status: PipeScalingStatus) =>
     toPipeScalingProgress(progressOf(scaling({ spec: fieldsOf(sizeOfCores(4)), status })), undefined);
 
-  it("counts them, and names the pipes that restarted, without messages of the cluster", () => {
+  it("counts them, and names the pipes that restarted, without the cluster's messages", () => {
     const object = shown({ ...done(4), pipes });
     expect(pipeScalingProgress.parse(object)).toMatchObject({
       pipes: { total: 5, updated: 5, inPlace: 4 },

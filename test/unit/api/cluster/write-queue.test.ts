@@ -16,7 +16,7 @@ interface Request {
   outcome: number | Error | undefined;
 }
 
-/** A queue whose writes take until the test ends them. */
+/** A queue whose writes run until the test ends them. */
 class HeldQueue {
   readonly clock = new FakeClock();
   readonly queue = new WriteQueue<number>(this.clock);
@@ -24,7 +24,7 @@ class HeldQueue {
   /** Writes in the order in which they began. */
   readonly begun: Request[] = [];
   /** The largest number of writes to one object at the same time. */
-  mostAtOnce = 0;
+  maxInFlight = 0;
   readonly #inFlight = new Map<Request, PromiseWithResolvers<number>>();
 
   request(object: string, coalesceKey?: string): Request {
@@ -54,7 +54,7 @@ class HeldQueue {
     await settled();
   }
 
-  /** Ends every write, also those that begin then. */
+  /** Ends every write, including those that begin meanwhile. */
   async endAll(): Promise<void> {
     for (let object = this.#next(); object !== undefined; object = this.#next()) await this.end(object);
   }
@@ -67,8 +67,8 @@ class HeldQueue {
     this.begun.push(request);
     const promise = Promise.withResolvers<number>();
     this.#inFlight.set(request, promise);
-    const atOnce = [...this.#inFlight.keys()].filter(({ object }) => object === request.object).length;
-    this.mostAtOnce = Math.max(this.mostAtOnce, atOnce);
+    const inFlight = [...this.#inFlight.keys()].filter(({ object }) => object === request.object).length;
+    this.maxInFlight = Math.max(this.maxInFlight, inFlight);
     return promise.promise;
   }
 }
@@ -108,7 +108,7 @@ describe("the write queue", () => {
     expect(waiting.map(({ outcome }) => outcome)).toEqual([3, 3, 3]);
   });
 
-  it("does not coalesce writes with another write between them, because the order would change", async () => {
+  it("does not coalesce writes if another write is between them, because the order would change", async () => {
     held.request("a", "1 core");
     for (const key of ["8 cores", "4 cores", "8 cores"]) held.request("a", key);
     await held.endAll();
@@ -121,7 +121,7 @@ describe("the write queue", () => {
     expect(numbersOf(held.begun)).toEqual([0, 1, 2, 3]);
   });
 
-  it("does not coalesce a new write with the one in flight, which may have been decided already", async () => {
+  it("does not coalesce a new write with the one in flight, which may be based on older state", async () => {
     held.request("a", "8 cores");
     held.request("a", "8 cores");
     await held.endAll();
@@ -153,7 +153,7 @@ describe("the write queue", () => {
     expect(later.outcome).toBe(later.number);
   });
 
-  it("does not reject a write because of its own duration", async () => {
+  it("does not count the duration of a write as waiting time", async () => {
     held.request("a");
     const waiting = held.request("a");
     await held.clock.advance(MAX_WAIT_MS - 1);
@@ -163,7 +163,7 @@ describe("the write queue", () => {
     expect(waiting.outcome).toBe(waiting.number);
   });
 
-  it("rejects with the error of a write for its callers, and executes the next one", async () => {
+  it("returns the error of a failed write to all its callers, and executes the next write", async () => {
     const failed = held.request("a");
     const coalesced = [held.request("a", "8 cores"), held.request("a", "8 cores")];
     const last = held.request("a");
@@ -176,7 +176,7 @@ describe("the write queue", () => {
     expect(last.outcome).toBe(last.number);
   });
 
-  it("executes the next write after one that fails before it returns a promise", async () => {
+  it("executes the next write after one that throws synchronously", async () => {
     const queue = new WriteQueue<string>(held.clock);
     const fail = () => {
       throw new Error("at once");
@@ -190,7 +190,7 @@ describe("the write queue", () => {
     expect(queue.size).toBe(0);
   });
 
-  it("forgets an object when its last write has ended, for any number of objects", async () => {
+  it("forgets an object when its last write ends, for any number of objects", async () => {
     for (let count = 0; count < 1000; count += 1) {
       held.request(String(count));
       held.request(String(count));
@@ -226,15 +226,15 @@ async function take(story: HeldQueue, next: Step): Promise<void> {
   else await story.clock.advance(next.ms);
 }
 
-describe("with random writes, errors and timeouts", () => {
-  it("each executed write follows the order of the requests, and replaces only equal ones directly before it", async () => {
+describe("the write queue with random writes, errors and timeouts", () => {
+  it("executes writes in the order of the requests, and coalesces only consecutive equal ones", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (steps) => {
         const story = new HeldQueue();
         for (const each of steps) await take(story, each);
         await story.endAll();
 
-        expect(story.mostAtOnce).toBeLessThanOrEqual(1);
+        expect(story.maxInFlight).toBeLessThanOrEqual(1);
         expect(story.queue.size).toBe(0);
         for (const name of ["a", "b"]) expectInOrder(story, name);
       }),

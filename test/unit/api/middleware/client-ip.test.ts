@@ -17,11 +17,11 @@ function addressOf(remoteAddress: string | undefined, forwarded?: string, truste
 
 describe("the client's address", () => {
   it.each([
-    ["without a trusted proxy", "10.0.0.1", "203.0.113.7", []],
-    ["from a connection of another client than a trusted proxy", "203.0.113.9", "203.0.113.7", PROXIES],
-    ["without the header of the proxy", "10.0.0.1", undefined, PROXIES],
-    ["with an empty header of the proxy", "10.0.0.1", "", PROXIES],
-  ])("is that of the connection %s", (_when, peer, forwarded, trusted) => {
+    ["if no proxy is trusted", "10.0.0.1", "203.0.113.7", []],
+    ["if the connection is not from a trusted proxy", "203.0.113.9", "203.0.113.7", PROXIES],
+    ["if a trusted proxy sends no X-Forwarded-For header", "10.0.0.1", undefined, PROXIES],
+    ["if a trusted proxy sends an empty X-Forwarded-For header", "10.0.0.1", "", PROXIES],
+  ])("is the address of the connection %s", (_when, peer, forwarded, trusted) => {
     expect(addressOf(peer, forwarded, [...trusted])).toBe(peer);
   });
 
@@ -34,7 +34,7 @@ describe("the client's address", () => {
     ["10.0.0.1", "192.0.2.1, 203.0.113.7, 192.0.2.1", "203.0.113.7"],
     ["10.0.0.1", "10.0.0.3, 10.0.0.2", "10.0.0.3"],
     ["10.0.0.1", "::ffff:203.0.113.7, ::ffff:10.0.0.2", "::ffff:203.0.113.7"],
-  ])("from %s with the header %j is %s", (peer, forwarded, address) => {
+  ])("of a connection from %s with the X-Forwarded-For header %j is %s", (peer, forwarded, address) => {
     expect(addressOf(peer, forwarded)).toBe(address);
   });
 
@@ -43,7 +43,7 @@ describe("the client's address", () => {
     ["[2001:db9::7]:51234", "2001:db9::7"],
     ["[2001:db9::7]", "2001:db9::7"],
     ["198.51.100.1:80, 203.0.113.7:51234, 10.0.0.2:80, [2001:db8::2]:443", "203.0.113.7"],
-  ])("is read from %j, because some proxies add ports", (forwarded, address) => {
+  ])("is read from %j without the port that some proxies add", (forwarded, address) => {
     expect(addressOf("10.0.0.1", forwarded)).toBe(address);
   });
 
@@ -67,7 +67,7 @@ describe("the client's address", () => {
     expect(addressOf("10.0.0.1", `${malformed}, 203.0.113.7, 10.0.0.2`)).toBe("203.0.113.7");
   });
 
-  it("is never that of a trusted proxy when the client's address is malformed", () => {
+  it("is a valid address or unknown for any header", () => {
     fc.assert(
       fc.property(fc.string({ minLength: 1 }), (text) => {
         const address = addressOf("10.0.0.1", text.replaceAll(",", ""));
@@ -76,7 +76,7 @@ describe("the client's address", () => {
     );
   });
 
-  it("is never an address from a header that the client sent", () => {
+  it("is never taken from a header that the client sent", () => {
     fc.assert(
       fc.property(fc.array(fc.oneof(fc.ipV4(), fc.ipV6(), fc.string())), (spoofed) => {
         const forwarded = [...spoofed, "203.0.113.7", "10.0.0.2"].join(", ");
@@ -85,8 +85,8 @@ describe("the client's address", () => {
     );
   });
 
-  // With quadratic time, this would exceed the timeout of the test.
-  it("is found quickly after any number of blanks", () => {
+  // With quadratic running time, this would exceed the timeout of the test.
+  it("is parsed quickly even with thousands of spaces", () => {
     const blanks = `203.0.113.7${" ".repeat(15_000)}x`;
     for (let times = 0; times < 1000; times += 1) expect(addressOf("10.0.0.1", blanks)).toBeUndefined();
   });
@@ -96,7 +96,7 @@ describe("the client's address", () => {
   });
 
   it.each(["10.0.0.0/33", "proxy.example.org", "", "10.0.0.1/", "010.0.0.1"])(
-    "cannot be determined with the proxy %j",
+    "cannot be determined with the invalid trusted proxy %j",
     (proxy) => {
       expect(() => new TrustedProxies(["10.0.0.1", proxy])).toThrow(
         `The trusted proxy ${JSON.stringify(proxy)} is neither an IP address nor a CIDR`,

@@ -20,7 +20,7 @@ const anyText = fc
 
 const X = "x".repeat(600);
 
-/** Text in which nothing needs to be escaped. */
+/** Text that needs no escaping. */
 const ordinaryText = fc.string({ unit: "grapheme-composite", maxLength: 100 }).filter(isOrdinary);
 
 function isOrdinary(text: string): boolean {
@@ -38,7 +38,7 @@ describe("the text of an error", () => {
     );
   });
 
-  it("does not change when it is converted again", () => {
+  it("does not change if it is converted again", () => {
     fc.assert(
       fc.property(anyText, (message) => {
         expect(errorText(errorText(message))).toBe(errorText(message));
@@ -46,7 +46,7 @@ describe("the text of an error", () => {
     );
   });
 
-  it("is the message itself if that is short and ordinary", () => {
+  it("is the unchanged message if it is short and needs no escaping", () => {
     fc.assert(
       fc.property(ordinaryText, (message) => {
         expect(errorText(message)).toBe(message);
@@ -58,7 +58,7 @@ describe("the text of an error", () => {
     ["escapes control characters", "a\u0007\r\nb\u007f\u009bc", "a\\u0007\\u000d\\u000ab\\u007f\\u009bc"],
     ["escapes line separators", "a\u2028b\u2029c", "a\\u2028b\\u2029c"],
     ["replaces a lone surrogate", "a\ud83d b\ude00", "a\ufffd b\ufffd"],
-    ["keeps a whole surrogate pair", "a 😀", "a 😀"],
+    ["keeps a complete surrogate pair", "a 😀", "a 😀"],
     ["keeps 500 code units", X.slice(0, 500), X.slice(0, 500)],
     ["truncates 501 code units to 500", X.slice(0, 501), `${X.slice(0, 499)}…`],
     ["keeps a surrogate pair at the limit", `${X.slice(0, 498)}😀`, `${X.slice(0, 498)}😀`],
@@ -94,7 +94,7 @@ describe("the text of an error", () => {
   });
 });
 
-describe("a name that an error quotes", () => {
+describe("a name quoted in an error", () => {
   it("is truncated after 40 code units, but not within a surrogate pair", () => {
     expect(quote("x".repeat(40))).toBe(`"${"x".repeat(40)}"`);
     expect(quote("x".repeat(41))).toBe(`"${"x".repeat(40)}…"`);

@@ -15,12 +15,12 @@ function refusalOf(run: () => unknown): InvalidRequestError {
     if (error instanceof InvalidRequestError) return error;
     throw error;
   }
-  throw new Error("nothing was refused");
+  throw new Error("nothing was rejected");
 }
 
-describe("JSON", () => {
-  it("has the value that JSON.parse returns", () => {
-    // With JSON.stringify, which does not distinguish -0 from 0, like the API.
+describe("a JSON body", () => {
+  it("is parsed to the value that JSON.parse returns", () => {
+    // Compares with JSON.stringify because, like the API, it does not distinguish -0 from 0.
     fc.assert(
       fc.property(fc.json(), (text) => {
         expect(JSON.stringify(decode(text))).toBe(JSON.stringify(JSON.parse(text)));
@@ -28,7 +28,7 @@ describe("JSON", () => {
     );
   });
 
-  it("is rejected if JSON.parse rejects it, and only with an InvalidRequestError", () => {
+  it("is rejected with an InvalidRequestError if JSON.parse rejects it", () => {
     const alphabet = fc.constantFrom(
       ...'{}[]",:\\u0061tfn-+.eE19 \t\n/*\u00a0\ufeff\u2028'.split(""),
       "true",
@@ -43,7 +43,7 @@ describe("JSON", () => {
           refusalOf(() => decode(text));
           return;
         }
-        // Valid JSON may only be rejected because of duplicate keys.
+        // Valid JSON may be rejected only because of duplicate keys.
         try {
           expect(JSON.stringify(decode(text))).toBe(JSON.stringify(expected));
         } catch (error) {
@@ -54,7 +54,7 @@ describe("JSON", () => {
     );
   });
 
-  it("is rejected with a short message for any bytes", () => {
+  it("of arbitrary bytes is accepted, or rejected with a short message", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 2000 }), (bytes) => {
         try {
@@ -69,7 +69,7 @@ describe("JSON", () => {
 });
 
 describe("a size", () => {
-  it("is accepted if and only if the contract accepts it, from one field or from both", () => {
+  it("is accepted if and only if the contract allows it, with one field or both", () => {
     const cpu = fc.oneof(
       fc.integer({ min: -1, max: 26 }).map((cores) => cores * 1000),
       fc.integer(),

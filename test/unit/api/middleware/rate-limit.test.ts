@@ -66,7 +66,7 @@ async function statuses(times: number, one: () => Promise<ApiResponse>): Promise
   return seen;
 }
 
-/** The six header fields about limits. */
+/** The six rate-limit headers. */
 function fields({ headers }: ApiResponse): unknown[] {
   return ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"]
     .map((name): unknown => headers[name])
@@ -76,7 +76,7 @@ function fields({ headers }: ApiResponse): unknown[] {
 const times = (count: number, status: number) => Array<number>(count).fill(status);
 
 describe("a key", () => {
-  it("gets its remaining requests with every response, and Retry-After from the eleventh on", async () => {
+  it("gets the number of remaining requests in every response, and Retry-After from the eleventh response on", async () => {
     const { authorization } = addKey();
     const client = await start();
     const policy = '"key";q=10;w=10';
@@ -98,7 +98,7 @@ describe("a key", () => {
     expect(fields(refused)).toEqual([...["10", "0", "10", policy], ...['"key";r=0;t=1', "1"]]);
   });
 
-  it("has one request again after Retry-After, and all of them after the reset", async () => {
+  it("can send one request after Retry-After, and the full number after the reset", async () => {
     const { authorization } = addKey();
     const client = await start({ rateLimit: 4, rateWindowMs: 10_000 });
     expect(await statuses(5, () => send(client, authorization))).toEqual([...times(4, 200), 429]);
@@ -120,7 +120,7 @@ describe("a key", () => {
     expect((await send(client, other.authorization)).headers["x-ratelimit-remaining"]).toBe("9");
   });
 
-  it("has one bucket for all addresses and all spellings of its header", async () => {
+  it("has one bucket for all addresses and all spellings of its Authorization header", async () => {
     const { authorization } = addKey();
     const client = await start({ rateLimit: 2 });
     expect((await send(client, authorization, "203.0.113.8")).status).toBe(200);
@@ -128,7 +128,7 @@ describe("a key", () => {
     expect((await send(client, authorization.replace(" ", "  "))).status).toBe(429);
   });
 
-  it("is neither charged nor recorded as used at an address that is not allowed", async () => {
+  it("is neither charged nor recorded as used for a request from an address that is not allowed", async () => {
     const { authorization } = addKey({ ipAccessList: [{ description: "", source: "203.0.113.7" }] });
     const client = await start({ rateLimit: 2 });
     expect((await send(client, authorization)).status).toBe(200);
@@ -146,7 +146,7 @@ describe("a key", () => {
     expect(fields(await send(client, authorization))).toEqual(times(6, 0).map(() => undefined));
   });
 
-  it("never gets a reset of more than 55 s", async () => {
+  it("never gets a reset time longer than the window of 55 s", async () => {
     const { authorization } = addKey();
     const client = await start({ rateLimit: 3, rateWindowMs: 55_000 });
     await statuses(5, () => send(client, authorization));
@@ -155,7 +155,7 @@ describe("a key", () => {
 });
 
 describe("failed authentications", () => {
-  it("get 429 if there are too many with one rate-limit key, and 401 again later", async () => {
+  it("get 429 if too many have the same rate-limit key, and 401 again later", async () => {
     const client = await start({ failedLogins: 3, rateWindowMs: 9000 });
     const first = await send(client, WRONG);
     expect(first).toMatchObject({ status: 401, headers: { "www-authenticate": expect.any(String) } });
@@ -207,9 +207,9 @@ describe("failed authentications", () => {
     const client = await start({ failedLogins: 1 });
     expect(await statuses(5, () => send(client))).toEqual(times(5, 401));
     expect(await statuses(2, () => send(client, WRONG))).toEqual([401, 429]);
-    const asked = await send(client);
-    expect(asked).toMatchObject({ status: 401, headers: { "www-authenticate": expect.any(String) } });
-    expect(fields(asked)).toEqual(["10", "10", "0", '"key";q=10;w=10', undefined, undefined]);
+    const anonymous = await send(client);
+    expect(anonymous).toMatchObject({ status: 401, headers: { "www-authenticate": expect.any(String) } });
+    expect(fields(anonymous)).toEqual(["10", "10", "0", '"key";q=10;w=10', undefined, undefined]);
   });
 
   it.each([
@@ -218,7 +218,7 @@ describe("failed authentications", () => {
     ["::ffff:203.0.113.7", "::ffff:203.0.113.8", false],
     ["2001:db8:1:2::1", "2001:db8:1:2:ffff::9", true],
     ["2001:db8:1:2::1", "2001:db8:1:3::1", false],
-  ])("from %s and from %s have one bucket: %s", async (one, another, same) => {
+  ])("from %s and %s share a bucket: %s", async (one, another, same) => {
     const client = await start({ failedLogins: 1 });
     await send(client, WRONG, one);
     expect((await send(client, WRONG, another)).status).toBe(same ? 429 : 401);
@@ -230,22 +230,22 @@ describe("failed authentications", () => {
   });
 });
 
-describe("a use of a key", () => {
-  /** The minute of each key's last use, by its resource id. */
-  function noted() {
+describe("the use of a key", () => {
+  /** The minute of each key's last use, by its resource ID. */
+  function recorded() {
     return new Map(keyUsageBuffer.take().get(ORGANIZATION));
   }
 
   const minute = () => Math.floor(clock.now() / 60_000);
 
-  it("is recorded once for each key and minute", async () => {
+  it("is recorded once per key and minute", async () => {
     const [key, other] = [addKey(), addKey()];
     const client = await start();
     await statuses(2, () => send(client, key.authorization));
     await clock.advance(60_000);
     await statuses(2, () => send(client, key.authorization));
     await send(client, other.authorization);
-    expect(noted()).toEqual(
+    expect(recorded()).toEqual(
       new Map([
         [key.id, minute()],
         [other.id, minute()],
@@ -259,13 +259,13 @@ describe("a use of a key", () => {
     await send(client, key.authorization);
     keyUsageBuffer.take();
     expect((await send(client, key.authorization)).status).toBe(429);
-    expect(noted()).toEqual(new Map([[key.id, minute()]]));
+    expect(recorded()).toEqual(new Map([[key.id, minute()]]));
   });
 
-  it("is not recorded at an address that is not allowed", async () => {
+  it("is not recorded for a request from an address that is not allowed", async () => {
     const { authorization } = addKey({ ipAccessList: [{ description: "", source: "198.51.100.1" }] });
     expect((await send(await start(), authorization)).status).toBe(403);
-    expect(noted().size).toBe(0);
+    expect(recorded().size).toBe(0);
   });
 
   it.each([
@@ -275,6 +275,6 @@ describe("a use of a key", () => {
   ])("is not recorded with %s", async (_what, given) => {
     const authorization = given();
     expect((await send(await start(), authorization)).status).toBe(401);
-    expect(noted().size).toBe(0);
+    expect(recorded().size).toBe(0);
   });
 });

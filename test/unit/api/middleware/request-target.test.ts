@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { isPathMalformed, normalizeTarget, pathOf } from "../../../../src/api/middleware/request-target.ts";
 
-describe("the path of a target", () => {
+describe("the path of a request target", () => {
   it.each([
     ["/v1/a?b=/c", "/v1/a"],
     ["/v1/a??", "/v1/a"],
@@ -28,14 +28,14 @@ function normalized(target: string) {
   return { path: request.url, isMalformed: isPathMalformed(request) };
 }
 
-describe("a target that is not percent-encoded UTF-8", () => {
-  it.each(["/v1/%zz", "/v1/%c0%af", "/v1/%", "/v1/a%2"])("keeps %s literally and is marked", (target) => {
+describe("a request target that is not percent-encoded UTF-8", () => {
+  it.each(["/v1/%zz", "/v1/%c0%af", "/v1/%", "/v1/a%2"])("is kept literally and marked as malformed: %s", (target) => {
     const { path, isMalformed } = normalized(target);
     expect(isMalformed).toBe(true);
     expect(decodeURIComponent(path)).toBe(target);
   });
 
-  it("never leads to a path that cannot be decoded or is not absolute", () => {
+  it("never results in a path that cannot be decoded or is not absolute", () => {
     fc.assert(
       fc.property(fc.string(), (target) => {
         const { path } = normalized(target);

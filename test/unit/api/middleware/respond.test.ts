@@ -4,7 +4,7 @@ import { FakeClock } from "../../../support/fakes/fake-clock.ts";
 import { appOf, serve } from "../../../support/servers/express-app.ts";
 
 it.each(["Acme", "Æ", "Zürich", "株式会社", "😀"])(
-  "a response with %s in it is whole and in UTF-8",
+  "a response that contains %s is complete and encoded in UTF-8",
   async (name) => {
     const app = appOf([(_request, response) => sendResult(response, { name })], {
       clock: new FakeClock(),

@@ -14,10 +14,10 @@ import { DEFAULT_LIMITS } from "../../../support/servers/express-app.ts";
 import { open, PATIENT, type ServerOptions, startServer } from "../../../support/servers/http-server.ts";
 
 const BODY_BYTES = 8 * 1024 * 1024;
-/** 64 KiB of the body, and what libuv reads of a busy connection in one turn of the event loop: 32 times 64 KiB. */
+/** 64 KiB of the body, plus what libuv reads from a busy connection in one event loop iteration: 32 × 64 KiB. */
 const MAX_READ_BYTES = 34 * 65_536;
 
-/** `/401`, `/404`, `/413` and `/200` respond so. */
+/** The paths `/401`, `/404`, `/413` and `/200` respond with that status. */
 const handlers: RequestHandler[] = [
   (request, response, next) => {
     if (request.path !== "/401") return next();
@@ -47,7 +47,7 @@ function headOf(status: number, framing: string): string {
   return `PATCH /${status} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n${framing}\r\n\r\n`;
 }
 
-/** Chunks of this many bytes, without an end. */
+/** Chunks of this many bytes each, without a last chunk. */
 function chunks(bytes: number, chunkBytes: number): string {
   const chunk = `${chunkBytes.toString(16)}\r\n${" ".repeat(chunkBytes)}\r\n`;
   return chunk.repeat(Math.ceil(bytes / chunk.length));
@@ -56,7 +56,7 @@ function chunks(bytes: number, chunkBytes: number): string {
 const LENGTH = `Content-Length: ${BODY_BYTES}`;
 const CHUNKED = "Transfer-Encoding: chunked";
 
-describe("the body of a refused request", () => {
+describe("the body of a rejected request", () => {
   it("does not delay the response to HEAD", async () => {
     const { client } = await start();
     client.socket.write(`HEAD /404 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n`);
@@ -74,7 +74,7 @@ describe("the body of a refused request", () => {
     [401, "chunks of one byte", CHUNKED, () => chunks(BODY_BYTES, 1)],
     [404, "chunks of one byte", CHUNKED, () => chunks(BODY_BYTES, 1)],
     [413, "chunks of one byte", CHUNKED, () => chunks(BODY_BYTES, 1)],
-  ])("leads to %i and is read only in part: 8 MiB with %s", async (status, _what, framing, bodyOf) => {
+  ])("gets %i and is read only partially: 8 MiB with %s", async (status, _what, framing, bodyOf) => {
     const { client, accepted } = await start();
     client.socket.write(headOf(status, framing));
     client.socket.write(bodyOf());
@@ -83,14 +83,14 @@ describe("the body of a refused request", () => {
     expect(accepted.bytesRead).toBeLessThan(MAX_READ_BYTES);
   });
 
-  it.each([401, 404, 413])("does not delay a %i until it arrives", async (status) => {
+  it.each([401, 404, 413])("does not delay the response %i until it arrives", async (status) => {
     const { client } = await start();
     client.socket.write(headOf(status, LENGTH));
     await client.until('"status"');
     expect(parseRaw(client.received()).status).toBe(status);
   });
 
-  it("can still be sent in part after the response, and the connection does not reset", async () => {
+  it("can still be sent partially after the response without a connection reset", async () => {
     const { client, accepted } = await start();
     client.socket.write(headOf(401, LENGTH));
     await client.until('"status"');
@@ -103,7 +103,7 @@ describe("the body of a refused request", () => {
     await client.closed;
   });
 
-  it("is no longer parsed if it is chunked, so that many chunks cost nothing", async () => {
+  it("is no longer parsed after the response if it is chunked, so that many chunks cost nothing", async () => {
     const { client, server, accepted } = await start();
     const errors: unknown[] = [];
     server.on("clientError", (error) => errors.push(error));
@@ -119,7 +119,7 @@ describe("the body of a refused request", () => {
 describe("a keep-alive connection", () => {
   const SMALL = `${headOf(404, "Content-Length: 5")}12345`;
 
-  it("stays open after a 404 to a request with a small body, wherever the body is cut", async () => {
+  it("stays open after a 404 for a request with a small body, regardless of where the body is split", async () => {
     const { client } = await start();
     for (const cut of [SMALL.length, SMALL.length - 3, SMALL.length - 5]) {
       const before = client.received().length;
@@ -132,14 +132,14 @@ describe("a keep-alive connection", () => {
     await client.until("HTTP/1.1 200");
   });
 
-  it("ends when a small body that was announced does not arrive", async () => {
+  it("is closed if an announced small body does not arrive", async () => {
     const { client } = await start({ timeouts: { ...PATIENT, keepAliveMs: 60_000, requestMs: 60_000 } });
     client.socket.write(headOf(404, "Content-Length: 5"));
     await client.until('"status":404');
     await client.closed;
   });
 
-  it("ends with a 401, also to a request with a small body", async () => {
+  it("is closed after a 401, even for a request with a small body", async () => {
     const { client } = await start();
     client.socket.write(`${headOf(401, "Content-Length: 5")}12345`);
     await client.closed;

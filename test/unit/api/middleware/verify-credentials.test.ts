@@ -42,11 +42,11 @@ describe("the Authorization header", () => {
     basic("é", "b"),
     `Basic ${Buffer.from([0x61, 0x3a, 0xff]).toString("base64")}`,
     `Basic ${Buffer.from("ab").toString("base64")}`,
-  ])("is refused if it is %j", (header) => {
+  ])("is rejected if it is %j", (header) => {
     expect(parseBasic(header)).toBeUndefined();
   });
 
-  it("returns any printable key and secret that were encoded into it", () => {
+  it("can carry any printable key ID and secret", () => {
     const printable = {
       keyId: fc.stringMatching(/^[!-9;-~]{1,40}$/),
       keySecret: fc.stringMatching(/^[ -~]{1,80}$/),
@@ -71,11 +71,11 @@ function keyView(resourceVersion = "1", state: "enabled" | "disabled" = "enabled
   return { key: toKeyView({ metadata, data }), name: record.metadata.name, ...credentials };
 }
 
-/** Counts calls of two functions of Node. */
+/** Counts the calls of `crypto.hash` and `crypto.timingSafeEqual`. */
 function countComparisons(run: () => unknown) {
   const hash = vi.spyOn(crypto, "hash");
   const timingSafeEqual = vi.spyOn(crypto, "timingSafeEqual");
-  // Named imports follow the object only on request.
+  // Named imports do not follow changes to the object automatically.
   syncBuiltinESMExports();
   try {
     run();
@@ -88,7 +88,7 @@ function countComparisons(run: () => unknown) {
 }
 
 describe("the verification of credentials", () => {
-  it("finds the key by its id and checks its secret on every request", () => {
+  it("finds the key by its ID and checks its secret on every request", () => {
     const { key, name, authorization } = keyView();
     const keys = new Map<string, KeyView>([[name, key]]);
     const find = (secretName: string) => keys.get(secretName);
@@ -104,7 +104,7 @@ describe("the verification of credentials", () => {
     ["a wrong secret of a disabled key", "disabled", () => "wrong"],
     ["the right secret of an enabled key", "enabled", (secret: string) => secret],
     ["a wrong secret of an enabled key", "enabled", () => "wrong"],
-  ] as const)("hashes and compares as often for %s as for valid credentials", (_what, state, secretOf) => {
+  ] as const)("hashes and compares as often for %s as for an unknown key", (_what, state, secretOf) => {
     const { key, name, keyId, keySecret } = keyView("1", state);
     const find = (secretName: string) => (secretName === name ? key : undefined);
     const counted = countComparisons(() => verifyCredentials(basic(keyId, secretOf(keySecret)), find));

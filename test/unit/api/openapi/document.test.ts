@@ -27,7 +27,7 @@ const operation: Operation = {
   result: pipeScaling,
   refusals: { 404: "There is none.", 409: "It is busy." },
 };
-/** Brings every object of the contract into the document. */
+/** Operations that add the other schemas of the contract to the document. */
 const others = [organization, apiKey, backupConfiguration].map(
   (result, at): Operation => ({
     ...operation,
@@ -41,7 +41,7 @@ const others = [organization, apiKey, backupConfiguration].map(
 
 type Node = Readonly<Record<string, unknown>>;
 
-/** As a client gets it. */
+/** The document as a client receives it. */
 const document: Node = JSON.parse(JSON.stringify(openApiDocument([operation, ...others])));
 
 function at(path: string): Node {
@@ -63,7 +63,7 @@ const PATCH = "paths/~1v1~1services~1{serviceId}/patch";
 const schemaNames = Object.keys(at("components/schemas"));
 
 describe("an operation", () => {
-  it("has everything that its route declares", () => {
+  it("contains everything that its route declares", () => {
     expect(at(PATCH)).toMatchObject({
       operationId: "changeService",
       tags: ["Service"],
@@ -94,7 +94,7 @@ describe("an operation", () => {
     });
   });
 
-  it("is marked as beta, in text and for programs", () => {
+  it("is marked as beta in its description and with x-beta", () => {
     expect(at(PATCH)).not.toHaveProperty("x-beta");
     expect(at("paths/~1v1~1others~10/patch")).toMatchObject({
       "x-beta": true,
@@ -102,7 +102,7 @@ describe("an operation", () => {
     });
   });
 
-  it("responds 200 with the envelope, without a result if it has none", () => {
+  it("responds with 200 and the envelope, which omits the result if the operation has none", () => {
     const envelope = `${PATCH}/responses/200/content/application~1json/schema`;
     expect(at(envelope)).toMatchObject({
       required: ["requestId", "status", "result"],
@@ -124,14 +124,14 @@ describe("an operation", () => {
     ["Unavailable", "Retry-After"],
     ["UnsupportedMediaType", "Accept-Patch"],
     ["Refused", "Allow"],
-  ])("has the response %s with %s beside the common headers", (response, header) => {
+  ])("has the response %s with %s in addition to the common headers", (response, header) => {
     const names = ["X-Request-Id", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", header];
     expect(Object.keys(at(`components/responses/${response}/headers`))).toEqual(names);
   });
 });
 
 describe("the document", () => {
-  test("is OpenAPI 3.1, and equal to the published one", () => {
+  test("is OpenAPI 3.1 with the published title, security scheme and tags", () => {
     expect(document).toMatchObject({
       openapi: expect.stringMatching(/^3\.1\.\d$/),
       info: { title: "pipe-scaling API", version: "1.0" },
@@ -153,7 +153,7 @@ describe("the document", () => {
     );
   });
 
-  test("is valid by the schema of OpenAPI", async () => {
+  test("is valid according to the OpenAPI schema", async () => {
     const validator = new Validator();
     expect(await validator.validate(structuredClone({ ...document }))).toEqual({ valid: true });
     expect(validator.version).toBe("3.1");
@@ -161,13 +161,13 @@ describe("the document", () => {
     expect(await validator.validate(spoilt)).toMatchObject({ valid: false });
   });
 
-  test("contains everything that it refers to", () => {
+  test("contains the target of every reference", () => {
     const references = [...nodes(document)].flatMap(({ $ref }) => (typeof $ref === "string" ? [$ref] : []));
     expect(references.length).toBeGreaterThan(20);
     for (const reference of references) expect(at(reference.replace("#/", ""))).toBeDefined();
   });
 
-  test("names each object of the contract", () => {
+  test("has a schema for each object of the contract", () => {
     expect(schemaNames.sort()).toEqual([
       "ApiKey",
       "BackupConfiguration",
@@ -179,7 +179,7 @@ describe("the document", () => {
     ]);
   });
 
-  test.each(schemaNames)("has a schema of %s that a validator takes, and its own examples pass", (name) => {
+  test.each(schemaNames)("has a schema for %s that compiles and accepts its own examples", (name) => {
     const schema = at(`components/schemas/${name}`);
     for (const node of nodes(schema)) {
       const { examples, ...rest } = node;
@@ -192,7 +192,7 @@ describe("the document", () => {
   });
 });
 
-/** Each request body: its name in the document, the schema that validates it, and values around the limits of its fields. */
+/** Request bodies: the name in the document, the schema that validates it, and values around the limits of its fields. */
 const BODIES: readonly {
   readonly name: string;
   readonly accepted: z.ZodType;
@@ -227,7 +227,7 @@ function hours(): string[] {
   return multiples(1, 23).flatMap((hour) => [`${hour}:00`, `${String(hour).padStart(2, "0")}:00`]);
 }
 
-/** Every combination of the values, each field also absent, each body also with an unknown field. */
+/** Yields every combination of the values, with absent fields and with an unknown field. */
 function* combinations(fields: Readonly<Record<string, readonly unknown[]>>): Generator<object> {
   const [field, ...others] = Object.entries(fields);
   if (!field) {
@@ -254,7 +254,7 @@ describe.each(BODIES)("the document's schema $name", ({ name, accepted, fields }
     expect(bodies.filter(isAccepted).length).toBeGreaterThan(24);
   });
 
-  it("yields only bodies that the API accepts if a generator follows it, and only others if it negates it", () => {
+  it("generates only bodies that the API accepts, and its negation only bodies that the API rejects", () => {
     const schemas = new Schemas({});
     const generated = jsonSchema.parse(schema);
     const asSent = (body: unknown): unknown => JSON.parse(JSON.stringify(body));
@@ -278,7 +278,7 @@ function validatorOf(schema: Node): (value: unknown) => boolean {
 }
 
 it.each(OPERATIONS.map(({ id, tag }) => [tag, id]))(
-  "describes the tag %s of %s as part of this server",
+  "the document describes the tag %s of %s as part of this server",
   (tag) => {
     expect(document["tags"]).toContainEqual({
       name: tag,

@@ -43,7 +43,7 @@ function pathOf(route: Route): string {
   return path;
 }
 
-/** The handlers of a route for one method, in order. In express, handlers for all methods have no method. */
+/** The handlers of a route for one method, in order. In Express, handlers for all methods have no method. */
 function handlersOf({ stack }: Route, method: string | undefined): unknown[] {
   return stack.filter((layer) => layer.method === method).map(({ handle }) => handle);
 }
@@ -77,7 +77,7 @@ describe.each(OPERATIONS)("$method $path", ({ method, path }) => {
 });
 
 describe("the routers of the resources", () => {
-  it("serve no method and no path without an operation", () => {
+  it("serve exactly the methods and paths of the operations", () => {
     const registered = ROUTES.flatMap((route) =>
       methodsOf(route).map((method) => `${method.toUpperCase()} ${pathOf(route)}`),
     );

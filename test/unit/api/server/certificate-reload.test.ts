@@ -9,7 +9,7 @@ import { FakeClock } from "../../../support/fakes/fake-clock.ts";
 import { type CertificatePair, certificatePair } from "../../../support/fixtures/certificate.ts";
 import { mountedPair } from "../../../support/fixtures/mounted-pair.ts";
 
-/** Longer than the time between two looks at the files. */
+/** Longer than the interval at which the files are checked. */
 const A_WHILE_MS = 10_000;
 
 async function start() {
@@ -41,7 +41,7 @@ async function start() {
     server.closeAllConnections();
     server.close();
   });
-  /** A connection that trusts just this certificate. */
+  /** Opens a connection that trusts only this certificate. */
   const open = (ca: string) => {
     const socket = connect({ port, host: "127.0.0.1", ca });
     onTestFinished(() => {
@@ -57,7 +57,7 @@ async function nameServed(socket: TLSSocket): Promise<string> {
   return String(socket.getPeerCertificate().subject.CN);
 }
 
-test("a new certificate applies to new connections, and open ones continue", async () => {
+test("a new certificate applies to new connections, and existing ones stay open", async () => {
   const { secret, first, clock, lines, open } = await start();
   const old = open(first.cert);
   expect(await nameServed(old)).toBe("first");
@@ -74,10 +74,10 @@ test("a new certificate applies to new connections, and open ones continue", asy
 });
 
 test.each([
-  ["is half written", ({ cert, key }: CertificatePair) => ({ cert, key: key.slice(0, key.length / 2) })],
+  ["is only partially written", ({ cert, key }: CertificatePair) => ({ cert, key: key.slice(0, key.length / 2) })],
   ["is empty", () => ({ cert: "", key: "" })],
-  ["has another's key", ({ cert }: CertificatePair) => ({ cert, key: certificatePair("other").key })],
-])("a new pair that %s is logged once and retried, and the old pair stays in use", async (_what, spoil) => {
+  ["has the key of another certificate", ({ cert }: CertificatePair) => ({ cert, key: certificatePair("other").key })],
+])("a new certificate pair that %s is logged once and retried, and the old pair stays in use", async (_what, spoil) => {
   const { secret, first, clock, lines, open } = await start();
   const second = certificatePair("second");
 
@@ -93,7 +93,7 @@ test.each([
   expect(await nameServed(open(second.cert))).toBe("second");
 });
 
-test("unchanged files are not loaded again", async () => {
+test("unchanged files are not reloaded", async () => {
   const { secret, first, clock, lines } = await start();
   secret.mount(first);
   await clock.advance(A_WHILE_MS);

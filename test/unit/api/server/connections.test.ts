@@ -26,7 +26,7 @@ function anyKey(): NonNullable<RequestContext["key"]> {
   return { apiKey: view.parsed.value, view };
 }
 
-/** A connection that waits for its next request. */
+/** Opens a connection and leaves it idle after one request. */
 async function idle(port: number): Promise<OpenSocket> {
   const connection = await open(port);
   connection.socket.write(GET);
@@ -34,8 +34,8 @@ async function idle(port: number): Promise<OpenSocket> {
   return connection;
 }
 
-describe("the limit of connections", () => {
-  it("closes the connection that was unused for longest to make room for a new one", async () => {
+describe("the connection limit", () => {
+  it("closes the connection that has been idle longest to make room for a new one", async () => {
     const { port, drops } = await startServer([respond], { connectionLimits: LIMITS, ...TRUSTED });
     const [first, second, third] = [await idle(port), await idle(port), await idle(port)];
     first.socket.write(GET);
@@ -60,7 +60,7 @@ describe("the limit of connections", () => {
     expect(drops).toEqual(["evicted"]);
   });
 
-  it("refuses a new connection while an authenticated response is owed on every other", async () => {
+  it("rejects a new connection while all others wait for responses to authenticated requests", async () => {
     let requests = 0;
     const authenticateAndWait: RequestHandler = (request) => {
       request.context.key = anyKey();
@@ -78,7 +78,7 @@ describe("the limit of connections", () => {
     expect(connections.size).toBe(3);
   });
 
-  it("closes a connection that was not authenticated even while it does not read its response", async () => {
+  it("closes an unauthenticated connection even if its client does not read the response", async () => {
     const big = Buffer.alloc(32 * 1024 * 1024);
     let stuckRequests = 0;
     const authenticateSome: RequestHandler = (request, response) => {
@@ -109,7 +109,7 @@ describe("the limit of connections", () => {
     for (const { socket } of withKey) expect(socket.destroyed).toBe(false);
   });
 
-  it("closes an authenticated connection that does not read its response when there is no other", async () => {
+  it("closes an authenticated connection whose client does not read the response if there is no other candidate", async () => {
     const big = Buffer.alloc(32 * 1024 * 1024);
     const sendBig: RequestHandler = (request, response) => {
       request.context.key = anyKey();
@@ -127,7 +127,7 @@ describe("the limit of connections", () => {
     expect(drops).toEqual(["evicted"]);
   });
 
-  it("closes an authenticated connection on which a refused body is arriving when there is no other", async () => {
+  it("closes an authenticated connection that is receiving a rejected body if there is no other candidate", async () => {
     const refuse: RequestHandler = (request, _response, next) => {
       request.context.key = anyKey();
       next(createError(429, "Too many requests"));
@@ -143,24 +143,24 @@ describe("the limit of connections", () => {
     expect(drops).toEqual(["evicted"]);
   });
 
-  it("keeps an authenticated connection on which an earlier response is owed", async () => {
-    let isAsked = false;
+  it("keeps an authenticated connection while an earlier response is pending", async () => {
+    let isRequested = false;
     const respondToSecond: RequestHandler = (request, response) => {
       request.context.key = anyKey();
-      if (request.path === "/slow") isAsked = true;
+      if (request.path === "/slow") isRequested = true;
       else sendResult(response);
     };
     const limits = { total: 1, perSource: 100 };
     const { port, drops } = await startServer([respondToSecond], { connectionLimits: limits, ...TRUSTED });
     const { socket } = await open(port);
     socket.write(GET.replace("/", "/slow") + GET);
-    await expect.poll(() => isAsked).toBe(true);
+    await expect.poll(() => isRequested).toBe(true);
     const refused = await open(port);
     await refused.closed;
     expect(drops).toEqual(["connection_limit"]);
   });
 
-  it("keeps a connection with an authenticated request while there is one without", async () => {
+  it("keeps an authenticated connection while there is an unauthenticated one", async () => {
     const authenticateSome: RequestHandler = (request, response) => {
       if (request.url === "/with-key") request.context.key = anyKey();
       sendResult(response);
@@ -174,7 +174,7 @@ describe("the limit of connections", () => {
     expect(drops).toEqual(Array(8).fill("evicted"));
   });
 
-  it("closes the authenticated connection that was unused for longest when there is no other", async () => {
+  it("closes the authenticated connection that has been idle longest if there is no other candidate", async () => {
     const authenticateAll: RequestHandler = (request, response) => {
       request.context.key = anyKey();
       sendResult(response);
@@ -186,7 +186,7 @@ describe("the limit of connections", () => {
     expect(clients.map(({ socket }) => socket.destroyed)).toEqual([true, false, false, false]);
   });
 
-  it("holds for each source address, so that one source cannot occupy all", async () => {
+  it("also applies per source address, so that one source cannot occupy all connections", async () => {
     const limits = { total: 100, perSource: 2 };
     const { port, drops } = await startServer([respond], { connectionLimits: limits });
     const first = await idle(port);
@@ -196,7 +196,7 @@ describe("the limit of connections", () => {
     expect(drops).toEqual(["evicted"]);
   });
 
-  it("applies to TLS connections, also before their handshake", async () => {
+  it("applies to TLS connections, even before their handshake", async () => {
     const { cert, key } = certificatePair("localhost");
     const tls = { cert: Buffer.from(cert), key: Buffer.from(key) };
     const { port, connections } = await startServer([respond], { connectionLimits: LIMITS, tls, ...TRUSTED });
@@ -220,7 +220,7 @@ describe("the limit of connections", () => {
     }
   });
 
-  it("forgets connections that their clients close", async () => {
+  it("no longer counts connections that their clients close", async () => {
     const { port, connections } = await startServer([respond], { connectionLimits: LIMITS, ...TRUSTED });
     const clients = [await idle(port), await idle(port)];
     for (const { socket } of clients) socket.destroy();

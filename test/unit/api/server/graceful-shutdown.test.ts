@@ -48,7 +48,7 @@ async function open(server: Server, port: number, text = ""): Promise<Socket> {
   return socket;
 }
 
-/** All bytes until the server closes the connection. */
+/** Reads all bytes until the server closes the connection. */
 async function rest(socket: Socket): Promise<string> {
   const chunks: Buffer[] = [];
   socket.on("data", (chunk: Buffer) => chunks.push(chunk));
@@ -87,7 +87,7 @@ describe("a graceful shutdown", () => {
     await ended;
   });
 
-  test("lets a request finish whose body is still arriving", async () => {
+  test("completes a request whose body is still arriving", async () => {
     const { server, port, clock, shutDown, hasEnded } = await start();
     const socket = await open(server, port, PATCH);
     await once(socket, "data");
@@ -99,7 +99,7 @@ describe("a graceful shutdown", () => {
     await ended;
   });
 
-  test("closes a request's connection when its time is over", async () => {
+  test("closes the connection of a request that exceeds the time limit", async () => {
     const { server, port, clock, shutDown } = await start();
     const socket = await open(server, port, PATCH);
     await once(socket, "data");
@@ -110,7 +110,7 @@ describe("a graceful shutdown", () => {
     await ended;
   });
 
-  test("gives headers that are still arriving the usual timeout", async () => {
+  test("applies the usual timeout to headers that are still arriving", async () => {
     const { server, port, clock, shutDown, hasEnded } = await start();
     const arrived = once(server, "connection").then(([socket]) => socket);
     const socket = await open(server, port, "GET / HT");

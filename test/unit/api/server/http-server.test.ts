@@ -31,7 +31,7 @@ describe("the API's server", () => {
     await new Promise((resolve) => theirs?.once("close", resolve));
   });
 
-  it("responds to dozens of pipelined requests in their order", async () => {
+  it("responds to dozens of pipelined requests in order", async () => {
     const { port } = await startServer([sendUrl]);
     const { socket, received, until } = await open(port);
     const paths = Array.from({ length: 50 }, (_, at) => `/${at}`);
@@ -52,7 +52,7 @@ describe("the API's server", () => {
     expect(lines.length).toBeLessThan(100);
   });
 
-  it("does not serve a request behind a response that closes the connection", async () => {
+  it("does not serve a request after a response that closes the connection", async () => {
     const paths: string[] = [];
     const refuseFirst: RequestHandler = (request, response) => {
       paths.push(request.path);
@@ -69,7 +69,7 @@ describe("the API's server", () => {
     expect(received().match(/HTTP\/1\.1 \d+/g)).toHaveLength(2);
   });
 
-  it("responds 408 to headers that arrive too slowly", async () => {
+  it("responds with 408 to headers that arrive too slowly", async () => {
     const { url } = await startServer([neverRespond], { timeouts: { ...QUICK, requestMs: 60_000 } });
     const response = parseRaw(await exchangeRaw(url, "GET / HTTP/1.1\r\nHost: a\r\n"));
     expect(response).toMatchObject({ status: 408, body: { status: 408 } });
@@ -83,7 +83,7 @@ describe("the API's server", () => {
     expect(lines).toEqual([]);
   });
 
-  it("responds 408 to a body that arrives too slowly, with the request's own id, and logs it once", async () => {
+  it("responds with 408 to a body that arrives too slowly, with the ID of the request, and logs it once", async () => {
     let requestId: string | undefined;
     const late = (request: Request, response: Response) => {
       requestId = request.context.requestId;
@@ -99,7 +99,7 @@ describe("the API's server", () => {
     expect(lines).toMatchObject([{ requestId, status: 408, method: "PATCH" }]);
   });
 
-  it("responds 431 to more than 16 KiB of headers, and accepts fewer", async () => {
+  it("responds with 431 to more than 16 KiB of headers, and accepts less", async () => {
     const { url } = await startServer([sendUrl]);
     const headers = (bytes: number) =>
       `GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX-Long: ${"a".repeat(bytes)}\r\n\r\n`;
@@ -110,19 +110,19 @@ describe("the API's server", () => {
   it.each([
     ["short headers", `${"a: b\r\n".repeat(8000)}`],
     ["headers without a value", `${"a:\r\n".repeat(12_000)}`],
-  ])("responds 431 to 48 KB of %s, although Node counts only names and values", async (_what, headers) => {
+  ])("responds with 431 to 48 KB of %s, although Node counts only names and values", async (_what, headers) => {
     const { url } = await startServer([httpSyntax, sendUrl]);
     const response = parseRaw(await exchangeRaw(url, `GET / HTTP/1.1\r\nHost: a\r\n${headers}\r\n`));
     expect(response).toMatchObject({ status: 431, headers: { connection: "close" } });
   });
 
-  it("responds 400 to HTTP/2.0 in a request line", async () => {
+  it("responds with 400 to HTTP/2.0 in a request line", async () => {
     const { url } = await startServer([httpSyntax, sendUrl]);
     const response = parseRaw(await exchangeRaw(url, "GET / HTTP/2.0\r\nHost: a\r\n\r\n"));
     expect(response).toMatchObject({ status: 400, headers: { connection: "close" } });
   });
 
-  it("closes the connection behind a request to upgrade, because Node loses what follows it", async () => {
+  it("closes the connection after an upgrade request, because Node loses the data that follows it", async () => {
     const { port } = await startServer([httpSyntax, sendUrl]);
     const { socket, received, closed } = await open(port);
     const upgrade = "GET /first HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
@@ -135,7 +135,7 @@ describe("the API's server", () => {
     });
   });
 
-  it("does not serve requests that are pipelined behind one whose response closes the connection", async () => {
+  it("does not serve requests pipelined after one whose response closes the connection", async () => {
     const served: string[] = [];
     const refuseFirst: RequestHandler = (request, response) => {
       served.push(request.url);
@@ -151,7 +151,7 @@ describe("the API's server", () => {
     expect(lines).toHaveLength(1);
   });
 
-  it("does not respond to garbage in the place of an earlier request whose response is still owed", async () => {
+  it("does not respond to garbage while the response to an earlier request is pending", async () => {
     const { port } = await startServer([neverRespond]);
     const { socket, received, closed } = await open(port);
     socket.write(`${REQUEST}garbage\r\n\r\n`);
@@ -159,7 +159,7 @@ describe("the API's server", () => {
     expect(received()).toBe("");
   });
 
-  it("does not respond to a broken body in the place of an earlier request whose response is still owed", async () => {
+  it("does not respond to a malformed body while the response to an earlier request is pending", async () => {
     const { port } = await startServer([neverRespond]);
     const { socket, received, closed } = await open(port);
     socket.write(`${REQUEST}PATCH / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\ngarbage\r\n`);
@@ -181,7 +181,7 @@ describe("the API's server", () => {
     expect(received()).not.toContain("400");
   });
 
-  it("survives a client that disconnects before the response that this is not a proxy", async () => {
+  it("survives a client that sends CONNECT and disconnects before the response", async () => {
     const { server, port } = await startServer([neverRespond]);
     const arrived = once(server, "connection");
     const { socket } = await open(port);

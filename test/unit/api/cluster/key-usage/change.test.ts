@@ -15,8 +15,8 @@ function changeOf(record: Record<string, string>, uses: Record<string, number>, 
   return keyUsageChange(parseKeyUsage(record), new Map(Object.entries(uses)), keys);
 }
 
-describe("the change of a record of key usage", () => {
-  it("has the uses that are later than those in the record, and the uses that it lacks", () => {
+describe("the change to a key-usage record", () => {
+  it("contains the uses that are newer than those in the record or missing from it", () => {
     const record = {
       older: "1970-01-01T00:01:00Z",
       same: "1970-01-01T00:02:00Z",
@@ -31,7 +31,7 @@ describe("the change of a record of key usage", () => {
     });
   });
 
-  it("is empty if the record has all uses, in any format of a date", () => {
+  it("is empty if the record already has all uses, in any date format", () => {
     const record = { a: "1970-01-01T01:02:31+01:00", b: "2099-01-01T00:00:00Z" };
     expect(changeOf(record, { a: 2, b: 2 })).toBeUndefined();
   });
@@ -42,11 +42,11 @@ describe("the change of a record of key usage", () => {
 });
 
 describe("the entries of deleted keys", () => {
-  it("stay while the record is small", () => {
+  it("are kept while the record is small", () => {
     expect(changeOf(entries(499), { new: 1000 })?.removed).toEqual([]);
   });
 
-  it("are removed when the record has more than 500 entries: malformed ones first, then the ones unused for longest", () => {
+  it("are removed when the record has more than 500 entries: malformed ones first, then the least recently used ones", () => {
     expect(changeOf({ ...entries(500), odd: "yesterday" }, { new: 1000 })?.removed).toEqual(["odd", "key0"]);
   });
 

@@ -23,8 +23,8 @@ interface Key {
 }
 
 /**
- * Organizations, keys, and the records of their use, which can be read, created and patched as in a real
- * cluster. Watches deliver no changes: the test decides which writes of the other process a process sees.
+ * Organizations, keys and key-usage records, which can be read, created and patched as in a real
+ * cluster. Watches deliver no changes: the test decides which writes of the other process a process observes.
  */
 class UsageCluster extends FakeCluster {
   readonly records = new Map<string, ConfigMap>();
@@ -72,7 +72,7 @@ class UsageCluster extends FakeCluster {
   }
 }
 
-/** The part of an API process that writes the use of keys. */
+/** The part of an API process that writes key usage. */
 class Process {
   readonly lines: Record<string, unknown>[] = [];
   readonly clock: FakeClock;
@@ -111,7 +111,7 @@ class Process {
   }
 
   /** Its log lines about writes, without those about watches. */
-  told(): unknown[] {
+  logged(): unknown[] {
     return this.lines.filter(({ msg }) => msg === "key usage could not be recorded");
   }
 
@@ -132,8 +132,8 @@ function at(text: string): string {
   return new Date(text).toISOString();
 }
 
-describe("a round", () => {
-  it("creates one record for each organization, with all keys that were used", async () => {
+describe("a round of key-usage writes", () => {
+  it("creates one record per organization, with all used keys", async () => {
     cluster.addOrganization(BETA);
     const [one, two, other] = [cluster.addKey(ACME), cluster.addKey(ACME), cluster.addKey(BETA)];
     const api = await Process.start(cluster);
@@ -175,7 +175,7 @@ describe("a round", () => {
     expect(cluster.writes.at(-1)).not.toHaveProperty(one.id);
   });
 
-  it("makes no call if no key was used, or only in a minute that is recorded already", async () => {
+  it("sends no request if no key was used, or only in a minute that is already recorded", async () => {
     const key = cluster.addKey(ACME);
     const api = await Process.start(cluster);
     api.use(key);
@@ -187,7 +187,7 @@ describe("a round", () => {
     expect(cluster.calls).toHaveLength(1);
   });
 
-  it("writes the latest use even if the clock was set back since", async () => {
+  it("writes the latest use even if the clock was set back afterwards", async () => {
     const key = cluster.addKey(ACME);
     const api = await Process.start(cluster);
     await api.clock.advance(5 * SECOND);
@@ -214,7 +214,7 @@ describe("a round", () => {
   it("replaces a malformed entry, keeps the others, and logs it once", async () => {
     const [key, idle] = [cluster.addKey(ACME), cluster.addKey(ACME)];
     const data = { [key.id]: "yesterday", [idle.id]: "never" };
-    // Newer than the events of the watches so far.
+    // Newer than all watch events so far.
     const metadata = { name: `key-usage-${ACME}`, uid: "u", resourceVersion: "2", namespace: RECORDS };
     cluster.records.set(metadata.name, { metadata, data });
     const api = await Process.start(cluster);
@@ -232,7 +232,7 @@ describe("a round", () => {
 });
 
 describe("two processes", () => {
-  it("write a key that both constantly receive at most once a minute", async () => {
+  it("write the use of a key at most once a minute in total, even if both receive it constantly", async () => {
     const key = cluster.addKey(ACME);
     const processes = [await Process.start(cluster, 0.1), await Process.start(cluster, 0.9)];
     for (let seconds = 0; seconds < 600; seconds += 5) {
@@ -247,7 +247,7 @@ describe("two processes", () => {
     expect(written.length).toBeGreaterThanOrEqual(9);
   });
 
-  it("never overwrite each other: a change based on an old version is computed again", async () => {
+  it("never overwrite each other: a change based on a stale version is recomputed", async () => {
     const [one, two] = [cluster.addKey(ACME), cluster.addKey(ACME)];
     const [slow, fast] = [await Process.start(cluster), await Process.start(cluster)];
     slow.use(one);
@@ -262,15 +262,15 @@ describe("two processes", () => {
   });
 });
 
-describe("a write that fails", () => {
-  it("is logged once, and retried each round until it succeeds", async () => {
+describe("a failed or slow write", () => {
+  it("is logged once, and retried in each round until it succeeds", async () => {
     const key = cluster.addKey(ACME);
     const api = await Process.start(cluster);
     behave(cluster, "refused");
     api.use(key);
     await api.clock.advance(5 * MINUTE);
     expect(cluster.calls.length).toBeGreaterThanOrEqual(5);
-    expect(api.told()).toMatchObject([
+    expect(api.logged()).toMatchObject([
       { level: "warn", organization: ACME, organizations: 1, err: { cause: expect.stringContaining("403") } },
     ]);
     behave(cluster, "none");
@@ -279,10 +279,10 @@ describe("a write that fails", () => {
     behave(cluster, "refused");
     api.use(key);
     await api.clock.advance(MINUTE);
-    expect(api.told()).toHaveLength(2);
+    expect(api.logged()).toHaveLength(2);
   });
 
-  it("does not delay another organization", async () => {
+  it("does not delay writes for another organization when it fails", async () => {
     cluster.addOrganization(BETA);
     const [one, other] = [cluster.addKey(ACME), cluster.addKey(BETA)];
     const api = await Process.start(cluster);
@@ -296,7 +296,7 @@ describe("a write that fails", () => {
     expect(cluster.recorded(other)).toBe(at("2026-01-01T00:00:00Z"));
   });
 
-  it("does not delay the record of another organization, even if it takes 5 s", async () => {
+  it("does not delay writes for other organizations when it takes 5 s", async () => {
     const slow = cluster.addKey(ACME);
     const others = Array.from({ length: 20 }, (_, at) => {
       const organization = BETA.slice(0, -2) + String(10 + at);
@@ -310,7 +310,7 @@ describe("a write that fails", () => {
       api.clock.after(5 * SECOND, () => resolve(cluster.response(request)));
       return promise;
     };
-    // The slow one comes first.
+    // The slow write is first.
     for (const key of [slow, ...others]) api.use(key);
     await api.clock.advance(30 * SECOND);
     const now = at("2026-01-01T00:00:00Z");
@@ -320,7 +320,7 @@ describe("a write that fails", () => {
     expect(cluster.recorded(slow)).toBe(now);
   });
 
-  it("is not repeated if only its response was lost", async () => {
+  it("is not retried if only its response was lost", async () => {
     const key = cluster.addKey(ACME);
     const api = await Process.start(cluster);
     behave(cluster, "lost responses");
@@ -342,7 +342,7 @@ describe("a write that fails", () => {
   });
 });
 
-describe("the end of a process", () => {
+describe("the shutdown of a process", () => {
   it("writes the uses since the last round", async () => {
     const key = cluster.addKey(ACME);
     const api = await Process.start(cluster);
@@ -351,7 +351,7 @@ describe("the end of a process", () => {
     expect(cluster.recorded(key)).toBe(at("2026-01-01T00:00:00Z"));
   });
 
-  it("also writes the uses during a running round", async () => {
+  it("also writes the uses noted during a running round", async () => {
     const [key, late] = [cluster.addKey(ACME), cluster.addKey(ACME)];
     const api = await Process.start(cluster);
     const held = Promise.withResolvers<void>();
@@ -368,7 +368,7 @@ describe("the end of a process", () => {
     expect(cluster.recorded(late)).toBe(at("2026-01-01T00:01:00Z"));
   });
 
-  it("waits at most 3 s for a cluster that does not respond, and logs it", async () => {
+  it("waits at most 3 s for a cluster that does not respond, and logs the failure", async () => {
     cluster.addOrganization(BETA);
     const keys = [cluster.addKey(ACME), cluster.addKey(BETA)];
     const api = await Process.start(cluster);
@@ -388,7 +388,7 @@ describe("the end of a process", () => {
     await settled();
     expect(hasEnded).toBe(true);
     await stopped;
-    expect(api.told()).toMatchObject([{ organizations: 2 }]);
+    expect(api.logged()).toMatchObject([{ organizations: 2 }]);
   });
 });
 
@@ -439,7 +439,7 @@ interface Use {
   readonly process: number;
   readonly key: Key;
   readonly minute: number;
-  /** A crash, or an end without the cluster, may take it until it had a round in which writes were possible. */
+  /** `open` until a round can write it: until then, a crash or a failed last write may lose it. */
   fate: "open" | "safe" | "lost";
 }
 
@@ -513,7 +513,7 @@ class Story {
 }
 
 describe("two processes with random faults", () => {
-  it("never move an entry back, and lose at most the last minute of uses in a crash", async () => {
+  it("never move an entry back in time, and lose at most the last minute of uses in a crash", async () => {
     await fc.assert(
       fc.asyncProperty(fc.tuple(luck, luck), fc.array(step, { maxLength: 60 }), async (lucks, steps) => {
         const story = await new Story().begin(lucks);

@@ -9,11 +9,11 @@ const quotas = fc.record({
   requests: fc.integer({ min: 1, max: 12 }),
   windowMs: fc.integer({ min: 1, max: 5000 }),
 });
-/** Long enough for the buckets above to become full. */
+/** Long enough for the buckets above to refill completely. */
 const pauses = fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 500 }), fc.integer({ min: 0, max: 6000 }));
 const start = fc.integer({ min: 0, max: 10 ** 11 });
 
-/** Finds two times between which more was allowed than a full bucket and its refill. */
+/** Finds two points in time between which more requests were allowed than a full bucket and its refill. */
 function excess(admitted: readonly number[], { requests, windowMs }: Quota): unknown {
   for (const [first, from] of admitted.entries()) {
     for (const [last, to] of admitted.entries()) {
@@ -50,7 +50,7 @@ describe("a bucket of 10 requests per 10 s", () => {
     expect(bucket.msUntilFull(10 ** 9)).toBe(0);
   });
 
-  it("returns the time of the next request, even while it is full", () => {
+  it("returns the time until its next token, even while it is full", () => {
     expect(new Bucket(TEN).msUntilNext(0)).toBe(1000);
     expect(drained(TEN, 1, 0).msUntilNext(400)).toBe(600);
     expect(drained(TEN, 10, 0).msUntilNext(400)).toBe(600);
@@ -58,7 +58,7 @@ describe("a bucket of 10 requests per 10 s", () => {
 });
 
 describe("any bucket", () => {
-  it("allows at most its size and the refill in any period", () => {
+  it("allows at most its size plus the refill in any period", () => {
     fc.assert(
       fc.property(quotas, start, fc.array(pauses, { maxLength: 80 }), (quota, from, gaps) => {
         const bucket = new Bucket(quota);
@@ -88,7 +88,7 @@ describe("any bucket", () => {
     );
   });
 
-  it("is full, and has one more request, exactly at the reported times, at most one window later", () => {
+  it("is full, and has one more request, exactly at the reported times and within one window", () => {
     fc.assert(
       fc.property(quotas, start, fc.array(pauses, { maxLength: 40 }), (quota, from, gaps) => {
         const bucket = new Bucket(quota);
@@ -121,7 +121,7 @@ describe("any bucket", () => {
 describe("the buckets of many keys", () => {
   const callers = fc.constantFrom("a", "b", "c", "d", "e");
   const calls = fc.array(fc.tuple(callers, pauses), { maxLength: 150 });
-  /** With pauses in eighths of the window. */
+  /** The pauses are in eighths of the window. */
   const paced = fc.array(fc.tuple(callers, fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 12 }))), {
     maxLength: 150,
   });
@@ -144,7 +144,7 @@ describe("the buckets of many keys", () => {
     );
   });
 
-  it("have limits and bounded memory with too many keys, too", () => {
+  it("enforce limits in bounded memory even with too many keys", () => {
     fc.assert(
       fc.property(quotas, start, calls, (quota, from, sent) => {
         const buckets = new Buckets(quota, 2);
@@ -160,7 +160,7 @@ describe("the buckets of many keys", () => {
     );
   });
 
-  it.each([0, 2500, 5000, 7500, 10_000])("are kept until they are full, when emptied at %i", (at) => {
+  it.each([0, 2500, 5000, 7500, 10_000])("are kept until they are full if they are drained at %i ms", (at) => {
     const buckets = new Buckets(TEN, 100);
     for (let now = 0; now < at + 10_000; now += 100) {
       buckets.of("neighbor", now);
@@ -169,7 +169,7 @@ describe("the buckets of many keys", () => {
     expect(buckets.of("own", at + 9900).msUntilFull(at + 9900)).toBe(100);
   });
 
-  it("are removed when they are full, at the latest after two windows without a call", () => {
+  it("are removed when they are full, at the latest after two windows without a request", () => {
     const buckets = new Buckets(TEN, 100);
     for (let i = 0; i < 50; i += 1) buckets.of(`early-${i}`, 0).take(0);
     buckets.of("late", 10_001);

@@ -36,7 +36,7 @@ const place: ServiceParams = {
 
 const TWELVE: BackupPolicy = { ...DEFAULT_BACKUP_POLICY, periodInHours: 12 };
 
-// Its watches see no change: what a read shows of a write, the process has kept itself.
+// Its watches deliver no changes: a read returns a write only because the process caches its own writes.
 let cluster: FakeCluster;
 let ending: AbortController;
 
@@ -84,7 +84,7 @@ function methods(): string[] {
   return cluster.calls.map(({ method = "GET" }) => method);
 }
 
-/** Responds to one call after the other; errors are thrown. */
+/** Returns the steps in order, one per request; errors are thrown. */
 function responses(...steps: readonly unknown[]): (request: KubeRequest) => unknown {
   const left = [...steps];
   return () => {
@@ -94,8 +94,8 @@ function responses(...steps: readonly unknown[]): (request: KubeRequest) => unkn
   };
 }
 
-describe("a change of the backup configuration", () => {
-  it("creates the record with one call, and the next read returns it", async () => {
+describe("a change to the backup configuration", () => {
+  it("creates the record with one request, and the next read returns it", async () => {
     cluster.behavior = responses(stored(TWELVE, "5"));
     const deps = await start();
     expect(await update(deps, { periodInHours: 12 })).toEqual(TWELVE);
@@ -105,7 +105,7 @@ describe("a change of the backup configuration", () => {
     ]);
   });
 
-  it("changes the record with one call, with the cached resource version", async () => {
+  it("updates the record with one request, with the cached resource version", async () => {
     const { metadata } = cluster.add("configmaps", RECORDS, stored(TWELVE, "4"));
     const after = { ...TWELVE, retentionPeriodInHours: 48 };
     cluster.behavior = responses(stored(after, "5"));
@@ -125,20 +125,20 @@ describe("a change of the backup configuration", () => {
     ]);
   });
 
-  it("is read without a call", async () => {
+  it("is read from the cache without a request", async () => {
     cluster.add("configmaps", RECORDS, stored(TWELVE, "4"));
     expect(backupPolicy(place.service, (await start()).cache)).toEqual(TWELVE);
     expect(cluster.calls).toEqual([]);
   });
 
-  it("is repeated on the current record after a conflict", async () => {
+  it("is retried with the current record after a conflict", async () => {
     const after = { ...TWELVE, retentionPeriodInHours: 48 };
     cluster.behavior = responses(refusal(409), stored(TWELVE, "5"), stored(after, "6"));
     expect(await update(await start(), { retentionPeriodInHours: 48 })).toEqual(after);
     expect(methods()).toEqual(["POST", "GET", "PATCH"]);
   });
 
-  it("creates the record again if it was deleted", async () => {
+  it("recreates the record if it was deleted", async () => {
     cluster.add("configmaps", RECORDS, stored(TWELVE, "4"));
     const after = { ...DEFAULT_BACKUP_POLICY, retentionPeriodInHours: 48 };
     cluster.behavior = responses(refusal(404), refusal(404), stored(after, "6"));
@@ -146,7 +146,7 @@ describe("a change of the backup configuration", () => {
     expect(methods()).toEqual(["PATCH", "GET", "POST"]);
   });
 
-  it("is not refused because of a stale cache", async () => {
+  it("is not rejected because of a stale cache", async () => {
     cluster.add("configmaps", RECORDS, stored({ ...DEFAULT_BACKUP_POLICY, startTime: "3:00" }, "4"));
     const after = { ...DEFAULT_BACKUP_POLICY, periodInHours: 36 };
     cluster.behavior = responses(stored(DEFAULT_BACKUP_POLICY, "5"), stored(after, "6"));
@@ -154,7 +154,7 @@ describe("a change of the backup configuration", () => {
     expect(methods()).toEqual(["GET", "PATCH"]);
   });
 
-  it("fails with 503 if it conflicts each time", async () => {
+  it("fails with 503 if every attempt conflicts", async () => {
     cluster.behavior = ({ method }) => {
       if (method === undefined) return stored(TWELVE, "5");
       throw refusal(409);
@@ -166,10 +166,10 @@ describe("a change of the backup configuration", () => {
 
   it.each([
     ["no response", new KubeUnreachableError("no response"), "UnavailableError"],
-    ["missing rights", refusal(403), "UnavailableError"],
-    ["an error of the cluster", refusal(500), "UnavailableError"],
-    ["a policy of the cluster", refusal(422), "InvalidRequestError"],
-  ])("is not repeated after %s", async (_what, error, name) => {
+    ["missing permissions", refusal(403), "UnavailableError"],
+    ["an error from the API server", refusal(500), "UnavailableError"],
+    ["a rejection by an admission policy", refusal(422), "InvalidRequestError"],
+  ])("is not retried after %s", async (_what, error, name) => {
     cluster.behavior = responses(error);
     await expect(update(await start(), { periodInHours: 12 })).rejects.toMatchObject({ name });
     expect(methods()).toEqual(["POST"]);
