@@ -169,7 +169,7 @@ describe("status --watch, during a long rollout", () => {
   it("ends with 4 at its timeout, even on a narrow terminal without colors", async () => {
     const watch = watchInPty({ columns: 24, rows: 8, env: { NO_COLOR: "1" } }, "--timeout", "6s");
     expect(await watch.exitCode).toBe(4);
-    expect(watch.output()).toContain("The watch timed out after 6 s; the rescale goes on.");
+    expect(watch.output()).toContain("The watch timed out after 6 s; the rescale continues.");
     expect(watch.output()).not.toContain("\u001b[1m");
     expect(watch.screen().text).toMatch(/pipe-a +Rolling/);
   });

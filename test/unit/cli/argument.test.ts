@@ -10,7 +10,7 @@ const args = z.object({
 });
 
 describe("an argument", () => {
-  test("is shown with its name, in brackets if it is optional, and with its allowed values", () => {
+  test("is shown with its name, in square brackets if it is optional, and with its allowed values", () => {
     const declared = declaredOptions(args);
     expect(declared.map(argumentTerm)).toEqual(["<pipe-count>", "[shell]"]);
     expect(declared).toMatchObject([
@@ -19,7 +19,7 @@ describe("an argument", () => {
     ]);
   });
 
-  test("is rejected by name, with all validation errors, and has no variable", () => {
+  test("is named in validation errors, which are all reported, and has no environment variable", () => {
     const env = { PIPE_SCALING_PIPE_COUNT: "3" };
     expect(() => readOptions(args, {}, env)).toThrow(new UsageError("<pipe-count> is missing: how many."));
     expect(() => readOptions(args, { pipeCount: "ten", shell: "csh" }, {})).toThrow(

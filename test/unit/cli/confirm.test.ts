@@ -7,7 +7,7 @@ import { fakeIo } from "../../support/fakes/fake-io.ts";
 const QUESTION = "Delete API key ci?";
 
 describe("the confirmation of a destructive command", () => {
-  test("is printed on a terminal, to standard error", async () => {
+  test("is requested on standard error if there is a terminal", async () => {
     const io = fakeIo({ input: true, answers: ["y"] });
     await confirm(io, false, QUESTION);
     expect(io.written).toEqual({ out: "", err: "Delete API key ci? [y/N] " });
@@ -24,19 +24,19 @@ describe("the confirmation of a destructive command", () => {
     await expect(declined).rejects.toThrow(new CliError("Nothing was changed."));
   });
 
-  test("is one line for any names", async () => {
+  test("is a question on one line, regardless of the names in it", async () => {
     const io = fakeIo({ input: true, answers: ["y"] });
     await confirm(io, false, "Delete organization Acme\u001b[2K\r\n?");
     expect(io.written.err).toBe("Delete organization Acme [2K ? [y/N] ");
   });
 
-  test("is not printed with --yes", async () => {
+  test("is not requested with --yes", async () => {
     const io = fakeIo({ input: true });
     await confirm(io, true, QUESTION);
     expect(io.written.err).toBe("");
   });
 
-  test("is an error without a terminal, with a hint at --yes", async () => {
+  test("fails without a terminal, with a hint to use --yes", async () => {
     const io = fakeIo({ answers: ["y"] });
     const refused = confirm(io, false, QUESTION);
     await expect(refused).rejects.toThrow(UsageError);

@@ -19,7 +19,7 @@ describe("a list", () => {
   const list = (output: "table" | "json" | "yaml", colors = false) =>
     printed((io) => printList(io, output, ["id", "name", "createdAt", "tags"], rows), colors);
 
-  test("is a readable table, in which no text moves the cursor or ends a line", () => {
+  test("is a readable table, in which no text can move the cursor or end a line", () => {
     expect(list("table")).toBe(
       [
         "ID  NAME           CREATED AT                TAGS",
@@ -36,20 +36,20 @@ describe("a list", () => {
     expect(bold.replaceAll("\u001b[1m", "").replaceAll("\u001b[22m", "")).toBe(list("table"));
   });
 
-  test("is the same data in JSON and in YAML, without colors", () => {
+  test("has the same data in JSON and YAML, without colors", () => {
     const data = [
       { id: 1, name: "yes", createdAt: "2026-01-31T12:00:00.000Z", tags: ["a", "b"] },
       { id: 2, name: "two\u001b[2J\nlines", tags: [] },
     ];
     expect(JSON.parse(list("json", true))).toEqual(data);
     expect(parse(list("yaml", true))).toEqual(data);
-    // For parsers of YAML 1.1, to which a bare yes is a boolean.
+    // YAML 1.1 parsers read an unquoted yes as a boolean.
     expect(parse(list("yaml"), { version: "1.1", schema: "core" })).toEqual(data);
     expect(list("yaml")).toContain(': "yes"');
   });
 
-  test("is safe on a terminal in JSON and YAML as well, and loses no character", () => {
-    // A control code of one character, delete, a turn of the reading direction, and one beyond 16 bits.
+  test("is also safe to print on a terminal as JSON and YAML, without losing characters", () => {
+    // A C1 control code, DEL, a right-to-left override, and a format character beyond 16 bits.
     const text = `a\u009b31m\u007f\u202eb\u{e0001}c "quoted" \\u0041\n\tline`;
     const data = [{ name: text, turned: "a\u202eb", plain: "日本 🚀", [text]: "two\nlines" }];
     for (const [output, read] of [
@@ -63,7 +63,7 @@ describe("a list", () => {
     }
   });
 
-  test("has its headings even if it is empty", () => {
+  test("has headings even if it is empty", () => {
     expect(printed((io) => printList(io, "table", ["id"], []))).toBe("ID\n");
     expect(printed((io) => printList(io, "yaml", ["id"], []))).toBe("[]\n");
   });

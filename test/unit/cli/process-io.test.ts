@@ -7,7 +7,7 @@ import { startInPty } from "../../support/terminal/pty.ts";
 
 const source = (name: string) => fileURLToPath(new URL(`../../../src/cli/${name}.ts`, import.meta.url));
 
-/** A program with one command, which calls a function of the test with its `io`. */
+/** A program with one command, whose body can use `io`. */
 function program(body: string): string[] {
   const code = `
     import { defineCommand } from ${JSON.stringify(source("command"))};
@@ -45,7 +45,7 @@ async function resultInPipe(body: string, input?: string) {
 
 describe("a terminal", () => {
   const TELL = "io.out(JSON.stringify({ ...io.terminal, columns: io.terminal.columns() }))";
-  const told = (over: object) =>
+  const expected = (over: object) =>
     JSON.stringify({ input: true, output: true, colors: true, columns: 100, ...over });
 
   test.each([
@@ -53,10 +53,10 @@ describe("a terminal", () => {
     [{ NO_COLOR: "1" }, { colors: false }],
     [{ NO_COLOR: "" }, {}],
     [{ TERM: "dumb" }, { output: false, colors: false }],
-  ])("with %j has colors and a live view, or not", async (env, over) => {
+  ])("has the expected colors and live view in the environment %j", async (env, over) => {
     const pty = inPty(TELL, env);
     expect(await pty.exitCode).toBe(0);
-    expect(JSON.parse(pty.output())).toEqual(JSON.parse(told(over)));
+    expect(JSON.parse(pty.output())).toEqual(JSON.parse(expected(over)));
   });
 
   test("is not detected for a pipe", async () => {
@@ -71,7 +71,7 @@ describe("a question", () => {
   const ASK = `const answer = await io.ask("Sure? "); ${TELL}`;
   const ASK_SECRET = `const answer = await io.askSecret("Secret? "); ${TELL}`;
 
-  test("is answered with a line, which is echoed", async () => {
+  test("echoes the answer and returns it", async () => {
     const pty = inPty(ASK);
     await pty.waitFor("Sure? ");
     pty.write("yes\r");
@@ -89,10 +89,10 @@ describe("a question", () => {
   });
 
   test.each([
-    ["a question", ASK, "Sure? "],
-    ["a question for a secret", ASK_SECRET, "Secret? "],
+    ["with echo", ASK, "Sure? "],
+    ["without echo", ASK_SECRET, "Secret? "],
   ])(
-    "%s ends at Ctrl-C with 130 and no stack trace, and at Ctrl-D without an answer",
+    "%s ends with exit code 130 and no stack trace after Ctrl-C, and without an answer after Ctrl-D",
     async (_, body, prompt) => {
       const interrupted = inPty(body);
       await interrupted.waitFor(prompt);
@@ -116,18 +116,18 @@ describe("a question", () => {
     expect(await resultInPipe(ASK, "")).toMatchObject({ code: 0, out: "got undefined\n" });
   });
 
-  test("leaves nothing open that keeps the process alive", async () => {
+  test("does not keep the process alive", async () => {
     const child = spawn(process.execPath, program(ASK), { stdio: "pipe", env: {} });
     onTestFinished(() => {
       child.kill("SIGKILL");
     });
     child.stdin.write("yes\n");
-    // Its input stays open.
+    // Standard input stays open.
     expect(await once(child, "exit")).toEqual([0, null]);
   });
 });
 
-test("a message contains no control codes, even if it quotes some", async () => {
+test("a message is printed without the control codes that it quotes", async () => {
   const pty = inPty(`io.err("No organization \\u001b[2J\\u009b2J\\rAcme:\\n\\tfind another.\\n")`);
   expect(await pty.exitCode).toBe(0);
   expect(pty.output()).toBe("No organization  [2J 2J Acme:\r\n\tfind another.\r\n");
@@ -151,7 +151,7 @@ describe("a signal", () => {
   test.each([
     ["SIGINT", 130],
     ["SIGTERM", 143],
-  ] as const)("%s ends a command that handles it with %i", async (signal, exitCode) => {
+  ] as const)("of type %s ends a command that handles it with exit code %i", async (signal, exitCode) => {
     const child = await waiting(SEEN);
     const err = text(child.stderr);
     child.kill(signal);
@@ -165,7 +165,7 @@ describe("a signal", () => {
     expect(await once(child, "exit")).toEqual([null, "SIGINT"]);
   });
 
-  test("ends a command that continues when it arrives a second time", async () => {
+  test("ends a command that ignores it when it arrives a second time", async () => {
     const child = await waiting(
       `io.signal.addEventListener("abort", () => io.out("once\\n")); ${WAIT} await new Promise(() => undefined)`,
     );

@@ -12,7 +12,7 @@ import { fakeIo } from "../../support/fakes/fake-io.ts";
 
 const ORGANIZATION = "6f1c2f0e-58a2-4c3e-9a55-0d6a1b9b3c11";
 
-/** The program with its own commands, and one more that ends as the test wants. */
+/** Runs the program with its own commands and two test commands, one of which can throw `ending`. */
 async function run(
   words: string,
   { env = {}, ending }: { env?: Record<string, string>; ending?: Error } = {},
@@ -57,7 +57,7 @@ async function run(
 }
 
 describe("help", () => {
-  test("lists the commands and the exit codes of the program", async () => {
+  test("lists the commands and exit codes of the program", async () => {
     const { code, out, err } = await run("--help");
     expect([code, err]).toEqual([0, ""]);
     for (const word of ["try-it", "admin", "Exit codes:\n    0  done\n", "PIPE_SCALING_"]) {
@@ -67,11 +67,11 @@ describe("help", () => {
 
   const all = admin.map(({ name }) => name);
 
-  /** Flags of an update or a rollback that have no variable, because variables apply to other commands, too. */
+  /** Flags of update and rollback commands that have no variable, because a variable applies to all commands. */
   const CHANGES = ["--name", "--tier", "--rollout-window", "--role", "--expire-at", "--allow-from", "--to"];
 
   test.each(["try-it", ...all])(
-    "lists the flags of %s with their variables, and examples",
+    "lists the flags of %s with their variables and examples",
     async (command) => {
       const { code, out, err } = await run(`${command} --help`);
       expect([code, err]).toEqual([0, ""]);
@@ -88,7 +88,7 @@ describe("help", () => {
   );
 
   test.each(["help admin organization create", "help admin organization create now"])(
-    "%s prints the same help",
+    "is the same with %s",
     async (words) => {
       expect(await run(words)).toEqual(await run("admin organization create --help"));
     },
@@ -104,7 +104,7 @@ describe("help", () => {
     expect(out).not.toContain("--password");
   });
 
-  test("is printed as an error if no command is given", async () => {
+  test("is printed as an error if the command is missing or incomplete", async () => {
     for (const words of ["", "admin", "admin organization"]) {
       const { code, out, err } = await run(words);
       expect([code, out]).toEqual([2, ""]);
@@ -112,12 +112,12 @@ describe("help", () => {
     }
   });
 
-  test("--version prints only the version", async () => {
+  test("is replaced by only the version with --version", async () => {
     expect(await run("--version")).toMatchObject({ code: 0, out: "1.2.3\n", err: "" });
   });
 });
 
-describe("an invalid command line ends with 2 and a message", () => {
+describe("an invalid command line ends with exit code 2 and a message:", () => {
   test.each([
     ["try-it --lout", "Unknown option '--lout' (Did you mean --loud?)\nSee pipe-scaling try-it --help"],
     ["try-it now", "Too many arguments for 'try-it'. Expected 0 arguments but got 1: now."],
@@ -189,14 +189,14 @@ describe("an invalid command line ends with 2 and a message", () => {
 });
 
 describe("a command", () => {
-  test("gets its arguments and its options, and returns its exit code", async () => {
+  test("gets its arguments and options, and returns its exit code", async () => {
     const env = { PIPE_SCALING_PASSWORD: ORGANIZATION };
     const { code, seen } = await run("try-args 3 --loud hello", { env });
     expect(code).toBe(3);
     expect(seen).toEqual([{ count: 3, title: "hello", loud: true, password: ORGANIZATION }]);
   });
 
-  test("gets an error for an invalid secret without its value", async () => {
+  test("fails for an invalid secret without printing its value", async () => {
     const { code, err } = await run("try-args 3", { env: { PIPE_SCALING_PASSWORD: "hunter2" } });
     expect(code).toBe(2);
     expect(err).toContain("PIPE_SCALING_PASSWORD is invalid: it must be a UUID");
@@ -214,7 +214,7 @@ describe("a command", () => {
     expect((await run("try-it --title a --title b")).seen).toMatchObject([{ title: "b" }]);
   });
 
-  test("gets the values of flags and variables, with repeated flags joined", async () => {
+  test("gets the values of flags and variables, and the joined values of repeated list flags", async () => {
     const env = { PIPE_SCALING_TITLE: "from the environment", PIPE_SCALING_WORD: "ignored" };
     const { code, seen } = await run("try-it --loud --word a --word b,c", { env });
     expect(code).toBe(0);
@@ -238,11 +238,11 @@ describe("a command", () => {
       }),
       "127.0.0.1 port 1 is in use by another program: stop it or choose another port.\n",
     ],
-  ])("ends with 1 and one line after an external failure: %s", async (ending, line) => {
+  ])("ends with exit code 1 and a one-line message after an external failure: %s", async (ending, line) => {
     expect(await run("try-it", { ending })).toMatchObject({ code: 1, out: "", err: line });
   });
 
-  test("shows a stack trace after a programming error", async () => {
+  test("prints a stack trace after a programming error", async () => {
     const { code, err } = await run("try-it", { ending: new TypeError("x is not a function") });
     expect(code).toBe(1);
     expect(err).toMatch(/^TypeError: x is not a function\n {4}at /);

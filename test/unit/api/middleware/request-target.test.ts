@@ -29,11 +29,14 @@ function normalized(target: string) {
 }
 
 describe("a request target that is not percent-encoded UTF-8", () => {
-  it.each(["/v1/%zz", "/v1/%c0%af", "/v1/%", "/v1/a%2"])("is kept literally and marked as malformed: %s", (target) => {
-    const { path, isMalformed } = normalized(target);
-    expect(isMalformed).toBe(true);
-    expect(decodeURIComponent(path)).toBe(target);
-  });
+  it.each(["/v1/%zz", "/v1/%c0%af", "/v1/%", "/v1/a%2"])(
+    "is kept literally and marked as malformed: %s",
+    (target) => {
+      const { path, isMalformed } = normalized(target);
+      expect(isMalformed).toBe(true);
+      expect(decodeURIComponent(path)).toBe(target);
+    },
+  );
 
   it("never results in a path that cannot be decoded or is not absolute", () => {
     fc.assert(

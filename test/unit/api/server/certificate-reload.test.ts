@@ -74,24 +74,33 @@ test("a new certificate applies to new connections, and existing ones stay open"
 });
 
 test.each([
-  ["is only partially written", ({ cert, key }: CertificatePair) => ({ cert, key: key.slice(0, key.length / 2) })],
+  [
+    "is only partially written",
+    ({ cert, key }: CertificatePair) => ({ cert, key: key.slice(0, key.length / 2) }),
+  ],
   ["is empty", () => ({ cert: "", key: "" })],
-  ["has the key of another certificate", ({ cert }: CertificatePair) => ({ cert, key: certificatePair("other").key })],
-])("a new certificate pair that %s is logged once and retried, and the old pair stays in use", async (_what, spoil) => {
-  const { secret, first, clock, lines, open } = await start();
-  const second = certificatePair("second");
+  [
+    "has the key of another certificate",
+    ({ cert }: CertificatePair) => ({ cert, key: certificatePair("other").key }),
+  ],
+])(
+  "a new certificate pair that %s is logged once and retried, and the old pair stays in use",
+  async (_what, spoil) => {
+    const { secret, first, clock, lines, open } = await start();
+    const second = certificatePair("second");
 
-  secret.mount(spoil(second));
-  await clock.advance(A_WHILE_MS);
-  await clock.advance(A_WHILE_MS);
-  expect(await nameServed(open(first.cert))).toBe("first");
-  expect(lines).toMatchObject([{ level: "warn", err: { message: expect.stringContaining("TLS") } }]);
-  expect(JSON.stringify(lines)).not.toContain("PRIVATE KEY");
+    secret.mount(spoil(second));
+    await clock.advance(A_WHILE_MS);
+    await clock.advance(A_WHILE_MS);
+    expect(await nameServed(open(first.cert))).toBe("first");
+    expect(lines).toMatchObject([{ level: "warn", err: { message: expect.stringContaining("TLS") } }]);
+    expect(JSON.stringify(lines)).not.toContain("PRIVATE KEY");
 
-  secret.mount(second);
-  await clock.advance(A_WHILE_MS);
-  expect(await nameServed(open(second.cert))).toBe("second");
-});
+    secret.mount(second);
+    await clock.advance(A_WHILE_MS);
+    expect(await nameServed(open(second.cert))).toBe("second");
+  },
+);
 
 test("unchanged files are not reloaded", async () => {
   const { secret, first, clock, lines } = await start();

@@ -110,11 +110,14 @@ describe("the API's server", () => {
   it.each([
     ["short headers", `${"a: b\r\n".repeat(8000)}`],
     ["headers without a value", `${"a:\r\n".repeat(12_000)}`],
-  ])("responds with 431 to 48 KB of %s, although Node counts only names and values", async (_what, headers) => {
-    const { url } = await startServer([httpSyntax, sendUrl]);
-    const response = parseRaw(await exchangeRaw(url, `GET / HTTP/1.1\r\nHost: a\r\n${headers}\r\n`));
-    expect(response).toMatchObject({ status: 431, headers: { connection: "close" } });
-  });
+  ])(
+    "responds with 431 to 48 KB of %s, although Node counts only names and values",
+    async (_what, headers) => {
+      const { url } = await startServer([httpSyntax, sendUrl]);
+      const response = parseRaw(await exchangeRaw(url, `GET / HTTP/1.1\r\nHost: a\r\n${headers}\r\n`));
+      expect(response).toMatchObject({ status: 431, headers: { connection: "close" } });
+    },
+  );
 
   it("responds with 400 to HTTP/2.0 in a request line", async () => {
     const { url } = await startServer([httpSyntax, sendUrl]);

@@ -19,7 +19,7 @@ const scaling = {
   status: { history: [{ ...two, source: "Spec", result: "Scaled", startedAt: "2026-06-01T12:00:00Z" }] },
 };
 
-/** The key's Secret as the cluster has it. */
+/** The key's Secret as the API server returns it. */
 const secret = {
   metadata: { ...key.record.metadata, uid: "u", resourceVersion: "1" },
   data: Object.fromEntries(
@@ -28,19 +28,19 @@ const secret = {
 };
 
 interface FakeCluster {
-  /** Flags that lead to it. */
-  readonly place: readonly string[];
-  /** Requests that are not answered yet. */
-  readonly waiting: ServerResponse[];
+  /** Flags that select this cluster. */
+  readonly flags: readonly string[];
+  /** Responses that have not been sent yet. */
+  readonly pending: ServerResponse[];
 }
 
-/** A cluster that has one organization with one key, and leaves what matches to the test. */
-async function startFakeCluster(isLeft: (request: IncomingMessage) => boolean): Promise<FakeCluster> {
-  const waiting: ServerResponse[] = [];
+/** A cluster with one organization that has one key. The test sends the responses to requests that match. */
+async function startFakeCluster(isHeld: (request: IncomingMessage) => boolean): Promise<FakeCluster> {
+  const pending: ServerResponse[] = [];
   const server = createServer((request, response) => {
     request.resume();
-    if (isLeft(request)) waiting.push(response);
-    else response.end(JSON.stringify(answerTo(request.url ?? "")));
+    if (isHeld(request)) pending.push(response);
+    else response.end(JSON.stringify(bodyFor(request.url ?? "")));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   onTestFinished(() => {
@@ -49,10 +49,10 @@ async function startFakeCluster(isLeft: (request: IncomingMessage) => boolean): 
   });
   const address = server.address();
   const port = typeof address === "object" && address ? address.port : 0;
-  return { place: ["--kubeconfig", kubeconfig(`http://127.0.0.1:${port}`)], waiting };
+  return { flags: ["--kubeconfig", kubeconfig(`http://127.0.0.1:${port}`)], pending };
 }
 
-function answerTo(url: string): object {
+function bodyFor(url: string): object {
   if (url.includes("/configmaps/organization-")) return organization;
   if (url.includes("/configmaps/service-")) return service;
   if (url.includes("/pipescalings/")) return scaling;
@@ -87,8 +87,8 @@ const CREATE = [
 ];
 const isWrite = ({ method }: IncomingMessage) => method !== "GET";
 
-async function asked({ waiting }: FakeCluster): Promise<ServerResponse> {
-  return await waitFor(() => waiting.shift(), { what: "the request" });
+async function nextRequest({ pending }: FakeCluster): Promise<ServerResponse> {
+  return await waitFor(() => pending.shift(), { what: "the request" });
 }
 
 describe("a write whose response is lost", () => {
@@ -108,10 +108,10 @@ describe("a write whose response is lost", () => {
       ["admin", "service", "rollback", serviceId],
       /^The write got no response, so the size of service \S+ may have changed: see admin service show \S+ before you run the command again, because a second rollback returns to the size before the first one \(PATCH /,
     ],
-  ])("leads to a message with the way to find the outcome: %s", async (_, words, sentence) => {
+  ])("ends with a message that explains how to find the outcome: %s", async (_, words, sentence) => {
     const cluster = await startFakeCluster(isWrite);
-    const program = startProgram([...words, ...cluster.place]);
-    (await asked(cluster)).destroy();
+    const program = startProgram([...words, ...cluster.flags]);
+    (await nextRequest(cluster)).destroy();
     expect(await program.exitCode).toBe(1);
     expect(program.out()).toBe("");
     expect(program.err()).toMatch(sentence);
@@ -121,8 +121,8 @@ describe("a write whose response is lost", () => {
 describe("Ctrl-C", () => {
   test("ends a read command immediately", async () => {
     const cluster = await startFakeCluster(() => true);
-    const program = startProgram(["admin", "organization", "list", ...cluster.place]);
-    await asked(cluster);
+    const program = startProgram(["admin", "organization", "list", ...cluster.flags]);
+    await nextRequest(cluster);
     program.signal("SIGINT");
     expect(await program.exitCode).toBe(130);
     expect({ out: program.out(), err: program.err() }).toEqual({ out: "", err: "Interrupted.\n" });
@@ -130,8 +130,8 @@ describe("Ctrl-C", () => {
 
   test("waits for a write in progress, so that its outcome is known", async () => {
     const cluster = await startFakeCluster(isWrite);
-    const program = startProgram([...CREATE, ...cluster.place]);
-    const response = await asked(cluster);
+    const program = startProgram([...CREATE, ...cluster.flags]);
+    const response = await nextRequest(cluster);
     program.signal("SIGINT");
     response.end("{}");
     expect(await program.exitCode).toBe(0);

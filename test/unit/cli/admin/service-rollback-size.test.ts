@@ -28,7 +28,7 @@ describe("the previous size", () => {
     );
   });
 
-  it("is the newest size of all while the controller has not seen the current one", () => {
+  it("is the newest size in the history while the controller has not observed the current one", () => {
     expect(find([historyEntry(4), historyEntry(2)], 8)).toBe("4 cpu / 16 Gi");
   });
 
@@ -37,7 +37,7 @@ describe("the previous size", () => {
     expect(find([], 4)).toBeUndefined();
   });
 
-  it("can be an older size that is named, if every pipe ran it", () => {
+  it("can be a specific older size if every pipe ran it", () => {
     const history = [
       historyEntry(4),
       historyEntry(3),

@@ -38,20 +38,20 @@ function scalingOf(history: readonly HistoryEntry[] = HISTORY, changes: PipeScal
 }
 
 interface Given {
-  /** The PipeScaling at each read; the last one stays. Without any there is none. */
+  /** The PipeScalings returned by consecutive reads; the last one is repeated. If empty, none exists. */
   readonly scalings?: readonly object[];
   readonly onWrite?: () => FakeResponse;
 }
 
 async function rollBack(words: string, { scalings = [scalingOf()], onWrite }: Given = {}) {
   const left = [...scalings];
-  const answer = ({ method, path }: ReceivedRequest): FakeResponse => {
+  const respond = ({ method, path }: ReceivedRequest): FakeResponse => {
     if (path.includes("/configmaps/service-")) return { body: service };
     if (method === "PATCH") return onWrite?.() ?? { body: {} };
     const scaling = left.length > 1 ? left.shift() : left[0];
     return scaling ? { body: scaling } : { status: 404, body: { kind: "Status" } };
   };
-  const { url, requests } = await startFakeHttpServer(answer);
+  const { url, requests } = await startFakeHttpServer(respond);
   const io = fakeIo();
   const spec = { version: "0", commands: admin };
   const place = ["--kubeconfig", writeKubeconfig(url)];
@@ -72,7 +72,7 @@ function conflict(): FakeResponse {
 }
 
 describe("admin service rollback", () => {
-  it("sets the previous size only on the PipeScaling that it read", async () => {
+  it("sets the previous size only if the PipeScaling is the one that it read", async () => {
     const { code, out, err, writes } = await rollBack("--output json");
     expect({ code, err }).toEqual({
       code: 0,
@@ -97,7 +97,7 @@ describe("admin service rollback", () => {
     ]);
   });
 
-  it("lets rollouts start outside of the rollout window for two hours with --now", async () => {
+  it("allows rollouts to start outside the rollout window for two hours with --now", async () => {
     const before = Date.now();
     const { code, writes } = await rollBack("--now");
     expect(code).toBe(0);
@@ -110,7 +110,7 @@ describe("admin service rollback", () => {
     expect(until - Date.now()).toBeLessThanOrEqual(2 * 3_600_000);
   });
 
-  it("sets a size that was the default of the tier, and reports it", async () => {
+  it("sets a size that was the tier default, and reports it", async () => {
     const { code, err, writes } = await rollBack("--to 1");
     expect(code).toBe(0);
     expect(err).toContain(
@@ -125,7 +125,7 @@ describe("admin service rollback", () => {
     expect(out).toMatch(/^FROM +4 cpu \/ 16 Gi\nTO +2 cpu \/ 8 Gi\n/m);
   });
 
-  it("reports that the pipes of a suspended service wait", async () => {
+  it("reports that no pipe of a suspended service is resized", async () => {
     const { code, err, writes } = await rollBack("", { scalings: [scalingOf(HISTORY, { suspend: true })] });
     expect({ code, writes: writes.length }).toEqual({ code: 0, writes: 1 });
     expect(err).toContain("The service is suspended: no pipe is resized until it is resumed.\n");
@@ -139,7 +139,7 @@ describe("admin service rollback", () => {
       `Service ${ID} has no PipeScaling in the namespace acme-pipes, so there is no size to return to. The controller creates it when it sees the first database pipe of the service.\n`,
     ],
     [
-      "without a previous size that completed",
+      "without a completed rescale to another size",
       "",
       [scalingOf([historyEntry(4), historyEntry(2, { result: "Superseded" })])],
       `There is nothing to roll back: the size of service ${ID} is 4 cpu / 16 Gi, and its history has no completed rescale to another size. See admin service show ${ID} for the history.\n`,
@@ -156,17 +156,17 @@ describe("admin service rollback", () => {
       [scalingOf()],
       `There is nothing to roll back: the size of service ${ID} is 4 cpu / 16 Gi. See admin service show ${ID} for the history.\n`,
     ],
-  ])("refuses a rollback %s", async (_, words, scalings, sentence) => {
+  ])("rejects a rollback %s", async (_, words, scalings, sentence) => {
     expect(await rollBack(words, { scalings })).toEqual({ code: 1, out: "", err: sentence, writes: [] });
   });
 
-  it("writes again if only the status has changed since it was read", async () => {
+  it("retries the write if only the status has changed since the read", async () => {
     const [first, second] = [scalingOf(), scalingOf()];
     const newer = { ...second, metadata: { ...second.metadata, resourceVersion: "8" } };
-    const answers = [conflict(), { body: {} }];
+    const responses = [conflict(), { body: {} }];
     const { code, writes } = await rollBack("", {
       scalings: [first, first, newer],
-      onWrite: () => answers.shift() ?? conflict(),
+      onWrite: () => responses.shift() ?? conflict(),
     });
     expect(code).toBe(0);
     expect(writes).toMatchObject([
@@ -177,8 +177,8 @@ describe("admin service rollback", () => {
 
   it.each([
     ["is changed", { resourceVersion: "8", generation: 4 }],
-    ["is created again", { resourceVersion: "8", uid: "uid-2" }],
-  ])("stops with a sentence if the PipeScaling %s at the same time", async (_, change) => {
+    ["is recreated", { resourceVersion: "8", uid: "uid-2" }],
+  ])("stops with an error message if the PipeScaling %s concurrently", async (_, change) => {
     const changed = { ...scalingOf(), metadata: { ...scalingOf().metadata, ...change } };
     const { code, out, err, writes } = await rollBack("", {
       scalings: [scalingOf(), scalingOf(), changed],

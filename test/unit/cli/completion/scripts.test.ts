@@ -14,18 +14,18 @@ import { startInPty } from "../../../support/terminal/pty.ts";
 
 const run = promisify(execFile);
 
-/** Where shells are, also those of Homebrew. */
+/** Directories with shells, including those from Homebrew. */
 const PATH = "/usr/bin:/bin:/usr/local/bin:/opt/homebrew/bin";
 
 const SHELLS = ["bash", "zsh", "fish"] as const;
 type Shell = (typeof SHELLS)[number];
 
-/** Every system has bash; the others are tested where they are. */
+/** Every system has bash; the other shells are tested only where they are installed. */
 function needs(shell: Shell, { skip }: TestContext): void {
   skip(spawnSync(shell, ["-c", ":"], { env: { PATH } }).status !== 0, `${shell} is not installed here`);
 }
 
-/** A folder with the program, the three scripts, and some files that could be completed. */
+/** A folder with the program, the three scripts, and some files to complete. */
 let folder: string;
 
 beforeAll(async () => {
@@ -52,7 +52,7 @@ const environment = () => ({ PATH: `${join(folder, "bin")}:${PATH}`, HOME: folde
 
 /** The completions of bash for the last word. */
 async function offersOfBash(line: string): Promise<string[]> {
-  // As readline breaks a line: an equals sign is a word.
+  // Splits the line like readline, which treats an equals sign as a separate word.
   const words = line.split(/ |(?<==)|(?==)/);
   const code = `
     source "$1"; shift
@@ -65,7 +65,7 @@ async function offersOfBash(line: string): Promise<string[]> {
   return stdout.split("\n").filter(Boolean);
 }
 
-/** The completions of fish, without the descriptions. */
+/** The completions of fish, without their descriptions. */
 async function offersOfFish(line: string): Promise<string[]> {
   const code = "source $argv[1]; complete --do-complete $argv[2]";
   const { stdout, stderr } = await run("fish", ["--no-config", "-c", code, script("fish"), line], {
@@ -89,15 +89,15 @@ async function offersOfZsh(...lines: readonly string[]): Promise<string[][]> {
   zsh.write(`${setup.join("; ")}\r`);
   const offers: string[][] = [];
   for (const line of lines) {
-    // After the line before it, which is erased.
+    // Ctrl-U erases the previous line first.
     const mark = `line-${offers.length}`;
     zsh.write(`\u0015print -r ${mark}''-begins\r`);
     const response = () => zsh.output().split(`${mark}-begins\r\n`).at(-1) ?? "";
-    // Before its next prompt, the shell does not control the terminal, so Ctrl-D would end it.
+    // Until it prints the next prompt, the shell does not control the terminal, so Ctrl-D would end it.
     await zsh.waitFor(new RegExp(`${mark}-begins\\r\\n[^]*ready> `));
     zsh.write(`${line}\u0004`);
     const listed = () => listedBelow(response().slice(response().lastIndexOf("ready> ")));
-    const list = await waitFor(() => listed()?.split(/\s+/), { what: `the response to ${line}` });
+    const list = await waitFor(() => listed()?.split(/\s+/), { what: `completions of ${line}` });
     offers.push(list.filter(Boolean).sort());
   }
   return offers;
@@ -120,7 +120,7 @@ const LINES: readonly (readonly [line: string, offers: readonly string[]])[] = [
   ["pipe-scaling admin key rotate --c", ["--cancel"]],
   ["pipe-scaling admin organization list --output ", ["json", "table", "yaml"]],
   ["pipe-scaling admin key create --organization x --role ", ["admin", "developer"]],
-  // The value of a flag is no command.
+  // The value of a flag is not a command.
   ["pipe-scaling admin organization create --name list --ti", ["--tier", "--tiers-file"]],
   ["pipe-scaling admin organization create --name ", []],
   ["pipe-scaling nonsense", []],
@@ -145,7 +145,7 @@ describe("bash", () => {
     expect(await offersOfBash("pipe-scaling admin key list --namespace kub")).toEqual([]);
   });
 
-  test("offers the flags if nothing else is possible", async () => {
+  test("offers flags if nothing else is possible", async () => {
     expect(await offersOfBash("pipe-scaling admin service list ")).toEqual(
       expect.arrayContaining(["--organization", "--output", "--help"]),
     );
@@ -153,7 +153,7 @@ describe("bash", () => {
 
   test("completes at an interactive terminal", async () => {
     const bash = startInPty("bash", ["--noprofile", "--norc", "-i"], { env: environment() });
-    // With relative paths, because the terminal would wrap long lines.
+    // Paths are relative, because the terminal would wrap long lines.
     bash.write(`cd ${folder}; source script.bash; echo rea''dy\r`);
     await bash.waitFor("ready\r\n");
     bash.write("pipe-scaling admin key rot\t");
@@ -168,7 +168,7 @@ describe("bash", () => {
 });
 
 describe("zsh", () => {
-  test("offers the same completions", async (context) => {
+  test("offers the same completions as bash", async (context) => {
     needs("zsh", context);
     const offers = await offersOfZsh(...LINES.map(([line]) => line));
     expect(LINES.map(([line], at) => [line, offers[at]])).toEqual(LINES);
@@ -183,7 +183,7 @@ describe("zsh", () => {
     ];
     expect(await offersOfZsh(...lines.map((line) => `pipe-scaling ${line}`))).toEqual([
       ["yaml"],
-      // The space in a file's name is quoted, and breaks the list in two here.
+      // The space in the file name is escaped, and splits the entry in two here.
       ["config", "kube\\", "kubes/"],
       [],
     ]);
@@ -206,13 +206,13 @@ describe("fish", () => {
   });
 });
 
-test.each(SHELLS)("the script for %s is what the program prints", async (shell) => {
+test.each(SHELLS)("the program prints the tested script for %s", async (shell) => {
   const { code, out, err } = await runInPipe(["completion", shell]);
   expect({ code, err }).toEqual({ code: 0, err: "" });
   expect(out).toBe(readFileSync(script(shell), "utf8"));
 });
 
-test("completes every command with its flags", () => {
+test("the completions of every command include its flags", () => {
   for (const { name, options } of COMMANDS.commands) {
     const lines = candidateLines(COMMANDS.commands, [...name.split(" "), "--"]);
     const flags = options.flatMap(({ flag }) => flag ?? []);

@@ -29,9 +29,9 @@ function raw({ status = 200, headers = {}, body }: FakeResponse): RawResponse {
   };
 }
 
-/** A client of an API that sends these responses, one after the other, and then the last of them again. */
+/** A client of an API that sends these responses in order, and then repeats the last one. */
 function clientOf(responses: readonly (FakeResponse | Error)[], signal = new AbortController().signal) {
-  const told: string[] = [];
+  const logged: string[] = [];
   const waits: number[] = [];
   let sent = 0;
   const api = new ApiClient({
@@ -44,27 +44,27 @@ function clientOf(responses: readonly (FakeResponse | Error)[], signal = new Abo
         return raw(response);
       },
     },
-    tell: (sentence) => told.push(sentence),
+    tell: (sentence) => logged.push(sentence),
     async wait(ms) {
       waits.push(ms);
       signal.throwIfAborted();
     },
     signal,
   });
-  return { api, told, waits, sent: () => sent };
+  return { api, logged, waits, sent: () => sent };
 }
 
 const anything = z.unknown();
 
-async function messageOf(asking: Promise<unknown>): Promise<string> {
-  return await asking.then(
-    () => "it was answered",
+async function messageOf(pending: Promise<unknown>): Promise<string> {
+  return await pending.then(
+    () => "it succeeded",
     (error: unknown) => (error instanceof Error ? error.message : String(error)),
   );
 }
 
 describe("a request with the response 200", () => {
-  test("returns the result and the request id", async () => {
+  test("returns the result and the request ID", async () => {
     const { api } = clientOf([
       done([{ id: "o", name: "Acme", createdAt: "2026-01-31T12:00:00.000Z", x: 1 }]),
     ]);
@@ -91,14 +91,14 @@ describe("the retry of a request", () => {
     ["503 to a write", PATCH, refused(503, "Not now.", { "Retry-After": "2" }), 2000],
     ["503 with a date", GET, refused(503, "Not now.", { "Retry-After": "Fri, 31 Dec 1999" }), 5000],
     ["a gateway's 502", GET, { status: 502, body: "<html>" }, 5000],
-  ])("happens after a reported wait, and succeeds: %s", async (_, request, response, waitMs) => {
-    const { api, told, waits } = clientOf([response, response, done(1)]);
+  ])("happens after a reported delay and succeeds: %s", async (_, request, response, waitMs) => {
+    const { api, logged, waits } = clientOf([response, response, done(1)]);
     expect((await api.request(request, anything)).result).toBe(1);
     expect(waits).toEqual([waitMs, waitMs]);
-    expect(told[0]).toMatch(new RegExp(` Trying again in ${waitMs / 1000} s\\.$`));
+    expect(logged[0]).toMatch(new RegExp(` Trying again in ${waitMs / 1000} s\\.$`));
   });
 
-  test("stops after five attempts, or if it would take more than a minute", async () => {
+  test("stops after five attempts, or if the total delay would exceed a minute", async () => {
     const soon = clientOf([refused(503, "Not now.", { "Retry-After": "1" })]);
     expect(await messageOf(soon.api.request(GET, anything))).toContain("Not now. (status 503");
     expect([soon.sent(), soon.waits]).toEqual([5, [1000, 1000, 1000, 1000]]);
@@ -116,7 +116,7 @@ describe("the retry of a request", () => {
     ["409", refused(409, "No.")],
     ["500", refused(500, "Oh.", { "Retry-After": "1" })],
     ["no response", new NoResponse("It is gone.")],
-  ])("does not happen for %s", async (_, response) => {
+  ])("does not happen after %s", async (_, response) => {
     const { api, sent } = clientOf([response]);
     await expect(api.request(PATCH, anything)).rejects.toThrow();
     expect(sent()).toBe(1);
@@ -125,9 +125,9 @@ describe("the retry of a request", () => {
   test("does not happen after an interrupt", async () => {
     const stop = new AbortController();
     const { api, sent } = clientOf([refused(503, "Not now.")], stop.signal);
-    const asking = api.request(GET, anything);
+    const pending = api.request(GET, anything);
     stop.abort(new Interruption("SIGINT", 130));
-    await expect(asking).rejects.toBe(stop.signal.reason);
+    await expect(pending).rejects.toBe(stop.signal.reason);
     await expect(api.request(GET, anything)).rejects.toBe(stop.signal.reason);
     expect(sent()).toBe(1);
   });
@@ -135,7 +135,7 @@ describe("the retry of a request", () => {
 
 test("a write in progress is not interrupted, and its response is reported", async () => {
   const stop = new AbortController();
-  const told: string[] = [];
+  const logged: string[] = [];
   const api = new ApiClient({
     access: ACCESS,
     transport: {
@@ -145,18 +145,18 @@ test("a write in progress is not interrupted, and its response is reported", asy
         return raw(done(1));
       },
     },
-    tell: (sentence) => told.push(sentence),
+    tell: (sentence) => logged.push(sentence),
     wait: async () => undefined,
     signal: stop.signal,
   });
   expect((await api.request(PATCH, anything)).result).toBe(1);
-  expect(told).toEqual(["Waiting for the response to the change. Ctrl-C again leaves it unknown."]);
+  expect(logged).toEqual(["Waiting for the response to the change. Ctrl-C again leaves it unknown."]);
 });
 
 describe("the error message for", () => {
   const ID = `request ${REQUEST_ID}`;
 
-  test("401 explains possible problems of the key, and identifies the key without its id", async () => {
+  test("401 lists possible problems with the key, and identifies the key without revealing its ID", async () => {
     const { api } = clientOf([refused(401, "Authentication failed.")]);
     expect(await messageOf(api.request(GET, anything))).toBe(
       `https://api.example.com does not accept the key that ends in x7Qd of the profile prod: it is unknown, disabled or expired, or its secret is wrong. Check the address, ask an admin of the organization for the state of the key (\`pipe-scaling keys\`), or set another secret with \`pipe-scaling profile set\`. (status 401, ${ID})`,
@@ -196,12 +196,12 @@ describe("the error message for", () => {
       `Something went wrong on our side. It is not known whether the change was made; it is safe to repeat the command. (status 500, ${ID})`,
     ],
     [500, GET, "Something went wrong on our side.", `Something went wrong on our side. (status 500, ${ID})`],
-  ])("%i is that of the API, with the next step", async (status, request, said, sentence) => {
+  ])("%i is the API's message and the next step", async (status, request, said, sentence) => {
     const { api } = clientOf([refused(status, said)]);
     expect(await messageOf(api.request(request, anything))).toBe(sentence);
   });
 
-  test("a server's message contains no control codes", async () => {
+  test("a server's message that contains control codes is sanitized", async () => {
     const { api } = clientOf([refused(400, "\u001b[2Jred\u0007\n", { "X-Request-Id": "\u001b]0;a" })]);
     expect(await messageOf(api.request(GET, anything))).not.toMatch(/\p{Cc}/u);
   });
@@ -216,7 +216,7 @@ describe("the error message for", () => {
       { status: 301, body: "", headers: { Location: "https://api.example.com/login" } },
       'to "https://api.example.com/login"',
     ],
-  ])("%s leads to the message that the server is not this API", async (_, response: FakeResponse, part) => {
+  ])("%s reports that the server is not this API", async (_, response: FakeResponse, part) => {
     const { api } = clientOf([response]);
     const message = await messageOf(api.request(GET, anything));
     expect(message).toMatch(
@@ -225,7 +225,7 @@ describe("the error message for", () => {
     expect(message).toContain(part);
   });
 
-  test("an unexpected result leads to a message about another version of the API, with the field", async () => {
+  test("an unexpected result names the field and suggests another version of pipe-scaling", async () => {
     const { api } = clientOf([done([{ id: 5, name: "a", createdAt: "" }])]);
     expect(await messageOf(api.request(GET, organizations))).toMatch(
       /does not match this version of pipe-scaling: result\.0\.id: .*expected string.*\. Use the version of the API\. \(request /,

@@ -33,7 +33,7 @@ beforeEach(() => {
 
 type Operations = Readonly<Record<string, FakeResponse | ((request: ReceivedRequest) => FakeResponse)>>;
 
-/** An API with the organization, and with these operations: `GET /v1/x`. */
+/** An API with the organization and these operations, with keys such as `GET /v1/x`. */
 function apiWith(operations: Operations = {}): Promise<FakeHttpServer> {
   return startFakeHttpServer((request) => {
     const { method, path } = request;
@@ -46,7 +46,7 @@ function apiWith(operations: Operations = {}): Promise<FakeHttpServer> {
 
 interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
-  /** The input typed at the terminal; without it there is no terminal. */
+  /** The lines typed at the terminal. If undefined, there is no terminal. */
   readonly answers?: readonly string[];
   readonly signal?: AbortSignal;
 }
@@ -99,7 +99,7 @@ describe("services", () => {
   ];
   const PATH = `${BASE}/services`;
 
-  test("lists the services of the organization of the key", async () => {
+  test("lists the services of the key's organization", async () => {
     const api = await apiWith({ [`GET ${PATH}`]: done(SERVICES) });
     expect(await run(api, "services")).toEqual({
       code: 0,
@@ -117,7 +117,7 @@ describe("services", () => {
     expect((await run(api, "services --output yaml")).out).toContain(`- id: ${SERVICE}\n  name: orders\n`);
   });
 
-  test("passes fields of a later API version on to programs", async () => {
+  test("includes fields of later API versions in data output", async () => {
     const later = [{ id: SERVICE, name: "orders", region: "eu" }];
     const api = await apiWith({ [`GET ${PATH}`]: done(later) });
     expect(JSON.parse((await run(api, "services --output json")).out)).toEqual(later);
@@ -142,7 +142,7 @@ describe("keys", () => {
     ipAccessList: [{ description: "office", source: "203.0.113.0/24" }],
   };
 
-  test("lists the keys of the organization of the key", async () => {
+  test("lists the keys of the key's organization", async () => {
     const api = await apiWith({ [`GET ${BASE}/keys`]: done([KEY]) });
     const { out } = await run(api, "keys");
     expect(out).toBe(
@@ -158,7 +158,7 @@ describe("keys", () => {
     ]);
   });
 
-  test("fails if the organization of the key has no record", async () => {
+  test("fails if the key's organization has no record", async () => {
     const api = await apiWith({ "GET /v1/organizations": done([]) });
     const { code, err } = await run(api, "keys");
     expect(err).toContain(
@@ -198,7 +198,7 @@ describe("backup", () => {
     ["--period 7", 'is "7", but it must be default, 6, 8, 12, 16, 20, 24, 36 or 48.'],
     ["--retention 25", "but it must be a number from 24 to 1080, a multiple of 24, or default."],
     ["--start-time 2:30", "but it must be a full hour in UTC, H:00 or HH:00, or default."],
-  ])("set %s is refused without a request", async (flags, sentence) => {
+  ])("set %s fails without sending a request", async (flags, sentence) => {
     const api = await apiWith();
     const { code, err } = await run(api, `backup set ${SERVICE} ${flags}`.trim());
     expect(err).toContain(sentence);
@@ -221,7 +221,7 @@ describe("members remove", () => {
     return { code: await runProgram(COMMANDS, [...words, ...flags], io), ...io.written };
   }
 
-  test("asks first, and prints the removed member", async () => {
+  test("asks for confirmation, and prints the removed member", async () => {
     const api = await apiWith(removed);
     expect(await remove(api, ["y"])).toEqual({
       code: 0,
@@ -260,7 +260,7 @@ describe("scaling set", () => {
     },
   );
 
-  test("prints the accepted size for programs", async () => {
+  test("prints the accepted size as data", async () => {
     const { out } = await run(await apiWith(accepted), `scaling set ${SERVICE} --cores 4 --output json`);
     expect(JSON.parse(out)).toEqual({
       service: SERVICE,
@@ -286,7 +286,7 @@ describe("scaling set", () => {
     ["--cores 4", "<service> is missing: ID of the service (see `pipe-scaling services`)."],
     [`${SERVICE} --cores 4 --timeout 5m`, "--timeout goes with --watch."],
     [`${SERVICE} --cores 4 --key-secret x`, "Unknown option '--key-secret'"],
-  ])("%s is refused without a request, with 2", async (words, sentence) => {
+  ])("%s fails with exit code 2 without sending a request", async (words, sentence) => {
     const api = await apiWith(accepted);
     const { code, err } = await run(api, `scaling set ${words}`);
     expect(err).toContain(sentence);
@@ -298,7 +298,7 @@ describe("scaling set", () => {
     [409, "Scaling of this service is suspended."],
     [403, "The roles of this key do not allow this operation."],
     [404, "There is no such service in this organization."],
-  ])("ends with 1 and the API's message after the response %i", async (status, said) => {
+  ])("ends with exit code 1 and the API's message after the response %i", async (status, said) => {
     const api = await apiWith({ [`PATCH ${SCALING}`]: refused(status, said) });
     const { code, out, err } = await run(api, `scaling set ${SERVICE} --cores 4`);
     expect({ code, out }).toEqual({ code: 1, out: "" });
@@ -357,7 +357,7 @@ describe("scaling get", () => {
     });
   });
 
-  test("names the failure, and ends with 3", async () => {
+  test("names the failure, and ends with exit code 3", async () => {
     const api = await apiWith({ [`GET ${SCALING}/progress`]: done(FAILED) });
     const { code, out } = await run(api, `scaling get ${SERVICE}`);
     expect(out).toContain(
@@ -380,7 +380,7 @@ describe("--watch", () => {
     ["scaled", SCALED, 0],
     ["failed", FAILED, 3],
     ["suspended", { ...PROGRESS, state: "suspended", reason: "Suspended", message: "It is suspended." }, 3],
-  ])("ends when it is %s", async (state, progress, expected) => {
+  ])("ends when the rescale is %s", async (state, progress, expected) => {
     const api = await apiWith(outcome(progress));
     for (const words of [`scaling set ${SERVICE} --cores 4 --watch`, `scaling get ${SERVICE} --watch`]) {
       const { code, out } = await run(api, words);
@@ -389,7 +389,7 @@ describe("--watch", () => {
     }
   });
 
-  test("prints only the outcome for programs", async () => {
+  test("prints only the outcome as data", async () => {
     const api = await apiWith(outcome(SCALED));
     const { out, err } = await run(api, `scaling set ${SERVICE} --cores 4 --watch --output json`);
     expect(JSON.parse(out)).toEqual({ service: SERVICE, ...SCALED });
@@ -397,7 +397,7 @@ describe("--watch", () => {
     expect(err).toContain("scaled, 1/3 pipes: Scaled");
   });
 
-  test("ends with 4 at its timeout and with 130 at Ctrl-C, and the rescale continues", async () => {
+  test("ends with exit code 4 after its timeout and with 130 after Ctrl-C, while the rescale continues", async () => {
     const stop = new AbortController();
     const api = await apiWith({
       ...outcome(PROGRESS),
@@ -418,14 +418,14 @@ describe("--watch", () => {
   });
 });
 
-describe("the API and the key", () => {
+describe("the API URL and the key", () => {
   async function keep(name: string, profile: object): Promise<void> {
     const path = profilePath({ XDG_CONFIG_HOME: home });
     const added = { apiUrl: "", keyId: "kept", keySecret: "ofprofile", ...profile };
     writeProfiles(path, { current: name, profiles: { ...readProfiles(path).profiles, [name]: added } });
   }
 
-  test("are missing: the message explains the remedy, with exit code 2", async () => {
+  test("lead to exit code 2 and instructions if they are missing", async () => {
     const { code, err } = await run(undefined, "organizations");
     expect(err).toContain(
       "The address of the API or the key is missing: --api-url (or PIPE_SCALING_API_URL), --key-id (or PIPE_SCALING_KEY_ID), PIPE_SCALING_KEY_SECRET. Keep them in a profile with `pipe-scaling profile set NAME --api-url URL --key-id ID`, or give all three.",
@@ -439,7 +439,7 @@ describe("the API and the key", () => {
     );
   });
 
-  test("come from the flags, then the environment, then the profile", async () => {
+  test("are taken from the flags, then the environment, then the profile", async () => {
     const [first, second, third] = await Promise.all([apiWith(), apiWith(), apiWith()]);
     await keep("prod", { apiUrl: first.url });
     expect((await run(undefined, "organizations")).code).toBe(0);
@@ -452,7 +452,7 @@ describe("the API and the key", () => {
     expect(third.requests).toMatchObject([{ authorization: basic("flag", "ofenvironment") }]);
   });
 
-  test("come from another profile if one is named", async () => {
+  test("are taken from another profile if it is named", async () => {
     const api = await apiWith();
     await keep("staging", { apiUrl: api.url });
     await keep("prod", { apiUrl: "http://127.0.0.1:1" });
@@ -463,7 +463,7 @@ describe("the API and the key", () => {
     expect((await run(undefined, "organizations")).err).toContain("http://127.0.0.1:1 did not respond");
   });
 
-  test("are the same in suggested commands", async () => {
+  test("are selected by the same profile in suggested commands", async () => {
     const size = { replicaCpuMillicores: 4000, replicaMemoryGb: 16 };
     const api = await apiWith({
       [`PATCH ${SCALING}`]: done(size),
@@ -477,7 +477,7 @@ describe("the API and the key", () => {
     expect(unknown).toContain("`pipe-scaling services --profile staging` lists");
   });
 
-  test("are never combined from the profile's secret and another key's id", async () => {
+  test("never combine the profile's secret with another key ID", async () => {
     const api = await apiWith();
     await keep("prod", { apiUrl: api.url });
     const { code, err } = await run(undefined, "organizations --key-id another");
@@ -486,7 +486,7 @@ describe("the API and the key", () => {
     expect((await run(undefined, "organizations --key-id kept")).code).toBe(0);
   });
 
-  test("use plain HTTP to another machine only with a flag, or with a profile that allows it", async () => {
+  test("use plain HTTP to another machine only if a flag or the profile allows it", async () => {
     const { code, err } = await run(undefined, "organizations --api-url http://api.invalid --key-id a", {
       env: { PIPE_SCALING_KEY_SECRET: "s" },
     });
@@ -499,7 +499,7 @@ describe("the API and the key", () => {
     );
   });
 
-  test("are used with the certificate of the flag or the profile", async () => {
+  test("are used with the CA certificate from the flag or the profile", async () => {
     const pair = certificatePair("api");
     const api = await startFakeHttpServer(() => done([OWN]), pair);
     const ca = join(home, "ca.pem");
@@ -516,7 +516,7 @@ describe("the API and the key", () => {
     });
   });
 
-  test("never appear in a message with the secret", async () => {
+  test("never reveal the secret in a message", async () => {
     const env = { PIPE_SCALING_KEY_SECRET: "tops3cret with blanks" };
     const { code, err } = await run(undefined, "organizations --api-url https://x --key-id a", { env });
     expect(err).toContain("PIPE_SCALING_KEY_SECRET is invalid: it must be the secret of a key");
@@ -525,12 +525,12 @@ describe("the API and the key", () => {
   });
 });
 
-test("a command waits for as long as the API asks, and prints that it waits", async () => {
-  let asked = 0;
+test("a command waits as long as the API requests, and reports the delay", async () => {
+  let requests = 0;
   const api = await apiWith({
     "GET /v1/organizations": () => {
-      asked += 1;
-      return asked === 1
+      requests += 1;
+      return requests === 1
         ? refused(429, "Too many requests with this key: try again in 1 s.", { "Retry-After": "1" })
         : done([OWN]);
     },

@@ -31,7 +31,7 @@ beforeEach(() => {
   onTestFinished(() => rmSync(home, { recursive: true }));
 });
 
-/** Runs a command; the answers are what a person types at the terminal, without which there is none. */
+/** Runs a command. The answers are lines typed at the terminal; if undefined, there is no terminal. */
 async function run(words: string, answers?: readonly string[], env: Record<string, string> = {}) {
   const io = fakeIo({
     env: { XDG_CONFIG_HOME: home, ...env },
@@ -41,7 +41,7 @@ async function run(words: string, answers?: readonly string[], env: Record<strin
   return { code, ...io.written };
 }
 
-/** Fails the test where the command does. */
+/** Runs a command that must succeed. */
 async function done(words: string, answers?: readonly string[], env?: Record<string, string>) {
   const { code, out, err } = await run(words, answers, env);
   expect(code, err).toBe(0);
@@ -71,8 +71,8 @@ describe("profile set", () => {
 
   test.each([
     ["standard input", [SECRET], {}],
-    ["the variable", [], { PIPE_SCALING_KEY_SECRET: SECRET }],
-  ])("takes the secret from %s", async (_, lines, variables) => {
+    ["the environment variable", [], { PIPE_SCALING_KEY_SECRET: SECRET }],
+  ])("reads the secret from %s", async (_, lines, variables) => {
     const io = fakeIo({ env: { XDG_CONFIG_HOME: home, ...variables }, answers: lines });
     expect(await runProgram(COMMANDS, `profile set prod ${PROD}`.split(" "), io)).toBe(0);
     expect(io.written.err).toMatch(/^Saved the profile prod/);
@@ -106,7 +106,7 @@ describe("profile set", () => {
     expect(readProfiles(path).current).toBe("prod");
   });
 
-  test("replaces the file that a link leads to, not the link", async () => {
+  test("replaces the target of a symbolic link, not the link", async () => {
     const real = join(home, "real.yaml");
     mkdirSync(dirname(path));
     writeFileSync(real, "profiles: {}\n", { mode: 0o600 });
@@ -116,7 +116,7 @@ describe("profile set", () => {
     expect(mode(real)).toBe("600");
   });
 
-  test("fails without a secret with 2 and the alternatives, and writes nothing", async () => {
+  test("fails without a secret with exit code 2 and the ways to provide it, and writes nothing", async () => {
     const { code, out, err } = await run(`profile set prod ${PROD}`);
     expect({ code, out }).toEqual({ code: 2, out: "" });
     expect(err).toContain(
@@ -148,14 +148,14 @@ describe("profile set", () => {
       "The certificate file /etc/hostname cannot be used, it must be in PEM:",
       1,
     ],
-  ])("refuses with a message: %s", async (words, sentence, expected) => {
+  ])("rejects an invalid command with a message: %s", async (words, sentence, expected) => {
     const { code, err } = await run(words, [SECRET]);
     expect(err).toContain(sentence);
     expect(code).toBe(expected);
     expect(readdirSync(home)).toEqual([]);
   });
 
-  test.each(["", "two words", "tab\tbed"])("refuses the secret %j, and does not print it", async (typed) => {
+  test.each(["", "two words", "tab\tbed"])("rejects the secret %j, and does not print it", async (typed) => {
     const { code, err } = await run(`profile set prod ${PROD}`, [typed]);
     expect(code).toBe(1);
     expect(err).toContain("This is not the secret of a key: it must be the secret of a key, on one line");
@@ -169,7 +169,7 @@ describe("profile set", () => {
     },
   );
 
-  test("allows plain HTTP only for the address that --insecure-http was given for", async () => {
+  test("allows plain HTTP only for the address for which --insecure-http was given", async () => {
     await done("profile set prod --api-url http://one.example --key-id a --insecure-http", [SECRET]);
     await done("profile set prod", [SECRET]);
     expect((await run("profile set prod --api-url http://two.example", [SECRET])).code).toBe(2);
@@ -182,7 +182,7 @@ describe("profiles", () => {
     await done("profile set staging --api-url https://staging.example.com --key-id keyofstaging", [SECRET]);
   });
 
-  test("are listed without their secrets and the ids of their keys", async () => {
+  test("are listed without their secrets and key IDs", async () => {
     const { out } = await done("profile list");
     expect(out).toBe(
       [
@@ -216,14 +216,14 @@ describe("profiles", () => {
 
   test("are not removed without confirmation", async () => {
     expect(await run("profile remove prod", ["n"])).toMatchObject({ code: 1 });
-    const unasked = await run("profile remove prod");
-    expect(unasked.code).toBe(2);
-    expect(unasked.err).toContain("give --yes to confirm");
+    const unconfirmed = await run("profile remove prod");
+    expect(unconfirmed.code).toBe(2);
+    expect(unconfirmed.err).toContain("give --yes to confirm");
     expect(Object.keys(readProfiles(path).profiles)).toEqual(["prod", "staging"]);
   });
 
   test.each(["profile use nine", "profile remove nine --yes", "keys --profile nine"])(
-    "are listed in the error for an unknown name, with 2: %s",
+    "are listed in the error for an unknown name, with exit code 2: %s",
     async (words) => {
       const { code, err } = await run(words);
       expect(err).toContain('There is no profile "nine". Profiles: prod, staging.');
@@ -232,7 +232,7 @@ describe("profiles", () => {
   );
 
   test.each(["640", "604", "620"])(
-    "are refused while the file has mode %s, with the command that corrects it",
+    "are rejected while the file has mode %s, with the command that fixes it",
     async (octal) => {
       chmodSync(path, Number.parseInt(octal, 8));
       for (const words of ["organizations", "profile list", "profile set prod"]) {
@@ -252,7 +252,7 @@ describe("profiles", () => {
     [`profiles: {prod: {keySecret: ${SECRET}, keySecrett: ${SECRET}}}`, "keySecrett"],
     [`- ${SECRET}`, "expected object"],
   ])(
-    "lead to an error with the position and without the contents if they are malformed: %s",
+    "cause an error with the position but not the contents if they are malformed: %s",
     async (text, where) => {
       writeFileSync(path, text);
       const { code, err } = await run("organizations");
@@ -263,15 +263,15 @@ describe("profiles", () => {
     },
   );
 
-  test("are refused in a file of another user", () => {
-    // Only root can change the owner of a file; other users do not own /etc/passwd.
+  test("are rejected in a file that belongs to another user", () => {
+    // Only root can change the owner of a file. Other users use /etc/passwd, which they do not own.
     const [file, isRoot] = [join(home, "others.yaml"), process.geteuid?.() === 0];
     writeFileSync(file, "", { mode: 0o600 });
     if (isRoot) chownSync(file, 12_345, 12_345);
     expect(() => readProfiles(isRoot ? file : "/etc/passwd")).toThrow("belongs to another user");
   });
 
-  test("are refused in a named pipe, which would block the command", async () => {
+  test("are rejected in a named pipe, which would block the command", async () => {
     rmSync(path);
     spawnSync("sh", ["-c", 'mkfifo -m 600 "$0"', path]);
     const { code, err } = await run("organizations");
@@ -279,7 +279,7 @@ describe("profiles", () => {
     expect(code).toBe(1);
   });
 
-  test("are not read if flags and variables give everything", async () => {
+  test("are not read if flags and environment variables provide everything", async () => {
     chmodSync(path, 0o644);
     const { err } = await run("organizations --api-url http://127.0.0.1:1 --key-id a", undefined, {
       PIPE_SCALING_KEY_SECRET: SECRET,
@@ -293,7 +293,7 @@ describe("the profile file", () => {
     [{ XDG_CONFIG_HOME: "/config", HOME: "/home/a" }, "/config/pipe-scaling/profiles.yaml"],
     [{ XDG_CONFIG_HOME: "config", HOME: "/home/a" }, "/home/a/.config/pipe-scaling/profiles.yaml"],
     [{ HOME: "/home/a" }, "/home/a/.config/pipe-scaling/profiles.yaml"],
-  ])("has with %j the path %s", (env, expected) => {
+  ])("with the environment %j has the path %s", (env, expected) => {
     expect(profilePath(env)).toBe(expected);
   });
 });

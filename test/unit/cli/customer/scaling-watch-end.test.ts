@@ -8,14 +8,14 @@ const PROGRESS = { state: "propagating", reason: "Pending", message: "On its way
 
 const never = new Promise<FakeResponse>(() => undefined);
 
-// Each of them is longer than this test may take.
+// Each wait is longer than the timeout of this test.
 test.each([
   ["for a response", never],
   [
     "for the rate limit of its key",
     done(PROGRESS, { "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "60" }),
   ],
-])("a process whose watch has ended no longer waits %s", async (_, later) => {
+])("a process does not wait %s after its watch has timed out", async (_, later) => {
   const { url } = await startFakeHttpServer(({ path }) =>
     path === "/v1/organizations" ? done([ORGANIZATION]) : later,
   );

@@ -9,13 +9,13 @@ import { sizeOfCores } from "../../../../src/domain/size.ts";
 const PATH = "/v1/organizations/o/services/s/pipesCdcScaling";
 const OURS = { size: sizeOfCores(4), requestId: "ours" };
 
-type Told = object | Error;
+type FakeResult = object | Error;
 
 function refusal(status: number, retryAfterMs?: number): ErrorResponse {
   return new ErrorResponse(`It is refused with ${status}.`, status, retryAfterMs);
 }
 
-function told(changes: object = {}): object {
+function progressWith(changes: object = {}): object {
   return {
     state: "propagating",
     reason: "Progressing",
@@ -28,81 +28,83 @@ function told(changes: object = {}): object {
   };
 }
 
-const OTHERS = told({
+const OTHERS = progressWith({
   state: "scaled",
   requestId: "theirs",
   desired: { replicaCpuMillicores: 8000, replicaMemoryGb: 32, source: "Spec" },
 });
 
-/** A watch of an API that sends these responses one after the other, and then the last of them again. */
-function watchOf(responses: { progress?: readonly Told[] }, { asks: hasRequested = true } = {}) {
+/** A watch of an API that sends these responses in order, and then repeats the last one. */
+function watchOf(responses: { progress?: readonly FakeResult[] }, { hasRequest = true } = {}) {
   const left = [...(responses.progress ?? [])];
-  const asks: string[] = [];
+  const requests: string[] = [];
   const waits: number[] = [];
   const requestOnce: ApiClient["requestOnce"] = async ({ path }, schema) => {
-    asks.push(path.slice(PATH.length));
+    requests.push(path.slice(PATH.length));
     const response = (left.length > 1 ? left.shift() : left[0]) ?? new Error("no response");
     if (response instanceof Error) throw response;
     progress.parse(response);
     return { requestId: "r", result: schema.parse(response) };
   };
   const access = { url: "https://api", authorization: "", keySuffix: "", ca: undefined, profile: undefined };
-  const requested = hasRequested ? OURS : undefined;
+  const requested = hasRequest ? OURS : undefined;
   const options = watchScaling({ api: { requestOnce, access }, path: PATH, service: "s", requested });
   const wait = async (ms: number) => void waits.push(ms);
-  const news = poll({ ...options, wait }, new AbortController().signal);
-  return { news, asks, waits };
+  const updates = poll({ ...options, wait }, new AbortController().signal);
+  return { updates, requests, waits };
 }
 
-async function take(news: AsyncGenerator<Update>, count: number): Promise<Update[]> {
+async function take(updates: AsyncGenerator<Update>, count: number): Promise<Update[]> {
   const taken: Update[] = [];
   while (taken.length < count) {
-    const { done, value } = await news.next();
-    if (done) throw new Error("the news have ended");
+    const { done, value } = await updates.next();
+    if (done) throw new Error("the updates have ended");
     taken.push(value);
   }
   return taken;
 }
 
 describe("a watch through the API", () => {
-  test("requests the progress every few seconds, and reports it", async () => {
-    const { news, asks, waits } = watchOf({ progress: [told(), told({ pipes: { total: 3, updated: 3 } })] });
-    expect(await take(news, 2)).toMatchObject([
+  test("requests the progress every few seconds and reports it", async () => {
+    const { updates, requests, waits } = watchOf({
+      progress: [progressWith(), progressWith({ pipes: { total: 3, updated: 3 } })],
+    });
+    expect(await take(updates, 2)).toMatchObject([
       { view: { service: "s", state: "propagating", desired: sizeOfCores(4), pipes: { updated: 1 } } },
       { view: { pipes: { updated: 3 } } },
     ]);
-    expect(asks).toEqual(["/progress", "/progress"]);
+    expect(requests).toEqual(["/progress", "/progress"]);
     expect(waits).toEqual([2500]);
   });
 
-  test("names the failed pipes and the reasons", async () => {
+  test("names the failed pipes and their reasons", async () => {
     const failure = { pipe: "orders", reason: "Refused", message: "It may not.", attempts: 1 };
-    const { news } = watchOf({ progress: [told({ state: "failed", failures: [failure] })] });
-    expect(await take(news, 1)).toMatchObject([
+    const { updates } = watchOf({ progress: [progressWith({ state: "failed", failures: [failure] })] });
+    expect(await take(updates, 1)).toMatchObject([
       { view: { state: "failed", pending: [{ name: "orders", state: "Failed", message: "It may not." }] } },
     ]);
   });
 
-  test("shows a state of a later version of the API as unknown", async () => {
-    const { news } = watchOf({ progress: [told({ state: "dancing" })] });
-    expect(await take(news, 1)).toMatchObject([{ view: { state: "unknown" } }]);
+  test("shows a state from a later API version as unknown", async () => {
+    const { updates } = watchOf({ progress: [progressWith({ state: "dancing" })] });
+    expect(await take(updates, 1)).toMatchObject([{ view: { state: "unknown" } }]);
   });
 
-  test("survives transient errors, reports them, and retries less and less often", async () => {
-    const { news, waits } = watchOf({
+  test("reports transient errors and retries with backoff", async () => {
+    const { updates, waits } = watchOf({
       progress: [
-        told(),
+        progressWith(),
         new NoResponse("It is gone."),
         refusal(503, 7000),
         refusal(500),
         refusal(429, 30_000),
         new NoResponse("It is gone."),
-        told(),
+        progressWith(),
         new NoResponse("It is gone."),
-        told(),
+        progressWith(),
       ],
     });
-    const all = await take(news, 9);
+    const all = await take(updates, 9);
     expect(all.map((each) => ("problem" in each ? each.problem : "view"))).toEqual([
       "view",
       "It is gone. Trying again.",
@@ -119,45 +121,47 @@ describe("a watch through the API", () => {
 
   test.each([
     ["that never responded", [new NoResponse("It is gone.")], false],
-    ["that no longer accepts the key", [told(), refusal(401)], true],
-    ["that no longer knows the service", [told(), refusal(404)], true],
-  ])("ends at an API %s", async (_, progress, asks) => {
-    const { news } = watchOf({ progress }, { asks });
-    await expect(take(news, 3)).rejects.toThrow(progress.at(-1));
+    ["that no longer accepts the key", [progressWith(), refusal(401)], true],
+    ["that no longer knows the service", [progressWith(), refusal(404)], true],
+  ])("ends with the error of an API %s", async (_, progress, hasRequest) => {
+    const { updates } = watchOf({ progress }, { hasRequest });
+    await expect(take(updates, 3)).rejects.toThrow(progress.at(-1));
   });
 
-  test("reports the outcome of another request only after two equal responses", async () => {
-    const { news, asks } = watchOf({ progress: [told(), OTHERS, told(), OTHERS, OTHERS] });
-    expect(await take(news, 2)).toMatchObject([
+  test("reports that another request superseded its own only after two equal responses", async () => {
+    const { updates, requests } = watchOf({
+      progress: [progressWith(), OTHERS, progressWith(), OTHERS, OTHERS],
+    });
+    expect(await take(updates, 2)).toMatchObject([
       { view: { requestId: "ours" } },
       { view: { requestId: "ours" } },
     ]);
-    await expect(news.next()).rejects.toThrow(
+    await expect(updates.next()).rejects.toThrow(
       "Another request, theirs, set another size (8 cpu / 32 Gi): your request was superseded. To watch the other one: pipe-scaling scaling get s --watch",
     );
-    expect(asks.length).toBe(5);
+    expect(requests.length).toBe(5);
   });
 
-  test("reports a change without a request", async () => {
+  test("reports a change that was made without a request", async () => {
     const { requestId: _, ...edited } = Object(OTHERS);
-    const { news } = watchOf({ progress: [edited] });
-    await expect(news.next()).rejects.toThrow("A change without a request set another size");
+    const { updates } = watchOf({ progress: [edited] });
+    await expect(updates.next()).rejects.toThrow("A change without a request set another size");
   });
 
   test("ignores another request for the same size, and a tier that limits its size", async () => {
     const limit = { replicaCpuMillicores: 2000, replicaMemoryGb: 8, source: "TierLimit" };
-    const { news } = watchOf({
-      progress: [told({ requestId: "theirs" }), told({ desired: limit, state: "scaled" })],
+    const { updates } = watchOf({
+      progress: [progressWith({ requestId: "theirs" }), progressWith({ desired: limit, state: "scaled" })],
     });
-    expect(await take(news, 2)).toMatchObject([
+    expect(await take(updates, 2)).toMatchObject([
       { view: { requestId: "theirs" } },
       { view: { state: "scaled", source: "TierLimit" } },
     ]);
   });
 
-  test("is never superseded if it requested nothing", async () => {
-    const { news } = watchOf({ progress: [told(), OTHERS] }, { asks: false });
-    expect(await take(news, 2)).toMatchObject([
+  test("is never superseded if it did not request a size", async () => {
+    const { updates } = watchOf({ progress: [progressWith(), OTHERS] }, { hasRequest: false });
+    expect(await take(updates, 2)).toMatchObject([
       { view: {} },
       { view: { requestId: "theirs", state: "scaled" } },
     ]);
@@ -167,8 +171,8 @@ describe("a watch through the API", () => {
 test("a watch shows how many pipes were resized in place, and why others restarted", async () => {
   const fallbacks = [{ pipe: "pipe-a", reason: "Deferred", message: "No room." }];
   const pipes = { total: 3, updated: 3, inPlace: 2 };
-  const { news } = watchOf({ progress: [told({ pipes, fallbacks }), told()] });
-  expect(await take(news, 2)).toMatchObject([
+  const { updates } = watchOf({ progress: [progressWith({ pipes, fallbacks }), progressWith()] });
+  expect(await take(updates, 2)).toMatchObject([
     { view: { pipes, fallbacks } },
     { view: { pipes: { total: 3, updated: 1 }, fallbacks: [] } },
   ]);

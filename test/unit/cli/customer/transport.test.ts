@@ -28,7 +28,7 @@ function patch(url: string) {
   return transportTo(url).send({ method: "PATCH", path: "/v1/x", body: {} });
 }
 
-/** A server that sends these bytes on each connection, and then closes it unless `stays` is set. */
+/** A server that sends these bytes on each connection, and then closes the connection unless `stays` is set. */
 async function talker(bytes: string | undefined, { stays = false } = {}): Promise<string> {
   const server = createServer((socket) => {
     socket.on("error", () => undefined);
@@ -64,7 +64,7 @@ describe("a request", () => {
     ]);
   });
 
-  test("follows no redirect, so that the key is sent to no other server", async () => {
+  test("does not follow redirects, so that the key is never sent to another server", async () => {
     const other = await startFakeHttpServer(() => done(1));
     const api = await startFakeHttpServer(() => ({
       status: 307,
@@ -75,7 +75,7 @@ describe("a request", () => {
     expect(other.requests).toEqual([]);
   });
 
-  test("trusts only the certificate of the file", async () => {
+  test("trusts only the certificate in the CA file", async () => {
     const [pair, another] = [certificatePair("api"), certificatePair("another")];
     const api = await startFakeHttpServer(() => done(1), pair);
     expect((await get(api.url, pair.cert)).status).toBe(200);
@@ -96,7 +96,7 @@ describe("a request", () => {
     );
   });
 
-  test("fails with a clear message if no server listens on the port, and reports that nothing was written", async () => {
+  test("fails with a clear message if no server listens on the port, without a warning that the change may have been made", async () => {
     const sentence =
       "http://127.0.0.1:1 did not respond: connect ECONNREFUSED 127.0.0.1:1. Check the address, whether it begins with http:// or https://, and the network.";
     await expect(get("http://127.0.0.1:1")).rejects.toThrow(sentence);
@@ -109,7 +109,7 @@ describe("a request", () => {
     );
   });
 
-  test("fails with a hint if it uses TLS to an HTTP server, or HTTP to a TLS server", async () => {
+  test("fails with a hint if it uses HTTPS for an HTTP server, or HTTP for an HTTPS server", async () => {
     const plain = await startFakeHttpServer(() => done(1));
     await expect(get(plain.url.replace("http:", "https:"))).rejects.toThrow(
       /did not respond: .* Check the address, whether it begins with http:\/\/ or https/,
@@ -135,7 +135,7 @@ describe("a request", () => {
     }
   });
 
-  test("times out without a response", async () => {
+  test("times out if its response is never completed", async () => {
     const url = `http://${await talker("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", { stays: true })}`;
     const transport = transportTo(url, undefined, { deadlineMs: 50 });
     await expect(transport.send({ method: "PATCH", path: "/v1/x", body: {} })).rejects.toThrow(
@@ -143,30 +143,30 @@ describe("a request", () => {
     );
   });
 
-  test("fails if its response never ends", async () => {
+  test("fails if its response is larger than 4 MiB", async () => {
     const head = `HTTP/1.1 200 OK\r\nContent-Length: ${5 * 1024 * 1024}\r\n\r\n`;
     const url = `http://${await talker(head + "a".repeat(5 * 1024 * 1024))}`;
     await expect(get(url)).rejects.toThrow(/did not respond: .* Check the address/);
   });
 
-  test("ends at an interrupt", async () => {
+  test("ends when it is interrupted", async () => {
     const [stop, reason] = [new AbortController(), new Interruption("SIGINT", 130)];
     const api = await startFakeHttpServer(() => {
       stop.abort(reason);
       return done(1);
     });
-    const asking = transportTo(api.url).send({ method: "GET", path: "/v1/x" }, stop.signal);
-    await expect(asking).rejects.toBe(reason);
+    const pending = transportTo(api.url).send({ method: "GET", path: "/v1/x" }, stop.signal);
+    await expect(pending).rejects.toBe(reason);
   });
 });
 
 describe("with HTTPS_PROXY", () => {
   const pair = certificatePair("api");
 
-  /** As it is called from elsewhere than its own machine. */
+  /** The URL with which another machine would call the API. */
   const fromAfar = ({ url }: { readonly url: string }) => url.replace("127.0.0.1", "api.example");
 
-  async function asked(env: (proxy: string) => Record<string, string>) {
+  async function request(env: (proxy: string) => Record<string, string>) {
     const proxy = await startConnectProxy();
     const api = await startFakeHttpServer(() => done(1), pair);
     const transport = transportTo(fromAfar(api), pair.cert, { env: env(proxy.url) });
@@ -178,9 +178,9 @@ describe("with HTTPS_PROXY", () => {
     ["https_proxy", ""],
     ["HTTPS_PROXY", "example.com,.svc"],
   ])(
-    "in %s, a request uses the proxy's tunnel and verifies the API's certificate",
+    "a request uses a tunnel through the proxy in %s and verifies the API's certificate",
     async (name, NO_PROXY) => {
-      const { response, proxy, to } = await asked((url) => ({ [name]: url, NO_PROXY }));
+      const { response, proxy, to } = await request((url) => ({ [name]: url, NO_PROXY }));
       expect(await response).toMatchObject({ status: 200 });
       expect(proxy.tunnels).toEqual([{ to, authorization: undefined }]);
       const other = await startFakeHttpServer(() => done(1), certificatePair("another"));
@@ -189,14 +189,16 @@ describe("with HTTPS_PROXY", () => {
     },
   );
 
-  test("a request uses the credentials of the proxy's address, and HTTP if it has no scheme", async () => {
-    const { response, proxy } = await asked((url) => ({ HTTPS_PROXY: url.replace("http://", "me:secret@") }));
+  test("a request uses the credentials in the proxy URL, and HTTP if the URL has no scheme", async () => {
+    const { response, proxy } = await request((url) => ({
+      HTTPS_PROXY: url.replace("http://", "me:secret@"),
+    }));
     expect(await response).toMatchObject({ status: 200 });
     expect(proxy.tunnels[0]?.authorization).toBe(`Basic ${Buffer.from("me:secret").toString("base64")}`);
   });
 
   test("a host in NO_PROXY is reached without the proxy", async () => {
-    const { response, proxy } = await asked((url) => ({ HTTPS_PROXY: url, NO_PROXY: "other,.example" }));
+    const { response, proxy } = await request((url) => ({ HTTPS_PROXY: url, NO_PROXY: "other,.example" }));
     await expect(response).rejects.toThrow("did not respond: getaddrinfo");
     expect(proxy.tunnels).toEqual([]);
   });
@@ -209,7 +211,7 @@ describe("with HTTPS_PROXY", () => {
     expect(proxy.tunnels).toEqual([]);
   });
 
-  test("plain HTTP never uses a proxy, which could read the key", async () => {
+  test("a plain HTTP request never uses a proxy, because the proxy could read the key", async () => {
     const proxy = await startConnectProxy();
     const api = await startFakeHttpServer(() => done(1));
     const env = { HTTPS_PROXY: proxy.url, HTTP_PROXY: proxy.url, http_proxy: proxy.url };
@@ -223,7 +225,7 @@ describe("with HTTPS_PROXY", () => {
     [407, /through the proxy 127\.0\.0\.1:\d+ of HTTPS_PROXY: .*407.*Check HTTPS_PROXY/],
     [403, /^https:\/\/api\.example:\d+ did not respond through the proxy .*403.*Check HTTPS_PROXY/],
   ])(
-    "a proxy that refuses with %i is named without its password, and nothing was written",
+    "a proxy that responds with %i is named without its password, and without a warning about the change",
     async (status, sentence) => {
       const proxy = await startConnectProxy({ refusal: status });
       const env = { HTTPS_PROXY: proxy.url.replace("//", "//me:secret@") };
@@ -235,21 +237,21 @@ describe("with HTTPS_PROXY", () => {
     },
   );
 
-  test("an unreachable proxy is named, with the way to do without it", async () => {
+  test("an unreachable proxy is named, with a hint how to bypass it", async () => {
     const transport = transportTo("https://api.example", undefined, { env: { HTTPS_PROXY: "127.0.0.1:1" } });
     expect(await transport.send({ method: "GET", path: "/v1/x" }).catch(messageOf)).toBe(
       "https://api.example did not respond through the proxy 127.0.0.1:1 of HTTPS_PROXY: connect ECONNREFUSED 127.0.0.1:1. Check HTTPS_PROXY, or add api.example to NO_PROXY.",
     );
   });
 
-  test("a proxy that accepts connections and never responds times out", { timeout: 20_000 }, async () => {
+  test("a proxy that accepts connections but never responds times out", { timeout: 20_000 }, async () => {
     const proxy = await talker("", { stays: true });
     const transport = transportTo("https://api.example", undefined, { env: { HTTPS_PROXY: proxy } });
-    const asked = transport.send({ method: "GET", path: "/v1/x" });
-    await expect(asked).rejects.toThrow(/^https:\/\/api\.example did not respond through the proxy/);
+    const pending = transport.send({ method: "GET", path: "/v1/x" });
+    await expect(pending).rejects.toThrow(/^https:\/\/api\.example did not respond through the proxy/);
   });
 
-  test("a proxy may speak TLS itself", async () => {
+  test("a proxy may use TLS itself", async () => {
     const authorities = getCACertificates();
     onTestFinished(() => setDefaultCACertificates(authorities));
     const own = certificatePair("proxy");
@@ -263,7 +265,7 @@ describe("with HTTPS_PROXY", () => {
   });
 
   test.each(["ftp://proxy", "http://", "my proxy", "socks5://proxy", "http://me:50%@proxy"])(
-    "an invalid address in HTTPS_PROXY is rejected, unless no proxy is used for the API anyway: %j",
+    "an invalid address in HTTPS_PROXY is rejected, unless the API is called without a proxy: %j",
     (HTTPS_PROXY) => {
       expect(() => transportTo("https://api", undefined, { env: { HTTPS_PROXY } })).toThrow(
         /^HTTPS_PROXY is not a valid proxy URL: it must start with/,

@@ -15,7 +15,7 @@ interface Rule {
   readonly verbs: readonly string[];
 }
 
-/** Each thing that is allowed, in one line. */
+/** Every permission that the chart grants, as one line of text. */
 function shipped(component: Component, kind: string): string[] {
   return shippedAccount(component, "anywhere")
     .filter(
@@ -33,7 +33,7 @@ function shipped(component: Component, kind: string): string[] {
     .sort();
 }
 
-function asked(permissions: readonly Permission[]): string[] {
+function checked(permissions: readonly Permission[]): string[] {
   return permissions
     .flatMap(({ group, resource, name = "", verbs }) =>
       verbs.map((verb) => [group, resource, name, verb].join(" ")),
@@ -46,8 +46,8 @@ test.each<Component>(["api", "controller"])(
   (component) => {
     const isOfRecords = ({ scope }: Permission) => scope === "records";
     const permissions = PERMISSIONS[component];
-    expect(asked(permissions.filter(isOfRecords))).toEqual(shipped(component, "Role"));
-    expect(asked(permissions.filter((each) => !isOfRecords(each)))).toEqual(
+    expect(checked(permissions.filter(isOfRecords))).toEqual(shipped(component, "Role"));
+    expect(checked(permissions.filter((each) => !isOfRecords(each)))).toEqual(
       shipped(component, "ClusterRole"),
     );
   },
@@ -59,7 +59,7 @@ describe("the API server", () => {
     return result;
   }
 
-  test("is supported if its version is, with any suffix of a vendor", async () => {
+  test("is supported even if its version has a vendor suffix", async () => {
     expect(await check("31+")).toEqual({
       severity: "ok",
       message: "https://cluster.example is reachable and runs Kubernetes v1.31+.0.",
@@ -76,7 +76,7 @@ describe("the API server", () => {
   });
 });
 
-test("reports a CRD that the API server does not accept", async () => {
+test("doctor reports a CRD that the API server does not accept", async () => {
   const name = "pipescalings.pipes.clouddb.dev";
   const crd = {
     metadata: { name, uid: "u", resourceVersion: "1" },

@@ -2,7 +2,7 @@ import { Cluster } from "../../../../src/cli/doctor/cluster.ts";
 import { KubeApiError } from "../../../../src/kube/errors.ts";
 import { systemClock } from "../../../../src/runtime/clock.ts";
 
-/** A cluster that has exactly these responses, by their paths. */
+/** A cluster that returns these responses by path, and 404 for all other paths. */
 export function clusterWith(responses: Readonly<Record<string, object>>): Cluster {
   return new Cluster({
     client: {

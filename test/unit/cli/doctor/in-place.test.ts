@@ -13,7 +13,7 @@ interface Options {
   readonly fallbacks?: readonly object[];
 }
 
-async function told({
+async function results({
   minor = "36",
   strategy = "InPlaceOrRollout",
   podLabels = POD_LABELS,
@@ -30,37 +30,37 @@ async function told({
     "/apis/apps/v1/deployments": { metadata: {}, items: [pipe] },
     "/apis/pipes.clouddb.dev/v1beta1/pipescalings": { metadata: {}, items: [scaling] },
   });
-  const results = await checkInPlace(cluster);
-  for (const { severity, remedy } of results) if (severity !== "ok") expect(remedy).toMatch(/\S/);
-  return results.map(({ severity, message }) => `${severity}: ${message}`);
+  const checks = await checkInPlace(cluster);
+  for (const { severity, remedy } of checks) if (severity !== "ok") expect(remedy).toMatch(/\S/);
+  return checks.map(({ severity, message }) => `${severity}: ${message}`);
 }
 
-describe("doctor, of resizes in place", () => {
-  it("reports nothing if no service wants them", async () => {
-    expect(await told({ strategy: "Rollout", minor: "30" })).toEqual([]);
+describe("the in-place check of doctor", () => {
+  it("reports nothing if no service uses in-place resizes", async () => {
+    expect(await results({ strategy: "Rollout", minor: "30" })).toEqual([]);
   });
 
-  it("reports that they are possible", async () => {
-    expect(await told()).toEqual(["ok: All pipes can be resized in place."]);
+  it("reports that all pipes can be resized in place", async () => {
+    expect(await results()).toEqual(["ok: All pipes can be resized in place."]);
   });
 
-  it("warns of an API server that is too old", async () => {
-    expect(await told({ minor: "34" })).toEqual([
+  it("warns about an API server that is too old", async () => {
+    expect(await results({ minor: "34" })).toEqual([
       expect.stringMatching(/^warning: The cluster runs Kubernetes v1\.34\.0, so pipes restart/),
     ]);
   });
 
-  it("warns of a pod template without the labels, before a rescale", async () => {
-    expect(await told({ podLabels: {} })).toEqual([
+  it("warns about a pod template without the labels before a rescale", async () => {
+    expect(await results({ podLabels: {} })).toEqual([
       expect.stringMatching(
         /^warning: The pipe pipes\/a cannot be resized in place: .* does not have the label/,
       ),
     ]);
   });
 
-  it("notes each pipe that was not resized in place, with the reason", async () => {
+  it("adds a note with the reason for each pipe that was not resized in place", async () => {
     const fallbacks = [{ pipe: "a", reason: "Deferred", message: "the node has no room" }];
-    expect(await told({ fallbacks })).toEqual([
+    expect(await results({ fallbacks })).toEqual([
       "note: The pipe pipes/a was not resized in place (Deferred): the node has no room.",
     ]);
   });

@@ -40,7 +40,7 @@ function view(status: PipeScalingStatus = IN_PROGRESS) {
 }
 
 describe("the view of a PipeScaling", () => {
-  test("shows what the controller reports of the pipes", () => {
+  test("shows the sizes and the pipes that the controller reports", () => {
     expect(view()).toMatchObject({
       desired: sizeOfCores(4),
       effective: sizeOfCores(1),
@@ -56,7 +56,7 @@ describe("the view of a PipeScaling", () => {
     return [state, reason];
   };
 
-  test("has the state of the conditions", () => {
+  test("derives the state from the conditions", () => {
     expect(state([condition("Ready", "True", "Scaled")])).toEqual(["scaled", "Scaled"]);
     const stalled = [condition("Ready", "False", "Refused"), condition("Stalled", "True", "Refused")];
     expect(state(stalled)).toEqual(["failed", "Refused"]);

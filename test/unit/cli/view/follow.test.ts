@@ -13,7 +13,7 @@ import { Screen } from "../../../support/terminal/screen.ts";
 
 const COLUMNS = 60;
 
-/** The driver of a terminal adds a carriage return to a line feed. */
+/** A terminal driver adds a carriage return to each line feed. */
 function screenOf(output: string): Screen {
   return Screen.of(output.replaceAll("\n", "\r\n"), COLUMNS);
 }
@@ -36,7 +36,7 @@ describe("follow on a terminal", () => {
     return { clock, stop, io, screen: () => screenOf(io.written.out) };
   }
 
-  test("leaves only the last frame", async () => {
+  test("leaves only the last frame on the screen", async () => {
     const anyStates = fc.array(fc.constantFrom("Waiting", "Rolling", "Done", "Failed"), { maxLength: 20 });
     await fc.assert(
       fc.asyncProperty(
@@ -49,7 +49,7 @@ describe("follow on a terminal", () => {
           expect(await follow(io, source(...updates), { clock })).toBe(EXIT_UNHEALTHY);
           const canvas = { columns: COLUMNS, paint: (_: string, text: string) => text };
           const lines = frame(last, clock.now(), canvas).flatMap((line) => broken(line, COLUMNS));
-          // The cursor is on a separate row.
+          // The cursor occupies a separate row.
           expect(screen().lines).toEqual(lines.slice(1 - rows));
         },
       ),
@@ -84,7 +84,7 @@ describe("follow on a terminal", () => {
     expect(io.written.err).toBe("The watch timed out after 0 s; the rescale continues.\n");
   });
 
-  test("passes on the reason of an abort, and an error of the source", async () => {
+  test("rethrows the reason of an abort and errors of the source", async () => {
     const { io, stop } = live(20);
     const followed = follow(io, source(rolling));
     stop.abort(new Error("Ctrl-C"));
@@ -106,7 +106,7 @@ describe("follow", () => {
     expect(await follow(fakeIo(), source(rolling, { view: { ...scaled, state } }))).toBe(exitCode);
   });
 
-  test("prints nothing after its end", async () => {
+  test("prints nothing after it ends", async () => {
     const late = Promise.withResolvers<void>();
     const io = fakeIo();
     await follow(
@@ -124,7 +124,7 @@ describe("follow", () => {
     expect(io.written.out).toBe(out);
   });
 
-  test("prints each new line once in a pipe, and a problem once", async () => {
+  test("prints each new line and each problem only once in a pipe", async () => {
     const io = fakeIo();
     const updates = [rolling, { problem: "Lost." }, { problem: "Lost." }, rolling, { view: scaled }];
     await follow(io, source(...updates), { clock: new FakeClock() });
@@ -165,7 +165,7 @@ describe("poll", () => {
   const view = rescaleView("Rolling");
   const lost = (retryMs = 0) => new Transient("Lost.", { cause: retryMs });
 
-  test("reports transient errors after the first result, and retries less and less often", async () => {
+  test("reports transient errors after the first result, and retries with backoff", async () => {
     const { updates, waits } = polled([view, lost(), lost(), lost(7000), view, lost(), view]);
     const seen: string[] = [];
     for (let count = 0; count < 7; count += 1) {
@@ -177,7 +177,7 @@ describe("poll", () => {
     expect(waits).toEqual([1000, 1000, 2000, 7000, 1000, 1000]);
   });
 
-  test("throws an error of the first read, and an error that is final", async () => {
+  test("throws any error of the first read, and later only permanent errors", async () => {
     await expect(polled([lost()]).updates.next()).rejects.toThrow("Lost.");
     const { updates } = polled([view, new Error("gone")]);
     await updates.next();

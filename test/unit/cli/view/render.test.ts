@@ -54,7 +54,7 @@ const anyView: fc.Arbitrary<RescaleView> = fc.record({
 const CONTROL = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 
 describe("names and messages from the cluster", () => {
-  test("put no control code into a frame", () => {
+  test("add no control codes to a frame", () => {
     fc.assert(
       fc.property(anyView, fc.integer({ min: 1, max: 150 }), (view, columns) => {
         const lines = frame(view, NOW, { ...CANVAS, columns });
@@ -63,7 +63,7 @@ describe("names and messages from the cluster", () => {
     );
   });
 
-  test("put no control code into a plain line", () => {
+  test("add no control codes to a plain line", () => {
     fc.assert(
       fc.property(anyView, (view) => {
         expect(plainLines(view, NOW).filter((line) => CONTROL.test(line))).toEqual([]);
@@ -89,7 +89,7 @@ describe("a rescale with pipes that could not be resized in place", () => {
   const view: RescaleView = { ...done, pipes: { ...done.pipes, inPlace: 1 }, fallbacks };
   const restarted = "pipe-1: not resized in place (Deferred): no room";
 
-  test("has the reason of each that is not pending, and the number of the others", () => {
+  test("shows the reason for each pipe that is not pending, and the number of pipes resized in place", () => {
     const lines = frame(view, NOW, CANVAS);
     expect(lines[1]).toMatch(/2\/3 pipes, 1 in place/);
     expect(lines.filter((line) => line.includes("not resized in place"))).toEqual([`  ↻ ${restarted}`]);
@@ -98,7 +98,7 @@ describe("a rescale with pipes that could not be resized in place", () => {
 });
 
 describe("a frame", () => {
-  test("has the sizes, the progress, each pending pipe and the message", () => {
+  test("shows the sizes, the progress, each pending pipe and the message", () => {
     const view: RescaleView = {
       ...rescaleView("Done", "Rolling", "Waiting", "Paused"),
       message: "1 of 4 pipes run 4 cpu / 16 Gi. Rolling: pipe-1.",
@@ -116,7 +116,7 @@ describe("a frame", () => {
     ]);
   });
 
-  test("has the cause and the time of the next attempt after a failure", () => {
+  test("shows the cause and the time of the next attempt after a failure", () => {
     const failed: RescaleView = {
       ...rescaleView("Done", "Failed"),
       state: "failed",
@@ -132,7 +132,7 @@ describe("a frame", () => {
     ]);
   });
 
-  test("has the duration of a completed rescale", () => {
+  test("shows the duration of a completed rescale", () => {
     const view: RescaleView = {
       ...rescaleView("Done", "Done"),
       state: "scaled",
@@ -150,7 +150,7 @@ describe("a frame", () => {
 });
 
 describe("plain lines", () => {
-  test("have the sizes with the request, each pending pipe, and the state with the count", () => {
+  test("show the sizes with the request, each pending pipe, and the state with the pipe count", () => {
     const view = { ...rescaleView("Done", "Rolling", "Waiting"), requestId: "r-1", message: "Some." };
     expect(plainLines(view, NOW)).toEqual([
       "orders: 1 cpu / 4 Gi → 4 cpu / 16 Gi (request r-1)",
@@ -160,7 +160,7 @@ describe("plain lines", () => {
     ]);
   });
 
-  test("have the duration of a completed rescale", () => {
+  test("show the duration of a completed rescale", () => {
     const completedAt = new Date(AT + 130_000);
     const view: RescaleView = { ...rescaleView("Done"), state: "scaled", reason: "Scaled", completedAt };
     expect(plainLines(view, NOW).at(-1)).toBe("scaled after 2:10, 1/1 pipe: Scaled");

@@ -160,14 +160,17 @@ describe("the buckets of many keys", () => {
     );
   });
 
-  it.each([0, 2500, 5000, 7500, 10_000])("are kept until they are full if they are drained at %i ms", (at) => {
-    const buckets = new Buckets(TEN, 100);
-    for (let now = 0; now < at + 10_000; now += 100) {
-      buckets.of("neighbor", now);
-      if (now === at) buckets.of("own", now).drain(now);
-    }
-    expect(buckets.of("own", at + 9900).msUntilFull(at + 9900)).toBe(100);
-  });
+  it.each([0, 2500, 5000, 7500, 10_000])(
+    "are kept until they are full if they are drained at %i ms",
+    (at) => {
+      const buckets = new Buckets(TEN, 100);
+      for (let now = 0; now < at + 10_000; now += 100) {
+        buckets.of("neighbor", now);
+        if (now === at) buckets.of("own", now).drain(now);
+      }
+      expect(buckets.of("own", at + 9900).msUntilFull(at + 9900)).toBe(100);
+    },
+  );
 
   it("are removed when they are full, at the latest after two windows without a request", () => {
     const buckets = new Buckets(TEN, 100);
